@@ -1,0 +1,22 @@
+"""Redis task queues for Django: fair turns per client, nothing lost."""
+
+from django_rtq.backoff import constant, exponential, listed
+from django_rtq.exceptions import Bury, Retry, TimeLimitExceeded
+from django_rtq.handle import JobHandle
+from django_rtq.job import JobState
+from django_rtq.tasks import JobContext, Task, task
+
+__version__ = "0.1.0"
+__all__ = [
+    "Bury",
+    "JobContext",
+    "JobHandle",
+    "JobState",
+    "Retry",
+    "Task",
+    "TimeLimitExceeded",
+    "constant",
+    "exponential",
+    "listed",
+    "task",
+]

@@ -1,0 +1,22 @@
+"""The Django app: finds the tasks of a project when it starts."""
+
+from django.apps import AppConfig
+from django.core import checks as django_checks
+from django.utils.module_loading import autodiscover_modules
+from django.utils.translation import gettext_lazy as _
+
+from django_rtq.checks import check_settings
+from django_rtq.conf import task_modules
+
+
+class RTQConfig(AppConfig):
+    """INSTALLED_APPS += ["django_rtq"]"""
+
+    name = "django_rtq"
+    verbose_name = _("Redis task queues")
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """No word to Redis here: `migrate` and `collectstatic` have to work without it."""
+        django_checks.register(check_settings, "rtq")
+        autodiscover_modules(*task_modules())

@@ -1,0 +1,111 @@
+"""The names of all keys, and nowhere else.
+
+All keys of a queue share one hash tag, so that a queue is one slot of a Redis Cluster.
+"""
+
+from __future__ import annotations
+
+import re
+
+from django_rtq.exceptions import InvalidTask
+
+_QUEUE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+
+
+def check_queue_name(name: object) -> None:
+    """Raises InvalidTask for a name that cannot be part of a key."""
+    if not isinstance(name, str) or not _QUEUE_NAME.fullmatch(name):
+        raise InvalidTask(
+            f"{name!r} is not a queue name: use 1 to 100 of the letters A-Z and a-z, digits, '.', '_' and '-'."
+        )
+
+
+class QueueKeys:
+    """The keys of one queue."""
+
+    __slots__ = (
+        "_tag",
+        "bands",
+        "crashes",
+        "dead",
+        "due",
+        "errors",
+        "failures",
+        "finished",
+        "ghosts",
+        "jobs",
+        "lane",
+        "lanes",
+        "paused",
+        "results",
+        "retrying",
+        "ring",
+        "running_of",
+        "scheduled",
+        "scratch",
+        "since",
+        "stats",
+        "sweep",
+        "turn",
+        "wake",
+        "workers",
+    )
+
+    def __init__(self, prefix: str, queue: str) -> None:
+        check_queue_name(queue)
+        self._tag = f"{{{prefix}:{queue}}}:"
+        self.jobs = self._key("jobs")  # hash: id -> record, for every live job
+        self.bands = self._key("bands")  # zset: band -> priority; the bands that have work
+        self.ring = self._key("ring:")  # + band, zset: client -> turn; who has work, in the order of turns
+        self.lane = self._key("lane:")  # + band:client, list: ids, first in first out
+        self.lanes = self._key("lanes")  # zset: band:client -> since when its first job waits, ms
+        self.turn = self._key("turn")  # string: the last turn number given out
+        self.since = self._key("since")  # hash: id -> ms; waits since, where its id does not tell
+        self.ghosts = self._key("ghosts")  # hash: id -> lane; cancelled, but still named in a lane
+        self.scheduled = self._key("scheduled")  # zset: id -> due, ms
+        self.retrying = self._key("retrying")  # zset: id -> due, ms; those of scheduled that have failed
+        self.workers = self._key("workers")  # zset: worker -> lease deadline, ms
+        self.running_of = self._key("running:")  # + worker, hash: id -> "attempt claimed_ms"
+        self.failures = self._key("failures")  # hash: id -> runs that failed
+        self.crashes = self._key("crashes")  # hash: id -> runs that took their worker down
+        self.errors = self._key("errors")  # hash: id -> the last failures, one JSON a line
+        self.dead = self._key("dead")  # zset: id -> time of death, ms
+        self.results = self._key("results")  # hash: id -> outcome
+        self.finished = self._key("finished")  # zset: id -> when it may be forgotten, ms
+        self.wake = self._key("wake")  # zset: one token while there is something to claim
+        self.due = self._key("due")  # zset: one token when something became due earlier than all before
+        self.sweep = self._key("sweep")  # hash: contact, hold, high; all ms
+        self.stats = self._key("stats:")  # + minute, hash: counters
+        self.paused = self._key("paused")  # string: present while paused
+        self.scratch = self._key("scratch")  # never exists; see the rules for scripts
+
+    def running(self, worker: str) -> bytes:
+        """The processing list of one worker."""
+        return self.running_of + worker.encode()
+
+    def stats_of(self, minute: int) -> bytes:
+        """The counters of one minute since 1970."""
+        return self.stats + str(minute).encode()
+
+    def _key(self, name: str) -> bytes:
+        return (self._tag + name).encode()
+
+
+class Keys:
+    """All keys under one prefix."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.queues = f"{prefix}:queues".encode()  # set: the names of the queues
+        self._of_queue: dict[str, QueueKeys] = {}
+
+    def of(self, queue: str) -> QueueKeys:
+        """The keys of one queue. Raises InvalidTask for a bad name."""
+        keys = self._of_queue.get(queue)
+        if keys is None:
+            keys = self._of_queue[queue] = QueueKeys(self.prefix, queue)
+        return keys
+
+    def worker(self, name: str) -> bytes:
+        """What a worker is doing, for people: a hash with a time limit."""
+        return f"{self.prefix}:worker:{name}".encode()

@@ -1,0 +1,68 @@
+-- _endings: what is written down when a run, or a job, is over.
+
+local KEPT_ERRORS = 5 -- of a job; older ones are forgotten
+
+-- Add a failure, one JSON a line, to those kept of a job.
+local function note_error(errors, id, line)
+  local lines = (redis.call("HGET", errors, id) or "") .. line .. "\n"
+  while select(2, string.gsub(lines, "\n", "")) > KEPT_ERRORS do lines = string.match(lines, "\n(.*)") end
+  redis.call("HSET", errors, id, lines)
+end
+
+-- Leave nothing of these jobs but what is kept as their outcome.
+local function forget(q, ids)
+  if #ids == 0 then return end
+  for _, key in ipairs({ q.failures, q.crashes, q.errors, q.since, q.retrying }) do
+    if redis.call("EXISTS", key) == 1 then
+      redis.call(key == q.retrying and "ZREM" or "HDEL", key, unpack(ids))
+    end
+  end
+  redis.call("HDEL", q.jobs, unpack(ids))
+end
+
+-- Keep outcomes. `finished` is moment and id in turn, `outcomes` id and text; the oldest go when there are too many.
+local function remember(q, finished, outcomes, most)
+  if #finished > 0 then redis.call("ZADD", q.finished, unpack(finished)) end
+  if #outcomes > 0 then redis.call("HSET", q.results, unpack(outcomes)) end
+  local over = math.min(redis.call("ZCARD", q.finished) - most, 1000)
+  if over > 0 then
+    if redis.call("EXISTS", q.results) == 1 then
+      redis.call("HDEL", q.results, unpack(redis.call("ZRANGE", q.finished, 0, over - 1)))
+    end
+    redis.call("ZREMRANGEBYRANK", q.finished, 0, over - 1)
+  end
+end
+
+-- A run took its worker down: count it, and say whether that was once too often. Then the job is dead.
+local function crash(q, id, record, worker, now)
+  local _, _, max_crashes = header(record)
+  local crashes = redis.call("HINCRBY", q.crashes, id, 1)
+  local attempt = crashes + tonumber(redis.call("HGET", q.failures, id) or 0)
+  local line = string.format(
+    '{"at":%.0f,"attempt":%d,"worker":"%s","error_class":"django_rtq.exceptions.WorkerLost",'
+      .. '"error":"The worker died while it ran this job: crash %d, %d allowed.","traceback":""}',
+    now, attempt, worker, crashes, max_crashes)
+  note_error(q.errors, id, line)
+  if crashes <= max_crashes then return false end
+  redis.call("ZADD", q.dead, now, id)
+  count(q.stats, now, "dead", 1)
+  return true
+end
+
+-- Settle runs after which nothing follows: `list` is id, ms to keep, outcome text in turn. Answers the stale ids.
+local function end_runs(q, list, most, now, field)
+  local mine, stale = held_by(q.running, list, 3)
+  local ids, finished, outcomes = {}, {}, {}
+  for _, i in ipairs(mine) do
+    ids[#ids + 1] = list[i]
+    finished[#finished + 1], finished[#finished + 2] = now + list[i + 1], list[i]
+    if list[i + 2] ~= "" then outcomes[#outcomes + 1], outcomes[#outcomes + 2] = list[i], list[i + 2] end
+  end
+  if #ids == 0 then return stale, 0 end
+  redis.call("DEL", q.scratch) -- lets a full server be drained
+  remember(q, finished, outcomes, most)
+  forget(q, ids)
+  count(q.stats, now, field, #ids)
+  redis.call("HDEL", q.running, unpack(ids)) -- last: a torn log may cost a second run, not a job
+  return stale, #ids
+end

@@ -1,0 +1,34 @@
+-- _lanes: how jobs get into the lanes of their clients.
+
+local NEAR = 200 -- how deep a lane is searched for an id that a torn log may have left in it
+
+-- When a job began to wait. Its id begins with the time it was made; where that is not it, `since` tells.
+local function waiting_since(q, id, now)
+  return tonumber(redis.call("HGET", q.since, id) or tonumber(string.sub(id, 1, 12), 16) or now)
+end
+
+-- Say that a client has work. Always, and before it has: an index that is kept on an edge gets lost with it.
+local function index_lane(q, band, client, since)
+  redis.call("ZADD", q.lanes, "NX", since, band .. ":" .. client)
+  redis.call("ZADD", q.bands, band, band)
+  redis.call("ZADD", q.ring .. band, "NX", redis.call("INCR", q.turn), client)
+  redis.call("ZADD", q.wake, 0, "work")
+end
+
+-- Put a job where it is claimed next, unless it is there.
+local function give_back(q, id, record, now)
+  local band, client = header(record)
+  local lane = q.lane .. band .. ":" .. client
+  index_lane(q, band, client, now)
+  if redis.call("LPOS", lane, id, "MAXLEN", NEAR) then return end
+  redis.call("LPUSH", lane, id)
+  redis.call("ZADD", q.lanes, waiting_since(q, id, now), band .. ":" .. client)
+end
+
+-- Put a job at the end of its client's lane; it waits from `since` on.
+local function queue_up(q, id, record, since)
+  local band, client = header(record)
+  redis.call("HSET", q.since, id, since)
+  index_lane(q, band, client, since)
+  redis.call("RPUSH", q.lane .. band .. ":" .. client, id)
+end

@@ -1,0 +1,74 @@
+-- _turns: whose turn it is. The ring holds who has work; the lowest turn is served first and gets a new one.
+
+-- What the next turns of a band bring, as if each job were claimed alone.
+local function take_turns(q, band, wanted, may_be_suspect)
+  local clients = redis.call("ZRANGE", q.ring .. band, 0, wanted - 1)
+  local share = math.ceil(wanted / math.max(#clients, 1))
+  local turns = { clients = clients, lines = {}, taken = {}, ids = {} }
+  for c, client in ipairs(clients) do
+    turns.lines[c] = redis.call("LRANGE", q.lane .. band .. ":" .. client, 0, share) -- one more: who is first then
+    turns.taken[c] = 0
+  end
+  for round = 1, share do
+    for c = 1, #clients do
+      local id = turns.lines[c][round]
+      if #turns.ids == wanted then return turns end
+      if id and q.has_crashes and redis.call("HEXISTS", q.crashes, id) == 1 then
+        turns.suspect = true
+        if may_be_suspect and #turns.ids == 0 then turns.ids[1], turns.taken[c] = id, round end
+        return turns
+      end
+      if id then turns.ids[#turns.ids + 1], turns.taken[c] = id, round end
+    end
+  end
+  return turns
+end
+
+-- Take the ids out of their lanes. Who still has work goes to the end of the ring, the least served first.
+local function end_turns(q, band, turns, now)
+  local most, sooner, later, gone, heads = math.max(0, unpack(turns.taken)), {}, {}, {}, {}
+  for c, client in ipairs(turns.clients) do
+    local taken, lane = turns.taken[c], band .. ":" .. client
+    local first = turns.lines[c][taken + 1]
+    if taken > 0 then redis.call("LTRIM", q.lane .. lane, taken, -1) end
+    if not first then
+      gone[#gone + 1] = client
+      redis.call("ZREM", q.lanes, lane)
+    elseif taken > 0 then
+      heads[#heads + 1], heads[#heads + 2] = waiting_since(q, first, now), lane
+      local list = taken == most and later or sooner
+      list[#list + 1] = client
+    end
+  end
+  local ring, places = q.ring .. band, {}
+  local turn = redis.call("INCRBY", q.turn, #turns.clients) - #turns.clients
+  for _, list in ipairs({ sooner, later }) do
+    for _, client in ipairs(list) do
+      turn = turn + 1
+      places[#places + 1], places[#places + 2] = turn, client
+    end
+  end
+  if #places > 0 then redis.call("ZADD", ring, unpack(places)) end
+  if #heads > 0 then redis.call("ZADD", q.lanes, unpack(heads)) end
+  if #gone > 0 then redis.call("ZREM", ring, unpack(gone)) end
+  if redis.call("EXISTS", ring) == 0 then redis.call("ZREM", q.bands, band) end
+end
+
+-- Write down who runs what before it leaves its lane. An id without a record was cancelled, or lost by a torn log.
+local function hand_out(q, ids, answer)
+  local held, claimed_at = {}, string.format(" %.0f", answer[2])
+  local failures = q.has_failures and redis.call("HMGET", q.failures, unpack(ids)) or {}
+  local crashes = q.has_crashes and redis.call("HMGET", q.crashes, unpack(ids)) or {}
+  for i, record in ipairs(redis.call("HMGET", q.jobs, unpack(ids))) do
+    local failed, crashed = tonumber(failures[i] or 0), tonumber(crashes[i] or 0)
+    if record then
+      held[#held + 1], held[#held + 2] = ids[i], (failed + crashed + 1) .. claimed_at
+      answer[3][#answer[3] + 1], answer[4][#answer[4] + 1] = ids[i], record
+    end
+    if record and failed + crashed > 0 then
+      local counts = answer[5]
+      counts[#counts + 1], counts[#counts + 2], counts[#counts + 3] = #answer[3] - 1, failed, crashed
+    end
+  end
+  if #held > 0 then redis.call("HSET", q.running, unpack(held)) end
+end

@@ -1,0 +1,66 @@
+-- claim: give a worker the next jobs, client after client, from the first queue that has any.
+-- queued -> running
+-- uses: _prelude _lanes _turns
+--
+-- KEYS[1] paused      string  present while paused     (these 16 for each queue, in the worker's order)
+-- KEYS[2] workers     zset  worker -> lease deadline
+-- KEYS[3] running     hash  id -> attempt and claim time; the processing list of this worker
+-- KEYS[4] jobs        hash  id -> record
+-- KEYS[5] bands       zset  band -> priority
+-- KEYS[6] turn        string  the last turn number
+-- KEYS[7] lanes       zset  band:client -> since when its first job waits
+-- KEYS[8] since       hash  id -> waits since
+-- KEYS[9] failures    hash  id -> runs that failed
+-- KEYS[10] crashes    hash  id -> runs that took their worker down
+-- KEYS[11] ghosts     hash  id -> lane; cancelled, but still named in a lane
+-- KEYS[12] wake       zset  token for workers
+-- KEYS[13] sweep      hash  the highest time seen
+-- KEYS[14] scratch    never exists; see the rules for scripts
+-- KEYS[15] ring       + band, zset  client -> turn
+-- KEYS[16] lane       + band:client, list  ids
+-- ARGV[1] worker      its name
+-- ARGV[2] wanted      jobs, at most 500
+-- ARGV[3] idle        "1" when the worker runs nothing else: only then it may get a job that has crashed a worker
+--
+-- returns for each queue {status, now, ids, records, counts}; counts: place, failures, crashes where there are any.
+--         status: "ok"; "paused"; "unknown": the worker has to sign on; "suspect": the next has crashed a worker
+-- sent twice: gives more jobs; what the worker does not know of it finds in `running` and releases
+
+local NAMES = { "paused", "workers", "running", "jobs", "bands", "turn", "lanes", "since", "failures", "crashes",
+  "ghosts", "wake", "sweep", "scratch", "ring", "lane" }
+local keys, worker, wanted, idle = KEYS, ARGV[1], tonumber(ARGV[2]), ARGV[3] == "1"
+
+local function claim_from(q, now)
+  local answer = { "ok", now, {}, {}, {} }
+  for _, name in ipairs({ "failures", "crashes", "since", "ghosts" }) do
+    q["has_" .. name] = redis.call("EXISTS", q[name]) == 1
+  end
+  redis.call("DEL", q.scratch) -- lets a full server be drained
+  while wanted > 0 do
+    local band = redis.call("ZREVRANGE", q.bands, 0, 0)[1]
+    if not band then break end
+    local turns = take_turns(q, band, wanted, idle)
+    local ids = turns.ids
+    if #ids > 0 then hand_out(q, ids, answer) end
+    end_turns(q, band, turns, now)
+    if #ids > 0 and q.has_since then redis.call("HDEL", q.since, unpack(ids)) end
+    if #ids > 0 and q.has_ghosts then redis.call("HDEL", q.ghosts, unpack(ids)) end
+    wanted, idle = wanted - #ids, idle and #ids == 0
+    if turns.suspect then answer[1], wanted = "suspect", 0 end
+  end
+  if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.wake, 0, "work") else redis.call("DEL", q.wake) end
+  return answer
+end
+
+-- All rights first: a claim that stops half way would leave jobs with a worker that does not hear of them.
+local queues, answers = {}, {}
+for first = 1, #keys, #NAMES do queues[#queues + 1] = named(keys, NAMES, first) end
+for _, q in ipairs(queues) do
+  if not redis.call("ZSCORE", q.workers, worker) then return { { "unknown", now_ms(q.sweep), {}, {}, {} } } end
+end
+for i, q in ipairs(queues) do
+  local now, is_paused = now_ms(q.sweep), redis.call("EXISTS", q.paused) == 1
+  answers[i] = { is_paused and "paused" or "ok", now, {}, {}, {} }
+  if wanted > 0 and not is_paused then answers[i] = claim_from(q, now) end
+end
+return answers

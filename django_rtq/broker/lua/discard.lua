@@ -1,0 +1,31 @@
+-- discard: throw dead letters away.
+-- dead -> gone
+-- uses: _prelude _endings
+--
+-- KEYS[1] dead        zset  id -> time of death
+-- KEYS[2] jobs        hash  id -> record
+-- KEYS[3] failures    hash  id -> runs that failed
+-- KEYS[4] crashes     hash  id -> runs that took their worker down
+-- KEYS[5] errors      hash  id -> the last failures
+-- KEYS[6] since       hash  id -> waits since
+-- KEYS[7] retrying    zset  id -> due
+-- KEYS[8] sweep       hash  the highest time seen
+-- KEYS[9] scratch     never exists; see the rules for scripts
+-- KEYS[10] stats      + minute, hash  counters
+-- ARGV[...] ids       at most 100
+--
+-- returns the ids that were thrown away; the others are not dead (any more)
+-- sent twice: none is dead the second time, and nothing changes
+
+local NAMES = { "dead", "jobs", "failures", "crashes", "errors", "since", "retrying", "sweep", "scratch", "stats" }
+local q, ids, gone = named(KEYS, NAMES, 1), ARGV, {}
+
+for _, id in ipairs(ids) do
+  if redis.call("ZSCORE", q.dead, id) then gone[#gone + 1] = id end
+end
+if #gone == 0 then return gone end
+redis.call("DEL", q.scratch) -- lets a full server be drained
+forget(q, gone)
+redis.call("ZREM", q.dead, unpack(gone))
+count(q.stats, now_ms(q.sweep), "discarded", #gone)
+return gone

@@ -1,0 +1,40 @@
+-- find: all that is known of one job. Reads only.
+-- uses: _prelude
+--
+-- KEYS[1] jobs        hash  id -> record
+-- KEYS[2] scheduled   zset  id -> due
+-- KEYS[3] dead        zset  id -> time of death
+-- KEYS[4] failures    hash  id -> runs that failed
+-- KEYS[5] crashes     hash  id -> runs that took their worker down
+-- KEYS[6] errors      hash  id -> the last failures
+-- KEYS[7] results     hash  id -> outcome
+-- KEYS[8] finished    zset  id -> when it may be forgotten
+-- KEYS[9] workers     zset  worker -> lease deadline
+-- KEYS[10] running    + worker, hash  id -> attempt and claim time
+-- ARGV[1] id          the job
+--
+-- returns {record, due, died, failures, crashes, errors, outcome, forgotten at, worker, attempt and claim time},
+--         "" where there is none
+-- sent twice: answers twice
+
+local NAMES = { "jobs", "scheduled", "dead", "failures", "crashes", "errors", "results", "finished", "workers",
+  "running" }
+local q, id = named(KEYS, NAMES, 1), ARGV[1]
+local holder, held = "", ""
+
+for _, worker in ipairs(redis.call("ZRANGE", q.workers, 0, -1)) do
+  local entry = redis.call("HGET", q.running .. worker, id)
+  if entry then holder, held = worker, entry end
+end
+return {
+  redis.call("HGET", q.jobs, id) or "",
+  redis.call("ZSCORE", q.scheduled, id) or "",
+  redis.call("ZSCORE", q.dead, id) or "",
+  redis.call("HGET", q.failures, id) or "",
+  redis.call("HGET", q.crashes, id) or "",
+  redis.call("HGET", q.errors, id) or "",
+  redis.call("HGET", q.results, id) or "",
+  redis.call("ZSCORE", q.finished, id) or "",
+  holder,
+  held,
+}

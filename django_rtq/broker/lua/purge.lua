@@ -1,0 +1,42 @@
+-- purge: throw away jobs that wait, of every client, and those that are scheduled.
+-- queued, scheduled, retrying -> gone
+-- uses: _prelude _endings
+--
+-- KEYS[1] jobs        hash  id -> record
+-- KEYS[2] scheduled   zset  id -> due
+-- KEYS[3] lanes       zset  band:client -> since when its first job waits
+-- KEYS[4] ghosts      hash  id -> lane; cancelled, but still named in a lane
+-- KEYS[5] failures    hash  id -> runs that failed
+-- KEYS[6] crashes     hash  id -> runs that took their worker down
+-- KEYS[7] errors      hash  id -> the last failures
+-- KEYS[8] since       hash  id -> waits since
+-- KEYS[9] retrying    zset  id -> due
+-- KEYS[10] sweep      hash  the highest time seen
+-- KEYS[11] scratch    never exists; see the rules for scripts
+-- KEYS[12] stats      + minute, hash  counters
+-- KEYS[13] lane       + band:client, list  ids
+-- ARGV[1] limit       jobs in this call, at most 100
+--
+-- returns how many were thrown away; 0: none is left
+-- sent twice: goes on where the first call stopped
+
+local NAMES = { "jobs", "scheduled", "lanes", "ghosts", "failures", "crashes", "errors", "since", "retrying", "sweep",
+  "scratch", "stats", "lane" }
+local q, limit = named(KEYS, NAMES, 1), tonumber(ARGV[1])
+local ids = redis.call("ZRANGE", q.scheduled, 0, limit - 1)
+local lane = #ids == 0 and redis.call("ZRANGE", q.lanes, 0, 0)[1]
+if lane then ids = redis.call("LRANGE", q.lane .. lane, 0, limit - 1) end
+
+redis.call("DEL", q.scratch) -- lets a full server be drained
+if #ids > 0 then
+  -- The jobs first: what a torn log leaves is an id without a record, which claim passes over.
+  forget(q, ids)
+  redis.call("HDEL", q.ghosts, unpack(ids))
+  redis.call("ZREM", q.scheduled, unpack(ids))
+  count(q.stats, now_ms(q.sweep), "purged", #ids)
+end
+if lane then
+  redis.call("LTRIM", q.lane .. lane, #ids, -1)
+  if redis.call("EXISTS", q.lane .. lane) == 0 then redis.call("ZREM", q.lanes, lane) end
+end
+return #ids > 0 and #ids or (lane and 1 or 0)

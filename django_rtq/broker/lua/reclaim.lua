@@ -1,0 +1,46 @@
+-- reclaim: take back the jobs of workers whose lease ran out. Each of them counts as a crash.
+-- running -> queued, or dead
+-- uses: _prelude _lanes _endings _reclaiming
+--
+-- KEYS[1] workers     zset  worker -> lease deadline
+-- KEYS[2] sweep       hash  contact, hold, high
+-- KEYS[3] jobs        hash  id -> record
+-- KEYS[4] bands       zset  band -> priority
+-- KEYS[5] turn        string  the last turn number
+-- KEYS[6] lanes       zset  band:client -> since when its first job waits
+-- KEYS[7] since       hash  id -> waits since
+-- KEYS[8] failures    hash  id -> runs that failed
+-- KEYS[9] crashes     hash  id -> runs that took their worker down
+-- KEYS[10] errors     hash  id -> the last failures
+-- KEYS[11] dead       zset  id -> time of death
+-- KEYS[12] wake       zset  token for workers
+-- KEYS[13] scratch    never exists; see the rules for scripts
+-- KEYS[14] stats      + minute, hash  counters
+-- KEYS[15] ring       + band, zset  client -> turn
+-- KEYS[16] lane       + band:client, list  ids
+-- KEYS[17] running    + worker, hash  id -> attempt and claim time
+-- ARGV[1] lease_ms    of the caller: how long to hold after a silence
+-- ARGV[2] limit       jobs to take back in this call, at most 100
+--
+-- returns {ms until there may be more to do, or -1; id, "queued" or "dead", ...}
+-- sent twice: goes on where the first call stopped
+
+local NAMES = { "workers", "sweep", "jobs", "bands", "turn", "lanes", "since", "failures", "crashes", "errors", "dead",
+  "wake", "scratch", "stats", "ring", "lane", "running" }
+local q, lease_ms, limit = named(KEYS, NAMES, 1), tonumber(ARGV[1]), tonumber(ARGV[2])
+local now = now_ms(q.sweep)
+
+redis.call("DEL", q.scratch) -- lets a full server be drained
+contact(q.sweep, now, lease_ms)
+local hold = tonumber(redis.call("HGET", q.sweep, "hold") or 0)
+if now < hold then return { hold - now } end
+
+local answer = { -1 }
+for _, worker in ipairs(redis.call("ZRANGEBYSCORE", q.workers, "-inf", now, "LIMIT", 0, 10)) do
+  local todo = limit - (#answer - 1) / 2
+  local left = take_back(q, worker, function() return true end, todo, now, answer)
+  if left == 0 then redis.call("ZREM", q.workers, worker) end
+end
+local earliest = redis.call("ZRANGE", q.workers, 0, 0, "WITHSCORES")[2]
+if earliest then answer[1] = math.max(0, earliest - now) end
+return answer

@@ -1,0 +1,37 @@
+-- reclaim_child: take back the jobs of a worker whose death was seen by its supervisor, without waiting for its lease.
+-- running -> queued, or dead
+-- uses: _prelude _lanes _endings _reclaiming
+--
+-- KEYS[1] workers     zset  worker -> lease deadline
+-- KEYS[2] sweep       hash  contact, hold, high
+-- KEYS[3] jobs        hash  id -> record
+-- KEYS[4] bands       zset  band -> priority
+-- KEYS[5] turn        string  the last turn number
+-- KEYS[6] lanes       zset  band:client -> since when its first job waits
+-- KEYS[7] since       hash  id -> waits since
+-- KEYS[8] failures    hash  id -> runs that failed
+-- KEYS[9] crashes     hash  id -> runs that took their worker down
+-- KEYS[10] errors     hash  id -> the last failures
+-- KEYS[11] dead       zset  id -> time of death
+-- KEYS[12] wake       zset  token for workers
+-- KEYS[13] scratch    never exists; see the rules for scripts
+-- KEYS[14] stats      + minute, hash  counters
+-- KEYS[15] ring       + band, zset  client -> turn
+-- KEYS[16] lane       + band:client, list  ids
+-- KEYS[17] running    + worker, hash  id -> attempt and claim time
+-- ARGV[1] worker      its name
+-- ARGV[...] guilty    the ids that were running when it died: they count a crash, the others are given back
+--
+-- returns {id, "queued" or "dead", ...}
+-- sent twice: there is nothing left to take back
+
+local NAMES = { "workers", "sweep", "jobs", "bands", "turn", "lanes", "since", "failures", "crashes", "errors", "dead",
+  "wake", "scratch", "stats", "ring", "lane", "running" }
+local q, worker, guilty = named(KEYS, NAMES, 1), ARGV[1], {}
+for i = 2, #ARGV do guilty[ARGV[i]] = true end
+local now, answer = now_ms(q.sweep), {}
+
+redis.call("DEL", q.scratch) -- lets a full server be drained
+take_back(q, worker, function(id) return guilty[id] end, 1000, now, answer) -- one worker holds 500 at most
+redis.call("ZREM", q.workers, worker)
+return answer

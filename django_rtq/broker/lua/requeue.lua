@@ -1,0 +1,44 @@
+-- requeue: give dead letters a new life, with all their attempts.
+-- dead -> queued
+-- uses: _prelude _lanes
+--
+-- KEYS[1] dead        zset  id -> time of death
+-- KEYS[2] jobs        hash  id -> record
+-- KEYS[3] failures    hash  id -> runs that failed
+-- KEYS[4] crashes     hash  id -> runs that took their worker down
+-- KEYS[5] bands       zset  band -> priority
+-- KEYS[6] turn        string  the last turn number
+-- KEYS[7] lanes       zset  band:client -> since when its first job waits
+-- KEYS[8] since       hash  id -> waits since
+-- KEYS[9] wake        zset  token for workers
+-- KEYS[10] sweep      hash  the highest time seen
+-- KEYS[11] scratch    never exists; see the rules for scripts
+-- KEYS[12] stats      + minute, hash  counters
+-- KEYS[13] ring       + band, zset  client -> turn
+-- KEYS[14] lane       + band:client, list  ids
+-- ARGV[...] ids       at most 100
+--
+-- returns the ids that were queued; the others are not dead (any more)
+-- sent twice: none is dead the second time, and nothing changes
+
+local NAMES = { "dead", "jobs", "failures", "crashes", "bands", "turn", "lanes", "since", "wake", "sweep", "scratch",
+  "stats", "ring", "lane" }
+local q, ids = named(KEYS, NAMES, 1), ARGV
+local now, queued = now_ms(q.sweep), {}
+
+redis.call("DEL", q.scratch) -- lets a full server be drained
+for _, id in ipairs(ids) do
+  local record = redis.call("ZSCORE", q.dead, id) and redis.call("HGET", q.jobs, id)
+  if record then
+    -- It is ready now, and whatever was its last moment to start is over.
+    local fresh = string.gsub(record, "^(%-?%d+ %d+) %d+ %d+ ", string.format("%%1 %.0f 0 ", now), 1)
+    redis.call("HSET", q.jobs, id, fresh)
+    redis.call("HDEL", q.failures, id)
+    redis.call("HDEL", q.crashes, id)
+    queue_up(q, id, record, now)
+    redis.call("ZREM", q.dead, id) -- last: a torn log may cost a second run, not a job
+    queued[#queued + 1] = id
+  end
+end
+if #queued > 0 then count(q.stats, now, "requeued", #queued) end
+return queued

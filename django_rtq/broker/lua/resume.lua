@@ -1,0 +1,16 @@
+-- resume: let a paused queue be worked on again, and wake a worker.
+-- uses: _prelude
+--
+-- KEYS[1] paused      string  since when, ms
+-- KEYS[2] wake        zset  token for workers
+-- KEYS[3] scratch     never exists; see the rules for scripts
+--
+-- returns "resumed", or "already"
+-- sent twice: "already", and a worker looks in vain
+
+local q = named(KEYS, { "paused", "wake", "scratch" }, 1)
+
+redis.call("DEL", q.scratch) -- lets a full server be drained
+redis.call("ZADD", q.wake, 0, "work")
+if redis.call("DEL", q.paused) == 1 then return "resumed" end
+return "already"

@@ -1,0 +1,41 @@
+-- retry: let failed jobs wait for their next attempt.
+-- running -> retrying
+-- uses: _prelude _lanes _endings
+--
+-- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
+-- KEYS[2] jobs        hash  id -> record
+-- KEYS[3] failures    hash  id -> runs that failed
+-- KEYS[4] errors      hash  id -> the last failures
+-- KEYS[5] scheduled   zset  id -> due
+-- KEYS[6] retrying    zset  id -> due; those of scheduled that have failed
+-- KEYS[7] due         zset  token for schedulers
+-- KEYS[8] sweep       hash  the highest time seen
+-- KEYS[9] scratch     never exists; see the rules for scripts
+-- KEYS[10] stats      + minute, hash  counters
+-- ARGV[...] jobs      of each: id, ms to wait, failures to count (1, or 0 for a job that this worker could not run),
+--                     the failure as one line of JSON; at most 500
+--
+-- returns the ids that were stale: no longer this worker's to settle
+-- sent twice: every id is stale the second time, and nothing changes
+
+local NAMES = { "running", "jobs", "failures", "errors", "scheduled", "retrying", "due", "sweep", "scratch", "stats" }
+local q, jobs = named(KEYS, NAMES, 1), ARGV
+local now = now_ms(q.sweep)
+local mine, stale = held_by(q.running, jobs, 4)
+if #mine == 0 then return stale end
+
+local next_due = tonumber(redis.call("ZRANGE", q.scheduled, 0, 0, "WITHSCORES")[2] or math.huge)
+redis.call("DEL", q.scratch) -- lets a full server be drained
+for _, i in ipairs(mine) do
+  local id, due, failures, line = jobs[i], now + jobs[i + 1], jobs[i + 2], jobs[i + 3]
+  redis.call("ZADD", q.scheduled, due, id)
+  redis.call("ZADD", q.retrying, due, id)
+  if due < next_due then redis.call("ZADD", q.due, 0, "due") end
+  if failures ~= "0" then
+    redis.call("HINCRBY", q.failures, id, failures)
+    count(q.stats, now, "failed", 1)
+  end
+  note_error(q.errors, id, line)
+  redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job
+end
+return stale

@@ -1,0 +1,19 @@
+-- sign_on: a worker begins to take part. Its name was never used before.
+-- uses: _prelude
+--
+-- KEYS[1] workers     zset  worker -> lease deadline
+-- KEYS[2] sweep       hash  contact, hold, high
+-- KEYS[3] scratch     never exists; see the rules for scripts
+-- ARGV[1] lease_ms    how long it may stay silent
+-- ARGV[2] worker      its name
+--
+-- returns "ok"
+-- sent twice: the lease is a little longer
+
+local q, lease_ms, worker = named(KEYS, { "workers", "sweep", "scratch" }, 1), tonumber(ARGV[1]), ARGV[2]
+local now = now_ms(q.sweep)
+
+redis.call("DEL", q.scratch) -- lets a full server be drained
+contact(q.sweep, now, lease_ms)
+redis.call("ZADD", q.workers, now + lease_ms, worker)
+return "ok"

@@ -1,0 +1,41 @@
+-- trim: forget what was kept long enough, or is too much: outcomes and dead letters.
+-- dead -> gone
+-- uses: _prelude _endings
+--
+-- KEYS[1] results     hash  id -> outcome
+-- KEYS[2] finished    zset  id -> when it may be forgotten
+-- KEYS[3] dead        zset  id -> time of death
+-- KEYS[4] jobs        hash  id -> record
+-- KEYS[5] failures    hash  id -> runs that failed
+-- KEYS[6] crashes     hash  id -> runs that took their worker down
+-- KEYS[7] errors      hash  id -> the last failures
+-- KEYS[8] since       hash  id -> waits since
+-- KEYS[9] retrying    zset  id -> due
+-- KEYS[10] sweep      hash  the highest time seen
+-- KEYS[11] scratch    never exists; see the rules for scripts
+-- ARGV[1] max_dead    dead letters to keep
+-- ARGV[2] dead_ms     how long to keep them
+-- ARGV[3] limit       entries of each kind in this call, at most 100
+--
+-- returns {outcomes forgotten, dead letters forgotten}
+-- sent twice: goes on where the first call stopped
+
+local NAMES = { "results", "finished", "dead", "jobs", "failures", "crashes", "errors", "since", "retrying", "sweep",
+  "scratch" }
+local q, max_dead, dead_ms, limit = named(KEYS, NAMES, 1), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local now = now_ms(q.sweep)
+
+redis.call("DEL", q.scratch) -- lets a full server be drained
+local old = redis.call("ZRANGEBYSCORE", q.finished, "-inf", now, "LIMIT", 0, limit)
+if #old > 0 then
+  redis.call("HDEL", q.results, unpack(old))
+  redis.call("ZREM", q.finished, unpack(old))
+end
+local over = math.min(redis.call("ZCARD", q.dead) - max_dead, limit)
+local dead = over > 0 and redis.call("ZRANGE", q.dead, 0, over - 1)
+  or redis.call("ZRANGEBYSCORE", q.dead, "-inf", now - dead_ms, "LIMIT", 0, limit)
+if #dead > 0 then
+  forget(q, dead)
+  redis.call("ZREM", q.dead, unpack(dead))
+end
+return { #old, #dead }

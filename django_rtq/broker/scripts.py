@@ -1,0 +1,76 @@
+"""The Lua scripts, and how one is called.
+
+The header of a file is its signature: which files it ``uses``, and which keys of the queue it wants, in order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from importlib import resources
+
+from django_rtq.broker.keys import QueueKeys
+
+Argument = bytes | str | int | float
+Command = tuple[Argument, ...]
+
+_USES = re.compile(r"^-- uses: (.*)$", re.MULTILINE)
+_KEY = re.compile(r"^-- KEYS\[\d+\] (\w+)(?: +(\+ worker)\b)?", re.MULTILINE)
+
+
+class Script:
+    """One verb: the text that Redis runs, and the keys that it names."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        body = _read(name)
+        uses = _USES.search(body)
+        self.text = "\n".join([*(_read(part) for part in (uses[1].split() if uses else ())), body])
+        self.sha = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest().encode()
+        self._key_names = [
+            "running_of" if of_any_worker else "running" if name == "running" else name
+            for name, of_any_worker in _KEY.findall(body)
+        ]
+        self._heads: dict[bytes, Command] = {}
+
+    @cached_property
+    def is_of_a_worker(self) -> bool:
+        """Whether it wants the processing list of one worker."""
+        return "running" in self._key_names
+
+    def call(self, keys: QueueKeys, arguments: Iterable[Argument], *, worker: str = "") -> Command:
+        """The command that runs this script on one queue."""
+        return (*self.head(keys, worker=worker), *arguments)
+
+    def call_many(self, queues: Sequence[QueueKeys], arguments: Iterable[Argument], *, worker: str = "") -> Command:
+        """The command that runs this script on several queues that share a server."""
+        groups = [key for keys in queues for key in self.head(keys, worker=worker)[3:]]
+        return (b"EVALSHA", self.sha, len(groups), *groups, *arguments)
+
+    def head(self, keys: QueueKeys, *, worker: str = "") -> Command:
+        """What all calls on a queue begin with: the script and its keys."""
+        if self.is_of_a_worker:
+            return self._head(keys, worker)
+        head = self._heads.get(keys.jobs)
+        if head is None:
+            head = self._heads[keys.jobs] = self._head(keys, worker)
+        return head
+
+    def _head(self, keys: QueueKeys, worker: str) -> Command:
+        wanted = [keys.running(worker) if name == "running" else getattr(keys, name) for name in self._key_names]
+        return (b"EVALSHA", self.sha, len(wanted), *wanted)
+
+
+def _read(name: str) -> str:
+    return (resources.files("django_rtq.broker") / "lua" / f"{name}.lua").read_text()
+
+
+def _names() -> list[str]:
+    files = (resources.files("django_rtq.broker") / "lua").iterdir()
+    return sorted(f.name[:-4] for f in files if f.name.endswith(".lua") and not f.name.startswith("_"))
+
+
+SCRIPTS = {name: Script(name) for name in _names()}
+BY_SHA = {script.sha: script for script in SCRIPTS.values()}

@@ -1,0 +1,62 @@
+"""What a worker has to tell about the jobs of one queue. It goes out together with the next claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from django_rtq.broker.keys import QueueKeys
+from django_rtq.broker.scripts import SCRIPTS, Argument, Command
+
+MOST_JOBS = 500  # of one script call: Lua's unpack takes some 8,000 values
+_WIDTHS = {"ack": 3, "expire": 3, "retry": 4, "bury": 3, "release": 1}  # arguments for each job
+
+
+@dataclass(slots=True)
+class Settlement:
+    """Outcomes by verb, each a flat list of script arguments in the order of the script's header."""
+
+    ack: list[Argument] = field(default_factory=list)
+    expire: list[Argument] = field(default_factory=list)
+    retry: list[Argument] = field(default_factory=list)
+    bury: list[Argument] = field(default_factory=list)
+    release: list[Argument] = field(default_factory=list)
+    run_ms: float = 0.0
+    wait_ms: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.ack or self.retry or self.bury or self.release or self.expire)
+
+    def job_ids(self) -> set[bytes]:
+        """The jobs that it is about."""
+        return {
+            job_id if isinstance(job_id, bytes) else str(job_id).encode()
+            for verb, width in _WIDTHS.items()
+            for job_id in getattr(self, verb)[::width]
+        }
+
+    def commands(self, keys: QueueKeys, worker: str, *, max_results: int) -> Iterator[tuple[str, Command]]:
+        """Verb and command of every script call that this takes."""
+        for verb, width in _WIDTHS.items():
+            entries: list[Argument] = getattr(self, verb)
+            for start in range(0, len(entries), MOST_JOBS * width):
+                part = entries[start : start + MOST_JOBS * width]
+                first: tuple[Argument, ...] = ()
+                if verb == "ack":
+                    share = len(part) / len(entries)
+                    first = (max_results, round(self.run_ms * share), round(self.wait_ms * share))
+                elif verb == "expire":
+                    first = (max_results,)
+                yield verb, SCRIPTS[verb].call(keys, (*first, *part), worker=worker)
+
+    def joined(self, later: Settlement) -> Settlement:
+        """This one, then a later one."""
+        return Settlement(
+            ack=self.ack + later.ack,
+            expire=self.expire + later.expire,
+            retry=self.retry + later.retry,
+            bury=self.bury + later.bury,
+            release=self.release + later.release,
+            run_ms=self.run_ms + later.run_ms,
+            wait_ms=self.wait_ms + later.wait_ms,
+        )

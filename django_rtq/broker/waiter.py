@@ -1,0 +1,103 @@
+"""Waiting for something to do: one blocking read on a connection of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from redis.exceptions import RedisError, ResponseError
+
+from django_rtq.broker.connection import Recipe
+from django_rtq.broker.scripts import Command
+from django_rtq.broker.wire import translate
+
+
+class Waiter:
+    """Waits for a token in one of several sorted sets. For one thread."""
+
+    def __init__(self, recipe: Recipe, keys: Sequence[bytes], *, role: str, longest_seconds: float) -> None:
+        self._recipe = recipe
+        self._ask_for_token: Command = ("BZPOPMIN", *keys, longest_seconds)
+        self._role = role
+        self._longest_seconds = longest_seconds
+        self._connection: Any = None
+        self._is_waiting = False  # the server has our question, and we have no answer yet
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for a token, at most `seconds` on our clock: the server's timer is coarse.
+
+        Without `seconds`, wait until the server ends it. Returns whether a token came. Raises BrokerUnavailable.
+        """
+        try:
+            connection = self._connected()
+            if not self._is_waiting:
+                connection.send_packed_command(connection.pack_commands([self._ask_for_token]))
+                self._is_waiting = True
+            if seconds is not None and not connection.can_read(timeout=seconds):
+                return False
+            return self._token_came()
+        except (RedisError, OSError) as error:
+            self.close()
+            raise translate(error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def ask_and_wait(self, question: Command) -> tuple[Any, bool]:
+        """Send a claim and wait for a token in one round trip, for a worker that expects no work.
+
+        Returns at once with the answer to the claim when it brought something (None when the server refused it);
+        else, after the wait, an empty list and whether a token came. Raises BrokerUnavailable.
+        """
+        try:
+            connection = self._connected()
+            connection.send_packed_command(connection.pack_commands([question, self._ask_for_token]))
+            self._is_waiting = True
+            answer = _read(connection)
+            if answer is None or any(claimed[0] != b"ok" or claimed[2] for claimed in answer):
+                self.close()  # there was work, or trouble: nobody waits here any more
+                return answer, False
+            return [], self._token_came()
+        except (RedisError, OSError) as error:
+            self.close()
+            raise translate(error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the server would give us a token that somebody else may need."""
+        return self._is_waiting
+
+    def interrupt(self) -> None:
+        """End a wait from another thread: it raises BrokerUnavailable there."""
+        connection = self._connection
+        if connection is not None:
+            connection.disconnect()
+
+    def close(self) -> None:
+        """Forget the wait, in the thread that waits. It may be used again."""
+        self._is_waiting = False
+        if self._connection is not None:
+            self._connection.disconnect()
+            self._connection = None
+
+    def _token_came(self) -> bool:
+        token = self._connection.read_response()
+        self._is_waiting = False
+        return token is not None
+
+    def _connected(self) -> Any:
+        if self._connection is None:
+            self._connection = self._recipe.blocking_connection(role=self._role, block_seconds=self._longest_seconds)
+            self._connection.connect()
+        return self._connection
+
+
+def _read(connection: Any) -> Any:
+    """A reply; None when the server refused: an unknown script, say. Whoever asked then asks again in the usual way."""
+    try:
+        return connection.read_response()
+    except ResponseError:
+        return None

@@ -1,0 +1,129 @@
+"""Commands out, replies in: several in one round trip, each script loaded when Redis does not know it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import redis
+from redis import exceptions as redis_exceptions
+
+from django_rtq.broker.scripts import BY_SHA, Command
+from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
+
+# What a server says that will serve again soon: after a restart, during a failover, while it is stopped by a script.
+_PASSING = ("LOADING", "READONLY", "MASTERDOWN", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MOVED", "ASK", "NOREPLICAS", "UNBLOCKED")
+
+
+class Wire:
+    """Sends commands over the connections of one pool. Any thread may use it."""
+
+    def __init__(self, pool: redis.ConnectionPool) -> None:
+        self._pool = pool
+        # Before redis-py 5.3 the pool wants to be told a command, since then it does not want to be.
+        named = "command_name" in inspect.signature(type(pool).get_connection).parameters
+        self._pool_arguments = ("EVALSHA",) if named and redis.VERSION < (5, 3) else () # type: ignore[attr-defined]
+
+    def run(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
+        """The replies, in order; a command that was refused has its BrokerError in its place.
+
+        With `resend` the commands are sent once more when the connection turns out to be lost: only for what may be
+        sent twice. Raises BrokerUnavailable when there is no answer.
+        """
+        try:
+            replies = self._exchange(commands)
+        except _ConnectionLost:
+            if not resend:
+                raise
+            replies = self._exchange(commands)
+        unknown = [i for i, reply in enumerate(replies) if isinstance(reply, redis_exceptions.NoScriptError)]
+        if unknown:
+            self._load([commands[i] for i in unknown])
+            for i, reply in zip(unknown, self._exchange([commands[i] for i in unknown]), strict=True):
+                replies[i] = reply
+        return [self._checked(reply) for reply in replies]
+
+    def one(self, command: Command, *, resend: bool = False) -> Any:
+        """The reply to one command. Raises BrokerError."""
+        (reply,) = self.run([command], resend=resend)
+        if isinstance(reply, BrokerError):
+            raise reply
+        return reply
+
+    def all(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
+        """The replies to several commands. Raises the first BrokerError."""
+        replies = self.run(commands, resend=resend)
+        for reply in replies:
+            if isinstance(reply, BrokerError):
+                raise reply
+        return replies
+
+    def close(self) -> None:
+        """Close all connections. It may be used again."""
+        self._pool.disconnect()
+
+    def _load(self, commands: Sequence[Command]) -> None:
+        texts = {BY_SHA[command[1]].text for command in commands}  # type: ignore[index]
+        for reply in self._exchange([("SCRIPT", "LOAD", text) for text in texts]):
+            if isinstance(reply, Exception):
+                raise translate(reply) from reply
+
+    def _exchange(self, commands: Sequence[Command]) -> list[Any]:
+        try:
+            connection = self._pool.get_connection(*self._pool_arguments)
+        except redis_exceptions.RedisError as error:
+            raise translate(error) from error
+        try:
+            return exchange(connection, commands)
+        except (redis_exceptions.RedisError, OSError) as error:
+            connection.disconnect()
+            raise translate(error) from error
+        except BaseException:
+            # A reply may be on its way: nobody must take it for the answer to another question.
+            connection.disconnect()
+            raise
+        finally:
+            self._pool.release(connection)
+
+    def _checked(self, reply: Any) -> Any:
+        if not isinstance(reply, redis_exceptions.RedisError):
+            return reply
+        error = translate(reply)
+        if isinstance(error, BrokerUnavailable):
+            # The next connection may find the new primary.
+            self._pool.disconnect(inuse_connections=False)
+        error.__cause__ = reply
+        return error
+
+
+def exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
+    """Send commands over one connection and read a reply for each; errors are replies."""
+    connection.send_packed_command(connection.pack_commands(commands))
+    replies = []
+    for _ in commands:
+        try:
+            replies.append(connection.read_response())
+        except redis_exceptions.ResponseError as error:
+            replies.append(error)
+    return replies
+
+
+class _ConnectionLost(BrokerUnavailable):
+    """The connection was cut, at once: it was idle for long, or the server went away."""
+
+
+def translate(error: BaseException) -> BrokerError:
+    """An error of redis-py as one of ours."""
+    text = str(error)
+    if isinstance(error, redis_exceptions.OutOfMemoryError) or text.startswith("OOM"):
+        return BrokerFull(f"Redis is out of memory: {text} Nothing was stored. Raise maxmemory, or let workers catch up.")
+    if isinstance(error, redis_exceptions.TimeoutError):
+        return BrokerUnavailable(f"Redis did not answer in time: {text}")
+    if isinstance(error, redis_exceptions.BusyLoadingError) or text.startswith(_PASSING):
+        return BrokerUnavailable(f"Redis cannot serve now: {text}")
+    if isinstance(error, redis_exceptions.AuthenticationError | redis_exceptions.AuthorizationError):
+        return BrokerUnavailable(f"Redis refused the credentials: {text}")
+    if isinstance(error, redis_exceptions.ConnectionError | OSError):
+        return _ConnectionLost(f"The connection to Redis was lost: {text}")
+    return BrokerError(f"Redis refused a command: {type(error).__name__}: {text}")

@@ -1,0 +1,147 @@
+"""The settings: one dictionary RTQ, read once into a frozen Config."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from typing import Any
+
+from django.conf import settings
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+
+from django_rtq.exceptions import ConfigurationError
+
+DEBUG_REDIS = "redis://localhost:6379/0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Every option, with its default and its unit. RTQ["LEASE_SECONDS"] sets ``lease_seconds``."""
+
+    #: Where Redis is: a URL, an alias of CACHES, a Sentinel description, or the dotted path of a factory.
+    redis: str | Mapping[str, Any] = ""
+    #: The database number; required with an alias of CACHES, because cache.clear() empties the cache's own.
+    db: int | None = None
+    #: What every key starts with.
+    prefix: str = "rtq"
+    #: The queue of tasks that name none.
+    default_queue: str = "default"
+    #: How long a worker may stay silent before its jobs are given to others.
+    lease_seconds: float = 15.0
+    #: Runs of a job that may end in an exception or a time-out before it is dead.
+    max_attempts: int = 5
+    #: Runs of a job that may take their worker down before it is dead.
+    max_crashes: int = 3
+    #: Seconds that a job may run, unless its task says otherwise; None: no limit.
+    time_limit: float | None = None
+    #: Seconds between the exception of a time limit and the kill, for jobs that do not listen.
+    kill_grace_seconds: float = 5.0
+    #: Seconds that results are kept; 0 keeps only the ids, for two minutes.
+    result_ttl: float = 3600.0
+    #: Results kept in a queue at the most.
+    max_results: int = 10_000
+    #: Dead letters kept in a queue at the most, and for how long.
+    max_dead: int = 100_000
+    dead_days: float = 90.0
+    #: The largest arguments or result, in bytes of JSON.
+    max_payload_bytes: int = 1024 * 1024
+    #: Seconds that a job waits for a worker that knows its task, before it is dead.
+    unknown_task_seconds: float = 86_400.0
+    #: A child process above this is replaced after its job; None: no limit.
+    max_memory_mb: float | None = None
+    #: The modules of each app in which tasks are looked for.
+    task_modules: tuple[str, ...] = field(default=("tasks",))
+
+
+@lru_cache(maxsize=1)
+def get_config() -> Config:
+    """The settings, read when first needed. Raises ConfigurationError."""
+    return read_config(getattr(settings, "RTQ", None), debug=settings.DEBUG)
+
+
+def read_config(options: Mapping[str, Any] | None, *, debug: bool) -> Config:
+    """Turn the dictionary RTQ into a Config. Raises ConfigurationError for all that is wrong with it."""
+    if options is None:
+        options = {}
+    if not isinstance(options, Mapping):
+        raise ConfigurationError(f"RTQ is {options!r}, but has to be a dictionary of options.")
+    values = {_field_name(key): value for key, value in options.items()}
+    values = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+    if not values.get("redis"):
+        values["redis"] = _default_redis(debug=debug)
+    config = Config(**values)
+    _check_values(config)
+    return config
+
+
+def _field_name(key: object) -> str:
+    known = {option.name.upper(): option.name for option in fields(Config)}
+    if isinstance(key, str) and key in known:
+        return known[key]
+    close = difflib.get_close_matches(str(key).upper(), known, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else f" Known are: {', '.join(sorted(known))}."
+    raise ConfigurationError(f"RTQ has an unknown option {key!r}.{hint}")
+
+
+def _default_redis(*, debug: bool) -> str:
+    if debug:
+        return DEBUG_REDIS
+    raise ConfigurationError(
+        'RTQ["REDIS"] is not set. Write for example RTQ = {"REDIS": "redis://localhost:6379/0"} in your settings '
+        f"({DEBUG_REDIS} is the default only while DEBUG is on)."
+    )
+
+
+_POSITIVE = ("lease_seconds", "max_attempts", "max_results", "max_dead", "dead_days", "max_payload_bytes")
+_NOT_NEGATIVE = ("max_crashes", "result_ttl", "kill_grace_seconds", "unknown_task_seconds")
+_OPTIONAL = ("time_limit", "max_memory_mb")
+
+
+def _check_values(config: Config) -> None:
+    for option in fields(Config):
+        value = getattr(config, option.name)
+        name = f'RTQ["{option.name.upper()}"]'
+        if option.name in _OPTIONAL and value is None:
+            continue
+        if option.name in _POSITIVE + _OPTIONAL and not (_is_number(value) and value > 0):
+            raise ConfigurationError(f"{name} is {value!r}, but has to be a number above 0.")
+        if option.name in _NOT_NEGATIVE and not (_is_number(value) and value >= 0):
+            raise ConfigurationError(f"{name} is {value!r}, but has to be a number, 0 or more.")
+    if not isinstance(config.prefix, str) or not config.prefix or set(config.prefix) & set("{}:*? \n"):
+        raise ConfigurationError(f'RTQ["PREFIX"] is {config.prefix!r}, but has to be a word without {{}}:*? or spaces.')
+    if config.lease_seconds < 1:
+        raise ConfigurationError(
+            f'RTQ["LEASE_SECONDS"] is {config.lease_seconds}: a lease under 1 s would run out while a machine '
+            "is merely busy. Set it to 5 or more."
+        )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+@receiver(setting_changed)
+def forget_config(*, setting: str, **kwargs: object) -> None:
+    """Tests that override the settings get what they set."""
+    if setting in ("RTQ", "DEBUG"):
+        get_config.cache_clear()
+
+
+def task_modules() -> tuple[str, ...]:
+    """Where tasks are looked for at start, when nothing else of RTQ needs to be right yet."""
+    options = getattr(settings, "RTQ", None)
+    found = options.get("TASK_MODULES", ("tasks",)) if isinstance(options, Mapping) else ("tasks",)
+    return tuple(found)
+
+
+def uses_time_zones() -> bool:
+    """Whether moments have to be aware."""
+    return bool(settings.USE_TZ)
+
+
+def is_debug() -> bool:
+    """Whether Django keeps a log of all database queries, which a worker has to empty."""
+    return bool(settings.DEBUG)

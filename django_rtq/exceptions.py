@@ -1,0 +1,111 @@
+"""Every error of the package, in one tree.
+
+RTQError
+├── ConfigurationError      a setting is missing, unknown or wrong
+├── InvalidTask             a task or one of its options makes no sense
+├── TaskNotFound            no task of that name is registered here
+├── PayloadError            arguments or a result that cannot be stored
+│   ├── Unserializable      a value that JSON cannot carry
+│   └── PayloadTooLarge     more than RTQ["MAX_PAYLOAD_BYTES"]
+├── BrokerError             Redis did not do what it was asked
+│   ├── BrokerUnavailable   no answer, or not now
+│   └── BrokerFull          Redis is out of memory
+├── JobError                about one job
+│   ├── JobNotFound
+│   ├── WrongState
+│   └── WorkerLost          what a dead letter says that took its workers down
+├── TimeLimitExceeded       raised inside a job that ran too long
+├── Retry                   raised by a task: once more, later
+└── Bury                    raised by a task: never again
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.core.exceptions import ImproperlyConfigured
+
+
+class RTQError(Exception):
+    """Root of all errors of this package."""
+
+
+class ConfigurationError(RTQError, ImproperlyConfigured):
+    """A setting is missing, unknown or wrong. The message says which, and what to write instead."""
+
+
+class InvalidTask(RTQError, ValueError):
+    """A task is declared, or called, with options that make no sense."""
+
+
+class TaskNotFound(RTQError, LookupError):
+    """No task of that name is registered in this process."""
+
+
+class PayloadError(RTQError):
+    """The arguments or the result of a job cannot be stored."""
+
+
+class Unserializable(PayloadError, TypeError):
+    """A value that JSON cannot carry. The message names the argument."""
+
+
+class PayloadTooLarge(PayloadError, ValueError):
+    """More bytes than RTQ["MAX_PAYLOAD_BYTES"]."""
+
+
+class BrokerError(RTQError):
+    """Redis answered with an error."""
+
+
+class BrokerUnavailable(BrokerError):
+    """Redis did not answer, or cannot serve now. The command may or may not have run."""
+
+
+class BrokerFull(BrokerError):
+    """Redis is out of memory and refused to take more. Nothing was stored."""
+
+
+class JobError(RTQError):
+    """Something is wrong with one job."""
+
+    def __init__(self, job_id: str, problem: str) -> None:
+        super().__init__(f"Job {job_id}: {problem}")
+        self.job_id = job_id
+
+
+class JobNotFound(JobError, LookupError):
+    """No job of that id is known: it never was, or it is finished and forgotten."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(job_id, "not found. It never was, or it is finished and was forgotten.")
+
+
+class WrongState(JobError):
+    """The job is not in a state in which this can be done."""
+
+
+class WorkerLost(RTQError):
+    """The job took its worker down, or was lost with it, more often than max_crashes allows."""
+
+
+class TimeLimitExceeded(RTQError):
+    """Raised inside a job that runs longer than its time_limit."""
+
+
+class Retry(RTQError):
+    """Raise it in a task to run the job once more, after ``after`` (seconds or timedelta).
+
+    Without ``after`` the task's backoff decides. It counts as a failed attempt.
+    """
+
+    def __init__(self, reason: str = "", *, after: float | timedelta | None = None) -> None:
+        super().__init__(reason or "the task asked to be retried")
+        self.after_seconds = after.total_seconds() if isinstance(after, timedelta) else after
+
+
+class Bury(RTQError):
+    """Raise it in a task to give the job up at once: it becomes a dead letter."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason or "the task asked to be buried")

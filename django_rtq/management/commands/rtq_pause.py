@@ -1,0 +1,36 @@
+"""rtq_pause: let nothing more of a queue be started."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from django_rtq.broker.inspector import get_inspector
+from django_rtq.management.rtq_command import RTQCommand
+from django_rtq.management.typed_names import known_queues
+
+
+class Command(RTQCommand):
+    help = (
+        "Pause queues: jobs still come in, and those that run finish, but no worker starts another one "
+        "until rtq_resume."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.epilog = (
+            "Exit codes: 0 they are paused, now or before; 1 a queue is unknown (then none is paused), or "
+            "Redis did not answer; 2 wrong usage."
+        )
+        parser.add_argument("queues", nargs="+", metavar="QUEUE", help="A queue to pause.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        inspector = get_inspector()
+        for name in known_queues(inspector, options["queues"]):
+            changed = inspector.pause(name)
+            if options["verbosity"]:
+                self.stdout.write(
+                    f"Queue {name} is paused: go on with  python manage.py rtq_resume {name}"
+                    if changed
+                    else f"Queue {name} was paused already."
+                )

@@ -1,0 +1,29 @@
+"""rtq_resume: let paused queues be worked on again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from django_rtq.broker.inspector import get_inspector
+from django_rtq.management.rtq_command import RTQCommand
+from django_rtq.management.typed_names import known_queues
+
+
+class Command(RTQCommand):
+    help = "Resume queues that were paused with rtq_pause or in the admin. Workers go on at once."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.epilog = (
+            "Exit codes: 0 none of them is paused any more; 1 a queue is unknown (then none is resumed), or "
+            "Redis did not answer; 2 wrong usage."
+        )
+        parser.add_argument("queues", nargs="+", metavar="QUEUE", help="A queue to resume.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        inspector = get_inspector()
+        for name in known_queues(inspector, options["queues"]):
+            changed = inspector.resume(name)
+            if options["verbosity"]:
+                self.stdout.write(f"Queue {name} {'goes on' if changed else 'was not paused'}.")

@@ -1,0 +1,187 @@
+"""rtq_status: how full the queues are, and who works on them."""
+
+from __future__ import annotations
+
+import math
+from argparse import ArgumentTypeError
+from collections.abc import Sequence
+from dataclasses import asdict
+from time import sleep
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from django_rtq.broker.details import QueueDetails, RunningJob, WorkerDetails
+from django_rtq.broker.inspector import get_inspector
+from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.management.printable import as_json, count, duration, number, one_line
+from django_rtq.management.rtq_command import RTQCommand
+from django_rtq.management.tables import Column, table
+from django_rtq.management.typed_names import known_queues
+
+WATCH_SECONDS = 2.0
+CLEAR_SCREEN = "\x1b[H\x1b[2J"
+
+QUEUE_COLUMNS = [
+    Column("QUEUE"),
+    Column("STATE"),
+    *(
+        Column(title, right=True)
+        for title in ("QUEUED", "SCHEDULED", "RETRYING", "RUNNING", "DEAD", "OLDEST", "CLIENTS")
+    ),
+]
+WORKER_COLUMNS = [
+    Column("WORKER"),
+    Column("HOST"),
+    Column("PID", right=True),
+    Column("QUEUES"),
+    Column("LAST SEEN", right=True),
+    Column("DONE", right=True),
+    Column("RUNS"),
+]
+NO_QUEUE = (
+    "No queue has been used yet. Call .delay() on a task, or start a worker with  python manage.py rtq_worker"
+)
+NO_WORKER = "No worker is alive: start one with  python manage.py rtq_worker"
+
+
+class Command(RTQCommand):
+    help = "Show how full the queues are, how long the oldest job has been waiting, and what the workers do."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.epilog = (
+            "Exit codes: 0 all was shown; 1 Redis did not answer, or a queue is unknown; 2 wrong usage."
+        )
+        parser.add_argument("--json", action="store_true", help="Print one line of JSON instead of tables.")
+        parser.add_argument(
+            "--watch",
+            nargs="?",
+            type=_seconds,
+            const=WATCH_SECONDS,
+            metavar="SECONDS",
+            help=f"Show it again and again until Ctrl-C; every {WATCH_SECONDS:.0f} seconds if left open.",
+        )
+        parser.add_argument(
+            "--queues", metavar="A,B", help="Only these queues and who works on them; all if left out."
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        names = _split(options["queues"])
+        if options["watch"] is None:
+            self.stdout.write(self._picture(names, json=options["json"]))
+            return
+        try:
+            self._watch(names, json=options["json"], seconds=options["watch"])
+        except KeyboardInterrupt:
+            # This is how one ends it: nothing went wrong.
+            return
+
+    def _watch(self, names: list[str] | None, *, json: bool, seconds: float) -> None:
+        picture = self._picture(names, json=json)  # what is wrong from the start is an error
+        while True:
+            if json:
+                self.stdout.write(picture)
+            elif self.stdout.isatty():
+                self.stdout.write(f"{CLEAR_SCREEN}{picture}\n\nEvery {seconds:g} s; Ctrl-C ends it.")
+            else:
+                self.stdout.write(f"{picture}\n")
+            self.stdout.flush()
+            sleep(seconds)
+            picture = self._next_picture(names, json=json)
+
+    def _next_picture(self, names: list[str] | None, *, json: bool) -> str:
+        # Somebody who watches wants to see Redis come back: that it went away must not end this.
+        while True:
+            try:
+                return self._picture(names, json=json)
+            except BrokerUnavailable as error:
+                self.stderr.write(one_line(error))
+                sleep(WATCH_SECONDS)
+
+    def _picture(self, names: list[str] | None, *, json: bool) -> str:
+        inspector = get_inspector()
+        queues = inspector.queues() if names is None else known_queues(inspector, names)
+        overview, workers = inspector.overview(queues), inspector.workers(queues)
+        if json:
+            return as_json(
+                {"queues": [asdict(queue) for queue in overview], "workers": list(map(_worker, workers))}
+            )
+        return "\n\n".join([self._queue_text(overview), self._worker_text(workers)])
+
+    def _queue_text(self, queues: Sequence[QueueDetails]) -> str:
+        return self._text(table(QUEUE_COLUMNS, map(_queue_row, queues))) if queues else NO_QUEUE
+
+    def _worker_text(self, workers: Sequence[WorkerDetails]) -> str:
+        return self._text(table(WORKER_COLUMNS, map(_worker_row, workers))) if workers else NO_WORKER
+
+    def _text(self, lines: list[str]) -> str:
+        return "\n".join([self.style.MIGRATE_HEADING(lines[0]), *lines[1:]])
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0.1 <= seconds <= 86_400:
+        raise ArgumentTypeError(f"{text!r} is not a number of seconds, from 0.1 on.")
+    return seconds
+
+
+def _split(text: str | None) -> list[str] | None:
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise CommandError("--queues names no queue: write for example --queues high,default")
+    return names
+
+
+def _queue_row(queue: QueueDetails) -> list[str]:
+    numbers = (queue.queued, queue.scheduled, queue.retrying, queue.running, queue.dead)
+    return [
+        one_line(queue.name),
+        "paused" if queue.paused else "open",
+        *map(number, numbers),
+        duration(queue.oldest_seconds),
+        number(queue.clients),
+    ]
+
+
+def _worker_row(worker: WorkerDetails) -> list[str]:
+    return [
+        one_line(worker.name),
+        one_line(worker.host, 40) or "-",
+        str(worker.pid or "-"),
+        one_line(",".join(worker.queues), 60) or "-",
+        duration(_last_seen(worker)),
+        number(worker.jobs_done),
+        _runs(worker.running),
+    ]
+
+
+def _runs(running: Sequence[RunningJob]) -> str:
+    if not running:
+        return "-"
+    longest = max(running, key=lambda job: job.seconds)
+    text = f"{one_line(longest.task or longest.id, 80)} for {duration(longest.seconds)}"
+    if longest.attempt > 1:
+        text += f", attempt {longest.attempt}"
+    return text if len(running) == 1 else f"{count(len(running), 'job')}, longest {text}"
+
+
+def _worker(worker: WorkerDetails) -> dict[str, Any]:
+    return {
+        "name": worker.name,
+        "host": worker.host,
+        "pid": worker.pid,
+        "queues": worker.queues,
+        "running": [asdict(job) for job in worker.running],
+        "last_seen_seconds": _last_seen(worker),
+        "jobs_done": worker.jobs_done,
+    }
+
+
+def _last_seen(worker: WorkerDetails) -> float | None:
+    """None for one that left no note: it has only just begun, or its lease is over."""
+    return worker.last_seen_seconds if worker.pid else None

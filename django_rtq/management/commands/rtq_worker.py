@@ -1,0 +1,155 @@
+"""manage.py rtq_worker: run jobs."""
+
+from __future__ import annotations
+
+import atexit
+import math
+import socket
+import subprocess
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import autoreload
+
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.keys import check_queue_name
+from django_rtq.conf import get_config
+from django_rtq.exceptions import ConfigurationError, InvalidTask
+from django_rtq.worker.options import WorkerOptions
+from django_rtq.worker.supervisor import Supervisor
+
+
+class Command(BaseCommand):
+    """Parses the options and hands over to the Supervisor."""
+
+    help = (
+        "Run the jobs of some queues. The first Ctrl-C or SIGTERM lets running jobs finish, a second one gives them "
+        "back at once. Exit codes: 0 stopped or burst over, 1 cannot start, 130 or 143 stopped by a second signal."
+    )
+    requires_system_checks = ("rtq",)
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The options, in the order in which people need them."""
+        add = parser.add_argument
+        add(
+            "--queues",
+            metavar="A,B",
+            help="served in this order: B only while A is empty (default: the default queue)",
+        )
+        add(
+            "--shuffle",
+            action="store_true",
+            help="another order each time, so that a long queue starves no other",
+        )
+        add("--processes", type=_count, default=1, metavar="N", help="processes that run jobs (default 1)")
+        add(
+            "--concurrency",
+            type=_count,
+            default=1,
+            metavar="M",
+            help="jobs at once in each process (default 1)",
+        )
+        add(
+            "--burst",
+            action="store_true",
+            help="work until the queues are empty, then exit; not for jobs not yet due",
+        )
+        add(
+            "--max-jobs",
+            type=_count,
+            metavar="N",
+            help="replace a process after it ran N jobs (default: never)",
+        )
+        add(
+            "--drain-seconds",
+            type=_seconds,
+            default=25.0,
+            metavar="S",
+            help="time for running jobs at a stop (25)",
+        )
+        add(
+            "--name",
+            default=socket.gethostname(),
+            help="what its workers' names begin with (default: the host's)",
+        )
+        add("--no-scheduler", action="store_true", help="leave delayed jobs and retries to other workers")
+        add("--reload", action="store_true", help="start anew when code changes; for development")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Run until told to stop."""
+        if options["reload"]:
+            autoreload.run_with_reloader(_run_without_reload)
+            return
+        try:
+            config = get_config()
+            queues = _queues(options["queues"] or config.default_queue)
+            broker = Broker(config, role="supervisor")
+        except (ConfigurationError, InvalidTask) as error:
+            raise CommandError(str(error)) from error
+        worker_options = WorkerOptions(
+            queues=queues,
+            processes=options["processes"],
+            concurrency=options["concurrency"],
+            burst=options["burst"],
+            max_jobs=options["max_jobs"],
+            name=options["name"],
+            drain_seconds=options["drain_seconds"],
+            shuffle=options["shuffle"],
+            scheduler=not options["no_scheduler"],
+        )
+        _show_logs(options["verbosity"])
+        code = Supervisor(broker, worker_options).run()
+        broker.close()
+        if code:
+            sys.exit(code)
+
+
+def _queues(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise InvalidTask("--queues names no queue.")
+    for name in names:
+        check_queue_name(name)
+    return list(dict.fromkeys(names))
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 100_000:
+        raise ValueError
+    return number
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 <= seconds < math.inf:
+        raise ValueError
+    return seconds
+
+
+def _run_without_reload() -> None:
+    """In the thread that Django's reloader watches over: the worker as a process of its own, ended with this one."""
+    arguments = [argument for argument in sys.argv if argument != "--reload"]
+    process = subprocess.Popen([sys.executable, *arguments])
+
+    def end() -> None:
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
+
+    atexit.register(end)
+    process.wait()
+
+
+def _show_logs(verbosity: int) -> None:
+    """Where a project says nothing of our logger, a worker tells people what it does."""
+    import logging
+
+    logger = logging.getLogger("django_rtq")
+    if verbosity == 0 or logger.hasHandlers():
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)

@@ -1,0 +1,37 @@
+"""Names of queues and ids of jobs, as people type them."""
+
+from __future__ import annotations
+
+import difflib
+from argparse import ArgumentTypeError
+from collections.abc import Iterable
+
+from django.core.management.base import CommandError
+
+from django_rtq.broker.inspector import Inspector
+from django_rtq.management.printable import one_line
+
+
+def job_id(text: str) -> str:
+    """The type of an argument that is a job's id."""
+    if not text or len(text) > 200 or not text.isprintable():
+        raise ArgumentTypeError(f"{one_line(text, 60)!r} is not the id of a job.")
+    return text
+
+
+def known_queues(inspector: Inspector, names: Iterable[str]) -> list[str]:
+    """The names, each once. Raises CommandError for one that was never used: it is likely a slip."""
+    wanted, known = list(dict.fromkeys(names)), inspector.queues()
+    for name in wanted:
+        if name not in known:
+            raise CommandError(f"No queue {one_line(repr(name), 100)} has been used yet.{_hint(name, known)}")
+    return wanted
+
+
+def _hint(name: str, known: list[str]) -> str:
+    if not known:
+        return " Nor has any other."
+    close = difflib.get_close_matches(name, known, n=1)
+    if close:
+        return f" Did you mean {close[0]!r}?"
+    return f" Known are: {', '.join(known[:20])}{', ...' if len(known) > 20 else ''}."

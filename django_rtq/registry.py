@@ -1,0 +1,35 @@
+"""Names to tasks. Only what was registered here by @task ever runs (G11)."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+from django_rtq.exceptions import TaskNotFound
+
+if TYPE_CHECKING:
+    from django_rtq.tasks import Task
+
+_tasks: dict[str, Task[Any, Any]] = {}
+
+
+def register(task: Task[Any, Any]) -> None:
+    """Make a task known. A module that is loaded again replaces its tasks."""
+    _tasks[task.name] = task
+
+
+def get_task(name: str) -> Task[Any, Any]:
+    """The task of that name. Raises TaskNotFound."""
+    try:
+        return _tasks[name]
+    except KeyError:
+        close = difflib.get_close_matches(name, _tasks, n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        raise TaskNotFound(
+            f"No task {name!r} is registered here.{hint} Its module may be missing, or newer than this process."
+        ) from None
+
+
+def all_tasks() -> dict[str, Task[Any, Any]]:
+    """Every registered task, by name."""
+    return dict(sorted(_tasks.items()))

@@ -1,0 +1,49 @@
+"""The scheduler: queues what is due, and forgets what was kept long enough. Any number of them may run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django_rtq import signals
+from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
+from django_rtq.broker.waiter import Waiter
+from django_rtq.loop import Loop
+
+LONGEST_WAIT_SECONDS = 30.0  # a token that says that something is due earlier may get lost
+
+
+class Scheduler(Loop):
+    """Promotes due jobs of some queues. Sleeps until the next is due, and is woken by an earlier one (G7)."""
+
+    name = "scheduler"
+
+    def __init__(self, broker: Broker, queues: Sequence[str]) -> None:
+        super().__init__()
+        self._broker = broker
+        self._queues = list(queues)
+        self._waiter = Waiter(
+            broker.recipe,
+            [broker.keys.of(queue).due for queue in queues],
+            role="scheduler",
+            longest_seconds=LONGEST_WAIT_SECONDS,
+        )
+
+    def tick(self) -> float:
+        """One bounded step for each queue."""
+        seconds, promoted = self._broker.promote_all(self._queues)
+        trimmed = max(self._broker.trim_all(self._queues))
+        for queue, job_ids in promoted.items():
+            if job_ids and signals.job_promoted.receivers:
+                signals.job_promoted.send_robust(Scheduler, job_ids=job_ids, queue=queue)
+        if trimmed >= MAINTAIN_AT_ONCE:
+            return 0.0
+        return LONGEST_WAIT_SECONDS if seconds is None else min(seconds, LONGEST_WAIT_SECONDS)
+
+    def wait(self, seconds: float) -> None:
+        """Until the next job is due, or another became due earlier."""
+        if seconds > 0:
+            self._waiter.wait(seconds)
+
+    def interrupt(self) -> None:
+        """The blocking read ends, and with it the thread."""
+        self._waiter.interrupt()

@@ -1,0 +1,229 @@
+"""The task: a function that can be called now, or left to a worker."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+from asgiref.sync import sync_to_async
+
+from django_rtq import payload, registry, signals
+from django_rtq.backoff import DEFAULT, Backoff, as_backoff
+from django_rtq.broker.broker import NewJob, get_broker
+from django_rtq.broker.keys import check_queue_name
+from django_rtq.conf import get_config
+from django_rtq.exceptions import InvalidTask, PayloadTooLarge
+from django_rtq.handle import JobHandle
+from django_rtq.job import new_job_id
+from django_rtq.options import (
+    ClientOption,
+    Moment,
+    check_count,
+    check_errors,
+    check_priority,
+    check_seconds,
+    client_name,
+    moment_argument,
+)
+from django_rtq.signature import Signature
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Errors = tuple[type[BaseException], ...]
+
+_FOR_ONE_CALL = {"queue_name", "client", "priority", "run_after", "expires", "front", "max_crashes"}
+_IN_THE_RECORD = ("max_attempts", "time_limit", "result_ttl")
+
+
+@dataclass(frozen=True, slots=True)
+class JobContext:
+    """What a task with takes_context is told about its job."""
+
+    job_id: str = ""  # "" in a plain call
+    attempt: int = 1
+    queue_name: str = ""
+    client: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Task(Generic[P, R]):
+    """A function with the options of its jobs. None stands for the default of the settings."""
+
+    func: Callable[P, R]
+    queue_name: str = ""
+    client: ClientOption = ""
+    priority: int = 0
+    max_attempts: int | None = None
+    max_crashes: int | None = None
+    backoff: Backoff = DEFAULT
+    retry_on: Errors = (Exception,)
+    give_up_on: Errors = ()
+    time_limit: float | None = None  # seconds
+    expires: Moment | None = None
+    front: bool = False
+    takes_context: bool = False
+    result_ttl: float | None = None  # seconds
+    run_after: Moment | None = None
+    changed: frozenset[str] = field(default=frozenset(), repr=False)  # options that using() set
+
+    def __post_init__(self) -> None:
+        owner = self.name
+        if not inspect.isfunction(self.func) or "<" in self.func.__qualname__:
+            raise InvalidTask(f"{owner}: a task has to be a function at the top level of its module.")
+        if self.queue_name:
+            check_queue_name(self.queue_name)
+        check_priority(owner, self.priority)
+        check_count(owner, "max_attempts", self.max_attempts, least=1)
+        check_count(owner, "max_crashes", self.max_crashes, least=0)
+        check_seconds(owner, "time_limit", self.time_limit, may_be_zero=False)
+        check_seconds(owner, "result_ttl", self.result_ttl, may_be_zero=True)
+        if not callable(self.client):
+            object.__setattr__(self, "client", client_name(owner, self.client))
+        object.__setattr__(self, "backoff", as_backoff(self.backoff))
+        for name in ("retry_on", "give_up_on"):
+            object.__setattr__(self, name, check_errors(owner, name, getattr(self, name)))
+        moment_argument(owner, "run_after", self.run_after)
+        moment_argument(owner, "expires", self.expires)
+        _ = self._signature
+
+    # -- what it is
+
+    @cached_property
+    def name(self) -> str:
+        """The full name, under which workers know it."""
+        return f"{self.func.__module__}.{getattr(self.func, '__qualname__', repr(self.func))}"
+
+    @cached_property
+    def is_async(self) -> bool:
+        """Whether it runs on the event loop of a worker."""
+        return inspect.iscoroutinefunction(self.func)
+
+    # -- calling it
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function here and now, as if it were no task."""
+        if self.takes_context:
+            return self.func(JobContext(), *args, **kwargs)  # type: ignore[arg-type]
+        return self.func(*args, **kwargs)
+
+    def delay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle:
+        """Leave a call to a worker: when this returns, the job is in Redis (G1).
+
+        Raises TypeError for arguments that do not fit, PayloadError for what JSON cannot carry,
+        BrokerUnavailable (the job may have arrived) and BrokerFull (it has not).
+        """
+        return self._enqueue([self._new_job(args, kwargs)])[0]
+
+    async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle:
+        """delay() for async code."""
+        return await sync_to_async(self.delay, thread_sensitive=False)(*args, **kwargs)
+
+    def delay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle]:
+        """Leave many calls, (args, kwargs) each, to workers: one round trip for a few hundred.
+
+        All of them are checked before the first is sent. Raises what delay() raises.
+        """
+        return self._enqueue([self._new_job(args, dict(kwargs)) for args, kwargs in calls])
+
+    def using(self, **options: Any) -> Task[P, R]:
+        """A copy with other options: those of @task, and `run_after` (a timedelta, or an aware datetime).
+
+        Raises InvalidTask; `backoff`, `retry_on` and `give_up_on` are the task's, because a worker reads them there.
+        """
+        for name in options:
+            if name not in _FOR_ONE_CALL and name not in _IN_THE_RECORD:
+                allowed = ", ".join(sorted([*_FOR_ONE_CALL, *_IN_THE_RECORD]))
+                raise InvalidTask(f"{self.name}: using() does not take {name!r}. It takes: {allowed}.")
+        return replace(self, **options, changed=self.changed | options.keys())
+
+    # -- inside
+
+    @cached_property
+    def _signature(self) -> Signature:
+        return Signature(self.func, takes_context=self.takes_context)
+
+    @cached_property
+    def _in_record(self) -> str:
+        """The options that the worker has to know of this copy, as the end of the JSON."""
+        options = {name: getattr(self, name) for name in _IN_THE_RECORD if name in self.changed}
+        return "," + payload.dumps(options)[1:] if options else "}"
+
+    def _new_job(self, args: Sequence[Any], kwargs: dict[str, Any]) -> NewJob:
+        config = get_config()
+        self._signature.check(args, kwargs)
+        call = payload.dumps_call(args, kwargs, names=self._signature.names, task=self.name)
+        body = f'{{"task":"{self.name}"{"," if call else ""}{call}{self._in_record}'
+        if len(body) * 4 > config.max_payload_bytes and len(body.encode()) > config.max_payload_bytes:
+            raise PayloadTooLarge(
+                f"{self.name}: the arguments take {len(body.encode()):,} bytes as JSON, but "
+                f'RTQ["MAX_PAYLOAD_BYTES"] is {config.max_payload_bytes:,}. Store them and pass a key.'
+            )
+        return NewJob(
+            new_job_id(),
+            self.priority,
+            config.max_crashes if self.max_crashes is None else self.max_crashes,
+            self._client_of(args, kwargs),
+            "" if self.run_after is None else moment_argument(self.name, "run_after", self.run_after),
+            "" if self.expires is None else moment_argument(self.name, "expires", self.expires),
+            "1" if self.front else "",
+            body,
+        )
+
+    def _client_of(self, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+        if isinstance(self.client, str):
+            return self.client
+        return client_name(self.name, self._signature.apply(self.client, args, kwargs))
+
+    def _enqueue(self, jobs: Sequence[NewJob]) -> list[JobHandle]:
+        queue = self.queue_name or get_config().default_queue
+        get_broker().enqueue(queue, jobs)
+        if signals.job_enqueued.receivers:
+            signals.job_enqueued.send_robust(type(self), job_ids=[job.id for job in jobs], queue=queue, task=self.name)
+        return [JobHandle(job.id, queue) for job in jobs]
+
+
+@overload
+def task(function: Callable[P, R], /) -> Task[P, R]: ...
+
+
+@overload
+def task(**options: Any) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+
+
+def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Make a function a task: ``@task``, or ``@task(queue_name="mail", max_attempts=3, …)``.
+
+    queue_name          the queue of its jobs
+    client              whose job it is: text, or a function that gets the arguments of the call by name
+    priority            -100 to 100; higher ones are served first
+    max_attempts        runs that may end in an exception or time-out before a job is dead
+    max_crashes         runs that may take their worker down before a job is dead
+    backoff             seconds to wait after a failure: a number, a list, or a function of the number of failures
+    retry_on            exception classes after which a job is tried again (default: all)
+    give_up_on          exception classes after which it is dead at once
+    time_limit          seconds that a run may take
+    expires             a job that nobody started by then never runs: seconds, timedelta, or aware datetime
+    front               put jobs before the other jobs of their client
+    takes_context       give the function a JobContext as its first argument, `context`
+    result_ttl          seconds that results are kept; 0: not at all
+
+    Raises InvalidTask.
+    """
+    unknown = options.keys() - _FOR_ONE_CALL - set(_IN_THE_RECORD) - _OF_THE_TASK
+    if unknown or "run_after" in options:
+        name = "run_after" if "run_after" in options else min(unknown)
+        cure = " Use .using(run_after=…)." if name == "run_after" else ""
+        raise InvalidTask(f"@task does not take {name!r}.{cure}")
+
+    def declare(func: Callable[..., Any]) -> Task[Any, Any]:
+        declared: Task[Any, Any] = Task(func=func, **options)
+        registry.register(declared)
+        return declared
+
+    return declare if function is None else declare(function)
+
+
+_OF_THE_TASK = {"backoff", "retry_on", "give_up_on", "takes_context"}

@@ -1,0 +1,115 @@
+"""How many jobs to claim at once: as many very short ones as fit into a moment, else one.
+
+Round trips cost far more than short jobs, so short jobs are claimed in batches. But nobody may wait for it: a finished
+job is acknowledged, and the jobs behind a slow one are given back, when the slow one has taken a moment (G2).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from django_rtq.exceptions import BrokerError
+from django_rtq.worker.ledger import Ledger
+
+MOMENT_SECONDS = 0.005
+MOST = 128
+
+
+class BatchSize:
+    """Grows while batches take less than a moment, falls to one when a job was slow."""
+
+    def __init__(self) -> None:
+        self.jobs = 1
+
+    def note(self, jobs: int, seconds: float, *, slowest: float) -> None:
+        """A batch of so many jobs took so long."""
+        if slowest > MOMENT_SECONDS or jobs == 0:
+            self.jobs = 1
+        elif seconds > MOMENT_SECONDS:
+            self.jobs = max(1, int(jobs * MOMENT_SECONDS / seconds))
+        elif jobs >= self.jobs and seconds < MOMENT_SECONDS / 2:
+            self.jobs = min(MOST, self.jobs * 2)
+
+
+class Batch:
+    """The jobs of one claim, one after the other. Two threads: one takes the next, the other may cut off the rest."""
+
+    def __init__(self, job_ids: Sequence[bytes]) -> None:
+        self._job_ids = job_ids
+        self._lock = threading.Lock()
+        self._end = len(job_ids)
+        self.current = -1  # place of the job that runs
+
+    def next(self) -> int | None:
+        """The place of the next job, or None."""
+        with self._lock:
+            if self.current + 1 >= self._end:
+                return None
+            self.current += 1
+            return self.current
+
+    def cut(self) -> Sequence[bytes]:
+        """End it with the job that runs. Returns the others."""
+        with self._lock:
+            rest = self._job_ids[self.current + 1 : self._end]
+            self._end = self.current + 1
+            return rest
+
+
+class BatchWatch:
+    """A thread that looks, each moment while batches run, whether one job has held up the others.
+
+    It sleeps without a timer while no batch is running: an idle worker costs nothing.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._batch: Batch | None = None
+        self._awake = threading.Event()
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+
+    def begin(self, batch: Batch) -> None:
+        """This batch runs from now on."""
+        self._batch = batch
+        if not self._awake.is_set():
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="rtq-batches", daemon=True)
+                self._thread.start()
+            self._awake.set()
+
+    def end(self) -> None:
+        """No batch is running."""
+        self._batch = None
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopped = True
+        self._awake.set()
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        pause = threading.Event()
+        while not self._stopped:
+            self._awake.wait()
+            seen = (self._batch, self._batch.current if self._batch else 0)
+            pause.wait(MOMENT_SECONDS)
+            batch = self._batch
+            if batch is None:
+                self._awake.clear()
+                if self._batch is not None:  # begin() was quicker and thought that we were awake
+                    self._awake.set()
+            elif (batch, batch.current) == seen:
+                self._hand_over(batch)
+
+    def _hand_over(self, batch: Batch) -> None:
+        self._ledger.release(batch.cut())
+        try:
+            self._ledger.settle()
+        except BrokerError:
+            return  # the next claim tells it
+        finally:
+            if self._batch is batch:
+                self._batch = None

@@ -1,0 +1,90 @@
+"""What a dead child leaves behind: its jobs are taken back at once, or as soon as Redis answers (G5)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django_rtq import registry
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.inspector import Inspector
+from django_rtq.broker.settlement import Settlement
+from django_rtq.exceptions import BrokerError, JobNotFound, TaskNotFound, TimeLimitExceeded
+from django_rtq.loop import Backoff
+from django_rtq.worker.heartbeat import tell_reclaimed
+from django_rtq.worker.outcome import Buried, Retried, decide, error_line
+from django_rtq.worker.page import Page
+
+logger = logging.getLogger("django_rtq")
+
+
+@dataclass(slots=True)
+class _Estate:
+    worker: str
+    guilty: Sequence[str]  # were running: they count a crash
+    overdue: Sequence[str]  # did not heed their time limit: they count a failure
+
+
+class Bereavement:
+    """Settles the estates of dead children. For the supervisor's main thread."""
+
+    def __init__(self, broker: Broker, queues: Sequence[str]) -> None:
+        self._broker = broker
+        self._queues = queues
+        self._inspector = Inspector(broker)
+        self._estates: list[_Estate] = []
+        self._backoff = Backoff()
+        self._not_before = 0.0
+
+    def add(self, page: Page, *, guilty: Sequence[str], overdue: Sequence[str] = ()) -> None:
+        """A child is dead, and its page tells who it was."""
+        if page.worker:
+            self._estates.append(_Estate(page.worker, guilty, overdue))
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether something is left to settle, and there is hope to."""
+        return bool(self._estates) and self._not_before == 0.0
+
+    def settle(self) -> None:
+        """Take back what can be taken back now. While Redis is away it tries again, not more often than is sensible."""
+        if not self._estates or time.monotonic() < self._not_before:
+            return
+        try:
+            while self._estates:
+                self._settle(self._estates[0])
+                del self._estates[0]
+            self._not_before = 0.0
+            self._backoff.reset()
+        except BrokerError as error:
+            if self._not_before == 0.0:
+                logger.warning("jobs of a dead process are taken back when Redis answers: %s", error)
+            self._not_before = time.monotonic() + self._backoff.next_seconds()
+
+    def _settle(self, estate: _Estate) -> None:
+        for job_id in estate.overdue:
+            self._fail(estate.worker, job_id)
+        for queue in self._queues:
+            taken = self._broker.reclaim_child(queue, estate.worker, estate.guilty)
+            if taken:
+                tell_reclaimed(queue, estate.worker, taken)
+
+    def _fail(self, worker: str, job_id: str) -> None:
+        """A job that had to be killed for its time limit has failed, like one that heeded it."""
+        try:
+            job = self._inspector.find_any(job_id, self._queues)
+            task = registry.get_task(job.task)
+        except (JobNotFound, TaskNotFound):
+            return
+        error = TimeLimitExceeded("The job ran longer than its time limit and did not heed it; its process was killed.")
+        most = job.options.get("max_attempts") or task.max_attempts or self._broker.config.max_attempts
+        outcome = decide(task, error, failures=job.failures, max_attempts=most)
+        line = error_line(error, at_ms=time.time_ns() // 1_000_000, attempt=job.attempt, worker=worker)
+        settlement = Settlement()
+        if isinstance(outcome, Retried):
+            settlement.retry = [job_id, int(outcome.delay_seconds * 1000), 1, line]
+        elif isinstance(outcome, Buried):
+            settlement.bury = [job_id, 1, line]
+        self._broker.settle(worker, job.queue, settlement)

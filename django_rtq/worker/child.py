@@ -1,0 +1,261 @@
+"""The life of a child, the process that runs jobs.
+
+1. sign on
+2. settle what is done and claim what comes next, in one round trip
+3. run it; or, when there is nothing, wait for a token
+4. told to stop, or old: settle, give back what was not started, sign off
+
+While Redis is away it waits, and what it finished meanwhile is settled when Redis is back.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from django_rtq import signals
+from django_rtq.broker.broker import Broker, Claimed, Fetched
+from django_rtq.broker.waiter import Waiter
+from django_rtq.exceptions import BrokerError, BrokerUnavailable
+from django_rtq.loop import Backoff
+from django_rtq.worker.batch import MOMENT_SECONDS
+from django_rtq.worker.crew import Crew, make_crew, out_of_memory
+from django_rtq.worker.ledger import Ledger
+from django_rtq.worker.options import WorkerOptions
+from django_rtq.worker.page import Page
+from django_rtq.worker.run import Run
+
+logger = logging.getLogger("django_rtq")
+T = TypeVar("T")
+
+EXIT_DONE, EXIT_RECYCLED = 0, 75
+IDLE_SECONDS = 5.0  # a token may get lost: so often an idle worker asks without one
+_SLICE_SECONDS = 0.1
+
+
+class _Wake(BaseException):
+    """Raised by the signal handler in the middle of a wait, and nowhere else."""
+
+
+class Child:
+    """Runs jobs until it is told to stop. Everything happens in its main thread, but for what its crew does."""
+
+    def __init__(self, broker: Broker, page: Page, options: WorkerOptions, *, parent: int) -> None:
+        self._broker = broker
+        self._page = page
+        self._options = options
+        self._parent = parent
+        self._ledger = Ledger(broker, page, options.queues, base_name=options.name)
+        self._crew: Crew = make_crew(broker.config, page, self._ledger, options.concurrency)
+        self._waiter = Waiter(
+            broker.recipe,
+            [broker.keys.of(queue).wake for queue in options.queues],
+            role="waiter",
+            longest_seconds=IDLE_SECONDS,
+        )
+        self._backoff = Backoff()
+        self._is_stopping = False
+        self._is_waiting = False
+        self._jobs_done = 0
+
+    def stop(self, signum: int = 0, frame: object = None) -> None:
+        """Claim nothing more. A signal handler: takes note, and ends a wait."""
+        self._is_stopping = True
+        if self._is_waiting:
+            raise _Wake
+
+    def work(self) -> int:
+        """The life. Returns the exit code of the process."""
+        signal.signal(signal.SIGTERM, self.stop)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the supervisor tells us
+        try:
+            self._patiently(self._ledger.sign_on)
+            while not self._is_stopping and not self._is_old():
+                fetched = self._patiently(self._fetch)
+                if fetched is None:
+                    continue
+                if not self._take(fetched) and not self._find_more():
+                    break
+        except MemoryError:
+            out_of_memory(self._ledger)
+        self._leave()
+        return EXIT_RECYCLED if self._is_old() and not self._is_stopping else EXIT_DONE
+
+    # -- claiming
+
+    def _fetch(self) -> Fetched:
+        self._ledger.reconcile()
+        self._crew.forget_news()
+        fetched = self._ledger.fetch(self._crew.wanted(), idle=self._crew.is_idle, queues=self._options.order())
+        if fetched.error is not None:
+            raise BrokerUnavailable(str(fetched.error)) from fetched.error
+        return fetched
+
+    def _take(self, fetched: Fetched) -> bool:
+        """Run what was claimed. Returns whether there was anything, or may be at once."""
+        self._page.note(jobs_done=self._jobs_done, claimed_at=time.monotonic())
+        if any(claimed.status == "unknown" for claimed in fetched.claimed):
+            self._patiently(self._start_anew)
+            return True
+        self._crew.mind(is_suspect_next=any(claimed.status == "suspect" for claimed in fetched.claimed))
+        found = sum(len(claimed.ids) for claimed in fetched.claimed)
+        if found:
+            if self._waiter.is_waiting and found >= self._crew.wanted():
+                self._waiter.close()  # the next token is for somebody who has a slot
+            self._crew.run([run for claimed in fetched.claimed for run in _runs(claimed)])
+            self._jobs_done += found
+        return found > 0
+
+    def _start_anew(self) -> None:
+        """We were given up for dead. What we finished may still be accepted; then we are somebody else."""
+        logger.warning("worker %s lost its lease; it goes on under a new name", self._ledger.worker)
+        self._ledger.settle()
+        self._ledger.sign_on()
+
+    # -- waiting
+
+    def _find_more(self) -> bool:
+        """There was nothing to claim. Wait until there may be; False: a burst is over."""
+        if not self._crew.is_idle:
+            self._wait_beside_jobs()
+            return True
+        if self._options.burst:
+            return bool(self._patiently(self._promote))
+        self._wait_for_token()
+        return True
+
+    def _wait_beside_jobs(self) -> None:
+        """Until a job is over, a slot is wanted, or it is time to ask again."""
+        until = time.monotonic() + IDLE_SECONDS
+        try:
+            while not self._is_stopping and time.monotonic() < until:
+                if self._crew.wait(MOMENT_SECONDS if self._crew.wanted() else IDLE_SECONDS):
+                    return
+                if self._crew.wanted() and self._waiter.wait(0):
+                    return
+        except BrokerError as error:
+            self._pause(error)
+
+    def _promote(self) -> bool:
+        """In a burst, what is due by now belongs to it."""
+        _, promoted = self._broker.promote_all(self._options.queues)
+        for queue, job_ids in promoted.items():
+            if job_ids:
+                signals.job_promoted.send_robust(Child, job_ids=job_ids, queue=queue)
+        return any(promoted.values())
+
+    def _wait_for_token(self) -> None:
+        """Blocks until there is something to do. When no token came for a while, it asks along with the next wait."""
+        answer: object = []
+        try:
+            self._is_waiting = True
+            if not self._is_stopping and not self._waiter.wait():
+                answer = self._ask_and_wait()
+            self._is_waiting = False
+            if answer:
+                self._take_answer(answer)
+        except _Wake:
+            self._ledger.doubt()  # the answer to a claim may be on its way
+        except BrokerError as error:
+            self._is_waiting = False
+            self._ledger.doubt()
+            self._pause(error)
+        finally:
+            self._is_waiting = False
+
+    def _ask_and_wait(self) -> object:
+        question = self._broker.claim_command(self._ledger.worker, self._options.queues, 1)
+        while os.getppid() == self._parent:
+            answer, token_came = self._waiter.ask_and_wait(question)
+            self._page.note(jobs_done=self._jobs_done, claimed_at=time.monotonic())
+            if answer or token_came or answer is None:
+                return answer
+        self._is_stopping = True  # nobody renews our lease any more
+        return []
+
+    def _take_answer(self, answer: object) -> None:
+        fetched = Fetched()
+        self._broker.read_claim(fetched, self._options.queues, answer)
+        self._ledger.hold(fetched)
+        self._take(fetched)
+
+    # -- patience
+
+    def _patiently(self, act: Callable[[], T]) -> T | None:
+        """Try until Redis answers; None when we are told to stop meanwhile."""
+        while True:
+            try:
+                result = act()
+            except BrokerError as error:
+                self._pause(error)
+                if self._is_stopping:
+                    return None
+            else:
+                if self._backoff.reset():
+                    logger.info("worker %s goes on: Redis is back", self._ledger.worker)
+                return result
+
+    def _pause(self, error: BrokerError) -> None:
+        seconds = self._backoff.next_seconds()
+        if seconds <= _SLICE_SECONDS:
+            logger.warning("worker %s waits for Redis: %s", self._ledger.worker, error)
+        until = time.monotonic() + seconds
+        while not self._is_stopping and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, _SLICE_SECONDS))
+
+    # -- leaving
+
+    def _is_old(self) -> bool:
+        options, most_mb = self._options, self._broker.config.max_memory_mb
+        if options.max_jobs is not None and self._jobs_done >= options.max_jobs:
+            return True
+        return most_mb is not None and self._jobs_done > 0 and memory_mb() > most_mb
+
+    def _leave(self) -> None:
+        """The supervisor has the clock: who takes too long is killed, and his jobs are given back."""
+        self._waiter.close()
+        while not self._crew.is_idle:
+            self._crew.wait(_SLICE_SECONDS)
+            self._settle_or_leave_it()
+        self._crew.stop()
+        self._ledger.release(self._ledger.held)
+        self._settle_or_leave_it()
+        try:
+            self._ledger.reconcile()
+            self._ledger.sign_off()
+        except BrokerError as error:
+            logger.warning("worker %s leaves without Redis: %s", self._ledger.worker, error)
+
+    def _settle_or_leave_it(self) -> None:
+        for _ in range(3):
+            try:
+                return self._ledger.settle()
+            except BrokerError:
+                time.sleep(self._backoff.next_seconds())
+        return None
+
+
+def _runs(claimed: Claimed) -> Sequence[Run]:
+    counts = claimed.counts
+    return [
+        Run(claimed.queue, job_id, record, now_ms=claimed.now_ms)
+        if place not in counts
+        else Run(
+            claimed.queue, job_id, record, now_ms=claimed.now_ms, failures=counts[place][0], crashes=counts[place][1]
+        )
+        for place, (job_id, record) in enumerate(zip(claimed.ids, claimed.records, strict=True))
+    ]
+
+
+def memory_mb() -> float:
+    """The resident memory of this process; 0 where the system does not tell (it is not Linux)."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1_048_576

@@ -1,0 +1,234 @@
+"""Who runs the jobs of a child: its main thread, or several threads; and an event loop for coroutines."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import NoReturn
+
+from django.db import connections
+
+from django_rtq.conf import Config
+from django_rtq.exceptions import BrokerError
+from django_rtq.worker.batch import Batch, BatchSize, BatchWatch
+from django_rtq.worker.executor import Executor
+from django_rtq.worker.isolation import Isolation
+from django_rtq.worker.ledger import Ledger
+from django_rtq.worker.limits import MainThreadLimit, ThreadLimits
+from django_rtq.worker.outcome import Outcome
+from django_rtq.worker.page import Page
+from django_rtq.worker.run import Run
+
+
+def make_crew(config: Config, page: Page, ledger: Ledger, concurrency: int) -> Crew:
+    """One job at a time in the main thread, or several in threads."""
+    return Crew(config, page, ledger) if concurrency == 1 else Threads(config, page, ledger, concurrency)
+
+
+EXIT_OUT_OF_MEMORY = 137
+
+
+def out_of_memory(ledger: Ledger) -> NoReturn:
+    """Die, as the kernel would have it. The page tells who it was; what was finished before is told if possible."""
+    try:
+        ledger.settle()
+    except BrokerError:
+        pass
+    finally:
+        os._exit(EXIT_OUT_OF_MEMORY)
+
+
+class EventLoop:
+    """The loop of a child, in a thread of its own, started when the first coroutine comes."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def submit(self, executor: Executor, run: Run, slot: int) -> Future[Outcome]:
+        """Run a coroutine task there."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, name="rtq-async", daemon=True)
+            self._thread.start()
+        return asyncio.run_coroutine_threadsafe(executor.execute_async(run, slot), self._loop)
+
+    def stop(self) -> None:
+        """End the thread."""
+        if self._loop is not None and self._thread is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(timeout=5)
+            self._loop.close()
+            self._loop = None
+
+
+class Crew:
+    """Runs the jobs of a claim one after the other, in the main thread."""
+
+    is_idle = True  # between two claims nothing runs
+
+    def __init__(self, config: Config, page: Page, ledger: Ledger) -> None:
+        self._page = page
+        self._ledger = ledger
+        self._isolation = Isolation()
+        self._executor = Executor(config, page, self._isolation, MainThreadLimit().limit)
+        self._event_loop = EventLoop()
+        self._size = BatchSize()
+        self._watch = BatchWatch(ledger)
+
+    def wanted(self) -> int:
+        """How many jobs could start now."""
+        return self._size.jobs
+
+    def forget_news(self) -> None:
+        """What is over by now is told with the claim that comes next."""
+
+    def mind(self, *, is_suspect_next: bool) -> None:
+        """A job that has crashed a worker waits for one that runs nothing else."""
+
+    def run(self, runs: Sequence[Run]) -> None:
+        """Run the jobs of one claim, and note what follows from each."""
+        batch = Batch([run.job_id for run in runs])
+        is_watched = len(runs) > 1
+        if is_watched:
+            self._watch.begin(batch)
+        self._isolation.clean_up()  # it may have been idle for long
+        began = last = time.perf_counter()
+        slowest, done = 0.0, 0
+        while (place := batch.next()) is not None:
+            run = runs[place]
+            self._page.start(run.job_id)
+            self._ledger.add(run, self._executor.open(run) or self._execute(run))
+            self._page.finish()
+            now = time.perf_counter()
+            slowest, last, done = max(slowest, now - last), now, done + 1
+        if is_watched:
+            self._watch.end()
+        self._size.note(done, last - began, slowest=slowest)
+
+    def wait(self, seconds: float) -> bool:
+        """Nothing runs: nothing to wait for."""
+        return True
+
+    def stop(self) -> None:
+        """End all threads."""
+        self._watch.stop()
+        self._event_loop.stop()
+        self._isolation.close()
+
+    def _execute(self, run: Run) -> Outcome:
+        assert run.task is not None
+        if run.task.is_async:
+            return self._event_loop.submit(self._executor, run, 0).result()
+        return self._executor.execute(run)
+
+
+class Threads(Crew):
+    """Runs as many jobs at once as there are slots: functions in threads, coroutines on the event loop."""
+
+    def __init__(self, config: Config, page: Page, ledger: Ledger, slots: int) -> None:
+        super().__init__(config, page, ledger)
+        self._limits = ThreadLimits()
+        self._executor = Executor(config, page, self._isolation, self._limits.limit)
+        self._free = list(range(slots))
+        self._slots = slots
+        self._is_suspect_next = False
+        self._is_suspect_here = False
+        self._is_news = False  # a job is over and nobody was told
+        self._changed = threading.Condition()
+        self._todo: queue.SimpleQueue[tuple[Run, int] | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def is_idle(self) -> bool:  # type: ignore[override]
+        """No slot is taken."""
+        return len(self._free) == self._slots
+
+    def wanted(self) -> int:
+        """One for each free slot; none while a suspect waits to run alone, or does."""
+        if self._is_suspect_here or (self._is_suspect_next and not self.is_idle):
+            return 0
+        return len(self._free)
+
+    def forget_news(self) -> None:
+        """What is over by now is told with the claim that comes next."""
+        self._is_news = False
+
+    def mind(self, *, is_suspect_next: bool) -> None:
+        """The slots empty until it can be had alone, or another worker has taken it."""
+        self._is_suspect_next = is_suspect_next
+
+    def run(self, runs: Sequence[Run]) -> None:
+        """Hand out the jobs; returns when a slot is free."""
+        for run in runs:
+            with self._changed:
+                slot = self._free.pop()
+                self._is_suspect_here = self._is_suspect_here or run.crashes > 0
+            self._page.start(run.job_id, slot)
+            outcome = self._executor.open(run)
+            if outcome is not None:
+                self._done(run, slot, outcome)
+            elif run.task is not None and run.task.is_async:
+                future = self._event_loop.submit(self._executor, run, slot)
+                future.add_done_callback(partial(self._coroutine_done, run, slot))
+            else:
+                self._hire()
+                self._todo.put((run, slot))
+        with self._changed:
+            self._changed.wait_for(lambda: self._free)
+
+    def wait(self, seconds: float) -> bool:
+        """Until a job is over, or for so long. Returns whether one was over since the last claim."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._is_news, seconds)
+
+
+    def stop(self) -> None:
+        """End all threads."""
+        for _ in self._threads:
+            self._todo.put(None)
+        for thread in self._threads:
+            thread.join(timeout=5)
+        self._limits.stop()
+        super().stop()
+
+    def _hire(self) -> None:
+        """One thread more, while there are fewer than slots."""
+        if len(self._threads) < self._slots:
+            thread = threading.Thread(target=self._serve, name=f"rtq-jobs-{len(self._threads)}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self) -> None:
+        while (todo := self._todo.get()) is not None:
+            run, slot = todo
+            self._isolation.clean_up()
+            try:
+                outcome = self._executor.execute(run, slot)
+            except MemoryError:
+                out_of_memory(self._ledger)
+            self._done(run, slot, outcome)
+        connections.close_all()
+
+    def _coroutine_done(self, run: Run, slot: int, future: Future[Outcome]) -> None:
+        try:
+            outcome = future.result()
+        except MemoryError:
+            out_of_memory(self._ledger)
+        self._done(run, slot, outcome)
+
+    def _done(self, run: Run, slot: int, outcome: Outcome) -> None:
+        self._ledger.add(run, outcome)
+        self._page.finish(slot)
+        with self._changed:
+            self._free.append(slot)
+            self._is_news = True
+            if run.crashes > 0:
+                self._is_suspect_here = False
+            self._changed.notify_all()

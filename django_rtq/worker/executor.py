@@ -1,0 +1,135 @@
+"""One job, from claimed to an outcome.
+
+1. read its record and find the task that it names
+2. drop it when its last moment to start is over
+3. call the task
+4. decide what follows
+
+What is told to the broker (ack, retry, bury) travels with the next claim, in one round trip: see ledger.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from asgiref.sync import sync_to_async
+
+from django_rtq import payload, signals
+from django_rtq.conf import Config
+from django_rtq.exceptions import PayloadError, PayloadTooLarge, TaskNotFound
+from django_rtq.worker.isolation import Isolation
+from django_rtq.worker.limits import limited
+from django_rtq.worker.outcome import Acked, Buried, Expired, Outcome, decide, decide_unknown
+from django_rtq.worker.page import Page
+from django_rtq.worker.run import Run
+
+Limit = Callable[[float | None], AbstractContextManager[None]]
+
+_NOTHING_KEPT = Acked("")
+
+
+class Executor:
+    """Runs jobs and says what follows. Its methods may be called from any thread."""
+
+    def __init__(self, config: Config, page: Page, isolation: Isolation, limit: Limit) -> None:
+        self._config = config
+        self._page = page
+        self._isolation = isolation
+        self._limit = limit
+
+    def open(self, run: Run) -> Outcome | None:
+        """Steps 1 and 2. None: it can be called."""
+        try:
+            run.open()
+        except TaskNotFound as error:
+            waited = (run.now_ms - run.ready_ms) / 1000
+            return decide_unknown(error, waited_seconds=waited, longest_seconds=self._config.unknown_task_seconds)
+        except (PayloadError, ValueError, KeyError, TypeError, AttributeError) as error:
+            return Buried(error, is_counted=False)
+        return Expired() if run.expires_ms and run.is_expired else None
+
+    def execute(self, run: Run, slot: int = 0) -> Outcome:
+        """Steps 3 and 4, for a function. Raises MemoryError: this process is lost."""
+        task = run.task
+        assert task is not None
+        if signals.job_started.receivers:
+            signals.job_started.send_robust(Executor, job=run.job)
+        args = (run.context, *run.args) if task.takes_context else run.args
+        limit = run.time_limit(self._config)
+        started = time.perf_counter()
+        try:
+            if limit is None:
+                result = self._isolation.call(task.func, *args, **run.kwargs)
+            else:
+                self._announce_limit(limit, slot)
+                with self._limit(limit):
+                    result = self._isolation.call(task.func, *args, **run.kwargs)
+        except MemoryError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a job raises, SystemExit too, is its failure
+            run.seconds = time.perf_counter() - started
+            outcome = self._failed(run, error)
+        else:
+            run.seconds = time.perf_counter() - started
+            outcome = self._succeeded(run, result)
+        self._isolation.clean_up()
+        return outcome
+
+    async def execute_async(self, run: Run, slot: int = 0) -> Outcome:
+        """Steps 3 and 4, for a coroutine function."""
+        task = run.task
+        assert task is not None
+        if signals.job_started.receivers:
+            signals.job_started.send_robust(Executor, job=run.job)
+        args = (run.context, *run.args) if task.takes_context else run.args
+        limit = run.time_limit(self._config)
+        if limit is not None:
+            self._announce_limit(limit, slot)
+        started = time.perf_counter()
+        try:
+            result = await limited(task.func(*args, **run.kwargs), limit)
+        except MemoryError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - also a CancelledError of the job's own making
+            run.seconds = time.perf_counter() - started
+            outcome = self._failed(run, error)
+        else:
+            run.seconds = time.perf_counter() - started
+            outcome = self._succeeded(run, result)
+        if self._isolation.uses_database:
+            await sync_to_async(self._isolation.clean_up)()  # connections live in the thread that Django uses for them
+        return outcome
+
+    def _announce_limit(self, seconds: float, slot: int) -> None:
+        self._page.limit(time.monotonic() + seconds + self._config.kill_grace_seconds, slot)
+
+    def _failed(self, run: Run, error: BaseException) -> Outcome:
+        assert run.task is not None
+        return decide(run.task, error, failures=run.failures, max_attempts=run.max_attempts(self._config))
+
+    def _succeeded(self, run: Run, result: Any) -> Outcome:
+        if not run.result_ttl(self._config):
+            return _NOTHING_KEPT
+        try:
+            text = "null" if result is None else payload.dumps(result, what=f"the result of {run.task_name}")
+            if len(text) * 4 > self._config.max_payload_bytes:
+                _check_size(run, text, self._config.max_payload_bytes)
+        except PayloadError as error:
+            return Buried(error)  # it ran: to run it again would not make the result any better
+        client = f'"client":{payload.dumps(run.client.decode())},' if run.client else ""
+        return Acked(
+            f'{{"state":"succeeded","task":"{run.task_name}",{client}"attempt":{run.attempt},'
+            f'"seconds":{run.seconds:.6f},"result":{text}}}'
+        )
+
+
+def _check_size(run: Run, text: str, most: int) -> None:
+    size = len(text.encode())
+    if size > most:
+        raise PayloadTooLarge(
+            f'The result of {run.task_name} takes {size:,} bytes as JSON, but RTQ["MAX_PAYLOAD_BYTES"] is {most:,}. '
+            "Store it and return a key, or set result_ttl=0."
+        )

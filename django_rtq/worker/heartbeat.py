@@ -1,0 +1,79 @@
+"""The heartbeat of a supervisor: renews the leases of its children, and takes back jobs whose lease ran out.
+
+It runs in the supervisor because a job that holds the interpreter lock would starve a thread of its own process.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+
+from django_rtq import signals
+from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
+from django_rtq.broker.scripts import Argument
+from django_rtq.loop import Loop
+from django_rtq.worker.page import Page
+
+Children = Callable[[], Sequence[tuple[int, Page]]]  # process ids and pages of those that live
+
+
+class Heartbeat(Loop):
+    """Renews three times a lease, or sooner when somebody's lease is about to run out."""
+
+    name = "heartbeat"
+
+    def __init__(self, broker: Broker, queues: Sequence[str], children: Children) -> None:
+        super().__init__()
+        self._broker = broker
+        self._queues = list(queues)
+        self._children = children
+        self._audited: dict[str, int] = {queue: 0 for queue in queues}
+        self._host = socket.gethostname()
+
+    def tick(self) -> float:
+        """One round trip while all is well."""
+        interval = self._broker.config.lease_seconds / 3
+        notes = {page.worker: self._note(pid, page) for pid, page in self._children() if page.worker}
+        earliest, _ = self._broker.renew(self._queues, list(notes), notes, audit=self._audited)
+        if earliest is not None and earliest <= 0:
+            earliest = self._reclaim()
+        return interval if earliest is None else min(interval, earliest + 0.01)
+
+    def _reclaim(self) -> float | None:
+        earliest: list[float] = []
+        for queue in self._queues:
+            seconds, taken = self._broker.reclaim(queue)
+            if taken:
+                tell_reclaimed(queue, "", taken)
+            if len(taken) >= MAINTAIN_AT_ONCE:
+                seconds = 0.0
+            if seconds is not None:
+                earliest.append(seconds)
+        return min(earliest, default=None)
+
+    def _note(self, pid: int, page: Page) -> dict[str, Argument]:
+        jobs_done, claimed_at = page.notes()
+        note: dict[str, Argument] = {
+            "host": self._host,
+            "pid": pid,
+            "supervisor": os.getpid(),
+            "queues": ",".join(self._queues),
+            "jobs_done": jobs_done,
+            "seen_ms": time.time_ns() // 1_000_000,
+        }
+        if claimed_at:
+            note["claim_seconds"] = f"{time.monotonic() - claimed_at:.3f}"
+        return note
+
+
+def tell_reclaimed(queue: str, worker: str, taken: Sequence[tuple[str, str]]) -> None:
+    """Send the signal of jobs that were taken back."""
+    signals.job_reclaimed.send_robust(
+        Heartbeat,
+        queue=queue,
+        worker=worker,
+        job_ids=[job_id for job_id, where in taken if where == "queued"],
+        buried_ids=[job_id for job_id, where in taken if where == "dead"],
+    )

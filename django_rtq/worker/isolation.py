@@ -1,0 +1,50 @@
+"""What Django leaves behind when a job is over, and how the next one is kept from seeing it."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable
+from typing import Any
+
+from django.db import close_old_connections, reset_queries
+from django.db.backends.signals import connection_created
+
+from django_rtq.conf import is_debug
+
+
+class Isolation:
+    """Runs functions so that they leave nothing to the next. Any thread may use it.
+
+    Language, time zone and all that lives in context variables: each function runs in a copy of the context
+    in which this was made. Database connections: looked after as Django does around a request, once one was opened.
+    """
+
+    def __init__(self) -> None:
+        self._context = contextvars.copy_context()
+        self._is_debug = is_debug()
+        self._uses_database = False
+        # Closing costs some microseconds even when there is nothing to close.
+        connection_created.connect(self._note_connection, weak=False, dispatch_uid=f"rtq-isolation-{id(self)}")
+
+    def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a function in a context of its own."""
+        return self._context.copy().run(function, *args, **kwargs)
+
+    def clean_up(self) -> None:
+        """Close connections that are broken or too old, in the thread that used them."""
+        if self._uses_database:
+            close_old_connections()
+            if self._is_debug:
+                reset_queries()
+
+    @property
+    def uses_database(self) -> bool:
+        """Whether any job has opened a connection so far."""
+        return self._uses_database
+
+    def close(self) -> None:
+        """Let go of Django's signal."""
+        connection_created.disconnect(dispatch_uid=f"rtq-isolation-{id(self)}")
+
+    def _note_connection(self, **kwargs: Any) -> None:
+        self._uses_database = True

@@ -1,0 +1,175 @@
+"""What a child holds, and what it has to tell about it. The other end of every round trip."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import threading
+from collections.abc import Iterable, Sequence
+
+from django_rtq import signals
+from django_rtq.broker.broker import Broker, Fetched
+from django_rtq.broker.settlement import Settlement
+from django_rtq.exceptions import BrokerError, BrokerUnavailable
+from django_rtq.worker.outcome import Acked, Buried, Expired, Outcome, Retried, error_line
+from django_rtq.worker.page import LONGEST_NAME, Page
+from django_rtq.worker.run import Run
+
+TOMBSTONE_MS = 120_000  # an id without a result is kept so long, so that a late second enqueue is harmless (G8)
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")  # a script writes the name into JSON
+_EXPIRED = '{"state":"expired","task":"%s"}'
+
+
+class Ledger:
+    """The jobs of one worker name: claimed, settled, given back. Any thread may use it."""
+
+    def __init__(self, broker: Broker, page: Page, queues: Sequence[str], *, base_name: str) -> None:
+        self._broker = broker
+        self._page = page
+        self._queues = list(queues)
+        self._base_name = base_name
+        self._lock = threading.Lock()
+        self._trip = threading.RLock()  # one round trip at a time: what is under way is in neither list
+        self._settlements: dict[str, Settlement] = {}
+        self._held: dict[bytes, str] = {}  # id -> queue: claimed, and no outcome yet
+        self._is_in_doubt = False
+        self.worker = ""
+
+    # -- taking part
+
+    def sign_on(self) -> None:
+        """Take part under a new name: names are never used again (rule 5). Raises BrokerUnavailable."""
+        name = f"{_UNSAFE.sub('-', self._base_name)}:{os.getpid()}:{secrets.token_hex(4)}"
+        self.worker = name[-LONGEST_NAME:]
+        self._page.sign(self.worker)
+        self._broker.sign_on(self._queues, self.worker)
+
+    def sign_off(self) -> None:
+        """Leave for good. Raises BrokerUnavailable."""
+        self._broker.sign_off(self._queues, self.worker)
+
+    # -- outcomes
+
+    def add(self, run: Run, outcome: Outcome) -> None:
+        """Note what follows from a run, to be told with the next claim; then say so."""
+        with self._lock:
+            self._held.pop(run.job_id, None)
+            settlement = self._settlements.get(run.queue)
+            if settlement is None:
+                settlement = self._settlements[run.queue] = Settlement()
+            if type(outcome) is Acked:
+                keep_ms = int(run.result_ttl(self._broker.config) * 1000) if outcome.result else TOMBSTONE_MS
+                settlement.ack += (run.job_id, keep_ms, outcome.result)
+                settlement.run_ms += run.seconds * 1000
+                settlement.wait_ms += run.wait_ms
+            else:
+                self._add_other(settlement, run, outcome)
+        if type(outcome) is not Acked or signals.job_succeeded.receivers:
+            _tell(run, outcome)
+
+    def _add_other(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
+        if isinstance(outcome, Retried | Buried):
+            at_ms = run.now_ms + int(run.seconds * 1000)
+            line = error_line(outcome.error, at_ms=at_ms, attempt=run.attempt, worker=self.worker)
+            if isinstance(outcome, Retried):
+                delay_ms = int(outcome.delay_seconds * 1000)
+                settlement.retry += (run.job_id, delay_ms, int(outcome.is_counted), line)
+            else:
+                settlement.bury += (run.job_id, int(outcome.is_counted), line)
+        elif isinstance(outcome, Expired):
+            settlement.expire += (run.job_id, TOMBSTONE_MS, _EXPIRED % run.task_name)
+
+    def release(self, job_ids: Iterable[bytes]) -> None:
+        """Note that these jobs are given back unrun, the attempt not counted."""
+        with self._lock:
+            for job_id in job_ids:
+                queue = self._held.pop(job_id, None)
+                if queue is not None:
+                    self._settlements.setdefault(queue, Settlement()).release.append(job_id)
+
+    @property
+    def held(self) -> list[bytes]:
+        """Claimed jobs without an outcome."""
+        with self._lock:
+            return list(self._held)
+
+    # -- round trips
+
+    def fetch(self, wanted: int, *, idle: bool, queues: Sequence[str] | None = None) -> Fetched:
+        """Settle all there is to settle, and claim. Raises BrokerUnavailable: then nothing is forgotten."""
+        with self._trip:
+            return self._fetch(wanted, self._queues if queues is None else queues, idle=idle)
+
+    def _fetch(self, wanted: int, queues: Sequence[str], *, idle: bool) -> Fetched:
+        with self._lock:
+            settlements, self._settlements = self._settlements, {}
+        was_in_doubt = self._is_in_doubt
+        try:
+            fetched = self._broker.fetch(self.worker, settlements, queues, wanted=wanted, idle=idle)
+        except BrokerError as error:
+            self._put_back(settlements)
+            self._is_in_doubt = True
+            raise error if isinstance(error, BrokerUnavailable) else BrokerUnavailable(str(error)) from error
+        self._put_back(settlements)
+        self.hold(fetched)
+        if fetched.stale and not was_in_doubt:
+            signals.job_stale.send_robust(Ledger, job_ids=fetched.stale, worker=self.worker)
+        return fetched
+
+    def hold(self, fetched: Fetched) -> None:
+        """Note what was claimed."""
+        with self._lock:
+            for claimed in fetched.claimed:
+                for job_id in claimed.ids:
+                    self._held[job_id] = claimed.queue
+
+    def settle(self) -> None:
+        """Tell all there is to tell, without claiming. Raises BrokerUnavailable."""
+        if self._settlements:
+            fetched = self.fetch(0, idle=False)
+            if fetched.error is not None:
+                raise BrokerUnavailable(str(fetched.error)) from fetched.error
+
+    def doubt(self) -> None:
+        """An answer got lost: Redis may have written down more, or less, than we know."""
+        self._is_in_doubt = True
+
+    def reconcile(self) -> None:
+        """After a lost answer: give back what Redis has written down for us and we do not know of."""
+        with self._trip:
+            if not self._is_in_doubt:
+                return
+            self.settle()
+            for queue, job_ids in self._broker.running(self.worker, self._queues).items():
+                with self._lock:
+                    unknown = [job_id for job_id in job_ids if job_id not in self._held]
+                if unknown:
+                    self._broker.settle(self.worker, queue, Settlement(release=list(unknown)))
+            self._is_in_doubt = False
+
+    def _put_back(self, settlements: dict[str, Settlement]) -> None:
+        """What could not be told is told next time, before what came meanwhile."""
+        with self._lock:
+            for queue, settlement in settlements.items():
+                if settlement:
+                    later = self._settlements.get(queue)
+                    self._settlements[queue] = settlement.joined(later) if later else settlement
+
+
+def _tell(run: Run, outcome: Outcome) -> None:
+    """Send the signal that belongs to an outcome. Receivers that fail do no harm."""
+    try:
+        job = run.job
+    except Exception:  # noqa: BLE001 - the record cannot be read, and that is what the outcome says
+        job = None
+    if isinstance(outcome, Acked):
+        signals.job_succeeded.send_robust(Ledger, job=job, seconds=run.seconds, result=outcome.result)
+    elif isinstance(outcome, Retried):
+        signals.job_retried.send_robust(
+            Ledger, job=job, job_id=run.job_id.decode(), error=outcome.error, delay_seconds=outcome.delay_seconds
+        )
+    elif isinstance(outcome, Buried):
+        signals.job_buried.send_robust(Ledger, job=job, job_id=run.job_id.decode(), error=outcome.error)
+    else:
+        signals.job_expired.send_robust(Ledger, job=job)

@@ -1,0 +1,115 @@
+"""What follows from a run. Decided here, by a pure function; carried out elsewhere."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from django_rtq import payload
+from django_rtq.backoff import delay_seconds
+from django_rtq.exceptions import Bury, Retry, TaskNotFound
+from django_rtq.tasks import Task
+
+_OURS = str(Path(__file__).parent)
+PARK_SECONDS = 30.0  # how long a job waits that this worker does not know the task of
+LONGEST_ERROR, LONGEST_TRACEBACK = 2_000, 16_000  # characters that are kept
+
+
+@dataclass(frozen=True, slots=True)
+class Acked:
+    """Done. The text is what is kept as the result; "" for nothing."""
+
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """Once more, later."""
+
+    error: BaseException
+    delay_seconds: float
+    is_counted: bool = True  # not for a job that could not even be tried here
+
+
+@dataclass(frozen=True, slots=True)
+class Buried:
+    """Never again."""
+
+    error: BaseException
+    is_counted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """Nobody had started it in time."""
+
+
+Outcome = Acked | Retried | Buried | Expired
+
+
+def decide(task: Task[Any, Any], error: BaseException, *, failures: int, max_attempts: int) -> Retried | Buried:
+    """Say what follows from a run that ended in an error, after so many earlier failures. Changes nothing."""
+    if isinstance(error, Bury) or failures + 1 >= max_attempts:
+        return Buried(error)
+    if isinstance(error, Retry):
+        after = error.after_seconds
+        return Retried(error, delay_seconds(task.backoff, failures + 1, error) if after is None else max(0.0, after))
+    if isinstance(error, task.give_up_on) or not isinstance(error, (*task.retry_on, *_ALWAYS_RETRIED)):
+        return Buried(error)
+    return Retried(error, delay_seconds(task.backoff, failures + 1, error))
+
+
+# Not of the task's doing: how a run was ended from outside, which `retry_on=(Exception,)` does not name.
+_ALWAYS_RETRIED = (SystemExit, KeyboardInterrupt, GeneratorExit)
+
+
+def decide_unknown(error: TaskNotFound, *, waited_seconds: float, longest_seconds: float) -> Retried | Buried:
+    """A task that this process does not know: a newer worker may, so its jobs wait, but not for ever."""
+    if waited_seconds > longest_seconds:
+        return Buried(error, is_counted=False)
+    return Retried(error, PARK_SECONDS, is_counted=False)
+
+
+def error_line(error: BaseException, *, at_ms: int, attempt: int, worker: str) -> str:
+    """A failure as one line of JSON, cut to a bounded length. Never raises, whatever the exception does."""
+    kind = type(error)
+    return payload.dumps(
+        {
+            "at": at_ms,
+            "attempt": attempt,
+            "worker": worker,
+            "error_class": f"{kind.__module__}.{kind.__qualname__}",
+            "error": _text(error)[:LONGEST_ERROR],
+            "traceback": _clean(_traceback(error))[-LONGEST_TRACEBACK:],
+        }
+    )
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return _clean(str(error))
+    except Exception as trouble:  # noqa: BLE001 - it is the user's __str__
+        return f"<its message could not be made: {type(trouble).__name__}>"
+
+
+def _traceback(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(type(error), error, of_the_task(error), limit=-50))
+    except Exception as trouble:  # noqa: BLE001 - it is the user's __str__ again
+        return f"<the traceback could not be made: {type(trouble).__name__}>"
+
+
+def of_the_task(error: BaseException) -> TracebackType | None:
+    """The traceback of an error from the task's own code on: what lies above is ours, and no help to anybody."""
+    entry = error.__traceback__
+    while entry is not None and entry.tb_next is not None and entry.tb_frame.f_code.co_filename.startswith(_OURS):
+        entry = entry.tb_next
+    return entry
+
+
+def _clean(text: str) -> str:
+    """Without lone surrogates, which UTF-8 cannot carry."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

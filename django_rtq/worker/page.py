@@ -1,0 +1,83 @@
+"""The page of memory that a child shares with its supervisor.
+
+The child notes what it starts and finishes; when it dies, the supervisor reads there which jobs were running:
+those are the guilty ones of a crash, the others of a batch are not (G5). No lock: each field has one writer,
+and the supervisor believes it only after the child is dead, except for deadlines, where a late look does no harm.
+
+    0    name of the worker    1 byte of length, then text
+    64   jobs done             unsigned, 8 bytes
+    72   last claim            time.monotonic() of the last answer to a claim, double
+    256  slots                 128 bytes each: 1 byte of length, id; at 120 the deadline on time.monotonic(), 0: none
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+
+_NAME, _DONE, _CLAIMED, _SLOTS, _SLOT, _DEADLINE = 0, 64, 72, 256, 128, 120
+LONGEST_NAME, LONGEST_ID = 63, 118
+
+
+class Page:
+    """Shared memory for one child with some slots; make it before the fork."""
+
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self._memory = mmap.mmap(-1, _SLOTS + slots * _SLOT)
+
+    # -- written by the child
+
+    def sign(self, worker: str) -> None:
+        """The child takes this name. Before it signs on, so that its lease is renewed from the start."""
+        name = worker.encode()
+        self._memory[_NAME : _NAME + 1 + len(name)] = bytes([len(name)]) + name
+
+    def start(self, job_id: bytes, slot: int = 0) -> None:
+        """A job runs from now on."""
+        at = _SLOTS + slot * _SLOT
+        # The id first: with the length still 0 it is not seen.
+        self._memory[at + 1 : at + 1 + len(job_id)] = job_id
+        self._memory[at] = len(job_id)
+
+    def limit(self, deadline: float, slot: int = 0) -> None:
+        """Kill this child when the job in the slot is still running at that time.monotonic()."""
+        struct.pack_into("d", self._memory, _SLOTS + slot * _SLOT + _DEADLINE, deadline)
+
+    def finish(self, slot: int = 0) -> None:
+        """The job in the slot is over."""
+        self._memory[_SLOTS + slot * _SLOT] = 0
+
+    def note(self, *, jobs_done: int, claimed_at: float) -> None:
+        """Redis has answered a claim."""
+        struct.pack_into("Qd", self._memory, _DONE, jobs_done, claimed_at)
+
+    # -- read by the supervisor
+
+    @property
+    def worker(self) -> str:
+        """The name that the child goes by; "" before it has one."""
+        length = self._memory[_NAME]
+        return bytes(self._memory[_NAME + 1 : _NAME + 1 + length]).decode()
+
+    def notes(self) -> tuple[int, float]:
+        """Jobs done, and the time.monotonic() of the last answer to a claim (0: none yet)."""
+        done, claimed_at = struct.unpack_from("Qd", self._memory, _DONE)
+        return done, claimed_at
+
+    def started(self) -> list[str]:
+        """The jobs that were running."""
+        return [job_id for job_id, _ in self._occupied()]
+
+    def overdue(self, now: float) -> list[str]:
+        """The jobs that should have been over by now."""
+        return [job_id for job_id, deadline in self._occupied() if 0 < deadline <= now]
+
+    def _occupied(self) -> list[tuple[str, float]]:
+        found = []
+        for at in range(_SLOTS, len(self._memory), _SLOT):
+            length = self._memory[at]
+            if length:
+                (deadline,) = struct.unpack_from("d", self._memory, at + _DEADLINE)
+                found.append((bytes(self._memory[at + 1 : at + 1 + length]).decode(), deadline))
+        return found

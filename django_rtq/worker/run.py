@@ -1,0 +1,85 @@
+"""One run of a job: what was claimed, opened so that it can be called."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from django_rtq import payload, registry
+from django_rtq.conf import Config
+from django_rtq.job import Job, read_record
+from django_rtq.tasks import JobContext, Task
+
+
+class Run:
+    """A claimed job. Making it costs little; what only failures, signals and contexts need is made when asked for."""
+
+    def __init__(
+        self, queue: str, job_id: bytes, record: bytes, *, now_ms: int, failures: int = 0, crashes: int = 0
+    ) -> None:
+        self.queue = queue
+        self.job_id = job_id
+        self.record = record
+        self.now_ms = now_ms
+        self.failures = failures
+        self.crashes = crashes
+        self.seconds = 0.0  # how long the function ran
+        self.task: Task[Any, Any] | None = None
+
+    def open(self) -> None:
+        """Read the record and find the task. Raises PayloadError, ValueError or KeyError, and TaskNotFound."""
+        line, _, body = self.record.partition(b"\n")
+        _, _, ready_ms, expires_ms, client = line.split(b" ", 4)
+        self.ready_ms, self.expires_ms = int(ready_ms), int(expires_ms)
+        self.client = client
+        call: dict[str, Any] = payload.loads(body)
+        self.task_name: str = call.pop("task")
+        self.args: list[Any] = call.pop("args", ())
+        self.kwargs: dict[str, Any] = call.pop("kwargs", {})
+        self.options = call
+        self.task = registry.get_task(self.task_name)
+
+    @property
+    def attempt(self) -> int:
+        """The number of this run, from 1."""
+        return self.failures + self.crashes + 1
+
+    @property
+    def is_expired(self) -> bool:
+        """Nobody started it in time. What has been started once does not expire."""
+        return 0 < self.expires_ms <= self.now_ms and self.attempt == 1
+
+    @property
+    def wait_ms(self) -> int:
+        """How long it waited for its first run."""
+        return max(0, self.now_ms - self.ready_ms) if self.attempt == 1 else 0
+
+    @cached_property
+    def job(self) -> Job:
+        """The job as a value. Raises PayloadError or ValueError for a record that cannot be read."""
+        return read_record(
+            self.job_id.decode(), self.queue, self.record, failures=self.failures, crashes=self.crashes
+        )
+
+    @property
+    def context(self) -> JobContext:
+        """What a task with takes_context gets."""
+        return JobContext(self.job_id.decode(), self.attempt, self.queue, self.client.decode())
+
+    def max_attempts(self, config: Config) -> int:
+        """Runs that may fail: of this call, of the task, or of the settings."""
+        return self._option("max_attempts", config.max_attempts) or 1
+
+    def time_limit(self, config: Config) -> float | None:
+        """Seconds that it may run."""
+        return self._option("time_limit", config.time_limit)
+
+    def result_ttl(self, config: Config) -> float:
+        """Seconds that its result is kept."""
+        return self._option("result_ttl", config.result_ttl)
+
+    def _option(self, name: str, default: Any) -> Any:
+        if self.options and name in self.options:
+            return self.options[name]
+        of_task = getattr(self.task, name, None)
+        return default if of_task is None else of_task
