@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -62,13 +63,11 @@ def get_config() -> Config:
     return read_config(getattr(settings, "RTQ", None), debug=settings.DEBUG)
 
 
-def read_config(options: Mapping[str, Any] | None, *, debug: bool) -> Config:
+def read_config(options: Any, *, debug: bool) -> Config:
     """Turn the dictionary RTQ into a Config. Raises ConfigurationError for all that is wrong with it."""
-    if options is None:
-        options = {}
-    if not isinstance(options, Mapping):
+    if not isinstance(options, Mapping | None):
         raise ConfigurationError(f"RTQ is {options!r}, but has to be a dictionary of options.")
-    values = {_field_name(key): value for key, value in options.items()}
+    values = {_field_name(key): value for key, value in (options or {}).items()}
     values = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
     if not values.get("redis"):
         values["redis"] = _default_redis(debug=debug)
@@ -110,7 +109,8 @@ def _check_values(config: Config) -> None:
             raise ConfigurationError(f"{name} is {value!r}, but has to be a number above 0.")
         if option.name in _NOT_NEGATIVE and not (_is_number(value) and value >= 0):
             raise ConfigurationError(f"{name} is {value!r}, but has to be a number, 0 or more.")
-    if not isinstance(config.prefix, str) or not config.prefix or set(config.prefix) & set("{}:*? \n"):
+    prefix: Any = config.prefix
+    if not isinstance(prefix, str) or not prefix or set(prefix) & set("{}:*? \n"):
         raise ConfigurationError(f'RTQ["PREFIX"] is {config.prefix!r}, but has to be a word without {{}}:*? or spaces.')
     if config.lease_seconds < 1:
         raise ConfigurationError(
@@ -120,7 +120,7 @@ def _check_values(config: Config) -> None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
 
 
 @receiver(setting_changed)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from types import TracebackType
 
 from django_rtq import signals
 from django_rtq.job import Job
@@ -77,5 +78,5 @@ def _some(job_ids: Sequence[str]) -> str:
     return ", ".join(job_ids[:10]) + (", …" if len(job_ids) > 10 else "")
 
 
-def _info(error: BaseException) -> tuple[type[BaseException], BaseException, object]:
+def _info(error: BaseException) -> tuple[type[BaseException], BaseException, TracebackType | None]:
     return type(error), error, error.__traceback__

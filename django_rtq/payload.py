@@ -95,9 +95,7 @@ def loads(text: str | bytes) -> Any:
     except (ValueError, RecursionError) as error:
         raise PayloadError(f"This payload cannot be read: {error}") from error
     if end != len(text):
-        raise PayloadError(
-            f"This payload cannot be read: more text follows after its end at character {end}."
-        )
+        raise PayloadError(f"This payload cannot be read: more text follows after its end at character {end}.")
     return value
 
 
@@ -112,9 +110,7 @@ class _Refused(Exception):
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _STRINGS = frozenset({str})
 
-_encode = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
-).encode
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")).encode
 
 
 def _to_text(value: Any) -> str:

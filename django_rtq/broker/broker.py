@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from django_rtq.broker.recipe import read_recipe
 from django_rtq.broker.keys import Keys
+from django_rtq.broker.recipe import read_recipe
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
 from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.wire import Wire
@@ -76,7 +76,7 @@ class Broker:
     # -- by whoever has work to be done
 
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
-        """Take in jobs: "ok", or "exists" for an id that is known already (G8). Raises BrokerUnavailable, BrokerFull."""
+        """Take in jobs: "ok", or "exists" for a known id (G8). Raises BrokerUnavailable, BrokerFull."""
         if queue not in self._announced:
             self.announce([queue])
         keys, script, answers = self.keys.of(queue), SCRIPTS["enqueue"], []
@@ -103,7 +103,13 @@ class Broker:
         return b"busy" not in self._on_each(queues, "sign_off", (worker,), worker=worker)
 
     def fetch(
-        self, worker: str, settlements: Mapping[str, Settlement], queues: Sequence[str], *, wanted: int, idle: bool = True
+        self,
+        worker: str,
+        settlements: Mapping[str, Settlement],
+        queues: Sequence[str],
+        *,
+        wanted: int,
+        idle: bool = True,
     ) -> Fetched:
         """Settle what is done and claim up to `wanted` jobs from the first queues that have any, in one round trip.
 

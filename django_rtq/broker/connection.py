@@ -83,9 +83,7 @@ class Recipe:
 
         A command that takes longer than COMMAND_SECONDS raises redis.TimeoutError.
         """
-        return self._pool(
-            role=role, socket_timeout=COMMAND_SECONDS, health_check_interval=HEALTH_CHECK_SECONDS
-        )
+        return self._pool(role=role, socket_timeout=COMMAND_SECONDS, health_check_interval=HEALTH_CHECK_SECONDS)
 
     def blocking_connection(self, *, role: str, block_seconds: float) -> AbstractConnection:
         """One connection, not connected yet, for reads that block for up to ``block_seconds``.

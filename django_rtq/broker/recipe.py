@@ -222,8 +222,7 @@ def _from_factory(path: str, db: int | None) -> Recipe:
         factory = import_string(path)
     except ImportError as error:
         raise ConfigurationError(
-            f"{name}, which cannot be imported ({error}) and is no alias of CACHES (there are: "
-            f"{', '.join(caches)})."
+            f"{name}, which cannot be imported ({error}) and is no alias of CACHES (there are: {', '.join(caches)})."
         ) from error
     if not callable(factory):
         raise ConfigurationError(

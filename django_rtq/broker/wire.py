@@ -13,7 +13,7 @@ from django_rtq.broker.scripts import BY_SHA, Command
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
 
 # What a server says that will serve again soon: after a restart, during a failover, while it is stopped by a script.
-_PASSING = ("LOADING", "READONLY", "MASTERDOWN", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MOVED", "ASK", "NOREPLICAS", "UNBLOCKED")
+_PASSING = ("LOADING", "READONLY", "MASTERDOWN", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MOVED", "ASK", "NOREPLICAS")
 
 
 class Wire:
@@ -23,7 +23,7 @@ class Wire:
         self._pool = pool
         # Before redis-py 5.3 the pool wants to be told a command, since then it does not want to be.
         named = "command_name" in inspect.signature(type(pool).get_connection).parameters
-        self._pool_arguments = ("EVALSHA",) if named and redis.VERSION < (5, 3) else () # type: ignore[attr-defined]
+        self._pool_arguments = ("EVALSHA",) if named and redis.VERSION < (5, 3) else ()
 
     def run(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
         """The replies, in order; a command that was refused has its BrokerError in its place.
@@ -71,7 +71,7 @@ class Wire:
 
     def _exchange(self, commands: Sequence[Command]) -> list[Any]:
         try:
-            connection = self._pool.get_connection(*self._pool_arguments)
+            connection: Any = self._pool.get_connection(*self._pool_arguments)
         except redis_exceptions.RedisError as error:
             raise translate(error) from error
         try:
@@ -117,7 +117,9 @@ def translate(error: BaseException) -> BrokerError:
     """An error of redis-py as one of ours."""
     text = str(error)
     if isinstance(error, redis_exceptions.OutOfMemoryError) or text.startswith("OOM"):
-        return BrokerFull(f"Redis is out of memory: {text} Nothing was stored. Raise maxmemory, or let workers catch up.")
+        return BrokerFull(
+            f"Redis is out of memory, and nothing was stored. Raise its maxmemory, or let workers catch up. ({text})"
+        )
     if isinstance(error, redis_exceptions.TimeoutError):
         return BrokerUnavailable(f"Redis did not answer in time: {text}")
     if isinstance(error, redis_exceptions.BusyLoadingError) or text.startswith(_PASSING):

@@ -29,9 +29,7 @@ def add_actions(actions: _SubParsersAction[Any]) -> None:
             "ids", nargs="*", type=job_id, metavar="ID", help="Dead letters, in whatever queue they are."
         )
         parser.add_argument("--queue", metavar="QUEUE", help="Only those of this queue.")
-        parser.add_argument(
-            "--task", metavar="TASK", help="Only those of this task: its full name, or the end of it."
-        )
+        parser.add_argument("--task", metavar="TASK", help="Only those of this task: its full name, or the end of it.")
         parser.add_argument(
             "--error",
             metavar="ERROR",
@@ -68,9 +66,7 @@ def check_selection(options: dict[str, Any]) -> None:
         return
     for name in ("task", "error", "limit", "all"):
         if options[name]:
-            raise CommandError(
-                f"Give either ids or --{name}: together it is not clear which dead letters you mean."
-            )
+            raise CommandError(f"Give either ids or --{name}: together it is not clear which dead letters you mean.")
 
 
 _LIMIT_HELP = {
@@ -97,9 +93,7 @@ def _add_django_options(parser: ArgumentParser) -> None:
     Suppressed defaults, because those of a sub-parser would overwrite what stood before the action.
     """
     group = parser.add_argument_group("Django's options")
-    group.add_argument(
-        "-v", "--verbosity", type=int, choices=range(4), default=SUPPRESS, help="0 silent, 2 more."
-    )
+    group.add_argument("-v", "--verbosity", type=int, choices=range(4), default=SUPPRESS, help="0 silent, 2 more.")
     for name in ("--settings", "--pythonpath"):
         group.add_argument(name, default=SUPPRESS, help=SUPPRESS)
     for name in ("--traceback", "--no-color", "--force-color"):

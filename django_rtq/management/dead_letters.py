@@ -51,9 +51,7 @@ class Filter:
         return _is_or_ends(failure.error_class, self.error) or self.error in failure.error
 
 
-def find_dead(
-    inspector: Inspector, queues: Sequence[str], wanted: Filter, limit: int | None
-) -> Iterator[JobDetails]:
+def find_dead(inspector: Inspector, queues: Sequence[str], wanted: Filter, limit: int | None) -> Iterator[JobDetails]:
     """The dead letters that are meant, of all these queues together, the newest first."""
     found = merge(*map(inspector.dead, queues), key=lambda job: job.died_at or _LONG_AGO, reverse=True)
     return islice(filter(wanted.fits, found), limit)

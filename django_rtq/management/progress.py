@@ -12,9 +12,7 @@ LINE_EVERY = 5000  # where lines cannot be overwritten, as in a log file: one fo
 class ProgressLine:
     """Shows a number that grows. Use it as a context; it is silent unless there is something to wait for."""
 
-    def __init__(
-        self, out: OutputWrapper, text: str, total: int | None = None, *, shown: bool = True
-    ) -> None:
+    def __init__(self, out: OutputWrapper, text: str, total: int | None = None, *, shown: bool = True) -> None:
         self._out = out
         self._text = text
         self._of_total = "" if total is None else f" of {number(total)}"

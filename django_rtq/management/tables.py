@@ -19,9 +19,7 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[str]
     """The lines of a table, the headings first. Cells must be on one line: see printable.py."""
     lines = [tuple(column.title for column in columns), *map(tuple, rows)]
     widths = [max(map(_width, cells)) for cells in zip(*lines, strict=True)]
-    return [
-        "  ".join(map(_padded, line, widths, [column.right for column in columns])).rstrip() for line in lines
-    ]
+    return ["  ".join(map(_padded, line, widths, [column.right for column in columns])).rstrip() for line in lines]
 
 
 def _padded(cell: str, width: int, right: bool) -> str:

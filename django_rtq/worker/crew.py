@@ -188,7 +188,6 @@ class Threads(Crew):
         with self._changed:
             return self._changed.wait_for(lambda: self._is_news, seconds)
 
-
     def stop(self) -> None:
         """End all threads."""
         for _ in self._threads:

@@ -57,9 +57,7 @@ class Run:
     @cached_property
     def job(self) -> Job:
         """The job as a value. Raises PayloadError or ValueError for a record that cannot be read."""
-        return read_record(
-            self.job_id.decode(), self.queue, self.record, failures=self.failures, crashes=self.crashes
-        )
+        return read_record(self.job_id.decode(), self.queue, self.record, failures=self.failures, crashes=self.crashes)
 
     @property
     def context(self) -> JobContext:
@@ -72,11 +70,13 @@ class Run:
 
     def time_limit(self, config: Config) -> float | None:
         """Seconds that it may run."""
-        return self._option("time_limit", config.time_limit)
+        limit: float | None = self._option("time_limit", config.time_limit)
+        return limit
 
     def result_ttl(self, config: Config) -> float:
         """Seconds that its result is kept."""
-        return self._option("result_ttl", config.result_ttl)
+        ttl: float = self._option("result_ttl", config.result_ttl)
+        return ttl
 
     def _option(self, name: str, default: Any) -> Any:
         if self.options and name in self.options:

@@ -4,7 +4,7 @@
 2. keep their leases (heartbeat), queue what is due (scheduler)
 3. when a child dies: take back its jobs at once, and fork another
 4. kill a child whose job does not heed its time limit
-5. first signal: the children finish what runs, for so long; second signal, or time over: kill them, give back their jobs
+5. first signal: the children finish what runs; second signal, or time over: kill them, give back their jobs
 
 It runs no job and has no database connection: nothing that a job does can keep it from its work.
 """

@@ -1,6 +1,6 @@
 -- bury: give jobs up. They stay as dead letters until a person requeues or discards them.
 -- running -> dead
--- uses: _prelude _endings
+-- uses: _prelude _failures
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] failures    hash  id -> runs that failed

@@ -1,6 +1,6 @@
 -- cancel: take a job out before it runs.
 -- queued, scheduled, retrying -> cancelled
--- uses: _prelude _endings
+-- uses: _prelude _outcomes
 --
 -- KEYS[1] jobs        hash  id -> record
 -- KEYS[2] scheduled   zset  id -> due

@@ -1,6 +1,6 @@
 -- claim: give a worker the next jobs, client after client, from the first queue that has any.
 -- queued -> running
--- uses: _prelude _lanes _turns
+-- uses: _prelude _lanes _turns _handing_out
 --
 -- KEYS[1] paused      string  present while paused     (these 16 for each queue, in the worker's order)
 -- KEYS[2] workers     zset  worker -> lease deadline

@@ -1,6 +1,6 @@
 -- discard: throw dead letters away.
 -- dead -> gone
--- uses: _prelude _endings
+-- uses: _prelude _outcomes
 --
 -- KEYS[1] dead        zset  id -> time of death
 -- KEYS[2] jobs        hash  id -> record

@@ -1,6 +1,6 @@
 -- expire: settle jobs that nobody started before their time was over.
 -- running -> expired
--- uses: _prelude _endings
+-- uses: _prelude _outcomes
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record

@@ -1,6 +1,6 @@
 -- purge: throw away jobs that wait, of every client, and those that are scheduled.
 -- queued, scheduled, retrying -> gone
--- uses: _prelude _endings
+-- uses: _prelude _outcomes
 --
 -- KEYS[1] jobs        hash  id -> record
 -- KEYS[2] scheduled   zset  id -> due

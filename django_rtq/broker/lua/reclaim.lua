@@ -1,6 +1,6 @@
 -- reclaim: take back the jobs of workers whose lease ran out. Each of them counts as a crash.
 -- running -> queued, or dead
--- uses: _prelude _lanes _endings _reclaiming
+-- uses: _prelude _lanes _failures _reclaiming
 --
 -- KEYS[1] workers     zset  worker -> lease deadline
 -- KEYS[2] sweep       hash  contact, hold, high

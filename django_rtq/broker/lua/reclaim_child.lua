@@ -1,6 +1,6 @@
 -- reclaim_child: take back the jobs of a worker whose death was seen by its supervisor, without waiting for its lease.
 -- running -> queued, or dead
--- uses: _prelude _lanes _endings _reclaiming
+-- uses: _prelude _lanes _failures _reclaiming
 --
 -- KEYS[1] workers     zset  worker -> lease deadline
 -- KEYS[2] sweep       hash  contact, hold, high

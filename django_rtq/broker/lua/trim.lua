@@ -1,6 +1,6 @@
 -- trim: forget what was kept long enough, or is too much: outcomes and dead letters.
 -- dead -> gone
--- uses: _prelude _endings
+-- uses: _prelude _outcomes
 --
 -- KEYS[1] results     hash  id -> outcome
 -- KEYS[2] finished    zset  id -> when it may be forgotten

@@ -124,9 +124,7 @@ class Command(RTQCommand):
         if asks and letters:
             question = f"This throws away {count(len(letters), 'dead letter')} for good. Type 'yes' to go on:"
             confirm(self.stderr, question, expected="yes")
-        with ProgressLine(
-            self.stderr, DONE[options["action"]].capitalize(), len(letters), shown=shown
-        ) as progress:
+        with ProgressLine(self.stderr, DONE[options["action"]].capitalize(), len(letters), shown=shown) as progress:
             swept = sweep(_act(inspector, options), letters, progress)
         self._report(swept, options)
 

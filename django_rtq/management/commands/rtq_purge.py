@@ -67,7 +67,7 @@ class Command(RTQCommand):
         except (BrokerError, KeyboardInterrupt) as error:
             reason = one_line(error) or "Stopped."
             raise CommandError(
-                f"{reason} {count(purged, 'job')} of queue {queue} were thrown away until then.",
+                f"{reason} Until then {count(purged, 'job')} of queue {queue} had been thrown away.",
                 returncode=INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1,
             ) from error
         return purged

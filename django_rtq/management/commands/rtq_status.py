@@ -39,9 +39,7 @@ WORKER_COLUMNS = [
     Column("DONE", right=True),
     Column("RUNS"),
 ]
-NO_QUEUE = (
-    "No queue has been used yet. Call .delay() on a task, or start a worker with  python manage.py rtq_worker"
-)
+NO_QUEUE = "No queue has been used yet. Call .delay() on a task, or start a worker with  python manage.py rtq_worker"
 NO_WORKER = "No worker is alive: start one with  python manage.py rtq_worker"
 
 
@@ -49,9 +47,7 @@ class Command(RTQCommand):
     help = "Show how full the queues are, how long the oldest job has been waiting, and what the workers do."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.epilog = (
-            "Exit codes: 0 all was shown; 1 Redis did not answer, or a queue is unknown; 2 wrong usage."
-        )
+        parser.epilog = "Exit codes: 0 all was shown; 1 Redis did not answer, or a queue is unknown; 2 wrong usage."
         parser.add_argument("--json", action="store_true", help="Print one line of JSON instead of tables.")
         parser.add_argument(
             "--watch",
@@ -61,9 +57,7 @@ class Command(RTQCommand):
             metavar="SECONDS",
             help=f"Show it again and again until Ctrl-C; every {WATCH_SECONDS:.0f} seconds if left open.",
         )
-        parser.add_argument(
-            "--queues", metavar="A,B", help="Only these queues and who works on them; all if left out."
-        )
+        parser.add_argument("--queues", metavar="A,B", help="Only these queues and who works on them; all if left out.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         names = _split(options["queues"])
@@ -103,9 +97,7 @@ class Command(RTQCommand):
         queues = inspector.queues() if names is None else known_queues(inspector, names)
         overview, workers = inspector.overview(queues), inspector.workers(queues)
         if json:
-            return as_json(
-                {"queues": [asdict(queue) for queue in overview], "workers": list(map(_worker, workers))}
-            )
+            return as_json({"queues": [asdict(queue) for queue in overview], "workers": list(map(_worker, workers))})
         return "\n\n".join([self._queue_text(overview), self._worker_text(workers)])
 
     def _queue_text(self, queues: Sequence[QueueDetails]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import math
 import socket
 import subprocess
@@ -33,46 +34,15 @@ class Command(BaseCommand):
         """The options, in the order in which people need them."""
         add = parser.add_argument
         add(
-            "--queues",
-            metavar="A,B",
-            help="served in this order: B only while A is empty (default: the default queue)",
+            "--queues", metavar="A,B", help="served in this order: B only while A is empty (default: the default queue)"
         )
-        add(
-            "--shuffle",
-            action="store_true",
-            help="another order each time, so that a long queue starves no other",
-        )
+        add("--shuffle", action="store_true", help="another order each time, so that a long queue starves no other")
         add("--processes", type=_count, default=1, metavar="N", help="processes that run jobs (default 1)")
-        add(
-            "--concurrency",
-            type=_count,
-            default=1,
-            metavar="M",
-            help="jobs at once in each process (default 1)",
-        )
-        add(
-            "--burst",
-            action="store_true",
-            help="work until the queues are empty, then exit; not for jobs not yet due",
-        )
-        add(
-            "--max-jobs",
-            type=_count,
-            metavar="N",
-            help="replace a process after it ran N jobs (default: never)",
-        )
-        add(
-            "--drain-seconds",
-            type=_seconds,
-            default=25.0,
-            metavar="S",
-            help="time for running jobs at a stop (25)",
-        )
-        add(
-            "--name",
-            default=socket.gethostname(),
-            help="what its workers' names begin with (default: the host's)",
-        )
+        add("--concurrency", type=_count, default=1, metavar="M", help="jobs at once in each process (default 1)")
+        add("--burst", action="store_true", help="work until the queues are empty, then exit; not for jobs not yet due")
+        add("--max-jobs", type=_count, metavar="N", help="replace a process after it ran N jobs (default: never)")
+        add("--drain-seconds", type=_seconds, default=25.0, metavar="S", help="time for running jobs at a stop (25)")
+        add("--name", default=socket.gethostname(), help="what its workers' names begin with (default: the host's)")
         add("--no-scheduler", action="store_true", help="leave delayed jobs and retries to other workers")
         add("--reload", action="store_true", help="start anew when code changes; for development")
 
@@ -144,8 +114,6 @@ def _run_without_reload() -> None:
 
 def _show_logs(verbosity: int) -> None:
     """Where a project says nothing of our logger, a worker tells people what it does."""
-    import logging
-
     logger = logging.getLogger("django_rtq")
     if verbosity == 0 or logger.hasHandlers():
         return

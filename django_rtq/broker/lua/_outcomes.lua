@@ -1,13 +1,4 @@
--- _endings: what is written down when a run, or a job, is over.
-
-local KEPT_ERRORS = 5 -- of a job; older ones are forgotten
-
--- Add a failure, one JSON a line, to those kept of a job.
-local function note_error(errors, id, line)
-  local lines = (redis.call("HGET", errors, id) or "") .. line .. "\n"
-  while select(2, string.gsub(lines, "\n", "")) > KEPT_ERRORS do lines = string.match(lines, "\n(.*)") end
-  redis.call("HSET", errors, id, lines)
-end
+-- _outcomes: what is kept of a job that is over, and what is not.
 
 -- Leave nothing of these jobs but what is kept as their outcome.
 local function forget(q, ids)
@@ -31,22 +22,6 @@ local function remember(q, finished, outcomes, most)
     end
     redis.call("ZREMRANGEBYRANK", q.finished, 0, over - 1)
   end
-end
-
--- A run took its worker down: count it, and say whether that was once too often. Then the job is dead.
-local function crash(q, id, record, worker, now)
-  local _, _, max_crashes = header(record)
-  local crashes = redis.call("HINCRBY", q.crashes, id, 1)
-  local attempt = crashes + tonumber(redis.call("HGET", q.failures, id) or 0)
-  local line = string.format(
-    '{"at":%.0f,"attempt":%d,"worker":"%s","error_class":"django_rtq.exceptions.WorkerLost",'
-      .. '"error":"The worker died while it ran this job: crash %d, %d allowed.","traceback":""}',
-    now, attempt, worker, crashes, max_crashes)
-  note_error(q.errors, id, line)
-  if crashes <= max_crashes then return false end
-  redis.call("ZADD", q.dead, now, id)
-  count(q.stats, now, "dead", 1)
-  return true
 end
 
 -- Settle runs after which nothing follows: `list` is id, ms to keep, outcome text in turn. Answers the stale ids.

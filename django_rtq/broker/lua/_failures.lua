@@ -1,0 +1,26 @@
+-- _failures: what is written down of runs that failed.
+
+local KEPT_ERRORS = 5 -- of a job; older ones are forgotten
+
+-- Add a failure, one JSON a line, to those kept of a job.
+local function note_error(errors, id, line)
+  local lines = (redis.call("HGET", errors, id) or "") .. line .. "\n"
+  while select(2, string.gsub(lines, "\n", "")) > KEPT_ERRORS do lines = string.match(lines, "\n(.*)") end
+  redis.call("HSET", errors, id, lines)
+end
+
+-- A run took its worker down: count it, and say whether that was once too often. Then the job is dead.
+local function crash(q, id, record, worker, now)
+  local _, _, max_crashes = header(record)
+  local crashes = redis.call("HINCRBY", q.crashes, id, 1)
+  local attempt = crashes + tonumber(redis.call("HGET", q.failures, id) or 0)
+  local line = string.format(
+    '{"at":%.0f,"attempt":%d,"worker":"%s","error_class":"django_rtq.exceptions.WorkerLost",'
+      .. '"error":"The worker died while it ran this job: crash %d, %d allowed.","traceback":""}',
+    now, attempt, worker, crashes, max_crashes)
+  note_error(q.errors, id, line)
+  if crashes <= max_crashes then return false end
+  redis.call("ZADD", q.dead, now, id)
+  count(q.stats, now, "dead", 1)
+  return true
+end
