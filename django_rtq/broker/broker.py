@@ -127,12 +127,15 @@ class Broker:
             commands.append(self.claim_command(worker, queues, wanted, idle=idle))
         replies = self.wire.run(commands)
         fetched = Fetched()
-        for (queue, verb), reply in zip(parts, replies, strict=False):
+        answered = list(zip(parts, replies, strict=False))
+        refused = {part for part, reply in answered if isinstance(reply, BrokerError)}
+        for part, reply in answered:
             if isinstance(reply, BrokerError):
                 fetched.error = reply
-            else:
-                getattr(settlements[queue], verb).clear()
-                fetched.stale += [job_id.decode() for job_id in reply]
+                continue
+            fetched.stale += [job_id.decode() for job_id in reply]
+            if part not in refused:  # else another call of the same verb has to be sent again
+                getattr(settlements[part[0]], part[1]).clear()
         for queue, _ in parts:
             settlements[queue].run_ms = settlements[queue].wait_ms = 0
         if wanted:
@@ -161,34 +164,43 @@ class Broker:
 
     # -- by supervisors and schedulers
 
-    def renew(
-        self,
-        queues: Sequence[str],
-        workers: Sequence[str],
-        notes: Mapping[str, Mapping[str, Argument]] | None = None,
-        audit: dict[str, int] | None = None,
-    ) -> tuple[float | None, set[str]]:
-        """Move the deadline of workers. In the same round trip: notes on them for people, and an audit of some lanes.
+    def renew(self, queues: Sequence[str], workers: Sequence[str]) -> tuple[float | None, set[str]]:
+        """Move the deadline of workers.
 
         Returns the seconds until the earliest lease of anybody ends (None: there is none), and the unknown workers.
         """
-        commands = [SCRIPTS["renew"].call(self.keys.of(queue), (self._lease_ms, *workers)) for queue in queues]
-        for queue, start in (audit or {}).items():
-            commands.append(SCRIPTS["audit"].call(self.keys.of(queue), (start, MAINTAIN_AT_ONCE)))
-        for name, note in (notes or {}).items():
+        replies = self._on_each(queues, "renew", (self._lease_ms, *workers))
+        return _earliest(replies), {name.decode() for _, names in replies for name in names}
+
+    def beat(
+        self,
+        queues: Sequence[str],
+        notes: Mapping[str, Mapping[str, Argument]],
+        audited: dict[str, int],
+        *,
+        promote: bool,
+    ) -> tuple[float | None, dict[str, list[str]]]:
+        """All that a supervisor does each few seconds, in one round trip.
+
+        Renews its workers, writes notes on them for people, audits some lanes (`audited` says where to go on), and
+        promotes what is due, in case the one who was told of it is dead. Returns the seconds until the earliest
+        lease of anybody ends (None: there is none), and what was promoted.
+        """
+        of_all: dict[str, Sequence[Argument]] = {"renew": (self._lease_ms, *notes)}
+        if promote:
+            of_all["promote"] = (MAINTAIN_AT_ONCE,)
+        commands = [SCRIPTS[name].call(self.keys.of(q), args) for name, args in of_all.items() for q in queues]
+        commands += [SCRIPTS["audit"].call(self.keys.of(q), (audited[q], MAINTAIN_AT_ONCE)) for q in queues]
+        for name, note in notes.items():
             key = self.keys.worker(name)
             commands.append(("HSET", key, *(value for pair in note.items() for value in pair)))
             commands.append(("PEXPIRE", key, 4 * self._lease_ms))
         commands.append(("SADD", self.keys.queues, *queues))
-        # Notes and names are for people: a full server refuses them, but the leases are renewed.
-        replies = self.wire.run(commands, resend=True)[: len(queues) + len(audit or ())]
-        for reply in replies:
-            if isinstance(reply, BrokerError):
-                raise reply
-        if audit:
-            audit.update(zip(audit, (int(reply) for reply in replies[len(queues) :]), strict=False))
-        unknown = {name.decode() for _, names in replies[: len(queues)] for name in names}
-        return _earliest(replies[: len(queues)]), unknown
+        replies = iter(self.wire.all(commands, resend=True))
+        renewed = [next(replies) for _ in queues]
+        promoted = {q: [job_id.decode() for job_id in next(replies)[1:]] for q in queues} if promote else {}
+        audited.update({q: int(next(replies)) for q in queues})
+        return _earliest(renewed), promoted
 
     def reclaim(self, queue: str, *, limit: int = MAINTAIN_AT_ONCE) -> tuple[float | None, list[tuple[str, str]]]:
         """Take back jobs of workers whose lease ran out.

@@ -39,10 +39,10 @@ def duration(seconds: float | None) -> str:
         return "-"
     if seconds < 9.95:
         return f"{seconds:.1f} s"
-    for most, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+    for most, size, unit in ((119.5, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
         if seconds < most:
-            return f"{int(seconds / size)} {unit}"
-    return f"{int(seconds / 86_400):,} d"
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400:,.0f} d"
 
 
 def as_json(value: Any) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from django_rtq import signals
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
 from django_rtq.broker.waiter import Waiter
 from django_rtq.loop import Loop
 
-LONGEST_WAIT_SECONDS = 30.0  # a token that says that something is due earlier may get lost
+LONGEST_WAIT_SECONDS = 60.0  # should a token get lost, or who took it die, heartbeats promote as well
 
 
 class Scheduler(Loop):
@@ -31,11 +31,10 @@ class Scheduler(Loop):
     def tick(self) -> float:
         """One bounded step for each queue."""
         seconds, promoted = self._broker.promote_all(self._queues)
-        trimmed = max(self._broker.trim_all(self._queues))
-        for queue, job_ids in promoted.items():
-            if job_ids and signals.job_promoted.receivers:
-                signals.job_promoted.send_robust(Scheduler, job_ids=job_ids, queue=queue)
-        if trimmed >= MAINTAIN_AT_ONCE:
+        tell_promoted(promoted)
+        if seconds == 0.0:
+            return 0.0
+        if max(self._broker.trim_all(self._queues)) >= MAINTAIN_AT_ONCE:
             return 0.0
         return LONGEST_WAIT_SECONDS if seconds is None else min(seconds, LONGEST_WAIT_SECONDS)
 
@@ -47,3 +46,10 @@ class Scheduler(Loop):
     def interrupt(self) -> None:
         """The blocking read ends, and with it the thread."""
         self._waiter.interrupt()
+
+
+def tell_promoted(promoted: Mapping[str, Sequence[str]]) -> None:
+    """Send the signal of jobs whose time has come, by queue."""
+    for queue, job_ids in promoted.items():
+        if job_ids and signals.job_promoted.receivers:
+            signals.job_promoted.send_robust(Scheduler, job_ids=job_ids, queue=queue)

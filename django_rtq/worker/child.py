@@ -12,17 +12,16 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from django_rtq import signals
 from django_rtq.broker.broker import Broker, Claimed, Fetched
 from django_rtq.broker.waiter import Waiter
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from django_rtq.loop import Backoff
+from django_rtq.scheduler.scheduler import tell_promoted
 from django_rtq.worker.batch import MOMENT_SECONDS
 from django_rtq.worker.crew import Crew, make_crew, out_of_memory
 from django_rtq.worker.ledger import Ledger
@@ -71,8 +70,6 @@ class Child:
 
     def work(self) -> int:
         """The life. Returns the exit code of the process."""
-        signal.signal(signal.SIGTERM, self.stop)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the supervisor tells us
         try:
             self._patiently(self._ledger.sign_on)
             while not self._is_stopping and not self._is_old():
@@ -91,8 +88,11 @@ class Child:
     def _fetch(self) -> Fetched:
         self._ledger.reconcile()
         self._crew.forget_news()
-        fetched = self._ledger.fetch(self._crew.wanted(), idle=self._crew.is_idle, queues=self._options.order())
-        if fetched.error is not None:
+        wanted = self._crew.wanted()
+        if self._options.max_jobs is not None:
+            wanted = min(wanted, self._options.max_jobs - self._jobs_done)
+        fetched = self._ledger.fetch(wanted, idle=self._crew.is_idle, queues=self._options.order())
+        if fetched.error is not None and not any(claimed.ids for claimed in fetched.claimed):
             raise BrokerUnavailable(str(fetched.error)) from fetched.error
         return fetched
 
@@ -144,9 +144,7 @@ class Child:
     def _promote(self) -> bool:
         """In a burst, what is due by now belongs to it."""
         _, promoted = self._broker.promote_all(self._options.queues)
-        for queue, job_ids in promoted.items():
-            if job_ids:
-                signals.job_promoted.send_robust(Child, job_ids=job_ids, queue=queue)
+        tell_promoted(promoted)
         return any(promoted.values())
 
     def _wait_for_token(self) -> None:

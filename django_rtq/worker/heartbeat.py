@@ -14,6 +14,7 @@ from django_rtq import signals
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
 from django_rtq.broker.scripts import Argument
 from django_rtq.loop import Loop
+from django_rtq.scheduler.scheduler import tell_promoted
 from django_rtq.worker.page import Page
 
 Children = Callable[[], Sequence[tuple[int, Page]]]  # process ids and pages of those that live
@@ -24,11 +25,12 @@ class Heartbeat(Loop):
 
     name = "heartbeat"
 
-    def __init__(self, broker: Broker, queues: Sequence[str], children: Children) -> None:
+    def __init__(self, broker: Broker, queues: Sequence[str], children: Children, *, promotes: bool) -> None:
         super().__init__()
         self._broker = broker
         self._queues = list(queues)
         self._children = children
+        self._promotes = promotes
         self._audited: dict[str, int] = {queue: 0 for queue in queues}
         self._host = socket.gethostname()
 
@@ -36,7 +38,8 @@ class Heartbeat(Loop):
         """One round trip while all is well."""
         interval = self._broker.config.lease_seconds / 3
         notes = {page.worker: self._note(pid, page) for pid, page in self._children() if page.worker}
-        earliest, _ = self._broker.renew(self._queues, list(notes), notes, audit=self._audited)
+        earliest, promoted = self._broker.beat(self._queues, notes, self._audited, promote=self._promotes)
+        tell_promoted(promoted)
         if earliest is not None and earliest <= 0:
             earliest = self._reclaim()
         return interval if earliest is None else min(interval, earliest + 0.01)

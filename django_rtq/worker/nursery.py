@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from django.db import connections
 
 from django_rtq.broker.broker import Broker, forget_broker
+from django_rtq.broker.inspector import forget_inspector
 from django_rtq.conf import Config
 from django_rtq.worker.child import EXIT_DONE, EXIT_RECYCLED, Child
 from django_rtq.worker.options import WorkerOptions
@@ -81,12 +82,15 @@ class Nursery:
         # Nothing of ours waits in a buffer that the child would write once more.
         sys.stdout.flush()
         sys.stderr.flush()
+        # A signal that comes before the child has handlers of its own must not end up in ours.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))
         with warnings.catch_warnings():
             # Python warns of forks beside threads. Ours hold no lock now: the supervisor has all that they take.
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if pid == 0:
             os._exit(self._live(page, parent))
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self.children.append(ChildProcess(pid, page))
 
     def reap(self) -> list[tuple[ChildProcess, int]]:
@@ -104,10 +108,14 @@ class Nursery:
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the supervisor tells us
             _die_with(parent)
-            forget_broker(setting="RTQ")  # the connections of the parent are the parent's
-            return Child(Broker(self._config, role="worker"), page, self._options, parent=parent).work()
+            for forget in (forget_broker, forget_inspector):  # the connections of the parent are the parent's
+                forget(setting="RTQ")
+            child = Child(Broker(self._config, role="worker"), page, self._options, parent=parent)
+            signal.signal(signal.SIGTERM, child.stop)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, signal.SIGINT))
+            return child.work()
         except BaseException:  # noqa: BLE001 - the top of a process
             traceback.print_exc()
             return EXIT_FAILED

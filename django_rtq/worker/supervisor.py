@@ -45,7 +45,7 @@ class Supervisor:
         self._options = options
         self._nursery = Nursery(broker.config, options)
         self._bereavement = Bereavement(broker, options.queues)
-        self._heartbeat = Heartbeat(broker, options.queues, self._nursery.pages)
+        self._heartbeat = Heartbeat(broker, options.queues, self._nursery.pages, promotes=options.scheduler)
         self._loops: list[Loop] = [self._heartbeat]
         if options.scheduler:
             self._loops.append(Scheduler(broker, options.queues))

@@ -3,18 +3,19 @@
 -- uses: _prelude _failures
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
--- KEYS[2] failures    hash  id -> runs that failed
--- KEYS[3] errors      hash  id -> the last failures
--- KEYS[4] dead        zset  id -> time of death
--- KEYS[5] sweep       hash  the highest time seen
--- KEYS[6] scratch     never exists; see the rules for scripts
--- KEYS[7] stats       + minute, hash  counters
+-- KEYS[2] jobs        hash  id -> record
+-- KEYS[3] failures    hash  id -> runs that failed
+-- KEYS[4] errors      hash  id -> the last failures
+-- KEYS[5] dead        zset  id -> time of death
+-- KEYS[6] sweep       hash  the highest time seen
+-- KEYS[7] scratch     never exists; see the rules for scripts
+-- KEYS[8] stats       + minute, hash  counters
 -- ARGV[...] jobs      of each: id, failures to count (1 or 0), the failure as one line of JSON; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to settle
 -- sent twice: every id is stale the second time, and nothing changes
 
-local NAMES = { "running", "failures", "errors", "dead", "sweep", "scratch", "stats" }
+local NAMES = { "running", "jobs", "failures", "errors", "dead", "sweep", "scratch", "stats" }
 local q, jobs = named(KEYS, NAMES, 1), ARGV
 local now = now_ms(q.sweep)
 local mine, stale = held_by(q.running, jobs, 3)
@@ -23,13 +24,16 @@ if #mine == 0 then return stale end
 redis.call("DEL", q.scratch) -- lets a full server be drained
 for _, i in ipairs(mine) do
   local id, failures, line = jobs[i], jobs[i + 1], jobs[i + 2]
-  redis.call("ZADD", q.dead, now, id)
-  if failures ~= "0" then
-    redis.call("HINCRBY", q.failures, id, failures)
-    count(q.stats, now, "failed", 1)
+  -- Without a record it is over: a torn log had given it to two, and the other was done first.
+  if redis.call("HEXISTS", q.jobs, id) == 1 then
+    redis.call("ZADD", q.dead, now, id)
+    if failures ~= "0" then
+      redis.call("HINCRBY", q.failures, id, failures)
+      count(q.stats, now, "failed", 1)
+    end
+    note_error(q.errors, id, line)
+    count(q.stats, now, "dead", 1)
   end
-  note_error(q.errors, id, line)
   redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job
 end
-count(q.stats, now, "dead", #mine)
 return stale

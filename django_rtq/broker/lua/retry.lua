@@ -28,14 +28,17 @@ local next_due = tonumber(redis.call("ZRANGE", q.scheduled, 0, 0, "WITHSCORES")[
 redis.call("DEL", q.scratch) -- lets a full server be drained
 for _, i in ipairs(mine) do
   local id, due, failures, line = jobs[i], now + jobs[i + 1], jobs[i + 2], jobs[i + 3]
-  redis.call("ZADD", q.scheduled, due, id)
-  redis.call("ZADD", q.retrying, due, id)
-  if due < next_due then redis.call("ZADD", q.due, 0, "due") end
-  if failures ~= "0" then
-    redis.call("HINCRBY", q.failures, id, failures)
-    count(q.stats, now, "failed", 1)
+  -- Without a record it is over: a torn log had given it to two, and the other was done first.
+  if redis.call("HEXISTS", q.jobs, id) == 1 then
+    redis.call("ZADD", q.scheduled, due, id)
+    redis.call("ZADD", q.retrying, due, id)
+    if due < next_due then redis.call("ZADD", q.due, 0, "due") end
+    if failures ~= "0" then
+      redis.call("HINCRBY", q.failures, id, failures)
+      count(q.stats, now, "failed", 1)
+    end
+    note_error(q.errors, id, line)
   end
-  note_error(q.errors, id, line)
   redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job
 end
 return stale
