@@ -191,10 +191,11 @@ class Broker:
             of_all["promote"] = (MAINTAIN_AT_ONCE,)
         commands = [SCRIPTS[name].call(self.keys.of(q), args) for name, args in of_all.items() for q in queues]
         commands += [SCRIPTS["audit"].call(self.keys.of(q), (audited[q], MAINTAIN_AT_ONCE)) for q in queues]
+        kept_ms = 4 * self._lease_ms  # what is left of it tells when the worker was seen last
         for name, note in notes.items():
             key = self.keys.worker(name)
-            commands.append(("HSET", key, *(value for pair in note.items() for value in pair)))
-            commands.append(("PEXPIRE", key, 4 * self._lease_ms))
+            commands.append(("HSET", key, "kept_ms", kept_ms, *(value for pair in note.items() for value in pair)))
+            commands.append(("PEXPIRE", key, kept_ms))
         commands.append(("SADD", self.keys.queues, *queues))
         replies = iter(self.wire.all(commands, resend=True))
         renewed = [next(replies) for _ in queues]

@@ -48,7 +48,7 @@ class WorkerDetails:
     pid: int
     queues: list[str]
     running: list[RunningJob]
-    last_seen_seconds: float  # since its supervisor renewed its lease
+    last_seen_seconds: float | None  # since its supervisor renewed its lease; None: it has not said anything yet
     last_claim_seconds: float | None  # since it got an answer from Redis when it asked for work
     jobs_done: int
 
@@ -136,10 +136,13 @@ class RawJob:
             outcome = payload.loads(self.outcome) if self.outcome else {}
         except PayloadError:
             outcome = {}
+        if not isinstance(outcome, dict):
+            outcome = {}
+        known = outcome.get("state") in list(JobState)
         return JobDetails(
             id=self.id,
             queue=self.queue,
-            state=JobState(outcome.get("state", JobState.SUCCEEDED)),
+            state=JobState(outcome["state"]) if known else JobState.SUCCEEDED,
             task=outcome.get("task", ""),
             client=outcome.get("client", ""),
             attempt=outcome.get("attempt", 0),
@@ -166,7 +169,8 @@ def read_errors(lines: bytes) -> list[dict[str, Any]]:
     errors = []
     for line in lines.splitlines():
         try:
-            errors.append(json.loads(line))
+            error = json.loads(line)
         except ValueError:
-            errors.append({"error": line.decode(errors="replace")})
+            error = None
+        errors.append(error if isinstance(error, dict) else {"error": line.decode(errors="replace")})
     return errors

@@ -48,12 +48,13 @@ class Inspector:
         lists = self._wire.all([("ZRANGE", self._keys.of(name).workers, 0, -1) for name in names], resend=True)
         workers = sorted({worker.decode() for found in lists for worker in found})
         notes = self._wire.all([("HGETALL", self._keys.worker(worker)) for worker in workers], resend=True)
+        left = self._wire.all([("PTTL", self._keys.worker(worker)) for worker in workers], resend=True)
         (time,) = self._wire.all([("TIME",)], resend=True)
         now_ms = int(time[0]) * 1000 + int(time[1]) // 1000
         running = self._running(names, workers, now_ms)
         return [
-            _worker_details(name, _as_dict(note), running[name], now_ms)
-            for name, note in zip(workers, notes, strict=True)
+            _worker_details(name, _as_dict(note), running[name], left_ms)
+            for name, note, left_ms in zip(workers, notes, left, strict=True)
         ]
 
     def find(self, job_id: str, queue: str | None = None) -> JobDetails:
@@ -87,7 +88,7 @@ class Inspector:
             fresh = [pair for pair in pairs if cursor is None or pair < cursor]
             if fresh:
                 yield from self._details(queue, [(job_id, b"%d" % score) for score, job_id in fresh])
-                cursor, most = fresh[-1], page
+                cursor = fresh[-1]
             elif len(pairs) < most:
                 return
             else:
@@ -145,7 +146,10 @@ class Inspector:
 
     def purge(self, queue: str) -> int:
         """Throw away some of the jobs that wait. Returns how many; call it again until it is 0."""
-        return int(self._call(queue, "purge", (MAINTAIN_AT_ONCE,)))
+        while True:
+            thrown, looked_at = self._call(queue, "purge", (MAINTAIN_AT_ONCE,))
+            if thrown or not looked_at:  # else they had all been cancelled
+                return int(thrown)
 
     # -- inside
 
@@ -227,10 +231,9 @@ def _queue_details(name: str, reply: list[Any]) -> QueueDetails:
     )
 
 
-def _worker_details(name: str, note: dict[bytes, bytes], running: list[RunningJob], now_ms: int) -> WorkerDetails:
+def _worker_details(name: str, note: dict[bytes, bytes], running: list[RunningJob], left_ms: int) -> WorkerDetails:
     claim = note.get(b"claim_seconds", b"")
-    seen_ms = int(note.get(b"seen_ms", b"0"))
-    last_seen = max(0.0, (now_ms - seen_ms) / 1000)
+    last_seen = max(0.0, (int(note[b"kept_ms"]) - left_ms) / 1000) if b"kept_ms" in note else None
     return WorkerDetails(
         name=name,
         host=note.get(b"host", b"").decode(),
@@ -238,7 +241,7 @@ def _worker_details(name: str, note: dict[bytes, bytes], running: list[RunningJo
         queues=[queue for queue in note.get(b"queues", b"").decode().split(",") if queue],
         running=running,
         last_seen_seconds=last_seen,
-        last_claim_seconds=float(claim) + last_seen if claim else None,
+        last_claim_seconds=float(claim) + last_seen if claim and last_seen is not None else None,
         jobs_done=int(note.get(b"jobs_done", b"0")),
     )
 

@@ -64,7 +64,6 @@ class Heartbeat(Loop):
             "supervisor": os.getpid(),
             "queues": ",".join(self._queues),
             "jobs_done": jobs_done,
-            "seen_ms": time.time_ns() // 1_000_000,
         }
         if claimed_at:
             note["claim_seconds"] = f"{time.monotonic() - claimed_at:.3f}"

@@ -2,7 +2,7 @@
 
 -- Write down who runs what before it leaves its lane. An id without a record was cancelled, or lost by a torn log.
 local function hand_out(q, ids, answer)
-  local held, lost, claimed_at = {}, {}, string.format(" %.0f", answer[2])
+  local held, claimed_at = {}, string.format(" %.0f", answer[2])
   local failures = q.has_failures and redis.call("HMGET", q.failures, unpack(ids)) or {}
   local crashes = q.has_crashes and redis.call("HMGET", q.crashes, unpack(ids)) or {}
   for i, record in ipairs(redis.call("HMGET", q.jobs, unpack(ids))) do
@@ -10,8 +10,6 @@ local function hand_out(q, ids, answer)
     if record then
       held[#held + 1], held[#held + 2] = ids[i], (failed + crashed + 1) .. claimed_at
       answer[3][#answer[3] + 1], answer[4][#answer[4] + 1] = ids[i], record
-    else
-      lost[#lost + 1] = ids[i]
     end
     if record and failed + crashed > 0 then
       local counts = answer[5]
@@ -19,6 +17,4 @@ local function hand_out(q, ids, answer)
     end
   end
   if #held > 0 then redis.call("HSET", q.running, unpack(held)) end
-  -- Since when the others wait is kept while they run: they may be given back.
-  if #lost > 0 and q.has_since then redis.call("HDEL", q.since, unpack(lost)) end
 end

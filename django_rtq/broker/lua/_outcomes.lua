@@ -1,14 +1,14 @@
 -- _outcomes: what is kept of a job that is over, and what is not.
 
--- Leave nothing of these jobs but what is kept as their outcome.
+-- Leave nothing of these jobs but what is kept as their outcome. Answers how many there were.
 local function forget(q, ids)
-  if #ids == 0 then return end
+  if #ids == 0 then return 0 end
   for _, key in ipairs({ q.failures, q.crashes, q.errors, q.since, q.retrying }) do
     if redis.call("EXISTS", key) == 1 then
       redis.call(key == q.retrying and "ZREM" or "HDEL", key, unpack(ids))
     end
   end
-  redis.call("HDEL", q.jobs, unpack(ids))
+  return redis.call("HDEL", q.jobs, unpack(ids))
 end
 
 -- Keep outcomes. `finished` is moment and id in turn, `outcomes` id and text; the oldest go when there are too many.

@@ -43,6 +43,7 @@ local function claim_from(q, now)
     local ids = turns.ids
     if #ids > 0 then hand_out(q, ids, answer) end
     end_turns(q, band, turns, now)
+    if #ids > 0 and q.has_since then redis.call("HDEL", q.since, unpack(ids)) end
     if #ids > 0 and q.has_ghosts then redis.call("HDEL", q.ghosts, unpack(ids)) end
     wanted, idle = wanted - #ids, idle and #ids == 0
     if turns.suspect then answer[1], wanted = "suspect", 0 end

@@ -17,7 +17,7 @@
 -- KEYS[13] lane       + band:client, list  ids
 -- ARGV[1] limit       jobs in this call, at most 100
 --
--- returns how many were thrown away; 0: none is left
+-- returns {how many were thrown away, how many were looked at}; {0, 0}: none is left
 -- sent twice: goes on where the first call stopped
 
 local NAMES = { "jobs", "scheduled", "lanes", "ghosts", "failures", "crashes", "errors", "since", "retrying", "sweep",
@@ -27,16 +27,17 @@ local ids = redis.call("ZRANGE", q.scheduled, 0, limit - 1)
 local lane = #ids == 0 and redis.call("ZRANGE", q.lanes, 0, 0)[1]
 if lane then ids = redis.call("LRANGE", q.lane .. lane, 0, limit - 1) end
 
+local thrown = 0
 redis.call("DEL", q.scratch) -- lets a full server be drained
 if #ids > 0 then
   -- The jobs first: what a torn log leaves is an id without a record, which claim passes over.
-  forget(q, ids)
+  thrown = forget(q, ids)
   redis.call("HDEL", q.ghosts, unpack(ids))
   redis.call("ZREM", q.scheduled, unpack(ids))
-  count(q.stats, now_ms(q.sweep), "purged", #ids)
+  count(q.stats, now_ms(q.sweep), "purged", thrown)
 end
 if lane then
   redis.call("LTRIM", q.lane .. lane, #ids, -1)
   if redis.call("EXISTS", q.lane .. lane) == 0 then redis.call("ZREM", q.lanes, lane) end
 end
-return #ids > 0 and #ids or (lane and 1 or 0)
+return { thrown, #ids > 0 and #ids or (lane and 1 or 0) }
