@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -66,7 +67,9 @@ def get_config() -> Config:
 def read_config(options: Any, *, debug: bool) -> Config:
     """Turn the dictionary RTQ into a Config. Raises ConfigurationError for all that is wrong with it."""
     if not isinstance(options, Mapping | None):
-        raise ConfigurationError(f"RTQ is {options!r}, but has to be a dictionary of options.")
+        # Not its value: a URL may hold a password.
+        kind = type(options).__name__
+        raise ConfigurationError(f'RTQ is of type {kind}, but has to be a dictionary of options, like {{"REDIS": …}}.')
     values = {_field_name(key): value for key, value in (options or {}).items()}
     values = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
     if not values.get("redis"):
@@ -94,9 +97,12 @@ def _default_redis(*, debug: bool) -> str:
     )
 
 
+QUEUE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+
 _POSITIVE = ("lease_seconds", "max_attempts", "max_results", "max_dead", "dead_days", "max_payload_bytes")
 _NOT_NEGATIVE = ("max_crashes", "result_ttl", "kill_grace_seconds", "unknown_task_seconds")
 _OPTIONAL = ("time_limit", "max_memory_mb")
+_WHOLE = ("max_attempts", "max_crashes", "max_results", "max_dead", "max_payload_bytes")
 
 
 def _check_values(config: Config) -> None:
@@ -109,9 +115,9 @@ def _check_values(config: Config) -> None:
             raise ConfigurationError(f"{name} is {value!r}, but has to be a number above 0.")
         if option.name in _NOT_NEGATIVE and not (_is_number(value) and value >= 0):
             raise ConfigurationError(f"{name} is {value!r}, but has to be a number, 0 or more.")
-    prefix: Any = config.prefix
-    if not isinstance(prefix, str) or not prefix or set(prefix) & set("{}:*? \n"):
-        raise ConfigurationError(f'RTQ["PREFIX"] is {config.prefix!r}, but has to be a word without {{}}:*? or spaces.')
+        if option.name in _WHOLE and not isinstance(value, int):
+            raise ConfigurationError(f"{name} is {value!r}, but has to be a whole number.")
+    _check_names(config.prefix, config.default_queue, config.task_modules)
     if config.lease_seconds < 1:
         raise ConfigurationError(
             f'RTQ["LEASE_SECONDS"] is {config.lease_seconds}: a lease under 1 s would run out while a machine '
@@ -119,8 +125,27 @@ def _check_values(config: Config) -> None:
         )
 
 
+def _check_names(prefix: Any, default_queue: Any, modules: Any) -> None:
+    if not isinstance(prefix, str) or not prefix or set(prefix) & set("{}:*? \n"):
+        raise ConfigurationError(f'RTQ["PREFIX"] is {prefix!r}, but has to be a word without {{}}:*? or spaces.')
+    if not isinstance(default_queue, str) or not QUEUE_NAME.fullmatch(default_queue):
+        raise ConfigurationError(
+            f'RTQ["DEFAULT_QUEUE"] is {default_queue!r}, but has to be 1 to 100 of the letters A-Z and a-z, '
+            "digits, '.', '_' and '-'."
+        )
+    if not _are_names(modules):
+        raise ConfigurationError(
+            f'RTQ["TASK_MODULES"] is {modules!r}, but has to be a list of names, like ["tasks"].'
+        )
+
+
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    # Compared, because functions of math raise for integers that are too large for a float.
+    return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
 
 
 @receiver(setting_changed)
@@ -133,8 +158,8 @@ def forget_config(*, setting: str, **kwargs: object) -> None:
 def task_modules() -> tuple[str, ...]:
     """Where tasks are looked for at start, when nothing else of RTQ needs to be right yet."""
     options = getattr(settings, "RTQ", None)
-    found = options.get("TASK_MODULES", ("tasks",)) if isinstance(options, Mapping) else ("tasks",)
-    return tuple(found)
+    found = options.get("TASK_MODULES") if isinstance(options, Mapping) else None
+    return tuple(found) if _are_names(found) else ("tasks",)  # the system check says what is wrong with it
 
 
 def uses_time_zones() -> bool:

@@ -21,9 +21,12 @@ RTQError
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 
 from django.core.exceptions import ImproperlyConfigured
+
+_TEN_YEARS = 10 * 365 * 86_400.0
 
 
 class RTQError(Exception):
@@ -97,11 +100,19 @@ class Retry(RTQError):
     """Raise it in a task to run the job once more, after ``after`` (seconds or timedelta).
 
     Without ``after`` the task's backoff decides. It counts as a failed attempt.
+    Raises ValueError when ``after`` is no time to wait.
     """
 
     def __init__(self, reason: str = "", *, after: float | timedelta | None = None) -> None:
         super().__init__(reason or "the task asked to be retried")
         self.after_seconds = after.total_seconds() if isinstance(after, timedelta) else after
+        if after is not None and not _is_wait(self.after_seconds):
+            raise ValueError(f"Retry(after={after!r}): it has to be seconds or a timedelta, of at most ten years.")
+
+
+def _is_wait(seconds: object) -> bool:
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    return is_number and -math.inf < seconds <= _TEN_YEARS  # type: ignore[operator]
 
 
 class Bury(RTQError):

@@ -36,6 +36,8 @@ class JobHandle:
         details = self._latest()
         if details.state is not JobState.SUCCEEDED:
             raise WrongState(self.id, f"has no result: it is {details.state}.")
+        if details.seconds is None:
+            raise WrongState(self.id, "has no result: it succeeded, but its task keeps none (result_ttl=0).")
         return details.result
 
     def cancel(self) -> None:

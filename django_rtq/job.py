@@ -91,6 +91,8 @@ def read_record(job_id: str, queue: str, record: bytes, *, failures: int = 0, cr
     line, _, body = record.partition(b"\n")
     header = Header.read(line)
     call = payload.loads(body)
+    if not isinstance(call, dict) or not isinstance(call.get("task"), str):
+        raise ValueError("This record names no task.")
     return Job(
         id=job_id,
         task=call.pop("task"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
@@ -10,6 +11,7 @@ from uuid import UUID
 
 from django.utils import timezone as django_timezone
 
+from django_rtq.broker.keys import check_queue_name
 from django_rtq.conf import uses_time_zones
 from django_rtq.exceptions import InvalidTask
 
@@ -19,16 +21,37 @@ LONGEST_SECONDS = 10 * 365 * 86_400.0  # ten years: more is a mistake of units
 LONGEST_CLIENT = 200
 
 
-def check_priority(owner: str, value: Any) -> None:
-    """Raises InvalidTask unless it is a whole number from -100 to 100."""
-    if not isinstance(value, int) or isinstance(value, bool) or not -100 <= value <= 100:
+def queue_name(owner: str, value: Any) -> str:
+    """The name of a queue, or "" for that of the settings. Raises InvalidTask."""
+    if value is None or value == "":
+        return ""
+    try:
+        check_queue_name(value)
+    except InvalidTask as error:
+        raise InvalidTask(f"{owner}: {error}") from None
+    return str.__str__(value)  # not that of an Enum, which may give the name of its member
+
+
+def priority_number(owner: str, value: Any) -> int:
+    """A whole number from -100 to 100. Raises InvalidTask."""
+    if not _is_whole(value) or not -100 <= value <= 100:
         raise InvalidTask(f"{owner}: priority is {value!r}, but has to be a whole number from -100 to 100.")
+    return int(value)  # an IntEnum is none that Redis' clients can write
 
 
-def check_count(owner: str, name: str, value: Any, *, least: int) -> None:
-    """Raises InvalidTask unless it is None or a whole number, `least` or more."""
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+def count_number(owner: str, name: str, value: Any, *, least: int) -> int | None:
+    """None, or a whole number, `least` or more. Raises InvalidTask."""
+    if value is None:
+        return None
+    if not _is_whole(value) or value < least:
         raise InvalidTask(f"{owner}: {name} is {value!r}, but has to be a whole number, {least} or more.")
+    return int(value)
+
+
+def check_flag(owner: str, name: str, value: Any) -> None:
+    """Raises InvalidTask unless it is True or False."""
+    if not isinstance(value, bool):
+        raise InvalidTask(f"{owner}: {name} is {value!r}, but has to be True or False.")
 
 
 def check_seconds(owner: str, name: str, value: Any, *, may_be_zero: bool) -> None:
@@ -62,10 +85,19 @@ def moment_argument(owner: str, name: str, value: Moment | None) -> str:
     return f"+{max(0, round(seconds * 1000))}"
 
 
+def client_option(owner: str, value: Any) -> ClientOption:
+    """The name of a client, or the function that tells it. Raises InvalidTask."""
+    if not callable(value):
+        return client_name(owner, value)
+    if inspect.iscoroutinefunction(value):
+        raise InvalidTask(f"{owner}: client is async, but is called without waiting for it.")
+    return value
+
+
 def client_name(owner: str, value: Any) -> str:
     """The name of a client: text, or a number or UUID as text. Raises InvalidTask."""
-    if isinstance(value, int | UUID) and not isinstance(value, bool):
-        value = str(value)
+    if _is_whole(value) or isinstance(value, UUID):
+        value = str(int(value)) if isinstance(value, int) else str(value)
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -74,7 +106,7 @@ def client_name(owner: str, value: Any) -> str:
         raise InvalidTask(
             f"{owner}: client is {value[:50]!r}…, but has to be at most {LONGEST_CLIENT} printable characters."
         )
-    return value
+    return str.__str__(value)
 
 
 def _milliseconds(owner: str, name: str, value: datetime) -> int:
@@ -86,7 +118,8 @@ def _milliseconds(owner: str, name: str, value: datetime) -> int:
             )
         value = django_timezone.make_aware(value)
     try:
-        return round((value - _EPOCH).total_seconds() * 1000)
+        # A header has no sign, and 0 stands for never.
+        return max(1, round((value - _EPOCH).total_seconds() * 1000))
     except OverflowError as error:
         raise InvalidTask(f"{owner}: {name} is {value!r}, which is too far away.") from error
 
@@ -95,7 +128,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    # Compared, because math.isfinite() raises for integers that are too large for a float.
+    return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 ClientOption = str | Callable[..., Any]

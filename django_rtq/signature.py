@@ -9,7 +9,6 @@ from typing import Any
 from django_rtq.exceptions import InvalidTask
 
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_ANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class Signature:
@@ -19,13 +18,14 @@ class Signature:
         parameters = list(inspect.signature(func).parameters.values())
         self._name = f"{func.__module__}.{func.__qualname__}"
         if takes_context:
-            if not parameters or parameters[0].name != "context":
+            if not parameters or parameters[0].name != "context" or parameters[0].kind not in _BY_PLACE:
                 raise InvalidTask(f"{self._name}: takes_context is on, so its first parameter has to be `context`.")
             parameters = parameters[1:]
         self._signature = inspect.Signature(parameters)
         by_place = [p for p in parameters if p.kind in _BY_PLACE]
         self.names: Sequence[str] = [p.name for p in by_place]
         self._is_plain = len(by_place) == len(parameters) and not any(p.kind is _BY_PLACE[0] for p in by_place)
+        self._rest = next((p.name for p in parameters if p.kind is inspect.Parameter.VAR_KEYWORD), "")
         self._defaults = {p.name: p.default for p in by_place if p.default is not p.empty}
         self._least = len(by_place) - len(self._defaults)
         if any(p.kind is inspect.Parameter.KEYWORD_ONLY and p.default is p.empty for p in parameters):
@@ -43,6 +43,22 @@ class Signature:
     def apply(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Call another function with the arguments of a call, each by its name, defaults included."""
         if self._is_plain:
-            named = {**self._defaults, **dict(zip(self.names, args, strict=False)), **kwargs}
-            return function(**named)
-        return function(*args, **kwargs)
+            return function(**{**self._defaults, **dict(zip(self.names, args, strict=False)), **kwargs})
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        named = dict(bound.arguments)
+        return function(**{**named.pop(self._rest, {}), **named})
+
+    def check_applies(self, name: str, function: Callable[..., Any]) -> None:
+        """Raises InvalidTask for an option whose function apply() could not call."""
+        try:
+            signature = inspect.signature(function)
+        except ValueError:
+            return  # written in C, and does not say what it takes
+        try:
+            signature.bind(**{parameter: None for parameter in self._signature.parameters if parameter != self._rest})
+        except TypeError as error:
+            raise InvalidTask(
+                f"{self._name}: {name} cannot be called with the arguments of the task by name: {error}. "
+                "Let it take those that it does not need as **_."
+            ) from None

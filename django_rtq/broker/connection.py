@@ -105,11 +105,12 @@ class Recipe:
             # A command whose reply got lost may have run. Only its caller knows whether to send it again.
             "retry": _no_retry(),
             "decode_responses": False,
+            # Replies have another shape in RESP3, which redis-py 8 would speak and others would not.
+            "protocol": 2,
         }
         if "socket_keepalive" in argument_names(self.connection_class):  # Unix sockets have none
             ours["socket_keepalive"] = True
-        # RESP2 unless the user says otherwise: redis-py 8 would speak RESP3, the others do not.
-        arguments = {"protocol": 2, **self.arguments, **ours}
+        arguments = {**self.arguments, **ours}
         if self.sentinel is None:
             is_unix = self.connection_class is UnixDomainSocketConnection
             return redis.ConnectionPool(

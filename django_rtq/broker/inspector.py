@@ -247,8 +247,8 @@ def _worker_details(name: str, note: dict[bytes, bytes], running: list[RunningJo
 
 
 def _as_dict(reply: Any) -> dict[bytes, bytes]:
-    """HGETALL answers a flat list over RESP2 and a map over RESP3."""
-    return reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2], strict=True))
+    """The flat list that HGETALL answers."""
+    return dict(zip(reply[::2], reply[1::2], strict=True))
 
 
 @lru_cache(maxsize=1)

@@ -31,6 +31,8 @@ class Wire:
         With `resend` the commands are sent once more when the connection turns out to be lost: only for what may be
         sent twice. Raises BrokerUnavailable when there is no answer.
         """
+        if not commands:
+            return []
         try:
             replies = self._exchange(commands)
         except _ConnectionLost:

@@ -17,6 +17,7 @@ from django_rtq.loop import Loop
 from django_rtq.scheduler.scheduler import tell_promoted
 from django_rtq.worker.page import Page
 
+START_SECONDS = 0.2  # until the next beat while a child has not signed on yet
 Children = Callable[[], Sequence[tuple[int, Page]]]  # process ids and pages of those that live
 
 
@@ -37,11 +38,14 @@ class Heartbeat(Loop):
     def tick(self) -> float:
         """One round trip while all is well."""
         interval = self._broker.config.lease_seconds / 3
-        notes = {page.worker: self._note(pid, page) for pid, page in self._children() if page.worker}
+        children = self._children()
+        notes = {page.worker: self._note(pid, page) for pid, page in children if page.worker}
         earliest, promoted = self._broker.beat(self._queues, notes, self._audited, promote=self._promotes)
         tell_promoted(promoted)
         if earliest is not None and earliest <= 0:
             earliest = self._reclaim()
+        if len(notes) < len(children):
+            interval = START_SECONDS
         return interval if earliest is None else min(interval, earliest + 0.01)
 
     def _reclaim(self) -> float | None:

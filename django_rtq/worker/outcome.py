@@ -57,13 +57,10 @@ def decide(task: Task[Any, Any], error: BaseException, *, failures: int, max_att
     if isinstance(error, Retry):
         after = error.after_seconds
         return Retried(error, delay_seconds(task.backoff, failures + 1, error) if after is None else max(0.0, after))
-    if isinstance(error, task.give_up_on) or not isinstance(error, (*task.retry_on, *_ALWAYS_RETRIED)):
+    # SystemExit, CancelledError and the like say how a run ended, not what was wrong with it: retry_on is not asked.
+    if isinstance(error, task.give_up_on) or (isinstance(error, Exception) and not isinstance(error, task.retry_on)):
         return Buried(error)
     return Retried(error, delay_seconds(task.backoff, failures + 1, error))
-
-
-# Not of the task's doing: how a run was ended from outside, which `retry_on=(Exception,)` does not name.
-_ALWAYS_RETRIED = (SystemExit, KeyboardInterrupt, GeneratorExit)
 
 
 def decide_unknown(error: TaskNotFound, *, waited_seconds: float, longest_seconds: float) -> Retried | Buried:
