@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from django.conf import settings
 from django.core.signals import setting_changed
@@ -134,9 +134,7 @@ def _check_names(prefix: Any, default_queue: Any, modules: Any) -> None:
             "digits, '.', '_' and '-'."
         )
     if not _are_names(modules):
-        raise ConfigurationError(
-            f'RTQ["TASK_MODULES"] is {modules!r}, but has to be a list of names, like ["tasks"].'
-        )
+        raise ConfigurationError(f'RTQ["TASK_MODULES"] is {modules!r}, but has to be a list of names, like ["tasks"].')
 
 
 def _is_number(value: object) -> bool:
@@ -144,7 +142,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf
 
 
-def _are_names(value: object) -> bool:
+def _are_names(value: object) -> TypeGuard[Sequence[str]]:
     return isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
 
 

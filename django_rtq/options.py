@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.utils import timezone as django_timezone
 
+from django_rtq.backoff import Backoff, as_backoff
 from django_rtq.broker.keys import check_queue_name
 from django_rtq.conf import uses_time_zones
 from django_rtq.exceptions import InvalidTask
@@ -19,6 +20,18 @@ Moment = float | timedelta | datetime
 
 LONGEST_SECONDS = 10 * 365 * 86_400.0  # ten years: more is a mistake of units
 LONGEST_CLIENT = 200
+
+
+def check_function(value: Any) -> None:
+    """Raises InvalidTask for what workers could not find by its name, or not run."""
+    name = f"{value.__module__}.{value.__qualname__}" if inspect.isfunction(value) else repr(value)
+    if not inspect.isfunction(value) or "<" in name:
+        raise InvalidTask(
+            f"{name} cannot be a task: it has to be a function at the top level of its module. "
+            "What a decorator made of one needs functools.wraps."
+        )
+    if inspect.isgeneratorfunction(value) or inspect.isasyncgenfunction(value):
+        raise InvalidTask(f"{name} cannot be a task: it is a generator, and a worker would not run any of it.")
 
 
 def queue_name(owner: str, value: Any) -> str:
@@ -85,13 +98,22 @@ def moment_argument(owner: str, name: str, value: Moment | None) -> str:
     return f"+{max(0, round(seconds * 1000))}"
 
 
+def backoff_option(owner: str, value: Any) -> Backoff:
+    """A backoff, or what stands for one. Raises InvalidTask."""
+    try:
+        return as_backoff(value)
+    except InvalidTask as error:
+        raise InvalidTask(f"{owner}: {error}") from error
+
+
 def client_option(owner: str, value: Any) -> ClientOption:
     """The name of a client, or the function that tells it. Raises InvalidTask."""
     if not callable(value):
         return client_name(owner, value)
     if inspect.iscoroutinefunction(value):
         raise InvalidTask(f"{owner}: client is async, but is called without waiting for it.")
-    return value
+    function: Callable[..., Any] = value
+    return function
 
 
 def client_name(owner: str, value: Any) -> str:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
 
 from asgiref.sync import sync_to_async
 
 from django_rtq import payload, registry, signals
-from django_rtq.backoff import DEFAULT, Backoff, as_backoff
+from django_rtq.backoff import DEFAULT, Backoff
 from django_rtq.broker.broker import NewJob, get_broker
-from django_rtq.broker.keys import check_queue_name
 from django_rtq.conf import get_config
 from django_rtq.exceptions import InvalidTask, PayloadTooLarge
 from django_rtq.handle import JobHandle
@@ -21,12 +21,17 @@ from django_rtq.job import new_job_id
 from django_rtq.options import (
     ClientOption,
     Moment,
-    check_count,
+    backoff_option,
     check_errors,
-    check_priority,
+    check_flag,
+    check_function,
     check_seconds,
     client_name,
+    client_option,
+    count_number,
     moment_argument,
+    priority_number,
+    queue_name,
 )
 from django_rtq.signature import Signature
 
@@ -70,31 +75,34 @@ class Task(Generic[P, R]):
     changed: frozenset[str] = field(default=frozenset(), repr=False)  # options that using() set
 
     def __post_init__(self) -> None:
+        check_function(self.func)
         owner = self.name
-        if not inspect.isfunction(self.func) or "<" in self.func.__qualname__:
-            raise InvalidTask(f"{owner}: a task has to be a function at the top level of its module.")
-        if self.queue_name:
-            check_queue_name(self.queue_name)
-        check_priority(owner, self.priority)
-        check_count(owner, "max_attempts", self.max_attempts, least=1)
-        check_count(owner, "max_crashes", self.max_crashes, least=0)
+        self._put(
+            queue_name=queue_name(owner, self.queue_name),
+            client=client_option(owner, self.client),
+            priority=priority_number(owner, self.priority),
+            max_attempts=count_number(owner, "max_attempts", self.max_attempts, least=1),
+            max_crashes=count_number(owner, "max_crashes", self.max_crashes, least=0),
+            backoff=backoff_option(owner, self.backoff),
+            retry_on=check_errors(owner, "retry_on", self.retry_on),
+            give_up_on=check_errors(owner, "give_up_on", self.give_up_on),
+        )
         check_seconds(owner, "time_limit", self.time_limit, may_be_zero=False)
         check_seconds(owner, "result_ttl", self.result_ttl, may_be_zero=True)
-        if not callable(self.client):
-            object.__setattr__(self, "client", client_name(owner, self.client))
-        object.__setattr__(self, "backoff", as_backoff(self.backoff))
-        for name in ("retry_on", "give_up_on"):
-            object.__setattr__(self, name, check_errors(owner, name, getattr(self, name)))
         moment_argument(owner, "run_after", self.run_after)
         moment_argument(owner, "expires", self.expires)
-        _ = self._signature
+        check_flag(owner, "front", self.front)
+        check_flag(owner, "takes_context", self.takes_context)
+        signature = self._signature  # made here, so that it complains here
+        if callable(self.client):
+            signature.check_applies("client", self.client)
 
     # -- what it is
 
     @cached_property
     def name(self) -> str:
         """The full name, under which workers know it."""
-        return f"{self.func.__module__}.{getattr(self.func, '__qualname__', repr(self.func))}"
+        return f"{self.func.__module__}.{self.func.__qualname__}"
 
     @cached_property
     def is_async(self) -> bool:
@@ -126,7 +134,8 @@ class Task(Generic[P, R]):
 
         All of them are checked before the first is sent. Raises what delay() raises.
         """
-        return self._enqueue([self._new_job(args, dict(kwargs)) for args, kwargs in calls])
+        jobs = [self._new_job(*self._one_of_many(place, call)) for place, call in enumerate(calls)]
+        return self._enqueue(jobs) if jobs else []
 
     def using(self, **options: Any) -> Task[P, R]:
         """A copy with other options: those of @task, and `run_after` (a timedelta, or an aware datetime).
@@ -149,7 +158,22 @@ class Task(Generic[P, R]):
     def _in_record(self) -> str:
         """The options that the worker has to know of this copy, as the end of the JSON."""
         options = {name: getattr(self, name) for name in _IN_THE_RECORD if name in self.changed}
+        if None in options.values():  # it stands for the default of the settings, whatever the task says
+            options = {name: getattr(get_config(), name) if v is None else v for name, v in options.items()}
         return "," + payload.dumps(options)[1:] if options else "}"
+
+    def _put(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _one_of_many(self, place: int, call: Any) -> tuple[Sequence[Any], dict[Any, Any]]:
+        match call:
+            case [[*args], {**kwargs}]:
+                return args, kwargs
+        raise TypeError(
+            f"{self.name}.delay_many() takes pairs of arguments and keyword arguments, like ((7, 42), {{}}), "
+            f"but number {place} is {reprlib.repr(call)}."
+        )
 
     def _new_job(self, args: Sequence[Any], kwargs: dict[str, Any]) -> NewJob:
         config = get_config()
@@ -189,8 +213,15 @@ class Task(Generic[P, R]):
 def task(function: Callable[P, R], /) -> Task[P, R]: ...
 
 
+# Callers do not give the context. It is whatever the function says, because tests call it with their own.
 @overload
-def task(**options: Any) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+def task(
+    *, takes_context: Literal[True], **options: Any
+) -> Callable[[Callable[Concatenate[Any, P], R]], Task[P, R]]: ...
+
+
+@overload
+def task(*, takes_context: Literal[False] = ..., **options: Any) -> Callable[[Callable[P, R]], Task[P, R]]: ...
 
 
 def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -215,8 +246,9 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     unknown = options.keys() - _FOR_ONE_CALL - set(_IN_THE_RECORD) - _OF_THE_TASK
     if unknown or "run_after" in options:
         name = "run_after" if "run_after" in options else min(unknown)
-        cure = " Use .using(run_after=…)." if name == "run_after" else ""
-        raise InvalidTask(f"@task does not take {name!r}.{cure}")
+        known = sorted({*_FOR_ONE_CALL, *_IN_THE_RECORD, *_OF_THE_TASK} - {"run_after"})
+        cure = "Use .using(run_after=…)." if name == "run_after" else f"It takes: {', '.join(known)}."
+        raise InvalidTask(f"@task does not take {name!r}. {cure}")
 
     def declare(func: Callable[..., Any]) -> Task[Any, Any]:
         declared: Task[Any, Any] = Task(func=func, **options)

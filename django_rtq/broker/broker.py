@@ -22,6 +22,7 @@ from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 
 ENQUEUE_AT_ONCE = 500  # jobs of one script call
+PACKET = 8  # script calls of one round trip: Redis works on the first while the others are on their way
 MAINTAIN_AT_ONCE = 100  # jobs of others, or lanes, that one call of a sweep touches
 
 
@@ -79,11 +80,15 @@ class Broker:
         """Take in jobs: "ok", or "exists" for a known id (G8). Raises BrokerUnavailable, BrokerFull."""
         if queue not in self._announced:
             self.announce([queue])
-        keys, script, answers = self.keys.of(queue), SCRIPTS["enqueue"], []
-        for start in range(0, len(jobs), ENQUEUE_AT_ONCE):
-            part = jobs[start : start + ENQUEUE_AT_ONCE]
-            arguments = part[0] if len(part) == 1 else [value for job in part for value in job]
-            answers += [a.decode() for a in self.wire.one((*script.head(keys), *arguments), resend=True)]
+        head = SCRIPTS["enqueue"].head(self.keys.of(queue))
+        if len(jobs) == 1:
+            return [answer.decode() for answer in self.wire.one((*head, *jobs[0]), resend=True)]
+        answers: list[str] = []
+        for start in range(0, len(jobs), PACKET * ENQUEUE_AT_ONCE):
+            packet = jobs[start : start + PACKET * ENQUEUE_AT_ONCE]
+            parts = [packet[i : i + ENQUEUE_AT_ONCE] for i in range(0, len(packet), ENQUEUE_AT_ONCE)]
+            commands = [(*head, *(value for job in part for value in job)) for part in parts]
+            answers += [a.decode() for reply in self.wire.all(commands, resend=True) for a in reply]
         return answers
 
     def announce(self, queues: Iterable[str]) -> None:
@@ -197,10 +202,10 @@ class Broker:
             commands.append(("HSET", key, "kept_ms", kept_ms, *(value for pair in note.items() for value in pair)))
             commands.append(("PEXPIRE", key, kept_ms))
         commands.append(("SADD", self.keys.queues, *queues))
-        replies = iter(self.wire.all(commands, resend=True))
-        renewed = [next(replies) for _ in queues]
-        promoted = {q: [job_id.decode() for job_id in next(replies)[1:]] for q in queues} if promote else {}
-        audited.update({q: int(next(replies)) for q in queues})
+        replies = iter(self.wire.run(commands, resend=True))  # a full server refuses the notes, but no script
+        renewed = [_sound(next(replies)) for _ in queues]
+        promoted = {q: [job_id.decode() for job_id in _sound(next(replies))[1:]] for q in queues} if promote else {}
+        audited.update({q: int(_sound(next(replies))) for q in queues})
         return _earliest(renewed), promoted
 
     def reclaim(self, queue: str, *, limit: int = MAINTAIN_AT_ONCE) -> tuple[float | None, list[tuple[str, str]]]:
@@ -280,6 +285,12 @@ class Broker:
                     counts={counts[i]: (counts[i + 1], counts[i + 2]) for i in range(0, len(counts), 3)},
                 )
             )
+
+
+def _sound(reply: Any) -> Any:
+    if isinstance(reply, BrokerError):
+        raise reply
+    return reply
 
 
 def _earliest(replies: Iterable[Sequence[Any]]) -> float | None:

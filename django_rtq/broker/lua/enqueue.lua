@@ -1,6 +1,6 @@
 -- enqueue: take in jobs, each once however often it is sent.
 -- — -> queued, or scheduled when it has a time
--- uses: _prelude _lanes
+-- uses: _prelude _lanes _schedule
 --
 -- KEYS[1] jobs        hash  id -> record
 -- KEYS[2] finished    zset  id -> when it may be forgotten
@@ -26,42 +26,57 @@ local NAMES = { "jobs", "finished", "ghosts", "scheduled", "bands", "turn", "lan
 local q, jobs = named(KEYS, NAMES, 1), ARGV
 local FIELDS, SKEW_MS = 8, 1000
 local now = now_ms(q.sweep)
-local indexed, answers, taken = {}, {}, 0
+local seen, lanes, later, since, records = {}, {}, {}, {}, {}
 
-local function is_known(id)
-  return redis.call("HEXISTS", q.jobs, id) == 1
-    or redis.call("ZSCORE", q.finished, id)
-    or redis.call("HEXISTS", q.ghosts, id) == 1
-end
-
-local function schedule(id, due)
-  local next_due = redis.call("ZRANGE", q.scheduled, 0, 0, "WITHSCORES")[2]
-  redis.call("ZADD", q.scheduled, due, id)
-  if not next_due or due < tonumber(next_due) then redis.call("ZADD", q.due, 0, "due") end
+local function note_known(ids)
+  local live, finished = redis.call("HMGET", q.jobs, unpack(ids)), redis.call("ZMSCORE", q.finished, unpack(ids))
+  local ghosts = redis.call("EXISTS", q.ghosts) == 1 and redis.call("HMGET", q.ghosts, unpack(ids)) or {}
+  for i, id in ipairs(ids) do seen[id] = live[i] or finished[i] or ghosts[i] or nil end
 end
 
 local function line_up(id, band, client, front)
-  local lane, made = band .. ":" .. client, tonumber(string.sub(id, 1, 12), 16)
+  local name, made = band .. ":" .. client, tonumber(string.sub(id, 1, 12), 16)
   -- The clock of the caller's machine may be wrong; the server's is the one that counts.
-  if not made or math.abs(now - made) > SKEW_MS then redis.call("HSET", q.since, id, now) end
-  if not indexed[lane] then index_lane(q, band, client, now) end
-  indexed[lane] = true
-  redis.call(front and "LPUSH" or "RPUSH", q.lane .. lane, id)
-end
-
-for i = 1, #jobs, FIELDS do
-  local id, band, max_crashes, client, due, expires, front, body = unpack(jobs, i, i + FIELDS - 1)
-  if is_known(id) then
-    answers[#answers + 1] = "exists"
-  else
-    local ready = moment(due, now) or now
-    if ready > now then schedule(id, ready) else line_up(id, band, client, front == "1") end
-    -- The record last: a torn log then leaves an id without a record, which is dropped, and not a job in no place.
-    redis.call("HSET", q.jobs, id, string.format("%s %s %.0f %.0f %s\n", band, max_crashes, ready,
-      moment(expires, ready) or 0, client) .. body)
-    answers[#answers + 1], taken = "ok", taken + 1
+  if not made or math.abs(now - made) > SKEW_MS then
+    since[#since + 1], since[#since + 2], made = id, now, now
   end
+  if not lanes[name] then
+    lanes[name] = { first = {}, last = {} }
+    lanes[#lanes + 1] = { band, client, made }
+  end
+  local ids = front and lanes[name].first or lanes[name].last
+  ids[#ids + 1] = id
 end
 
-if taken > 0 then count(q.stats, now, "enqueued", taken) end
+local function take(id, band, max_crashes, client, due, expires, front, body)
+  if seen[id] then return "exists" end
+  local ready = moment(due, now) or now
+  if ready > now then
+    later[#later + 1], later[#later + 2] = ready, id
+  else
+    line_up(id, band, client, front == "1")
+  end
+  local line = string.format("%s %s %.0f %.0f %s\n", band, max_crashes, ready, moment(expires, ready) or 0, client)
+  records[#records + 1], records[#records + 2], seen[id] = id, line .. body, true
+  return "ok"
+end
+
+local ids, answers = {}, {}
+for i = 1, #jobs, FIELDS do ids[#ids + 1] = jobs[i] end
+note_known(ids)
+for i = 1, #jobs, FIELDS do answers[#answers + 1] = take(unpack(jobs, i, i + FIELDS - 1)) end
+
+if #lanes > 0 then index_lanes(q, lanes) end
+if #since > 0 then redis.call("HSET", q.since, unpack(since)) end
+for _, lane in ipairs(lanes) do
+  local name = lane[1] .. ":" .. lane[2]
+  if #lanes[name].last > 0 then redis.call("RPUSH", q.lane .. name, unpack(lanes[name].last)) end
+  if #lanes[name].first > 0 then redis.call("LPUSH", q.lane .. name, unpack(lanes[name].first)) end
+end
+if #later > 0 then schedule(q, later) end
+-- The records last: a torn log then leaves ids without one, which are dropped, and not jobs in no place.
+if #records > 0 then
+  redis.call("HSET", q.jobs, unpack(records))
+  count(q.stats, now, "enqueued", #records / 2)
+end
 return answers

@@ -1,6 +1,6 @@
 -- retry: let failed jobs wait for their next attempt.
 -- running -> retrying
--- uses: _prelude _failures
+-- uses: _prelude _failures _schedule
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record
@@ -24,15 +24,13 @@ local now = now_ms(q.sweep)
 local mine, stale = held_by(q.running, jobs, 4)
 if #mine == 0 then return stale end
 
-local next_due = tonumber(redis.call("ZRANGE", q.scheduled, 0, 0, "WITHSCORES")[2] or math.huge)
 redis.call("DEL", q.scratch) -- lets a full server be drained
 for _, i in ipairs(mine) do
   local id, due, failures, line = jobs[i], now + jobs[i + 1], jobs[i + 2], jobs[i + 3]
   -- Without a record it is over: a torn log had given it to two, and the other was done first.
   if redis.call("HEXISTS", q.jobs, id) == 1 then
-    redis.call("ZADD", q.scheduled, due, id)
+    schedule(q, { due, id })
     redis.call("ZADD", q.retrying, due, id)
-    if due < next_due then redis.call("ZADD", q.due, 0, "due") end
     if failures ~= "0" then
       redis.call("HINCRBY", q.failures, id, failures)
       count(q.stats, now, "failed", 1)
