@@ -95,7 +95,7 @@ def moment_argument(owner: str, name: str, value: Moment | None) -> str:
         raise InvalidTask(
             f"{owner}: {name} is {value!r}, but has to be a timedelta of at most ten years, or an aware datetime."
         )
-    return f"+{max(0, round(seconds * 1000))}"
+    return f"+{round(max(0, seconds) * 1000)}"
 
 
 def backoff_option(owner: str, value: Any) -> Backoff:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,18 @@ from django_rtq.broker.scripts import BY_SHA, Command
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
 
 # What a server says that will serve again soon: after a restart, during a failover, while it is stopped by a script.
-_PASSING = ("LOADING", "READONLY", "MASTERDOWN", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MOVED", "ASK", "NOREPLICAS")
+# redis-py takes the code off an error that it has a class for; Redis before 7 puts it into the error of a script.
+_PASSING = re.compile(
+    r"(?:^| -)(?:LOADING|READONLY|MASTERDOWN|BUSY|TRYAGAIN|CLUSTERDOWN|MOVED|ASK|NOREPLICAS|UNBLOCKED)\b"
+)
+_PASSING_ERRORS = (
+    redis_exceptions.BusyLoadingError,
+    redis_exceptions.ReadOnlyError,
+    redis_exceptions.ClusterDownError,  # and MasterDownError
+    redis_exceptions.TryAgainError,
+    redis_exceptions.AskError,  # and MovedError
+)
+_FULL = re.compile(r"(?:^| -)OOM\b")
 
 
 class Wire:
@@ -118,13 +130,13 @@ class _ConnectionLost(BrokerUnavailable):
 def translate(error: BaseException) -> BrokerError:
     """An error of redis-py as one of ours."""
     text = str(error)
-    if isinstance(error, redis_exceptions.OutOfMemoryError) or text.startswith("OOM"):
+    if isinstance(error, redis_exceptions.OutOfMemoryError) or _FULL.search(text):
         return BrokerFull(
             f"Redis is out of memory, and nothing was stored. Raise its maxmemory, or let workers catch up. ({text})"
         )
     if isinstance(error, redis_exceptions.TimeoutError):
         return BrokerUnavailable(f"Redis did not answer in time: {text}")
-    if isinstance(error, redis_exceptions.BusyLoadingError) or text.startswith(_PASSING):
+    if isinstance(error, _PASSING_ERRORS) or _PASSING.search(text):
         return BrokerUnavailable(f"Redis cannot serve now: {text}")
     if isinstance(error, redis_exceptions.AuthenticationError | redis_exceptions.AuthorizationError):
         return BrokerUnavailable(f"Redis refused the credentials: {text}")

@@ -94,14 +94,15 @@ class BatchWatch:
         pause = threading.Event()
         while not self._stopped:
             self._awake.wait()
-            seen = (self._batch, self._batch.current if self._batch else 0)
+            before = self._batch  # once: it may be None a moment later
+            place = before.current if before else 0
             pause.wait(MOMENT_SECONDS)
             batch = self._batch
             if batch is None:
                 self._awake.clear()
                 if self._batch is not None:  # begin() was quicker and thought that we were awake
                     self._awake.set()
-            elif (batch, batch.current) == seen:
+            elif batch is before and batch.current == place:
                 self._hand_over(batch)
 
     def _hand_over(self, batch: Batch) -> None:

@@ -121,7 +121,7 @@ class Child:
 
     def _find_more(self) -> bool:
         """There was nothing to claim. Wait until there may be; False: a burst is over."""
-        if not self._crew.is_idle:
+        if not self._crew.is_at_rest:
             self._wait_beside_jobs()
             return True
         if self._options.burst:

@@ -72,6 +72,7 @@ class Crew:
     """Runs the jobs of a claim one after the other, in the main thread."""
 
     is_idle = True  # between two claims nothing runs
+    is_at_rest = True  # and what was over was told with the claim
 
     def __init__(self, config: Config, page: Page, ledger: Ledger) -> None:
         self._page = page
@@ -149,6 +150,12 @@ class Threads(Crew):
     def is_idle(self) -> bool:  # type: ignore[override]
         """No slot is taken."""
         return len(self._free) == self._slots
+
+    @property
+    def is_at_rest(self) -> bool:  # type: ignore[override]
+        """No slot is taken, and none became free since the last claim: there is nothing left to tell."""
+        with self._changed:
+            return self.is_idle and not self._is_news
 
     def wanted(self) -> int:
         """One for each free slot; none while a suspect waits to run alone, or does."""

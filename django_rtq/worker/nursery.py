@@ -109,7 +109,9 @@ class Nursery:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the supervisor tells us
-            _die_with(parent)
+            die_with_parent(signal.SIGKILL)
+            if os.getppid() != parent:
+                return EXIT_FAILED  # it was quicker
             for forget in (forget_broker, forget_inspector):  # the connections of the parent are the parent's
                 forget(setting="RTQ")
             child = Child(Broker(self._config, role="worker"), page, self._options, parent=parent)
@@ -124,9 +126,7 @@ class Nursery:
             sys.stderr.flush()
 
 
-def _die_with(parent: int) -> None:
-    """No orphan goes on when the supervisor is killed: nobody would renew its lease. Linux only; see also Child."""
+def die_with_parent(signum: int) -> None:
+    """Get this signal when the parent dies: nobody would renew the lease of an orphan. Linux only; see also Child."""
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(EXIT_FAILED)
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0)

@@ -16,6 +16,7 @@ import mmap
 import struct
 
 _NAME, _DONE, _CLAIMED, _SLOTS, _SLOT, _DEADLINE = 0, 64, 72, 256, 128, 120
+_NO_DEADLINE = struct.pack("d", 0.0)
 LONGEST_NAME, LONGEST_ID = 63, 118
 
 
@@ -36,7 +37,8 @@ class Page:
     def start(self, job_id: bytes, slot: int = 0) -> None:
         """A job runs from now on."""
         at = _SLOTS + slot * _SLOT
-        # The id first: with the length still 0 it is not seen.
+        # The length last: while it is 0 nothing else of the slot is believed.
+        self._memory[at + _DEADLINE : at + _SLOT] = _NO_DEADLINE  # that of the job before is not ours
         self._memory[at + 1 : at + 1 + len(job_id)] = job_id
         self._memory[at] = len(job_id)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import atexit
 import logging
 import math
+import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -17,6 +19,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.keys import check_queue_name
 from django_rtq.conf import get_config
 from django_rtq.exceptions import ConfigurationError, InvalidTask
+from django_rtq.worker.nursery import die_with_parent
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.supervisor import Supervisor
 
@@ -101,7 +104,8 @@ def _seconds(text: str) -> float:
 def _run_without_reload() -> None:
     """In the thread that Django's reloader watches over: the worker as a process of its own, ended with this one."""
     arguments = [argument for argument in sys.argv if argument != "--reload"]
-    process = subprocess.Popen([sys.executable, *arguments])
+    # The reloader may be killed, and then it says nothing to anybody.
+    process = subprocess.Popen([sys.executable, *arguments], preexec_fn=partial(die_with_parent, signal.SIGTERM))  # noqa: PLW1509
 
     def end() -> None:
         if process.poll() is None:
