@@ -13,6 +13,8 @@ RTQError
 ├── JobError                about one job
 │   ├── JobNotFound
 │   ├── WrongState
+│   ├── JobFailed           wait(): the job is over, and has no result
+│   ├── WaitTimedOut        wait(): the job is not over yet
 │   └── WorkerLost          what a dead letter says that took its workers down
 ├── TimeLimitExceeded       raised inside a job that ran too long
 ├── Retry                   raised by a task: once more, later
@@ -86,6 +88,14 @@ class JobNotFound(JobError, LookupError):
 
 class WrongState(JobError):
     """The job is not in a state in which this can be done."""
+
+
+class JobFailed(JobError):
+    """The job is over and has no result. The message ends with the traceback of its last run, where there is one."""
+
+
+class WaitTimedOut(JobError, TimeoutError):
+    """The job was not over in time. It goes on."""
 
 
 class WorkerLost(RTQError):

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from asgiref.sync import sync_to_async
+
+from django_rtq.broker.broker import get_broker
 from django_rtq.broker.details import JobDetails
 from django_rtq.broker.inspector import get_inspector
-from django_rtq.exceptions import WrongState
+from django_rtq.broker.patience import wait_for_end
+from django_rtq.exceptions import JobFailed, WaitTimedOut, WrongState
 from django_rtq.job import JobState
 
 
@@ -39,6 +43,25 @@ class JobHandle:
         if details.seconds is None:
             raise WrongState(self.id, "has no result: it succeeded, but its task keeps none (result_ttl=0).")
         return details.result
+
+    def wait(self, timeout: float | None = None) -> Any:
+        """Block until the job is over, at most `timeout` seconds, and return its result.
+
+        Nothing is polled. Raises WaitTimedOut; JobFailed when the job is dead, cancelled or expired;
+        JobNotFound when it was forgotten meanwhile.
+        """
+        if not wait_for_end(get_broker(), self.queue_name, self.id, timeout):
+            raise WaitTimedOut(self.id, f"is not over after {timeout:g} s.")
+        details = self._latest()
+        if details.state is JobState.SUCCEEDED:
+            return details.result
+        last = details.errors[-1] if details.errors else {}
+        reason = f" {last.get('error_class')}: {last.get('error')}\n\n{last.get('traceback')}" if last else ""
+        raise JobFailed(self.id, f"is {details.state}.{reason}")
+
+    async def await_end(self, timeout: float | None = None) -> Any:
+        """wait() for async code."""
+        return await sync_to_async(self.wait, thread_sensitive=False)(timeout)
 
     def cancel(self) -> None:
         """Take the job out before it runs. Raises WrongState when it runs or is over, JobNotFound."""

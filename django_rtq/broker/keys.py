@@ -36,6 +36,7 @@ class QueueKeys:
         "jobs",
         "lane",
         "lanes",
+        "over",
         "paused",
         "results",
         "retrying",
@@ -47,6 +48,7 @@ class QueueKeys:
         "stats",
         "sweep",
         "turn",
+        "waiting",
         "wake",
         "workers",
     )
@@ -72,6 +74,8 @@ class QueueKeys:
         self.dead = self._key("dead")  # zset: id -> time of death, ms
         self.results = self._key("results")  # hash: id -> outcome
         self.finished = self._key("finished")  # zset: id -> when it may be forgotten, ms
+        self.waiting = self._key("waiting")  # zset: id -> until when somebody waits for its end, ms
+        self.over = self._key("over:")  # + id, list: a token for who waits, with a time limit
         self.wake = self._key("wake")  # zset: one token while there is something to claim
         self.due = self._key("due")  # zset: one token when something became due earlier than all before
         self.sweep = self._key("sweep")  # hash: contact, hold, high; all ms

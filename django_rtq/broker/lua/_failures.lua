@@ -21,6 +21,7 @@ local function crash(q, id, record, worker, now)
   note_error(q.errors, id, line)
   if crashes <= max_crashes then return false end
   redis.call("ZADD", q.dead, now, id)
+  tell_waiting(q, { id })
   count(q.stats, now, "dead", 1)
   return true
 end

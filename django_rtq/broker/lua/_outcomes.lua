@@ -8,7 +8,9 @@ local function forget(q, ids)
       redis.call(key == q.retrying and "ZREM" or "HDEL", key, unpack(ids))
     end
   end
-  return redis.call("HDEL", q.jobs, unpack(ids))
+  local gone = redis.call("HDEL", q.jobs, unpack(ids))
+  tell_waiting(q, ids)
+  return gone
 end
 
 -- Keep outcomes. `finished` is moment and id in turn, `outcomes` id and text; the oldest go when there are too many.

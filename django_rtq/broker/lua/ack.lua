@@ -1,6 +1,6 @@
 -- ack: settle jobs that are done.
 -- running -> succeeded
--- uses: _prelude _outcomes
+-- uses: _prelude _waiting _outcomes
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record
@@ -14,6 +14,8 @@
 -- KEYS[10] sweep      hash  the highest time seen
 -- KEYS[11] scratch    never exists; see the rules for scripts
 -- KEYS[12] stats      + minute, hash  counters
+-- KEYS[13] waiting    zset  id -> until when somebody waits for its end
+-- KEYS[14] over       + id, list  a token for who waits
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] run_ms      how long these jobs ran, together
 -- ARGV[3] wait_ms     how long they had waited, together
@@ -22,8 +24,8 @@
 -- returns the ids that were stale: no longer this worker's to settle
 -- sent twice: every id is stale the second time, and nothing changes
 
-local NAMES = { "running", "jobs", "failures", "crashes", "errors", "since", "retrying", "results", "finished", "sweep",
-  "scratch", "stats" }
+local NAMES = { "running", "jobs", "failures", "crashes", "errors", "since", "retrying", "results", "finished",
+  "sweep", "scratch", "stats", "waiting", "over" }
 local q, most, run_ms, wait_ms = named(KEYS, NAMES, 1), tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local jobs = { select(4, unpack(ARGV)) }
 local now = now_ms(q.sweep)

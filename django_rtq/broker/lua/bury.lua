@@ -1,6 +1,6 @@
 -- bury: give jobs up. They stay as dead letters until a person requeues or discards them.
 -- running -> dead
--- uses: _prelude _failures
+-- uses: _prelude _waiting _failures
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record
@@ -10,12 +10,14 @@
 -- KEYS[6] sweep       hash  the highest time seen
 -- KEYS[7] scratch     never exists; see the rules for scripts
 -- KEYS[8] stats       + minute, hash  counters
+-- KEYS[9] waiting     zset  id -> until when somebody waits for its end
+-- KEYS[10] over       + id, list  a token for who waits
 -- ARGV[...] jobs      of each: id, failures to count (1 or 0), the failure as one line of JSON; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to settle
 -- sent twice: every id is stale the second time, and nothing changes
 
-local NAMES = { "running", "jobs", "failures", "errors", "dead", "sweep", "scratch", "stats" }
+local NAMES = { "running", "jobs", "failures", "errors", "dead", "sweep", "scratch", "stats", "waiting", "over" }
 local q, jobs = named(KEYS, NAMES, 1), ARGV
 local now = now_ms(q.sweep)
 local mine, stale = held_by(q.running, jobs, 3)
@@ -32,6 +34,7 @@ for _, i in ipairs(mine) do
       count(q.stats, now, "failed", 1)
     end
     note_error(q.errors, id, line)
+    tell_waiting(q, { id })
     count(q.stats, now, "dead", 1)
   end
   redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job

@@ -1,6 +1,6 @@
 -- discard: throw dead letters away.
 -- dead -> gone
--- uses: _prelude _outcomes
+-- uses: _prelude _waiting _outcomes
 --
 -- KEYS[1] dead        zset  id -> time of death
 -- KEYS[2] jobs        hash  id -> record
@@ -12,12 +12,15 @@
 -- KEYS[8] sweep       hash  the highest time seen
 -- KEYS[9] scratch     never exists; see the rules for scripts
 -- KEYS[10] stats      + minute, hash  counters
+-- KEYS[11] waiting    zset  id -> until when somebody waits for its end
+-- KEYS[12] over       + id, list  a token for who waits
 -- ARGV[...] ids       at most 100
 --
 -- returns the ids that were thrown away; the others are not dead (any more)
 -- sent twice: none is dead the second time, and nothing changes
 
-local NAMES = { "dead", "jobs", "failures", "crashes", "errors", "since", "retrying", "sweep", "scratch", "stats" }
+local NAMES = { "dead", "jobs", "failures", "crashes", "errors", "since", "retrying", "sweep", "scratch", "stats",
+  "waiting", "over" }
 local q, ids, gone = named(KEYS, NAMES, 1), ARGV, {}
 
 for _, id in ipairs(ids) do

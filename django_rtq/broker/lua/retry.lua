@@ -1,6 +1,6 @@
 -- retry: let failed jobs wait for their next attempt.
 -- running -> retrying
--- uses: _prelude _failures _schedule
+-- uses: _prelude _waiting _failures _schedule
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record
