@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import math
 import signal
 import socket
@@ -16,9 +15,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import autoreload
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.keys import check_queue_name
 from django_rtq.conf import get_config
 from django_rtq.exceptions import ConfigurationError, InvalidTask
+from django_rtq.management.worker_setup import queue_names, show_logs
 from django_rtq.worker.nursery import die_with_parent
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.supervisor import Supervisor
@@ -56,7 +55,7 @@ class Command(BaseCommand):
             return
         try:
             config = get_config()
-            queues = _queues(options["queues"] or config.default_queue)
+            queues = queue_names(options["queues"] or config.default_queue)
             broker = Broker(config, role="supervisor")
         except (ConfigurationError, InvalidTask) as error:
             raise CommandError(str(error)) from error
@@ -71,20 +70,11 @@ class Command(BaseCommand):
             shuffle=options["shuffle"],
             scheduler=not options["no_scheduler"],
         )
-        _show_logs(options["verbosity"])
+        show_logs(options["verbosity"])
         code = Supervisor(broker, worker_options).run()
         broker.close()
         if code:
             sys.exit(code)
-
-
-def _queues(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
-        raise InvalidTask("--queues names no queue.")
-    for name in names:
-        check_queue_name(name)
-    return list(dict.fromkeys(names))
 
 
 def _count(text: str) -> int:
@@ -114,14 +104,3 @@ def _run_without_reload() -> None:
 
     atexit.register(end)
     process.wait()
-
-
-def _show_logs(verbosity: int) -> None:
-    """Where a project says nothing of our logger, a worker tells people what it does."""
-    logger = logging.getLogger("django_rtq")
-    if verbosity == 0 or logger.hasHandlers():
-        return
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger.addHandler(handler)
-    logger.setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)

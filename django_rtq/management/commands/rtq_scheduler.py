@@ -1,0 +1,56 @@
+"""manage.py rtq_scheduler: queue what is due, without running jobs."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from django_rtq import logs
+from django_rtq.broker.broker import Broker
+from django_rtq.conf import get_config
+from django_rtq.loop import Loop
+from django_rtq.management.rtq_command import RTQCommand
+from django_rtq.management.worker_setup import queue_names, show_logs
+from django_rtq.scheduler.scheduler import Scheduler
+from django_rtq.worker.heartbeat import Heartbeat
+
+logger = logging.getLogger("django_rtq")
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
+
+
+class Command(RTQCommand):
+    """Runs the loops that every worker runs as well, and no job."""
+
+    help = (
+        "Queue delayed jobs and retries when they are due, take back the jobs of dead workers, and forget what was kept "
+        "long enough. Every rtq_worker does this too, unless told --no-scheduler; any number may run at once. "
+        "Ends at Ctrl-C or SIGTERM with exit code 0."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--queues", metavar="A,B", help="the queues to look after (default: the default queue)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Run until told to stop."""
+        config = get_config()
+        queues = queue_names(options["queues"] or config.default_queue)
+        broker = Broker(config, role="scheduler")
+        show_logs(options["verbosity"])
+        logs.connect()
+        loops: list[Loop] = [Heartbeat(broker, queues, lambda: [], promotes=True), Scheduler(broker, queues)]
+        # Blocked before the threads start, so that the signal comes to this one.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
+        try:
+            logger.info("scheduler starts: queues %s", ", ".join(queues))
+            for loop in loops:
+                loop.start()
+            signal.sigwait(_STOPPING)
+        finally:
+            for loop in loops:
+                loop.stop()
+            broker.close()
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            logger.info("scheduler has stopped")
