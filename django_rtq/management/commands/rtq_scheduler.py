@@ -25,7 +25,7 @@ class Command(RTQCommand):
     """Runs the loops that every worker runs as well, and no job."""
 
     help = (
-        "Queue delayed jobs and retries when they are due, take back the jobs of dead workers, and forget what was kept "
+        "Queue delayed jobs and retries when they are due, take back jobs of dead workers, and forget what was kept "
         "long enough. Every rtq_worker does this too, unless told --no-scheduler; any number may run at once. "
         "Ends at Ctrl-C or SIGTERM with exit code 0."
     )
