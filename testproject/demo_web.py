@@ -1,0 +1,94 @@
+"""The demo for looking around: the admin, with a worker at work and a little always to do.
+
+PORT says where. Ctrl-C ends everything.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import sys
+import time
+from itertools import count
+
+from testproject.demo_stage import Stage, StageError
+from testproject.redis_server import NoRedisServer, RedisDidNotStart
+
+FLOOD, EACH = 300, 30
+LOGIN = "demo"
+
+
+def main() -> int:
+    try:
+        with Stage() as stage:
+            play(stage, _free_port(int(os.environ.get("PORT", "8000"))))
+    except (StageError, NoRedisServer, RedisDidNotStart) as problem:
+        print(f"\n{problem}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nstopped; nothing is left running")
+    return 0
+
+
+def play(stage: Stage, port: int) -> None:
+    """Start everything, and keep the worker busy until somebody stops us."""
+    from django.contrib.auth import get_user_model
+
+    from testproject import demo_shop
+
+    get_user_model().objects.create_superuser(LOGIN, f"{LOGIN}@example.com", LOGIN)
+    orders = demo_shop.open_shop(flood=FLOOD, each=EACH)
+    demo_shop.switch("payment", works=False)
+    demo_shop.enqueue_work(orders)
+    stage.run("rtq_worker", "--queues", "orders,mail,reports", "--processes", "2")
+    # --insecure: static files, although DEBUG is off. --noreload: one process, which ends when it is told to.
+    stage.run("runserver", "--insecure", "--noreload", f"127.0.0.1:{port}")
+    _wait_for(stage, port)
+    address = f"http://127.0.0.1:{port}/admin/"
+    print(f"admin    {address}   login {LOGIN}, password {LOGIN}")
+    print("the payment service is out of order, so there are dead letters;")
+    print(f"mend it  {address}shop/service/   then requeue them")
+    print("Ctrl-C ends everything", flush=True)
+    for second in count():
+        stage.check()
+        _add_some_work(orders, second)
+        time.sleep(1)
+
+
+def _add_some_work(orders: dict[str, list[int]], second: int) -> None:
+    from testproject.shop import tasks
+
+    tenant = random.choice(list(orders))
+    order = random.choice(orders[tenant])
+    tasks.audit_order.delay_many([((tenant, order), {})])
+    tasks.send_order_mail.delay(tenant, order)
+    tasks.resize_picture.using(run_after=20.0).delay(tenant, "cake.png")
+    if second % 5 == 0:
+        tasks.build_report.delay(tenant, random.uniform(2, 8))
+    if second % 15 == 0:
+        tasks.charge_order.delay(tenant, order)
+
+
+def _wait_for(stage: Stage, port: int) -> None:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        stage.check()
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise StageError(f"The admin did not answer.\n{stage.log_of('runserver')}")
+
+
+def _free_port(wanted: int) -> int:
+    """The port, or the next one that nobody listens on."""
+    for port in range(wanted, wanted + 20):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
+    raise StageError(f"The ports {wanted} to {wanted + 19} are taken: say which to use with PORT=…")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""A shop with several tenants, each a client of the queue."""
