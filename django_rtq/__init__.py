@@ -4,6 +4,7 @@ from django_rtq.backoff import constant, exponential, listed
 from django_rtq.exceptions import Bury, Retry, TimeLimitExceeded
 from django_rtq.handle import JobHandle
 from django_rtq.job import JobState
+from django_rtq.periodic import cron, every
 from django_rtq.tasks import JobContext, Task, task
 
 __version__ = "0.1.0"
@@ -16,6 +17,8 @@ __all__ = [
     "Task",
     "TimeLimitExceeded",
     "constant",
+    "cron",
+    "every",
     "exponential",
     "listed",
     "task",

@@ -54,6 +54,8 @@ class Config:
     unknown_task_seconds: float = 86_400.0
     #: A child process above this is replaced after its job; None: no limit.
     max_memory_mb: float | None = None
+    #: Periodic jobs: name -> {"task": …, "cron": … or "every": seconds, "tz", "args", "kwargs", "missed", "overlap"}.
+    schedules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     #: The modules of each app in which tasks are looked for.
     task_modules: tuple[str, ...] = field(default=("tasks",))
 

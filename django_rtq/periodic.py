@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from itertools import islice, takewhile
 from typing import Any, Literal
@@ -106,7 +106,7 @@ class Schedule:
         return datetime.fromtimestamp(ms / 1000, tz=self._zone())
 
     def _zone(self) -> ZoneInfo:
-        return ZoneInfo(self.tz or django_timezone.get_default_timezone_name())
+        return ZoneInfo(self.tz if self.tz else django_timezone.get_default_timezone_name())
 
 
 def cron(expression: str, *, tz: str = "", **options: Any) -> Schedule:
@@ -141,6 +141,28 @@ def every(*, seconds: float = 0, minutes: float = 0, hours: float = 0, days: flo
         return Schedule(every_ms=every_ms, **options)
     except TypeError as error:
         raise InvalidTask(f"every: {error}.") from error
+
+
+def schedules_option(owner: str, value: Any) -> tuple[Schedule, ...]:
+    """The option `schedule` of a task: one or several, each with a name of its own. Raises InvalidTask."""
+    entries = value if isinstance(value, list | tuple) else (value,)
+    named = []
+    for number, entry in enumerate(entries, start=1):
+        if not isinstance(entry, Schedule):
+            raise InvalidTask(f"{owner}: schedule is {entry!r}, but has to be cron(…) or every(…), or a list of them.")
+        default = owner if number == 1 else f"{owner}#{number}"
+        named.append(entry if entry.name else replace(entry, name=default))
+    return tuple(named)
+
+
+def schedule_from_settings(name: str, options: Mapping[str, Any]) -> Schedule:
+    """An entry of RTQ["SCHEDULES"]: "cron" or "every" (seconds), and the options of a schedule. Raises InvalidTask."""
+    rest = {key: value for key, value in options.items() if key not in ("task", "cron", "every", "tz")}
+    if ("cron" in options) == ("every" in options):
+        raise InvalidTask(f'RTQ["SCHEDULES"][{name!r}] has to have either "cron" or "every" (seconds).')
+    if "cron" in options:
+        return cron(options["cron"], tz=options.get("tz", ""), name=name, **rest)
+    return every(seconds=options["every"], name=name, **rest)
 
 
 def _ms(moment: datetime) -> int:

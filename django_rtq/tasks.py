@@ -33,6 +33,7 @@ from django_rtq.options import (
     priority_number,
     queue_name,
 )
+from django_rtq.periodic import Schedule, schedules_option
 from django_rtq.signature import Signature
 
 P = ParamSpec("P")
@@ -71,6 +72,7 @@ class Task(Generic[P, R]):
     front: bool = False
     takes_context: bool = False
     result_ttl: float | None = None  # seconds
+    schedule: Sequence[Schedule] = ()
     run_after: Moment | None = None
     changed: frozenset[str] = field(default=frozenset(), repr=False)  # options that using() set
 
@@ -86,6 +88,7 @@ class Task(Generic[P, R]):
             backoff=backoff_option(owner, self.backoff),
             retry_on=check_errors(owner, "retry_on", self.retry_on),
             give_up_on=check_errors(owner, "give_up_on", self.give_up_on),
+            schedule=schedules_option(owner, self.schedule),
         )
         check_seconds(owner, "time_limit", self.time_limit, may_be_zero=False)
         check_seconds(owner, "result_ttl", self.result_ttl, may_be_zero=True)
@@ -96,6 +99,8 @@ class Task(Generic[P, R]):
         signature = self._signature  # made here, so that it complains here
         if callable(self.client):
             signature.check_applies("client", self.client)
+        for entry in self.schedule:
+            signature.check(entry.args, dict(entry.kwargs))
 
     # -- what it is
 
@@ -108,6 +113,11 @@ class Task(Generic[P, R]):
     def is_async(self) -> bool:
         """Whether it runs on the event loop of a worker."""
         return inspect.iscoroutinefunction(self.func)
+
+    @property
+    def queue(self) -> str:
+        """The queue of its jobs."""
+        return self.queue_name or get_config().default_queue
 
     # -- calling it
 
@@ -123,7 +133,7 @@ class Task(Generic[P, R]):
         Raises TypeError for arguments that do not fit, PayloadError for what JSON cannot carry,
         BrokerUnavailable (the job may have arrived) and BrokerFull (it has not).
         """
-        return self._enqueue([self._new_job(args, kwargs)])[0]
+        return self._enqueue([self.new_job(args, kwargs)])[0]
 
     async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle:
         """delay() for async code."""
@@ -134,7 +144,7 @@ class Task(Generic[P, R]):
 
         All of them are checked before the first is sent. Raises what delay() raises.
         """
-        jobs = [self._new_job(*self._one_of_many(place, call)) for place, call in enumerate(calls)]
+        jobs = [self.new_job(*self._one_of_many(place, call)) for place, call in enumerate(calls)]
         return self._enqueue(jobs) if jobs else []
 
     def using(self, **options: Any) -> Task[P, R]:
@@ -175,7 +185,8 @@ class Task(Generic[P, R]):
             f"but number {place} is {reprlib.repr(call)}."
         )
 
-    def _new_job(self, args: Sequence[Any], kwargs: dict[str, Any]) -> NewJob:
+    def new_job(self, args: Sequence[Any], kwargs: dict[str, Any]) -> NewJob:
+        """A call of this task, checked, and ready to be enqueued. Raises what delay() raises for bad arguments."""
         config = get_config()
         self._signature.check(args, kwargs)
         call = payload.dumps_call(args, kwargs, names=self._signature.names, task=self.name)
@@ -202,7 +213,7 @@ class Task(Generic[P, R]):
         return client_name(self.name, self._signature.apply(self.client, args, kwargs))
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> list[JobHandle]:
-        queue = self.queue_name or get_config().default_queue
+        queue = self.queue
         get_broker().enqueue(queue, jobs)
         if signals.job_enqueued.receivers:
             signals.job_enqueued.send_robust(type(self), job_ids=[job.id for job in jobs], queue=queue, task=self.name)
@@ -240,6 +251,7 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     front               put jobs before the other jobs of their client
     takes_context       give the function a JobContext as its first argument, `context`
     result_ttl          seconds that results are kept; 0: not at all
+    schedule            cron(…) or every(…), or a list of them: jobs that start by themselves
 
     Raises InvalidTask.
     """
@@ -258,4 +270,4 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     return declare if function is None else declare(function)
 
 
-_OF_THE_TASK = {"backoff", "retry_on", "give_up_on", "takes_context"}
+_OF_THE_TASK = {"backoff", "retry_on", "give_up_on", "takes_context", "schedule"}

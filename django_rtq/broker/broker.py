@@ -51,6 +51,20 @@ class Claimed:
     counts: dict[int, tuple[int, int]]  # place -> failures, crashes, where there are any
 
 
+class ScheduleState(NamedTuple):
+    """What Redis knows of a schedule."""
+
+    last_slot_ms: int
+    last_job: str  # "-": none yet
+    definition: str  # its print
+
+    @classmethod
+    def read(cls, text: bytes) -> ScheduleState:
+        """From the value of the hash."""
+        slot, job, definition = text.decode().split(" ")
+        return cls(int(slot), job, definition)
+
+
 @dataclass(slots=True, kw_only=True)
 class Fetched:
     """The answer to a settlement with a claim."""
@@ -168,6 +182,25 @@ class Broker:
         return dict(zip(names, replies, strict=True))
 
     # -- by supervisors and schedulers
+
+    def fire(self, queue: str, slot_ms: int, schedule: tuple[str, str, str], job: NewJob) -> str:
+        """Start a periodic job for one slot of a schedule: name, print of its definition, and mode.
+
+        Returns "fired", "begun", "already", "overlap" or "unknown": see the script.
+        """
+        arguments = (schedule[0], slot_ms, *schedule[1:], job.id, *job[1:4], job.expires, job.body)
+        (reply,) = self._on_each([queue], "fire", arguments)
+        return str(reply.decode())
+
+    def schedules(self, queues: Sequence[str]) -> tuple[int, dict[str, dict[str, ScheduleState]]]:
+        """The server's time in ms, and what is known of the schedules of some queues, by name."""
+        commands: list[Command] = [("TIME",)]
+        commands += [("HGETALL", self.keys.of(queue).schedules) for queue in queues]
+        (seconds, micros), *replies = self.wire.all(commands, resend=True)
+        states = [
+            {flat[i].decode(): ScheduleState.read(flat[i + 1]) for i in range(0, len(flat), 2)} for flat in replies
+        ]
+        return int(seconds) * 1000 + int(micros) // 1000, dict(zip(queues, states, strict=True))
 
     def renew(self, queues: Sequence[str], workers: Sequence[str]) -> tuple[float | None, set[str]]:
         """Move the deadline of workers.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from redis.exceptions import RedisError
 
@@ -32,7 +33,7 @@ def wait_for_end(broker: Broker, queue: str, job_id: str, timeout: float | None)
 
 
 def _block(broker: Broker, key: bytes, seconds: float) -> None:
-    connection = broker.recipe.blocking_connection(role="wait", block_seconds=SLICE_SECONDS)
+    connection: Any = broker.recipe.blocking_connection(role="wait", block_seconds=SLICE_SECONDS)
     try:
         connection.connect()
         (reply,) = exchange(connection, [("BLPOP", key, max(0.001, round(seconds, 3)))])

@@ -8,6 +8,7 @@ from django_rtq import signals
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
 from django_rtq.broker.waiter import Waiter
 from django_rtq.loop import Loop
+from django_rtq.scheduler.timetable import Timetable
 
 LONGEST_WAIT_SECONDS = 60.0  # should a token get lost, or who took it die, heartbeats promote as well
 
@@ -21,6 +22,7 @@ class Scheduler(Loop):
         super().__init__()
         self._broker = broker
         self._queues = list(queues)
+        self._timetable = Timetable(broker, queues)
         self._waiter = Waiter(
             broker.recipe,
             [broker.keys.of(queue).due for queue in queues],
@@ -32,11 +34,12 @@ class Scheduler(Loop):
         """One bounded step for each queue."""
         seconds, promoted = self._broker.promote_all(self._queues)
         tell_promoted(promoted)
+        until_slot = self._timetable.fire_due()
         if seconds == 0.0:
             return 0.0
         if max(self._broker.trim_all(self._queues)) >= MAINTAIN_AT_ONCE:
             return 0.0
-        return LONGEST_WAIT_SECONDS if seconds is None else min(seconds, LONGEST_WAIT_SECONDS)
+        return min(wait for wait in (seconds, until_slot, LONGEST_WAIT_SECONDS) if wait is not None)
 
     def wait(self, seconds: float) -> None:
         """Until the next job is due, or another became due earlier."""

@@ -17,8 +17,8 @@
 -- KEYS[13] stats      + minute, hash  counters
 -- ARGV[1] name        of the schedule
 -- ARGV[2] slot        the moment for which it fires, ms
--- ARGV[3] print       of the definition; another one than before means that it starts anew
--- ARGV[4] overlap     "allow", or "skip" while the last job lives
+-- ARGV[3] print       of the definition, which changes when the moments do
+-- ARGV[4] mode        "begin" to count from this slot on; else "allow", or "skip" while the last job lives
 -- ARGV[5] id          made of name and slot
 -- ARGV[6] band        the job's priority
 -- ARGV[7] max_crashes
@@ -26,25 +26,27 @@
 -- ARGV[9] expires
 -- ARGV[10] body       JSON
 --
--- returns "fired"; "begun" for a schedule that was not known: it counts from this slot on;
---         "already" for a slot that is over; "overlap" when the last job lives
+-- returns "fired", "begun"; or why not: "already" for a slot that is over or a schedule that has begun,
+--         "overlap" while the last job lives, "unknown" for a schedule, or a definition, that has not begun
 -- sent twice: "already", and nothing changes
 
 local NAMES = { "schedules", "jobs", "dead", "finished", "bands", "turn", "lanes", "since", "wake", "sweep", "ring",
   "lane", "stats" }
 local q = named(KEYS, NAMES, 1)
-local name, slot, print, overlap, id, band, max_crashes, client, expires, body = unpack(ARGV)
+local name, slot, print, mode, id, band, max_crashes, client, expires, body = unpack(ARGV)
 local now = now_ms(q.sweep)
 local last_slot, last_id, last_print = string.match(redis.call("HGET", q.schedules, name) or "", "^(%d+) (%S+) (%S+)$")
 
 local function note(job) redis.call("HSET", q.schedules, name, slot .. " " .. job .. " " .. print) end
 
-if last_print ~= print then
+if mode == "begin" then
+  if last_print == print then return "already" end
   note("-")
   return "begun"
 end
+if last_print ~= print then return "unknown" end
 if tonumber(slot) <= tonumber(last_slot) then return "already" end
-if overlap == "skip" and redis.call("HEXISTS", q.jobs, last_id) == 1 and not redis.call("ZSCORE", q.dead, last_id) then
+if mode == "skip" and redis.call("HEXISTS", q.jobs, last_id) == 1 and not redis.call("ZSCORE", q.dead, last_id) then
   note(last_id)
   return "overlap"
 end
