@@ -7,6 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_rtq.checks import check_settings
 from django_rtq.conf import task_modules
+from django_rtq.scheduler.timetable import check_schedules
 
 
 class RTQConfig(AppConfig):
@@ -19,4 +20,5 @@ class RTQConfig(AppConfig):
     def ready(self) -> None:
         """No word to Redis here: `migrate` and `collectstatic` have to work without it."""
         django_checks.register(check_settings, "rtq")
+        django_checks.register(check_schedules, "rtq")
         autodiscover_modules(*task_modules())

@@ -120,6 +120,7 @@ def _check_values(config: Config) -> None:
         if option.name in _WHOLE and not isinstance(value, int):
             raise ConfigurationError(f"{name} is {value!r}, but has to be a whole number.")
     _check_names(config.prefix, config.default_queue, config.task_modules)
+    _check_schedules(config.schedules)
     if config.lease_seconds < 1:
         raise ConfigurationError(
             f'RTQ["LEASE_SECONDS"] is {config.lease_seconds}: a lease under 1 s would run out while a machine '
@@ -137,6 +138,16 @@ def _check_names(prefix: Any, default_queue: Any, modules: Any) -> None:
         )
     if not _are_names(modules):
         raise ConfigurationError(f'RTQ["TASK_MODULES"] is {modules!r}, but has to be a list of names, like ["tasks"].')
+
+
+def _check_schedules(schedules: Any) -> None:
+    if not isinstance(schedules, Mapping) or not all(
+        isinstance(name, str) and name and isinstance(options, Mapping) for name, options in schedules.items()
+    ):
+        raise ConfigurationError(
+            'RTQ["SCHEDULES"] has to be a dictionary of names and options, like '
+            '{"report": {"task": "shop.tasks.report", "cron": "0 5 * * *"}}.'
+        )
 
 
 def _is_number(value: object) -> bool:
@@ -165,6 +176,11 @@ def task_modules() -> tuple[str, ...]:
 def uses_time_zones() -> bool:
     """Whether moments have to be aware."""
     return bool(settings.USE_TZ)
+
+
+def time_zone_name() -> str:
+    """The zone in which times of day are meant that name none."""
+    return str(settings.TIME_ZONE or "UTC")
 
 
 def is_debug() -> bool:

@@ -45,19 +45,18 @@ class JobHandle:
         return details.result
 
     def wait(self, timeout: float | None = None) -> Any:
-        """Block until the job is over, at most `timeout` seconds, and return its result.
+        """Block until the job is over, at most `timeout` seconds, and return its result: None where none is kept.
 
         Nothing is polled. Raises WaitTimedOut; JobFailed when the job is dead, cancelled or expired;
-        JobNotFound when it was forgotten meanwhile.
+        JobNotFound when it was thrown away or forgotten; BrokerUnavailable. A job that waits for another one holds
+        its place in the worker meanwhile: do not let jobs wait for jobs of the same queue.
         """
         if not wait_for_end(get_broker(), self.queue_name, self.id, timeout):
             raise WaitTimedOut(self.id, f"is not over after {timeout:g} s.")
         details = self._latest()
         if details.state is JobState.SUCCEEDED:
             return details.result
-        last = details.errors[-1] if details.errors else {}
-        reason = f" {last.get('error_class')}: {last.get('error')}\n\n{last.get('traceback')}" if last else ""
-        raise JobFailed(self.id, f"is {details.state}.{reason}")
+        raise JobFailed(self.id, _why_failed(details))
 
     async def await_end(self, timeout: float | None = None) -> Any:
         """wait() for async code."""
@@ -80,3 +79,14 @@ class JobHandle:
 
     def __repr__(self) -> str:
         return f"<JobHandle {self.id} in {self.queue_name}>"
+
+
+def _why_failed(details: JobDetails) -> str:
+    if details.state not in (JobState.DEAD, JobState.CANCELLED, JobState.EXPIRED):
+        return f"was dead, and somebody has requeued it: it is {details.state} now."
+    if not details.errors:
+        return f"is {details.state}."
+    last = details.errors[-1]
+    error = ": ".join(str(last[key]) for key in ("error_class", "error") if last.get(key))
+    traceback = f"\n\n{last['traceback']}" if last.get("traceback") else ""
+    return f"is {details.state}. {error}{traceback}"

@@ -7,20 +7,23 @@ of schedulers finds the same ones; the script `fire` sees to it that each of the
 from __future__ import annotations
 
 import hashlib
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
-from itertools import islice, takewhile
+from datetime import timedelta
+from itertools import count, islice, takewhile
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from cronsim import CronSim, CronSimError
-from django.utils import timezone as django_timezone
+from cronsim import CronSimError
 
+from django_rtq.conf import time_zone_name
 from django_rtq.exceptions import InvalidTask
+from django_rtq.wall_clock import CronClock, cron_clock
 
 LONGEST_EXPRESSION = 200
-MOST_MISSED = 100  # of `missed="all"`
+LONGEST_NAME = 200
+MOST_MISSED = 100  # of `missed="all"`: the newest
 MISSED_SECONDS = 60  # a slot that is older was missed
 _ALIASES = {
     "@yearly": "0 0 1 1 *",
@@ -47,100 +50,90 @@ class Schedule:
     overlap: Literal["allow", "skip"] = "allow"  # whether a slot fires while the last job lives
 
     def __post_init__(self) -> None:
-        if self.missed not in ("skip", "once", "all"):
-            raise InvalidTask(f'schedule: missed is {self.missed!r}, but has to be "skip", "once" or "all".')
-        if self.overlap not in ("allow", "skip"):
-            raise InvalidTask(f'schedule: overlap is {self.overlap!r}, but has to be "allow" or "skip".')
-        if self.expression:
-            _ = self.next_ms(0)
+        _check_choice("missed", self.missed, ("skip", "once", "all"))
+        _check_choice("overlap", self.overlap, ("allow", "skip"))
+        _check_name(self.name)
+        _check_arguments(self.args, self.kwargs)
+        if not self.every_ms and next(self._clock.after(0), None) is None:
+            raise InvalidTask(f"cron: {self.expression!r} fits no day at all.")
 
     @property
-    def print(self) -> str:
-        """Changes when the moments do: a schedule that was edited starts anew, and has missed nothing."""
-        return hashlib.sha256(f"{self.expression}|{self.tz}|{self.every_ms}".encode()).hexdigest()[:12]
+    def zone(self) -> str:
+        """The name of the zone in which a cron expression is read."""
+        return self.tz or time_zone_name()
+
+    @property
+    def definition(self) -> str:
+        """A digest that changes when the moments do: a schedule that was edited starts anew, and has missed nothing."""
+        moments = f"every {self.every_ms}" if self.every_ms else f"{self.expression} {self.zone}"
+        return hashlib.sha256(moments.encode()).hexdigest()[:12]
 
     def next_ms(self, after_ms: int) -> int:
         """The first slot after a moment, in milliseconds since 1970."""
-        return next(self._slots(after_ms))
+        if self.every_ms:
+            return after_ms - after_ms % self.every_ms + self.every_ms
+        return next(self._clock.after(after_ms))
 
     def due(self, last_ms: int, now_ms: int) -> list[int]:
-        """The slots that are to be fired now, when the last one that was is known: the policy for missed ones."""
-        slots = takewhile(lambda slot: slot <= now_ms, self._slots(last_ms))
-        if self.missed == "all":
-            return list(islice(slots, MOST_MISSED))
-        latest = None
-        if self.every_ms:
-            newest = now_ms - now_ms % self.every_ms
-            latest = newest if newest > last_ms else None
-        else:
-            for latest in self._recent(slots, last_ms, now_ms):  # noqa: B007 - the last one is wanted
-                pass
-        if latest is None or (self.missed == "skip" and latest < now_ms - MISSED_SECONDS * 1000):
+        """The slots to fire now, the oldest first, when all up to `last_ms` are over: the policy for missed ones.
+
+        However long the silence was, it looks at no more slots than it returns.
+        """
+        missed = takewhile(lambda slot: slot > last_ms, self._backwards(now_ms))
+        slots = list(islice(missed, MOST_MISSED if self.missed == "all" else 1))
+        if self.missed == "skip" and slots and slots[0] < now_ms - MISSED_SECONDS * 1000:
             return []
-        return [latest]
+        return slots[::-1]
 
     def explain(self) -> str:
         """In words."""
         if self.every_ms:
-            return f"Every {timedelta(milliseconds=self.every_ms)} h"
-        return f"{CronSim(self.expression, datetime.now(timezone.utc)).explain()} ({self._zone().key})"
+            return f"Every {_duration_in_words(self.every_ms)}"
+        return f"{self._clock.explain()} ({self.zone})"
 
-    def _recent(self, slots: Iterator[int], last_ms: int, now_ms: int) -> Iterator[int]:
-        """Of a long silence only the end matters: nobody wants to count all minutes of a year."""
-        if now_ms - last_ms < 2 * 86_400_000:
-            return slots
-        backwards = CronSim(self.expression, self._at(now_ms + 1), reverse=True)
-        newest = next(backwards, None)
-        return iter([] if newest is None or _ms(newest) <= last_ms else [_ms(newest)])
+    @property
+    def _clock(self) -> CronClock:
+        return cron_clock(self.expression, self.zone)
 
-    def _slots(self, after_ms: int) -> Iterator[int]:
+    def _backwards(self, now_ms: int) -> Iterator[int]:
         if self.every_ms:
-            slot = after_ms - after_ms % self.every_ms
-            while True:
-                slot += self.every_ms
-                yield slot
-        for moment in CronSim(self.expression, self._at(after_ms)):
-            yield _ms(moment)
-
-    def _at(self, ms: int) -> datetime:
-        return datetime.fromtimestamp(ms / 1000, tz=self._zone())
-
-    def _zone(self) -> ZoneInfo:
-        return ZoneInfo(self.tz if self.tz else django_timezone.get_default_timezone_name())
+            return count(now_ms - now_ms % self.every_ms, -self.every_ms)
+        return self._clock.until(now_ms)
 
 
 def cron(expression: str, *, tz: str = "", **options: Any) -> Schedule:
     """A schedule by the five fields of cron ("0 5 * * mon-fri"), or @hourly, @daily, @weekly, @monthly, @yearly.
 
-    In the hour that daylight saving skips, a fixed time fires at its end; in the one that comes twice, it fires once;
-    "every hour" fires in both. Options: name, args, kwargs, missed, overlap. Raises InvalidTask.
+    A time that daylight saving skips fires when the gap ends, and one that comes twice fires once. But where minute
+    or hour begin with a star, it fires whenever the clock shows what fits: not in a gap, and twice in the other hour.
+    Options: name, args, kwargs, missed, overlap. Raises InvalidTask.
     """
-    if not isinstance(expression, str) or len(expression) > LONGEST_EXPRESSION:
-        raise InvalidTask(f"cron: the expression has to be text of at most {LONGEST_EXPRESSION} characters.")
+    _check_text("cron: the expression", expression, LONGEST_EXPRESSION)
     fields = _ALIASES.get(expression.strip().lower(), expression).split()
     if len(fields) != 5:
         raise InvalidTask(
             f"cron: {expression!r} has {len(fields)} fields, but needs five: minute, hour, day, month, weekday."
         )
+    _check_zone(tz)
     try:
-        return Schedule(expression=" ".join(fields), tz=tz, **options)
+        return _schedule("cron", options, expression=" ".join(fields), tz=tz)
     except CronSimError as error:
         raise InvalidTask(f"cron: {expression!r} makes no sense: {error}.") from error
-    except (ZoneInfoNotFoundError, ValueError) as error:
-        raise InvalidTask(f"cron: {tz!r} is not a time zone: {error}.") from error
-    except TypeError as error:
-        raise InvalidTask(f"cron: {error}.") from error
 
 
 def every(*, seconds: float = 0, minutes: float = 0, hours: float = 0, days: float = 0, **options: Any) -> Schedule:
-    """A schedule at a fixed rate, from a tenth of a second to a year. Options as for cron(). Raises InvalidTask."""
-    every_ms = round(timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days).total_seconds() * 1000)
-    if not 100 <= every_ms <= 366 * 86_400_000:
-        raise InvalidTask(f"every: {every_ms / 1000} s is not between 0.1 s and a year.")
+    """A schedule at a fixed rate, from a tenth of a second to a year, counted from 1970 (UTC) on.
+
+    Options as for cron(). Raises InvalidTask.
+    """
     try:
-        return Schedule(every_ms=every_ms, **options)
-    except TypeError as error:
-        raise InvalidTask(f"every: {error}.") from error
+        length = timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidTask(f"every: this is no length of time: {error}.") from error
+    every_ms = round(length.total_seconds() * 1000)
+    if not 100 <= every_ms <= 366 * 86_400_000:
+        raise InvalidTask(f"every: {length.total_seconds():g} s is not between 0.1 s and a year.")
+    return _schedule("every", options, every_ms=every_ms)
 
 
 def schedules_option(owner: str, value: Any) -> tuple[Schedule, ...]:
@@ -157,13 +150,65 @@ def schedules_option(owner: str, value: Any) -> tuple[Schedule, ...]:
 
 def schedule_from_settings(name: str, options: Mapping[str, Any]) -> Schedule:
     """An entry of RTQ["SCHEDULES"]: "cron" or "every" (seconds), and the options of a schedule. Raises InvalidTask."""
-    rest = {key: value for key, value in options.items() if key not in ("task", "cron", "every", "tz")}
+    rest = {key: value for key, value in options.items() if key not in ("task", "cron", "every")}
     if ("cron" in options) == ("every" in options):
-        raise InvalidTask(f'RTQ["SCHEDULES"][{name!r}] has to have either "cron" or "every" (seconds).')
+        raise InvalidTask('it has to have either "cron" or "every" (seconds).')
+    if "name" in rest:
+        raise InvalidTask("it has its name already, and takes no other.")
     if "cron" in options:
-        return cron(options["cron"], tz=options.get("tz", ""), name=name, **rest)
+        return cron(options["cron"], name=name, **rest)
     return every(seconds=options["every"], name=name, **rest)
 
 
-def _ms(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)
+_OPTIONS = ("name", "args", "kwargs", "missed", "overlap")
+_UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
+
+
+def _schedule(maker: str, options: Mapping[str, Any], **moments: Any) -> Schedule:
+    for option in options:
+        if option not in _OPTIONS:
+            raise InvalidTask(f"{maker}: there is no option {option!r}. It takes: {', '.join(_OPTIONS)}.")
+    return Schedule(**moments, **options)
+
+
+def _check_zone(tz: Any) -> None:
+    try:
+        ZoneInfo(tz or time_zone_name())
+    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
+        raise InvalidTask(f"cron: {tz!r} is not the name of a time zone.") from error
+
+
+def _check_name(name: Any) -> None:
+    _check_text("schedule: name", name, LONGEST_NAME)
+    if not name.isprintable():
+        raise InvalidTask(f"schedule: name is {name!r}, but has to be printable.")
+
+
+def _check_arguments(args: Any, kwargs: Any) -> None:
+    if not isinstance(args, list | tuple):
+        raise InvalidTask(f"schedule: args is {reprlib.repr(args)}, but has to be a list.")
+    if not isinstance(kwargs, Mapping) or not all(isinstance(name, str) for name in kwargs):
+        raise InvalidTask(
+            f"schedule: kwargs is {reprlib.repr(kwargs)}, but has to be a dictionary of names and values."
+        )
+
+
+def _check_text(what: str, value: Any, longest: int) -> None:
+    if not isinstance(value, str) or len(value) > longest:
+        raise InvalidTask(f"{what} is {reprlib.repr(value)}, but has to be text of at most {longest} characters.")
+
+
+def _check_choice(option: str, value: object, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise InvalidTask(f"schedule: {option} is {value!r}, but has to be one of: {', '.join(choices)}.")
+
+
+def _duration_in_words(ms: int) -> str:
+    parts = []
+    for unit, size in _UNITS:
+        number, ms = divmod(ms, size)
+        if number:
+            parts.append(f"{number} {unit}s" if number > 1 else f"1 {unit}")
+    if ms:
+        parts.append("second" if ms == 1000 and not parts else f"{ms / 1000:g} s")
+    return " ".join(parts) if len(parts) > 1 else parts[0].removeprefix("1 ")

@@ -15,7 +15,7 @@ from django_rtq import payload, registry, signals
 from django_rtq.backoff import DEFAULT, Backoff
 from django_rtq.broker.broker import NewJob, get_broker
 from django_rtq.conf import get_config
-from django_rtq.exceptions import InvalidTask, PayloadTooLarge
+from django_rtq.exceptions import InvalidTask, PayloadError, PayloadTooLarge
 from django_rtq.handle import JobHandle
 from django_rtq.job import new_job_id
 from django_rtq.options import (
@@ -100,7 +100,7 @@ class Task(Generic[P, R]):
         if callable(self.client):
             signature.check_applies("client", self.client)
         for entry in self.schedule:
-            signature.check(entry.args, dict(entry.kwargs))
+            self.check_call(entry.args, dict(entry.kwargs))
 
     # -- what it is
 
@@ -206,6 +206,14 @@ class Task(Generic[P, R]):
             "1" if self.front else "",
             body,
         )
+
+    def check_call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """Raises InvalidTask when jobs that start by themselves could not have these arguments."""
+        try:
+            self._signature.check(args, kwargs)
+            payload.dumps_call(args, kwargs, names=self._signature.names, task=self.name)
+        except (TypeError, PayloadError) as error:
+            raise InvalidTask(f"{self.name}: the arguments of its schedule do not fit: {error}") from error
 
     def _client_of(self, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
         if isinstance(self.client, str):

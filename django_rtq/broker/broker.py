@@ -15,6 +15,7 @@ from django.dispatch import receiver
 
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.recipe import read_recipe
+from django_rtq.broker.schedule_state import ScheduleState, read_states
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
 from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.wire import Wire
@@ -49,20 +50,6 @@ class Claimed:
     ids: list[bytes]
     records: list[bytes]
     counts: dict[int, tuple[int, int]]  # place -> failures, crashes, where there are any
-
-
-class ScheduleState(NamedTuple):
-    """What Redis knows of a schedule."""
-
-    last_slot_ms: int
-    last_job: str  # "-": none yet
-    definition: str  # its print
-
-    @classmethod
-    def read(cls, text: bytes) -> ScheduleState:
-        """From the value of the hash."""
-        slot, job, definition = text.decode().split(" ")
-        return cls(int(slot), job, definition)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -183,24 +170,29 @@ class Broker:
 
     # -- by supervisors and schedulers
 
-    def fire(self, queue: str, slot_ms: int, schedule: tuple[str, str, str], job: NewJob) -> str:
-        """Start a periodic job for one slot of a schedule: name, print of its definition, and mode.
+    def begin(self, queue: str, name: str, definition: str, now_ms: int) -> bool:
+        """Count the slots of a schedule from now on. False: somebody has begun with this definition before."""
+        return self._on_each([queue], "begin", (name, definition, now_ms)) == [b"begun"]
 
-        Returns "fired", "begun", "already", "overlap" or "unknown": see the script.
+    def fire(self, queue: str, name: str, slot_ms: int, job: NewJob, *, may_overlap: bool = True) -> str:
+        """Start a periodic job for one slot of a schedule.
+
+        Returns "fired", or why not: "already", "overlap" (the last job lives), "unknown" (it has not begun).
         """
-        arguments = (schedule[0], slot_ms, *schedule[1:], job.id, *job[1:4], job.expires, job.body)
-        (reply,) = self._on_each([queue], "fire", arguments)
+        overlap = "allow" if may_overlap else "skip"
+        (reply,) = self._on_each([queue], "fire", (name, slot_ms, overlap, job.id, *job[1:4], job.expires, job.body))
         return str(reply.decode())
 
     def schedules(self, queues: Sequence[str]) -> tuple[int, dict[str, dict[str, ScheduleState]]]:
-        """The server's time in ms, and what is known of the schedules of some queues, by name."""
-        commands: list[Command] = [("TIME",)]
-        commands += [("HGETALL", self.keys.of(queue).schedules) for queue in queues]
+        """The server's time in ms, and what is known of the schedules of each queue, by name."""
+        commands: list[Command] = [("TIME",), *(("HGETALL", self.keys.of(queue).schedules) for queue in queues)]
         (seconds, micros), *replies = self.wire.all(commands, resend=True)
-        states = [
-            {flat[i].decode(): ScheduleState.read(flat[i + 1]) for i in range(0, len(flat), 2)} for flat in replies
-        ]
-        return int(seconds) * 1000 + int(micros) // 1000, dict(zip(queues, states, strict=True))
+        states = dict(zip(queues, map(read_states, replies), strict=True))
+        return int(seconds) * 1000 + int(micros) // 1000, states
+
+    def drop_schedules(self, queue: str, names: Sequence[str]) -> None:
+        """Forget schedules. One that is declared after all begins anew."""
+        self.wire.one(("HDEL", self.keys.of(queue).schedules, *names), resend=True)
 
     def renew(self, queues: Sequence[str], workers: Sequence[str]) -> tuple[float | None, set[str]]:
         """Move the deadline of workers.

@@ -67,7 +67,7 @@ class QueueKeys:
         self.ghosts = self._key("ghosts")  # hash: id -> lane; cancelled, but still named in a lane
         self.scheduled = self._key("scheduled")  # zset: id -> due, ms
         self.retrying = self._key("retrying")  # zset: id -> due, ms; those of scheduled that have failed
-        self.schedules = self._key("schedules")  # hash: periodic jobs, name -> last slot, last job, print
+        self.schedules = self._key("schedules")  # hash: periodic jobs, name -> last slot, last job, definition, began
         self.workers = self._key("workers")  # zset: worker -> lease deadline, ms
         self.running_of = self._key("running:")  # + worker, hash: id -> "attempt claimed_ms"
         self.failures = self._key("failures")  # hash: id -> runs that failed

@@ -34,10 +34,10 @@ class Scheduler(Loop):
         """One bounded step for each queue."""
         seconds, promoted = self._broker.promote_all(self._queues)
         tell_promoted(promoted)
+        trimmed = 0 if seconds == 0.0 else max(self._broker.trim_all(self._queues))
+        # Last: a full server refuses it, and nothing else.
         until_slot = self._timetable.fire_due()
-        if seconds == 0.0:
-            return 0.0
-        if max(self._broker.trim_all(self._queues)) >= MAINTAIN_AT_ONCE:
+        if seconds == 0.0 or trimmed >= MAINTAIN_AT_ONCE:
             return 0.0
         return min(wait for wait in (seconds, until_slot, LONGEST_WAIT_SECONDS) if wait is not None)
 

@@ -2,59 +2,53 @@
 -- — -> queued
 -- uses: _prelude _lanes
 --
--- KEYS[1] schedules   hash  name -> last slot, last job, print of the definition
+-- KEYS[1] schedules   hash  name -> last slot, last job, digest of the definition, since when it counts
 -- KEYS[2] jobs        hash  id -> record
 -- KEYS[3] dead        zset  id -> time of death
 -- KEYS[4] finished    zset  id -> when it may be forgotten
 -- KEYS[5] bands       zset  band -> priority
 -- KEYS[6] turn        string  the last turn number
 -- KEYS[7] lanes       zset  band:client -> since when its first job waits
--- KEYS[8] since       hash  id -> waits since
--- KEYS[9] wake        zset  token for workers
--- KEYS[10] sweep      hash  the highest time seen
--- KEYS[11] ring       + band, zset  client -> turn
--- KEYS[12] lane       + band:client, list  ids
--- KEYS[13] stats      + minute, hash  counters
+-- KEYS[8] wake        zset  token for workers
+-- KEYS[9] sweep       hash  the highest time seen
+-- KEYS[10] ring       + band, zset  client -> turn
+-- KEYS[11] lane       + band:client, list  ids
+-- KEYS[12] stats      + minute, hash  counters
 -- ARGV[1] name        of the schedule
 -- ARGV[2] slot        the moment for which it fires, ms
--- ARGV[3] print       of the definition, which changes when the moments do
--- ARGV[4] mode        "begin" to count from this slot on; else "allow", or "skip" while the last job lives
--- ARGV[5] id          made of name and slot
--- ARGV[6] band        the job's priority
--- ARGV[7] max_crashes
--- ARGV[8] client
--- ARGV[9] expires
--- ARGV[10] body       JSON
+-- ARGV[3] overlap     "allow", or "skip" while the last job lives
+-- ARGV[4] id          made from slot and name; it begins with the slot, so it tells since when the job waits
+-- ARGV[5] band        the job's priority
+-- ARGV[6] max_crashes
+-- ARGV[7] client
+-- ARGV[8] expires
+-- ARGV[9] body        JSON
 --
--- returns "fired", "begun"; or why not: "already" for a slot that is over or a schedule that has begun,
---         "overlap" while the last job lives, "unknown" for a schedule, or a definition, that has not begun
+-- returns "fired"; or why not: "already" for a slot that is over, "overlap" while the last job lives,
+--         "unknown" for a schedule that has not begun
 -- sent twice: "already", and nothing changes
 
-local NAMES = { "schedules", "jobs", "dead", "finished", "bands", "turn", "lanes", "since", "wake", "sweep", "ring",
-  "lane", "stats" }
-local q = named(KEYS, NAMES, 1)
-local name, slot, print, mode, id, band, max_crashes, client, expires, body = unpack(ARGV)
+local NAMES = { "schedules", "jobs", "dead", "finished", "bands", "turn", "lanes", "wake", "sweep", "ring", "lane",
+  "stats" }
+local q, name, slot, overlap, id = named(KEYS, NAMES, 1), ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local band, max_crashes, client, expires, body = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 local now = now_ms(q.sweep)
-local last_slot, last_id, last_print = string.match(redis.call("HGET", q.schedules, name) or "", "^(%d+) (%S+) (%S+)$")
+local state = redis.call("HGET", q.schedules, name) or ""
+local last_slot, last_id, rest = string.match(state, "^(%d+) (%S+)( %S+ %d+)$")
 
-local function note(job) redis.call("HSET", q.schedules, name, slot .. " " .. job .. " " .. print) end
-
-if mode == "begin" then
-  if last_print == print then return "already" end
-  note("-")
-  return "begun"
-end
-if last_print ~= print then return "unknown" end
+if not last_slot then return "unknown" end
 if tonumber(slot) <= tonumber(last_slot) then return "already" end
-if mode == "skip" and redis.call("HEXISTS", q.jobs, last_id) == 1 and not redis.call("ZSCORE", q.dead, last_id) then
-  note(last_id)
+if overlap == "skip" and redis.call("HEXISTS", q.jobs, last_id) == 1 and not redis.call("ZSCORE", q.dead, last_id) then
+  redis.call("HSET", q.schedules, name, slot .. " " .. last_id .. rest)
   return "overlap"
 end
+-- A server that fell back to an older state may know the job, and not that its slot is over.
 if redis.call("HEXISTS", q.jobs, id) == 0 and not redis.call("ZSCORE", q.finished, id) then
-  local line = string.format("%s %s %s %.0f %s\n", band, max_crashes, slot, moment(expires, slot) or 0, client)
-  queue_up(q, id, line .. body, slot)
-  redis.call("HSET", q.jobs, id, line .. body)
+  local record = string.format("%s %s %s %.0f %s\n", band, max_crashes, slot, moment(expires, slot) or 0, client) .. body
+  index_lanes(q, { { band, client, slot } })
+  redis.call("RPUSH", q.lane .. band .. ":" .. client, id)
+  redis.call("HSET", q.jobs, id, record)
   count(q.stats, now, "enqueued", 1)
 end
-note(id) -- last: a torn log may cost a second try, which finds the job, and not the slot
+redis.call("HSET", q.schedules, name, slot .. " " .. id .. rest) -- last: a torn log may cost a second run, not a slot
 return "fired"

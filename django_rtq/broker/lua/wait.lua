@@ -4,17 +4,25 @@
 -- KEYS[1] jobs        hash  id -> record
 -- KEYS[2] dead        zset  id -> time of death
 -- KEYS[3] waiting     zset  id -> until when somebody waits for its end
--- KEYS[4] sweep       hash  the highest time seen
+-- KEYS[4] over        + id, list  a token for who waits
+-- KEYS[5] sweep       hash  the highest time seen
+-- KEYS[6] scratch     never exists; see the rules for scripts
 -- ARGV[1] id          the job
--- ARGV[2] ms          how long
+-- ARGV[2] wait_ms     how long, at most a minute
 --
 -- returns "wait", or "over"
 -- sent twice: is waited for a little longer
 
-local q, id, ms = named(KEYS, { "jobs", "dead", "waiting", "sweep" }, 1), ARGV[1], ARGV[2]
+local q = named(KEYS, { "jobs", "dead", "waiting", "over", "sweep", "scratch" }, 1)
+local id, wait_ms = ARGV[1], ARGV[2]
+local KEPT_MS, AT_ONCE = 120000, 100
 local now = now_ms(q.sweep)
 
-redis.call("ZREMRANGEBYSCORE", q.waiting, "-inf", now)
 if redis.call("HEXISTS", q.jobs, id) == 0 or redis.call("ZSCORE", q.dead, id) then return "over" end
-redis.call("ZADD", q.waiting, "GT", now + ms, id)
+redis.call("DEL", q.scratch) -- who waits frees the memory of a full server sooner than who asks again and again
+redis.call("DEL", q.over .. id) -- of an earlier end: a person has requeued it since
+local late = redis.call("ZRANGEBYSCORE", q.waiting, "-inf", now, "LIMIT", 0, AT_ONCE)
+if #late > 0 then redis.call("ZREM", q.waiting, unpack(late)) end
+redis.call("ZADD", q.waiting, "GT", now + wait_ms, id)
+redis.call("PEXPIRE", q.waiting, KEPT_MS)
 return "wait"

@@ -1,0 +1,139 @@
+"""rtq_schedule: what schedules there are, and starting one of them by hand."""
+
+import pytest
+from django.test import override_settings
+
+from django_rtq import cron, every, registry, task
+from django_rtq.broker.settlement import Settlement
+from django_rtq.exceptions import JobNotFound
+from django_rtq.scheduler.timetable import Timetable
+from tests.conftest import NOBODY
+from tests.management.commands import run
+from tests.seeds import QUEUE, claim
+from tests.takes import take
+
+TASK = f"{__name__}.report"
+
+
+def report(number=0):
+    """A function to be made a task."""
+
+
+def other():
+    """Another one."""
+
+
+@pytest.fixture(autouse=True)
+def schedules(monkeypatch):
+    """Two of them, in two queues."""
+    monkeypatch.setattr(registry, "_tasks", {})
+    daily = cron("0 5 * * *", tz="Europe/Berlin", name="daily", args=[7], overlap="skip")
+    task(schedule=daily)(report)
+    task(schedule=every(seconds=0.1, name="often", missed="skip"), queue_name="low")(other)
+
+
+@pytest.fixture
+def fired(broker):
+    """The id of the job of "daily"."""
+    (entry,) = Timetable(broker, [QUEUE]).entries
+    broker.begin(QUEUE, "daily", entry.schedule.definition, 1_000_000_000_000)
+    assert entry.fire(broker, 1_700_000_000_000) == "fired"
+    return entry.job_id(1_700_000_000_000)
+
+
+def test_a_list_of_schedules_that_nobody_has_looked_at_yet(broker):
+    ran = run("rtq_schedule", "list")
+
+    heading, daily, often = ran.out.splitlines()
+    assert heading.split("  ")[0] == "NAME"
+    assert daily.startswith(f"daily  {TASK}")
+    assert "At 05:00 every day (Europe/Berlin)  once    skip     -     20" in daily
+    assert daily.endswith("  -         -")
+    assert "Every 0.1 s" in often
+
+
+@override_settings(TIME_ZONE="UTC", USE_TZ=True)
+def test_a_list_tells_of_the_last_slot_and_its_job(broker, fired):
+    ran = run("rtq_schedule", "list")
+
+    daily = ran.out.splitlines()[1]
+    assert "  2023-11-14 22:13:20+00:00  20" in daily
+    assert daily.endswith(f"  {fired}  queued")
+
+
+def test_the_same_in_json(broker, fired):
+    daily, often = run("rtq_schedule", "list", "--json").json
+
+    next_slot = daily.pop("next_slot")
+    assert next_slot[10:] in ("T03:00:00+00:00", "T04:00:00+00:00")
+    assert daily == {
+        "name": "daily",
+        "task": TASK,
+        "queue": QUEUE,
+        "when": "At 05:00 every day (Europe/Berlin)",
+        "cron": "0 5 * * *",
+        "every_seconds": None,
+        "tz": "Europe/Berlin",
+        "missed": "once",
+        "overlap": "skip",
+        "last_slot": "2023-11-14T22:13:20+00:00",
+        "last_job": fired,
+        "last_state": "queued",
+    }
+    assert (often["cron"], often["every_seconds"], often["tz"], often["last_slot"]) == (None, 0.1, None, None)
+
+
+def test_the_state_of_a_job_that_was_forgotten_is_not_known(redis, broker, fired):
+    claim(broker)
+    broker.settle("w2", QUEUE, Settlement(ack=[fired, 1, ""]))
+    redis.delete("{rtq:default}:finished", "{rtq:default}:results")
+
+    daily, _ = run("rtq_schedule", "list", "--json").json
+
+    assert (daily["last_job"], daily["last_state"]) == (fired, None)
+
+
+def test_no_schedules_at_all(broker, monkeypatch):
+    monkeypatch.setattr(registry, "_tasks", {})
+
+    assert run("rtq_schedule", "list").out.startswith("There are no schedules: see @task(schedule=...)")
+    assert run("rtq_schedule", "list", "--json").json == []
+
+
+def test_run_enqueues_the_job_now_and_prints_its_id(broker, inspector):
+    ran = run("rtq_schedule", "run", "daily")
+
+    job = take(broker)
+    assert ran.out == f"{job.id}\n"
+    assert (job.task, job.args) == (TASK, [7])
+    assert broker.schedules([QUEUE])[1][QUEUE] == {}  # its slots are another matter
+    with pytest.raises(JobNotFound):
+        inspector.find(job.id, "low")
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("dayly", "There is no schedule 'dayly'. Did you mean 'daily'?"), ("x", "See rtq_schedule list.")],
+)
+def test_a_name_that_is_unknown(broker, name, problem):
+    ran = run("rtq_schedule", "run", name)
+
+    assert ran.code == 1
+    assert problem in ran.error
+    assert ran.out == ""
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["run", "daily"]])
+def test_redis_away(arguments):
+    with override_settings(RTQ={"REDIS": NOBODY}):
+        ran = run("rtq_schedule", *arguments)
+
+    assert ran.code == 1
+    assert "Redis" in ran.error
+
+
+def test_a_schedule_that_makes_no_sense():
+    with override_settings(RTQ={"REDIS": NOBODY, "SCHEDULES": {"a": {"task": TASK}}}):
+        ran = run("rtq_schedule", "list")
+
+    assert (ran.code, ran.error) == (1, 'RTQ["SCHEDULES"][\'a\']: it has to have either "cron" or "every" (seconds).')

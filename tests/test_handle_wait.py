@@ -1,0 +1,158 @@
+"""wait(): the result of a job, or why there is none."""
+
+import asyncio
+import json
+import threading
+
+import pytest
+from django.test import override_settings
+
+from django_rtq import JobHandle, JobState, task
+from django_rtq.exceptions import BrokerUnavailable, JobFailed, JobNotFound, WaitTimedOut
+from tests.conftest import NOBODY, wait_until
+from tests.seeds import QUEUE, claim, settle
+
+TASK = f"{__name__}.add"
+
+
+@task
+def add(a, b=2):
+    return a + b
+
+
+def outcome(result):
+    return json.dumps({"state": "succeeded", "task": TASK, "attempt": 1, "seconds": 0.5, "result": result})
+
+
+def run(broker, handle, verb="ack", **details):
+    claim(broker)
+    assert settle(broker, verb, handle, worker="w2", **details) == []
+
+
+def is_awaited(redis):
+    return any(client["cmd"] == "blmove" for client in redis.client_list())
+
+
+@pytest.fixture
+def later(redis):
+    """Do something when somebody waits."""
+    threads = []
+
+    def start(action):
+        def wait_and_act():
+            wait_until(lambda: is_awaited(redis))
+            action()
+
+        threads.append(threading.Thread(target=wait_and_act))
+        threads[-1].start()
+
+    yield start
+    for thread in threads:
+        thread.join()
+
+
+def test_a_job_that_is_over_already(broker):
+    handle = add.delay(1)
+    run(broker, handle, outcome=outcome(3))
+
+    assert handle.wait() == 3
+
+
+def test_a_job_that_will_be_over(broker, later):
+    handle = add.delay(1)
+    later(lambda: run(broker, handle, outcome=outcome([1, None])))
+
+    assert handle.wait(10) == [1, None]
+    assert handle.state is JobState.SUCCEEDED
+
+
+def test_async_code_waits_too(broker, later):
+    handle = add.delay(1)
+    later(lambda: run(broker, handle, outcome=outcome(3)))
+
+    assert asyncio.run(handle.await_end(10)) == 3
+    broker.close()
+
+
+def test_where_no_result_is_kept_it_is_none(broker):
+    handle = add.delay(1)
+    run(broker, handle, outcome="")
+
+    assert handle.wait() is None
+
+
+def test_a_dead_job_tells_of_its_last_failure(broker, later):
+    handle = add.delay(1)
+    later(lambda: run(broker, handle, "bury"))
+
+    with pytest.raises(JobFailed) as caught:
+        handle.wait(10)
+
+    assert str(caught.value) == f"Job {handle.id}: is dead. it broke"
+    assert caught.value.job_id == handle.id
+
+
+def test_a_failure_has_its_traceback(broker, monkeypatch):
+    error = json.dumps({"error_class": "ValueError", "error": "no", "traceback": "Traceback: here"})
+    monkeypatch.setattr("tests.seeds.ERROR", error)
+    handle = add.delay(1)
+    run(broker, handle, "bury")
+
+    with pytest.raises(JobFailed) as caught:
+        handle.wait()
+
+    assert str(caught.value) == f"Job {handle.id}: is dead. ValueError: no\n\nTraceback: here"
+
+
+def test_a_cancelled_job_has_failed(broker, later):
+    handle = add.delay(1)
+    later(handle.cancel)
+
+    with pytest.raises(JobFailed, match=r": is cancelled\.$"):
+        handle.wait(10)
+
+
+def test_an_expired_job_has_failed(broker):
+    handle = add.delay(1)
+    run(broker, handle, "expire", outcome='{"state":"expired"}')
+
+    with pytest.raises(JobFailed, match=r": is expired\.$"):
+        handle.wait()
+
+
+def test_a_job_that_is_thrown_away_is_not_found(broker, inspector, later):
+    handle = add.delay(1)
+    later(lambda: inspector.purge(QUEUE))
+
+    with pytest.raises(JobNotFound):
+        handle.wait(10)
+
+
+def test_a_job_that_never_was_is_not_found(broker):
+    with pytest.raises(JobNotFound):
+        JobHandle("never-was", QUEUE).wait()
+
+
+def test_a_job_that_is_requeued_at_once_has_failed_all_the_same(broker, inspector, monkeypatch):
+    handle = add.delay(1)
+    monkeypatch.setattr("django_rtq.handle.wait_for_end", lambda *args: True)
+
+    with pytest.raises(JobFailed, match="was dead, and somebody has requeued it: it is queued now"):
+        handle.wait()
+
+
+@pytest.mark.parametrize("timeout", [0, 0.1])
+def test_it_took_too_long(broker, timeout):
+    handle = add.delay(1)
+
+    with pytest.raises(WaitTimedOut) as caught:
+        handle.wait(timeout)
+
+    assert isinstance(caught.value, TimeoutError)
+    assert str(caught.value) == f"Job {handle.id}: is not over after {timeout:g} s."
+    assert handle.state is JobState.QUEUED
+
+
+def test_redis_away():
+    with override_settings(RTQ={"REDIS": NOBODY}), pytest.raises(BrokerUnavailable):
+        JobHandle("any", QUEUE).wait(5)

@@ -1,0 +1,33 @@
+"""Real workers, each with a scheduler: a slot fires once, whoever lives and whoever dies (G7)."""
+
+from tests.conftest import wait_until
+from tests.seeds import QUEUE
+
+STEP_MS = 200
+TICK = {"task": "tests.app.tasks.note", "every": STEP_MS / 1000, "args": ["tick"], "missed": "all"}
+
+
+def slots_of(redis):
+    """The slots of the jobs that are done."""
+    return sorted(int(job_id[:12], 16) for job_id in redis.zrange(f"{{rtq:{QUEUE}}}:finished", 0, -1))
+
+
+def enqueued(redis):
+    return sum(int(redis.hget(key, "enqueued") or 0) for key in redis.scan_iter(f"{{rtq:{QUEUE}}}:stats:*"))
+
+
+def test_each_slot_fires_once_while_schedulers_come_and_die(redis, rtq_worker, diary):
+    workers = [rtq_worker(SCHEDULES={"tick": TICK}) for _ in range(3)]
+    wait_until(lambda: len(slots_of(redis)) >= 5)
+
+    workers[0].kill_group(9)
+    wait_until(lambda: len(slots_of(redis)) >= 15)
+    for worker in workers[1:]:
+        assert worker.stop()[0] == 0
+
+    slots = slots_of(redis)
+    fired = int(redis.hget(f"{{rtq:{QUEUE}}}:schedules", "tick").split()[0])
+    waiting = redis.llen(f"{{rtq:{QUEUE}}}:lane:0:")
+    assert slots == list(range(slots[0], slots[-1] + 1, STEP_MS))
+    assert (fired - slots[0]) // STEP_MS + 1 == enqueued(redis) == len(slots) + waiting
+    assert len(slots) <= diary.starts("tick") <= len(slots) + 1  # who was killed may have been at it
