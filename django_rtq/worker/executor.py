@@ -57,10 +57,12 @@ class Executor:
         assert task is not None
         if signals.job_started.receivers:
             signals.job_started.send_robust(Executor, job=run.job)
-        args = (run.context, *run.args) if task.takes_context else run.args
+        if run.may_run_once:
+            self._page.note_once(slot)
         limit = run.time_limit(self._config)
         started = time.perf_counter()
         try:
+            args = (run.context, *run.args) if task.takes_context else run.args
             if limit is None:
                 result = self._isolation.call(task.func, *args, **run.kwargs)
             else:
@@ -84,12 +86,14 @@ class Executor:
         assert task is not None
         if signals.job_started.receivers:
             signals.job_started.send_robust(Executor, job=run.job)
-        args = (run.context, *run.args) if task.takes_context else run.args
+        if run.may_run_once:
+            self._page.note_once(slot)
         limit = run.time_limit(self._config)
         if limit is not None:
             self._announce_limit(limit, slot)
         started = time.perf_counter()
         try:
+            args = (run.context, *run.args) if task.takes_context else run.args
             result = await limited(task.func(*args, **run.kwargs), limit)
         except MemoryError:
             raise
@@ -117,7 +121,9 @@ class Executor:
             text = "null" if result is None else payload.dumps(result, what=f"the result of {run.task_name}")
             if len(text) * 4 > self._config.max_payload_bytes:
                 _check_size(run, text, self._config.max_payload_bytes)
-        except PayloadError as error:
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a lazy text, say, whose function fails
             return Buried(error)  # it ran: to run it again would not make the result any better
         client = f'"client":{payload.dumps(run.client.decode())},' if run.client else ""
         return Acked(

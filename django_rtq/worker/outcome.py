@@ -88,14 +88,14 @@ def error_line(error: BaseException, *, at_ms: int, attempt: int, worker: str) -
 def _text(error: BaseException) -> str:
     try:
         return _clean(str(error))
-    except Exception as trouble:  # noqa: BLE001 - it is the user's __str__
+    except BaseException as trouble:  # noqa: BLE001 - it is the user's __str__
         return f"<its message could not be made: {type(trouble).__name__}>"
 
 
 def _traceback(error: BaseException) -> str:
     try:
         return "".join(traceback.format_exception(type(error), error, of_the_task(error), limit=-50))
-    except Exception as trouble:  # noqa: BLE001 - it is the user's __str__ again
+    except BaseException as trouble:  # noqa: BLE001 - it is the user's __str__ again
         return f"<the traceback could not be made: {type(trouble).__name__}>"
 
 

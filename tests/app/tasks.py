@@ -139,7 +139,7 @@ def stubborn(name):
     while True:
         try:
             time.sleep(0.01)
-        except Exception:  # noqa: BLE001, PERF203
+        except Exception:  # noqa: BLE001
             diary.write("ignored", name)
 
 
@@ -181,7 +181,7 @@ class EndlessText(Exception):
 
 class RudeText(Exception):
     def __str__(self):
-        sys.exit("rude")
+        return sys.exit("rude")
 
 
 def chain_of_errors():
@@ -192,16 +192,16 @@ def chain_of_errors():
 
 
 ERRORS = {
-    "broken": lambda: BrokenText(),
-    "endless": lambda: EndlessText(),
-    "rude": lambda: RudeText(),
+    "broken": BrokenText,
+    "endless": EndlessText,
+    "rude": RudeText,
     "circular": chain_of_errors,
     "huge": lambda: ValueError("x" * 100_000_000),
     "surrogates": lambda: ValueError("lone \ud800 surrogate"),
     "control": lambda: ValueError("\x00\r\n\x1b[31m"),
-    "interrupt": lambda: KeyboardInterrupt(),
-    "generator": lambda: GeneratorExit(),
-    "stop": lambda: StopIteration(),
+    "interrupt": KeyboardInterrupt,
+    "generator": GeneratorExit,
+    "stop": StopIteration,
     "exit": lambda: SystemExit(3),
     "base": lambda: BaseException("base"),
     "recursion": lambda: RecursionError("deep"),

@@ -18,9 +18,9 @@ def busy(redis, broker):
     scheduled_job(broker)
     queued_job(broker, client="a")
     queued_job(broker, client="b")
-    seen_ms = int(redis.time()[0]) * 1000
-    note = {"host": "web1", "pid": 4711, "queues": "default,bulk", "seen_ms": seen_ms, "jobs_done": 1234}
+    note = {"host": "web1", "pid": 4711, "queues": "default,bulk", "kept_ms": 60_000, "jobs_done": 1234}
     redis.hset("rtq:worker:host-1-a", mapping=note)
+    redis.pexpire("rtq:worker:host-1-a", 60_000)
     return running
 
 

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from tests.app import diary as diaries
+from tests.app import tasks  # noqa: F401 - so that they are registered here as well
 from tests.conftest import LEASE_SECONDS, wait_until
 from tests.worker.conservation import assert_conserved
 from tests.worker.processes import WorkerProcess

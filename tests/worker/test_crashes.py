@@ -57,9 +57,7 @@ def test_the_others_of_a_batch_are_not_to_blame_for_a_crash(rtq_worker, redis, d
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_every_way_to_die_is_a_crash_and_the_innocent_all_succeed(
-    rtq_worker, redis, diary, concurrency
-):
+def test_every_way_to_die_is_a_crash_and_the_innocent_all_succeed(rtq_worker, redis, diary, concurrency):
     poison = {how: tasks.die.using(max_crashes=1).delay(how, how) for how in HOWS}
     poison["async"] = tasks.adie.using(max_crashes=1).delay("async", "exit")
     innocent = tasks.note.delay_many([((f"good-{i}",), {}) for i in range(200)])

@@ -28,9 +28,7 @@ def test_language_time_zone_and_transactions_do_not_leak(rtq_worker, redis, diar
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_a_broken_database_connection_is_replaced_and_the_query_log_stays_short(
-    rtq_worker, redis, diary, concurrency
-):
+def test_a_broken_database_connection_is_replaced_and_the_query_log_stays_short(rtq_worker, redis, diary, concurrency):
     worker = rtq_worker("--concurrency", concurrency, environment={"RTQ_TEST_DEBUG": "1"})
     fine = [tasks.query.delay() for _ in range(20)] + [tasks.aquery.delay() for _ in range(20)]
     breaking = [tasks.query.using(max_attempts=1).delay(breaks=True) for _ in range(3)]

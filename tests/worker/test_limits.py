@@ -4,11 +4,12 @@ import asyncio
 import signal
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 
 from django_rtq.exceptions import TimeLimitExceeded
-from django_rtq.worker.limits import MainThreadLimit, ThreadLimits, limited
+from django_rtq.worker.limits import MainThreadLimit, ThreadLimits, limited, message
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def in_thread(function):
 
 def test_the_main_thread_is_interrupted_even_in_a_system_call(main_limit):
     started = time.monotonic()
-    with pytest.raises(TimeLimitExceeded, match="0.05 s"), main_limit.limit(0.05):
+    with pytest.raises(TimeLimitExceeded, match=r"0\.05 s"), main_limit.limit(0.05):
         time.sleep(5)
 
     assert time.monotonic() - started < 1
@@ -101,28 +102,25 @@ def test_a_limit_that_is_met_within_a_hair_is_raised_inside_or_not_at_all(thread
     outcomes = []
 
     def jobs():
-        for number in range(300):
+        for number in range(150):
             try:
                 with thread_limits.limit(0.001):
                     spin(0.0005 + number % 10 * 0.0001)
                 outcomes.append("in time")
             except TimeLimitExceeded as error:
-                assert str(error)
-                outcomes.append("late")
+                outcomes.append(str(error))
             sum(range(1000))
         return "sound"
 
     assert [in_thread(jobs) for _ in range(2)] == ["sound", "sound"]
-    assert len(outcomes) == 600
+    assert len(outcomes) == 300
+    assert set(outcomes) <= {"in time", message(0.001)}
 
 
 def test_a_job_that_swallows_the_exception_leaves_the_thread_sound(thread_limits):
     def jobs():
-        with thread_limits.limit(0.02):
-            try:
-                spin()
-            except Exception:  # noqa: BLE001
-                pass
+        with thread_limits.limit(0.02), suppress(Exception):
+            spin()
         with pytest.raises(TimeLimitExceeded), thread_limits.limit(0.02):
             spin()
         return "sound"
@@ -139,7 +137,7 @@ def test_a_coroutine_is_cancelled(thread_limits):
         finally:
             cancelled.append(True)
 
-    with pytest.raises(TimeLimitExceeded, match="0.05 s"):
+    with pytest.raises(TimeLimitExceeded, match=r"0\.05 s"):
         asyncio.run(limited(job(), 0.05))
     assert cancelled == [True]
 

@@ -186,9 +186,7 @@ def test_cut_connections_and_forgotten_scripts_under_load_lose_and_repeat_nothin
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_claim_that_got_lost_gives_back_what_the_worker_does_not_know_of(
-    rtq_worker, redis, proxy, diary, moment
-):
+def test_a_claim_that_got_lost_gives_back_what_the_worker_does_not_know_of(rtq_worker, redis, proxy, diary, moment):
     handles = tasks.note.delay_many([((f"job-{i}",), {}) for i in range(50)])
     worker = rtq_worker("--no-scheduler", url=proxy.url, LEASE_SECONDS=30)
     wait_until(lambda: not records(redis))

@@ -6,6 +6,7 @@ RTQ_TORTURE_SECONDS says how long, RTQ_TORTURE_SEED which faults.
 import os
 import random
 import time
+from collections import Counter
 
 from tests.app import tasks
 from tests.conftest import wait_until
@@ -57,7 +58,7 @@ def finished_ids(redis):
 
 def test_nothing_is_lost_and_every_run_too_many_has_a_fault_to_explain_it(rtq_worker, redis, diary):
     seed = int(os.environ.get("RTQ_TORTURE_SEED", "0")) or random.SystemRandom().randrange(10**6)
-    print(f"RTQ_TORTURE_SEED={seed}")
+    print(f"RTQ_TORTURE_SEED={seed}")  # noqa: T201 - to be found in the report of a failure
     dice = random.Random(seed)
 
     def start(number):
@@ -71,10 +72,12 @@ def test_nothing_is_lost_and_every_run_too_many_has_a_fault_to_explain_it(rtq_wo
 
     runs = runs_by_name(diary.entries("start"))
     failing = {name for name in names if name.startswith("failing")}
-    print(f"{len(names)} jobs, {sum(map(len, runs.values()))} runs, faults: {dict(nemesis.counts)}")
+    print(f"{len(names)} jobs, {sum(map(len, runs.values()))} runs, {dict(nemesis.counts)}")  # noqa: T201
     assert codes == [0, 0]
     assert {name.split(" ")[0] for name in diary.names("end")} | failing == names  # nothing is lost
     assert finished_ids(redis) == ids
     assert counted(redis, "succeeded") == len(ids)  # and nothing was acknowledged twice
-    assert not unexplained({name: runs[name] for name in names - failing}, nemesis.faults)
+    too_many = Counter(name for name, _, _ in unexplained(runs, nemesis.faults))
+    assert too_many.keys() <= failing
+    assert not too_many or max(too_many.values()) <= 2  # their failures
     assert_nothing_left(redis)

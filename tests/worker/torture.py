@@ -1,5 +1,6 @@
 """Faults at random, written down, so that every run too many can be traced to one of them."""
 
+import itertools
 import os
 import random
 import signal
@@ -112,7 +113,7 @@ def unexplained(runs, faults, *, slack=0.2):
     """The runs too many before which nothing had happened to the run before."""
     left = []
     for name, starts in runs.items():
-        for before, again in zip(starts, starts[1:], strict=False):
+        for before, again in itertools.pairwise(starts):
             hit = [f for f in faults if f.pid in (before.pid, before.parent)]
             if not any(f.began <= again.at + slack and f.ended >= before.at - slack for f in hit):
                 left.append((name, before, again))
