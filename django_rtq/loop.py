@@ -72,6 +72,7 @@ class Loop:
         while self._thread is not None and self._thread.is_alive() and time.monotonic() < until:
             self.interrupt()  # again and again: it may have been about to wait
             self._thread.join(timeout=0.1)
+        self.interrupt()  # what it waited on is left to nobody
 
     def _run(self) -> None:
         while not self._stopped.is_set():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from django_rtq.exceptions import InvalidTask
@@ -65,7 +65,7 @@ class Signature:
             ) from None
 
 
-@lru_cache(maxsize=None)
+@cache
 def signature_of(func: Callable[..., Any], *, takes_context: bool) -> Signature:
     """The signature of a task, made once for all copies. Raises InvalidTask."""
     return Signature(func, takes_context=takes_context)

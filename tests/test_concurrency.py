@@ -97,8 +97,7 @@ def test_forked_processes_leave_jobs_beside_their_parent(broker, forked):
     assert numbers_of(broker) == {0: numbers, 1: numbers, 2: numbers, "parent": [0, *numbers]}
 
 
-# redis-py 8 takes a lock of its pool in the child, which a thread may have held that is no more.
-@pytest.mark.xfail(reason="get_broker() is not forgotten after a fork", strict=False)
+# redis-py 8 would take a lock of its pool in the child, which a thread may have held that is no more.
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_fork_in_the_midst_of_calls_of_other_threads_leaves_jobs(broker, forked):
     stop = threading.Event()

@@ -177,6 +177,7 @@ class Supervisor:
         handlers: dict[int, Callable[[int, object], None]] = {
             signal.SIGTERM: note,
             signal.SIGINT: note,
+            signal.SIGHUP: note,  # the terminal was closed
             signal.SIGCHLD: lambda signum, frame: None,
         }
         for signum, handler in handlers.items():

@@ -34,14 +34,14 @@ def test_one_slow_job_is_enough_to_claim_one_by_one():
     assert size.jobs == 1
 
 
-def test_a_batch_that_took_more_than_a_moment_shrinks_to_what_fits_into_one():
+def test_a_batch_that_took_more_than_half_a_moment_shrinks_to_what_fits_into_that():
     size = grown()
     size.note(100, 2 * MOMENT_SECONDS, slowest=0.001)
 
-    assert size.jobs == 50
+    assert size.jobs == 25
 
 
-@pytest.mark.parametrize(("jobs", "seconds"), [(10, 0.0001), (MOST, 0.7 * MOMENT_SECONDS)])
+@pytest.mark.parametrize(("jobs", "seconds"), [(10, 0.0001), (MOST, 0.35 * MOMENT_SECONDS)])
 def test_a_batch_that_was_not_full_or_took_its_time_lets_the_size_be(jobs, seconds):
     size = grown()
     size.note(jobs, seconds, slowest=0.0001)

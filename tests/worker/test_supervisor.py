@@ -192,8 +192,7 @@ def test_settings_that_make_no_sense_end_a_worker_before_it_starts(rtq_worker, r
     assert "LEASE_SECONDS" in worker.log
 
 
-def test_the_hard_limit_is_kept_while_another_child_starts_and_dies(rtq_worker, redis, diary):
-    """Two children: one is stopped by hand, and its supervisor still answers a signal."""
+def test_an_idle_child_that_is_killed_is_replaced(rtq_worker, redis, diary):
     worker = rtq_worker("--processes", 2)
     one = worker.children[0]
     os.kill(one, signal.SIGKILL)

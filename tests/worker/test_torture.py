@@ -13,7 +13,7 @@ from tests.conftest import wait_until
 from tests.worker.conservation import assert_nothing_left, records
 from tests.worker.torture import Nemesis, runs_by_name, unexplained
 
-SECONDS = float(os.environ.get("RTQ_TORTURE_SECONDS", "10"))
+SECONDS = float(os.environ.get("RTQ_TORTURE_SECONDS", "8"))
 LEASE_SECONDS = 1.0
 OPTIONS = [("--processes", 2), ("--processes", 2, "--concurrency", 3)]
 

@@ -172,4 +172,3 @@ def _worker(worker: WorkerDetails) -> dict[str, Any]:
         "last_seen_seconds": worker.last_seen_seconds,
         "jobs_done": worker.jobs_done,
     }
-
