@@ -94,11 +94,16 @@ class Ledger:
 
     def release(self, job_ids: Iterable[bytes]) -> None:
         """Note that these jobs are given back unrun, the attempt not counted."""
+        released: dict[str, list[bytes]] = {}
         with self._lock:
             for job_id in job_ids:
                 queue = self._held.pop(job_id, None)
                 if queue is not None:
                     self._settlements.setdefault(queue, Settlement()).release.append(job_id)
+                    released.setdefault(queue, []).append(job_id)
+        if signals.job_released.receivers:
+            for queue, ids in released.items():
+                signals.job_released.send_robust(Ledger, job_ids=[job_id.decode() for job_id in ids], queue=queue)
 
     @property
     def held(self) -> list[bytes]:

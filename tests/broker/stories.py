@@ -133,6 +133,18 @@ def a_suspect_waits_behind_others(twins: Twins) -> None:
     twins.claim("w1", ("mail",), 5)
 
 
+def a_suspect_is_before_nobody(twins: Twins) -> None:
+    (suspect,) = send(twins, "a", client="x")
+    twins.claim("w0", ("mail",))
+    send(twins, "b", client="y")
+    twins.purge("mail")
+    twins.reclaim_child("mail", "w0", [suspect])
+    send(twins, "c", client="z")
+    twins.claim("w1", ("mail",), 1)
+    twins.claim("w1", ("mail",), 5)
+    twins.claim("w1", ("mail",), 5)
+
+
 def a_lease_lasts_to_the_end(twins: Twins) -> None:
     send(twins, "a")
     twins.claim("w0", ("mail",))
@@ -250,6 +262,7 @@ STORIES = (
     jobs_wait_for_their_time,
     the_guilty_crash,
     a_suspect_waits_behind_others,
+    a_suspect_is_before_nobody,
     a_lease_lasts_to_the_end,
     leases_run_out,
     people_cancel,

@@ -87,8 +87,9 @@ class Twins:
         claims = claim([self.models[name] for name in queues], worker, wanted, idle=idle) if wanted else []
         settlements = {queue: settlement(verbs) for queue, verbs in plan.items()}
         fetched = self.broker.fetch(worker, settlements, queues, wanted=wanted, idle=idle)
-        if any(status == "suspect" for status, _ in claims):
-            self._adopt_rings(queues)
+        for queue, (status, _) in zip(queues, claims, strict=False):
+            if status == "suspect":
+                self._adopt_rings(queue)
         if fetched.error:
             raise fetched.error
         assert not any(settlements.values())
@@ -115,14 +116,15 @@ class Twins:
         assert len(attempts) == len(ids)
         return part.status, attempts
 
-    def _adopt_rings(self, queues: Sequence[str]) -> None:
+    def _adopt_rings(self, queue: str) -> None:
         """How far a claim looks behind a suspect for clients whose jobs were purged is nobody's business."""
-        actual = read_keyspace(self.redis)
-        for queue in queues:
-            model = self.models[queue]
-            for band, ring in model.rings.items():
-                there = actual.get(f"{{rtq:{queue}}}:ring:{band}", [])
-                model.rings[band] = [c for c in ring if c in there or model.lanes[band, c]]
+        actual, model = read_keyspace(self.redis), self.models[queue]
+        for band, ring in model.rings.items():
+            there = actual.get(f"{{rtq:{queue}}}:ring:{band}", [])
+            model.rings[band] = [client for client in ring if client in there or model.lanes[band, client]]
+            if not model.rings[band]:
+                model.bands.discard(band)
+        model.wake = bool(model.bands)
 
     # -- by supervisors and schedulers
 
