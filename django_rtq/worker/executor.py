@@ -22,7 +22,7 @@ from django_rtq.conf import Config
 from django_rtq.exceptions import PayloadError, PayloadTooLarge, TaskNotFound
 from django_rtq.worker.isolation import Isolation
 from django_rtq.worker.limits import limited
-from django_rtq.worker.outcome import Acked, Buried, Expired, Outcome, decide, decide_unknown
+from django_rtq.worker.outcome import Acked, Buried, Expired, Outcome, decide, decide_unknown, of_the_task
 from django_rtq.worker.page import Page
 from django_rtq.worker.run import Run
 
@@ -112,6 +112,7 @@ class Executor:
 
     def _failed(self, run: Run, error: BaseException) -> Outcome:
         assert run.task is not None
+        error.__traceback__ = of_the_task(error)
         return decide(run.task, error, failures=run.failures, max_attempts=run.max_attempts(self._config))
 
     def _succeeded(self, run: Run, result: Any) -> Outcome:
