@@ -136,12 +136,10 @@ def a_suspect_waits_behind_others(twins: Twins) -> None:
 def a_suspect_is_before_nobody(twins: Twins) -> None:
     (suspect,) = send(twins, "a", client="x")
     twins.claim("w0", ("mail",))
-    send(twins, "b", client="y")
-    twins.purge("mail")
     twins.reclaim_child("mail", "w0", [suspect])
-    send(twins, "c", client="z")
-    twins.claim("w1", ("mail",), 1)
-    twins.claim("w1", ("mail",), 5)
+    older = f"{twins.clock.now - 999:012x}-b"
+    twins.enqueue("mail", [new_job(twins, "b", client="y")._replace(id=older)])
+    twins.purge("mail")  # y is in the ring, and has no job
     twins.claim("w1", ("mail",), 5)
 
 

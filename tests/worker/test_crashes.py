@@ -72,7 +72,9 @@ def test_every_way_to_die_is_a_crash_and_the_innocent_all_succeed(rtq_worker, re
         # max_crashes, and the one too many. On threads nobody knows who of those that ran was to blame.
         assert diary.starts(how) == 2 or (concurrency > 1 and diary.starts(how) == 1), how
         assert details.errors[-1]["error_class"] == "django_rtq.exceptions.WorkerLost"
-    assert {(job.state, job.refresh().attempt) for job in innocent} == {(JobState.SUCCEEDED, 1)}
+    assert {job.state for job in innocent} == {JobState.SUCCEEDED}
+    attempts = {job.refresh().attempt for job in innocent}
+    assert attempts == {1} or (concurrency > 1 and attempts <= {1, 2})  # once a bystander, then cleared
     assert redis.hlen("{rtq:default}:crashes") == len(poison)
     assert worker.is_running
     worker.stop()

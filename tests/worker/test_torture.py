@@ -68,6 +68,7 @@ def test_nothing_is_lost_and_every_run_too_many_has_a_fault_to_explain_it(rtq_wo
     nemesis = Nemesis(seed, redis, start, lease_seconds=LEASE_SECONDS)
     ids, names = torture(nemesis, redis, dice)
     wait_until(lambda: not records(redis), 30)
+    wait_until(lambda: all(worker.children for worker in nemesis.workers))  # the last may be starting still
     codes = [worker.stop()[0] for worker in nemesis.workers]
 
     runs = runs_by_name(diary.entries("start"))
