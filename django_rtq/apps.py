@@ -5,6 +5,7 @@ from django.core import checks as django_checks
 from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
+from django_rtq import logs
 from django_rtq.checks import check_settings
 from django_rtq.conf import task_modules
 from django_rtq.scheduler.timetable import check_schedules
@@ -19,6 +20,7 @@ class RTQConfig(AppConfig):
 
     def ready(self) -> None:
         """No word to Redis here: `migrate` and `collectstatic` have to work without it."""
+        logs.connect_people()
         django_checks.register(check_settings, "rtq")
         django_checks.register(check_schedules, "rtq")
         autodiscover_modules(*task_modules())

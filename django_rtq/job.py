@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from enum import Enum
 from typing import Any
 
@@ -120,5 +120,11 @@ def new_job_id() -> str:
 
 
 def moment(ms: int | None) -> datetime | None:
-    """Milliseconds of the Redis server's clock as an aware datetime."""
-    return None if ms is None else datetime.fromtimestamp(ms / 1000, tz=timezone.utc)
+    """Milliseconds of the Redis server's clock as an aware datetime; None for what no datetime can hold."""
+    try:
+        return None if ms is None else _EPOCH + timedelta(milliseconds=ms)
+    except OverflowError:
+        return None
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

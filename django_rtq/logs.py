@@ -15,8 +15,15 @@ from django_rtq.job import Job
 logger = logging.getLogger("django_rtq")
 
 
+def connect_people() -> None:
+    """Turn what people do by hand into lines. May be called twice."""
+    signals.job_cancelled.connect(log_cancelled, dispatch_uid="rtq-log")
+    signals.job_requeued.connect(log_requeued, dispatch_uid="rtq-log")
+    signals.job_discarded.connect(log_discarded, dispatch_uid="rtq-log")
+
+
 def connect() -> None:
-    """Turn signals into lines in this process. May be called twice."""
+    """Turn what workers do into lines, in this process. May be called twice."""
     signals.job_retried.connect(log_retried, dispatch_uid="rtq-log")
     signals.job_buried.connect(log_buried, dispatch_uid="rtq-log")
     signals.job_expired.connect(log_expired, dispatch_uid="rtq-log")
@@ -26,6 +33,12 @@ def connect() -> None:
         signals.job_started.connect(log_started, dispatch_uid="rtq-log")
         signals.job_succeeded.connect(log_succeeded, dispatch_uid="rtq-log")
         signals.job_promoted.connect(log_promoted, dispatch_uid="rtq-log")
+        signals.job_released.connect(log_released, dispatch_uid="rtq-log")
+        signals.job_enqueued.connect(log_enqueued, dispatch_uid="rtq-log")
+
+
+def log_enqueued(*, job_ids: Sequence[str], queue: str, task: str, **kwargs: object) -> None:
+    logger.debug("%d jobs of %s enqueued to %s: %s", len(job_ids), task, queue, _some(job_ids))
 
 
 def log_started(*, job: Job, **kwargs: object) -> None:
@@ -66,6 +79,22 @@ def log_reclaimed(
         logger.warning("%d jobs %s reclaimed to %s: %s", len(job_ids), whose, queue, _some(job_ids))
     if buried_ids:
         logger.error("%d jobs %s buried, they crashed too often: %s", len(buried_ids), whose, _some(buried_ids))
+
+
+def log_released(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
+    logger.debug("%d jobs released to %s: %s", len(job_ids), queue, _some(job_ids))
+
+
+def log_cancelled(*, job_id: str, queue: str, **kwargs: object) -> None:
+    logger.info("job %s of %s cancelled", job_id, queue)
+
+
+def log_requeued(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
+    logger.info("%d dead jobs of %s requeued: %s", len(job_ids), queue, _some(job_ids))
+
+
+def log_discarded(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
+    logger.info("%d dead jobs of %s discarded: %s", len(job_ids), queue, _some(job_ids))
 
 
 def log_stale(*, job_ids: Sequence[str], worker: str, **kwargs: object) -> None:

@@ -5,25 +5,28 @@ from __future__ import annotations
 import logging
 import random
 import threading
+import time
 
 from django_rtq.exceptions import BrokerError
 
 logger = logging.getLogger("django_rtq")
 
 _SHORTEST_BACKOFF, _LONGEST_BACKOFF = 0.05, 5.0
+_STOP_SECONDS = 5.0
 _jitter = random.SystemRandom()
 
 
 class Backoff:
     """Waits that grow while Redis is away, with jitter, so that a fleet does not come back in step."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest_seconds: float = _LONGEST_BACKOFF) -> None:
+        self._longest_seconds = longest_seconds
         self._failures = 0
 
     def next_seconds(self) -> float:
         """How long to wait after one more failure."""
         self._failures = min(self._failures + 1, 10)
-        return min(_LONGEST_BACKOFF, _SHORTEST_BACKOFF * 2.0**self._failures) * _jitter.uniform(0.5, 1.0)
+        return min(self._longest_seconds, _SHORTEST_BACKOFF * 2.0**self._failures) * _jitter.uniform(0.5, 1.0)
 
     def reset(self) -> bool:
         """It works again. Answers whether it had failed."""
@@ -39,12 +42,12 @@ class Loop:
 
     name = "loop"
 
-    def __init__(self) -> None:
+    def __init__(self, *, longest_backoff_seconds: float = _LONGEST_BACKOFF) -> None:
         #: Held during a tick: who forks takes it first, so that no child inherits a half-done one.
         self.busy = threading.Lock()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
-        self._backoff = Backoff()
+        self._backoff = Backoff(longest_backoff_seconds)
 
     def tick(self) -> float:
         """Do what is due. Returns the seconds until the next tick."""
@@ -65,9 +68,11 @@ class Loop:
     def stop(self) -> None:
         """Let the tick that runs end, then no more. Waits for it, but not for ever."""
         self._stopped.set()
-        self.interrupt()
-        if self._thread is not None:
-            self._thread.join(timeout=5)
+        until = time.monotonic() + _STOP_SECONDS
+        while self._thread is not None and self._thread.is_alive() and time.monotonic() < until:
+            self.interrupt()  # again and again: it may have been about to wait
+            self._thread.join(timeout=0.1)
+        self.interrupt()  # what it waited on is left to nobody
 
     def _run(self) -> None:
         while not self._stopped.is_set():

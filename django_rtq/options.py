@@ -140,13 +140,15 @@ def _milliseconds(owner: str, name: str, value: datetime) -> int:
             )
         value = django_timezone.make_aware(value)
     try:
-        # A header has no sign, and 0 stands for never.
-        return max(1, round((value - _EPOCH).total_seconds() * 1000))
+        whole = -((_EPOCH - value) // timedelta(milliseconds=1))  # rounded up: never before its time
+        return min(max(_FIRST_MS, whole), _LAST_MS)
     except OverflowError as error:
         raise InvalidTask(f"{owner}: {name} is {value!r}, which is too far away.") from error
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_FIRST_MS = 1  # a header has no sign, and 0 stands for never
+_LAST_MS = 253_402_300_799_999  # of the year 9999, so that it can be shown
 
 
 def _is_finite(value: Any) -> bool:

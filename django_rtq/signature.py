@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from django_rtq.exceptions import InvalidTask
@@ -62,3 +63,9 @@ class Signature:
                 f"{self._name}: {name} cannot be called with the arguments of the task by name: {error}. "
                 "Let it take those that it does not need as **_."
             ) from None
+
+
+@cache
+def signature_of(func: Callable[..., Any], *, takes_context: bool) -> Signature:
+    """The signature of a task, made once for all copies. Raises InvalidTask."""
+    return Signature(func, takes_context=takes_context)

@@ -34,7 +34,7 @@ from django_rtq.options import (
     queue_name,
 )
 from django_rtq.periodic import Schedule, schedules_option
-from django_rtq.signature import Signature
+from django_rtq.signature import Signature, signature_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -77,7 +77,8 @@ class Task(Generic[P, R]):
     changed: frozenset[str] = field(default=frozenset(), repr=False)  # options that using() set
 
     def __post_init__(self) -> None:
-        check_function(self.func)
+        if not self.changed:  # a copy has these from its task
+            self._check_task()
         owner = self.name
         self._put(
             queue_name=queue_name(owner, self.queue_name),
@@ -85,20 +86,25 @@ class Task(Generic[P, R]):
             priority=priority_number(owner, self.priority),
             max_attempts=count_number(owner, "max_attempts", self.max_attempts, least=1),
             max_crashes=count_number(owner, "max_crashes", self.max_crashes, least=0),
-            backoff=backoff_option(owner, self.backoff),
-            retry_on=check_errors(owner, "retry_on", self.retry_on),
-            give_up_on=check_errors(owner, "give_up_on", self.give_up_on),
-            schedule=schedules_option(owner, self.schedule),
         )
         check_seconds(owner, "time_limit", self.time_limit, may_be_zero=False)
         check_seconds(owner, "result_ttl", self.result_ttl, may_be_zero=True)
         moment_argument(owner, "run_after", self.run_after)
         moment_argument(owner, "expires", self.expires)
         check_flag(owner, "front", self.front)
-        check_flag(owner, "takes_context", self.takes_context)
-        signature = self._signature  # made here, so that it complains here
-        if callable(self.client):
-            signature.check_applies("client", self.client)
+        if callable(self.client) and (not self.changed or "client" in self.changed):
+            self._signature.check_applies("client", self.client)
+
+    def _check_task(self) -> None:
+        check_function(self.func)
+        self._put(
+            backoff=backoff_option(self.name, self.backoff),
+            retry_on=check_errors(self.name, "retry_on", self.retry_on),
+            give_up_on=check_errors(self.name, "give_up_on", self.give_up_on),
+            schedule=schedules_option(self.name, self.schedule),
+        )
+        check_flag(self.name, "takes_context", self.takes_context)
+        _ = self._signature  # made here, so that it complains here
         for entry in self.schedule:
             self.check_call(entry.args, dict(entry.kwargs))
 
@@ -162,7 +168,7 @@ class Task(Generic[P, R]):
 
     @cached_property
     def _signature(self) -> Signature:
-        return Signature(self.func, takes_context=self.takes_context)
+        return signature_of(self.func, takes_context=self.takes_context)
 
     @cached_property
     def _in_record(self) -> str:

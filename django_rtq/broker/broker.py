@@ -5,6 +5,7 @@ Every method may be repeated when its answer got lost; see the header of each sc
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -331,6 +332,10 @@ def _pairs(flat: Sequence[bytes]) -> list[tuple[str, str]]:
 def get_broker() -> Broker:
     """The broker of this process, for whoever enqueues. Raises ConfigurationError."""
     return Broker(get_config())
+
+
+# A fork may come while another thread holds the lock of the pool: the child makes a broker of its own.
+os.register_at_fork(after_in_child=get_broker.cache_clear)
 
 
 @receiver(setting_changed)

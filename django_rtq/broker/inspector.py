@@ -6,6 +6,7 @@ A question costs the same however long the queues are: O(1), or O(what it return
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
@@ -255,6 +256,9 @@ def _as_dict(reply: Any) -> dict[bytes, bytes]:
 def get_inspector() -> Inspector:
     """The inspector of this process. Raises ConfigurationError."""
     return Inspector(get_broker())
+
+
+os.register_at_fork(after_in_child=get_inspector.cache_clear)
 
 
 @receiver(setting_changed)

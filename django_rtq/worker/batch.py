@@ -7,17 +7,19 @@ job is acknowledged, and the jobs behind a slow one are given back, when the slo
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 
 from django_rtq.exceptions import BrokerError
 from django_rtq.worker.ledger import Ledger
 
-MOMENT_SECONDS = 0.005
+MOMENT_SECONDS = 0.005  # the longest that a finished job waits to be acknowledged while others run
+LOOK_SECONDS = 0.002  # between two looks of the watch
 MOST = 128
 
 
 class BatchSize:
-    """Grows while batches take less than a moment, falls to one when a job was slow."""
+    """Grows while batches take less than half a moment, falls to one when a job was slow."""
 
     def __init__(self) -> None:
         self.jobs = 1
@@ -26,9 +28,9 @@ class BatchSize:
         """A batch of so many jobs took so long."""
         if slowest > MOMENT_SECONDS or jobs == 0:
             self.jobs = 1
-        elif seconds > MOMENT_SECONDS:
-            self.jobs = max(1, int(jobs * MOMENT_SECONDS / seconds))
-        elif jobs >= self.jobs and seconds < MOMENT_SECONDS / 2:
+        elif seconds > MOMENT_SECONDS / 2:
+            self.jobs = max(1, int(jobs * MOMENT_SECONDS / 2 / seconds))
+        elif jobs >= self.jobs and seconds < MOMENT_SECONDS / 4:
             self.jobs = min(MOST, self.jobs * 2)
 
 
@@ -40,6 +42,7 @@ class Batch:
         self._lock = threading.Lock()
         self._end = len(job_ids)
         self.current = -1  # place of the job that runs
+        self.began = time.monotonic()
 
     def next(self) -> int | None:
         """The place of the next job, or None."""
@@ -58,7 +61,7 @@ class Batch:
 
 
 class BatchWatch:
-    """A thread that looks, each moment while batches run, whether one job has held up the others.
+    """A thread that looks, again and again while batches run, whether one has taken too long.
 
     It sleeps without a timer while no batch is running: an idle worker costs nothing.
     """
@@ -94,15 +97,13 @@ class BatchWatch:
         pause = threading.Event()
         while not self._stopped:
             self._awake.wait()
-            before = self._batch  # once: it may be None a moment later
-            place = before.current if before else 0
-            pause.wait(MOMENT_SECONDS)
-            batch = self._batch
+            pause.wait(LOOK_SECONDS)
+            batch = self._batch  # once: it may be None a moment later
             if batch is None:
                 self._awake.clear()
                 if self._batch is not None:  # begin() was quicker and thought that we were awake
                     self._awake.set()
-            elif batch is before and batch.current == place:
+            elif time.monotonic() - batch.began > MOMENT_SECONDS - LOOK_SECONDS:
                 self._hand_over(batch)
 
     def _hand_over(self, batch: Batch) -> None:

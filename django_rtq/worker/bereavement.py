@@ -7,11 +7,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django_rtq import registry
+from django_rtq import registry, signals
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.details import JobDetails
 from django_rtq.broker.inspector import Inspector
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, JobNotFound, TaskNotFound, TimeLimitExceeded
+from django_rtq.job import Job
 from django_rtq.loop import Backoff
 from django_rtq.worker.heartbeat import tell_reclaimed
 from django_rtq.worker.outcome import Buried, Retried, decide, error_line
@@ -85,6 +87,29 @@ class Bereavement:
         settlement = Settlement()
         if isinstance(outcome, Retried):
             settlement.retry = [job_id, int(outcome.delay_seconds * 1000), 1, line]
-        elif isinstance(outcome, Buried):
+        else:
             settlement.bury = [job_id, 1, line]
-        self._broker.settle(worker, job.queue, settlement)
+        if not self._broker.settle(worker, job.queue, settlement):
+            _tell(job, outcome)
+
+
+def _tell(details: JobDetails, outcome: Retried | Buried) -> None:
+    """Send the signal that the child would have sent."""
+    job = Job(
+        id=details.id,
+        task=details.task,
+        queue=details.queue,
+        client=details.client,
+        priority=details.priority,
+        args=details.args,
+        kwargs=details.kwargs,
+        attempt=details.attempt,
+        failures=details.failures,
+        options=details.options,
+    )
+    if isinstance(outcome, Retried):
+        signals.job_retried.send_robust(
+            Bereavement, job=job, job_id=job.id, error=outcome.error, delay_seconds=outcome.delay_seconds
+        )
+    else:
+        signals.job_buried.send_robust(Bereavement, job=job, job_id=job.id, error=outcome.error)

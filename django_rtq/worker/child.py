@@ -66,6 +66,7 @@ class Child:
         """Claim nothing more. A signal handler: takes note, and ends a wait."""
         self._is_stopping = True
         if self._is_waiting:
+            self._is_waiting = False  # once: a second signal must not get in the way of the first
             raise _Wake
 
     def work(self) -> int:
@@ -107,7 +108,8 @@ class Child:
         if found:
             if self._waiter.is_waiting and found >= self._crew.wanted():
                 self._waiter.close()  # the next token is for somebody who has a slot
-            self._crew.run([run for claimed in fetched.claimed for run in _runs(claimed)])
+            worker = self._ledger.worker
+            self._crew.run([run for claimed in fetched.claimed for run in _runs(claimed, worker)])
             self._jobs_done += found
         return found > 0
 
@@ -149,22 +151,25 @@ class Child:
 
     def _wait_for_token(self) -> None:
         """Blocks until there is something to do. When no token came for a while, it asks along with the next wait."""
+        try:
+            self._wait_or_ask()
+        except _Wake:
+            self._ledger.doubt()  # the answer to a claim may be on its way
+
+    def _wait_or_ask(self) -> None:
         answer: object = []
         try:
             self._is_waiting = True
             if not self._is_stopping and not self._waiter.wait():
                 answer = self._ask_and_wait()
-            self._is_waiting = False
-            if answer:
-                self._take_answer(answer)
-        except _Wake:
-            self._ledger.doubt()  # the answer to a claim may be on its way
         except BrokerError as error:
             self._is_waiting = False
             self._ledger.doubt()
             self._pause(error)
         finally:
             self._is_waiting = False
+        if answer:
+            self._take_answer(answer)
 
     def _ask_and_wait(self) -> object:
         question = self._broker.claim_command(self._ledger.worker, self._options.queues, 1)
@@ -238,14 +243,10 @@ class Child:
         return None
 
 
-def _runs(claimed: Claimed) -> Sequence[Run]:
-    counts = claimed.counts
+def _runs(claimed: Claimed, worker: str) -> Sequence[Run]:
+    queue, now_ms, counts = claimed.queue, claimed.now_ms, claimed.counts
     return [
-        Run(claimed.queue, job_id, record, now_ms=claimed.now_ms)
-        if place not in counts
-        else Run(
-            claimed.queue, job_id, record, now_ms=claimed.now_ms, failures=counts[place][0], crashes=counts[place][1]
-        )
+        Run(queue, job_id, record, worker=worker, now_ms=now_ms, counts=counts.get(place, (0, 0)))
         for place, (job_id, record) in enumerate(zip(claimed.ids, claimed.records, strict=True))
     ]
 

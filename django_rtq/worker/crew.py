@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from typing import NoReturn
 
@@ -31,7 +34,16 @@ def make_crew(config: Config, page: Page, ledger: Ledger, concurrency: int) -> C
     return Crew(config, page, ledger) if concurrency == 1 else Threads(config, page, ledger, concurrency)
 
 
-EXIT_OUT_OF_MEMORY = 137
+EXIT_OUT_OF_MEMORY, EXIT_FAILED = 137, 70
+
+
+def give_up(error: BaseException, ledger: Ledger) -> NoReturn:
+    """Die of what a thread met outside of a job: its slot would never be free again."""
+    if isinstance(error, MemoryError):
+        out_of_memory(ledger)
+    traceback.print_exception(type(error), error, error.__traceback__)
+    sys.stderr.flush()
+    os._exit(EXIT_FAILED)
 
 
 def out_of_memory(ledger: Ledger) -> NoReturn:
@@ -50,22 +62,31 @@ class EventLoop:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._is_stopped = False
 
     def submit(self, executor: Executor, run: Run, slot: int) -> Future[Outcome]:
         """Run a coroutine task there."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=self._loop.run_forever, name="rtq-async", daemon=True)
+            self._thread = threading.Thread(target=self._run, args=[self._loop], name="rtq-async", daemon=True)
             self._thread.start()
         return asyncio.run_coroutine_threadsafe(executor.execute_async(run, slot), self._loop)
 
     def stop(self) -> None:
         """End the thread."""
         if self._loop is not None and self._thread is not None:
+            self._is_stopped = True
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(timeout=5)
-            self._loop.close()
+            if not self._thread.is_alive():
+                self._loop.close()
             self._loop = None
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        while not self._is_stopped:
+            # What a coroutine raises to leave is its own failure, but asyncio raises it here as well.
+            with suppress(SystemExit, KeyboardInterrupt):
+                loop.run_forever()
 
 
 class Crew:
@@ -105,8 +126,7 @@ class Crew:
         while (place := batch.next()) is not None:
             run = runs[place]
             self._page.start(run.job_id)
-            self._ledger.add(run, self._executor.open(run) or self._execute(run))
-            self._page.finish()
+            self._over(run, self._executor.open(run) or self._execute(run))
             now = time.perf_counter()
             slowest, last, done = max(slowest, now - last), now, done + 1
         if is_watched:
@@ -122,6 +142,14 @@ class Crew:
         self._watch.stop()
         self._event_loop.stop()
         self._isolation.close()
+
+    def _over(self, run: Run, outcome: Outcome, slot: int = 0) -> None:
+        self._ledger.add(run, outcome)
+        if run.may_run_once:
+            # At once: should the process die now, what is not told yet would run again.
+            with suppress(BrokerError):
+                self._ledger.settle()
+        self._page.finish(slot)
 
     def _execute(self, run: Run) -> Outcome:
         assert run.task is not None
@@ -214,24 +242,21 @@ class Threads(Crew):
     def _serve(self) -> None:
         while (todo := self._todo.get()) is not None:
             run, slot = todo
-            self._isolation.clean_up()
             try:
-                outcome = self._executor.execute(run, slot)
-            except MemoryError:
-                out_of_memory(self._ledger)
-            self._done(run, slot, outcome)
+                self._isolation.clean_up()
+                self._done(run, slot, self._executor.execute(run, slot))
+            except BaseException as error:  # noqa: BLE001 - the top of a thread
+                give_up(error, self._ledger)
         connections.close_all()
 
     def _coroutine_done(self, run: Run, slot: int, future: Future[Outcome]) -> None:
         try:
-            outcome = future.result()
-        except MemoryError:
-            out_of_memory(self._ledger)
-        self._done(run, slot, outcome)
+            self._done(run, slot, future.result())
+        except BaseException as error:  # noqa: BLE001 - the top of a thread
+            give_up(error, self._ledger)
 
     def _done(self, run: Run, slot: int, outcome: Outcome) -> None:
-        self._ledger.add(run, outcome)
-        self._page.finish(slot)
+        self._over(run, outcome, slot)
         with self._changed:
             self._free.append(slot)
             self._is_news = True

@@ -22,7 +22,7 @@ from django_rtq.conf import Config
 from django_rtq.exceptions import PayloadError, PayloadTooLarge, TaskNotFound
 from django_rtq.worker.isolation import Isolation
 from django_rtq.worker.limits import limited
-from django_rtq.worker.outcome import Acked, Buried, Expired, Outcome, decide, decide_unknown
+from django_rtq.worker.outcome import Acked, Buried, Expired, Outcome, decide, decide_unknown, of_the_task
 from django_rtq.worker.page import Page
 from django_rtq.worker.run import Run
 
@@ -57,10 +57,12 @@ class Executor:
         assert task is not None
         if signals.job_started.receivers:
             signals.job_started.send_robust(Executor, job=run.job)
-        args = (run.context, *run.args) if task.takes_context else run.args
+        if run.may_run_once:
+            self._page.note_once(slot)
         limit = run.time_limit(self._config)
         started = time.perf_counter()
         try:
+            args = (run.context, *run.args) if task.takes_context else run.args
             if limit is None:
                 result = self._isolation.call(task.func, *args, **run.kwargs)
             else:
@@ -84,12 +86,14 @@ class Executor:
         assert task is not None
         if signals.job_started.receivers:
             signals.job_started.send_robust(Executor, job=run.job)
-        args = (run.context, *run.args) if task.takes_context else run.args
+        if run.may_run_once:
+            self._page.note_once(slot)
         limit = run.time_limit(self._config)
         if limit is not None:
             self._announce_limit(limit, slot)
         started = time.perf_counter()
         try:
+            args = (run.context, *run.args) if task.takes_context else run.args
             result = await limited(task.func(*args, **run.kwargs), limit)
         except MemoryError:
             raise
@@ -108,6 +112,7 @@ class Executor:
 
     def _failed(self, run: Run, error: BaseException) -> Outcome:
         assert run.task is not None
+        error.__traceback__ = of_the_task(error)
         return decide(run.task, error, failures=run.failures, max_attempts=run.max_attempts(self._config))
 
     def _succeeded(self, run: Run, result: Any) -> Outcome:
@@ -117,7 +122,9 @@ class Executor:
             text = "null" if result is None else payload.dumps(result, what=f"the result of {run.task_name}")
             if len(text) * 4 > self._config.max_payload_bytes:
                 _check_size(run, text, self._config.max_payload_bytes)
-        except PayloadError as error:
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a lazy text, say, whose function fails
             return Buried(error)  # it ran: to run it again would not make the result any better
         client = f'"client":{payload.dumps(run.client.decode())},' if run.client else ""
         return Acked(

@@ -27,7 +27,8 @@ class Heartbeat(Loop):
     name = "heartbeat"
 
     def __init__(self, broker: Broker, queues: Sequence[str], children: Children, *, promotes: bool) -> None:
-        super().__init__()
+        # After an outage everybody has one lease of time to come back: each has to try often enough.
+        super().__init__(longest_backoff_seconds=min(5.0, broker.config.lease_seconds / 4))
         self._broker = broker
         self._queues = list(queues)
         self._children = children

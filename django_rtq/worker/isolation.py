@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextvars
+import logging
 from collections.abc import Callable
 from typing import Any
 
-from django.db import close_old_connections, reset_queries
+from django.db import close_old_connections, connections, reset_queries
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from django_rtq.conf import is_debug
+
+logger = logging.getLogger("django_rtq")
 
 
 class Isolation:
@@ -34,6 +38,9 @@ class Isolation:
         """Close connections that are broken or too old, in the thread that used them."""
         if self._uses_database:
             close_old_connections()
+            for connection in connections.all(initialized_only=True):
+                if connection.in_atomic_block:
+                    _drop(connection)
             if self._is_debug:
                 reset_queries()
 
@@ -48,3 +55,10 @@ class Isolation:
 
     def _note_connection(self, **kwargs: Any) -> None:
         self._uses_database = True
+
+
+def _drop(connection: BaseDatabaseWrapper) -> None:
+    """A transaction that a job left open would swallow what the next ones write: it is rolled back."""
+    logger.error("a job left a transaction open on database %r: it is rolled back", connection.alias)
+    connection.close()
+    del connections[connection.alias]  # the wrapper believes that it is still in there

@@ -17,6 +17,7 @@ from django_rtq.worker.page import LONGEST_NAME, Page
 from django_rtq.worker.run import Run
 
 TOMBSTONE_MS = 120_000  # an id without a result is kept so long, so that a late second enqueue is harmless (G8)
+EXIT_FORKED = 70
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")  # a script writes the name into JSON
 _EXPIRED = '{"state":"expired","task":"%s"}'
 
@@ -32,8 +33,9 @@ class Ledger:
         self._lock = threading.Lock()
         self._trip = threading.RLock()  # one round trip at a time: what is under way is in neither list
         self._settlements: dict[str, Settlement] = {}
-        self._held: dict[bytes, str] = {}  # id -> queue: claimed, and no outcome yet
+        self._held: dict[bytes, str] = {}  # id -> queue: claimed under this name, and no outcome yet
         self._is_in_doubt = False
+        self._pid = os.getpid()
         self.worker = ""
 
     # -- taking part
@@ -41,7 +43,9 @@ class Ledger:
     def sign_on(self) -> None:
         """Take part under a new name: names are never used again (rule 5). Raises BrokerUnavailable."""
         name = f"{_UNSAFE.sub('-', self._base_name)}:{os.getpid()}:{secrets.token_hex(4)}"
-        self.worker = name[-LONGEST_NAME:]
+        with self._lock:
+            self.worker = name[-LONGEST_NAME:]
+            self._held.clear()  # what was claimed under another name belongs to others by now
         self._page.sign(self.worker)
         self._broker.sign_on(self._queues, self.worker)
 
@@ -52,7 +56,15 @@ class Ledger:
     # -- outcomes
 
     def add(self, run: Run, outcome: Outcome) -> None:
-        """Note what follows from a run, to be told with the next claim; then say so."""
+        """Note what follows from a run, to be told with the next claim; then say so.
+
+        A run that was claimed under a former name changes nothing, even if the job was claimed anew here (G4).
+        """
+        if os.getpid() != self._pid:
+            os._exit(EXIT_FORKED)  # a job forked, and its copy came back from it: there is only one worker
+        if run.worker != self.worker:
+            signals.job_stale.send_robust(Ledger, job_ids=[run.job_id.decode()], worker=run.worker)
+            return
         with self._lock:
             self._held.pop(run.job_id, None)
             settlement = self._settlements.get(run.queue)
@@ -82,11 +94,16 @@ class Ledger:
 
     def release(self, job_ids: Iterable[bytes]) -> None:
         """Note that these jobs are given back unrun, the attempt not counted."""
+        released: dict[str, list[bytes]] = {}
         with self._lock:
             for job_id in job_ids:
                 queue = self._held.pop(job_id, None)
                 if queue is not None:
                     self._settlements.setdefault(queue, Settlement()).release.append(job_id)
+                    released.setdefault(queue, []).append(job_id)
+        if signals.job_released.receivers:
+            for queue, ids in released.items():
+                signals.job_released.send_robust(Ledger, job_ids=[job_id.decode() for job_id in ids], queue=queue)
 
     @property
     def held(self) -> list[bytes]:
@@ -142,8 +159,9 @@ class Ledger:
                 return
             self.settle()
             for queue, job_ids in self._broker.running(self.worker, self._queues).items():
-                with self._lock:
-                    unknown = [job_id for job_id in job_ids if job_id not in self._held]
+                with self._lock:  # what was done meanwhile is not held any more, but not told yet either
+                    done = self._settlements[queue].job_ids() if queue in self._settlements else set()
+                    unknown = [job_id for job_id in job_ids if job_id not in self._held and job_id not in done]
                 if unknown:
                     self._broker.settle(self.worker, queue, Settlement(release=list(unknown)))
             self._is_in_doubt = False

@@ -19,7 +19,6 @@ class MainThreadLimit:
 
     def __init__(self) -> None:
         self._seconds = 0.0
-        signal.signal(signal.SIGALRM, self._ring)
 
     @contextmanager
     def limit(self, seconds: float | None) -> Iterator[None]:
@@ -28,6 +27,7 @@ class MainThreadLimit:
             yield
             return
         self._seconds = seconds
+        signal.signal(signal.SIGALRM, self._ring)  # each time: a job before may have had a use for it
         signal.setitimer(signal.ITIMER_REAL, seconds)
         try:
             yield
@@ -48,7 +48,8 @@ class ThreadLimits:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._deadlines: dict[int, tuple[float, float]] = {}  # thread -> deadline, seconds
+        self._deadlines: dict[int, float] = {}  # thread -> deadline; who takes it out decides: over, or too late
+        self._planted: set[int] = set()  # threads that have, or had, an exception on its way
         self._watch: threading.Thread | None = None
         self._stopped = False
 
@@ -63,15 +64,15 @@ class ThreadLimits:
             if self._watch is None:
                 self._watch = threading.Thread(target=self._run, name="rtq-limits", daemon=True)
                 self._watch.start()
-            self._deadlines[thread] = (time.monotonic() + seconds, seconds)
+            self._deadlines[thread] = time.monotonic() + seconds
             self._changed.notify()
         try:
-            yield
+            try:
+                yield
+            finally:
+                self._disarm(thread)
         except _Planted:
             raise TimeLimitExceeded(message(seconds)) from None
-        finally:
-            with self._changed:  # from here on nobody plants anything
-                self._deadlines.pop(thread, None)
 
     def stop(self) -> None:
         """Let the watching thread end."""
@@ -79,15 +80,24 @@ class ThreadLimits:
             self._stopped = True
             self._changed.notify()
 
+    def _disarm(self, thread: int) -> None:
+        # Without a lock: an exception that is on its way may come at any bytecode, and would leave it locked.
+        if self._deadlines.pop(thread, None) is None:
+            while thread not in self._planted:
+                time.sleep(0.0005)
+            for _ in range(5):  # if it has not come yet, it comes here, and not to whatever runs in this thread next
+                time.sleep(0)
+            self._planted.discard(thread)
+
     def _run(self) -> None:
         with self._changed:
             while not self._stopped:
                 now = time.monotonic()
-                for thread, (deadline, _) in list(self._deadlines.items()):
-                    if deadline <= now:
-                        del self._deadlines[thread]
+                for thread, deadline in list(self._deadlines.items()):
+                    if deadline <= now and self._deadlines.pop(thread, None) is not None:
                         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Planted))
-                nearest = min((deadline for deadline, _ in self._deadlines.values()), default=now + 60)
+                        self._planted.add(thread)
+                nearest = min(list(self._deadlines.values()), default=now + 60)
                 self._changed.wait(max(0.0, nearest - now))
 
 

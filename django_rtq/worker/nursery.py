@@ -15,14 +15,13 @@ from dataclasses import dataclass, field
 
 from django.db import connections
 
-from django_rtq.broker.broker import Broker, forget_broker
-from django_rtq.broker.inspector import forget_inspector
+from django_rtq.broker.broker import Broker
 from django_rtq.conf import Config
 from django_rtq.worker.child import EXIT_DONE, EXIT_RECYCLED, Child
+from django_rtq.worker.crew import EXIT_FAILED
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.page import Page
 
-EXIT_FAILED = 70  # the child itself, not a job, raised
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
@@ -44,7 +43,7 @@ class ChildProcess:
         """Whether it left as it should."""
         return os.WIFEXITED(status) and os.WEXITSTATUS(status) in (EXIT_DONE, EXIT_RECYCLED) and not self.page.started()
 
-    def wants_successor(self, status: int) -> bool:
+    def is_old(self, status: int) -> bool:
         """Whether it left because it was old."""
         return os.WEXITSTATUS(status) == EXIT_RECYCLED
 
@@ -112,8 +111,6 @@ class Nursery:
             die_with_parent(signal.SIGKILL)
             if os.getppid() != parent:
                 return EXIT_FAILED  # it was quicker
-            for forget in (forget_broker, forget_inspector):  # the connections of the parent are the parent's
-                forget(setting="RTQ")
             child = Child(Broker(self._config, role="worker"), page, self._options, parent=parent)
             signal.signal(signal.SIGTERM, child.stop)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, signal.SIGINT))

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from django_rtq import payload
-from django_rtq.backoff import delay_seconds
+from django_rtq.backoff import TEN_YEARS, delay_seconds
 from django_rtq.exceptions import Bury, Retry, TaskNotFound
 from django_rtq.tasks import Task
 
@@ -56,7 +56,10 @@ def decide(task: Task[Any, Any], error: BaseException, *, failures: int, max_att
         return Buried(error)
     if isinstance(error, Retry):
         after = error.after_seconds
-        return Retried(error, delay_seconds(task.backoff, failures + 1, error) if after is None else max(0.0, after))
+        return Retried(
+            error,
+            delay_seconds(task.backoff, failures + 1, error) if after is None else min(max(0.0, after), TEN_YEARS),
+        )
     # SystemExit, CancelledError and the like say how a run ended, not what was wrong with it: retry_on is not asked.
     if isinstance(error, task.give_up_on) or (isinstance(error, Exception) and not isinstance(error, task.retry_on)):
         return Buried(error)
@@ -88,14 +91,14 @@ def error_line(error: BaseException, *, at_ms: int, attempt: int, worker: str) -
 def _text(error: BaseException) -> str:
     try:
         return _clean(str(error))
-    except Exception as trouble:  # noqa: BLE001 - it is the user's __str__
+    except BaseException as trouble:  # noqa: BLE001 - it is the user's __str__
         return f"<its message could not be made: {type(trouble).__name__}>"
 
 
 def _traceback(error: BaseException) -> str:
     try:
         return "".join(traceback.format_exception(type(error), error, of_the_task(error), limit=-50))
-    except Exception as trouble:  # noqa: BLE001 - it is the user's __str__ again
+    except BaseException as trouble:  # noqa: BLE001 - it is the user's __str__ again
         return f"<the traceback could not be made: {type(trouble).__name__}>"
 
 

@@ -7,7 +7,8 @@ and the supervisor believes it only after the child is dead, except for deadline
     0    name of the worker    1 byte of length, then text
     64   jobs done             unsigned, 8 bytes
     72   last claim            time.monotonic() of the last answer to a claim, double
-    256  slots                 128 bytes each: 1 byte of length, id; at 120 the deadline on time.monotonic(), 0: none
+    256  slots                 128 bytes each: 1 byte of length, id; at 119 whether the job may run but once;
+                               at 120 the deadline on time.monotonic(), 0: none
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from __future__ import annotations
 import mmap
 import struct
 
-_NAME, _DONE, _CLAIMED, _SLOTS, _SLOT, _DEADLINE = 0, 64, 72, 256, 128, 120
-_NO_DEADLINE = struct.pack("d", 0.0)
+_NAME, _DONE, _CLAIMED, _SLOTS, _SLOT, _ONCE, _DEADLINE = 0, 64, 72, 256, 128, 119, 120
+_CLEAN = bytes(_SLOT - _ONCE)
 LONGEST_NAME, LONGEST_ID = 63, 118
 
 
@@ -38,9 +39,13 @@ class Page:
         """A job runs from now on."""
         at = _SLOTS + slot * _SLOT
         # The length last: while it is 0 nothing else of the slot is believed.
-        self._memory[at + _DEADLINE : at + _SLOT] = _NO_DEADLINE  # that of the job before is not ours
+        self._memory[at + _ONCE : at + _SLOT] = _CLEAN  # the deadline of the job before is not ours
         self._memory[at + 1 : at + 1 + len(job_id)] = job_id
         self._memory[at] = len(job_id)
+
+    def note_once(self, slot: int = 0) -> None:
+        """The job in the slot may run but once: it is not given back when it is cut short."""
+        self._memory[_SLOTS + slot * _SLOT + _ONCE] = 1
 
     def limit(self, deadline: float, slot: int = 0) -> None:
         """Kill this child when the job in the slot is still running at that time.monotonic()."""
@@ -69,17 +74,22 @@ class Page:
 
     def started(self) -> list[str]:
         """The jobs that were running."""
-        return [job_id for job_id, _ in self._occupied()]
+        return [job_id for job_id, _, _ in self._occupied()]
+
+    def started_once(self) -> list[str]:
+        """Of those, the ones that may run but once."""
+        return [job_id for job_id, is_once, _ in self._occupied() if is_once]
 
     def overdue(self, now: float) -> list[str]:
         """The jobs that should have been over by now."""
-        return [job_id for job_id, deadline in self._occupied() if 0 < deadline <= now]
+        return [job_id for job_id, _, deadline in self._occupied() if 0 < deadline <= now]
 
-    def _occupied(self) -> list[tuple[str, float]]:
+    def _occupied(self) -> list[tuple[str, bool, float]]:
         found = []
         for at in range(_SLOTS, len(self._memory), _SLOT):
             length = self._memory[at]
             if length:
                 (deadline,) = struct.unpack_from("d", self._memory, at + _DEADLINE)
-                found.append((bytes(self._memory[at + 1 : at + 1 + length]).decode(), deadline))
+                job_id = bytes(self._memory[at + 1 : at + 1 + length]).decode(errors="replace")
+                found.append((job_id, bool(self._memory[at + _ONCE]), deadline))
         return found

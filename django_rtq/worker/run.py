@@ -15,28 +15,41 @@ class Run:
     """A claimed job. Making it costs little; what only failures, signals and contexts need is made when asked for."""
 
     def __init__(
-        self, queue: str, job_id: bytes, record: bytes, *, now_ms: int, failures: int = 0, crashes: int = 0
+        self,
+        queue: str,
+        job_id: bytes,
+        record: bytes,
+        *,
+        worker: str,
+        now_ms: int,
+        counts: tuple[int, int] = (0, 0),
     ) -> None:
         self.queue = queue
         self.job_id = job_id
         self.record = record
+        self.worker = worker  # under which name it was claimed
         self.now_ms = now_ms
-        self.failures = failures
-        self.crashes = crashes
+        self.failures, self.crashes = counts  # earlier runs that did not end well
         self.seconds = 0.0  # how long the function ran
+        self.may_run_once = False  # a run that did not end is never followed by another
         self.task: Task[Any, Any] | None = None
 
     def open(self) -> None:
         """Read the record and find the task. Raises PayloadError, ValueError or KeyError, and TaskNotFound."""
         line, _, body = self.record.partition(b"\n")
-        _, _, ready_ms, expires_ms, client = line.split(b" ", 4)
+        _, max_crashes, ready_ms, expires_ms, client = line.split(b" ", 4)
         self.ready_ms, self.expires_ms = int(ready_ms), int(expires_ms)
+        self.may_run_once = max_crashes == b"0"
         self.client = client
         call: dict[str, Any] = payload.loads(body)
         self.task_name: str = call.pop("task")
         self.args: list[Any] = call.pop("args", ())
         self.kwargs: dict[str, Any] = call.pop("kwargs", {})
         self.options = call
+        if call or client:
+            _check(call, client)
+        if type(self.args) not in (list, tuple) or type(self.kwargs) is not dict:
+            raise ValueError("the arguments of the record are not a list and an object.")
         self.task = registry.get_task(self.task_name)
 
     @property
@@ -83,3 +96,11 @@ class Run:
             return self.options[name]
         of_task = getattr(self.task, name, None)
         return default if of_task is None else of_task
+
+
+def _check(options: dict[str, Any], client: bytes) -> None:
+    """What would only be noticed after the run. Raises ValueError."""
+    client.decode()
+    for name, value in options.items():
+        if name in ("max_attempts", "time_limit", "result_ttl") and not isinstance(value, int | float | None):
+            raise ValueError(f"the {name} of the record is {value!r}, which is no number.")

@@ -97,14 +97,16 @@ class Supervisor:
     def _lost(self, child: ChildProcess, status: int) -> None:
         if child.is_well_over(status):
             self._bereavement.add(child.page, guilty=[])
-            if child.wants_successor(status) and not self._is_draining:
+            if self._wants_successor(child, status):
                 self._fork()
             return
         jobs_done, claimed_at = child.page.notes()
         self._false_starts = 0 if claimed_at else self._false_starts + 1
         overdue = child.overdue
-        # Who was killed by us for its time limit, or because time is up, did nothing wrong with its other jobs.
-        guilty = [] if overdue or child.is_given_up else child.page.started()
+        # Who was killed by us for a time limit, or because time is up, did nothing wrong. But what may run
+        # only once is not given back half done.
+        is_ours = overdue or child.is_given_up
+        guilty = child.page.started_once() if is_ours else child.page.started()
         logger.log(
             logging.WARNING if child.is_given_up else logging.ERROR,
             "process %d of worker %s %s after %d jobs; it was running: %s",
@@ -117,6 +119,12 @@ class Supervisor:
             if self._false_starts:
                 self._sleep(min(0.1 * 2**self._false_starts, 5.0))
             self._fork()
+
+    def _wants_successor(self, child: ChildProcess, status: int) -> bool:
+        if self._is_draining or self._signals:
+            return False
+        # One that left unasked, and not because a burst is over, was told to by somebody else.
+        return child.is_old(status) or not self._options.burst
 
     def _kill_overdue(self) -> None:
         now = time.monotonic()
@@ -169,6 +177,7 @@ class Supervisor:
         handlers: dict[int, Callable[[int, object], None]] = {
             signal.SIGTERM: note,
             signal.SIGINT: note,
+            signal.SIGHUP: note,  # the terminal was closed
             signal.SIGCHLD: lambda signum, frame: None,
         }
         for signum, handler in handlers.items():

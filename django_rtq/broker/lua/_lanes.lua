@@ -4,7 +4,8 @@ local NEAR = 200 -- how deep a lane is searched for an id that a torn log may ha
 
 -- When a job began to wait. Its id begins with the time it was made; where that is not it, `since` tells.
 local function waiting_since(q, id, now)
-  return tonumber(redis.call("HGET", q.since, id) or tonumber(string.sub(id, 1, 12), 16) or now)
+  local noted = q.has_since ~= false and redis.call("HGET", q.since, id)
+  return tonumber(noted or tonumber(string.sub(id, 1, 12), 16) or now)
 end
 
 -- Say that clients have work. Always, and before they have: an index that is kept on an edge gets lost with it.

@@ -5,14 +5,16 @@
 -- KEYS[2] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[3] bands       zset  band -> priority
 -- KEYS[4] wake        zset  token for workers
+-- KEYS[5] scratch     never exists; see the rules for scripts
 -- ARGV[1] worker      its name
 --
 -- returns "ok", or "busy" while jobs are written down for it
 -- sent twice: nothing happens the second time
 
-local q, worker = named(KEYS, { "workers", "running", "bands", "wake" }, 1), ARGV[1]
+local q, worker = named(KEYS, { "workers", "running", "bands", "wake", "scratch" }, 1), ARGV[1]
 
 if redis.call("EXISTS", q.running) == 1 then return "busy" end
+redis.call("DEL", q.scratch) -- lets a full server be drained
 -- It may have taken the token that would have woken another.
 if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.wake, 0, "work") end
 redis.call("ZREM", q.workers, worker)

@@ -146,7 +146,7 @@ def _worker_row(worker: WorkerDetails) -> list[str]:
         one_line(worker.host, 40) or "-",
         str(worker.pid or "-"),
         one_line(",".join(worker.queues), 60) or "-",
-        duration(_last_seen(worker)),
+        duration(worker.last_seen_seconds),
         number(worker.jobs_done),
         _runs(worker.running),
     ]
@@ -169,11 +169,6 @@ def _worker(worker: WorkerDetails) -> dict[str, Any]:
         "pid": worker.pid,
         "queues": worker.queues,
         "running": [asdict(job) for job in worker.running],
-        "last_seen_seconds": _last_seen(worker),
+        "last_seen_seconds": worker.last_seen_seconds,
         "jobs_done": worker.jobs_done,
     }
-
-
-def _last_seen(worker: WorkerDetails) -> float | None:
-    """None for one that left no note: it has only just begun, or its lease is over."""
-    return worker.last_seen_seconds if worker.pid else None

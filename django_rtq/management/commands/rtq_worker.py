@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from argparse import ArgumentTypeError
 from functools import partial
 from typing import Any
 
@@ -78,16 +79,18 @@ class Command(BaseCommand):
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 100_000:
-        raise ValueError
-    return number
+    if not text.isdecimal() or not 1 <= int(text) <= 100_000:
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 1 to 100,000.")
+    return int(text)
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
     if not 0 <= seconds < math.inf:
-        raise ValueError
+        raise ArgumentTypeError(f"{text!r} is not a number of seconds, 0 or more.")
     return seconds
 
 

@@ -1,0 +1,70 @@
+"""Enqueueing: delay() beside a bare EVALSHA of the same script and payload, and delay_many() beside delay()."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from benchmarks.figures import Readings
+from benchmarks.stage import Stage
+
+SINGLES = 300  # calls before it is the other's turn: well below the second after which an id counts as old
+CHUNKS = (300, 1000, 3000)
+MANY = 3000  # jobs before it is the next one's turn
+
+
+def measure(stage: Stage, readings: Readings) -> None:
+    """One round: all of them by turns, in slices of some 20 ms."""
+    stage.clear()
+    ways: dict[str, Callable[[], float]] = {
+        "enqueue.delay": _delay,
+        "enqueue.evalsha": lambda: _evalsha(stage),
+        **{f"enqueue.many_{size}": lambda size=size: _delay_many(size) for size in CHUNKS},  # type: ignore[misc]
+    }
+    seconds = dict.fromkeys(ways, 0.0)
+    turns = 10 if stage.is_quick else 20
+    for turn in range(turns + 1):
+        for name, way in ways.items():
+            spent = way()
+            if turn:  # the first one loads the script and connects
+                seconds[name] += spent
+    for name, spent in seconds.items():
+        jobs = MANY if "many" in name else SINGLES
+        readings.add(name, turns * jobs / spent)
+    readings.ratio("enqueue.delay_vs_evalsha", "enqueue.delay", "enqueue.evalsha")
+    slowest = min((f"enqueue.many_{size}" for size in CHUNKS), key=lambda name: readings.rounds[name][-1])
+    readings.ratio("enqueue.many_vs_delay", slowest, "enqueue.delay")
+
+
+def _delay() -> float:
+    from benchmarks.jobs import noop
+
+    started = time.perf_counter()
+    for number in range(SINGLES):
+        noop.delay(7, number)
+    return time.perf_counter() - started
+
+
+def _evalsha(stage: Stage) -> float:
+    """What delay() sends, made before the clock starts, through redis-py's own client."""
+    from benchmarks.jobs import noop
+    from django_rtq.broker.broker import get_broker
+    from django_rtq.broker.scripts import SCRIPTS
+
+    script = SCRIPTS["enqueue"]
+    _, sha, count, *keys = script.head(get_broker().keys.of("default"))
+    payloads = [noop._new_job((7, number), {}) for number in range(SINGLES)]
+    evalsha = stage.redis.evalsha
+    started = time.perf_counter()
+    for payload in payloads:
+        evalsha(sha, count, *keys, *payload)  # type: ignore[arg-type]
+    return time.perf_counter() - started
+
+
+def _delay_many(size: int) -> float:
+    from benchmarks.jobs import noop
+
+    started = time.perf_counter()
+    for first in range(0, MANY, size):
+        noop.delay_many([((7, number), {}) for number in range(first, first + size)])
+    return time.perf_counter() - started

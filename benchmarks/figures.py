@@ -1,0 +1,123 @@
+"""The figures: what is measured, in which unit, what we want it to be, and what it was."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Target(NamedTuple):
+    """What a median has to be."""
+
+    sign: str  # ">=", ">", "<=" or "<"
+    value: float
+
+    def is_met(self, median: float) -> bool:
+        """Whether it is."""
+        return {
+            ">=": median >= self.value,
+            ">": median > self.value,
+            "<=": median <= self.value,
+            "<": median < self.value,
+        }[self.sign]
+
+    def __str__(self) -> str:
+        return f"{self.sign} {self.value:,g}"
+
+
+class Figure(NamedTuple):
+    """One line of the table."""
+
+    unit: str
+    says: str
+    target: Target | None = None  # None: for comparison only
+
+
+FIGURES = {
+    "raw.batch": Figure("jobs/s", "no queue at all: pop 64 in a script, decode, call"),
+    "raw.single": Figure("jobs/s", "the same one by one"),
+    "enqueue.delay": Figure("jobs/s", "delay(), one client"),
+    "enqueue.evalsha": Figure("jobs/s", "bare redis-py: the same script, the same payload"),
+    "enqueue.delay_vs_evalsha": Figure("ratio", "delay() to bare redis-py", Target(">=", 0.8)),
+    "enqueue.many_300": Figure("jobs/s", "delay_many(), 300 at a time"),
+    "enqueue.many_1000": Figure("jobs/s", "delay_many(), 1,000 at a time"),
+    "enqueue.many_3000": Figure("jobs/s", "delay_many(), 3,000 at a time"),
+    "enqueue.many_vs_delay": Figure("ratio", "the slowest of these to delay()", Target(">=", 4)),
+    "drain.one_client": Figure("jobs/s", "no-op jobs, one process, no results", Target(">", 50_000)),
+    "drain.many_clients": Figure("jobs/s", "the same jobs of 1,000 clients"),
+    "drain.results": Figure("jobs/s", "the same with results kept"),
+    "drain.two_processes": Figure("jobs/s", "the same by two processes"),
+    "drain.one_client_cpu": Figure("µs/job", "CPU of worker and Redis: no-op jobs, one process"),
+    "drain.many_clients_cpu": Figure("µs/job", "the same jobs of 1,000 clients"),
+    "drain.results_cpu": Figure("µs/job", "the same with results kept"),
+    "drain.two_processes_cpu": Figure("µs/job", "the same by two processes"),
+    "drain.many_clients_vs_one": Figure("ratio", "1,000 clients to one", Target(">=", 0.7)),
+    "drain.results_vs_none": Figure("ratio", "with results to without", Target(">=", 0.65)),
+    "drain.two_processes_vs_one": Figure("ratio", "two processes to one", Target(">=", 1.3)),
+    "drain.vs_raw": Figure("ratio", "one client to raw.batch"),
+    "latency.p50": Figure("ms", "before delay() to the job's first line, idle worker", Target("<", 0.6)),
+    "latency.p99": Figure("ms", "the same, 1 of 100 is later", Target("<", 2)),
+    "latency.floor_p50": Figure("ms", "bare RPUSH to a process that waits in BLPOP"),
+    "latency.floor_p99": Figure("ms", "the same, 1 of 100 is later"),
+    "latency.p50_vs_floor": Figure("ratio", "p50 to the floor's"),
+    "idle.round_trips": Figure("per min", "an idle worker's questions to Redis", Target("<=", 30)),
+    "idle.commands": Figure("per min", "commands in them"),
+    "idle.cpu": Figure("s per min", "CPU of supervisor and child", Target("<=", 0.2)),
+    "idle.pss": Figure("MB", "memory of both, shared pages counted once", Target("<", 90)),
+    "idle.rss": Figure("MB", "memory of both, shared pages counted twice"),
+    "memory.waiting_job": Figure("bytes", "in Redis for a waiting noop(7, 42)", Target("<=", 400)),
+    "scale.claim_small": Figure("µs", "claim() with the fewest jobs waiting"),
+    "scale.claim_large": Figure("µs", "claim() with the most jobs waiting"),
+    "scale.claim_clients": Figure("µs", "claim() with many clients waiting"),
+    "scale.enqueue_small": Figure("µs", "enqueue() with the fewest jobs waiting"),
+    "scale.enqueue_large": Figure("µs", "enqueue() with the most jobs waiting"),
+    "scale.enqueue_clients": Figure("µs", "enqueue() with many clients waiting"),
+    "scale.claim_spread": Figure("ratio", "claim(), slowest queue to fastest", Target("<=", 1.2)),
+    "scale.enqueue_spread": Figure("ratio", "enqueue(), slowest queue to fastest", Target("<=", 1.2)),
+    "fairness.last_place": Figure("start", "last of 10 jobs behind 20,000 of another", Target("<=", 30)),
+    "fairness.last_place_in_swing": Figure("start", "the same while the worker is busy"),
+}
+
+
+@dataclass(slots=True)
+class Readings:
+    """What was measured so far: of each figure one value a round."""
+
+    rounds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    remarks: list[str] = field(default_factory=list)  # for people: what a figure does not tell
+
+    def add(self, name: str, value: float) -> None:
+        """One more round of a figure. Raises KeyError for a name that is not in FIGURES."""
+        FIGURES[name]
+        self.rounds[name].append(value)
+
+    def ratio(self, name: str, part: str, whole: str) -> None:
+        """Of the last round of two figures: only what was measured side by side is compared."""
+        if self.rounds[part] and self.rounds[whole]:
+            self.add(name, self.rounds[part][-1] / self.rounds[whole][-1])
+
+    def remark(self, text: str) -> None:
+        """Say something once."""
+        if text not in self.remarks:
+            self.remarks.append(text)
+
+    def median(self, name: str) -> float:
+        """The middle one of its rounds."""
+        return statistics.median(self.rounds[name])
+
+    def verdict(self, name: str) -> bool | None:
+        """Whether a figure is as we want it; None without a target."""
+        target = FIGURES[name].target
+        return None if target is None else target.is_met(self.median(name))
+
+    def names(self) -> list[str]:
+        """What was measured, in the order of FIGURES."""
+        return [name for name in FIGURES if self.rounds.get(name)]
+
+
+def percentile(values: list[float], percent: int) -> float:
+    """The value that so many of a hundred do not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]

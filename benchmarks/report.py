@@ -1,0 +1,70 @@
+"""The readings as a table for people and as JSON for machines."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from typing import Any
+
+import django
+import redis
+
+from benchmarks.figures import FIGURES, Readings
+from benchmarks.stage import Stage
+
+VERDICTS = {True: "met", False: "MISSED", None: ""}
+
+
+def as_table(readings: Readings, machine: Mapping[str, object]) -> str:
+    """One line for each figure: median, unit, target, whether it is met, the lowest and highest round, meaning."""
+    rows = [("figure", "median", "unit", "target", "", "rounds", "")]
+    for name in readings.names():
+        figure, rounds = FIGURES[name], readings.rounds[name]
+        spread = f"{number(min(rounds))} … {number(max(rounds))}" if len(rounds) > 1 else "one"
+        target = "" if figure.target is None else str(figure.target)
+        verdict = VERDICTS[readings.verdict(name)]
+        rows.append((name, number(readings.median(name)), figure.unit, target, verdict, spread, figure.says))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["; ".join(f"{key} {value}" for key, value in machine.items()), ""]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if place == 1 else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join([*lines, "", *readings.remarks])
+
+
+def as_json(readings: Readings, machine: Mapping[str, object], run: Mapping[str, object]) -> dict[str, Any]:
+    """What --json writes; `target` and `met` are null for figures that are there for comparison."""
+    figures = {}
+    for name in readings.names():
+        target = FIGURES[name].target
+        figures[name] = {
+            "median": readings.median(name),
+            "unit": FIGURES[name].unit,
+            "rounds": readings.rounds[name],
+            "target": None if target is None else str(target),
+            "met": readings.verdict(name),
+        }
+    return {"machine": dict(machine), "run": dict(run), "figures": figures, "remarks": readings.remarks}
+
+
+def machine(stage: Stage) -> dict[str, Any]:
+    """What it was measured on."""
+    return {
+        "python": platform.python_version(),
+        "django": django.get_version(),
+        "redis-py": redis.__version__,
+        "redis": stage.redis.info("server")["redis_version"],
+        "cores": len(os.sched_getaffinity(0)),
+        "load": round(os.getloadavg()[0], 2),  # of the minute before: above 0 somebody else was at work
+    }
+
+
+def number(value: float) -> str:
+    """Three digits are more than this can tell apart."""
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,104 @@
+"""Scale: what claim and enqueue cost one caller when few or very many jobs wait, of one client or of thousands."""
+
+from __future__ import annotations
+
+import random
+import time
+from itertools import islice
+from statistics import median
+from typing import TYPE_CHECKING
+
+from benchmarks.figures import Readings
+from benchmarks.stage import MeasurementFailed, Stage, say
+
+if TYPE_CHECKING:
+    from django_rtq.broker.broker import NewJob
+
+WORKER = "scale:1:benchmark"
+BODY = '{"task":"benchmarks.jobs.noop","args":[7,42]}'
+
+
+def measure(stage: Stage, readings: Readings, rounds: int) -> None:
+    """All rounds, on queues that are filled once: one call to each queue by turns."""
+    from django_rtq.broker.broker import get_broker
+
+    stage.clear()
+    broker = get_broker()
+    sizes = _sizes(is_quick=stage.is_quick)
+    for queue, (jobs, clients) in sizes.items():
+        _fill(queue, jobs, clients)
+    broker.sign_on(sizes, WORKER)
+    readings.remark("scale: " + "; ".join(f"{queue}: {jobs:,} jobs of {n:,}" for queue, (jobs, n) in sizes.items()))
+    calls = 500 if stage.is_quick else 1000
+    _costs(sizes, 50)  # connections, scripts, caches
+    for _ in range(rounds):
+        claim, enqueue = _costs(sizes, calls)
+        for verb, costs in (("claim", claim), ("enqueue", enqueue)):
+            for name in ("small", "large", "clients"):
+                readings.add(f"scale.{verb}_{name}", costs[name])
+            readings.add(f"scale.{verb}_spread", max(costs.values()) / min(costs.values()))
+    stage.clear()
+
+
+def _sizes(*, is_quick: bool) -> dict[str, tuple[int, int]]:
+    """Queue -> jobs waiting, clients whose they are."""
+    if is_quick:
+        return {"small": (1000, 1), "middle": (20_000, 1), "large": (200_000, 1), "clients": (50_000, 10_000)}
+    return {"small": (1000, 1), "middle": (100_000, 1), "large": (1_000_000, 1), "clients": (100_000, 10_000)}
+
+
+def _fill(queue: str, jobs: int, clients: int) -> None:
+    from django_rtq.broker.broker import get_broker
+
+    started = time.perf_counter()
+    numbers = iter(range(jobs))
+    while part := list(islice(numbers, 500)):
+        get_broker().enqueue(queue, [_job(number % clients) for number in part])
+    say(f"  {queue}: {jobs:,} jobs enqueued in {time.perf_counter() - started:.1f} s")
+
+
+def _job(client: int) -> NewJob:
+    from django_rtq.broker.broker import NewJob
+    from django_rtq.job import new_job_id
+
+    return NewJob(new_job_id(), 0, 3, f"client-{client}", "", "", "", BODY)
+
+
+def _costs(sizes: dict[str, tuple[int, int]], calls: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Median µs of a claim of one job and of an enqueue, by queue. As many jobs wait afterwards as before."""
+    claims: dict[str, list[float]] = {queue: [] for queue in sizes}
+    enqueues: dict[str, list[float]] = {queue: [] for queue in sizes}
+    order = list(sizes)
+    for _ in range(calls):
+        random.shuffle(order)  # who comes first finds other things in the caches
+        for queue in order:
+            claims[queue].append(_claim_and_ack(queue))
+            enqueues[queue].append(_enqueue(queue, random.randrange(sizes[queue][1])))
+    return (
+        {queue: median(costs) for queue, costs in claims.items()},
+        {queue: median(costs) for queue, costs in enqueues.items()},
+    )
+
+
+def _claim_and_ack(queue: str) -> float:
+    """µs of the claim alone."""
+    from django_rtq.broker.broker import get_broker
+    from django_rtq.broker.settlement import Settlement
+
+    broker = get_broker()
+    started = time.perf_counter()
+    (claimed,) = broker.claim(WORKER, [queue], 1)
+    spent = time.perf_counter() - started
+    if len(claimed.ids) != 1:
+        raise MeasurementFailed(f"A claim from {queue} brought {len(claimed.ids)} jobs, not one: {claimed.status}")
+    broker.settle(WORKER, queue, Settlement(ack=[claimed.ids[0], 1000, ""]))
+    return spent * 1e6
+
+
+def _enqueue(queue: str, client: int) -> float:
+    from django_rtq.broker.broker import get_broker
+
+    job = _job(client)
+    started = time.perf_counter()
+    get_broker().enqueue(queue, [job])
+    return (time.perf_counter() - started) * 1e6

@@ -1,0 +1,23 @@
+"""Settings of the project that is measured. RTQ_BENCH_REDIS says where its Redis is."""
+
+import os
+
+SECRET_KEY = "not a secret: nothing here answers requests"
+DEBUG = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+RTQ = {
+    "REDIS": os.environ.get("RTQ_BENCH_REDIS", "redis://127.0.0.1:6379/0"),
+    "TASK_MODULES": ["jobs"],
+}
+
+# As in most projects there is a database, but no job here opens it.
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django_rtq",
+    "benchmarks",
+]

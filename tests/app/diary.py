@@ -1,0 +1,41 @@
+"""What jobs did, line by line, in a file that survives them: each line is one write."""
+
+import os
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+FILE = "RTQ_TEST_DIARY"
+
+
+class Entry(NamedTuple):
+    """One line."""
+
+    at: float  # seconds, time.monotonic(): the same for all processes of a machine
+    pid: int
+    word: str
+    name: str
+
+
+def write(word, name):
+    """Add a line; no other process can come between."""
+    line = f"{time.monotonic_ns()} {os.getpid()} {word} {name}\n"
+    file = os.open(os.environ[FILE], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        os.write(file, line.encode())
+    finally:
+        os.close(file)
+
+
+def folder():
+    """Where jobs and tests leave each other signs."""
+    return Path(os.environ[FILE]).parent
+
+
+def read(path):
+    """All lines, in order."""
+    path = Path(path)
+    if not path.exists():
+        return []
+    lines = (line.split(" ", 3) for line in path.read_text().splitlines())
+    return [Entry(int(at) / 1e9, int(pid), word, name) for at, pid, word, name in lines]

@@ -1,0 +1,107 @@
+"""All keys of a server in one round trip, and what must be true of them whatever happened."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+_DUMP = """
+local taken = {}
+for _, key in ipairs(redis.call("KEYS", "*")) do
+  local kind, value = redis.call("TYPE", key).ok, nil
+  if kind == "string" then value = redis.call("GET", key)
+  elseif kind == "list" then value = redis.call("LRANGE", key, 0, -1)
+  elseif kind == "set" then value = redis.call("SMEMBERS", key)
+  elseif kind == "hash" then value = redis.call("HGETALL", key)
+  else value = redis.call("ZRANGE", key, 0, -1, "WITHSCORES") end
+  taken[#taken + 1] = { key, kind, redis.call("TTL", key), value }
+end
+return taken
+"""
+_STATS_SECONDS = 172_800
+# What a drained queue still has: times, turns, counters, and outcomes until their time is over.
+FIXED = {"turn", "sweep", "due", "finished", "results", "workers"}
+_KINDS = {
+    "string": {"turn", "paused"},
+    "set": {"queues"},
+    "list": {"lane"},
+    "hash": {"jobs", "since", "ghosts", "running", "failures", "crashes", "errors", "results", "sweep", "stats"},
+    "zset": {
+        *("bands", "ring", "lanes", "scheduled", "retrying", "workers", "dead", "finished", "wake", "due"),
+    },
+}
+
+
+def read_keyspace(redis: Any) -> dict[str, Any]:
+    """Key -> value. Rings are told by their order alone. Asserts what is true of every key."""
+    taken = {}
+    for key, kind, ttl, value in redis.eval(_DUMP, 0):
+        name = key.decode()
+        family = name.rpartition("}:")[2].removeprefix("rtq:").partition(":")[0]
+        assert family in _KINDS[kind.decode()], f"{name} is a {kind.decode()}"
+        if family == "stats":
+            assert 0 < ttl <= _STATS_SECONDS
+        else:
+            assert ttl == -1, f"{name} goes away"
+        taken[name] = _plain(kind, value, family)
+    return taken
+
+
+def _plain(kind: bytes, value: Any, family: str) -> Any:
+    if kind == b"string":
+        return value.decode()
+    texts = [item.decode() for item in value]
+    if kind == b"set":
+        return set(texts)
+    if kind == b"list":
+        return texts
+    if family == "ring":
+        return texts[::2]
+    pairs = zip(texts[::2], texts[1::2], strict=True)
+    return dict(pairs) if kind == b"hash" else {member: int(score) for member, score in pairs}
+
+
+def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
+    """What no verb may leave behind in a queue, found without the model."""
+    queue = {name.removeprefix(tag): value for name, value in keyspace.items() if name.startswith(tag)}
+    jobs, ghosts = queue.get("jobs", {}), queue.get("ghosts", {})
+    lanes = {name[5:]: ids for name, ids in queue.items() if name.startswith("lane:")}
+    running = {name[8:]: ids for name, ids in queue.items() if name.startswith("running:")}
+    places: Counter[str] = Counter([*queue.get("scheduled", {}), *queue.get("dead", {})])
+    for ids in (*lanes.values(), *running.values()):
+        places.update(job_id for job_id in ids if job_id not in ghosts)
+    found = [f"{job_id} is in {n} places" for job_id, n in places.items() if n != 1]
+    found += [f"{job_id} is in no place" for job_id in jobs if job_id not in places]
+    found += [f"{job_id} has no record" for job_id in places if job_id not in jobs]
+    for name in ("failures", "crashes", "errors", "since", "retrying"):
+        found += [f"{name} of {job_id} is left" for job_id in queue.get(name, {}) if job_id not in jobs]
+    finished = queue.get("finished", {})
+    found += [f"{job_id} is finished and lives" for job_id in finished if job_id in jobs]
+    found += [
+        f"{job_id} has a result, and is not finished" for job_id in queue.get("results", {}) if job_id not in finished
+    ]
+    found += [f"{job_id} is no ghost" for job_id, lane in ghosts.items() if job_id not in lanes.get(lane, ())]
+    found += [f"{worker} runs jobs and has no lease" for worker in running if worker not in queue.get("workers", {})]
+    for lane in lanes:
+        band, _, client = lane.partition(":")
+        if client not in queue.get(f"ring:{band}", ()) or band not in queue.get("bands", {}):
+            found.append(f"the lane {lane} is in no ring")
+        if lane not in queue.get("lanes", {}):
+            found.append(f"no audit would find the lane {lane}")
+    return found + _uncounted(queue)
+
+
+def _uncounted(queue: dict[str, Any]) -> list[str]:
+    """Jobs that crashed more often than allowed, and live (I9)."""
+    found, jobs = [], queue.get("jobs", {})
+    for job_id in queue.get("crashes", {}).keys() & jobs.keys():
+        crashes, allowed = queue["crashes"][job_id], int(jobs[job_id].split(" ")[1])
+        if int(crashes) > allowed + (job_id in queue.get("dead", {})):
+            found.append(f"{job_id} crashed {crashes} times, {allowed} allowed")
+    return found
+
+
+def differences(actual: dict[str, Any], expected: dict[str, Any]) -> str:
+    """The keys that are not as they should be."""
+    wrong = sorted(key for key in {*actual, *expected} if actual.get(key) != expected.get(key))
+    return "\n".join(f"{key}\n  is        {actual.get(key)}\n  should be {expected.get(key)}" for key in wrong)

@@ -1,0 +1,231 @@
+"""What each verb does to every key of a queue: a specification in plain Python, without Redis.
+
+A verb is a method of `Queue`; it returns what the Broker or the Inspector returns. Jobs are claimed
+one by one here, while the script takes whole batches: nobody must be able to tell by the turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from django_rtq.broker.broker import NewJob
+from tests.broker.model_parts import Entry, Parts
+from tests.broker.model_state import Record, due_at, in_order, lane_name
+
+WORKERS_AT_ONCE = 10  # whose leases ran out, in one call of reclaim
+
+
+class Queue(Parts):
+    """One queue, and all that may happen to its jobs."""
+
+    # -- by whoever has work to be done
+
+    def enqueue(self, jobs: Iterable[NewJob]) -> list[str]:
+        answers = []
+        for job in jobs:
+            if job.id in self.jobs or job.id in self.finished or job.id in self.ghosts:
+                answers.append("exists")
+                continue
+            answers.append("ok")
+            ready = self._moment(job.due, self.clock.now) or self.clock.now
+            expires = self._moment(job.expires, ready)
+            self.jobs[job.id] = Record(job.priority, job.max_crashes, ready, expires, job.client, job.body)
+            if ready > self.clock.now:
+                self._schedule(job.id, ready)
+            else:
+                self._line_up(job.id, front=job.front == "1")
+        if "ok" in answers:
+            self._count("enqueued", answers.count("ok"))
+        return answers
+
+    # -- by workers
+
+    def sign_on(self, worker: str) -> None:
+        self._contact()
+        self.workers[worker] = self.clock.now + self.limits.lease_ms
+
+    def sign_off(self, worker: str) -> bool:
+        if self.running[worker]:
+            return False
+        self.workers.pop(worker, None)
+        self.wake = self.wake or bool(self.bands)  # it may have taken the token that would have woken another
+        return True
+
+    def claim(self, worker: str, wanted: int, *, idle: bool) -> tuple[str, dict[str, str], int]:
+        """Status, the jobs and their attempts, and how many turns it took: a cancelled job costs one, too."""
+        jobs: dict[str, str] = {}
+        turns = 0
+        status = "ok"
+        while turns < wanted and status == "ok" and (lane := self._whose_turn()):
+            job_id = self.lanes[lane][0]
+            if job_id in self.crashes:  # alone, so that bystanders are cleared
+                status = "suspect"
+                if turns or not idle:
+                    break
+            if job_id in self.jobs:
+                jobs[job_id] = str(1 + self.failures.get(job_id, 0) + self.crashes.get(job_id, 0))
+                self.running[worker][job_id] = f"{jobs[job_id]} {self.clock.now}"
+            self._leave_lane(lane)
+            turns += 1
+        self.wake = bool(self.bands)
+        return status, jobs, turns
+
+    def ack(self, worker: str, entries: Sequence[Entry], run_ms: int, wait_ms: int) -> list[str]:
+        stale, ended = self._end_runs(worker, entries, "succeeded")
+        if ended:
+            self._count("run_ms", run_ms)
+            self._count("wait_ms", wait_ms)
+        return stale
+
+    def expire(self, worker: str, entries: Sequence[Entry]) -> list[str]:
+        return self._end_runs(worker, entries, "expired")[0]
+
+    def retry(self, worker: str, entries: Sequence[tuple[str, int, int, str]]) -> list[str]:
+        mine, stale = self._held(worker, entries)
+        for job_id, delay_ms, failures, line in mine:
+            self._schedule(job_id, self.clock.now + delay_ms)
+            self.retrying[job_id] = self.clock.now + delay_ms
+            self._fail(job_id, failures, line)
+            del self.running[worker][job_id]
+        return stale
+
+    def bury(self, worker: str, entries: Sequence[Entry]) -> list[str]:
+        mine, stale = self._held(worker, entries)
+        for job_id, failures, line in mine:
+            self._die(job_id)
+            self._fail(job_id, failures, line)
+            del self.running[worker][job_id]
+        return stale
+
+    def release(self, worker: str, job_ids: Sequence[str]) -> list[str]:
+        mine, stale = self._held(worker, [(job_id,) for job_id in job_ids])
+        for (job_id,) in reversed(mine):
+            self._give_back(job_id)
+            del self.running[worker][job_id]
+        return stale
+
+    # -- by supervisors and schedulers
+
+    def renew(self, workers: Sequence[str]) -> tuple[int | None, set[str]]:
+        self._contact()
+        known = [worker for worker in workers if worker in self.workers]
+        self.workers.update({worker: self.clock.now + self.limits.lease_ms for worker in known})
+        return self._until(self.workers), set(workers) - set(known)
+
+    def reclaim(self, limit: int) -> tuple[int | None, list[tuple[str, str]]]:
+        self._contact()
+        if self.clock.now < self.sweep.get("hold", 0):
+            return self.sweep["hold"] - self.clock.now, []
+        taken: list[tuple[str, str]] = []
+        for worker in due_at(self.workers, self.clock.now)[:WORKERS_AT_ONCE]:
+            taken += self._take_back(worker, set(self.running[worker]), limit - len(taken))
+            if not self.running[worker]:
+                del self.workers[worker]
+        return self._until(self.workers), taken
+
+    def reclaim_child(self, worker: str, guilty: Iterable[str]) -> list[tuple[str, str]]:
+        taken = self._take_back(worker, set(guilty), 1000)
+        self.workers.pop(worker, None)
+        return taken
+
+    def promote(self, limit: int) -> tuple[int | None, list[str]]:
+        promoted = due_at(self.scheduled, self.clock.now)[:limit]
+        for job_id in promoted:
+            self._queue_up(job_id, self.scheduled.pop(job_id))
+            self.retrying.pop(job_id, None)
+        return self._until(self.scheduled), promoted
+
+    def trim(self, limit: int) -> int:
+        old = due_at(self.finished, self.clock.now)[:limit]
+        for job_id in old:
+            del self.finished[job_id]
+            self.results.pop(job_id, None)
+        over = len(self.dead) - self.limits.max_dead
+        dead = in_order(self.dead)[:over] if over > 0 else due_at(self.dead, self.clock.now - self.limits.dead_ms)
+        self._forget(dead[:limit])
+        return len(old) + len(dead[:limit])
+
+    def audit(self, start: int, limit: int) -> int:
+        names = {lane_name(lane): lane for lane in self.waiting}
+        seen = in_order({name: self.waiting[lane] for name, lane in names.items()})[start : start + limit]
+        for lane in [names[name] for name in seen]:
+            if self.lanes[lane]:
+                self._index(lane, self.clock.now, wakes=lane[1] not in self.rings[lane[0]])
+                self.waiting[lane] = self._waits_since(self.lanes[lane][0])
+        self.wake = self.wake or bool(self.bands)
+        return 0 if len(seen) < limit else start + limit
+
+    # -- by people
+
+    def cancel(self, job_id: str, keep_ms: int, outcome: str) -> str:
+        if job_id not in self.jobs:
+            return "finished" if job_id in self.finished else "missing"
+        if job_id in self.dead:
+            return "dead"
+        if any(job_id in held for held in self.running.values()):
+            return "running"
+        if job_id not in self.scheduled:  # it stays in its lane until a claim passes it over
+            self.ghosts[job_id] = self.jobs[job_id].lane
+        self._remember([(job_id, keep_ms, outcome)])
+        self._forget([job_id])
+        self._count("cancelled")
+        return "cancelled"
+
+    def requeue(self, job_ids: Sequence[str]) -> list[str]:
+        queued = [job_id for job_id in job_ids if job_id in self.dead]
+        for job_id in queued:
+            del self.dead[job_id]
+            self.failures.pop(job_id, None)
+            self.crashes.pop(job_id, None)
+            self.jobs[job_id].ready, self.jobs[job_id].expires = self.clock.now, 0
+            self._queue_up(job_id, self.clock.now)
+        if queued:
+            self._count("requeued", len(queued))
+        return queued
+
+    def discard(self, job_ids: Sequence[str]) -> list[str]:
+        gone = [job_id for job_id in job_ids if job_id in self.dead]
+        self._forget(gone)
+        if gone:
+            self._count("discarded", len(gone))
+        return gone
+
+    def pause(self) -> bool:
+        changed = self.paused is None
+        self.paused = self.clock.now if changed else self.paused
+        return changed
+
+    def resume(self) -> bool:
+        changed, self.paused, self.wake = self.paused is not None, None, True
+        return changed
+
+    def purge(self, limit: int) -> list[int]:
+        """First what is scheduled, then lane after lane. Rings keep the clients until a claim comes by."""
+        job_ids = in_order(self.scheduled)[:limit]
+        if not job_ids and self.waiting:
+            lane = min(self.waiting, key=lambda lane: (self.waiting[lane], lane_name(lane)))
+            job_ids, self.lanes[lane] = self.lanes[lane][:limit], self.lanes[lane][limit:]
+            if not self.lanes[lane]:
+                del self.waiting[lane]
+        thrown = [job_id for job_id in job_ids if not self.ghosts.pop(job_id, None)]
+        self._forget(thrown)
+        if job_ids:
+            self._count("purged", len(thrown))
+        return [len(thrown), len(job_ids)]
+
+
+def claim(queues: Sequence[Queue], worker: str, wanted: int, *, idle: bool) -> list[tuple[str, dict[str, str]]]:
+    """From the first queues that have any. For each: status, and the jobs with their attempts."""
+    if any(worker not in queue.workers for queue in queues):
+        return [("unknown", {})]
+    answers: list[tuple[str, dict[str, str]]] = []
+    for queue in queues:
+        status, jobs, turns = "ok", {}, 0
+        if queue.paused is not None:
+            status = "paused"
+        elif wanted:
+            status, jobs, turns = queue.claim(worker, wanted, idle=idle)
+        wanted, idle = wanted - turns, idle and not turns
+        wanted = 0 if status == "suspect" else wanted
+        answers.append((status, jobs))
+    return answers

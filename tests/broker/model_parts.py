@@ -1,0 +1,157 @@
+"""What several verbs of the model have in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tests.broker.model_state import Lane, State, in_order, made_at
+
+SKEW_MS = 1000  # a job whose id tells another time than the server's notes since when it waits
+KEPT_ERRORS = 5
+
+Entry = tuple[str, int, str]  # id, ms to keep or failures to count, outcome or failure
+
+
+class Parts(State):
+    """One queue, and the steps of which the verbs are made."""
+
+    def _whose_turn(self) -> Lane | None:
+        """The highest band, and who comes first in its ring. Who has no work leaves it."""
+        while self.bands:
+            band = max(self.bands)
+            for client in list(self.rings[band]):
+                if self.lanes[band, client]:
+                    return band, client
+                self.rings[band].remove(client)
+            self.bands.remove(band)
+        return None
+
+    def _leave_lane(self, lane: Lane) -> None:
+        """The first job is claimed; its client goes to the end of the ring, or leaves."""
+        band, client = lane
+        job_id = self.lanes[lane].pop(0)
+        self.since.pop(job_id, None)
+        self.ghosts.pop(job_id, None)
+        self.rings[band].remove(client)
+        if self.lanes[lane]:
+            self.rings[band].append(client)
+            self.waiting[lane] = self._waits_since(self.lanes[lane][0])
+        else:
+            del self.waiting[lane]
+        if not self.rings[band]:
+            self.bands.remove(band)
+
+    def _moment(self, text: str, now: int) -> int:
+        return (now if text.startswith("+") else 0) + int(text or 0)
+
+    def _schedule(self, job_id: str, due: int) -> None:
+        self.due = self.due or due < min(self.scheduled.values(), default=due + 1)
+        self.scheduled[job_id] = due
+
+    def _line_up(self, job_id: str, *, front: bool) -> None:
+        made = made_at(job_id)
+        if made is None or abs(self.clock.now - made) > SKEW_MS:
+            self.since[job_id] = self.clock.now
+        lane = self.jobs[job_id].lane
+        self._index(lane, self._waits_since(job_id))
+        self.lanes[lane].insert(0 if front else len(self.lanes[lane]), job_id)
+
+    def _queue_up(self, job_id: str, since: int) -> None:
+        self.since[job_id] = since
+        lane = self.jobs[job_id].lane
+        self._index(lane, since)
+        self.lanes[lane].append(job_id)
+
+    def _give_back(self, job_id: str) -> None:
+        lane = self.jobs[job_id].lane
+        self._index(lane, self.clock.now)
+        if job_id not in self.lanes[lane]:  # a torn log may have left it there
+            self.lanes[lane].insert(0, job_id)
+            self.waiting[lane] = self._waits_since(job_id)
+
+    def _index(self, lane: Lane, since: int, *, wakes: bool = True) -> None:
+        band, client = lane
+        self.waiting.setdefault(lane, since)
+        self.bands.add(band)
+        if client not in self.rings[band]:
+            self.rings[band].append(client)
+        self.wake = self.wake or wakes
+
+    def _waits_since(self, job_id: str) -> int:
+        made = made_at(job_id)
+        return self.since.get(job_id, self.clock.now if made is None else made)
+
+    def _held(self, worker: str, entries: Sequence[Any]) -> tuple[list[Any], list[str]]:
+        held = self.running[worker]
+        return [e for e in entries if e[0] in held], [e[0] for e in entries if e[0] not in held]
+
+    def _end_runs(self, worker: str, entries: Sequence[Entry], ending: str) -> tuple[list[str], int]:
+        mine, stale = self._held(worker, entries)
+        if mine:
+            self._remember(mine)
+            self._forget([job_id for job_id, _, _ in mine])
+            self._count(ending, len(mine))
+        for job_id, _, _ in mine:
+            del self.running[worker][job_id]
+        return stale, len(mine)
+
+    def _remember(self, outcomes: Sequence[Entry]) -> None:
+        for job_id, keep_ms, outcome in outcomes:
+            self.finished[job_id] = self.clock.now + keep_ms
+            if outcome:
+                self.results[job_id] = outcome
+        for job_id in in_order(self.finished)[: max(0, len(self.finished) - self.limits.max_results)]:
+            del self.finished[job_id]
+            self.results.pop(job_id, None)
+
+    def _forget(self, job_ids: Iterable[str]) -> None:
+        places: tuple[dict[str, Any], ...] = (self.jobs, self.scheduled, self.retrying, self.dead)
+        for job_id in job_ids:
+            for place in (*places, self.since, self.failures, self.crashes, self.errors):
+                place.pop(job_id, None)
+
+    def _fail(self, job_id: str, failures: int, line: str) -> None:
+        if failures:
+            self.failures[job_id] = self.failures.get(job_id, 0) + failures
+            self._count("failed")
+        self.errors[job_id] = [*self.errors.get(job_id, []), line][-KEPT_ERRORS:]
+
+    def _die(self, job_id: str) -> None:
+        self.dead[job_id] = self.clock.now
+        self._count("dead")
+
+    def _take_back(self, worker: str, guilty: set[str], limit: int) -> list[tuple[str, str]]:
+        taken = []
+        for job_id in sorted(self.running[worker], reverse=True)[:limit]:
+            if job_id in guilty and self._crash(job_id, worker):
+                self._die(job_id)
+                taken.append((job_id, "dead"))
+            else:
+                self._give_back(job_id)
+                taken.append((job_id, "queued"))
+            self._count("reclaimed")
+            del self.running[worker][job_id]
+        return taken
+
+    def _crash(self, job_id: str, worker: str) -> bool:
+        crashes = self.crashes[job_id] = self.crashes.get(job_id, 0) + 1
+        allowed = self.jobs[job_id].max_crashes
+        error = f"The worker died while it ran this job: crash {crashes}, {allowed} allowed."
+        attempt = crashes + self.failures.get(job_id, 0)
+        line = {"at": self.clock.now, "attempt": attempt, "worker": worker}
+        line |= {"error_class": "django_rtq.exceptions.WorkerLost", "error": error, "traceback": ""}
+        self._fail(job_id, 0, json.dumps(line, separators=(",", ":")))
+        return crashes > allowed
+
+    def _contact(self) -> None:
+        if self.clock.now - self.sweep.get("contact", self.clock.now) > self.limits.lease_ms / 2:
+            self.sweep["hold"] = self.clock.now + self.limits.lease_ms
+        self.sweep |= {"contact": self.clock.now, "high": self.clock.now}
+
+    def _until(self, moments: dict[str, int]) -> int | None:
+        return max(0, min(moments.values()) - self.clock.now) if moments else None
+
+    def _count(self, name: str, n: int = 1) -> None:
+        self.stats[self.clock.now // 60_000][name] += n

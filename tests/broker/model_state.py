@@ -1,0 +1,129 @@
+"""What Redis should hold of a queue, in the words of keys.py, and how the keys look then.
+
+The verbs that change it are in model.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Lane = tuple[int, str]  # band and client
+
+
+@dataclass
+class Clock:
+    """The server's time, ms. It stands still unless a test moves it."""
+
+    now: int
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the Config says of how much is kept."""
+
+    lease_ms: int
+    max_results: int
+    max_dead: int
+    dead_ms: int
+
+
+@dataclass
+class Record:
+    """What a job was sent as."""
+
+    band: int
+    max_crashes: int
+    ready: int
+    expires: int
+    client: str
+    body: str
+
+    def __str__(self) -> str:
+        return f"{self.band} {self.max_crashes} {self.ready} {self.expires} {self.client}\n{self.body}"
+
+    @property
+    def lane(self) -> Lane:
+        return self.band, self.client
+
+
+@dataclass
+class State:
+    """One queue. Redis knows no empty list, hash, set or zset: neither does `keyspace()`."""
+
+    clock: Clock
+    limits: Limits
+
+    jobs: dict[str, Record] = field(default_factory=dict)
+    bands: set[int] = field(default_factory=set)
+    rings: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))  # clients in the order of turns
+    lanes: dict[Lane, list[str]] = field(default_factory=lambda: defaultdict(list))
+    waiting: dict[Lane, int] = field(default_factory=dict)  # the key "lanes"
+    since: dict[str, int] = field(default_factory=dict)
+    ghosts: dict[str, Lane] = field(default_factory=dict)
+    scheduled: dict[str, int] = field(default_factory=dict)
+    retrying: dict[str, int] = field(default_factory=dict)
+    workers: dict[str, int] = field(default_factory=dict)
+    running: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
+    failures: dict[str, int] = field(default_factory=dict)
+    crashes: dict[str, int] = field(default_factory=dict)
+    errors: dict[str, list[str]] = field(default_factory=dict)
+    dead: dict[str, int] = field(default_factory=dict)
+    results: dict[str, str] = field(default_factory=dict)
+    finished: dict[str, int] = field(default_factory=dict)
+    wake: bool = False
+    due: bool = False
+    sweep: dict[str, int] = field(default_factory=dict)
+    stats: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    paused: int | None = None
+
+    def keyspace(self) -> dict[str, object]:
+        """The keys as they should be: hashes of texts, zsets of numbers. A ring is told by its order."""
+        keys: dict[str, object] = {
+            "jobs": texts(self.jobs),
+            "bands": {str(band): band for band in self.bands},
+            "lanes": {lane_name(lane): since for lane, since in self.waiting.items()},
+            "ghosts": {job_id: lane_name(lane) for job_id, lane in self.ghosts.items()},
+            "errors": {job_id: "".join(f"{line}\n" for line in lines) for job_id, lines in self.errors.items()},
+            "wake": {"work": 0} if self.wake else {},
+            "due": {"due": 0} if self.due else {},
+            "paused": None if self.paused is None else str(self.paused),
+        }
+        for name in ("scheduled", "retrying", "workers", "dead", "results", "finished"):
+            keys[name] = dict(getattr(self, name))
+        for name in ("since", "failures", "crashes", "sweep"):
+            keys[name] = texts(getattr(self, name))
+        keys |= {f"ring:{band}": list(clients) for band, clients in self.rings.items()}
+        keys |= {f"lane:{lane_name(lane)}": list(job_ids) for lane, job_ids in self.lanes.items()}
+        keys |= {f"running:{worker}": dict(held) for worker, held in self.running.items()}
+        keys |= {f"stats:{minute}": texts(counters) for minute, counters in self.stats.items()}
+        return {name: value for name, value in keys.items() if value}
+
+
+def texts(values: Mapping[str, object]) -> dict[str, str]:
+    """As a hash of Redis keeps them."""
+    return {name: str(value) for name, value in values.items()}
+
+
+def lane_name(lane: Lane) -> str:
+    """As keys and members of keys name it."""
+    return f"{lane[0]}:{lane[1]}"
+
+
+def in_order(moments: Mapping[str, int]) -> list[str]:
+    """The members of a zset, the earliest first."""
+    return sorted(moments, key=lambda member: (moments[member], member))
+
+
+def due_at(moments: Mapping[str, int], now: int) -> list[str]:
+    """Those whose moment has come."""
+    return [member for member in in_order(moments) if moments[member] <= now]
+
+
+def made_at(job_id: str) -> int | None:
+    """The time that an id tells; None for an id that tells none."""
+    try:
+        return int(job_id[:12], 16)
+    except ValueError:
+        return None

@@ -1,0 +1,130 @@
+"""Wrong scripts: each has one change that a hurried person could make, and each must be found out."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from django_rtq.broker.scripts import BY_SHA, SCRIPTS, Script
+
+
+class Mutant(NamedTuple):
+    """In every script, or only in some: `old` is there once, and becomes `new`."""
+
+    name: str
+    old: str
+    new: str
+    only: tuple[str, ...] = ()
+
+
+IS_MINE, IS_ANYBODYS = "if held then mine", "if true then mine"
+NOTHING = ""
+
+MUTANTS = (
+    # G4: only the holder of a job may settle it, and once
+    *(
+        Mutant(f"{verb}_without_ownership_check", IS_MINE, IS_ANYBODYS, (verb,))
+        for verb in ("ack", "expire", "retry", "bury", "release")
+    ),
+    Mutant("running_entry_kept_on_ack", 'redis.call("HDEL", q.running, unpack(ids))', NOTHING),
+    Mutant("running_entry_kept_on_retry", 'redis.call("HDEL", q.running, id)', NOTHING, ("retry",)),
+    Mutant("unknown_worker_may_claim", 'not redis.call("ZSCORE", q.workers, worker)', "false", ("claim",)),
+    Mutant("renew_revives_the_unknown", 'if redis.call("ZSCORE", q.workers, name) then', "if true then"),
+    Mutant("sign_off_leaves_jobs_behind", 'redis.call("EXISTS", q.running) == 1', "false", ("sign_off",)),
+    # G8: enqueued twice is enqueued once
+    Mutant("enqueue_without_exists_check", "if seen[id] then", "if false then"),
+    Mutant("enqueue_forgets_finished", "or finished[i] or", "or"),
+    Mutant("enqueue_forgets_ghosts", "or ghosts[i] or", "or"),
+    # the index: nobody who has work is forgotten
+    Mutant("no_ring_entry_on_give_back", "index_lanes(q, { { band, client, now } })\n  if", "if"),
+    Mutant("no_turn_for_a_client", 'q.ring .. band, "NX"', 'q.ring .. band, "XX"'),
+    Mutant("wake_token_not_set", 'redis.call("ZADD", q.wake, 0, "work")\nend', "end"),
+    Mutant("claim_takes_the_token_along", 'then redis.call("ZADD", q.wake, 0, "work") else', "then", ("claim",)),
+    Mutant("resume_wakes_nobody", 'redis.call("ZADD", q.wake, 0, "work")', NOTHING, ("resume",)),
+    Mutant("due_token_only_once", "entries[i] < next_due", "next_due == math.huge"),
+    Mutant("retry_wakes_no_scheduler", 'redis.call("ZADD", q.due, 0, "due")', NOTHING, ("retry",)),
+    Mutant("audit_overlooks_the_ring", "then index_lanes(q, { { band, client, now } }) end", "then end"),
+    Mutant(
+        "audit_overlooks_the_band",
+        'redis.call("ZADD", q.bands, band, band)\n    redis.call("ZADD", q.lanes',
+        'redis.call("ZADD", q.lanes',
+    ),
+    # G6: order
+    Mutant("band_order_reversed", '"ZREVRANGE", q.bands', '"ZRANGE", q.bands'),
+    Mutant("turn_not_advanced", 'if #places > 0 then redis.call("ZADD", ring, unpack(places)) end', NOTHING),
+    Mutant("the_most_served_come_first", "ipairs({ sooner, later })", "ipairs({ later, sooner })"),
+    Mutant("released_to_the_end", 'redis.call("LPUSH", lane, id)', 'redis.call("RPUSH", lane, id)'),
+    Mutant("released_in_reverse", "for place = #mine, 1, -1 do", "for place = 1, #mine do"),
+    Mutant("front_ignored", 'front == "1"', "false"),
+    Mutant("promoted_too_early", '"-inf", now, "WITHSCORES"', '"-inf", now + 1, "WITHSCORES"'),
+    # G1: nothing lost, nothing doubled
+    Mutant("claim_trims_one_too_many", "q.lane .. lane, taken, -1", "q.lane .. lane, taken + 1, -1"),
+    Mutant("claim_trims_one_too_few", "q.lane .. lane, taken, -1", "q.lane .. lane, taken - 1, -1"),
+    Mutant("given_back_twice", 'if redis.call("LPOS"', 'if false and redis.call("LPOS"'),
+    Mutant("dead_not_added", 'redis.call("ZADD", q.dead, now, id)', NOTHING, ("reclaim", "reclaim_child")),
+    Mutant("buried_nowhere", 'redis.call("ZADD", q.dead, now, id)\n    if', "if", ("bury",)),
+    Mutant("reclaim_drops_the_rest", "if left == 0 then redis.call", "if true then redis.call"),
+    Mutant("cancel_while_it_runs", 'then return "running" end', "then break end"),
+    Mutant("cancel_forgets_the_ghost", 'if not redis.call("ZSCORE", q.scheduled, id) then', "if false then"),
+    Mutant("claim_keeps_the_ghost", "q.has_ghosts then", "false then"),
+    Mutant("paused_is_ignored", 'redis.call("EXISTS", q.paused) == 1', "false", ("claim",)),
+    # G3: failures and crashes are counted
+    Mutant("crash_not_counted", '"HINCRBY", q.crashes, id, 1', '"HINCRBY", q.crashes, id, 0'),
+    Mutant("max_crashes_off_by_one", "crashes <= max_crashes", "crashes < max_crashes"),
+    Mutant("failure_not_counted", '"HINCRBY", q.failures, id, failures', '"HGET", q.failures, id'),
+    Mutant("crashes_are_no_attempts", "(failed + crashed + 1)", "(failed + 1)"),
+    Mutant("requeue_keeps_failures", 'redis.call("HDEL", q.failures, id)', NOTHING, ("requeue",)),
+    Mutant("requeue_keeps_crashes", 'redis.call("HDEL", q.crashes, id)', NOTHING, ("requeue",)),
+    Mutant("suspect_among_others", "if id and q.has_crashes and", "if false and"),
+    Mutant("suspect_for_a_busy_worker", "if may_be_suspect and", "if"),
+    # G5: who is given up, and when
+    Mutant("innocent_are_guilty", "return guilty[id]", "return true"),
+    Mutant("reclaim_ignores_hold", "if now < hold then", "if false then"),
+    Mutant("silence_goes_unnoticed", "if now - last > lease_ms / 2 then", "if false then"),
+    Mutant("reclaim_before_the_deadline", '"-inf", now, "LIMIT", 0, 10', '"-inf", now + 1, "LIMIT", 0, 10'),
+    # G10: nothing grows for ever
+    Mutant("finished_without_trimming", "if over > 0 then", "if false then"),
+    Mutant("promote_forgets_retrying", 'redis.call("ZREM", q.retrying, id)', NOTHING, ("promote",)),
+    Mutant("trim_keeps_results", 'redis.call("HDEL", q.results, unpack(old))', NOTHING),
+    Mutant("trim_keeps_the_old_dead", '"-inf", now - dead_ms', '"-inf", 0'),
+    Mutant("errors_without_end", "KEPT_ERRORS = 5", "KEPT_ERRORS = 6"),
+    Mutant("forget_keeps_errors", "q.crashes, q.errors, q.since", "q.crashes, q.since"),
+    Mutant("purge_keeps_ghosts", 'redis.call("HDEL", q.ghosts, unpack(ids))', NOTHING, ("purge",)),
+    Mutant("since_is_kept", "q.has_since then", "false then"),
+    # time
+    Mutant("time_runs_backwards", "(high > now and high - now < HOUR_MS)", "(false)"),
+    Mutant("expires_before_it_is_ready", "moment(expires, ready)", "moment(expires, now)"),
+    Mutant("skew_is_believed", "math.abs(now - made) > SKEW_MS", "false"),
+)
+
+
+@contextmanager
+def mutated(mutant: Mutant) -> Iterator[None]:
+    """Meanwhile, the broker uses the wrong scripts."""
+    right = {
+        name: script
+        for name, script in SCRIPTS.items()
+        if mutant.old in script.text and (not mutant.only or name in mutant.only)
+    }
+    assert right, f"{mutant.name}: no script has {mutant.old!r} any more"
+    wrong = {name: _wrong(script, mutant) for name, script in right.items()}
+    SCRIPTS.update(wrong)
+    BY_SHA.update({script.sha: script for script in wrong.values()})
+    try:
+        yield
+    finally:
+        SCRIPTS.update(right)
+        for script in wrong.values():
+            del BY_SHA[script.sha]
+
+
+def _wrong(script: Script, mutant: Mutant) -> Script:
+    assert script.text.count(mutant.old) == 1, f"{mutant.name}: {script.name} has it several times"
+    wrong = copy.copy(script)
+    wrong.text = script.text.replace(mutant.old, mutant.new)
+    wrong.sha = hashlib.sha1(wrong.text.encode(), usedforsecurity=False).hexdigest().encode()
+    wrong._heads = {}
+    return wrong

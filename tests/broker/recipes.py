@@ -1,0 +1,73 @@
+"""Recipes out of settings, caches of both backends, and the connections that recipes make."""
+
+from contextlib import contextmanager
+from unittest import mock
+
+import pytest
+import redis
+from django.test import override_settings
+from django_redis.pool import ConnectionFactory
+
+from django_rtq.broker.recipe import read_recipe
+from django_rtq.conf import Config
+
+LOCMEM = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+
+
+def recipe_of(source, db=None):
+    return read_recipe(Config(redis=source, db=db))
+
+
+@contextmanager
+def cache_settings(caches):
+    """The settings have these caches. None of them gets a pool that another test made."""
+    # django-redis keeps its pools by URL, for the life of the process.
+    with mock.patch.object(ConnectionFactory, "_pools", {}), override_settings(CACHES=caches):
+        yield
+
+
+def django_redis(location, **options):
+    return {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": location, "OPTIONS": options}
+
+
+def django_redis_pool(location, **kwargs):
+    return django_redis(location, CONNECTION_POOL_KWARGS=kwargs)
+
+
+def native(location, **options):
+    return {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": location,
+        "OPTIONS": options,
+    }
+
+
+BACKENDS = pytest.mark.parametrize("backend", [django_redis_pool, native], ids=["django-redis", "native"])
+
+
+def recipe_of_alias(cache, db=1):
+    with cache_settings({"default": LOCMEM, "shared": cache}):
+        return recipe_of("shared", db)
+
+
+@contextmanager
+def client_of(recipe):
+    pool = recipe.command_pool(role="test")
+    try:
+        yield redis.Redis(connection_pool=pool)
+    finally:
+        pool.disconnect()
+
+
+@contextmanager
+def reader_of(recipe, block_seconds=1):
+    reader = recipe.blocking_connection(role="reader", block_seconds=block_seconds)
+    try:
+        yield reader
+    finally:
+        reader.disconnect()
+
+
+def ask(reader, *command):
+    reader.send_command(*command)
+    return reader.read_response()

@@ -1,0 +1,152 @@
+"""Every script in its usual scene: what was there before, and the call."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from django_rtq.broker.inspector import Inspector
+from tests.seeds import (
+    QUEUE,
+    WORKER,
+    claimed_jobs,
+    dead_job,
+    finished_job,
+    let_fall_due,
+    let_lapse,
+    new_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+    settle,
+)
+
+
+class Scene(NamedTuple):
+    """`act` gets the broker and what `seed` gave back."""
+
+    seed: Callable[[Any], Any]
+    act: Callable[[Any, Any], Any]
+    may_vanish: bool = False  # a job that is gone afterwards is no loss
+    is_resent: bool = True  # by itself, when the connection was lost
+    grows: bool = False  # sent twice, it does more
+
+
+def _several():
+    return [
+        new_job("a", client="x"),
+        new_job("b", client="x"),
+        new_job("c", client="y"),
+        new_job("d", client="x", priority=5),
+    ]
+
+
+def _nobody_is_known(broker):
+    return []
+
+
+def _new(broker):
+    return [*_several(), new_job("e", due="+60000"), new_job("f", client="x", front=True)]
+
+
+def _queued(broker):
+    jobs = _several()
+    broker.enqueue(QUEUE, jobs)
+    broker.sign_on([QUEUE], WORKER)
+    return jobs
+
+
+def _queued_for_one(broker):
+    return [queued_job(broker, name) for name in "ab"]
+
+
+def _claimed(broker):
+    return claimed_jobs(broker, *_several())
+
+
+def _lapsed(broker):
+    jobs = _claimed(broker)
+    let_lapse(broker, WORKER)
+    return jobs
+
+
+def _due(broker):
+    jobs = [scheduled_job(broker, "a"), retrying_job(broker, "b"), scheduled_job(broker, "c", client="x")]
+    let_fall_due(broker, *jobs)
+    return jobs
+
+
+def _dead(broker):
+    return [dead_job(broker, name) for name in "ab"]
+
+
+def _too_old(broker):
+    jobs = [finished_job(broker, "a"), dead_job(broker, "b")]
+    keys = broker.keys.of(QUEUE)
+    broker.wire.all([("ZADD", keys.finished, 1, jobs[0].id), ("ZADD", keys.dead, 1, jobs[1].id)])
+    return jobs
+
+
+def _bent(broker):
+    jobs = _queued(broker)
+    broker.wire.one(("DEL", broker.keys.of(QUEUE).ring + b"0"))
+    return jobs
+
+
+def _idle(broker):
+    broker.sign_on([QUEUE], WORKER)
+    return []
+
+
+def _leaving(broker):
+    jobs = _queued(broker)
+    broker.wire.one(("DEL", broker.keys.of(QUEUE).wake))  # a token that it took
+    return jobs
+
+
+def _paused(broker):
+    jobs = _queued(broker)
+    Inspector(broker).pause(QUEUE)
+    return jobs
+
+
+def _settling(verb):
+    return Scene(_claimed, lambda broker, jobs: settle(broker, verb, *jobs), is_resent=False)
+
+
+def _by_hand(seed, verb, **traits):
+    return Scene(seed, lambda broker, jobs: getattr(Inspector(broker), verb)(QUEUE), **traits)
+
+
+SCENES = {
+    "ack": _settling("ack"),
+    "audit": Scene(_bent, lambda broker, jobs: broker.audit(QUEUE)),
+    "bury": _settling("bury"),
+    "cancel": Scene(_queued, lambda broker, jobs: Inspector(broker).cancel(jobs[0].id)),
+    "claim": Scene(_queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3), is_resent=False, grows=True),
+    "discard": Scene(
+        _dead, lambda broker, jobs: Inspector(broker).discard(QUEUE, [job.id for job in jobs]), may_vanish=True
+    ),
+    "enqueue": Scene(_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
+    "expire": _settling("expire"),
+    "find": Scene(_queued, lambda broker, jobs: Inspector(broker).find(jobs[0].id)),
+    "overview": Scene(_queued, lambda broker, jobs: Inspector(broker).overview()),
+    "pause": _by_hand(_queued, "pause"),
+    "promote": Scene(_due, lambda broker, jobs: broker.promote(QUEUE)),
+    "purge": _by_hand(_queued_for_one, "purge", may_vanish=True),
+    "reclaim": Scene(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
+    "reclaim_child": Scene(_claimed, lambda broker, jobs: broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])),
+    "release": _settling("release"),
+    "renew": Scene(_idle, lambda broker, jobs: broker.renew([QUEUE], [WORKER])),
+    "requeue": Scene(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
+    "resume": _by_hand(_paused, "resume"),
+    "retry": _settling("retry"),
+    "sign_off": Scene(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
+    "sign_on": Scene(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
+    "trim": Scene(_too_old, lambda broker, jobs: broker.trim(QUEUE), may_vanish=True),
+}
+
+
+def seeded(redis, broker, scene):
+    """Empty the database and set the scene."""
+    redis.flushdb()
+    broker.announce([QUEUE])
+    return scene.seed(broker)

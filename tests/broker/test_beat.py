@@ -1,0 +1,78 @@
+"""All that a supervisor does each few seconds, in one round trip."""
+
+import pytest
+
+from tests.broker.scenes import SCENES, seeded
+from tests.conftest import LEASE_SECONDS
+from tests.seeds import QUEUE, WORKER, let_fall_due, let_lapse, queued_job, scheduled_job
+from tests.snapshots import snapshot
+
+NOTE = {WORKER: {"host": "h", "jobs_done": 3}}
+
+
+@pytest.fixture
+def _worker(broker):
+    broker.sign_on([QUEUE, "low"], WORKER)
+    let_lapse(broker, WORKER)
+    let_lapse(broker, WORKER, queue="low")
+
+
+def beat(broker, notes=NOTE, *, promote=True):
+    """One beat for two queues; answers what the broker does, and where the audits go on."""
+    audited = {QUEUE: 0, "low": 0}
+    return *broker.beat([QUEUE, "low"], notes, audited, promote=promote), audited
+
+
+@pytest.mark.usefixtures("_worker")
+def test_leases_are_renewed_and_queues_are_named(redis, broker):
+    assert beat(broker) == (LEASE_SECONDS, {QUEUE: [], "low": []}, {QUEUE: 0, "low": 0})
+
+    assert snapshot(redis)["rtq:queues"] == {QUEUE, "low"}
+
+
+@pytest.mark.usefixtures("_worker")
+def test_notes_on_workers_are_for_people_and_go_away(redis, broker):
+    beat(broker)
+
+    note = snapshot(redis)["rtq:worker:w1"]
+    assert (note["host"], note["jobs_done"]) == ("h", "3")
+    assert 0 < redis.pttl(broker.keys.worker(WORKER)) <= 4 * LEASE_SECONDS * 1000
+
+
+@pytest.mark.usefixtures("_worker")
+@pytest.mark.parametrize("promote", [True, False])
+def test_what_is_due_is_promoted_by_who_is_asked_to(redis, broker, promote):
+    job = scheduled_job(broker)
+    let_fall_due(broker, job)
+
+    _, promoted, _ = beat(broker, promote=promote)
+
+    assert promoted == ({QUEUE: [job.id], "low": []} if promote else {})
+    assert ("scheduled" in snapshot(redis)) is not promote
+
+
+@pytest.mark.usefixtures("_worker")
+def test_it_says_where_the_audit_goes_on(redis, broker):
+    for number in range(101):
+        queued_job(broker, client=str(number))
+
+    assert beat(broker)[2] == {QUEUE: 100, "low": 0}
+
+
+def test_an_audit_goes_along(redis, broker):
+    seeded(redis, broker, SCENES["audit"])
+
+    beat(broker)
+
+    assert set(snapshot(redis)["ring:0"]) == {"x", "y"}
+
+
+@pytest.mark.usefixtures("_worker")
+def test_a_full_server_refuses_the_notes_but_not_the_leases(redis, broker):
+    job = scheduled_job(broker)
+    let_fall_due(broker, job)
+
+    with redis.full_memory():
+        assert beat(broker)[:2] == (LEASE_SECONDS, {QUEUE: [job.id], "low": []})
+
+    assert "rtq:worker:w1" not in snapshot(redis)

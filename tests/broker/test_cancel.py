@@ -1,0 +1,143 @@
+"""queued, scheduled, retrying -> cancelled."""
+
+import pytest
+
+from django_rtq.exceptions import JobNotFound, WrongState
+from django_rtq.job import JobState
+from django_rtq.signals import job_cancelled
+from tests.seeds import (
+    QUEUE,
+    claim_all,
+    claimed_job,
+    dead_job,
+    finished_job,
+    new_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+    settle,
+    suspect_job,
+)
+from tests.snapshots import GONE, MS, changes, snapshot
+
+OUTCOME = {"finished": {"a": MS}, "results": {"a": '{"state": "cancelled"}'}}
+
+
+def test_a_job_that_waits_leaves_its_name_in_the_lane(redis, broker, inspector):
+    job = queued_job(broker, "a", client="x", priority=5)
+    before = snapshot(redis, times=False)
+
+    inspector.cancel(job.id)
+
+    assert changes(before, snapshot(redis, times=False)) == {
+        **OUTCOME,
+        "jobs": GONE,
+        "ghosts": {"a": "5:x"},
+        "stats": {"enqueued": 1, "cancelled": 1},
+    }
+
+
+def test_a_scheduled_job_is_gone(redis, broker, inspector):
+    job = scheduled_job(broker, "a")
+    before = snapshot(redis, times=False)
+
+    inspector.cancel(job.id)
+
+    assert changes(before, snapshot(redis, times=False)) == {
+        **OUTCOME,
+        "jobs": GONE,
+        "scheduled": GONE,
+        "stats": {"enqueued": 1, "cancelled": 1},
+    }
+
+
+def test_a_job_that_failed_is_gone_with_its_failures(redis, broker, inspector):
+    job = retrying_job(broker, "a")
+    before = snapshot(redis, times=False)
+
+    inspector.cancel(job.id)
+
+    assert changes(before, snapshot(redis, times=False)) == {
+        **OUTCOME,
+        **dict.fromkeys(["jobs", "scheduled", "retrying", "failures", "errors"], GONE),
+        "stats": {**before["stats"], "cancelled": 1},
+    }
+
+
+def test_a_job_that_crashed_is_gone_with_its_crashes(redis, broker, inspector):
+    job = suspect_job(broker)
+
+    inspector.cancel(job.id)
+
+    assert not {"jobs", "crashes", "errors"} & set(snapshot(redis))
+
+
+def test_it_never_runs_and_leaves_nothing_behind(redis, broker, inspector):
+    cancelled = [queued_job(broker, client=client) for client in "xy"]
+    kept = queued_job(broker, client="x")
+    for job in cancelled:
+        inspector.cancel(job.id)
+
+    assert claim_all(broker) == [kept.id]
+    settle(broker, "ack", kept, worker="w2")
+
+    assert set(snapshot(redis)) == {
+        "rtq:queues", "finished", "results", "stats", "sweep", "turn", "workers"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("seed", "reason"),
+    [(claimed_job, "is running already"), (dead_job, "is dead"), (finished_job, "is finished already")],
+)
+def test_a_job_that_does_not_wait_is_left_alone(redis, broker, inspector, seed, reason):
+    job = seed(broker)
+    before = snapshot(redis)
+
+    with pytest.raises(WrongState, match=reason):
+        inspector.cancel(job.id)
+
+    assert snapshot(redis) == before
+
+
+def test_an_unknown_job_is_not_found(redis, broker, inspector):
+    queued_job(broker)
+    before = snapshot(redis)
+
+    with pytest.raises(JobNotFound):
+        inspector.cancel(new_job().id)
+
+    assert snapshot(redis) == before
+
+
+def test_the_second_time_it_is_finished(redis, broker, inspector):
+    job = queued_job(broker)
+    inspector.cancel(job.id)
+    before = snapshot(redis)
+
+    with pytest.raises(WrongState, match="is finished already"):
+        inspector.cancel(job.id)
+
+    assert snapshot(redis) == before
+
+
+def test_it_is_looked_for_in_all_queues(redis, broker, inspector):
+    queued_job(broker)
+    job = queued_job(broker, queue="low")
+
+    inspector.cancel(job.id)
+
+    assert "low:jobs" not in snapshot(redis)
+    assert inspector.find(job.id).state is JobState.CANCELLED
+
+
+def test_it_is_said(broker, inspector):
+    heard = []
+    job_cancelled.connect(lambda **said: heard.append((said["job_id"], said["queue"])), weak=False, dispatch_uid="test")
+    job = queued_job(broker)
+    try:
+        inspector.cancel(job.id)
+    finally:
+        job_cancelled.disconnect(dispatch_uid="test")
+
+    assert heard == [(job.id, QUEUE)]

@@ -1,0 +1,294 @@
+"""queued -> running."""
+
+import pytest
+
+from django_rtq.exceptions import BrokerUnavailable
+from tests.broker.scenes import SCENES, seeded
+from tests.seeds import (
+    QUEUE,
+    WORKER,
+    claim,
+    claim_all,
+    claimed_job,
+    lose_record,
+    names,
+    queued_job,
+    retrying_job,
+    settle,
+    settlement,
+    suspect_job,
+)
+from tests.snapshots import GONE, MS, changes, live_jobs, place_of, snapshot
+
+
+def claim_from(broker, *queues, wanted=10, **options):
+    """What each queue answers to a worker that has signed on everywhere."""
+    broker.sign_on(queues, WORKER)
+    return broker.claim(WORKER, queues, wanted, **options)
+
+
+# One queue
+
+
+def test_the_next_jobs_get_into_the_workers_list(redis, broker):
+    for name, client in [("a", "x"), ("b", "x"), ("c", "y")]:
+        queued_job(broker, name, client=client)
+    broker.sign_on([QUEUE], WORKER)
+    before = snapshot(redis, times=False)
+
+    (claimed,) = broker.claim(WORKER, [QUEUE], 2)
+
+    assert (claimed.queue, claimed.status, claimed.counts) == (QUEUE, "ok", {})
+    assert names(claimed.ids) == ["a", "c"]
+    assert changes(before, snapshot(redis, times=False)) == {
+        "running:w1": {"a": "1 <ms>", "c": "1 <ms>"},
+        "lane:0:x": ["b"],
+        "lane:0:y": GONE,
+        "lanes": {"0:x": MS},
+        "ring:0": {"x": 4},
+        "turn": "5",
+    }
+
+
+def test_the_last_job_leaves_no_trace_of_its_lane(redis, broker):
+    queued_job(broker, "a", client="x")
+    broker.sign_on([QUEUE], WORKER)
+    before = snapshot(redis, times=False)
+
+    broker.claim(WORKER, [QUEUE], 1)
+
+    assert changes(before, snapshot(redis, times=False)) == {
+        "running:w1": {"a": "1 <ms>"},
+        "lane:0:x": GONE,
+        "lanes": GONE,
+        "ring:0": GONE,
+        "bands": GONE,
+        "wake": GONE,
+        "turn": "2",
+    }
+
+
+def test_records_and_claims_belong_together(redis, broker):
+    jobs = [queued_job(broker, client=str(n % 3), body=f'{{"n": {n}}}') for n in range(7)]
+
+    (claimed,) = claim_from(broker, QUEUE)
+
+    bodies = {i.decode(): r.partition(b"\n")[2].decode() for i, r in zip(claimed.ids, claimed.records, strict=True)}
+    assert bodies == {job.id: job.body for job in jobs}
+
+
+def test_nothing_to_claim_is_an_empty_answer(redis, broker):
+    broker.sign_on([QUEUE], WORKER)
+    before = snapshot(redis)
+
+    (claimed,) = broker.claim(WORKER, [QUEUE], 5)
+
+    assert (claimed.status, claimed.ids, claimed.records) == ("ok", [], [])
+    assert snapshot(redis) == before
+
+
+# Several queues
+
+
+def test_queues_are_emptied_in_the_order_that_the_worker_names(redis, broker):
+    for queue in ("low", "high"):
+        for number in range(2):
+            queued_job(broker, f"{queue}{number}", queue=queue)
+
+    high, low = claim_from(broker, "high", "low", wanted=3)
+
+    assert (high.queue, names(high.ids)) == ("high", ["high0", "high1"])
+    assert (low.queue, names(low.ids)) == ("low", ["low0"])
+
+
+def test_each_queue_writes_down_its_own_jobs(redis, broker):
+    jobs = {queue: queued_job(broker, queue=queue) for queue in ("default", "low")}
+
+    claim_from(broker, "low", "default")
+
+    assert {queue: place_of(redis, job) for queue, job in jobs.items()} == {
+        "default": "running:w1",
+        "low": "low:running:w1",
+    }
+    assert broker.running(WORKER, jobs) == {queue: [job.id.encode()] for queue, job in jobs.items()}
+
+
+def test_a_queue_whose_turn_does_not_come_is_not_touched(redis, broker):
+    queued_job(broker)
+    queued_job(broker, queue="low")
+    broker.sign_on([QUEUE, "low"], WORKER)
+    before = snapshot(redis)
+
+    high, low = broker.claim(WORKER, [QUEUE, "low"], 1)
+
+    assert (len(high.ids), low.status, low.ids) == (1, "ok", [])
+    assert not [key for key in changes(before, snapshot(redis)) if key.startswith("low:")]
+
+
+# Rights
+
+
+@pytest.mark.parametrize("known_in", [[], [QUEUE], ["low"]])
+def test_a_worker_that_is_unknown_in_one_queue_gets_nothing(redis, broker, known_in):
+    queued_job(broker)
+    queued_job(broker, queue="low")
+    broker.sign_on(known_in, WORKER)
+    before = snapshot(redis)
+
+    (claimed,) = broker.claim(WORKER, [QUEUE, "low"], 5)
+
+    assert (claimed.status, claimed.ids) == ("unknown", [])
+    assert snapshot(redis) == before
+
+
+def test_nothing_is_claimed_from_a_paused_queue(redis, broker, inspector):
+    queued_job(broker)
+    other = queued_job(broker, queue="low")
+    inspector.pause(QUEUE)
+
+    paused, low = claim_from(broker, QUEUE, "low")
+
+    assert (paused.status, paused.ids) == ("paused", [])
+    assert (low.status, low.ids) == ("ok", [other.id.encode()])
+    assert snapshot(redis)["wake"] == {"work": 0}
+
+
+# Jobs that have a past
+
+
+def test_it_tells_how_often_a_job_failed_and_crashed(redis, broker):
+    failed = retrying_job(broker, "failed", wait_ms=0)
+    broker.promote(QUEUE)
+    queued_job(broker, "fresh")
+
+    (claimed,) = claim_from(broker, QUEUE)
+
+    assert claimed.ids[0] == failed.id.encode()
+    assert claimed.counts == {0: (1, 0)}
+    assert snapshot(redis, times=False)["running:w1"] == {"failed": "2 <ms>", "fresh": "1 <ms>"}
+
+
+def test_a_job_that_crashed_a_worker_is_claimed_alone(redis, broker):
+    suspect = suspect_job(broker, client="x")
+    for _ in range(3):
+        queued_job(broker, client="x")
+
+    (claimed,) = claim_from(broker, QUEUE)
+
+    assert (claimed.status, claimed.ids) == ("suspect", [suspect.id.encode()])
+    assert claimed.counts == {0: (0, 1)}
+    assert len(claim(broker, 10)) == 3
+
+
+def test_the_jobs_before_a_suspect_are_claimed_without_it(redis, broker):
+    suspect = suspect_job(broker, client="y", priority=-1)
+    before = [queued_job(broker, client=client) for client in "xyx"]
+
+    (first,) = claim_from(broker, QUEUE)
+    (second,) = claim_from(broker, QUEUE)
+
+    assert (first.status, len(first.ids)) == ("suspect", len(before))
+    assert (second.status, second.ids) == ("suspect", [suspect.id.encode()])
+
+
+def test_a_worker_that_runs_something_gets_no_suspect(redis, broker):
+    suspect_job(broker)
+    broker.sign_on([QUEUE], WORKER)
+    before = snapshot(redis)
+
+    (claimed,) = broker.claim(WORKER, [QUEUE], 10, idle=False)
+
+    assert (claimed.status, claimed.ids) == ("suspect", [])
+    assert set(changes(before, snapshot(redis))) <= {"turn"}
+
+
+def test_a_suspect_holds_up_the_queues_behind_it(redis, broker):
+    suspect_job(broker)
+    queued_job(broker, queue="low")
+
+    high, low = claim_from(broker, QUEUE, "low", idle=False)
+
+    assert (high.status, high.ids, low.ids) == ("suspect", [], [])
+
+
+# What a torn log or a cancelled job leaves in lanes
+
+
+def test_a_cancelled_job_is_passed_over_and_its_lane_forgets_it(redis, broker, inspector):
+    jobs = [queued_job(broker, name) for name in "abc"]
+    inspector.cancel(jobs[0].id)
+
+    (claimed,) = claim_from(broker, QUEUE)
+
+    assert names(claimed.ids) == ["b", "c"]
+    assert not {"ghosts", "lane:0:", "ring:0", "bands"} & set(snapshot(redis))
+
+
+def test_only_cancelled_jobs_are_no_reason_to_stop_asking(redis, broker, inspector):
+    jobs = [queued_job(broker) for _ in range(5)]
+    for job in jobs[:4]:
+        inspector.cancel(job.id)
+
+    assert claim_all(broker, 1) == [jobs[4].id]
+
+
+def test_an_id_without_a_record_is_dropped(redis, broker):
+    jobs = [queued_job(broker, name) for name in "ab"]
+    lose_record(broker, jobs[0])
+
+    assert names(claim(broker, 10)) == ["b"]
+    assert set(snapshot(redis)["running:w2"]) == {jobs[1].id}
+
+
+def test_an_empty_lane_in_the_ring_is_taken_out(redis, broker):
+    queued_job(broker, "a", client="x")
+    keys = broker.keys.of(QUEUE)
+    redis.zadd(keys.ring + b"0", {"empty": 0})
+    redis.zadd(keys.ring + b"9", {"empty": 0})
+    redis.zadd(keys.bands, {"9": 9, "11": 11})
+
+    assert names(claim(broker, 10)) == ["a"]
+    assert not {"ring:0", "ring:9", "ring:11", "bands", "wake"} & set(snapshot(redis))
+
+
+# Lost connections
+
+
+def test_a_claim_that_did_not_arrive_can_be_repeated(redis, broker):
+    scene = SCENES["claim"]
+    jobs = seeded(redis, broker, scene)
+    redis.drop_connection("before")
+
+    with pytest.raises(BrokerUnavailable):
+        scene.act(broker, jobs)
+
+    assert broker.running(WORKER, [QUEUE]) == {QUEUE: []}
+    assert len(scene.act(broker, jobs)[0].ids) == 3
+
+
+def test_what_a_lost_reply_had_claimed_is_written_down(redis, broker):
+    scene = SCENES["claim"]
+    jobs = seeded(redis, broker, scene)
+    redis.drop_connection("after")
+
+    with pytest.raises(BrokerUnavailable):
+        scene.act(broker, jobs)
+    unknown = broker.running(WORKER, [QUEUE])[QUEUE]
+    settle(broker, "release", *(job for job in jobs if job.id.encode() in unknown))
+
+    assert len(unknown) == 3
+    assert set(claim_all(broker)) == set(live_jobs(redis)) == {job.id for job in jobs}
+
+
+def test_one_round_trip_settles_and_claims(redis, broker):
+    done = claimed_job(broker, "done")
+    following = queued_job(broker, "following")
+    settlements = {QUEUE: settlement("ack", done)}
+
+    fetched = broker.fetch(WORKER, settlements, [QUEUE], wanted=1)
+
+    assert fetched.error is None
+    assert fetched.stale == []
+    assert not settlements[QUEUE]
+    assert [part.ids for part in fetched.claimed] == [[following.id.encode()]]
+    assert set(live_jobs(redis)) == {following.id}

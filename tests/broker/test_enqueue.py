@@ -1,0 +1,246 @@
+"""— -> queued, or scheduled when it has a time."""
+
+import time
+
+import pytest
+
+from tests.seeds import (
+    QUEUE,
+    claim_all,
+    claimed_job,
+    dead_job,
+    finished_job,
+    job_id,
+    names,
+    new_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+)
+from tests.snapshots import MS, changes, live_jobs, place_of, snapshot
+
+HOUR_MS = 3_600_000
+
+
+def now_ms():
+    return time.time_ns() // 1_000_000
+
+
+def made_ago(milliseconds, name="a"):
+    """A job whose maker's clock is wrong."""
+    return new_job(name)._replace(id=job_id(name, now_ms() - milliseconds))
+
+
+def header_of(redis, job):
+    return live_jobs(redis)[job.id].partition("\n")[0]
+
+
+def test_it_goes_to_the_end_of_its_clients_lane(redis, broker):
+    job = new_job("a", client="acme", priority=5, body='{"task": "t", "args": []}')
+
+    assert broker.enqueue(QUEUE, [job]) == ["ok"]
+
+    assert snapshot(redis, times=False) == {
+        "rtq:queues": {QUEUE},
+        "jobs": {"a": '5 3 <ms> 0 acme\n{"task": "t", "args": []}'},
+        "lane:5:acme": ["a"],
+        "ring:5": {"acme": 1},
+        "bands": {"5": 5},
+        "lanes": {"5:acme": MS},
+        "turn": "1",
+        "wake": {"work": 0},
+        "stats": {"enqueued": 1},
+    }
+
+
+def test_with_a_time_it_is_scheduled_and_wakes_the_scheduler(redis, broker):
+    job = new_job("a", client="acme", due="+60000")
+
+    assert broker.enqueue(QUEUE, [job]) == ["ok"]
+
+    assert snapshot(redis, times=False) == {
+        "rtq:queues": {QUEUE},
+        "jobs": {"a": "0 3 <ms> 0 acme\n{}"},
+        "scheduled": {"a": MS},
+        "due": {"due": 0},
+        "stats": {"enqueued": 1},
+    }
+
+
+@pytest.mark.parametrize(("due", "tokens"), [("+30000", 1), ("+90000", 0)])
+def test_the_scheduler_is_woken_only_by_an_earlier_time(redis, broker, due, tokens):
+    scheduled_job(broker, due="+60000")
+    redis.zpopmin(broker.keys.of(QUEUE).due)
+
+    scheduled_job(broker, due=due)
+
+    assert redis.zcard(broker.keys.of(QUEUE).due) == tokens
+
+
+def test_a_delay_counts_by_the_servers_clock(redis, broker):
+    before = now_ms()
+
+    job = scheduled_job(broker, due="+60000")
+
+    assert before + 60_000 <= snapshot(redis)["scheduled"][job.id] <= now_ms() + 60_000
+    assert header_of(redis, job) == f"0 3 {snapshot(redis)['scheduled'][job.id]} 0 "
+
+
+def test_a_moment_is_taken_as_it_is(redis, broker):
+    due = now_ms() + HOUR_MS
+
+    job = scheduled_job(broker, due=str(due))
+
+    assert snapshot(redis)["scheduled"] == {job.id: due}
+
+
+@pytest.mark.parametrize("due", ["+0", "1000", "0"])
+def test_a_time_that_has_come_is_no_time(redis, broker, due):
+    job = queued_job(broker, due=due)
+
+    assert place_of(redis, job) == "lane:0:"
+
+
+@pytest.mark.parametrize(("due", "ready_in"), [("", 0), ("+60000", 60_000)])
+def test_it_expires_so_long_after_it_is_ready(redis, broker, due, ready_in):
+    job = queued_job(broker, due=due, expires="+5000")
+
+    _, _, ready, expires, _ = header_of(redis, job).split(" ")
+    assert int(expires) == int(ready) + 5000
+    assert abs(int(ready) - now_ms() - ready_in) < 5000
+
+
+def test_it_expires_at_a_moment(redis, broker):
+    job = queued_job(broker, expires="1900000000000")
+
+    assert header_of(redis, job).split(" ")[3] == "1900000000000"
+
+
+def test_in_front_it_comes_before_the_other_jobs_of_its_client(redis, broker):
+    for name in "abc":
+        queued_job(broker, name, client="acme", front=name == "c")
+
+    assert snapshot(redis, times=False)["lane:0:acme"] == ["c", "a", "b"]
+
+
+def test_many_jobs_keep_their_order(redis, broker):
+    jobs = [new_job() for _ in range(1100)]
+
+    assert broker.enqueue(QUEUE, jobs) == ["ok"] * 1100
+
+    assert snapshot(redis)["lane:0:"] == [job.id for job in jobs]
+    assert len(live_jobs(redis)) == 1100
+
+
+@pytest.mark.parametrize("known", [queued_job, scheduled_job, claimed_job, retrying_job, dead_job, finished_job])
+def test_an_id_that_is_known_is_refused(redis, broker, known):
+    job = known(broker)
+    before = snapshot(redis)
+
+    assert broker.enqueue(QUEUE, [job]) == ["exists"]
+
+    assert snapshot(redis) == before
+
+
+def test_an_id_that_a_lane_still_names_is_refused(redis, broker, inspector):
+    job = queued_job(broker)
+    inspector.cancel(job.id)
+    redis.delete(broker.keys.of(QUEUE).finished)  # its outcome was forgotten meanwhile
+
+    assert broker.enqueue(QUEUE, [job]) == ["exists"]
+
+
+def test_an_id_is_taken_once_in_one_call(redis, broker):
+    one, other = new_job("a"), new_job("b")
+
+    assert broker.enqueue(QUEUE, [one, other, one]) == ["ok", "ok", "exists"]
+
+    assert snapshot(redis, times=False)["lane:0:"] == ["a", "b"]
+    assert snapshot(redis)["stats"] == {"enqueued": 2}
+
+
+def test_a_lost_reply_makes_one_job_and_says_that_it_exists(redis, broker):
+    job = new_job()
+    redis.drop_connection("after")
+
+    assert broker.enqueue(QUEUE, [job]) == ["exists"]
+
+    assert place_of(redis, job) == "lane:0:"
+
+
+@pytest.mark.parametrize("milliseconds", [-2 * HOUR_MS, 2 * HOUR_MS])
+def test_a_callers_wrong_clock_does_not_say_how_long_a_job_waits(redis, broker, milliseconds):
+    job = made_ago(milliseconds)
+
+    broker.enqueue(QUEUE, [job])
+
+    after = snapshot(redis)
+    assert abs(int(after["since"][job.id]) - now_ms()) < 5000
+    assert abs(after["lanes"]["0:"] - now_ms()) < 5000
+
+
+def test_an_id_of_another_make_is_as_good(redis, broker):
+    job = new_job()._replace(id="my own id")
+
+    broker.enqueue(QUEUE, [job])
+
+    assert set(snapshot(redis)["since"]) == {"my own id"}
+    assert claim_all(broker) == ["my own id"]
+    assert "since" not in snapshot(redis)
+
+
+@pytest.mark.parametrize("client", ["", "a:b", "{x} y", 'quo"te', "Zoë ☃", "%d%s", "-1:0"])
+def test_any_text_names_a_client(redis, broker, client):
+    job = queued_job(broker, "a", client=client, priority=-7)
+
+    assert redis.lrange(broker.keys.of(QUEUE).lane + f"-7:{client}".encode(), 0, -1) == [job.id.encode()]
+    assert names(claim_all(broker)) == ["a"]
+    assert header_of(redis, job).split(" ", 4)[4] == client
+
+
+@pytest.mark.parametrize("body", ["[]", '{"n": 12345678901234567, "f": 1e400}', "\x00\r\n☃" * 3, "%s%1", "x" * 100_000])
+def test_what_a_job_carries_is_not_touched(redis, broker, body):
+    queued_job(broker, body=body)
+    broker.sign_on([QUEUE], "w1")
+
+    (claimed,) = broker.claim("w1", [QUEUE], 1)
+
+    assert claimed.records[0].partition(b"\n")[2] == body.encode()
+
+
+def test_the_first_job_announces_its_queue(redis, broker, inspector):
+    queued_job(broker, queue="low")
+    queued_job(broker, queue="high")
+
+    assert inspector.queues() == ["high", "low"]
+
+
+def test_a_lane_waits_as_long_as_its_first_job(redis, broker):
+    first = queued_job(broker, client="acme")
+    since = snapshot(redis)["lanes"]
+
+    queued_job(broker, client="acme")
+
+    assert snapshot(redis)["lanes"] == since == {"0:acme": pytest.approx(int(first.id[:12], 16), abs=1000)}
+
+
+def test_a_client_keeps_its_turn(redis, broker):
+    for client in ("x", "y", "x"):
+        queued_job(broker, client=client)
+    before = snapshot(redis)["ring:0"]
+
+    queued_job(broker, client="x")
+
+    assert before == snapshot(redis)["ring:0"] == {"x": 1, "y": 2}
+
+
+def test_nothing_else_changes_for_the_jobs_that_are_there(redis, broker):
+    claimed_job(broker, client="x")
+    dead_job(broker, client="y")
+    before = snapshot(redis)
+
+    queued_job(broker, client="z")
+
+    assert set(changes(before, snapshot(redis))) == {
+        "jobs", "lane:0:z", "ring:0", "bands", "lanes", "turn", "wake", "stats"
+    }  # fmt: skip

@@ -1,0 +1,64 @@
+"""The tests of the scripts bite: no wrong script gets past the twins."""
+
+import pytest
+from hypothesis import Phase
+
+from django_rtq.broker.broker import Broker
+from tests.broker.drain import drain
+from tests.broker.machine import run_randomly
+from tests.broker.mutants import MUTANTS, mutated
+from tests.broker.stories import STORIES
+from tests.broker.twins import Twins, twins_config
+
+# What a run of the state machine meets at once; of all mutants, it finds most within a hundred runs.
+SOON = (
+    "ack_without_ownership_check",
+    "enqueue_without_exists_check",
+    "no_ring_entry_on_give_back",
+    "running_entry_kept_on_retry",
+    "claim_trims_one_too_many",
+    "given_back_twice",
+    "crash_not_counted",
+    "promote_forgets_retrying",
+)
+
+
+@pytest.fixture
+def broker(redis, redis_server):
+    broker = Broker(twins_config(redis_server.url))
+    yield broker
+    broker.close()
+
+
+def tell(story, redis, broker):
+    """Play a story, from two workers to the end of all jobs."""
+    twins = Twins(redis, broker)
+    twins.sign_on("w0")
+    twins.sign_on("w1")
+    story(twins)
+    drain(twins)
+
+
+def tell_all(redis, broker):
+    for story in STORIES:
+        tell(story, redis, broker)
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_the_scripts_do_what_the_model_says(redis, broker, story):
+    tell(story, redis, broker)
+
+
+# An error in the script itself would be found out by anybody: only AssertionError counts.
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_wrong_script_is_found_out(redis, broker, mutant):
+    with mutated(mutant), pytest.raises(AssertionError):
+        tell_all(redis, broker)
+
+
+@pytest.mark.parametrize(
+    "mutant", [mutant for mutant in MUTANTS if mutant.name in SOON], ids=lambda mutant: mutant.name
+)
+def test_random_verbs_find_it_out_as_well(redis, broker, mutant):
+    with mutated(mutant), pytest.raises(AssertionError):
+        run_randomly(redis, broker, examples=100, phases=[Phase.generate])

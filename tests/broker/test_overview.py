@@ -1,0 +1,89 @@
+"""How full a queue is."""
+
+import time
+
+import pytest
+
+from django_rtq.broker.details import QueueDetails
+from tests.seeds import (
+    QUEUE,
+    claimed_job,
+    dead_job,
+    finished_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+)
+from tests.snapshots import snapshot
+
+EMPTY = {
+    "paused": False,
+    "queued": 0,
+    "scheduled": 0,
+    "retrying": 0,
+    "running": 0,
+    "dead": 0,
+    "oldest_seconds": None,
+    "clients": 0,
+}
+
+
+def test_every_job_is_counted_where_it_is(redis, broker, inspector):
+    for seed in (finished_job, dead_job, retrying_job, scheduled_job):
+        seed(broker)
+    claimed_job(broker, worker="w1")
+    claimed_job(broker, worker="w2")
+    for client in "xxxy":
+        queued_job(broker, client=client)
+    before = snapshot(redis)
+
+    (details,) = inspector.overview([QUEUE])
+
+    assert 0 <= details.oldest_seconds < 5
+    assert details == QueueDetails(
+        name=QUEUE,
+        paused=False,
+        queued=4,
+        scheduled=1,
+        retrying=1,
+        running=2,
+        dead=1,
+        oldest_seconds=details.oldest_seconds,
+        clients=2,
+    )
+    assert snapshot(redis) == before
+
+
+def test_an_unused_queue_is_empty(redis, inspector):
+    assert inspector.overview(["never"]) == [QueueDetails(name="never", **EMPTY)]
+
+
+def test_all_queues_are_shown_when_none_is_named(redis, broker, inspector):
+    for queue in ("low", "high"):
+        queued_job(broker, queue=queue)
+
+    assert [(details.name, details.queued) for details in inspector.overview()] == [("high", 1), ("low", 1)]
+
+
+def test_a_pause_is_shown(redis, inspector):
+    inspector.pause(QUEUE)
+
+    assert inspector.overview([QUEUE]) == [QueueDetails(name=QUEUE, **{**EMPTY, "paused": True})]
+
+
+def test_the_oldest_is_the_one_that_waits_longest(redis, broker, inspector):
+    queued_job(broker, client="x")
+    redis.zadd(broker.keys.of(QUEUE).lanes, {"0:x": time.time_ns() // 1_000_000 - 90_000})
+    queued_job(broker, client="y")
+
+    assert inspector.overview([QUEUE])[0].oldest_seconds == pytest.approx(90, abs=5)
+
+
+def test_a_job_that_waits_in_two_places_after_a_torn_log_makes_no_number_negative(redis, broker, inspector):
+    job = dead_job(broker)
+    redis.hset(broker.keys.of(QUEUE).running("w1"), job.id, "1 1")
+    broker.sign_on([QUEUE], "w1")
+
+    (details,) = inspector.overview([QUEUE])
+
+    assert (details.queued, details.running, details.dead) == (0, 1, 1)

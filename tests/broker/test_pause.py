@@ -1,0 +1,43 @@
+"""Nothing of a queue is claimed until it is resumed."""
+
+import pytest
+
+from tests.seeds import QUEUE, claim, claimed_job, queued_job, settle
+from tests.snapshots import MS, changes, snapshot
+
+
+def test_it_is_written_down_since_when(redis, broker, inspector):
+    queued_job(broker)
+    before = snapshot(redis)
+    seconds, _ = redis.time()
+
+    assert inspector.pause(QUEUE)
+
+    assert set(changes(before, snapshot(redis))) == {"paused"}
+    assert int(snapshot(redis)["paused"]) == pytest.approx(seconds * 1000, abs=2000)
+
+
+def test_the_second_time_changes_nothing(redis, inspector):
+    inspector.pause(QUEUE)
+    before = snapshot(redis)
+
+    assert not inspector.pause(QUEUE)
+
+    assert snapshot(redis) == before
+
+
+def test_what_runs_goes_on_and_what_comes_is_taken_in(redis, broker, inspector):
+    job = claimed_job(broker)
+    inspector.pause(QUEUE)
+    waiting = queued_job(broker)
+
+    assert settle(broker, "ack", job) == []
+    assert claim(broker) == []
+
+    assert set(snapshot(redis)["jobs"]) == {waiting.id}
+
+
+def test_only_one_queue_is_paused(redis, broker, inspector):
+    inspector.pause(QUEUE)
+
+    assert snapshot(redis, times=False) == {"paused": MS}

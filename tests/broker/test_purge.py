@@ -1,0 +1,91 @@
+"""queued, scheduled, retrying -> gone."""
+
+from tests.seeds import (
+    QUEUE,
+    claim_all,
+    claimed_job,
+    dead_job,
+    finished_job,
+    new_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+)
+from tests.snapshots import live_jobs, snapshot
+
+
+def purge_all(inspector):
+    """Call until nothing is left; answers how many were thrown away."""
+    counts = [inspector.purge(QUEUE)]
+    while counts[-1]:
+        counts.append(inspector.purge(QUEUE))
+    return sum(counts)
+
+
+def test_all_that_waits_is_gone_and_nothing_else(redis, broker, inspector):
+    kept = [dead_job(broker), claimed_job(broker)]
+    finished = finished_job(broker)
+    for seed in (retrying_job, scheduled_job, queued_job):
+        seed(broker, client="x", priority=5)
+    queued_job(broker, client="y")
+
+    assert purge_all(inspector) == 4
+
+    after = snapshot(redis)
+    assert set(live_jobs(redis)) == {job.id for job in kept}
+    assert set(after["finished"]) == {finished.id}
+    assert set(after["failures"]) == set(after["dead"]) == {kept[0].id}
+    assert not {"scheduled", "retrying", "lanes", "since", "lane:5:x", "lane:0:y"} & set(after)
+
+
+def test_what_is_left_of_the_ring_goes_with_the_next_claim(redis, broker, inspector):
+    for client in "xyz":
+        queued_job(broker, client=client)
+    purge_all(inspector)
+
+    assert claim_all(broker) == []
+
+    assert set(snapshot(redis)) == {"rtq:queues", "stats", "sweep", "turn", "workers"}
+
+
+def test_new_jobs_are_served_as_ever(redis, broker, inspector):
+    queued_job(broker, client="x")
+    purge_all(inspector)
+
+    job = queued_job(broker, client="x")
+
+    assert claim_all(broker) == [job.id]
+
+
+def test_cancelled_jobs_are_forgotten_and_not_counted(redis, broker, inspector):
+    jobs = [queued_job(broker) for _ in range(3)]
+    inspector.cancel(jobs[1].id)
+
+    assert purge_all(inspector) == 2
+
+    assert not {"ghosts", "lane:0:", "jobs"} & set(snapshot(redis))
+
+
+def test_many_go_in_several_calls(redis, broker, inspector):
+    broker.enqueue(QUEUE, [new_job(client="x") for _ in range(250)])
+    broker.enqueue(QUEUE, [new_job(due="+60000") for _ in range(150)])
+
+    assert purge_all(inspector) == 400
+
+    assert live_jobs(redis) == {}
+    assert snapshot(redis)["stats"] == {"enqueued": 400, "purged": 400}
+
+
+def test_an_empty_queue_stays_as_it_is(redis, inspector):
+    assert purge_all(inspector) == 0
+
+    assert snapshot(redis) == {}
+
+
+def test_a_lane_that_is_only_indexed_ends(redis, broker, inspector):
+    redis.zadd(broker.keys.of(QUEUE).lanes, {"0:gone": 1})
+    queued_job(broker)
+
+    assert purge_all(inspector) == 1
+
+    assert "lanes" not in snapshot(redis)

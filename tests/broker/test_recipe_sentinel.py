@@ -1,0 +1,156 @@
+"""Sentinels in RTQ["REDIS"], described there or by an alias or a factory: they lead to the master."""
+
+import time
+from contextlib import suppress
+
+import pytest
+import redis
+from redis.connection import SSLConnection
+from redis.sentinel import Sentinel, SentinelManagedSSLConnection
+
+from testproject.redis_server import PrivateRedis, RedisDidNotStart
+from tests.broker.recipes import ask, client_of, django_redis, reader_of, recipe_of, recipe_of_alias
+from tests.conftest import wait_until
+
+
+class PrivateSentinel(PrivateRedis):
+    """A Sentinel that looks after one master, called mymaster."""
+
+    def __init__(self, master_port):
+        super().__init__()
+        self._master_port = master_port
+
+    def _command(self, binary):
+        config = self.directory / "sentinel.conf"  # it wants a file that it can write to
+        config.write_text(
+            f"port {self.port}\nbind 127.0.0.1\ndir {self.directory}\n"
+            f"sentinel monitor mymaster 127.0.0.1 {self._master_port} 1\n"
+        )
+        return [binary, str(config), "--sentinel"]
+
+    def _wait_until_it_answers(self, process):
+        wait_until(lambda: self._answers(process))
+
+    def _answers(self, process):
+        if process.poll() is not None:
+            raise RedisDidNotStart(self._log())
+        with redis.Redis(port=self.port, protocol=2) as client, suppress(redis.ConnectionError):
+            return client.info("server")["process_id"] == process.pid
+
+
+@pytest.fixture(scope="module")
+def sentinel(server):
+    with PrivateSentinel(server.port) as sentinel:
+        yield sentinel
+
+
+@pytest.fixture
+def other_server():
+    with PrivateRedis() as server:
+        yield server
+
+
+def sentinels_of(sentinel, **more):
+    # The first one is gone, as one of three may be.
+    addresses = [("127.0.0.1", 1), ("127.0.0.1", sentinel.port)]
+    return {"sentinels": addresses, "service": "mymaster", **more}
+
+
+def sentinel_cache(sentinel, **options):
+    return django_redis(
+        "redis://mymaster/0",
+        CLIENT_CLASS="django_redis.client.SentinelClient",
+        CONNECTION_FACTORY="django_redis.pool.SentinelConnectionFactory",
+        SENTINELS=sentinels_of(sentinel)["sentinels"],
+        **options,
+    )
+
+
+def sentinel_recipe(kind, sentinel, factory):
+    if kind == "alias":
+        return recipe_of_alias(sentinel_cache(sentinel, SOCKET_TIMEOUT=0.2))
+    if kind == "factory":
+        manager = Sentinel(sentinels_of(sentinel)["sentinels"])
+        return recipe_of(factory(lambda: manager.slave_for("mymaster")), 1)
+    return recipe_of(sentinels_of(sentinel, db=1))
+
+
+@pytest.mark.parametrize("kind", ["mapping", "alias", "factory"])
+def test_sentinel_leads_to_the_master(empty, sentinel, factory, kind):
+    recipe = sentinel_recipe(kind, sentinel, factory)
+    with client_of(recipe) as client, reader_of(recipe, block_seconds=1) as reader:
+        client.zadd("waiting", {"job": 1})
+
+        assert ask(reader, "BZPOPMIN", "waiting", 1) == [b"waiting", b"job", b"1"]
+        started = time.monotonic()
+        assert ask(reader, "BZPOPMIN", "waiting", 0.6) is None
+        assert time.monotonic() - started > 0.5
+        assert (reader.port, reader.db) == (empty.port, 1)
+    assert str(recipe) == f"sentinel://127.0.0.1:1,127.0.0.1:{sentinel.port}/mymaster/1"
+
+
+@pytest.mark.parametrize("explicitly", [True, False], ids=["connect", "send"])
+def test_a_blocking_connection_asks_for_the_master_each_time_it_connects(empty, sentinel, other_server, explicitly):
+    with reader_of(recipe_of(sentinels_of(sentinel))) as reader, redis.Redis(port=sentinel.port, protocol=2) as direct:
+        reader.connect()
+        assert reader.port == empty.port
+        try:
+            direct.execute_command("SENTINEL", "REMOVE", "mymaster")
+            direct.execute_command("SENTINEL", "MONITOR", "mymaster", "127.0.0.1", other_server.port, 1)
+            reader.disconnect()
+            if explicitly:
+                reader.connect()
+            assert ask(reader, "CONFIG", "GET", "port")[1] == str(other_server.port).encode()
+        finally:
+            direct.execute_command("SENTINEL", "REMOVE", "mymaster")
+            direct.execute_command("SENTINEL", "MONITOR", "mymaster", "127.0.0.1", empty.port, 1)
+
+
+def test_credentials_and_tls_reach_the_master_and_the_sentinels():
+    recipe = recipe_of(
+        {
+            "sentinels": [["one", 26379]],
+            "service": "mymaster",
+            "username": "alice",
+            "password": "hunter2",
+            "ssl": True,
+            "ssl_ca_certs": "/ca.pem",
+            "sentinel_kwargs": {"password": "hunter3", "ssl": True, "ssl_ca_certs": "/ca2.pem"},
+        }
+    )
+    with reader_of(recipe) as reader:
+        assert isinstance(reader, SentinelManagedSSLConnection)
+        assert (reader.username, reader.password, reader.ca_certs) == ("alice", "hunter2", "/ca.pem")
+    asked = recipe.sentinel.manager().sentinels[0].connection_pool.make_connection()
+    assert isinstance(asked, SSLConnection)
+    assert (asked.password, asked.ca_certs, asked.protocol) == ("hunter3", "/ca2.pem", 2)
+    assert asked.retry._retries == 0
+    assert "hunter" not in f"{recipe}{recipe!r}"
+
+
+def test_a_sentinel_alias_keeps_the_credentials_of_both_and_no_time_outs(sentinel):
+    cache = sentinel_cache(
+        sentinel,
+        PASSWORD="hunter2",
+        SENTINEL_KWARGS={"password": "hunter3", "socket_timeout": 60},
+        CONNECTION_POOL_KWARGS={"ssl": True, "ssl_ca_certs": "/ca.pem"},
+    )
+    recipe = recipe_of_alias(cache)
+    with reader_of(recipe) as reader:
+        assert isinstance(reader, SentinelManagedSSLConnection)
+        assert (reader.password, reader.ca_certs) == ("hunter2", "/ca.pem")
+    asked = recipe.sentinel.manager().sentinels[0].connection_pool.make_connection()
+    assert (asked.password, asked.socket_timeout) == ("hunter3", 2)
+
+
+def test_sentinels_listen_to_a_time_out_of_theirs():
+    recipe = recipe_of({"sentinels": [("one", 1)], "service": "s", "sentinel_kwargs": {"socket_timeout": 0.5}})
+    asked = recipe.sentinel.manager().sentinels[0].connection_pool.make_connection()
+
+    assert (asked.socket_timeout, asked.socket_connect_timeout) == (0.5, 2)
+
+
+def test_a_rediss_url_in_a_sentinel_alias_means_tls_to_the_master(sentinel):
+    cache = {**sentinel_cache(sentinel), "LOCATION": "rediss://mymaster/0"}
+    with reader_of(recipe_of_alias(cache)) as reader:
+        assert isinstance(reader, SentinelManagedSSLConnection)

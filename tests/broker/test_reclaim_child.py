@@ -1,0 +1,76 @@
+"""running -> queued, or dead, by the supervisor that saw the worker die."""
+
+from tests.seeds import QUEUE, WORKER, claim_all, claimed_job, claimed_jobs, let_lapse, names, new_job
+from tests.snapshots import GONE, MS, changes, snapshot
+
+
+def test_the_guilty_count_a_crash_and_the_others_are_given_back(redis, broker):
+    guilty, innocent = claimed_jobs(broker, new_job("a", client="x"), new_job("b", client="x"))
+    before = snapshot(redis, times=False)
+
+    assert sorted(broker.reclaim_child(QUEUE, WORKER, [guilty.id])) == [
+        (guilty.id, "queued"),
+        (innocent.id, "queued"),
+    ]
+
+    after = snapshot(redis, times=False)
+    assert changes(before, after) == {
+        "running:w1": GONE,
+        "workers": GONE,
+        "lane:0:x": ["a", "b"],
+        "lanes": {"0:x": MS},
+        "ring:0": {"x": after["ring:0"]["x"]},
+        "bands": {"0": 0},
+        "turn": after["turn"],
+        "wake": {"work": 0},
+        "crashes": {"a": "1"},
+        "errors": {"a": after["errors"]["a"]},
+        "stats": {"enqueued": 2, "reclaimed": 2},
+    }
+
+
+def test_over_the_limit_of_crashes_a_job_is_dead(redis, broker):
+    guilty, innocent = claimed_jobs(broker, new_job(max_crashes=0), new_job(max_crashes=0))
+
+    ends = dict(broker.reclaim_child(QUEUE, WORKER, [guilty.id]))
+
+    assert ends == {guilty.id: "dead", innocent.id: "queued"}
+    assert set(snapshot(redis)["dead"]) == {guilty.id}
+
+
+def test_it_waits_for_no_lease_and_no_hold(redis, broker):
+    job = claimed_job(broker)
+    seconds, _ = redis.time()
+    redis.hset(broker.keys.of(QUEUE).sweep, "hold", (seconds + 60) * 1000)
+
+    assert broker.reclaim_child(QUEUE, WORKER, []) == [(job.id, "queued")]
+
+
+def test_the_guilty_one_may_be_somebody_elses_by_now(redis, broker):
+    other = claimed_job(broker, worker="other")
+    broker.sign_on([QUEUE], WORKER)
+    before = snapshot(redis)
+
+    assert broker.reclaim_child(QUEUE, WORKER, [other.id]) == []
+
+    assert set(changes(before, snapshot(redis))) == {"workers"}
+    assert set(snapshot(redis)["workers"]) == {"other"}
+
+
+def test_what_was_reclaimed_before_is_not_touched(redis, broker):
+    job = claimed_job(broker)
+    let_lapse(broker, WORKER)
+    broker.reclaim(QUEUE)
+    before = snapshot(redis)
+
+    assert broker.reclaim_child(QUEUE, WORKER, [job.id]) == []
+
+    assert snapshot(redis) == before
+
+
+def test_it_takes_back_all_that_a_worker_may_hold(redis, broker):
+    jobs = claimed_jobs(broker, *(new_job(str(n)) for n in range(500)))
+
+    assert len(broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])) == 500
+
+    assert names(claim_all(broker, 500)) == [str(n) for n in range(500)]

@@ -1,0 +1,32 @@
+"""A paused queue is worked on again."""
+
+from tests.seeds import QUEUE, claim, queued_job
+from tests.snapshots import GONE, changes, snapshot
+
+
+def test_a_worker_is_woken(redis, broker, inspector):
+    job = queued_job(broker)
+    inspector.pause(QUEUE)
+    redis.delete(broker.keys.of(QUEUE).wake)
+    before = snapshot(redis)
+
+    assert inspector.resume(QUEUE)
+
+    assert changes(before, snapshot(redis)) == {"paused": GONE, "wake": {"work": 0}}
+    assert claim(broker) == [job.id]
+
+
+def test_the_second_time_a_worker_looks_in_vain(redis, broker, inspector):
+    inspector.pause(QUEUE)
+    inspector.resume(QUEUE)
+    before = snapshot(redis)
+
+    assert not inspector.resume(QUEUE)
+
+    assert snapshot(redis) == before
+
+
+def test_a_queue_that_runs_is_not_touched(redis, inspector):
+    assert not inspector.resume(QUEUE)
+
+    assert snapshot(redis) == {"wake": {"work": 0}}

@@ -1,0 +1,42 @@
+"""A worker begins to take part."""
+
+import pytest
+
+from tests.conftest import LEASE_SECONDS
+from tests.seeds import QUEUE, WORKER
+from tests.snapshots import MS, changes, snapshot
+
+
+def test_a_worker_is_written_down_with_its_deadline(redis, broker):
+    before = snapshot(redis, times=False)
+    seconds, _ = redis.time()
+
+    broker.sign_on([QUEUE], WORKER)
+
+    assert changes(before, snapshot(redis, times=False)) == {
+        "workers": {WORKER: MS},
+        "sweep": {"contact": MS, "high": MS},
+    }
+    assert snapshot(redis)["workers"][WORKER] == pytest.approx((seconds + LEASE_SECONDS) * 1000, abs=1500)
+
+
+def test_it_signs_on_in_each_of_its_queues(redis, broker):
+    broker.sign_on([QUEUE, "low"], WORKER)
+
+    after = snapshot(redis)
+    assert set(after["workers"]) == set(after["low:workers"]) == {WORKER}
+
+
+def test_who_comes_back_after_an_outage_lets_the_others_come_back_too(redis, broker):
+    redis.hset(broker.keys.of(QUEUE).sweep, "contact", 1)
+
+    broker.sign_on([QUEUE], WORKER)
+
+    sweep = snapshot(redis)["sweep"]
+    assert int(sweep["hold"]) == int(sweep["contact"]) + LEASE_SECONDS * 1000
+
+
+def test_who_comes_first_of_all_has_nobody_to_wait_for(redis, broker):
+    broker.sign_on([QUEUE], WORKER)
+
+    assert "hold" not in snapshot(redis)["sweep"]

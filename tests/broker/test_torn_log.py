@@ -1,0 +1,101 @@
+"""A power cut may keep any prefix of what a script wrote. It may cost a second run, never a loss or a stall."""
+
+import ast
+import re
+from contextlib import suppress
+
+import pytest
+
+from django_rtq.exceptions import WrongState
+from tests.broker.scenes import SCENES, seeded
+from tests.seeds import QUEUE, WORKER, claim_all, let_lapse, settlement
+from tests.snapshots import snapshot
+
+_WORD = re.compile(rb'"(?:[^"\\]|\\.)*"')
+END = b"the script is over"
+WRITING = sorted(set(SCENES) - {"find", "overview"})
+# What may lie beside jobs; of a job that is over nothing may be left there.
+BESIDE = ("since", "failures", "crashes", "errors", "ghosts", "scheduled", "retrying")
+
+
+def writes_of(redis, act):
+    """The write commands of the scripts that are called meanwhile, as the server's log has them."""
+    with redis.monitor() as monitor:
+        act()
+        redis.echo(END)
+        lines = []
+        while not lines or END not in lines[-1]:
+            lines.append(monitor.connection.read_response())
+    scripted = [line.partition(b" lua] ")[2] for line in lines]
+    commands = [[ast.literal_eval("b" + word.decode()) for word in _WORD.findall(line)] for line in scripted]
+    known = redis.command()
+    return [command for command in commands if command and "write" in known[command[0].decode().lower()]["flags"]]
+
+
+def copy_of(redis):
+    return {key: redis.dump(key) for key in redis.scan_iter(count=1000)}
+
+
+def restore(redis, copy, writes):
+    """Bring back a copy, and do to it only these writes."""
+    redis.flushdb()
+    for key, value in copy.items():
+        redis.restore(key, 0, value)
+    for write in writes:
+        redis.execute_command(*write)
+
+
+def recover(broker):
+    """What schedulers do after all workers have died."""
+    let_lapse(broker, WORKER)
+    keys = broker.keys.of(QUEUE)
+    for due in broker.wire.one(("ZRANGE", keys.scheduled, 0, -1)):
+        broker.wire.one(("ZADD", keys.scheduled, 1, due))
+    broker.wire.one(("DEL", keys.paused))
+    broker.reclaim(QUEUE)
+    broker.promote(QUEUE)
+    while broker.audit(QUEUE):
+        pass
+
+
+def assert_nothing_is_lost_or_stalled(redis, broker, scene, jobs):
+    claimed = claim_all(broker)
+    after = snapshot(redis)
+    live = set(after.get("jobs", ()))
+    assert live <= {*claimed, *after.get("dead", ())}
+    if not scene.may_vanish:
+        assert {job.id for job in jobs} <= {*live, *after.get("finished", ())}
+
+
+def assert_nothing_is_left_of_jobs_that_are_over(redis, broker):
+    """Acks what is claimed; then only dead letters may have anything beside them."""
+    held = broker.running("w2", [QUEUE])[QUEUE]
+    broker.settle("w2", QUEUE, settlement("ack", *map(_Named, held)))
+    broker.promote(QUEUE)
+    after = snapshot(redis)
+    dead = set(after.get("dead", ()))
+    assert {key: after[key] for key in BESIDE if key in after and not set(after[key]) <= dead} == {}
+
+
+class _Named:
+    def __init__(self, job_id):
+        self.id = job_id.decode()
+
+
+@pytest.mark.parametrize("is_sent_again", [False, True], ids=["all_died", "sent_again"])
+@pytest.mark.parametrize("verb", WRITING)
+def test_no_prefix_of_a_script_loses_or_stalls_a_job(redis, broker, verb, is_sent_again):
+    scene = SCENES[verb]
+    jobs = seeded(redis, broker, scene)
+    copy = copy_of(redis)
+    writes = writes_of(redis, lambda: scene.act(broker, jobs))
+    assert writes
+
+    for kept in range(len(writes) + 1):
+        restore(redis, copy, writes[:kept])
+        if is_sent_again:
+            with suppress(WrongState):  # what a person hears whose first click had arrived
+                scene.act(broker, jobs)
+        recover(broker)
+        assert_nothing_is_lost_or_stalled(redis, broker, scene, jobs)
+        assert_nothing_is_left_of_jobs_that_are_over(redis, broker)

@@ -1,0 +1,74 @@
+"""Outcomes and dead letters are not kept for ever."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.seeds import QUEUE, dead_job, finished_job, queued_job
+from tests.snapshots import GONE, changes, snapshot
+
+DAY_MS = 86_400_000
+
+
+def died_ago(redis, broker, job, milliseconds):
+    seconds, _ = redis.time()
+    redis.zadd(broker.keys.of(QUEUE).dead, {job.id: seconds * 1000 - milliseconds})
+
+
+def test_outcomes_go_when_their_time_is_over(redis, broker):
+    old, fresh = finished_job(broker), finished_job(broker)
+    redis.zadd(broker.keys.of(QUEUE).finished, {old.id: 1})
+    before = snapshot(redis)
+
+    assert broker.trim(QUEUE) == 1
+
+    assert changes(before, snapshot(redis)) == {
+        "finished": {fresh.id: before["finished"][fresh.id]},
+        "results": {fresh.id: '"done"'},
+    }
+
+
+def test_old_dead_letters_go_with_all_that_lay_beside_them(redis, broker):
+    job = dead_job(broker)
+    died_ago(redis, broker, job, 91 * DAY_MS)
+    before = snapshot(redis)
+
+    assert broker.trim(QUEUE) == 1
+
+    assert changes(before, snapshot(redis)) == {"dead": GONE, "jobs": GONE, "failures": GONE, "errors": GONE}
+
+
+def test_younger_ones_stay(redis, broker):
+    died_ago(redis, broker, dead_job(broker), 89 * DAY_MS)
+    queued_job(broker)
+    before = snapshot(redis)
+
+    assert broker.trim(QUEUE) == 0
+
+    assert snapshot(redis) == before
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_the_oldest_dead_letters_go_when_there_are_too_many(redis, broker, most):
+    jobs = [dead_job(broker) for _ in range(4)]
+    for place, job in enumerate(jobs):
+        died_ago(redis, broker, job, 1000 * (10 - place))
+    broker.config = replace(broker.config, max_dead=most)
+
+    assert broker.trim(QUEUE) == 4 - most
+
+    assert set(snapshot(redis)["dead"]) == set(snapshot(redis)["jobs"]) == {job.id for job in jobs[4 - most :]}
+
+
+def test_one_call_forgets_a_hundred_of_each_kind_at_the_most(redis, broker):
+    keys = broker.keys.of(QUEUE)
+    redis.zadd(keys.finished, {f"finished{n}": 1 for n in range(150)})
+    redis.zadd(keys.dead, {f"dead{n}": 1 for n in range(120)})
+
+    assert [broker.trim(QUEUE) for _ in range(3)] == [200, 70, 0]
+
+
+def test_several_queues_go_in_one_round_trip(redis, broker):
+    redis.zadd(broker.keys.of("low").finished, {"a": 1, "b": 1})
+
+    assert broker.trim_all([QUEUE, "low"]) == [0, 2]

@@ -1,0 +1,219 @@
+"""Commands out, replies in: what is loaded, what is sent again, and what is not."""
+
+import pytest
+
+from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
+from tests.seeds import QUEUE, WORKER, claim, claimed_job, queued_job, settlement
+from tests.snapshots import live_jobs, place_of, snapshot
+
+COUNT = ("INCR", "rtq:counter")
+
+
+def counted(redis):
+    return int(redis.get("rtq:counter") or 0)
+
+
+# Scripts that Redis does not know
+
+
+def test_a_script_is_loaded_when_redis_does_not_know_it(redis, broker):
+    redis.script_flush()
+
+    assert queued_job(broker)
+
+    assert redis.script_exists(SCRIPTS["enqueue"].sha.decode()) == [True]
+
+
+@pytest.mark.parametrize("known", [[], ["ack"], ["claim"], ["ack", "claim"]])
+def test_of_several_commands_each_is_done_once_whichever_are_known(redis, broker, known):
+    done, following = claimed_job(broker), queued_job(broker)
+    redis.script_flush()
+    for name in known:
+        redis.script_load(SCRIPTS[name].text)
+
+    fetched = broker.fetch(WORKER, {QUEUE: settlement("ack", done)}, [QUEUE], wanted=1)
+
+    assert (fetched.error, fetched.stale) == (None, [])
+    assert [part.ids for part in fetched.claimed] == [[following.id.encode()]]
+    assert set(live_jobs(redis)) == {following.id}
+    assert snapshot(redis)["stats"]["succeeded"] == 1
+
+
+def test_neighbours_of_an_unknown_script_are_not_done_twice(redis, broker):
+    redis.script_flush()
+    renew = SCRIPTS["renew"].call(broker.keys.of(QUEUE), (1000,))
+
+    assert broker.wire.all([COUNT, renew, COUNT]) == [1, [-1, []], 2]
+
+    assert counted(redis) == 2
+
+
+def test_a_script_that_cannot_be_loaded_is_an_error(redis, broker):
+    redis.script_flush()
+    redis.answer_once(b"-ERR no scripts today\r\n", around=b"LOAD")
+
+    with pytest.raises(BrokerError, match="no scripts today"):
+        broker.renew([QUEUE], [])
+
+
+def test_what_is_loaded_is_what_the_name_says():
+    assert len({script.sha for script in SCRIPTS.values()}) == len(SCRIPTS)
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "LOADING Redis is loading the dataset in memory",
+        "READONLY You can't write against a read only replica.",
+        "READONLY You can't write against a read only replica. script: 1f, on @user_script:1.",
+        "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+        "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+        "TRYAGAIN Multiple keys request during rehashing of slot",
+        "CLUSTERDOWN The cluster is down",
+        "CLUSTERDOWN Hash slot not served",
+        "MOVED 3999 127.0.0.1:6381",
+        "ASK 3999 127.0.0.1:6381",
+        "NOREPLICAS Not enough good replicas to write.",
+        "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)",
+        "NOAUTH Authentication required.",
+        "WRONGPASS invalid username-password pair or user is disabled.",
+        "ERR max number of clients reached",
+        # As Redis 6.2 tells what a script ran into:
+        "ERR Error running script (call to f_1f): @user_script:9: @user_script: 9: "
+        "-READONLY You can't write against a read only replica.",
+    ],
+)
+def test_what_will_pass_is_unavailable(redis, broker, answer):
+    redis.answer_once(f"-{answer}\r\n".encode())
+
+    with pytest.raises(BrokerUnavailable, match="Redis") as caught:
+        claim_again(broker)
+
+    assert caught.value.__cause__
+    assert queued_job(broker)  # with the next connection
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "OOM command not allowed when used memory > 'maxmemory'.",
+        "OOM command not allowed when used memory > 'maxmemory'. script: 1f, on @user_script:1.",
+        "ERR Error running script (call to f_1f): @user_script:9: @user_script: 9: "
+        "-OOM command not allowed when used memory > 'maxmemory'.",
+    ],
+)
+def test_a_full_memory_is_told_from_the_rest(redis, broker, answer):
+    redis.answer_once(f"-{answer}\r\n".encode())
+
+    with pytest.raises(BrokerFull, match="maxmemory"):
+        claim_again(broker)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "ERR something else",
+        "WRONGTYPE Operation against a key holding the wrong kind of value",
+        "NOPERM this user has no permissions to run the 'evalsha' command",
+        "ERR Error running script: @user_script:9: attempt to index a nil value",
+    ],
+)
+def test_what_will_not_pass_is_an_error(redis, broker, answer):
+    redis.answer_once(f"-{answer}\r\n".encode())
+
+    with pytest.raises(BrokerError, match=answer.split()[-1]) as caught:
+        claim_again(broker)
+
+    assert not isinstance(caught.value, BrokerUnavailable | BrokerFull)
+
+
+def claim_again(broker):
+    return broker.claim(WORKER, [QUEUE], 1)
+
+
+def test_an_error_stands_in_the_place_of_its_command(redis, broker):
+    redis.set("rtq:text", "x")
+
+    first, second, third = broker.wire.run([COUNT, ("LPUSH", "rtq:text", "y"), COUNT])
+
+    assert (first, third) == (1, 2)
+    assert isinstance(second, BrokerError)
+    assert "WRONGTYPE" in str(second) or "wrong kind" in str(second)
+
+
+def test_all_raises_the_first_error_and_one_its_own(redis, broker):
+    redis.set("rtq:text", "x")
+
+    with pytest.raises(BrokerError, match="wrong kind"):
+        broker.wire.all([COUNT, ("LPUSH", "rtq:text", "y"), COUNT])
+    with pytest.raises(BrokerError, match="wrong kind"):
+        broker.wire.one(("LPUSH", "rtq:text", "y"))
+
+    assert counted(redis) == 2
+
+
+def test_nobody_there_is_unavailable(redis, broker, monkeypatch):
+    monkeypatch.setitem(broker.wire._pool.connection_kwargs, "port", 1)
+
+    with pytest.raises(BrokerUnavailable):
+        broker.renew([QUEUE], [])
+
+
+# What is sent again
+
+
+@pytest.mark.parametrize(("moment", "done"), [("before", 0), ("after", 1)])
+def test_nothing_is_sent_again_unless_it_may_be(redis, broker, moment, done):
+    redis.drop_connection(moment, around=b"INCR")
+
+    with pytest.raises(BrokerUnavailable):
+        broker.wire.one(COUNT)
+
+    assert counted(redis) == done
+
+
+@pytest.mark.parametrize(("moment", "done"), [("before", 1), ("after", 2)])
+def test_what_may_be_sent_twice_is_sent_once_more(redis, broker, moment, done):
+    redis.drop_connection(moment, around=b"INCR")
+
+    assert broker.wire.one(COUNT, resend=True) == done
+
+
+def test_what_was_not_answered_in_time_is_not_sent_again(redis, broker, monkeypatch):
+    monkeypatch.setitem(broker.wire._pool.connection_kwargs, "socket_timeout", 0.05)
+    redis.stay_silent_once(around=b"INCR")
+
+    with pytest.raises(BrokerUnavailable, match="in time"):
+        broker.wire.one(COUNT, resend=True)
+
+    assert counted(redis) == 0
+
+
+def test_a_late_reply_is_not_taken_for_the_answer_to_another_question(redis, broker, monkeypatch):
+    monkeypatch.setitem(broker.wire._pool.connection_kwargs, "socket_timeout", 0.05)
+
+    with pytest.raises(BrokerUnavailable, match="in time"):
+        broker.wire.one(("BLPOP", "rtq:nothing", 0.1))
+
+    assert broker.wire.one(("ECHO", "mine")) == b"mine"
+
+
+def test_a_connection_that_was_cut_while_idle_costs_nothing(redis, broker):
+    job = queued_job(broker)
+    redis.client_kill_filter(_type="normal", skipme=True)
+
+    assert claim(broker) == [job.id]
+
+    assert place_of(redis, job) == "running:w2"
+
+
+def test_closed_it_may_be_used_again(redis, broker):
+    broker.wire.one(COUNT)
+    broker.close()
+    broker.close()
+
+    assert broker.wire.one(COUNT) == 2

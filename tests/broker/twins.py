@@ -1,0 +1,300 @@
+"""A queue in Redis and its model: what is done to one is done to the other, and then all keys are compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django_rtq.broker.broker import Broker, Claimed, NewJob
+from django_rtq.broker.inspector import CANCELLED, Inspector
+from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.settlement import Settlement
+from django_rtq.conf import Config
+from django_rtq.exceptions import JobNotFound, WrongState
+from django_rtq.job import JobState
+from tests.broker.keyspace import differences, problems, read_keyspace
+from tests.broker.model import Queue, claim
+from tests.broker.model_state import Clock, Limits, lane_name
+
+QUEUES = ("mail", "bulk")
+LEASE_MS, RESULT_MS, DEAD_MS = 15_000, 300_000, 120_000
+LONGEST_MS = 40 * 60_000  # time that may pass; a script believes `high` when it is less than an hour ahead
+
+Plan = Mapping[str, Mapping[str, Sequence[tuple[Any, ...]]]]  # queue -> verb -> for each job its arguments
+
+
+def twins_config(url: str) -> Config:
+    """Little is kept, and not for long."""
+    kept = {"max_results": 4, "max_dead": 3, "dead_days": DEAD_MS / 86_400_000, "result_ttl": RESULT_MS / 1000}
+    return Config(redis=url, lease_seconds=LEASE_MS / 1000, **kept)
+
+
+class Twins:
+    """Two queues and their models, at a time that stands still until `advance`."""
+
+    def __init__(self, redis: Any, broker: Broker) -> None:
+        redis.flushdb()
+        self.redis, self.broker, self.inspector = redis, broker, Inspector(broker)
+        seconds, _ = redis.time()
+        # From a minute ahead on, so that the server's own clock never catches up; and not near the end of a minute.
+        self.clock = Clock((seconds + 120) // 60 * 60_000)
+        config = broker.config
+        limits = Limits(LEASE_MS, config.max_results, config.max_dead, DEAD_MS)
+        self.models = {name: Queue(self.clock, limits) for name in QUEUES}
+        self._last_moment = self.clock.now + LONGEST_MS
+        self._turns: dict[str, int] = {}
+        self.is_sound = True
+        broker.announce(QUEUES)
+        self.advance(0)
+
+    # -- time
+
+    def advance(self, ms: int) -> None:
+        """Time passes: as in any script that saw it, `high` holds it."""
+        self.clock.now += ms
+        for name, model in self.models.items():
+            model.sweep["high"] = self.clock.now
+            self.redis.hset(self.broker.keys.of(name).sweep, "high", self.clock.now)
+        self.check()
+
+    @property
+    def can_advance(self) -> bool:
+        return self.clock.now < self._last_moment
+
+    # -- by whoever has work to be done
+
+    def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> None:
+        self.same(self.broker.enqueue(queue, jobs), self.models[queue].enqueue(jobs))
+
+    # -- by workers
+
+    def sign_on(self, worker: str, queues: Sequence[str] = QUEUES) -> None:
+        for queue in queues:
+            self.models[queue].sign_on(worker)
+        self.same(self.broker.sign_on(queues, worker), None)
+
+    def sign_off(self, worker: str, queues: Sequence[str] = QUEUES) -> None:
+        expected = [self.models[queue].sign_off(worker) for queue in queues]
+        self.same(self.broker.sign_off(queues, worker), all(expected))
+
+    def claim(self, worker: str, queues: Sequence[str] = QUEUES, wanted: int = 1, *, idle: bool = True) -> None:
+        self.fetch(worker, {}, queues, wanted=wanted, idle=idle)
+
+    def fetch(self, worker: str, plan: Plan, queues: Sequence[str] = (), *, wanted: int = 0, idle: bool = True) -> None:
+        """Settle and claim in one round trip."""
+        stale = [job_id for queue, verbs in plan.items() for job_id in self._settle_model(worker, queue, verbs)]
+        claims = claim([self.models[name] for name in queues], worker, wanted, idle=idle) if wanted else []
+        settlements = {queue: settlement(verbs) for queue, verbs in plan.items()}
+        fetched = self.broker.fetch(worker, settlements, queues, wanted=wanted, idle=idle)
+        for queue, (status, _) in zip(queues, claims, strict=False):
+            if status == "suspect":
+                self._adopt_rings(queue)
+        if fetched.error:
+            raise fetched.error
+        assert not any(settlements.values())
+        self.same((fetched.stale, [self._told(part) for part in fetched.claimed]), (stale, claims))
+
+    def _settle_model(self, worker: str, queue: str, verbs: Mapping[str, Sequence[Any]]) -> list[str]:
+        model, stale = self.models[queue], []
+        for verb in ("ack", "expire", "retry", "bury", "release"):
+            entries = verbs.get(verb, ())
+            if verb == "ack" and entries:
+                stale += model.ack(worker, entries, 7 * len(entries), 9)
+            elif verb == "release":
+                stale += model.release(worker, [job_id for (job_id,) in entries])
+            else:
+                stale += getattr(model, verb)(worker, entries) if entries else []
+        return stale
+
+    def _told(self, part: Claimed) -> tuple[str, dict[str, str]]:
+        ids = [job_id.decode() for job_id in part.ids]
+        model = self.models[part.queue]
+        assert part.now_ms == self.clock.now
+        assert [record.decode() for record in part.records] == [str(model.jobs.get(job_id)) for job_id in ids]
+        attempts = {job_id: str(1 + sum(part.counts.get(i, (0, 0)))) for i, job_id in enumerate(ids)}
+        assert len(attempts) == len(ids)
+        return part.status, attempts
+
+    def _adopt_rings(self, queue: str) -> None:
+        """How far a claim looks behind a suspect for clients whose jobs were purged is nobody's business."""
+        actual, model = read_keyspace(self.redis), self.models[queue]
+        for band, ring in model.rings.items():
+            there = actual.get(f"{{rtq:{queue}}}:ring:{band}", [])
+            model.rings[band] = [client for client in ring if client in there or model.lanes[band, client]]
+            if not model.rings[band]:
+                model.bands.discard(band)
+        model.wake = bool(model.bands)
+
+    # -- by supervisors and schedulers
+
+    def renew(self, workers: Sequence[str], queues: Sequence[str] = QUEUES) -> None:
+        replies = [self.models[queue].renew(workers) for queue in queues]
+        earliest = min((ms / 1000 for ms, _ in replies if ms is not None), default=None)
+        unknown = set().union(*(names for _, names in replies))
+        self.same(self.broker.renew(queues, workers), (earliest, unknown))
+
+    def reclaim(self, queue: str, limit: int = 100) -> None:
+        ms, taken = self.models[queue].reclaim(limit)
+        self.same(self.broker.reclaim(queue, limit=limit), (seconds(ms), taken))
+
+    def reclaim_child(self, queue: str, worker: str, guilty: Sequence[str]) -> None:
+        expected = self.models[queue].reclaim_child(worker, guilty)
+        self.same(self.broker.reclaim_child(queue, worker, guilty), expected)
+
+    def promote(self, queue: str, limit: int = 100) -> None:
+        ms, promoted = self.models[queue].promote(limit)
+        self.same(self.broker.promote(queue, limit=limit), (seconds(ms), promoted))
+
+    def trim(self, queue: str, limit: int = 100) -> None:
+        reply = self._script(queue, "trim", self.broker.config.max_dead, DEAD_MS, limit)
+        self.same(sum(reply), self.models[queue].trim(limit))
+
+    def audit(self, queue: str, start: int = 0, limit: int = 100) -> None:
+        self.same(self._script(queue, "audit", start, limit), self.models[queue].audit(start, limit))
+
+    # -- by people
+
+    def cancel(self, queue: str, job_id: str) -> None:
+        expected = self.models[queue].cancel(job_id, RESULT_MS, CANCELLED)
+        answer = "cancelled"
+        try:
+            self.inspector.cancel(job_id, queue)
+        except JobNotFound:
+            answer = "missing"
+        except WrongState as error:
+            answer = next(word for word in ("running", "dead", "finished") if f"is {word}" in str(error))
+        self.same(answer, expected)
+
+    def requeue(self, queue: str, job_ids: Sequence[str]) -> None:
+        self.same(self.inspector.requeue(queue, job_ids), self.models[queue].requeue(job_ids))
+
+    def discard(self, queue: str, job_ids: Sequence[str]) -> None:
+        self.same(self.inspector.discard(queue, job_ids), self.models[queue].discard(job_ids))
+
+    def pause(self, queue: str) -> None:
+        self.same(self.inspector.pause(queue), self.models[queue].pause())
+
+    def resume(self, queue: str) -> None:
+        self.same(self.inspector.resume(queue), self.models[queue].resume())
+
+    def purge(self, queue: str, limit: int = 100) -> None:
+        self.same(self._script(queue, "purge", limit), self.models[queue].purge(limit))
+
+    def find(self, queue: str, job_id: str) -> None:
+        """What is told of a job."""
+        try:
+            details = self.inspector.find(job_id, queue)
+        except JobNotFound:
+            assert state_in(self.models[queue], job_id) is None
+            return
+        model = self.models[queue]
+        assert details.state is state_in(model, job_id)
+        assert details.failures == model.failures.get(job_id, 0)
+        assert details.crashes == model.crashes.get(job_id, 0)
+        assert len(details.errors) == len(model.errors.get(job_id, ()))
+
+    # -- by accident
+
+    def take_token(self, queue: str, token: str) -> None:
+        """Somebody was woken."""
+        self.redis.zpopmin(getattr(self.broker.keys.of(queue), token))
+        setattr(self.models[queue], token, False)
+        self.check()
+
+    def lose_turn(self, queue: str, lane: tuple[int, str]) -> None:
+        """A torn log lost that a client has work; the audit finds it."""
+        keys, model = self.broker.keys.of(queue), self.models[queue]
+        self.redis.zrem(keys.ring + str(lane[0]).encode(), lane[1])
+        model.rings[lane[0]].remove(lane[1])
+        self.audit(queue)
+
+    def lose_band(self, queue: str, band: int) -> None:
+        """A torn log lost that a band has work; the audit finds it."""
+        self.redis.zrem(self.broker.keys.of(queue).bands, band)
+        self.models[queue].bands.discard(band)
+        self.audit(queue)
+
+    def claim_half(self, queue: str, worker: str, job_id: str, guilty: Sequence[str]) -> None:
+        """A torn log kept that a worker holds a job, and not that it left its lane. Then the worker dies."""
+        held = f"1 {self.clock.now}"
+        self.redis.hset(self.broker.keys.of(queue).running(worker), job_id, held)
+        self.models[queue].running[worker][job_id] = held
+        self.reclaim_child(queue, worker, guilty)
+
+    # -- the comparison
+
+    def same(self, reply: object, expected: object) -> None:
+        """The reply is that of the model, and so is all that is in Redis."""
+        self.is_sound = False
+        assert reply == expected, f"answered {reply}, should be {expected}"
+        self.check()
+
+    def check(self) -> None:
+        """Nothing differs, and the invariants hold (I1, I4, I9, I11, I13)."""
+        self.is_sound = False
+        actual = read_keyspace(self.redis)
+        self._check_turns(actual)
+        expected: dict[str, object] = {"rtq:queues": set(QUEUES)}
+        for name, model in self.models.items():
+            expected |= {f"{{rtq:{name}}}:{key}": value for key, value in model.keyspace().items()}
+            wrong = problems(actual, f"{{rtq:{name}}}:")
+            assert not wrong, f"{name}: {wrong}"
+        assert actual == expected, differences(actual, expected)
+        for details in self.inspector.overview(QUEUES):
+            assert overview_of(self.models[details.name]) == {
+                field: getattr(details, field) for field in overview_of(self.models[details.name])
+            }
+        self.is_sound = True
+
+    def _check_turns(self, actual: dict[str, Any]) -> None:
+        """No turn number is given out twice. Which ones are is the scripts' own business."""
+        for name in QUEUES:
+            turn = int(actual.pop(f"{{rtq:{name}}}:turn", 0))
+            assert turn >= self._turns.get(name, 0)
+            self._turns[name] = turn
+
+    def _script(self, queue: str, name: str, *arguments: int) -> Any:
+        return self.broker.wire.one(SCRIPTS[name].call(self.broker.keys.of(queue), arguments))
+
+
+def settlement(verbs: Mapping[str, Sequence[tuple[Any, ...]]]) -> Settlement:
+    """Those outcomes, as a worker tells them."""
+    flat = {verb: [value for entry in entries for value in entry] for verb, entries in verbs.items()}
+    return Settlement(**flat, run_ms=7 * len(verbs.get("ack", ())), wait_ms=9 if verbs.get("ack") else 0)
+
+
+def seconds(ms: int | None) -> float | None:
+    return None if ms is None else ms / 1000
+
+
+def overview_of(model: Queue) -> dict[str, object]:
+    """What the Inspector should tell."""
+    oldest = min(model.waiting.values(), default=None)
+    return {
+        "paused": model.paused is not None,
+        "queued": sum(job_id not in model.ghosts for lane in model.lanes.values() for job_id in lane),
+        "scheduled": len(model.scheduled) - len(model.retrying),
+        "retrying": len(model.retrying),
+        "running": sum(len(held) for held in model.running.values()),
+        "dead": len(model.dead),
+        "oldest_seconds": None if oldest is None else max(0.0, (model.clock.now - oldest) / 1000),
+        "clients": len(model.waiting),
+    }
+
+
+def state_in(model: Queue, job_id: str) -> JobState | None:
+    """Where a job is; None for one that nobody knows."""
+    if job_id in model.finished:
+        return JobState(json.loads(model.results.get(job_id, "{}")).get("state", "succeeded"))
+    if any(job_id in held for held in model.running.values()):
+        return JobState.RUNNING
+    for name in ("dead", "retrying", "scheduled"):
+        if job_id in getattr(model, name):
+            return JobState(name)
+    return JobState.QUEUED if job_id in model.jobs else None
+
+
+def lanes_of(model: Queue) -> Iterable[tuple[int, str]]:
+    """The lanes that have jobs, in a fixed order."""
+    return sorted(model.waiting, key=lane_name)

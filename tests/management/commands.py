@@ -1,0 +1,88 @@
+"""Commands as a person runs them, and the dead letters that they are about."""
+
+import json
+from dataclasses import dataclass
+from io import StringIO
+
+from django.core.management import CommandError, call_command
+
+from django_rtq import payload
+from django_rtq.broker.settlement import Settlement
+from tests.seeds import QUEUE, new_job
+
+
+@dataclass
+class Ran:
+    """What a command printed, and how it ended."""
+
+    out: str
+    err: str
+    code: int = 0
+    error: str = ""  # of the CommandError
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+class Terminal(StringIO):
+    """A stream that is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def run(name, *args, out=None, err=None, **options):
+    """Run a command. A CommandError is part of what comes of it."""
+    out, err = out or StringIO(), err or StringIO()
+    code, problem = 0, ""
+    try:
+        call_command(name, *args, stdout=out, stderr=err, **options)
+    except CommandError as error:
+        code, problem = error.returncode, str(error)
+    return Ran(out.getvalue(), err.getvalue(), code, problem)
+
+
+def body(task="shop.tasks.send_mail", args=(), kwargs=None):
+    """The JSON part of a record."""
+    return payload.dumps({"task": task, "args": list(args), "kwargs": kwargs or {}})
+
+
+def failure(error_class="shop.errors.OutOfOrder", error="it broke", attempt=1):
+    """One failure, as workers write it down."""
+    fields = {"at": 1_700_000_000_000, "attempt": attempt, "worker": "w", "error_class": error_class}
+    return json.dumps({**fields, "error": error, "traceback": "Traceback (most recent call last):\n  here"})
+
+
+def bury(broker, *jobs, queue=QUEUE, line=None):
+    """Let these jobs die in a queue where nothing waits. Returns their ids."""
+    broker.enqueue(queue, jobs)
+    broker.sign_on([queue], "undertaker")
+    (claimed,) = broker.claim("undertaker", [queue], len(jobs))
+    dead = [value for job_id in claimed.ids for value in (job_id, 1, line or failure())]
+    assert broker.settle("undertaker", queue, Settlement(bury=dead)) == []
+    broker.sign_off([queue], "undertaker")
+    return [job.id for job in jobs]
+
+
+def dead_letter(broker, *, queue=QUEUE, line=None, client="", **call):
+    """One more dead letter. Returns its id."""
+    (job_id,) = bury(broker, new_job(client=client, body=body(**call)), queue=queue, line=line)
+    return job_id
+
+
+def dead_letters(broker, number, **options):
+    """Many dead letters of one moment. Returns their ids."""
+    return bury(broker, *(new_job(body=body()) for _ in range(number)), **options)
+
+
+def sit_at_terminal(monkeypatch, answer):
+    """Let a person sit there who answers like this, or who presses a key if it is an exception."""
+
+    def answer_it():
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setattr("builtins.input", answer_it)

@@ -1,0 +1,113 @@
+"""What all commands have in common, as it is seen from the command line."""
+
+import errno
+
+import pytest
+from django.core.management import get_commands, load_command_class
+from django.test import override_settings
+
+from tests.management.commands import dead_letter, run
+
+OURS = ["rtq_cancel", "rtq_dead", "rtq_pause", "rtq_purge", "rtq_resume", "rtq_status"]
+CALLS = [
+    ("rtq_status",),
+    ("rtq_dead", "list"),
+    ("rtq_dead", "requeue", "--all"),
+    ("rtq_dead", "discard", "some-id"),
+    ("rtq_pause", "q"),
+    ("rtq_resume", "q"),
+    ("rtq_cancel", "some-id"),
+    ("rtq_purge", "q", "--no-input"),
+]
+
+
+def from_command_line(name, *args):
+    """Run it as manage.py does. Returns the exit code."""
+    try:
+        load_command_class("django_rtq", name).run_from_argv(["manage.py", name, *args])
+    except SystemExit as exit_:
+        return exit_.code
+    return 0
+
+
+def test_django_finds_them():
+    assert {name for name, app in get_commands().items() if app == "django_rtq"} >= set(OURS)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_help_names_the_exit_codes(name, capsys):
+    assert from_command_line(name, "--help") == 0
+    assert "Exit codes: 0 " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("call", CALLS, ids=" ".join)
+def test_without_redis_they_end_in_one_sentence(call, capsys):
+    with override_settings(RTQ={"REDIS": "redis://127.0.0.1:1/0"}):
+        assert from_command_line(*call) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("CommandError: The connection to Redis was lost: ")
+
+
+@pytest.mark.parametrize("call", CALLS, ids=" ".join)
+def test_with_wrong_settings_they_end_in_one_sentence(call, capsys):
+    with override_settings(RTQ={"REDSI": "x"}):
+        assert from_command_line(*call) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "Did you mean 'REDIS'?" in err
+
+
+def test_messages_of_redis_stay_on_their_line(redis, broker):
+    redis.answer_once(b"-ERR \x1b[2Jevil\r\n", around=b"SMEMBERS")
+
+    ran = run("rtq_status")
+
+    assert (ran.code, ran.error) == (1, "Redis refused a command: ResponseError: \\x1b[2Jevil")
+
+
+@pytest.mark.parametrize("call", [("rtq_dead",), ("rtq_dead", "bury"), ("rtq_pause",), ("rtq_status", "x")])
+def test_wrong_usage_is_code_2(call, capsys):
+    assert from_command_line(*call) == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_djangos_options_may_stand_before_and_behind_the_action(broker, capsys):
+    for call in (["-v", "2", "requeue", "--all"], ["requeue", "--all", "-v", "2", "--no-color", "--traceback"]):
+        dead_letter(broker)
+        assert from_command_line("rtq_dead", *call) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+@pytest.mark.parametrize(("args", "coloured"), [(["--force-color"], True), (["--no-color"], False), ([], False)])
+def test_colour_only_where_it_is_wanted(broker, capsys, args, coloured):
+    dead_letter(broker)
+
+    for call in (["rtq_status", *args], ["rtq_dead", *args, "list"], ["rtq_dead", "list", *args]):
+        assert from_command_line(*call) == 0
+        assert ("\x1b[" in capsys.readouterr().out) is coloured
+
+
+def test_ctrl_c_is_no_traceback(broker, monkeypatch, capsys):
+    monkeypatch.setattr("django_rtq.broker.inspector.Inspector.queues", _raise(KeyboardInterrupt()))
+
+    assert from_command_line("rtq_status") == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_reader_that_went_away_is_no_traceback(broker, monkeypatch, capfd):
+    broken = BrokenPipeError(errno.EPIPE, "Broken pipe")
+    monkeypatch.setattr("django_rtq.management.commands.rtq_status.Command.handle", _raise(broken))
+    replaced = []
+    monkeypatch.setattr("os.dup2", lambda source, target: replaced.append(target))
+
+    assert from_command_line("rtq_status") == 141
+    assert len(replaced) == 1
+    assert capfd.readouterr().err == ""
+
+
+def _raise(error):
+    def method(*args, **kwargs):
+        raise error
+
+    return method

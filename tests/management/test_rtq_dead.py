@@ -1,0 +1,241 @@
+"""rtq_dead requeue and discard: which dead letters they take."""
+
+import pytest
+
+from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.job import JobState
+from tests.management.commands import (
+    Terminal,
+    bury,
+    dead_letter,
+    dead_letters,
+    run,
+    sit_at_terminal,
+)
+from tests.seeds import QUEUE, claim, lose_record, new_job, queued_job, settlement
+
+OUTAGE = "Redis did not answer in time: "
+
+
+def dead_ids(inspector):
+    return {job.id for queue in inspector.queues() for job in inspector.dead(queue)}
+
+
+def break_after(monkeypatch, inspector, verb, steps, error):
+    """Let the verb work so many times, and then fail."""
+    act, calls = getattr(type(inspector), verb), []
+
+    def act_or_fail(self, queue, job_ids):
+        calls.append(len(job_ids))
+        if len(calls) > steps:
+            raise error
+        return act(self, queue, job_ids)
+
+    monkeypatch.setattr(type(inspector), verb, act_or_fail)
+    return calls
+
+
+# requeue and discard
+
+
+@pytest.mark.parametrize(("verb", "did"), [("requeue", "Requeued"), ("discard", "Discarded")])
+def test_letters_of_any_queue_are_taken_by_id(three, inspector, verb, did):
+    ran = run("rtq_dead", verb, three[0], three[1], three[0])
+
+    assert (ran.code, ran.err, ran.out) == (0, "", f"{did} 2 dead letters.\n")
+    assert dead_ids(inspector) == {three[2]}
+
+
+def test_a_requeued_letter_is_queued_and_a_discarded_one_is_gone(three, inspector):
+    run("rtq_dead", "requeue", three[0])
+    run("rtq_dead", "discard", three[1])
+
+    assert inspector.find(three[0]).state is JobState.QUEUED
+    assert "not found" in run("rtq_dead", "list", three[1]).err
+
+
+@pytest.mark.parametrize(("verb", "did"), [("requeue", "requeued"), ("discard", "discarded")])
+def test_ids_that_are_not_dead_are_told_and_the_rest_is_done(broker, three, inspector, verb, did):
+    alive = queued_job(broker).id
+
+    ran = run("rtq_dead", verb, alive, three[2], "unknown", "--json")
+
+    assert ran.json == {did: 1, "ids": [three[2]]}
+    assert ran.err.splitlines() == [
+        f"Job {alive}: is not a dead letter: it is queued, in queue default.",
+        "Job unknown: not found. It never was, or it is finished and was forgotten.",
+    ]
+    assert (ran.code, ran.error) == (1, f"2 of 3 ids could not be {did}.")
+    assert dead_ids(inspector) == set(three[:2])
+
+
+def test_an_id_is_looked_for_in_the_queue_that_was_named_only(three, inspector):
+    ran = run("rtq_dead", "requeue", three[1], "--queue", QUEUE)
+
+    assert (ran.code, ran.err.startswith(f"Job {three[1]}: not found.")) == (1, True)
+    assert dead_ids(inspector) == set(three)
+
+
+@pytest.mark.parametrize(
+    ("options", "taken"),
+    [
+        (["--all"], [2, 1, 0]),
+        (["--error", "no "], [1, 0]),
+        (["--queue", "bulk"], [1]),
+        (["--all", "--limit", "2"], [2, 1]),
+    ],
+)
+@pytest.mark.parametrize(("verb", "did"), [("requeue", "requeued"), ("discard", "discarded")])
+def test_a_sweep_takes_what_fits_and_nothing_else(three, inspector, verb, did, options, taken):
+    silent = ["--no-input"] if verb == "discard" else []
+
+    ran = run("rtq_dead", verb, *options, *silent, "--json")
+
+    assert ran.json[did] == len(taken)
+    assert set(ran.json["ids"]) == {three[place] for place in taken}
+    assert dead_ids(inspector) == set(three) - set(ran.json["ids"])
+
+
+def test_a_sweep_that_finds_none_is_no_error(broker):
+    ran = run("rtq_dead", "requeue", "--task", "nothing")
+
+    assert (ran.code, ran.out) == (0, "Requeued 0 dead letters.\n")
+
+
+def test_a_letter_without_a_record_can_be_discarded_by_id(broker, inspector, redis):
+    job = new_job()
+    (job_id,) = bury(broker, job)
+    lose_record(broker, job)
+
+    assert run("rtq_dead", "discard", job_id).code == 0
+    assert not redis.exists("{rtq:default}:dead")
+
+
+@pytest.mark.parametrize("verb", ["requeue", "discard"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "Which dead letters?"),
+        (["--limit", "5"], "Which dead letters?"),
+        (["some-id", "--all"], "either ids or --all"),
+        (["some-id", "--task", "x"], "either ids or --task"),
+        (["some-id", "--limit", "1"], "either ids or --limit"),
+        (["--task", ""], "--task is empty"),
+        (["--queue", "blk"], "Did you mean 'bulk'?"),
+        (["--all", "--limit", "0"], "is not a number from 1 on"),
+    ],
+)
+def test_what_is_not_clear_is_refused(three, inspector, monkeypatch, verb, options, message):
+    sit_at_terminal(monkeypatch, "yes")
+
+    ran = run("rtq_dead", verb, *options)
+
+    assert (ran.code, ran.out) == (1, "")
+    assert message in ran.error
+    assert dead_ids(inspector) == set(three)
+
+
+def test_many_are_worked_through_in_steps_of_a_hundred(broker, inspector, monkeypatch):
+    made = dead_letters(broker, 250)
+    calls = break_after(monkeypatch, inspector, "requeue", 3, AssertionError("a fourth step"))
+
+    ran = run("rtq_dead", "requeue", "--all", err=Terminal())
+
+    assert (calls, ran.out) == ([100, 100, 50], "Requeued 250 dead letters.\n")
+    shown = [part.strip() for part in ran.err.split("\r") if part.strip()]
+    assert shown[:2] == ["Dead letters found: 100", "Dead letters found: 200"]
+    assert shown[2:] == [f"Requeued: {done} of 250" for done in (100, 200, 250)]
+    assert sorted(claim(broker, 250)) == sorted(made)
+
+
+def test_letters_that_die_again_meanwhile_are_not_swept_again(broker, inspector, monkeypatch):
+    dead_letters(broker, 150)
+    requeue, again = type(inspector).requeue, []
+
+    def requeue_and_die(self, queue, job_ids):
+        done = requeue(self, queue, job_ids)
+        broker.sign_on([queue], "w")
+        (claimed,) = broker.claim("w", [queue], 100)
+        broker.settle("w", queue, settlement("bury", *(new_job()._replace(id=i) for i in claimed.ids)))
+        broker.sign_off([queue], "w")
+        again.extend(claimed.ids)
+        return done
+
+    monkeypatch.setattr(type(inspector), "requeue", requeue_and_die)
+    ran = run("rtq_dead", "requeue", "--all")
+
+    assert ran.out == "Requeued 150 dead letters.\n"
+    assert len(again) == len(set(again)) == len(dead_ids(inspector)) == 150
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [(BrokerUnavailable(OUTAGE), 1, OUTAGE), (KeyboardInterrupt(), 130, "Stopped.")],
+)
+def test_a_sweep_that_stops_says_what_was_done(broker, inspector, monkeypatch, error, code, message):
+    dead_letters(broker, 250)
+    break_after(monkeypatch, inspector, "discard", 1, error)
+
+    ran = run("rtq_dead", "discard", "--all", "--no-input", "--json")
+
+    assert (ran.code, ran.json["discarded"], len(ran.json["ids"])) == (code, 100, 100)
+    assert ran.error == (
+        f"{message} Until then 100 dead letters had been discarded; the rest can be discarded by running this again."
+    )
+    assert len(dead_ids(inspector)) == 150
+
+
+def test_a_log_file_gets_a_line_for_every_few_thousand(broker, monkeypatch):
+    monkeypatch.setattr("django_rtq.management.progress.LINE_EVERY", 200)
+    dead_letters(broker, 450)
+
+    assert run("rtq_dead", "requeue", "--all").err.splitlines() == [
+        "Dead letters found: 200",
+        "Dead letters found: 400",
+        "Requeued: 200 of 450",
+        "Requeued: 400 of 450",
+    ]
+
+
+@pytest.mark.parametrize(("verbosity", "lines"), [(0, 0), (1, 1), (2, 4)])
+def test_it_says_as_much_as_it_is_asked_to(three, verbosity, lines):
+    assert len(run("rtq_dead", "requeue", "--all", verbosity=verbosity).out.splitlines()) == lines
+
+
+# asking
+
+
+def test_discarding_by_filter_asks_with_the_exact_number(three, inspector, monkeypatch):
+    sit_at_terminal(monkeypatch, "yes")
+
+    ran = run("rtq_dead", "discard", "--error", "ValueError")
+
+    assert ran.err == "This throws away 2 dead letters for good. Type 'yes' to go on: "
+    assert dead_ids(inspector) == {three[0]}
+
+
+@pytest.mark.parametrize("answer", ["", "y", "no", EOFError(), KeyboardInterrupt()])
+def test_any_other_answer_changes_nothing(three, inspector, monkeypatch, answer):
+    sit_at_terminal(monkeypatch, answer)
+
+    ran = run("rtq_dead", "discard", "--all")
+
+    assert (ran.code, ran.error, ran.out) == (1, "Nothing was thrown away.", "")
+    assert dead_ids(inspector) == set(three)
+
+
+def test_where_nobody_can_answer_discarding_by_filter_does_nothing(three, inspector):
+    ran = run("rtq_dead", "discard", "--all")
+
+    assert (ran.code, "--no-input" in ran.error) == (1, True)
+    assert dead_ids(inspector) == set(three)
+
+
+def test_what_dies_while_a_person_thinks_is_not_thrown_away(broker, three, inspector, monkeypatch):
+    sit_at_terminal(monkeypatch, "yes")
+    late = []
+    monkeypatch.setattr("builtins.input", lambda: late.append(dead_letter(broker)) or "yes")
+
+    run("rtq_dead", "discard", "--all")
+
+    assert dead_ids(inspector) == set(late)

@@ -1,0 +1,23 @@
+"""rtq_resume: going on with paused queues."""
+
+from tests.management.commands import run
+
+
+def test_queues_go_on_and_it_says_so(broker, inspector):
+    broker.announce(["high", "low"])
+    inspector.pause("high")
+
+    ran = run("rtq_resume", "high", "low")
+
+    assert not any(queue.paused for queue in inspector.overview())
+    assert ran.out.splitlines() == ["Queue high goes on.", "Queue low was not paused."]
+
+
+def test_one_unknown_name_and_nothing_goes_on(broker, inspector):
+    broker.announce(["high"])
+    inspector.pause("high")
+
+    ran = run("rtq_resume", "high", "hihg")
+
+    assert (ran.code, ran.error) == (1, "No queue 'hihg' has been used yet. Did you mean 'high'?")
+    assert inspector.overview()[0].paused

@@ -1,0 +1,186 @@
+"""rtq_status: what it shows, to people and to programs."""
+
+import json
+
+import pytest
+
+from django_rtq.management.commands import rtq_status
+from tests.management.commands import Terminal, body, dead_letter, run
+from tests.seeds import claimed_job, queued_job, retrying_job, scheduled_job
+
+
+@pytest.fixture
+def busy(redis, broker):
+    """A queue with a job in every place, and a worker that left a note."""
+    dead_letter(broker)
+    retrying_job(broker)
+    running = claimed_job(broker, worker="host-1-a", client="acme", body=body("shop.tasks.send_mail"))
+    scheduled_job(broker)
+    queued_job(broker, client="a")
+    queued_job(broker, client="b")
+    note = {"host": "web1", "pid": 4711, "queues": "default,bulk", "kept_ms": 60_000, "jobs_done": 1234}
+    redis.hset("rtq:worker:host-1-a", mapping=note)
+    redis.pexpire("rtq:worker:host-1-a", 60_000)
+    return running
+
+
+@pytest.fixture
+def naps(monkeypatch):
+    """Watching takes no time, and Ctrl-C comes at the third pause."""
+    taken = []
+
+    def nap(seconds):
+        taken.append(seconds)
+        if len(taken) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(rtq_status, "sleep", nap)
+    return taken
+
+
+def test_json_has_these_names_and_no_others(busy):
+    shown = run("rtq_status", "--json").json
+
+    (queue,), (worker,) = shown["queues"], shown["workers"]
+    oldest, seen = queue.pop("oldest_seconds"), worker.pop("last_seen_seconds")
+    seconds = worker["running"][0].pop("seconds")
+    assert shown == {
+        "queues": [
+            {
+                "name": "default",
+                "paused": False,
+                "queued": 2,
+                "scheduled": 1,
+                "retrying": 1,
+                "running": 1,
+                "dead": 1,
+                "clients": 2,
+            }
+        ],
+        "workers": [
+            {
+                "name": "host-1-a",
+                "host": "web1",
+                "pid": 4711,
+                "queues": ["default", "bulk"],
+                "running": [
+                    {
+                        "id": busy.id,
+                        "queue": "default",
+                        "task": "shop.tasks.send_mail",
+                        "client": "acme",
+                        "attempt": 1,
+                    }
+                ],
+                "jobs_done": 1234,
+            }
+        ],
+    }
+    assert all(0 <= number < 10 for number in (oldest, seen, seconds))
+
+
+def test_the_tables_are_aligned(busy):
+    lines = run("rtq_status", "--no-color").out.splitlines()
+
+    assert lines[0] == "QUEUE    STATE  QUEUED  SCHEDULED  RETRYING  RUNNING  DEAD  OLDEST  CLIENTS"
+    assert lines[1].split()[:7] == ["default", "open", "2", "1", "1", "1", "1"]
+    assert lines[3].split() == ["WORKER", "HOST", "PID", "QUEUES", "LAST", "SEEN", "DONE", "RUNS"]
+    assert lines[4].startswith("host-1-a  web1  4711  default,bulk ")
+    assert "1,234  shop.tasks.send_mail for " in lines[4]
+    assert lines[4].index("shop.tasks") == lines[3].index("RUNS")
+
+
+def test_a_paused_queue_is_shown_as_such(busy, inspector):
+    inspector.pause("default")
+
+    assert " paused " in run("rtq_status").out
+    assert run("rtq_status", "--json").json["queues"][0]["paused"] is True
+
+
+def test_a_worker_that_left_no_note_was_not_last_seen_in_1970(broker):
+    broker.announce(["default"])
+    broker.sign_on(["default"], "new")
+
+    assert run("rtq_status", "--json").json["workers"][0]["last_seen_seconds"] is None
+    assert run("rtq_status").out.splitlines()[-1].split() == ["new", "-", "-", "-", "-", "0", "-"]
+
+
+def test_nothing_at_all_is_said_in_words(broker):
+    text = run("rtq_status").out
+
+    assert text.startswith("No queue has been used yet. ")
+    assert text.endswith("No worker is alive: start one with  python manage.py rtq_worker\n")
+    assert run("rtq_status", "--json").json == {"queues": [], "workers": []}
+
+
+def test_only_the_queues_that_were_named_are_shown(broker):
+    broker.announce(["high", "low", "default"])
+
+    shown = run("rtq_status", "--json", "--queues", "low, high").json["queues"]
+
+    assert [queue["name"] for queue in shown] == ["low", "high"]
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ("hihg", "No queue 'hihg' has been used yet. Did you mean 'high'?"),
+        ("x", "No queue 'x' has been used yet. Known are: high, low."),
+        (",", "--queues names no queue: write for example --queues high,default"),
+    ],
+)
+def test_a_queue_that_nobody_used_is_a_slip(broker, named, message):
+    broker.announce(["high", "low"])
+
+    ran = run("rtq_status", "--queues", named)
+
+    assert (ran.code, ran.error, ran.out) == (1, message, "")
+
+
+def test_names_that_jobs_brought_along_cannot_move_the_cursor(broker):
+    claimed_job(broker, body=body("evil\x1b[2J\n\u202etask"))
+
+    assert "evil\\x1b[2J\\n\\u202etask for " in run("rtq_status").out
+
+
+def test_watching_ends_with_ctrl_c_and_without_an_error(broker, naps):
+    ran = run("rtq_status", "--watch")
+
+    assert (ran.code, naps) == (0, [2.0, 2.0, 2.0])
+    assert ran.out.count("No worker is alive") == 3
+    assert "\x1b" not in ran.out
+
+
+def test_watching_at_a_terminal_draws_over_the_last_picture(broker, naps):
+    ran = run("rtq_status", "--watch", "0.5", out=Terminal())
+
+    assert ran.out.count("\x1b[H\x1b[2J") == 3
+    assert "Every 0.5 s; Ctrl-C ends it." in ran.out
+    assert naps == [0.5, 0.5, 0.5]
+
+
+def test_watching_as_json_is_one_line_each_time(broker, naps):
+    lines = run("rtq_status", "--watch", "--json", out=Terminal()).out.splitlines()
+
+    assert [json.loads(line) for line in lines] == [{"queues": [], "workers": []}] * 3
+
+
+def test_watching_outlives_an_outage_of_redis(redis, broker, naps, monkeypatch):
+    broker.announce(["default"])
+    nap = rtq_status.sleep
+
+    def nap_while_redis_goes_away(seconds):
+        if not naps:
+            redis.answer_once(b"-LOADING Redis is loading the dataset in memory\r\n")
+        nap(seconds)
+
+    monkeypatch.setattr(rtq_status, "sleep", nap_while_redis_goes_away)
+    ran = run("rtq_status", "--watch", "0.5")
+
+    assert (ran.code, ran.out.count("default")) == (0, 2)
+    assert ran.err == "Redis cannot serve now: Redis is loading the dataset in memory\n"
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "often"])
+def test_an_interval_that_makes_no_sense_is_refused(seconds):
+    assert "is not a number of seconds" in run("rtq_status", f"--watch={seconds}").error

@@ -1,0 +1,141 @@
+"""What happens because time has passed (G7)."""
+
+import threading
+import time
+
+import pytest
+
+from django_rtq import signals
+from django_rtq.scheduler.scheduler import LONGEST_WAIT_SECONDS, Scheduler
+from tests import seeds
+from tests.conftest import wait_until
+from tests.seeds import QUEUE, claim_all, let_fall_due, scheduled_job
+from tests.snapshots import place_of
+
+
+@pytest.fixture
+def scheduler(broker):
+    scheduler = Scheduler(broker, [QUEUE, "low"])
+    yield scheduler
+    scheduler.stop()
+
+
+@pytest.fixture
+def promoted():
+    """What was said to be promoted."""
+    found = []
+
+    def note(*, job_ids, queue, **kwargs):
+        found.extend((queue, job_id) for job_id in job_ids)
+
+    signals.job_promoted.connect(note)
+    yield found
+    signals.job_promoted.disconnect(note)
+
+
+def is_queued(redis, job, queue=QUEUE):
+    return redis.lpos(f"{{rtq:{queue}}}:lane:0:", job.id) is not None
+
+
+def test_a_tick_queues_what_is_due_in_all_its_queues_and_says_so(redis, broker, scheduler, promoted):
+    due, later = scheduled_job(broker), scheduled_job(broker)
+    low = scheduled_job(broker, queue="low", due="+1")
+    let_fall_due(broker, due)
+    wait_until(lambda: scheduler.tick() > 1 and is_queued(redis, low, "low"))
+
+    assert place_of(redis, due) == "lane:0:"
+    assert place_of(redis, later) == "scheduled"
+    assert sorted(promoted) == sorted([(QUEUE, due.id), ("low", low.id)])
+
+
+def test_a_tick_tells_the_time_until_the_next_is_due(broker, scheduler):
+    assert scheduler.tick() == LONGEST_WAIT_SECONDS
+    scheduled_job(broker, due="+3600000")
+    assert scheduler.tick() == LONGEST_WAIT_SECONDS
+    scheduled_job(broker, due="+5000")
+    assert 4.5 < scheduler.tick() <= 5.0
+
+
+def test_many_due_jobs_are_queued_in_steps(redis, broker, scheduler):
+    jobs = [scheduled_job(broker) for _ in range(250)]
+    let_fall_due(broker, *jobs)
+    steps = 1
+    while scheduler.tick() == 0:
+        steps += 1
+
+    assert steps == 3
+    assert claim_all(broker, 250) == [job.id for job in jobs]
+
+
+def test_a_tick_forgets_what_was_kept_long_enough(redis, broker, scheduler):
+    job = seeds.finished_job(broker)
+    redis.zadd("{rtq:default}:finished", {job.id: 1})
+    scheduler.tick()
+
+    assert not redis.exists("{rtq:default}:finished", "{rtq:default}:results")
+
+
+def test_a_job_is_queued_when_it_falls_due_and_not_before(redis, broker, scheduler):
+    scheduler.start()
+    jobs = [scheduled_job(broker, due=f"+{ms}") for ms in (150, 300, 450)]
+    made = time.monotonic()
+    waits = []
+    for job in jobs:
+        wait_until(lambda job=job: is_queued(redis, job))
+        waits.append(time.monotonic() - made)
+
+    for wait, ms in zip(waits, (150, 300, 450), strict=True):
+        assert ms / 1000 - 0.02 < wait < ms / 1000 + 0.25  # 50 ms on an idle machine
+
+
+def test_an_earlier_job_wakes_a_scheduler_that_sleeps(redis, broker, scheduler):
+    scheduled_job(broker, due="+60000")
+    scheduler.start()
+    wait_until(lambda: [c for c in redis.client_list() if c["cmd"] == "bzpopmin"])
+    early = scheduled_job(broker, due="+50")
+    wait_until(lambda: is_queued(redis, early), 2)
+
+
+def test_of_many_schedulers_each_job_is_queued_by_one(redis, broker, promoted):
+    schedulers = [Scheduler(broker, [QUEUE]) for _ in range(4)]
+    for scheduler in schedulers:
+        scheduler.start()
+    jobs = [scheduled_job(broker, due=f"+{ms}") for ms in range(1, 101)]
+    wait_until(lambda: redis.llen("{rtq:default}:lane:0:") == 100)
+    for scheduler in schedulers:
+        scheduler.stop()
+
+    assert sorted(promoted) == sorted((QUEUE, job.id) for job in jobs)
+
+
+def test_a_scheduler_that_sleeps_can_be_stopped_at_once(redis, broker, scheduler):
+    scheduler.start()
+    wait_until(lambda: [c for c in redis.client_list() if c["cmd"] == "bzpopmin"])
+    started = time.monotonic()
+    scheduler.stop()
+
+    assert time.monotonic() - started < 1
+    assert not [t for t in threading.enumerate() if t.name == "rtq-scheduler"]
+
+
+def test_a_scheduler_can_be_stopped_at_any_moment(redis, broker):
+    slowest = 0.0
+    for number in range(30):
+        scheduler = Scheduler(broker, [QUEUE])
+        scheduler.start()
+        until = time.monotonic() + number * 0.0003
+        wait_until(lambda until=until: time.monotonic() > until)
+        started = time.monotonic()
+        scheduler.stop()
+        slowest = max(slowest, time.monotonic() - started)
+
+    assert slowest < 2
+
+
+def test_a_cut_connection_costs_a_moment(redis, broker, scheduler):
+    scheduler.start()
+    wait_until(lambda: [c for c in redis.client_list() if c["cmd"] == "bzpopmin"])
+    for client in redis.clients_of_ours():
+        redis.client_kill_filter(_id=client["id"])
+    job = scheduled_job(broker, due="+20")
+    wait_until(lambda: is_queued(redis, job), 3)

@@ -1,0 +1,111 @@
+"""The app in a project of its own: it finds tasks, and does not bother Redis before it has to."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+TASKS = "from django_rtq import task\n@task\ndef {0}(): ...\n"
+SETTINGS = """
+SECRET_KEY = "x"
+USE_TZ = True
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", "django_rtq", "shop", "empty"]
+"""
+FILES = {
+    "project_settings.py": SETTINGS,
+    "shop/__init__.py": "",
+    "shop/tasks.py": TASKS.format("send"),
+    "shop/jobs.py": TASKS.format("report"),
+    "shop/more/__init__.py": "",
+    "shop/more/tasks.py": TASKS.format("deep"),
+    "empty/__init__.py": "",
+}
+LIST = """
+import django, json, sys
+django.setup()
+from django_rtq import registry
+print(json.dumps([list(registry.all_tasks()), sorted(m for m in sys.modules if m.startswith("django_rtq.worker"))]))
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A folder with a Django project. Call it with settings and a program; answers what became of the process."""
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    def run(settings, *program):
+        (tmp_path / "project_settings.py").write_text(f"{SETTINGS}\n{settings}\n")
+        env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}", "DJANGO_SETTINGS_MODULE": "project_settings"}
+        command = [sys.executable, *program]
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+    run.path = tmp_path
+    return run
+
+
+@pytest.fixture
+def nobody_home():
+    """The URL of a port where nobody answers; asserts that nobody knocked."""
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        door.setblocking(False)
+        yield f"redis://127.0.0.1:{door.getsockname()[1]}/0"
+        with pytest.raises(BlockingIOError):
+            door.accept()
+
+
+def test_the_tasks_of_every_app_are_known_after_setup(project, nobody_home):
+    done = project(f'RTQ = {{"REDIS": "{nobody_home}"}}', "-c", LIST)
+
+    assert done.stderr == ""
+    assert json.loads(done.stdout) == [["shop.tasks.send"], []]
+
+
+def test_tasks_are_looked_for_where_the_settings_say(project):
+    done = project('RTQ = {"TASK_MODULES": ["jobs", "more.tasks", "tasks"]}', "-c", LIST)
+
+    assert done.stderr == ""
+    assert json.loads(done.stdout)[0] == ["shop.jobs.report", "shop.more.tasks.deep", "shop.tasks.send"]
+
+
+def test_a_module_of_tasks_that_cannot_be_imported_stops_the_start(project):
+    (project.path / "shop/tasks.py").write_text("import nothing_of_this_name")
+
+    done = project("", "-c", LIST)
+
+    assert done.returncode == 1
+    assert "No module named 'nothing_of_this_name'" in done.stderr
+
+
+def test_a_bad_task_stops_the_start_and_says_which(project):
+    (project.path / "shop/tasks.py").write_text(TASKS.format("send").replace("@task", "@task(priority=1000)"))
+
+    done = project("", "-c", LIST)
+
+    assert done.returncode == 1
+    assert "InvalidTask: shop.tasks.send: priority is 1000, but has to be" in done.stderr
+
+
+def test_check_and_migrate_work_without_redis(project, nobody_home):
+    program = "from django.core.management import call_command as c; import django; django.setup(); c('check'); "
+
+    done = project(f'RTQ = {{"REDIS": "{nobody_home}"}}', "-c", program + "c('migrate', verbosity=0)")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "System check identified no issues (0 silenced).\n"
+
+
+def test_check_without_settings_reports_what_is_missing(project):
+    done = project("", "-m", "django", "check")
+
+    assert done.returncode == 1
+    assert '?: (rtq.E001) RTQ["REDIS"] is not set. Write for example RTQ = {"REDIS":' in done.stderr
+    assert "Traceback" not in done.stderr

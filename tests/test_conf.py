@@ -1,0 +1,219 @@
+"""The settings are read once, completely, and complained of in words."""
+
+import math
+from dataclasses import fields
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.test import override_settings
+
+from django_rtq.broker.broker import get_broker
+from django_rtq.broker.inspector import get_inspector
+from django_rtq.broker.keys import check_queue_name
+from django_rtq.conf import DEBUG_REDIS, QUEUE_NAME, Config, get_config, read_config, task_modules
+from django_rtq.exceptions import ConfigurationError, InvalidTask, RTQError
+
+URL = "redis://localhost:6379/3"
+
+
+def refusal(**options):
+    with pytest.raises(ConfigurationError) as caught:
+        read_config({"REDIS": URL, **options}, debug=False)
+    return str(caught.value)
+
+
+# -- what is read
+
+
+def test_every_option_has_a_default_but_redis():
+    assert read_config({"REDIS": URL}, debug=False) == Config(redis=URL)
+
+
+def test_every_option_can_be_set():
+    options = {
+        "REDIS": URL,
+        "DB": 5,
+        "PREFIX": "app1",
+        "DEFAULT_QUEUE": "main",
+        "LEASE_SECONDS": 20,
+        "MAX_ATTEMPTS": 1,
+        "MAX_CRASHES": 0,
+        "TIME_LIMIT": 0.5,
+        "KILL_GRACE_SECONDS": 0,
+        "RESULT_TTL": 0,
+        "MAX_RESULTS": 7,
+        "MAX_DEAD": 8,
+        "DEAD_DAYS": 0.25,
+        "MAX_PAYLOAD_BYTES": 2**40,
+        "UNKNOWN_TASK_SECONDS": 0,
+        "MAX_MEMORY_MB": 512,
+        "TASK_MODULES": ["tasks", "jobs.mail"],
+    }
+    assert set(options) == {option.name.upper() for option in fields(Config)}
+
+    config = read_config(options, debug=False)
+
+    assert {name: getattr(config, name.lower()) for name in options} == {
+        **options,
+        "TASK_MODULES": ("tasks", "jobs.mail"),
+    }
+
+
+@pytest.mark.parametrize("options", [None, {}, {"REDIS": None}, {"REDIS": ""}])
+def test_without_an_address_redis_is_the_one_on_this_machine_while_debugging(options):
+    assert read_config(options, debug=True).redis == DEBUG_REDIS
+
+
+@pytest.mark.parametrize("options", [None, {}, {"REDIS": None}, {"REDIS": ""}])
+def test_without_an_address_there_is_no_production(options):
+    with pytest.raises(ConfigurationError) as caught:
+        read_config(options, debug=False)
+
+    assert str(caught.value) == (
+        'RTQ["REDIS"] is not set. Write for example RTQ = {"REDIS": "redis://localhost:6379/0"} in your settings '
+        "(redis://localhost:6379/0 is the default only while DEBUG is on)."
+    )
+
+
+# -- what is refused
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("LEASE_SECOND", " Did you mean 'LEASE_SECONDS'?"),
+        ("redis", " Did you mean 'REDIS'?"),
+        ("MAX_ATTEMPT", " Did you mean 'MAX_ATTEMPTS'?"),
+        ("X", f" Known are: {', '.join(sorted(option.name.upper() for option in fields(Config)))}."),
+        (5, f" Known are: {', '.join(sorted(option.name.upper() for option in fields(Config)))}."),
+    ],
+)
+def test_an_option_that_is_not_known_is_refused_with_the_next_best(key, hint):
+    with pytest.raises(ConfigurationError) as caught:
+        read_config({"REDIS": URL, key: 1}, debug=False)
+
+    assert str(caught.value) == f"RTQ has an unknown option {key!r}.{hint}"
+
+
+POSITIVE = ["LEASE_SECONDS", "MAX_ATTEMPTS", "MAX_RESULTS", "MAX_DEAD", "DEAD_DAYS", "MAX_PAYLOAD_BYTES"]
+NOT_NEGATIVE = ["MAX_CRASHES", "RESULT_TTL", "KILL_GRACE_SECONDS", "UNKNOWN_TASK_SECONDS"]
+OPTIONAL = ["TIME_LIMIT", "MAX_MEMORY_MB"]
+NO_NUMBERS = ["5", True, False, math.nan, math.inf, -math.inf, [5], -1, -(10**400)]
+
+
+@pytest.mark.parametrize("name", POSITIVE + NOT_NEGATIVE + OPTIONAL)
+@pytest.mark.parametrize("value", NO_NUMBERS)
+def test_a_number_has_to_be_one(name, value):
+    least = "0 or more" if name in NOT_NEGATIVE else "above 0"
+
+    assert refusal(**{name: value}) in (
+        f'RTQ["{name}"] is {tuple(value) if isinstance(value, list) else value!r}, but has to be a number, {least}.',
+        f'RTQ["{name}"] is {tuple(value) if isinstance(value, list) else value!r}, but has to be a number {least}.',
+    )
+
+
+@pytest.mark.parametrize("name", POSITIVE + OPTIONAL)
+def test_zero_is_refused_where_it_makes_no_sense(name):
+    assert refusal(**{name: 0}) == f'RTQ["{name}"] is 0, but has to be a number above 0.'
+
+
+@pytest.mark.parametrize("name", POSITIVE + NOT_NEGATIVE)
+def test_none_is_no_number(name):
+    assert refusal(**{name: None}).startswith(f'RTQ["{name}"] is None, but has to be a number')
+
+
+@pytest.mark.parametrize("name", ["MAX_ATTEMPTS", "MAX_CRASHES", "MAX_RESULTS", "MAX_DEAD", "MAX_PAYLOAD_BYTES"])
+def test_half_a_job_is_refused(name):
+    assert refusal(**{name: 2.5}) == f'RTQ["{name}"] is 2.5, but has to be a whole number.'
+
+
+@pytest.mark.parametrize("prefix", ["", "a b", "a:b", "{a}", "a*", "a?", "a\n", None, 5, b"a"])
+def test_a_prefix_is_a_word(prefix):
+    assert refusal(PREFIX=prefix) == (f'RTQ["PREFIX"] is {prefix!r}, but has to be a word without {{}}:*? or spaces.')
+
+
+@pytest.mark.parametrize("queue", ["", None, "two words", "a:b", 5, "a" * 101])
+def test_the_default_queue_has_to_be_a_queue_name(queue):
+    assert refusal(DEFAULT_QUEUE=queue) == (
+        f'RTQ["DEFAULT_QUEUE"] is {queue!r}, but has to be 1 to 100 of the letters A-Z and a-z, digits, '
+        "'.', '_' and '-'."
+    )
+
+
+@pytest.mark.parametrize("name", ["a", "A-1_b.c", "a" * 100, "", "a b", "a" * 101, "ü", "a\n"])
+def test_settings_and_keys_agree_on_what_a_queue_name_is(name):
+    try:
+        check_queue_name(name)
+    except InvalidTask:
+        assert not QUEUE_NAME.fullmatch(name)
+    else:
+        assert QUEUE_NAME.fullmatch(name)
+
+
+@pytest.mark.parametrize("modules", ["tasks", None, 5, ("tasks", 5)])
+def test_task_modules_have_to_be_a_list_of_names(modules):
+    assert refusal(TASK_MODULES=modules) == (
+        f'RTQ["TASK_MODULES"] is {modules!r}, but has to be a list of names, like ["tasks"].'
+    )
+
+
+def test_a_lease_that_is_shorter_than_a_hiccup_is_refused():
+    assert refusal(LEASE_SECONDS=0.9) == (
+        'RTQ["LEASE_SECONDS"] is 0.9: a lease under 1 s would run out while a machine is merely busy. '
+        "Set it to 5 or more."
+    )
+    assert read_config({"REDIS": URL, "LEASE_SECONDS": 1}, debug=False).lease_seconds == 1
+
+
+@pytest.mark.parametrize("options", ["redis://:secret@localhost/0", ["REDIS"], 5])
+def test_settings_that_are_no_dictionary_are_refused_without_showing_them(options):
+    with pytest.raises(ConfigurationError) as caught:
+        read_config(options, debug=True)
+
+    assert str(caught.value) == (
+        f'RTQ is of type {type(options).__name__}, but has to be a dictionary of options, like {{"REDIS": …}}.'
+    )
+
+
+def test_the_error_is_one_of_ours_and_one_of_django():
+    assert issubclass(ConfigurationError, RTQError)
+    assert issubclass(ConfigurationError, ImproperlyConfigured)
+
+
+# -- when it is read
+
+
+def test_settings_that_a_test_overrides_are_read_again():
+    outer = get_config()
+    with override_settings(RTQ={"REDIS": URL, "PREFIX": "inner"}):
+        assert (get_config().prefix, get_config()) == ("inner", get_config())
+        broker, inspector = get_broker(), get_inspector()
+        assert (broker.config.prefix, get_broker()) == ("inner", broker)
+        with override_settings(RTQ={"REDIS": URL, "PREFIX": "innermost"}):
+            assert get_config().prefix == get_broker().config.prefix == "innermost"
+            assert get_inspector() is not inspector
+    assert get_config() == outer
+
+
+def test_debug_that_a_test_overrides_is_read_again():
+    with override_settings(RTQ=None, DEBUG=True):
+        assert get_config().redis == get_broker().config.redis == DEBUG_REDIS
+        with override_settings(DEBUG=False), pytest.raises(ConfigurationError):
+            get_config()
+
+
+@pytest.mark.parametrize(
+    ("options", "modules"),
+    [
+        ({"TASK_MODULES": ["jobs"]}, ("jobs",)),
+        ({"TASK_MODULES": []}, ()),
+        ({}, ("tasks",)),
+        (None, ("tasks",)),
+        ("redis://", ("tasks",)),
+        ({"TASK_MODULES": "jobs"}, ("tasks",)),  # refused by the system check; here it must not mean j, o, b, s
+        ({"TASK_MODULES": 5, "NONSENSE": 1}, ("tasks",)),
+    ],
+)
+def test_where_tasks_are_is_known_before_anything_else_is_right(options, modules):
+    with override_settings(RTQ=options):
+        assert task_modules() == modules

@@ -1,0 +1,305 @@
+"""The documentation says what the code does, and its examples run."""
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from django.conf import settings
+from django.core.management import BaseCommand, get_commands, load_command_class
+from django.dispatch import Signal
+from django.test import override_settings
+
+from benchmarks.figures import FIGURES
+from django_rtq import JobState, registry, signals
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.inspector import Inspector
+from django_rtq.broker.keys import Keys
+from django_rtq.broker.recipe import read_recipe
+from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.conf import Config, read_config
+from django_rtq.tasks import Task
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMMANDS = sorted(name for name, app in get_commands().items() if app == "django_rtq")
+
+
+def read(name):
+    """The text of a page."""
+    return (ROOT / name).read_text()
+
+
+def section(text, heading):
+    """What stands under a heading, up to the next one of its kind."""
+    level = heading.split(" ", 1)[0]
+    found = re.search(rf"^{re.escape(heading)}\n(.*?)(?=^{level} |\Z)", text, re.M | re.S)
+    assert found, f"there is no {heading!r}"
+    return found[1]
+
+
+def blocks(text, language="python"):
+    """The examples: (the file that the first line names, or "", and the code) each."""
+    found = []
+    for code in re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S):
+        named = re.match(r"# ([\w/]+\.py)\b", code)
+        found.append((named[1] if named else "", code))
+    return found
+
+
+def rows(text):
+    """The cells of every line of every table, its head left out."""
+    lines = [
+        line for line, after in pairwise([*text.splitlines(), ""]) if line.startswith("| ") and after[:4] != "|---"
+    ]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+
+
+def cells(text):
+    """The second cells of tables, by each name in the first ones."""
+    return {name: row[1] for row in rows(text) for name in re.findall(r"`([^`]+)`", row[0])}
+
+
+def anchors(text):
+    """What a link may name behind its #."""
+    headings = re.findall(r"^#+ (.*)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.fixture
+def modules(monkeypatch):
+    """Makes modules that are gone after the test, with the tasks in them."""
+    monkeypatch.setattr(registry, "_tasks", dict(registry._tasks))
+
+    def module(file):
+        *packages, name = file.removesuffix(".py").split("/")
+        for end in range(1, len(packages) + 1):
+            package = ModuleType(".".join(packages[:end]))
+            package.__path__ = []
+            monkeypatch.setitem(sys.modules, package.__name__, sys.modules.get(package.__name__, package))
+        made = sys.modules.get(".".join([*packages, name])) or ModuleType(".".join([*packages, name]))
+        monkeypatch.setitem(sys.modules, made.__name__, made)
+        return made
+
+    return module
+
+
+# -- examples
+
+
+QUICK_START = section(read("README.md"), "## Quick start")
+
+
+def manage(folder, *arguments):
+    """Run Python in a project's folder. Answers what it printed."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DJANGO_SETTINGS_MODULE": "mysite.settings"}
+    ran = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def test_the_quick_start_works_in_a_new_project(redis, redis_server, tmp_path):
+    (_, our_settings), (_, tasks), (_, enqueue), (_, later) = blocks(QUICK_START)
+    manage(tmp_path, "-m", "django", "startproject", "mysite", ".")
+    with (tmp_path / "mysite/settings.py").open("a") as file:
+        file.write(our_settings.replace("redis://localhost:6379/0", redis_server.url))
+        file.write('INSTALLED_APPS += ["shop"]\n')
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop/tasks.py").write_text(tasks)
+    work = 'import subprocess, sys\nsubprocess.run([sys.executable, "manage.py", "rtq_worker", "--burst", "-v0"])\n'
+
+    said = manage(tmp_path, "-c", f"import django\ndjango.setup()\n{enqueue}\n{work}\n{later}")
+
+    promised = re.findall(r"^print\(.*\)  # (.*)$", enqueue + later, re.M)
+    assert len(promised) == 2
+    assert said.splitlines() == promised
+
+
+def test_the_quick_start_is_short():
+    lines = [
+        line for _, code in blocks(QUICK_START, r"(?:python|console)") for line in code.splitlines() if line.strip()
+    ]
+    assert len(lines) < 20
+
+
+def test_the_examples_of_the_tasks_page_run(broker, modules):
+    pytest.importorskip("fakeredis")
+    for file, code in blocks(read("docs/tasks.md")):
+        module = modules(file or "shop/tasks.py")
+        exec(compile(code, f"docs/tasks.md: {file}", "exec"), vars(module))
+    module.test_that_somebody_is_greeted()
+
+
+def test_the_receiver_of_the_lifecycle_page_is_told(capsys, modules):
+    ((_, code),) = blocks(read("docs/lifecycle.md"))
+    module = modules("shop/receivers.py")
+    exec(compile(code, "docs/lifecycle.md", "exec"), vars(module))
+    try:
+        signals.job_buried.send_robust(None, job=None, job_id="some-id", error=ValueError("it broke"))
+    finally:
+        signals.job_buried.disconnect(module.tell_somebody)
+    assert capsys.readouterr().out == "some-id is dead: it broke\n"
+
+
+SETTINGS_BLOCKS = blocks(read("docs/settings.md"))
+
+
+@pytest.mark.parametrize("code", [code for file, code in SETTINGS_BLOCKS if file == "settings.py" and "RTQ =" in code])
+def test_the_examples_of_settings_are_understood(code, modules):
+    for file, other in SETTINGS_BLOCKS:
+        if file != "settings.py":
+            exec(compile(other, file, "exec"), vars(modules(file)))
+    given = {}
+    exec(compile(code, "docs/settings.md", "exec"), given)
+    with override_settings(CACHES=given.get("CACHES", settings.CACHES)):
+        recipe = read_recipe(read_config(given["RTQ"], debug=False))
+    assert ":" in str(recipe)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_example_is_python(page):
+    for file, code in blocks(page.read_text()):
+        compile(code, f"{page.name}: {file}", "exec")
+
+
+# -- lists that have to be complete
+
+
+@pytest.mark.parametrize("option", fields(Config), ids=lambda option: option.name)
+def test_every_setting_is_documented_with_its_default(option):
+    defaults = cells(section(read("docs/settings.md"), "## Options"))
+    default = getattr(Config(), option.name)
+    said = defaults[option.name.upper()]
+    if isinstance(default, int | float):
+        assert float(said.replace(",", "")) == default
+    elif option.name not in ("redis", "db"):
+        assert said == f"`{default!r}`".replace("'", '"').replace("(", "[").replace(",)", "]")
+
+
+def test_no_setting_is_documented_that_does_not_exist():
+    known = {option.name.upper() for option in fields(Config)}
+    assert cells(section(read("docs/settings.md"), "## Options")).keys() == known
+    assert cells(section(read("README.md"), "## Settings")).keys() <= known
+
+
+def test_every_option_of_a_task_is_documented():
+    known = {field.name for field in fields(Task)} - {"func", "changed", "run_after"}
+    assert cells(section(read("docs/tasks.md"), "## Options")).keys() == known
+
+
+def own_options(name):
+    """The options of a command that Django's own commands have not."""
+    parser = load_command_class("django_rtq", name).create_parser("manage.py", name)
+    found, general = set(), set(BaseCommand().create_parser("manage.py", name)._option_string_actions)
+    parsers = [parser]
+    for action in parser._actions:
+        parsers += (action.choices or {}).values() if isinstance(action.choices, dict) else []
+    for each in parsers:
+        found |= set(each._option_string_actions) - general
+    return found
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_documented_with_its_options(name):
+    text = section(read("docs/worker.md"), f"## {name}")
+    said = set(re.findall(r"`(--[a-z-]+)", "\n".join(row[0] for row in rows(text))))
+    assert said == own_options(name)
+    assert name in cells(section(read("README.md"), "## Commands"))
+
+
+def test_every_script_is_on_the_lifecycle_page():
+    said = re.findall(r"`(\w+)\.lua`", read("docs/lifecycle.md"))
+    assert sorted(said) == sorted(SCRIPTS)
+
+
+def test_every_method_on_the_lifecycle_page_exists():
+    for row in rows(read("docs/lifecycle.md")):
+        for owner, names in re.findall(r"`(Broker|Inspector)\.(\w+(?:`, `\w+)*)`", " | ".join(row)):
+            for name in names.split("`, `"):
+                assert hasattr({"Broker": Broker, "Inspector": Inspector}[owner], name), f"{owner}.{name}"
+
+
+def test_every_signal_and_every_state_is_on_the_lifecycle_page():
+    text = read("docs/lifecycle.md")
+    known = {name for name, value in vars(signals).items() if isinstance(value, Signal)}
+    assert cells(section(text, "## Signals")).keys() == known
+    assert list(cells(section(text, "## States"))) == [str(state) for state in JobState]
+    assert set(re.findall(r"`(job_[a-z]+)`", text)) - {"job_id", "job_ids"} == known
+
+
+def test_every_key_is_documented_with_its_type():
+    keys = Keys("rtq").of("q")
+    names = [getattr(keys, slot).decode().removeprefix("{rtq:q}:") for slot in keys.__slots__ if slot != "_tag"]
+    said = cells(section(read("docs/redis.md"), "## Keys"))
+    assert sorted(said) == sorted(_documented(name) for name in [*names, "rtq:queues", "rtq:worker:"])
+    for script in SCRIPTS.values():
+        for name, kind in re.findall(
+            r"^-- KEYS\[\d+\] (\w+) +(?:\+ [\w:]+, )?(hash|zset|list|string)\b", script.text, re.M
+        ):
+            assert said.get(name, said.get(_documented(f"{name}:"))) == kind, name
+
+
+def _documented(name):
+    """A key as the page has it: with what comes behind its name."""
+    behind = {"ring:": "<band>", "lane:": "<band>:<client>", "running:": "<worker>", "stats:": "<minute>"}
+    return name + behind.get(name, "<name>" if name == "rtq:worker:" else "")
+
+
+# -- what the pages name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+        file, _, anchor = target.partition("#")
+        if "://" not in target:
+            there = page.parent / file if file else page
+            assert there.exists(), target
+            assert not anchor or anchor in anchors(there.read_text()), target
+
+
+def test_every_guarantee_names_its_tests():
+    text = read("docs/guarantees.md")
+    headings = re.findall(r"^## (G\d+) .*$", text, re.M)
+    assert headings == [f"G{number}" for number in range(1, 12)]
+    for heading in re.findall(r"^## G\d+ .*$", text, re.M):
+        body = section(text, heading)
+        assert "Not there yet" in body or "](../tests/" in body, heading
+
+
+def test_every_decision_has_its_four_parts():
+    text = read("docs/decisions.md")
+    headings = re.findall(r"^## (D\d+) ", text, re.M)
+    assert headings == [f"D{number}" for number in range(1, len(headings) + 1)]
+    starts = [found.start() for found in re.finditer(r"^## D", text, re.M)]
+    for start, end in pairwise([*starts, len(text)]):
+        parts = re.findall(r"^- \*\*(.*?)\*\*:", text[start:end], re.M)
+        assert parts == ["Question", "Choice", "Rejected", "Would change our mind"], text[start : start + 40]
+
+
+def test_the_readme_names_figures_and_make_targets_that_exist():
+    text = read("README.md")
+    table = re.search(r"<!-- bench.*?-->(.*?)<!-- /bench -->", text, re.S)
+    assert cells(table[1]).keys() <= FIGURES.keys()
+    assert set(re.findall(r"`make ([a-z-]+)`", text)) <= set(re.findall(r"^([a-z-]+):", read("Makefile"), re.M))
+
+
+def test_the_readme_names_the_versions_that_are_tested():
+    text = read("pyproject.toml")
+    pythons = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', text)
+    djangos = re.findall(r'"Framework :: Django :: (\d\.\d)"', text)
+    versions = section(read("README.md"), "## Versions")
+    assert f"Python {pythons[0]} to {pythons[-1]}, Django {djangos[0]} to {djangos[-1]}" in versions

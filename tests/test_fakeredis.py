@@ -1,0 +1,134 @@
+"""What a project can rely on in its own quick tests, without a server: fakeredis, with its Lua.
+
+    pip install "fakeredis[lua]"
+
+    # tests/fake.py
+    SERVER = fakeredis.FakeServer()
+    def redis():
+        return fakeredis.FakeRedis(server=SERVER)
+
+    RTQ = {"REDIS": "tests.fake.redis"}
+
+Relied on: delay(), delay_many(), adelay(), delays and their promotion, the order of clients and priorities, claim, ack,
+retry, bury, cancel, requeue, what handles tell. An alias of CACHES works as well, with fakeredis.FakeRedisConnection as
+its connection class. Not to be relied on: time-outs, memory limits, lost connections, and a worker's blocking wait.
+"""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from django.test import override_settings
+
+from django_rtq import JobState, task
+from django_rtq.broker.broker import get_broker
+from django_rtq.broker.inspector import get_inspector
+from tests.seeds import QUEUE, claim, let_fall_due, settle
+from tests.takes import take_all
+
+WITHOUT = "without fakeredis and lupa nobody knows whether quick tests of projects work: pip install 'fakeredis[lua]'"
+fakeredis = pytest.importorskip("fakeredis", reason=WITHOUT)
+pytest.importorskip("lupa", reason=WITHOUT)
+
+_servers = []
+
+
+def fake():
+    """The factory that the settings name."""
+    return fakeredis.FakeRedis(server=_servers[-1])
+
+
+@task(client=lambda who, **_: who)
+def note(who, number=0):
+    return who, number
+
+
+def by_alias(options, backend):
+    return {
+        "RTQ": {"REDIS": "fake", "DB": 1},
+        "CACHES": {"fake": {"BACKEND": backend, "LOCATION": f"redis://{id(_servers)}:6379/0", "OPTIONS": options}},
+    }
+
+
+WAYS = {
+    "factory": lambda: {"RTQ": {"REDIS": "tests.test_fakeredis.fake"}},
+    "django": lambda: by_alias(
+        {"connection_class": fakeredis.FakeRedisConnection}, "django.core.cache.backends.redis.RedisCache"
+    ),
+    "django-redis": lambda: by_alias(
+        {"CONNECTION_POOL_KWARGS": {"connection_class": fakeredis.FakeRedisConnection}},
+        "django_redis.cache.RedisCache",
+    ),
+}
+
+
+@pytest.fixture(params=WAYS)
+def broker(request):
+    _servers.append(fakeredis.FakeServer())
+    with override_settings(**WAYS[request.param]()):
+        broker = get_broker()
+        broker.wire.one(("FLUSHALL",))
+        yield broker
+        broker.close()
+
+
+def test_calls_leave_jobs_in_turns_of_clients(broker):
+    handle = note.delay("a", 1)
+    note.delay_many([(("a", 2), {}), (("b", 3), {})])
+    asyncio.run(note.using(priority=5).adelay("c", number=4))
+
+    assert handle.state is JobState.QUEUED
+    assert [(job.client, job.args, job.kwargs) for job in take_all(broker)] == [
+        ("c", ["c"], {"number": 4}),
+        ("a", ["a", 1], {}),
+        ("b", ["b", 3], {}),
+        ("a", ["a", 2], {}),
+    ]
+
+
+def test_a_handle_knows_a_whole_life(broker):
+    handle = note.using(run_after=timedelta(hours=1)).delay("a")
+    seen = [handle.state]
+    let_fall_due(broker, handle)
+    broker.promote(QUEUE)
+    for verb in ("retry", "bury", "ack"):
+        seen.append(handle.state)
+        claim(broker)
+        seen.append(handle.state)
+        settle(broker, verb, handle, worker="w2", outcome='{"seconds": 0.5, "result": 3}')
+        if verb == "retry":
+            seen.append(handle.state)
+            let_fall_due(broker, handle)
+            broker.promote(QUEUE)
+        if verb == "bury":
+            seen.append(handle.state)
+            get_inspector().requeue(QUEUE, [handle.id])
+
+    assert ",".join(seen) == "scheduled,queued,running,retrying,queued,running,dead,queued,running"
+    assert (handle.state, handle.result) == (JobState.SUCCEEDED, 3)
+
+
+def test_a_job_can_be_cancelled(broker):
+    handle = note.delay("a")
+    handle.cancel()
+
+    assert handle.state is JobState.CANCELLED
+    assert take_all(broker) == []
+
+
+def test_queues_can_be_looked_at(broker):
+    note.delay("a")
+    note.using(run_after=60).delay("b")
+
+    (queue,) = get_inspector().overview()
+    assert (queue.name, queue.queued, queue.scheduled, queue.running, queue.dead) == (QUEUE, 1, 1, 0, 0)
+
+
+def test_what_keeps_a_queue_alive_runs_too(broker):
+    note.delay("a")
+    claim(broker)
+
+    assert broker.renew([QUEUE], ["w2"])[1] == set()
+    assert broker.reclaim(QUEUE)[1] == []
+    assert (broker.trim(QUEUE), broker.audit(QUEUE)) == (0, 0)
+    assert settle(broker, "release", *take_all(broker, worker="w2")) == []

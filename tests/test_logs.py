@@ -1,0 +1,96 @@
+"""What is told of jobs: wording and levels."""
+
+import logging
+
+import pytest
+
+from django_rtq import logs, signals
+from django_rtq.job import Job
+
+JOB = Job(id="j1", task="shop.tasks.mail", queue="mail", client="acme", args=["a secret"], attempt=2)
+RECLAIMED = {"queue": "mail", "worker": "", "job_ids": [], "buried_ids": []}
+LINES = [
+    (
+        signals.job_retried,
+        {"job": JOB, "job_id": "j1", "error": ValueError("x"), "delay_seconds": 2.5},
+        (logging.WARNING, "job j1 retried in 2.5 s after attempt 2: shop.tasks.mail"),
+    ),
+    (
+        signals.job_retried,
+        {"job": None, "job_id": "j1", "error": ValueError("x"), "delay_seconds": 2.5},
+        (logging.WARNING, "job j1 retried in 2.5 s after attempt ?: ?"),
+    ),
+    (
+        signals.job_buried,
+        {"job": JOB, "job_id": "j1", "error": ValueError("x")},
+        (logging.ERROR, "job j1 buried after attempt 2: shop.tasks.mail"),
+    ),
+    (signals.job_expired, {"job": JOB}, (logging.WARNING, "job j1 expired before it was started: shop.tasks.mail")),
+    (
+        signals.job_reclaimed,
+        {**RECLAIMED, "job_ids": ["j1", "j2"]},
+        (logging.WARNING, "2 jobs of workers whose leases ran out reclaimed to mail: j1, j2"),
+    ),
+    (
+        signals.job_reclaimed,
+        {**RECLAIMED, "worker": "w1", "buried_ids": ["j1"]},
+        (logging.ERROR, "1 jobs of worker w1 buried, they crashed too often: j1"),
+    ),
+    (
+        signals.job_stale,
+        {"job_ids": [f"j{i}" for i in range(12)], "worker": "w1"},
+        (
+            logging.WARNING,
+            "12 results of worker w1 came too late and changed nothing: j0, j1, j2, j3, j4, j5, j6, j7, j8, j9, …",
+        ),
+    ),
+]
+QUIET = [
+    (signals.job_started, {"job": JOB}, "job j1 started: shop.tasks.mail, attempt 2"),
+    (
+        signals.job_succeeded,
+        {"job": JOB, "seconds": 0.25, "result": "1"},
+        "job j1 succeeded after 0.250 s: shop.tasks.mail",
+    ),
+    (signals.job_promoted, {"job_ids": ["j1", "j2"], "queue": "mail"}, "2 jobs of mail promoted"),
+]
+ALL = {signal for signal, _, _ in [*LINES, *QUIET]}
+
+
+@pytest.fixture
+def connected():
+    """Receivers are connected as in a worker, and none is left."""
+
+    def connect(level):
+        logging.getLogger("django_rtq").setLevel(level)
+        logs.connect()
+        logs.connect()
+
+    yield connect
+    for signal in ALL:
+        signal.disconnect(dispatch_uid="rtq-log")
+    logging.getLogger("django_rtq").setLevel(logging.NOTSET)
+
+
+@pytest.mark.parametrize(("signal", "values", "line"), LINES)
+def test_what_went_wrong_is_told_in_one_line(connected, caplog, signal, values, line):
+    connected(logging.INFO)
+    signal.send_robust(None, **values)
+
+    (record,) = caplog.records
+    assert (record.levelno, record.getMessage()) == line
+    assert "secret" not in caplog.text
+    if "error" in values:
+        assert record.exc_info[1] is values["error"]
+
+
+@pytest.mark.parametrize(("signal", "values", "line"), QUIET)
+def test_what_went_well_is_told_at_debug_only(connected, caplog, signal, values, line):
+    connected(logging.INFO)
+    assert not signal.receivers  # and costs nothing
+    connected(logging.DEBUG)
+    signal.send_robust(None, **values)
+
+    (record,) = caplog.records
+    assert (record.levelno, record.getMessage()) == (logging.DEBUG, line)
+    assert "secret" not in caplog.text

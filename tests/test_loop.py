@@ -1,0 +1,166 @@
+"""Things that run for ever."""
+
+import logging
+import threading
+
+import pytest
+
+from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.loop import Backoff, Loop
+from tests.conftest import wait_until
+
+
+class Counter(Loop):
+    """Counts its ticks; each may raise."""
+
+    name = "counter"
+
+    def __init__(self, *errors, seconds=0.0, **options):
+        super().__init__(**options)
+        self.errors = list(errors)
+        self.ticks = 0
+        self._seconds = seconds
+
+    def tick(self):
+        self.ticks += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return self._seconds
+
+
+class Blocked(Loop):
+    """Waits on something that only an interruption ends."""
+
+    name = "blocked"
+
+    def __init__(self):
+        super().__init__()
+        self.bell = threading.Event()
+        self.is_waiting = threading.Event()
+
+    def tick(self):
+        return 60.0
+
+    def wait(self, seconds):
+        self.is_waiting.set()
+        self.bell.wait(seconds)
+        raise RuntimeError("what it waited on was taken away")
+
+    def interrupt(self):
+        self.bell.set()
+
+
+@pytest.fixture
+def started():
+    """Start loops; they are stopped with the test."""
+    loops = []
+
+    def start(loop):
+        loops.append(loop)
+        loop.start()
+        return loop
+
+    yield start
+    for loop in loops:
+        loop.stop()
+
+
+def test_a_loop_ticks_in_a_thread_with_its_name(started):
+    loop = started(Counter())
+    assert [t for t in threading.enumerate() if t.name == "rtq-counter"]
+    wait_until(lambda: loop.ticks > 3)
+    loop.stop()
+    ticks = loop.ticks
+
+    assert not [t for t in threading.enumerate() if t.name == "rtq-counter"]
+    assert loop.ticks == ticks
+
+
+def test_a_tick_says_when_the_next_is(started):
+    loop = started(Counter(seconds=60))
+    wait_until(lambda: loop.ticks == 1)
+    loop.stop()
+
+    assert loop.ticks == 1
+
+
+def test_stop_may_be_called_twice_and_before_start():
+    loop = Counter()
+    loop.stop()
+    loop.start()
+    loop.stop()
+    loop.stop()
+
+    assert loop.ticks == 0
+
+
+def test_a_loop_goes_on_when_redis_was_away_and_says_so_once(started, caplog):
+    caplog.set_level(logging.INFO, "django_rtq")
+    away = [BrokerUnavailable("away")] * 4
+    loop = started(Counter(*away, longest_backoff_seconds=0.05))
+    wait_until(lambda: loop.ticks > 6)
+
+    assert len([r for r in caplog.records if "counter waits for Redis: away" in r.getMessage()]) >= 1
+    assert len([r for r in caplog.records if "counter goes on: Redis is back" in r.getMessage()]) == 1
+
+
+def test_a_loop_goes_on_after_any_error_and_reports_it(started, caplog):
+    loop = started(Counter(ValueError("a mistake")))
+    wait_until(lambda: loop.ticks > 2)
+
+    (record,) = [r for r in caplog.records if "counter failed; it goes on" in r.getMessage()]
+    assert record.exc_info[0] is ValueError
+
+
+def test_a_wait_that_has_to_be_interrupted_is(started, caplog):
+    loop = started(Blocked())
+    loop.is_waiting.wait(5)
+    loop.stop()
+
+    assert not [t for t in threading.enumerate() if t.name == "rtq-blocked"]
+    assert not caplog.records
+
+
+def test_whoever_is_about_to_wait_when_it_is_stopped_is_interrupted_all_the_same(started):
+    """The first interruption comes too early, before there is anything to interrupt."""
+    loop = Blocked()
+    early = []
+
+    def interrupt():
+        if early:
+            loop.bell.set()
+        early.append(True)
+
+    loop.interrupt = interrupt
+    started(loop)
+    loop.is_waiting.wait(5)
+    loop.stop()
+
+    assert not [t for t in threading.enumerate() if t.name == "rtq-blocked"]
+    assert len(early) >= 2
+
+
+def test_nobody_ticks_while_somebody_holds_the_lock(started):
+    loop = started(Counter())
+    wait_until(lambda: loop.ticks > 0)
+    with loop.busy:
+        ticks = loop.ticks
+        assert not threading.Event().wait(0.02)
+        assert loop.ticks == ticks
+
+
+def test_waits_grow_up_to_a_limit_and_begin_anew_after_a_success():
+    backoff = Backoff()
+    waits = [backoff.next_seconds() for _ in range(20)]
+    tops = [min(5.0, 0.05 * 2**n) for n in range(1, 21)]
+
+    assert all(top / 2 <= wait <= top for wait, top in zip(waits, tops, strict=True))
+    assert backoff.reset()
+    assert not backoff.reset()
+    assert backoff.next_seconds() <= 0.1
+
+
+def test_the_longest_wait_can_be_chosen():
+    backoff = Backoff(0.3)
+
+    assert max(backoff.next_seconds() for _ in range(20)) <= 0.3

@@ -1,0 +1,95 @@
+"""What is on the shelf when the package is built: all of it, and nothing else."""
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import django_rtq
+
+ROOT = Path(__file__).resolve().parent.parent
+VERSION = django_rtq.__version__
+LUA = sorted((ROOT / "django_rtq/broker/lua").glob("*.lua"))
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory):
+    """A folder with the wheel and the sdist of this tree."""
+    pytest.importorskip("hatchling", reason="hatchling is not installed: wheel and sdist are NOT checked")
+    folder = tmp_path_factory.mktemp("shelf")
+    program = (
+        "import sys; from hatchling.build import build_sdist as s, build_wheel as w; [f(sys.argv[1]) for f in (s, w)]"
+    )
+    subprocess.run([sys.executable, "-c", program, str(folder)], cwd=ROOT, check=True, timeout=60)
+    return folder
+
+
+def sources():
+    """The files of the package, as git would have them."""
+    return {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "django_rtq").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def names_in_sdist(shelf):
+    with tarfile.open(shelf / f"django_rtq-{VERSION}.tar.gz") as sdist:
+        return {name.partition("/")[2] for name in sdist.getnames()}
+
+
+@pytest.fixture
+def wheel(shelf):
+    with zipfile.ZipFile(shelf / f"django_rtq-{VERSION}-py3-none-any.whl") as wheel:
+        yield wheel
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel):
+    names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+
+    assert names == sources()
+    assert "django_rtq/py.typed" in names
+    assert len([name for name in names if name.endswith(".lua")]) == len(LUA) > 20
+
+
+def test_the_wheel_names_its_needs_and_its_licence(wheel):
+    info = f"django_rtq-{VERSION}.dist-info"
+    metadata = wheel.read(f"{info}/METADATA").decode()
+
+    assert f"\nVersion: {VERSION}\n" in metadata
+    assert "\nRequires-Python: >=3.10\n" in metadata
+    assert "\nLicense-Expression: BSD-3-Clause\n" in metadata
+    for need in ("django>=5.2", "redis>=5.0"):
+        assert f"\nRequires-Dist: {need}\n" in metadata
+    assert f"{info}/licenses/LICENSE" in wheel.namelist()
+
+
+def test_the_sdist_holds_all_that_a_wheel_is_built_of(shelf):
+    names = names_in_sdist(shelf)
+
+    assert sources() | {"pyproject.toml", "LICENSE", "README.md", "PKG-INFO"} <= names
+    assert not [name for name in names if "__pycache__" in name or name.endswith((".pyc", ".rdb", ".sqlite3"))]
+
+
+def test_what_was_installed_finds_its_scripts(wheel, tmp_path):
+    wheel.extractall(tmp_path)
+    program = (
+        "import django_rtq.broker.scripts as s; print(s.__file__, len(s.SCRIPTS), len(s.SCRIPTS['claim'].text) > 1000)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    public = [path for path in LUA if not path.name.startswith("_")]
+    assert done.stdout.split() == [str(tmp_path / "django_rtq/broker/scripts.py"), str(len(public)), "True"]

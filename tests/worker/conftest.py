@@ -1,0 +1,84 @@
+"""Real workers, what their jobs wrote, and the proof that no job was lost."""
+
+import itertools
+import json
+
+import pytest
+
+from tests.app import diary as diaries
+from tests.app import tasks  # noqa: F401 - so that they are registered here as well
+from tests.conftest import LEASE_SECONDS, wait_until
+from tests.worker.conservation import assert_conserved
+from tests.worker.processes import WorkerProcess
+
+
+class Diary:
+    """What jobs wrote, and the gates that they wait at."""
+
+    def __init__(self, folder):
+        self._folder = folder
+        self.path = folder / "diary"
+
+    def open(self, gate):
+        """Let the jobs go on that wait at this gate."""
+        (self._folder / gate).touch()
+
+    def entries(self, word, name=None):
+        return [e for e in diaries.read(self.path) if e.word == word and name in (None, e.name)]
+
+    def starts(self, name=None):
+        return len(self.entries("start", name))
+
+    def ends(self, name=None):
+        return len(self.entries("end", name))
+
+    def names(self, word="start"):
+        return [entry.name for entry in self.entries(word)]
+
+    def wait(self, word, name, times=1, seconds=10.0):
+        """Until the line is there so many times. Returns the last of them."""
+        wait_until(lambda: len(self.entries(word, name)) >= times, seconds)
+        return self.entries(word, name)[times - 1]
+
+
+@pytest.fixture
+def diary(tmp_path, monkeypatch):
+    """What the jobs of this test write."""
+    diary = Diary(tmp_path)
+    monkeypatch.setenv(diaries.FILE, str(diary.path))
+    return diary
+
+
+@pytest.fixture
+def rtq_worker(redis, redis_server, broker, diary, tmp_path):
+    """Start a worker: rtq_worker("--processes", 2, LEASE_SECONDS=1). It is ended with the test."""
+    started, numbers = [], itertools.count(1)
+
+    def start(*arguments, url=redis_server.url, is_ready=True, environment=None, **options):
+        worker = WorkerProcess(
+            arguments,
+            {
+                "DJANGO_SETTINGS_MODULE": "tests.settings",
+                "RTQ_REDIS_URL": url,
+                "RTQ_DATABASE": str(tmp_path / "db.sqlite3"),
+                "RTQ_TEST_OPTIONS": json.dumps({"LEASE_SECONDS": LEASE_SECONDS, **options}),
+                **(environment or {}),
+            },
+            tmp_path / f"worker-{next(numbers)}.log",
+        )
+        started.append(worker)
+        if is_ready:
+            wait_until(lambda: has_signed_on(redis, worker) or not worker.is_running)
+        return worker
+
+    yield start
+    for worker in started:
+        worker.end()
+    assert_conserved(redis)
+
+
+def has_signed_on(redis, worker):
+    """Whether all children of a worker take part, in whatever queue."""
+    names = [name for key in redis.scan_iter("*:workers") for name in redis.zrange(key, 0, -1)]
+    pids = {int(name.split(b":")[-2]) for name in names}
+    return bool(worker.children) and pids.issuperset(worker.children)

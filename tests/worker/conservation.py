@@ -1,0 +1,61 @@
+"""No job may be lost, and none may be in two places."""
+
+KEPT = ("finished", "results", "sweep", "stats", "turn", "lanes", "wake", "due", "workers", "announced")
+
+
+def keys_of(redis):
+    """All keys of queues: (queue, name) -> key."""
+    found = {}
+    for key in redis.scan_iter("{*}:*", count=1000):
+        queue, _, name = key.decode().partition("}:")
+        found[queue.rpartition(":")[2], name] = key
+    return found
+
+
+def places(redis):
+    """Each live job's places: id -> names of keys."""
+    found = {}
+    for (_, name), key in keys_of(redis).items():
+        kind = name.partition(":")[0]
+        if kind == "lane":
+            ids = redis.lrange(key, 0, -1)
+        elif kind == "running":
+            ids = redis.hkeys(key)
+        elif kind in ("scheduled", "dead"):
+            ids = redis.zrange(key, 0, -1)
+        else:
+            continue
+        for job_id in ids:
+            found.setdefault(job_id.decode(), []).append(name)
+    return found
+
+
+def records(redis):
+    """The ids of all live jobs."""
+    return {i.decode() for (_, name), key in keys_of(redis).items() if name == "jobs" for i in redis.hkeys(key)}
+
+
+def dead(redis):
+    """The ids of all dead letters."""
+    return {i.decode() for (_, n), key in keys_of(redis).items() if n == "dead" for i in redis.zrange(key, 0, -1)}
+
+
+def assert_conserved(redis):
+    """Every live job is in one place, and nobody holds one."""
+    found = places(redis)
+    assert not {job_id: names for job_id, names in found.items() if len(names) != 1}
+    assert not {job_id: names for job_id, names in found.items() if names[0].startswith("running:")}
+    assert records(redis) == found.keys()
+
+
+def assert_all_settled(redis):
+    """Nothing waits and nothing runs: every job is finished or dead."""
+    assert_conserved(redis)
+    assert records(redis) == dead(redis)
+
+
+def assert_nothing_left(redis):
+    """All jobs are finished, and of the keys only those are left that are kept for a time."""
+    assert_all_settled(redis)
+    assert not dead(redis)
+    assert not [name for _, name in keys_of(redis) if name.partition(":")[0] not in KEPT]

@@ -1,0 +1,90 @@
+"""Worker processes that tests start, watch and end by their ids."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+class WorkerProcess:
+    """One `manage.py rtq_worker`: a supervisor, in a process group of its own, and its children."""
+
+    def __init__(self, arguments, environment, log):
+        self._log = log
+        with log.open("wb") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, str(ROOT / "testproject" / "manage.py"), "rtq_worker", *map(str, arguments)],
+                env={**os.environ, **environment},
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+
+    @property
+    def is_running(self):
+        return self._process.poll() is None
+
+    @property
+    def log(self):
+        return self._log.read_text(errors="replace")
+
+    @property
+    def children(self):
+        """Process ids of the children that live."""
+        try:
+            found = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        except OSError:
+            return []
+        return [int(pid) for pid in found if is_alive(int(pid))]
+
+    @property
+    def child(self):
+        (child,) = self.children
+        return child
+
+    def kill(self, signum=signal.SIGKILL):
+        """Send a signal to the supervisor."""
+        self._process.send_signal(signum)
+
+    def kill_group(self, signum):
+        """Send a signal to all, as a terminal does."""
+        os.killpg(self.pid, signum)
+
+    def stop(self, signum=signal.SIGTERM):
+        """Tell it to stop; returns its exit code and the seconds that it took."""
+        started = time.monotonic()
+        self.kill(signum)
+        return self.wait(), time.monotonic() - started
+
+    def wait(self, seconds=15.0):
+        """Its exit code."""
+        return self._process.wait(seconds)
+
+    def end(self):
+        """Whatever became of it: nothing is left when this returns. May be called twice."""
+        if self.is_running:
+            with suppress(ProcessLookupError):
+                self.kill_group(signal.SIGCONT)
+            self.kill(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                self.wait(5.0)
+        with suppress(ProcessLookupError):
+            self.kill_group(signal.SIGKILL)
+        self.wait()
+
+
+def is_alive(pid):
+    """Whether it runs; one that nobody has asked for yet does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+    except OSError:
+        return False
+    return state not in "ZX"

@@ -1,0 +1,170 @@
+"""How many to claim at once, and the watch over those who are held up."""
+
+import threading
+
+import pytest
+
+from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.worker.batch import MOMENT_SECONDS, MOST, Batch, BatchSize, BatchWatch
+from tests.conftest import wait_until
+
+IDS = [b"a", b"b", b"c", b"d"]
+
+
+def grown(times=10):
+    size = BatchSize()
+    for _ in range(times):
+        size.note(size.jobs, 0.0001, slowest=0.0001)
+    return size
+
+
+def test_the_first_claim_is_for_one_job():
+    assert BatchSize().jobs == 1
+
+
+def test_short_jobs_are_claimed_in_batches_that_grow_up_to_a_limit():
+    assert [grown(times).jobs for times in range(9)] == [1, 2, 4, 8, 16, 32, 64, 128, 128]
+    assert grown(100).jobs == MOST
+
+
+def test_one_slow_job_is_enough_to_claim_one_by_one():
+    size = grown()
+    size.note(size.jobs, 2 * MOMENT_SECONDS, slowest=1.1 * MOMENT_SECONDS)
+
+    assert size.jobs == 1
+
+
+def test_a_batch_that_took_more_than_half_a_moment_shrinks_to_what_fits_into_that():
+    size = grown()
+    size.note(100, 2 * MOMENT_SECONDS, slowest=0.001)
+
+    assert size.jobs == 25
+
+
+@pytest.mark.parametrize(("jobs", "seconds"), [(10, 0.0001), (MOST, 0.35 * MOMENT_SECONDS)])
+def test_a_batch_that_was_not_full_or_took_its_time_lets_the_size_be(jobs, seconds):
+    size = grown()
+    size.note(jobs, seconds, slowest=0.0001)
+
+    assert size.jobs == MOST
+
+
+def test_nothing_done_is_no_reason_to_claim_more():
+    size = grown()
+    size.note(0, 0.0, slowest=0.0)
+
+    assert size.jobs == 1
+
+
+def test_a_batch_gives_its_jobs_in_order():
+    batch = Batch(IDS)
+
+    assert [batch.next() for _ in range(5)] == [0, 1, 2, 3, None]
+
+
+@pytest.mark.parametrize("started", [0, 1, 3, 4])
+def test_what_was_cut_off_is_never_given_out(started):
+    batch = Batch(IDS)
+    for _ in range(started):
+        batch.next()
+
+    assert batch.cut() == IDS[started:]
+    assert batch.next() is None
+    assert batch.cut() == []
+
+
+def test_cutting_while_another_thread_takes_gives_every_job_to_one_of_them():
+    for _ in range(200):
+        batch, taken = Batch([b"%d" % i for i in range(50)]), []
+        ready = threading.Barrier(2)
+
+        def take(batch=batch, taken=taken, ready=ready):
+            ready.wait()
+            while (place := batch.next()) is not None:
+                taken.append(b"%d" % place)
+
+        thread = threading.Thread(target=take)
+        thread.start()
+        ready.wait()
+        cut = batch.cut()
+        thread.join()
+        assert sorted([*taken, *cut]) == sorted(b"%d" % i for i in range(50))
+
+
+class FakeLedger:
+    """Notes what it is told."""
+
+    def __init__(self, *, is_away=False):
+        self.released, self.settled, self._is_away = [], 0, is_away
+
+    def release(self, job_ids):
+        self.released += job_ids
+
+    def settle(self):
+        self.settled += 1
+        if self._is_away:
+            raise BrokerUnavailable("away")
+
+
+@pytest.fixture
+def watched():
+    watches = []
+
+    def begin(batch, **options):
+        ledger = FakeLedger(**options)
+        watch = BatchWatch(ledger)
+        watches.append(watch)
+        watch.begin(batch)
+        return ledger, watch
+
+    yield begin
+    for watch in watches:
+        watch.stop()
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_jobs_behind_a_slow_one_are_given_back_once_and_the_next_batch_is_watched_again(watched, is_away):
+    batch = Batch(IDS)
+    batch.next()
+    ledger, watch = watched(batch, is_away=is_away)
+    wait_until(lambda: ledger.settled == 1)
+    assert ledger.released == IDS[1:]
+
+    watch.end()
+    again = Batch(IDS)
+    again.next()
+    watch.begin(again)
+    wait_until(lambda: ledger.settled == 2)
+    assert ledger.released == IDS[1:] * 2
+
+
+def test_a_batch_is_cut_when_it_takes_long_altogether_though_no_job_is_slow(watched):
+    batch = Batch([b"%d" % i for i in range(100_000)])
+    ledger, watch = watched(batch)
+
+    taken = 0
+    while batch.next() is not None:
+        taken += 1
+    watch.end()
+
+    assert ledger.released
+    assert taken + len(ledger.released) == 100_000
+
+
+def test_a_watch_survives_batches_that_end_at_any_moment(watched):
+    ledger, watch = watched(Batch(IDS))
+    for _ in range(20_000):
+        watch.begin(Batch(IDS))
+        watch.end()
+    batch = Batch(IDS)
+    batch.next()
+    before = ledger.settled
+    watch.begin(batch)
+
+    wait_until(lambda: ledger.settled > before)
+
+
+def test_stop_may_be_called_twice_and_before_a_batch():
+    watch = BatchWatch(FakeLedger())
+    watch.stop()
+    watch.stop()

@@ -1,0 +1,56 @@
+"""Work until the queues are empty, then leave."""
+
+import pytest
+
+from django_rtq import JobState
+from tests.app import tasks
+from tests.conftest import wait_until
+from tests.worker.conservation import assert_all_settled, assert_nothing_left, records
+
+
+@pytest.mark.parametrize("options", [(), ("--concurrency", 4), ("--processes", 2)])
+def test_a_burst_runs_all_that_is_due_and_leaves(rtq_worker, redis, diary, options):
+    handles = tasks.note.delay_many([((f"job-{i}",), {}) for i in range(300)])
+    handles += [tasks.asleep.delay(f"async-{i}", 0) for i in range(5)]
+    handles += [tasks.note.using(queue_name="low").delay("low")]
+    handles += [tasks.attempts.delay("failing", 3)]  # retried at once: due, so it belongs to the burst
+    handles += [tasks.die_once.delay("crash", "exit")]
+    due = tasks.note.using(run_after=0.001).delay("due")
+    later = tasks.note.using(run_after=3600).delay("later")
+    wait_until(lambda: float(redis.time()[0]) + redis.time()[1] / 1e6 > int(due.id[:12], 16) / 1000 + 0.01)
+    worker = rtq_worker("--burst", "--no-scheduler", "--queues", "default,low", *options, is_ready=False)
+
+    assert worker.wait(20) == 0
+    assert {handle.state for handle in [*handles, due]} == {JobState.SUCCEEDED}
+    assert later.state is JobState.SCHEDULED
+    assert records(redis) == {later.id}
+    assert redis.zcard("{rtq:default}:workers") == 0
+
+
+def test_a_burst_of_nothing_is_over_at_once(rtq_worker, redis):
+    worker = rtq_worker("--burst", "--processes", 2, is_ready=False)
+
+    assert worker.wait() == 0
+    assert_nothing_left(redis)
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_burst_ends_after_a_suspect_that_waited_to_run_alone(rtq_worker, redis, diary, concurrency):
+    poison = [tasks.die.using(max_crashes=1).delay(f"poison-{i}", "exit") for i in range(3)]
+    beside = [tasks.sleep.delay(f"beside-{i}", 0.02) for i in range(20)]
+    worker = rtq_worker("--burst", "--concurrency", concurrency, is_ready=False)
+
+    assert worker.wait(20) == 0
+    assert {job.state for job in poison} == {JobState.DEAD}
+    assert {job.state for job in beside} == {JobState.SUCCEEDED}
+    assert_all_settled(redis)
+
+
+def test_a_paused_queue_does_not_keep_a_burst_from_ending(rtq_worker, redis, inspector, diary):
+    waiting = tasks.note.delay("waiting")
+    inspector.pause("default")
+    other = tasks.note.using(queue_name="low").delay("other")
+    worker = rtq_worker("--burst", "--queues", "default,low", is_ready=False)
+
+    assert worker.wait() == 0
+    assert (waiting.state, other.state) == (JobState.QUEUED, JobState.SUCCEEDED)

@@ -1,0 +1,216 @@
+"""Jobs that take their process down, and processes that are killed (G2, G3, G5)."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from django_rtq import JobState
+from tests.app import tasks
+from tests.conftest import wait_until
+from tests.worker.conservation import assert_all_settled, assert_nothing_left, records
+from tests.worker.processes import is_alive
+
+HOWS = ["exit", "abort", "segfault", "memory", "kill"]
+
+
+def state_of(handle):
+    return handle.refresh().state
+
+
+def test_a_job_whose_child_is_killed_runs_again_within_a_second(rtq_worker, redis, diary):
+    worker = rtq_worker()
+    job = tasks.gate.delay("victim", "gate")
+    diary.wait("start", "victim")
+
+    os.kill(worker.child, signal.SIGKILL)
+    killed = time.monotonic()
+    again = diary.wait("start", "victim", times=2, seconds=5)
+    diary.open("gate")
+    wait_until(lambda: state_of(job) is JobState.SUCCEEDED)
+
+    assert again.at - killed < 1.0
+    assert again.pid == worker.child
+    assert job.refresh().attempt == 2
+    assert "SIGKILL" in worker.log
+    assert job.id in worker.log
+    worker.stop()
+    assert_nothing_left(redis)
+
+
+def test_the_others_of_a_batch_are_not_to_blame_for_a_crash(rtq_worker, redis, diary, inspector):
+    warm_up = tasks.note.delay_many([((f"warm-{i}",), {}) for i in range(300)])
+    tasks.note.delay_many([((f"before-{i}",), {}) for i in range(20)])
+    guilty = tasks.die_once.delay("guilty", "exit")
+    innocent = tasks.note.delay_many([((f"after-{i}",), {}) for i in range(50)])
+
+    worker = rtq_worker()
+    wait_until(lambda: not records(redis))
+
+    assert state_of(guilty) is JobState.SUCCEEDED
+    assert guilty.refresh().attempt == 2
+    assert {job.refresh().attempt for job in [*warm_up, *innocent]} == {1}
+    assert redis.hlen("{rtq:default}:crashes") == 0
+    worker.stop()
+    assert_nothing_left(redis)
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_every_way_to_die_is_a_crash_and_the_innocent_all_succeed(rtq_worker, redis, diary, concurrency):
+    poison = {how: tasks.die.using(max_crashes=1).delay(how, how) for how in HOWS}
+    poison["async"] = tasks.adie.using(max_crashes=1).delay("async", "exit")
+    innocent = tasks.note.delay_many([((f"good-{i}",), {}) for i in range(200)])
+
+    worker = rtq_worker("--concurrency", concurrency)
+    wait_until(lambda: records(redis) == {job.id for job in poison.values()}, 15)
+    wait_until(lambda: {state_of(job) for job in poison.values()} == {JobState.DEAD})
+
+    for how, job in poison.items():
+        details = job.refresh()
+        assert (details.crashes, details.failures) == (2, 0), how
+        # max_crashes, and the one too many. On threads nobody knows who of those that ran was to blame.
+        assert diary.starts(how) == 2 or (concurrency > 1 and diary.starts(how) == 1), how
+        assert details.errors[-1]["error_class"] == "django_rtq.exceptions.WorkerLost"
+    assert {job.state for job in innocent} == {JobState.SUCCEEDED}
+    attempts = {job.refresh().attempt for job in innocent}
+    assert attempts == {1} or (concurrency > 1 and attempts <= {1, 2})  # once a bystander, then cleared
+    assert redis.hlen("{rtq:default}:crashes") == len(poison)
+    assert worker.is_running
+    worker.stop()
+    assert_all_settled(redis)
+
+
+def test_a_poison_job_among_two_hundred_crashes_as_often_as_it_may(rtq_worker, redis, diary):
+    half = [((f"good-{i}",), {}) for i in range(100)]
+    innocent = tasks.note.using(client="good").delay_many(half)
+    poison = tasks.die.using(client="bad").delay("poison", "kill")
+    innocent += tasks.note.using(client="good").delay_many(half)
+
+    worker = rtq_worker("--processes", 2)
+    wait_until(lambda: records(redis) == {poison.id} and state_of(poison) is JobState.DEAD)
+
+    assert diary.starts("poison") == 4
+    assert poison.refresh().crashes == 4
+    assert {job.state for job in innocent} == {JobState.SUCCEEDED}
+    assert {job.refresh().attempt for job in innocent} == {1}
+    worker.stop()
+    assert_all_settled(redis)
+
+
+def test_who_leaves_by_sys_exit_has_failed_and_takes_nobody_along(rtq_worker, redis, diary):
+    once = {"max_attempts": 2}
+    leaving = [
+        tasks.leave.using(**once).delay("sync"),
+        tasks.aleave.using(**once).delay("async"),
+        tasks.aleave.using(**once, time_limit=5).delay("limited"),
+        tasks.aleave.using(**once).delay("cancelled", "Cancelled"),
+        tasks.aleave.using(**once, time_limit=5).delay("interrupted", "Interrupt"),
+    ]
+    first = rtq_worker("--concurrency", 2)
+    child = first.child
+    after = tasks.asleep.delay("after", 0)
+    wait_until(lambda: {state_of(job) for job in leaving} == {JobState.DEAD} and state_of(after).is_final)
+
+    assert {(job.refresh().failures, job.refresh().crashes) for job in leaving} == {(2, 0)}
+    assert after.state is JobState.SUCCEEDED
+    assert first.child == child
+    first.stop()
+    assert_all_settled(redis)
+
+
+@pytest.mark.parametrize("how", ["exit", "kill"])
+def test_a_job_that_may_not_run_twice_does_not(rtq_worker, redis, diary, how):
+    most_once = {"max_attempts": 1, "max_crashes": 0}
+    job = tasks.die.using(**most_once).delay("once", how)
+    failed = tasks.leave.using(**most_once).delay("failed")
+    worker = rtq_worker()
+    wait_until(lambda: state_of(job) is JobState.DEAD and state_of(failed) is JobState.DEAD)
+    worker.stop()
+
+    assert diary.starts("once") == 1
+    assert diary.starts("failed") == 1
+    assert_all_settled(redis)
+
+
+def test_a_job_that_may_not_run_twice_does_not_when_another_of_its_batch_crashes(rtq_worker, redis, diary):
+    most_once = tasks.note.using(max_attempts=1, max_crashes=0)
+    names = [f"once-{i}" for i in range(400)]
+    handles = most_once.delay_many([((name,), {}) for name in names[:350]])
+    tasks.die_once.delay("guilty", "exit")
+    handles += most_once.delay_many([((name,), {}) for name in names[350:]])
+    worker = rtq_worker()
+    wait_until(lambda: not records(redis))
+    worker.stop()
+
+    assert sorted(name for name in diary.names() if name.startswith("once")) == sorted(names)
+    assert {handle.state for handle in handles} == {JobState.SUCCEEDED}
+    assert_nothing_left(redis)
+
+
+def test_children_die_with_their_supervisor_and_another_takes_over_after_the_lease(rtq_worker, redis, diary):
+    first = rtq_worker("--processes", 2, LEASE_SECONDS=1)
+    jobs = [tasks.gate.delay(f"job-{i}", "gate") for i in range(2)]
+    for i in range(2):
+        diary.wait("start", f"job-{i}")
+    children = first.children
+    second = rtq_worker("--processes", 2, LEASE_SECONDS=1)
+
+    first.kill(signal.SIGKILL)
+    killed = time.monotonic()
+    wait_until(lambda: not any(is_alive(pid) for pid in children), seconds=1.0)
+    again = [diary.wait("start", f"job-{i}", times=2) for i in range(2)]
+    diary.open("gate")
+    wait_until(lambda: not records(redis))
+
+    assert {entry.pid for entry in again} <= set(second.children)
+    assert max(entry.at for entry in again) - killed < 2.0  # the lease and a second
+    assert {(job.state, job.refresh().attempt) for job in jobs} == {(JobState.SUCCEEDED, 2)}
+    second.stop()
+    assert_nothing_left(redis)
+
+
+def test_a_worker_that_was_stopped_past_its_lease_changes_nothing_when_it_goes_on(rtq_worker, redis, diary):
+    sleeper = rtq_worker(LEASE_SECONDS=1)
+    job = tasks.gate.delay("job", "gate")
+    diary.wait("start", "job")
+    name = redis.zrange("{rtq:default}:workers", 0, -1)
+    other = rtq_worker(LEASE_SECONDS=1)
+
+    sleeper.kill_group(signal.SIGSTOP)
+    again = diary.wait("start", "job", times=2)
+    assert again.pid == other.child
+    other.kill_group(signal.SIGSTOP)
+    diary.open("gate")
+    sleeper.kill_group(signal.SIGCONT)
+    diary.wait("end", "job")
+    wait_until(lambda: "came too late" in sleeper.log)
+    assert state_of(job) is JobState.RUNNING  # the late one has changed nothing
+    other.kill_group(signal.SIGCONT)
+    wait_until(lambda: state_of(job) is JobState.SUCCEEDED)
+
+    assert job.refresh().attempt == 2
+    assert diary.ends("job") == 2
+    wait_until(lambda: "goes on under a new name" in sleeper.log)
+    assert not set(name) & set(redis.zrange("{rtq:default}:workers", 0, -1))
+    after = tasks.note.delay_many([((f"after-{i}",), {}) for i in range(20)])
+    wait_until(lambda: not records(redis))
+    assert {handle.state for handle in after} == {JobState.SUCCEEDED}
+    for worker in (sleeper, other):
+        worker.stop()
+    assert_nothing_left(redis)
+
+
+def test_a_job_that_holds_the_interpreter_lock_keeps_its_lease(rtq_worker, redis, diary):
+    hogging = rtq_worker(LEASE_SECONDS=1)
+    job = tasks.hog.delay("hog", 3.2)
+    diary.wait("start", "hog")
+    other = rtq_worker(LEASE_SECONDS=1)
+    wait_until(lambda: state_of(job) is JobState.SUCCEEDED)
+
+    (start,), (end,) = diary.entries("start"), diary.entries("end")
+    assert end.at - start.at > 2.5
+    assert job.refresh().attempt == 1
+    for worker in (hogging, other):
+        worker.stop()
+    assert_nothing_left(redis)

@@ -1,0 +1,154 @@
+"""Who runs the jobs of a child."""
+
+import json
+import signal
+
+import pytest
+
+from django_rtq.conf import Config
+from django_rtq.worker.crew import make_crew
+from django_rtq.worker.outcome import Acked, Retried
+from django_rtq.worker.page import Page
+from django_rtq.worker.run import Run
+from tests.conftest import wait_until
+
+
+class FakeLedger:
+    """Keeps outcomes."""
+
+    def __init__(self):
+        self.outcomes, self.settled, self.released = {}, [], []
+
+    def add(self, run, outcome):
+        self.outcomes[run.job_id] = outcome
+
+    def settle(self):
+        self.settled.append(list(self.outcomes))
+
+    def release(self, job_ids):
+        self.released += job_ids
+
+
+@pytest.fixture
+def make():
+    """A crew with a ledger that only keeps what it is told, and its page."""
+    crews, before = [], signal.getsignal(signal.SIGALRM)
+
+    def make(slots):
+        ledger, page = FakeLedger(), Page(slots)
+        crew = make_crew(Config(), page, ledger, slots)
+        crews.append(crew)
+        return crew, ledger, page
+
+    yield make
+    for crew in crews:
+        crew.stop()
+    signal.signal(signal.SIGALRM, before)
+
+
+def run_of(name, task="note", *args, crashes=0, max_crashes=3):
+    body = json.dumps({"task": f"tests.app.tasks.{task}", "args": [name, *args]})
+    record = f"0 {max_crashes} 1 0 \n{body}".encode()
+    return Run("default", name.encode(), record, worker="w1", now_ms=1, counts=(0, crashes))
+
+
+def test_one_slot_runs_a_batch_in_order_and_the_page_is_clean_afterwards(make, diary):
+    crew, ledger, page = make(1)
+    crew.run([run_of(f"job-{i}") for i in range(5)])
+
+    assert diary.names() == [f"job-{i}" for i in range(5)]
+    assert list(map(type, ledger.outcomes.values())) == [Acked] * 5
+    assert page.started() == []
+    assert crew.is_at_rest
+
+
+def test_one_slot_wants_more_the_shorter_its_jobs_are(make, diary):
+    crew, _, _ = make(1)
+    assert crew.wanted() == 1
+    crew.run([run_of("short", "where")][:0] or [run_of("short")])
+    crew.run([run_of("slow", "sleep", 0.02)])
+    assert crew.wanted() == 1
+
+
+def test_what_stands_behind_a_slow_job_is_given_back(make, diary):
+    crew, ledger, _ = make(1)
+    runs = [run_of("first"), run_of("slow", "sleep", 0.1), run_of("behind"), run_of("last")]
+    crew.run(runs)
+
+    assert diary.names() == ["first", "slow"]
+    assert ledger.released == [b"behind", b"last"]
+    assert ledger.settled == [[b"first"]]
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_what_may_run_only_once_is_told_before_anything_else_runs(make, diary, slots):
+    crew, ledger, _ = make(slots)
+    crew.run([run_of("once", max_crashes=0)])
+    wait_until(lambda: crew.is_idle)
+    crew.run([run_of("often")])
+    wait_until(lambda: crew.is_idle)
+
+    assert ledger.settled == [[b"once"]]
+
+
+def test_slots_are_taken_until_their_jobs_are_over(make, diary):
+    crew, ledger, page = make(3)
+    crew.run([run_of("sync", "gate", "one"), run_of("async", "agate", "two")])
+
+    assert crew.wanted() == 1
+    assert not crew.is_idle
+    assert sorted(page.started()) == ["async", "sync"]
+    assert not crew.wait(0)
+    diary.open("one")
+    assert crew.wait(5)
+    crew.forget_news()
+    assert list(ledger.outcomes) == [b"sync"]
+    diary.open("two")
+    assert crew.wait(5)
+    assert crew.is_idle
+    assert page.started() == []
+
+
+def test_a_crew_is_not_at_rest_before_what_is_over_was_told(make, diary):
+    crew, _, _ = make(2)
+    crew.run([run_of("job")])
+    wait_until(lambda: crew.is_idle)
+    assert not crew.is_at_rest
+    crew.forget_news()
+    assert crew.is_at_rest
+
+
+def test_a_suspect_waits_until_the_slots_are_empty_and_then_has_them_alone(make, diary):
+    crew, _, _ = make(2)
+    crew.run([run_of("beside", "gate", "one")])
+    crew.mind(is_suspect_next=True)
+    assert crew.wanted() == 0
+    diary.open("one")
+    wait_until(lambda: crew.is_idle)
+    assert crew.wanted() == 2
+    crew.run([run_of("suspect", "gate", "two", crashes=1)])
+    crew.mind(is_suspect_next=False)
+    assert crew.wanted() == 0
+    diary.open("two")
+    wait_until(lambda: crew.is_idle)
+    assert crew.wanted() == 2
+
+
+def test_what_a_coroutine_raises_to_leave_does_not_end_the_event_loop(make, diary):
+    crew, ledger, _ = make(2)
+    for kind in ("SystemExit", "Interrupt", "Cancelled"):
+        run = run_of(kind, "aleave", kind)
+        run.record = run.record.replace(b'"args"', b'"time_limit": 5, "args"')
+        crew.run([run])
+        wait_until(lambda: crew.is_idle)
+    crew.run([run_of("after", "asleep", 0)])
+    wait_until(lambda: crew.is_idle)
+
+    assert [type(outcome) for outcome in ledger.outcomes.values()] == [Retried, Retried, Retried, Acked]
+
+
+def test_a_crew_can_be_stopped_twice_and_before_it_ran_anything(make):
+    for slots in (1, 2):
+        crew, _, _ = make(slots)
+        crew.stop()
+        crew.stop()

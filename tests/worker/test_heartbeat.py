@@ -1,0 +1,93 @@
+"""The heartbeat of a supervisor: leases are kept, and those that ran out are noticed."""
+
+import pytest
+
+from django_rtq import signals
+from django_rtq.worker.heartbeat import Heartbeat
+from django_rtq.worker.page import Page
+from tests import seeds
+from tests.seeds import QUEUE, let_lapse
+from tests.snapshots import place_of
+
+
+@pytest.fixture
+def page():
+    page = Page(1)
+    page.sign("ours")
+    page.note(jobs_done=3, claimed_at=1.0)
+    return page
+
+
+@pytest.fixture
+def heartbeat(broker, page):
+    return Heartbeat(broker, [QUEUE, "low"], lambda: [(4711, page)], promotes=True)
+
+
+@pytest.fixture
+def reclaimed():
+    """What was said to be taken back."""
+    found = []
+
+    def note(*, job_ids, buried_ids, **kwargs):
+        found.append((job_ids, buried_ids))
+
+    signals.job_reclaimed.connect(note)
+    yield found
+    signals.job_reclaimed.disconnect(note)
+
+
+def outage_is_long_over(redis):
+    for queue in (QUEUE, "low"):
+        redis.hdel(f"{{rtq:{queue}}}:sweep", "hold")
+
+
+def test_a_tick_moves_the_deadline_of_the_children_and_of_nobody_else(redis, broker, heartbeat):
+    broker.sign_on([QUEUE, "low"], "ours")
+    redis.zadd("{rtq:default}:workers", {"ours": 1, "theirs": 2})
+    redis.hset("{rtq:default}:sweep", "hold", 10**15)
+    heartbeat.tick()
+
+    deadlines = dict(redis.zrange("{rtq:default}:workers", 0, -1, withscores=True))
+    assert deadlines[b"ours"] > 10**12
+    assert deadlines[b"theirs"] == 2
+
+
+def test_a_tick_leaves_a_note_for_people(redis, broker, heartbeat):
+    broker.sign_on([QUEUE, "low"], "ours")
+    heartbeat.tick()
+
+    note = redis.hgetall("rtq:worker:ours")
+    assert (note[b"pid"], note[b"jobs_done"], note[b"queues"]) == (b"4711", b"3", b"default,low")
+    assert 0 < redis.pttl("rtq:worker:ours") <= 4 * broker.config.lease_seconds * 1000
+
+
+def test_a_tick_takes_back_the_jobs_of_those_whose_lease_ran_out(redis, broker, heartbeat, reclaimed):
+    broker.sign_on([QUEUE, "low"], "ours")
+    job = seeds.claimed_job(broker, worker="lost")
+    let_lapse(broker, "lost")
+    outage_is_long_over(redis)
+    heartbeat.tick()
+
+    assert place_of(redis, job) == "lane:0:"
+    assert reclaimed == [([job.id], [])]
+
+
+def test_a_tick_comes_sooner_when_a_lease_is_about_to_run_out(redis, broker, heartbeat):
+    broker.sign_on([QUEUE, "low"], "ours")
+    usual = heartbeat.tick()
+    now = redis.time()
+    redis.zadd("{rtq:default}:workers", {"theirs": now[0] * 1000 + now[1] // 1000 + 100})
+
+    assert usual == pytest.approx(broker.config.lease_seconds / 3)
+    assert 0 < heartbeat.tick() < 0.2
+
+
+def test_a_full_server_keeps_nobody_from_taking_back_jobs(redis, broker, heartbeat):
+    broker.sign_on([QUEUE, "low"], "ours")
+    job = seeds.claimed_job(broker, worker="lost")
+    let_lapse(broker, "lost")
+    outage_is_long_over(redis)
+    with redis.full_memory():
+        heartbeat.tick()
+
+    assert place_of(redis, job) == "lane:0:"

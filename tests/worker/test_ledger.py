@@ -1,0 +1,191 @@
+"""What a child holds and has to tell."""
+
+import os
+
+import pytest
+
+from django_rtq import signals
+from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.worker.ledger import Ledger
+from django_rtq.worker.outcome import Acked, Buried, Expired, Retried
+from django_rtq.worker.page import Page
+from django_rtq.worker.run import Run
+from tests import seeds
+from tests.seeds import QUEUE
+from tests.snapshots import places_of, snapshot
+from tests.worker.conservation import places
+
+BODY = '{"task":"tests.app.tasks.note","args":["x"]}'
+DONE = Acked('{"state":"succeeded"}')
+
+
+@pytest.fixture
+def ledger(broker):
+    ledger = Ledger(broker, Page(1), [QUEUE], base_name="host")
+    ledger.sign_on()
+    return ledger
+
+
+@pytest.fixture
+def stale():
+    """What was said to have come too late."""
+    found = []
+
+    def note(*, job_ids, **kwargs):
+        found.extend(job_ids)
+
+    signals.job_stale.connect(note)
+    yield found
+    signals.job_stale.disconnect(note)
+
+
+def claim(ledger, wanted=10):
+    """Runs of what a fetch brings."""
+    fetched = ledger.fetch(wanted, idle=True)
+    runs = []
+    for claimed in fetched.claimed:
+        for job_id, record in zip(claimed.ids, claimed.records, strict=True):
+            run = Run(claimed.queue, job_id, record, worker=ledger.worker, now_ms=claimed.now_ms)
+            run.open()
+            runs.append(run)
+    return runs
+
+
+def enqueue(broker, count=1):
+    return [seeds.queued_job(broker, body=BODY) for _ in range(count)]
+
+
+def test_names_are_never_used_again_and_fit_into_records_of_errors(broker):
+    page = Page(1)
+    ledger = Ledger(broker, page, [QUEUE], base_name='a "strange" \\name' + "x" * 100)
+    names = set()
+    for _ in range(5):
+        ledger.sign_on()
+        assert page.worker == ledger.worker
+        names.add(ledger.worker)
+
+    assert len(names) == 5
+    assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-:_.") and len(name) <= 63 for name in names)
+    assert all(f":{os.getpid()}:" in name for name in names)
+
+
+def test_outcomes_are_told_with_the_next_claim(redis, broker, ledger):
+    jobs = enqueue(broker, 5)
+    acked, retried, buried, expired, released = claim(ledger)
+    outcomes = [DONE, Retried(ValueError("x"), 60), Buried(ValueError("x")), Expired()]
+    for run, outcome in zip([acked, retried, buried, expired], outcomes, strict=True):
+        ledger.add(run, outcome)
+    assert ledger.held == [released.job_id]
+    ledger.release(ledger.held)
+    ledger.fetch(0, idle=False)
+
+    assert [places_of(redis, job) for job in jobs] == [
+        ["finished"], ["scheduled"], ["dead"], ["finished"], ["lane:0:"],
+    ]  # fmt: skip
+    assert ledger.held == []
+    assert not places_of_worker(redis, ledger)
+
+
+def places_of_worker(redis, ledger):
+    return [names for names in places(redis).values() if f"running:{ledger.worker}" in names]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_what_could_not_be_told_is_told_again_and_is_not_called_stale(redis, broker, ledger, stale, moment):
+    enqueue(broker)
+    (run,) = claim(ledger)
+    ledger.add(run, DONE)
+    redis.drop_connection(moment)
+    with pytest.raises(BrokerUnavailable):
+        ledger.fetch(1, idle=True)
+    ledger.reconcile()
+
+    assert places(redis) == {}
+    assert stale == []
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_jobs_of_a_claim_that_got_lost_are_given_back(redis, broker, ledger, moment):
+    enqueue(broker, 3)
+    redis.drop_connection(moment)
+    with pytest.raises(BrokerUnavailable):
+        ledger.fetch(2, idle=True)
+    ledger.reconcile()
+
+    assert set(map(tuple, places(redis).values())) == {("lane:0:",)}
+    assert len(claim(ledger)) == 3
+
+
+def test_a_job_that_ends_while_the_books_are_compared_is_not_given_back(redis, broker, ledger):
+    """Its outcome is noted and not told yet: given back, it would run twice."""
+    enqueue(broker, 2)
+    one, other = claim(ledger)
+    ledger.doubt()
+    running = broker.running
+
+    def end_meanwhile(*arguments):
+        answer = running(*arguments)
+        ledger.add(one, DONE)
+        return answer
+
+    broker.running = end_meanwhile
+    ledger.reconcile()
+    ledger.settle()
+
+    assert ledger.held == [other.job_id]
+    assert {job_id.encode(): names for job_id, names in places(redis).items()} == {
+        other.job_id: [f"running:{ledger.worker}"]
+    }
+
+
+def test_a_run_of_a_former_name_changes_nothing_not_even_when_the_job_came_back(redis, broker, ledger, stale):
+    enqueue(broker)
+    (late,) = claim(ledger)
+    former = ledger.worker
+    broker.reclaim_child(QUEUE, former, [])
+    ledger.sign_on()
+    (again,) = claim(ledger)
+    before = snapshot(redis)
+    ledger.add(late, Retried(ValueError("late"), 0))
+    ledger.settle()
+
+    assert stale == [late.job_id.decode()]
+    assert snapshot(redis) == before
+    assert ledger.held == [again.job_id]
+
+
+def test_a_result_that_comes_too_late_is_said_to(redis, broker, ledger, stale):
+    enqueue(broker)
+    (run,) = claim(ledger)
+    broker.reclaim_child(QUEUE, ledger.worker, [])
+    ledger.add(run, DONE)
+    ledger.settle()
+
+    assert stale == [run.job_id.decode()]
+
+
+def test_nothing_to_tell_takes_no_round_trip(redis, ledger):
+    calls = redis.info("commandstats")["cmdstat_evalsha"]["calls"]
+    ledger.settle()
+    ledger.reconcile()
+
+    assert redis.info("commandstats")["cmdstat_evalsha"]["calls"] == calls
+
+
+def test_a_receiver_that_fails_does_no_harm(redis, broker, ledger):
+    def fail(**kwargs):
+        raise RuntimeError("a receiver")
+
+    enqueue(broker, 2)
+    one, other = claim(ledger)
+    for signal in (signals.job_succeeded, signals.job_buried):
+        signal.connect(fail)
+    try:
+        ledger.add(one, DONE)
+        ledger.add(other, Buried(ValueError("x")))
+    finally:
+        for signal in (signals.job_succeeded, signals.job_buried):
+            signal.disconnect(fail)
+    ledger.settle()
+
+    assert list(places(redis).values()) == [["dead"]]

@@ -1,0 +1,154 @@
+"""Soft time limits."""
+
+import asyncio
+import signal
+import threading
+import time
+from contextlib import suppress
+
+import pytest
+
+from django_rtq.exceptions import TimeLimitExceeded
+from django_rtq.worker.limits import MainThreadLimit, ThreadLimits, limited, message
+
+
+@pytest.fixture
+def main_limit():
+    before = signal.getsignal(signal.SIGALRM)
+    yield MainThreadLimit()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def thread_limits():
+    limits = ThreadLimits()
+    yield limits
+    limits.stop()
+    for thread in threading.enumerate():
+        if thread.name == "rtq-limits":
+            thread.join()
+
+
+def spin(seconds=5.0):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        time.sleep(0.001)
+
+
+def in_thread(function):
+    """The result of a function in a thread of its own, or what it raised."""
+    results = []
+
+    def call():
+        try:
+            results.append(function())
+        except BaseException as error:  # noqa: BLE001
+            results.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join(10)
+    return results[0]
+
+
+def test_the_main_thread_is_interrupted_even_in_a_system_call(main_limit):
+    started = time.monotonic()
+    with pytest.raises(TimeLimitExceeded, match=r"0\.05 s"), main_limit.limit(0.05):
+        time.sleep(5)
+
+    assert time.monotonic() - started < 1
+
+
+def test_a_job_before_may_have_used_the_alarm_for_itself(main_limit):
+    with main_limit.limit(1):
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    with pytest.raises(TimeLimitExceeded), main_limit.limit(0.05):
+        spin()
+
+
+def test_an_alarm_that_a_job_left_behind_does_not_hit_the_next(main_limit):
+    with main_limit.limit(1):
+        pass
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    spin(0.05)
+
+
+def test_a_thread_is_interrupted(thread_limits):
+    def job():
+        with thread_limits.limit(0.05):
+            spin()
+
+    error = in_thread(job)
+
+    assert type(error) is TimeLimitExceeded
+    assert "0.05 s" in str(error)
+
+
+def test_in_time_nothing_happens(main_limit, thread_limits):
+    def job():
+        with thread_limits.limit(5):
+            return "in time"
+
+    assert in_thread(job) == "in time"
+    with main_limit.limit(5):
+        pass
+    with main_limit.limit(None), thread_limits.limit(None):
+        pass
+
+
+def test_a_limit_that_is_met_within_a_hair_is_raised_inside_or_not_at_all(thread_limits):
+    """An exception on its way must not hit what the thread does next, nor leave a lock behind."""
+    outcomes = []
+
+    def jobs():
+        for number in range(150):
+            try:
+                with thread_limits.limit(0.001):
+                    spin(0.0005 + number % 10 * 0.0001)
+                outcomes.append("in time")
+            except TimeLimitExceeded as error:
+                outcomes.append(str(error))
+            sum(range(1000))
+        return "sound"
+
+    assert [in_thread(jobs) for _ in range(2)] == ["sound", "sound"]
+    assert len(outcomes) == 300
+    assert set(outcomes) <= {"in time", message(0.001)}
+
+
+def test_a_job_that_swallows_the_exception_leaves_the_thread_sound(thread_limits):
+    def jobs():
+        with thread_limits.limit(0.02), suppress(Exception):
+            spin()
+        with pytest.raises(TimeLimitExceeded), thread_limits.limit(0.02):
+            spin()
+        return "sound"
+
+    assert in_thread(jobs) == "sound"
+
+
+def test_a_coroutine_is_cancelled(thread_limits):
+    cancelled = []
+
+    async def job():
+        try:
+            await asyncio.sleep(5)
+        finally:
+            cancelled.append(True)
+
+    with pytest.raises(TimeLimitExceeded, match=r"0\.05 s"):
+        asyncio.run(limited(job(), 0.05))
+    assert cancelled == [True]
+
+
+@pytest.mark.parametrize("seconds", [None, 5])
+def test_a_coroutine_in_time_gives_its_result_or_its_error(seconds):
+    async def job(error):
+        if error:
+            raise error
+        return "in time"
+
+    assert asyncio.run(limited(job(None), seconds)) == "in time"
+    with pytest.raises(ValueError, match="mine"):
+        asyncio.run(limited(job(ValueError("mine")), seconds))

@@ -1,0 +1,223 @@
+"""Redis goes and comes back: nothing is lost, and nothing runs twice that need not."""
+
+import os
+import signal
+import time
+
+import pytest
+import redis as redis_py
+from django.test import override_settings
+
+from django_rtq import JobState
+from django_rtq.broker.broker import get_broker
+from testproject.redis_server import PrivateRedis
+from tests.app import tasks
+from tests.conftest import Redis, wait_until
+from tests.worker.conservation import assert_nothing_left, records
+
+
+@pytest.fixture
+def fragile():
+    """A server of this test alone: it keeps its data when it is killed."""
+    with PrivateRedis(appendonly=True, arguments=["--appendfsync", "always"]) as server:
+        yield server
+
+
+@pytest.fixture
+def client(fragile):
+    """A client of it; the broker of this process uses it, too."""
+    client = Redis.from_url(fragile.url, protocol=2)
+    with override_settings(RTQ={"REDIS": fragile.url, "LEASE_SECONDS": 1.0}):
+        yield client
+        get_broker().close()
+    client.close()
+
+
+@pytest.fixture
+def start(rtq_worker, fragile, client):
+    """Start a worker on the fragile server. All are ended before it is."""
+    started = []
+
+    def start(*arguments, **options):
+        options = {"LEASE_SECONDS": 1.0, **options}
+        worker = rtq_worker(*arguments, url=fragile.url, is_ready=False, **options)
+        wait_until(lambda: client.zcard("{rtq:default}:workers") >= len(started) + 1)
+        started.append(worker)
+        return worker
+
+    yield start
+    for worker in started:
+        worker.end()
+
+
+def is_empty(client):
+    try:
+        return not records(client)
+    except redis_py.RedisError:
+        return False
+
+
+def test_nothing_is_lost_when_redis_is_killed_while_jobs_run_and_wait(start, client, fragile, diary):
+    workers = [start("--concurrency", 2), start()]
+    names = [f"job-{i}" for i in range(30)]
+    handles = tasks.sleep.delay_many([((name, 0.05), {}) for name in names])
+    later = tasks.note.using(run_after=0.2).delay("later")
+    running = tasks.gate.using(front=True).delay("running", "gate")
+    diary.wait("start", "running")
+    for _ in range(3):
+        fragile.kill()
+        ends = diary.ends()
+        fragile.start()
+        wait_until(lambda ends=ends: diary.ends() > ends or is_empty(client))
+    diary.open("gate")
+    wait_until(lambda: is_empty(client), 20)
+
+    assert {handle.state for handle in [*handles, later, running]} == {JobState.SUCCEEDED}
+    assert diary.starts("running") == 1
+    assert sorted(diary.names("end")) == sorted([*names, "later", "running"])  # each once: the workers lived
+    assert all("waits for Redis" in worker.log and "Redis is back" in worker.log for worker in workers)
+    for worker in workers:
+        worker.stop()
+    assert_nothing_left(client)
+
+
+@pytest.mark.parametrize("how", ["hangs", "is gone"])
+def test_no_job_runs_twice_because_redis_was_away_for_more_than_two_leases(start, client, fragile, diary, how):
+    workers = [start("--processes", 2), start("--processes", 2)]
+    handles = [tasks.gate.delay(f"job-{i}", "gate") for i in range(4)]
+    for i in range(4):
+        diary.wait("start", f"job-{i}")
+    fragile.pause() if how == "hangs" else fragile.kill()
+    let_pass(2.5)
+    fragile.resume() if how == "hangs" else fragile.start()
+    let_pass(1.5)  # whoever wants to take them has taken them
+    diary.open("gate")
+    wait_until(lambda: is_empty(client))
+
+    assert diary.starts() == 4
+    assert {(handle.state, handle.refresh().attempt) for handle in handles} == {(JobState.SUCCEEDED, 1)}
+    for worker in workers:
+        worker.stop()
+    assert_nothing_left(client)
+
+
+def let_pass(seconds):
+    """Time has to pass: that nothing happens in it is what is tested."""
+    until = time.monotonic() + seconds
+    wait_until(lambda: time.monotonic() > until, seconds + 1)
+
+
+def test_what_was_finished_while_redis_was_away_is_settled_when_it_is_back(start, client, fragile, diary):
+    worker = start()
+    job = tasks.gate.delay("job", "gate")
+    diary.wait("start", "job")
+    fragile.kill()
+    diary.open("gate")
+    diary.wait("end", "job")
+    wait_until(lambda: "waits for Redis" in worker.log)
+    fragile.start()
+    wait_until(lambda: is_empty(client))
+
+    assert job.state is JobState.SUCCEEDED
+    assert diary.starts() == 1
+    worker.stop()
+    assert_nothing_left(client)
+
+
+def test_a_worker_can_be_stopped_while_redis_is_gone(start, client, fragile, diary):
+    worker = start()
+    fragile.kill()
+    wait_until(lambda: "waits for Redis" in worker.log)
+    code, seconds = worker.stop()
+
+    assert code == 0
+    assert seconds < 3.0
+    fragile.start()
+
+
+def test_a_worker_that_starts_before_redis_waits_for_it(rtq_worker, client, fragile, diary):
+    fragile.kill()
+    worker = rtq_worker(url=fragile.url, is_ready=False)
+    wait_until(lambda: "waits for Redis" in worker.log)
+    fragile.start()
+    job = tasks.note.delay("job")
+    wait_until(lambda: job.state is JobState.SUCCEEDED)
+
+    worker.stop()
+    assert_nothing_left(client)
+
+
+def test_a_child_that_dies_while_redis_is_away_is_settled_when_it_is_back(start, client, fragile, diary):
+    worker = start(LEASE_SECONDS=10)
+    job = tasks.gate.delay("job", "gate")
+    diary.wait("start", "job")
+    fragile.kill()
+    os.kill(worker.child, signal.SIGKILL)
+    wait_until(lambda: "taken back when Redis answers" in worker.log)
+    fragile.start()
+    diary.wait("start", "job", times=2)
+    diary.open("gate")
+    wait_until(lambda: is_empty(client))
+
+    assert job.refresh().attempt == 2
+    worker.stop()
+    assert_nothing_left(client)
+
+
+def test_cut_connections_and_forgotten_scripts_under_load_lose_and_repeat_nothing(rtq_worker, redis, diary):
+    workers = [rtq_worker(), rtq_worker("--concurrency", 3)]
+    names = [f"job-{i}" for i in range(1500)]
+    handles = tasks.note.delay_many([((name,), {}) for name in names])
+    while diary.ends() < len(names):
+        for connection in redis.clients_of_ours():
+            redis.client_kill_filter(_id=connection["id"])
+        redis.script_flush()
+        ends = diary.ends()
+        wait_until(lambda ends=ends: diary.ends() > ends or not records(redis))
+    wait_until(lambda: not records(redis))
+
+    assert sorted(diary.names("end")) == sorted(names)
+    assert {handle.state for handle in handles} == {JobState.SUCCEEDED}
+    for worker in workers:
+        worker.stop()
+    assert_nothing_left(redis)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_claim_that_got_lost_gives_back_what_the_worker_does_not_know_of(rtq_worker, redis, proxy, diary, moment):
+    handles = tasks.note.delay_many([((f"job-{i}",), {}) for i in range(50)])
+    worker = rtq_worker("--no-scheduler", url=proxy.url, LEASE_SECONDS=30)
+    wait_until(lambda: not records(redis))
+    for number in range(5):
+        gate = f"gate-{number}"
+        first = tasks.gate.delay(f"first-{number}", gate)
+        diary.wait("start", f"first-{number}")
+        waiting = tasks.note.delay(f"second-{number}")
+        redis.drop_connection(moment, around=claim_sha())
+        diary.open(gate)
+        wait_until(lambda first=first, waiting=waiting: first.state.is_final and waiting.state.is_final)
+        handles += [first, waiting]
+
+    assert {(handle.state, handle.refresh().attempt) for handle in handles} == {(JobState.SUCCEEDED, 1)}
+    assert len(diary.names()) == len(set(diary.names()))
+    worker.stop()
+    assert_nothing_left(redis)
+
+
+def claim_sha():
+    from django_rtq.broker.scripts import SCRIPTS
+
+    return SCRIPTS["claim"].sha
+
+
+def test_workers_drain_a_server_whose_memory_is_full(rtq_worker, redis, diary):
+    handles = tasks.note.delay_many([((f"job-{i}",), {}) for i in range(50)])
+    crashing = tasks.die_once.delay("crash", "kill")
+    failing = tasks.attempts.delay("failing", 3)
+    with redis.full_memory():
+        worker = rtq_worker(LEASE_SECONDS=1)
+        wait_until(lambda: not records(redis))
+    assert {handle.state for handle in [*handles, crashing, failing]} == {JobState.SUCCEEDED}
+    assert "lost its lease" not in worker.log
+    worker.stop()
+    assert_nothing_left(redis)

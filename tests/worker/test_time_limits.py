@@ -1,0 +1,89 @@
+"""Jobs that run too long: an exception first, the kill if they do not heed it."""
+
+import pytest
+
+from django_rtq import JobState
+from tests.app import tasks
+from tests.conftest import wait_until
+from tests.worker.conservation import assert_all_settled, assert_nothing_left, records
+
+
+def settled(jobs):
+    return all(job.state.is_final for job in jobs)
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_job_that_runs_too_long_gets_an_exception_and_has_failed(rtq_worker, redis, diary, concurrency):
+    worker = rtq_worker("--concurrency", concurrency, KILL_GRACE_SECONDS=30)
+    child = worker.child
+    limited = {"time_limit": 0.2, "max_attempts": 2}
+    too_long = [
+        tasks.loop.using(**limited).delay("loop"),
+        tasks.aloop.using(**limited).delay("aloop"),
+    ]
+    in_time = [tasks.note.using(time_limit=5).delay(f"note-{i}") for i in range(20)]
+    in_time += [tasks.asleep.using(time_limit=5).delay(f"async-{i}", 0) for i in range(20)]
+    wait_until(lambda: settled(too_long) and settled(in_time))
+
+    for job in too_long:
+        details = job.refresh()
+        assert (details.state, details.failures, details.crashes) == (JobState.DEAD, 2, 0)
+        assert details.errors[-1]["error_class"] == "django_rtq.exceptions.TimeLimitExceeded"
+        assert "0.2 s" in details.errors[-1]["error"]
+    assert {job.state for job in in_time} == {JobState.SUCCEEDED}
+    assert worker.child == child
+    worker.stop()
+    assert_all_settled(redis)
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_job_that_does_not_heed_its_limit_is_killed_and_has_failed(rtq_worker, redis, diary, concurrency):
+    worker = rtq_worker("--concurrency", concurrency, KILL_GRACE_SECONDS=0.2)
+    stubborn = tasks.stubborn.using(time_limit=0.1, max_attempts=2, max_crashes=0).delay("stubborn")
+    if concurrency == 1:
+        diary.open("gate")
+    beside = tasks.gate.delay("beside", "gate")
+    wait_until(lambda: stubborn.state is JobState.DEAD)
+    diary.open("gate")
+    wait_until(lambda: beside.state is JobState.SUCCEEDED)
+
+    details = stubborn.refresh()
+    assert (details.failures, details.crashes) == (2, 0)
+    assert details.errors[-1]["error_class"] == "django_rtq.exceptions.TimeLimitExceeded"
+    assert diary.starts("stubborn") == 2
+    assert beside.refresh().attempt == 1  # whoever ran beside it is given back, and nothing is counted
+    assert "does not heed its time limit" in worker.log
+    assert f"job {stubborn.id} retried" in worker.log
+    assert f"job {stubborn.id} buried after attempt 2: tests.app.tasks.stubborn" in worker.log
+    worker.stop()
+    assert_all_settled(redis)
+
+
+def test_the_limit_of_a_job_is_not_that_of_the_next(rtq_worker, redis, diary):
+    worker = rtq_worker(KILL_GRACE_SECONDS=0.1)
+    limited = tasks.note.using(time_limit=0.2).delay("limited")
+    unlimited = tasks.sleep.delay("unlimited", 1.5)
+    wait_until(lambda: settled([limited, unlimited]))
+
+    assert diary.starts("unlimited") == 1
+    assert unlimited.state is JobState.SUCCEEDED
+    worker.stop()
+    assert_nothing_left(redis)
+
+
+def test_jobs_that_end_at_the_very_moment_of_their_limit_leave_the_worker_sound(rtq_worker, redis, diary):
+    worker = rtq_worker("--concurrency", 4, KILL_GRACE_SECONDS=30)
+    child = worker.child
+    close = tasks.sleep.using(time_limit=0.01, max_attempts=1).delay_many(
+        [((f"close-{i}", 0.0092 + i % 20 * 0.0001), {}) for i in range(400)]
+    )
+    wait_until(lambda: settled(close), 20)
+    after = tasks.note.using(time_limit=5).delay_many([((f"after-{i}",), {}) for i in range(40)])
+    wait_until(lambda: settled(after))
+
+    assert {job.state for job in close} <= {JobState.SUCCEEDED, JobState.DEAD}
+    assert {job.state for job in after} == {JobState.SUCCEEDED}
+    assert worker.child == child
+    worker.stop()
+    assert_all_settled(redis)
+    assert not records(redis) - {job.id for job in close}

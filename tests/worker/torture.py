@@ -1,0 +1,120 @@
+"""Faults at random, written down, so that every run too many can be traced to one of them."""
+
+import itertools
+import os
+import random
+import signal
+import time
+from collections import defaultdict
+from contextlib import suppress
+from typing import NamedTuple
+
+STOP_LEASES = (1.1, 1.8)  # how long a worker is stopped, in leases
+
+
+class Fault(NamedTuple):
+    """What was done to a process. To a supervisor: to its children as well."""
+
+    began: float
+    ended: float
+    pid: int
+
+
+class Run(NamedTuple):
+    """A start of a job, as the diary has it."""
+
+    at: float
+    pid: int
+    parent: int
+
+
+class Nemesis:
+    """Kills, stops and cuts off the workers of a test."""
+
+    def __init__(self, seed, redis, start, *, lease_seconds):
+        self._random = random.Random(seed)
+        self._redis = redis
+        self._start = start
+        self._lease_seconds = lease_seconds
+        self._stopped = {}  # worker -> when it may go on
+        self.workers = [start(0), start(1)]
+        self.faults = []
+        self.counts = defaultdict(int)
+
+    def act(self):
+        """One fault."""
+        self.release()
+        kinds = {
+            self.kill_child: 6,
+            self.kill_supervisor: 1,
+            self.stop_worker: 2,
+            self.cut_connections: 3,
+            self.forget_scripts: 2,
+        }
+        (act,) = self._random.choices(list(kinds), list(kinds.values()))
+        act()
+        self.counts[act.__name__] += 1
+
+    def release(self, *, all_of_them=False):
+        """Let those go on that were stopped for long enough."""
+        for worker, until in list(self._stopped.items()):
+            if all_of_them or time.monotonic() >= until:
+                del self._stopped[worker]
+                with suppress(ProcessLookupError):
+                    worker.kill_group(signal.SIGCONT)
+
+    def kill_child(self):
+        children = [child for worker in self.workers for child in worker.children]
+        if children:
+            child = self._random.choice(children)
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            self._note(child)
+
+    def kill_supervisor(self):
+        number = self._random.randrange(2)
+        worker = self.workers[number]
+        self._stopped.pop(worker, None)
+        worker.kill_group(signal.SIGKILL)
+        self._note(worker.pid)
+        worker.wait()
+        self.workers[number] = self._start(number)
+
+    def stop_worker(self):
+        worker = self._random.choice(self.workers)
+        if worker not in self._stopped:
+            seconds = self._random.uniform(*STOP_LEASES) * self._lease_seconds
+            worker.kill_group(signal.SIGSTOP)
+            self._stopped[worker] = time.monotonic() + seconds
+            self._note(worker.pid, 2 * seconds + 1)  # it is late in going on when the machine is busy
+
+    def cut_connections(self):
+        for client in self._redis.clients_of_ours():
+            self._redis.client_kill_filter(_id=client["id"])
+
+    def forget_scripts(self):
+        self._redis.script_flush()
+
+    def _note(self, pid, seconds=0.0):
+        now = time.monotonic()
+        self.faults.append(Fault(now, now + seconds, pid))
+
+
+def runs_by_name(entries):
+    """The starts of every job, in order."""
+    runs = defaultdict(list)
+    for entry in entries:
+        name, parent, _ = entry.name.split(" ")
+        runs[name].append(Run(entry.at, entry.pid, int(parent)))
+    return runs
+
+
+def unexplained(runs, faults, *, slack=0.2):
+    """The runs too many before which nothing had happened to the run before."""
+    left = []
+    for name, starts in runs.items():
+        for before, again in itertools.pairwise(starts):
+            hit = [f for f in faults if f.pid in (before.pid, before.parent)]
+            if not any(f.began <= again.at + slack and f.ended >= before.at - slack for f in hit):
+                left.append((name, before, again))
+    return left
