@@ -241,15 +241,11 @@ def test_a_bad_answer_is_replaced_by_the_default_and_reported(answer, caplog):
     assert 0 <= delay <= 8
     [record] = caplog.records
     assert (record.name, record.levelno) == ("django_rtq", logging.WARNING)
-    assert (
-        "failed after 3 failures; exponential(base=2, cap=600, jitter=True) decides instead" in record.message
-    )
+    assert "failed after 3 failures; exponential(base=2, cap=600, jitter=True) decides instead" in record.message
     assert record.exc_info
 
 
-@pytest.mark.parametrize(
-    "error", [ZeroDivisionError("x"), SystemExit(1), TimeLimitExceeded("x"), RecursionError()]
-)
+@pytest.mark.parametrize("error", [ZeroDivisionError("x"), SystemExit(1), TimeLimitExceeded("x"), RecursionError()])
 def test_a_backoff_that_raises_does_not_lose_the_job(error, caplog):
     def broken(failures):
         raise error

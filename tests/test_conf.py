@@ -47,6 +47,7 @@ def test_every_option_can_be_set():
         "MAX_PAYLOAD_BYTES": 2**40,
         "UNKNOWN_TASK_SECONDS": 0,
         "MAX_MEMORY_MB": 512,
+        "SCHEDULES": {"report": {"task": "shop.tasks.report", "every": 60}},
         "TASK_MODULES": ["tasks", "jobs.mail"],
     }
     assert set(options) == {option.name.upper() for option in fields(Config)}

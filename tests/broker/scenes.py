@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from django_rtq.broker.inspector import Inspector
+from django_rtq.broker.patience import wait_for_end
 from tests.seeds import (
     QUEUE,
     WORKER,
@@ -18,6 +19,8 @@ from tests.seeds import (
     scheduled_job,
     settle,
 )
+
+SLOT_MS = 1_700_000_000_000
 
 
 class Scene(NamedTuple):
@@ -108,6 +111,11 @@ def _paused(broker):
     return jobs
 
 
+def _begun(broker):
+    broker.begin(QUEUE, "report", "d1", SLOT_MS - 1)
+    return [new_job("a", client="x")]
+
+
 def _settling(verb):
     return Scene(_claimed, lambda broker, jobs: settle(broker, verb, *jobs), is_resent=False)
 
@@ -119,6 +127,7 @@ def _by_hand(seed, verb, **traits):
 SCENES = {
     "ack": _settling("ack"),
     "audit": Scene(_bent, lambda broker, jobs: broker.audit(QUEUE)),
+    "begin": Scene(_nobody_is_known, lambda broker, jobs: broker.begin(QUEUE, "report", "d1", SLOT_MS)),
     "bury": _settling("bury"),
     "cancel": Scene(_queued, lambda broker, jobs: Inspector(broker).cancel(jobs[0].id)),
     "claim": Scene(_queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3), is_resent=False, grows=True),
@@ -128,6 +137,7 @@ SCENES = {
     "enqueue": Scene(_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
     "expire": _settling("expire"),
     "find": Scene(_queued, lambda broker, jobs: Inspector(broker).find(jobs[0].id)),
+    "fire": Scene(_begun, lambda broker, jobs: broker.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True),
     "overview": Scene(_queued, lambda broker, jobs: Inspector(broker).overview()),
     "pause": _by_hand(_queued, "pause"),
     "promote": Scene(_due, lambda broker, jobs: broker.promote(QUEUE)),
@@ -142,6 +152,7 @@ SCENES = {
     "sign_off": Scene(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
     "sign_on": Scene(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
     "trim": Scene(_too_old, lambda broker, jobs: broker.trim(QUEUE), may_vanish=True),
+    "wait": Scene(_queued, lambda broker, jobs: wait_for_end(broker, QUEUE, jobs[0].id, 0)),
 }
 
 
