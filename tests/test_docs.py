@@ -23,6 +23,7 @@ from django_rtq.broker.keys import Keys
 from django_rtq.broker.recipe import read_recipe
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.conf import Config, read_config
+from django_rtq.scheduler.timetable import all_entries
 from django_rtq.tasks import Task
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -154,6 +155,17 @@ def test_the_receiver_of_the_lifecycle_page_is_told(capsys, modules):
     assert capsys.readouterr().out == "some-id is dead: it broke\n"
 
 
+def test_the_examples_of_the_periodic_page_make_schedules(modules):
+    (_, code), (_, our_settings) = blocks(read("docs/periodic.md"))
+    module = modules("shop/tasks.py")
+    exec(compile(code, "docs/periodic.md", "exec"), vars(module))
+    exec("@task\ndef clean_up(days): ...\n@task\ndef beat(): ...\n", vars(module))
+    given = {}
+    exec(compile(our_settings, "docs/periodic.md", "exec"), given)
+    names = {entry.name for entry in all_entries(read_config(given["RTQ"], debug=False))}
+    assert names >= {"shop.tasks.morning_report", "shop.tasks.sync", "sync-stock", "nightly-cleanup", "heartbeat"}
+
+
 SETTINGS_BLOCKS = blocks(read("docs/settings.md"))
 
 
@@ -254,7 +266,13 @@ def test_every_key_is_documented_with_its_type():
 
 def _documented(name):
     """A key as the page has it: with what comes behind its name."""
-    behind = {"ring:": "<band>", "lane:": "<band>:<client>", "running:": "<worker>", "stats:": "<minute>"}
+    behind = {
+        "ring:": "<band>",
+        "lane:": "<band>:<client>",
+        "running:": "<worker>",
+        "over:": "<id>",
+        "stats:": "<minute>",
+    }
     return name + behind.get(name, "<name>" if name == "rtq:worker:" else "")
 
 
