@@ -130,7 +130,7 @@ def test_an_option_that_is_not_known_is_refused_with_those_that_are():
 
     assert refusal(task, retries=3) == (
         f"@task does not take 'retries'. It takes: backoff, {known.replace('front', 'front, give_up_on')}"
-        ", retry_on, takes_context, time_limit."
+        ", retry_on, schedule, takes_context, time_limit."
     )
     assert refusal(task, run_after=3) == "@task does not take 'run_after'. Use .using(run_after=…)."
     for name in ("queue", "backoff", "retry_on", "give_up_on", "takes_context", "func", "changed"):

@@ -177,9 +177,10 @@ class Supervisor:
         handlers: dict[int, Callable[[int, object], None]] = {
             signal.SIGTERM: note,
             signal.SIGINT: note,
-            signal.SIGHUP: note,  # the terminal was closed
             signal.SIGCHLD: lambda signum, frame: None,
         }
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # the terminal was closed, and there is no nohup
+            handlers[signal.SIGHUP] = note
         for signum, handler in handlers.items():
             stack.callback(signal.signal, signum, signal.signal(signum, handler))
         return stack
