@@ -63,10 +63,12 @@ class Child:
         self._jobs_done = 0
 
     def stop(self, signum: int = 0, frame: object = None) -> None:
-        """Claim nothing more. A signal handler: takes note, and ends a wait."""
+        """Claim nothing more. A signal handler: takes note, and ends a wait.
+
+        The supervisor sends it again and again: what is raised while the interpreter finalises an object gets lost.
+        """
         self._is_stopping = True
         if self._is_waiting:
-            self._is_waiting = False  # once: a second signal must not get in the way of the first
             raise _Wake
 
     def work(self) -> int:
@@ -154,6 +156,7 @@ class Child:
         try:
             self._wait_or_ask()
         except _Wake:
+            self._is_waiting = False
             self._ledger.doubt()  # the answer to a claim may be on its way
 
     def _wait_or_ask(self) -> None:
@@ -173,7 +176,7 @@ class Child:
 
     def _ask_and_wait(self) -> object:
         question = self._broker.claim_command(self._ledger.worker, self._options.queues, 1)
-        while os.getppid() == self._parent:
+        while os.getppid() == self._parent and not self._is_stopping:
             answer, token_came = self._waiter.ask_and_wait(question)
             self._page.note(jobs_done=self._jobs_done, claimed_at=time.monotonic())
             if answer or token_came or answer is None:

@@ -153,6 +153,7 @@ class Supervisor:
                 "worker %s stops: running jobs have %g s; a second signal gives them back at once",
                 self._options.name, self._options.drain_seconds,
             )  # fmt: skip
+        if self._is_draining:
             for child in self._nursery.children:
                 child.kill(signal.SIGTERM)
         is_over = self._drain_until is not None and time.monotonic() >= self._drain_until

@@ -61,6 +61,10 @@ end
 for i, q in ipairs(queues) do
   local now, is_paused = now_ms(q.sweep), redis.call("EXISTS", q.paused) == 1
   answers[i] = { is_paused and "paused" or "ok", now, {}, {}, {} }
-  if wanted > 0 and not is_paused then answers[i] = claim_from(q, now) end
+  if wanted > 0 and not is_paused then
+    answers[i] = claim_from(q, now)
+  elseif not is_paused and redis.call("EXISTS", q.bands) == 1 then
+    redis.call("ZADD", q.wake, 0, "work") -- its token may be the one that woke us
+  end
 end
 return answers
