@@ -89,7 +89,7 @@ def _options() -> argparse.Namespace:
         help=f"some of: {', '.join(GROUPS)}",
     )
     add("--rounds", type=int, metavar="N", help="how often all is measured (3; with --quick 1)")
-    add("--quick", action="store_true", help="a first impression, in less than 90 s")
+    add("--quick", action="store_true", help="a first impression, in some 75 s")
     add("--check", action="store_true", help="exit code 1 when a target is missed")
     options = parser.parse_args()
     if options.rounds is None:

@@ -29,7 +29,7 @@ def measure(stage: Stage, readings: Readings, rounds: int) -> None:
         _fill(queue, jobs, clients)
     broker.sign_on(sizes, WORKER)
     readings.remark("scale: " + "; ".join(f"{queue}: {jobs:,} jobs of {n:,}" for queue, (jobs, n) in sizes.items()))
-    calls = 500 if stage.is_quick else 1000
+    calls = 300 if stage.is_quick else 1000
     _costs(sizes, 50)  # connections, scripts, caches
     for _ in range(rounds):
         claim, enqueue = _costs(sizes, calls)
@@ -43,7 +43,7 @@ def measure(stage: Stage, readings: Readings, rounds: int) -> None:
 def _sizes(*, is_quick: bool) -> dict[str, tuple[int, int]]:
     """Queue -> jobs waiting, clients whose they are."""
     if is_quick:
-        return {"small": (1000, 1), "middle": (20_000, 1), "large": (200_000, 1), "clients": (50_000, 10_000)}
+        return {"small": (1000, 1), "middle": (10_000, 1), "large": (100_000, 1), "clients": (20_000, 10_000)}
     return {"small": (1000, 1), "middle": (100_000, 1), "large": (1_000_000, 1), "clients": (100_000, 10_000)}
 
 

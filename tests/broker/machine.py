@@ -76,7 +76,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(queue=queues, jobs=new_jobs, known=st.lists(indexes, max_size=2), times=twice)
     def enqueue(self, queue: str, jobs: list[Any], known: list[int], times: int) -> None:
         """New ones, and some whose ids are known already."""
-        new = [self._new_job(job) for job in jobs]
+        new = [self.new_job(job) for job in jobs]
         new += [new[0]._replace(id=job_id) for job_id in self._pick(self.known[queue], known)]
         self.known[queue] += [job.id for job in new if job.id not in self.known[queue]]
         for _ in range(times):
@@ -222,7 +222,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     # -- inside
 
-    def _new_job(self, options: tuple[Any, ...]) -> NewJob:
+    def new_job(self, options: tuple[Any, ...]) -> NewJob:
         client, band, max_crashes, due, expires, front, skew = options
         now = self.twins.clock.now
         number = next(self.numbers)
