@@ -33,9 +33,10 @@ def folder():
 
 
 def read(path):
-    """All lines, in order."""
+    """All lines, in order. The last one may be on its way: a reader can see half of a write."""
     path = Path(path)
     if not path.exists():
         return []
-    lines = (line.split(" ", 3) for line in path.read_text().splitlines())
+    whole, _, _ = path.read_text().rpartition("\n")
+    lines = (line.split(" ", 3) for line in whole.splitlines())
     return [Entry(int(at) / 1e9, int(pid), word, name) for at, pid, word, name in lines]
