@@ -5,16 +5,13 @@ All keys of a queue share one hash tag, so that a queue is one slot of a Redis C
 
 from __future__ import annotations
 
-import re
-
+from django_rtq.conf import QUEUE_NAME
 from django_rtq.exceptions import InvalidTask
-
-_QUEUE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
 def check_queue_name(name: object) -> None:
     """Raises InvalidTask for a name that cannot be part of a key."""
-    if not isinstance(name, str) or not _QUEUE_NAME.fullmatch(name):
+    if not isinstance(name, str) or not QUEUE_NAME.fullmatch(name):
         raise InvalidTask(
             f"{name!r} is not a queue name: use 1 to 100 of the letters A-Z and a-z, digits, '.', '_' and '-'."
         )
