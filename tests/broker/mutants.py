@@ -39,18 +39,15 @@ MUTANTS = (
     Mutant("enqueue_forgets_finished", "or finished[i] or", "or"),
     Mutant("enqueue_forgets_ghosts", "or ghosts[i] or", "or"),
     # G9: of those alike one lives
-    Mutant("digest_not_held", 'redis.call("SET", q.unique .. digest', 'redis.call("GET", q.unique .. digest'),
-    Mutant("dead_letters_keep_others_out", 'or redis.call("ZSCORE", q.dead, id) then return nil', "then return nil"),
+    Mutant("digest_not_held", 'redis.call("SET", q.unique .. digest, id, "PX", string.format("%.0f", ms))', NOTHING),
     Mutant("held_until_done_all_the_same", 'if span == "start" then', "if false then"),
     Mutant("held_until_it_started_once", "if has_failed or is_running", "if has_failed and is_running"),
     Mutant("digest_of_another_is_freed", "elseif owner == id then", "elseif owner then"),
     Mutant("digest_is_not_freed", 'redis.call("DEL", q.unique .. digest)', NOTHING),
     Mutant("digests_are_kept", "q.since, q.digests, q.retrying }) do", "q.since, q.retrying }) do"),
     Mutant("forget_overlooks_digests", "q.retrying, q.digests) > 0", "q.retrying) > 0"),
-    *(
-        Mutant(f"{verb}_keeps_the_digest", "let_go(q, { id })", NOTHING, (verb,))
-        for verb in ("bury", "reclaim", "reclaim_child")
-    ),
+    Mutant("buried_with_the_digest", "tell_waiting(q, { id })\n    let_go(q, { id })", NOTHING, ("bury",)),
+    Mutant("crashed_with_the_digest", "let_go(q, { id })", NOTHING, ("reclaim", "reclaim_child")),
     Mutant("heir_does_not_hold", "then hold(q, heir, digest, ms) end", "then end"),
     Mutant("heir_takes_it_from_another", "if owner == id or not owner then hold", "if true then hold"),
     Mutant("heir_waits_for_ever", "or 0), heir })", "or 0) + ms, heir })"),
@@ -122,7 +119,7 @@ MUTANTS = (
     Mutant("trim_keeps_results", 'redis.call("HDEL", q.results, unpack(old))', NOTHING),
     Mutant("trim_keeps_the_old_dead", '"-inf", now - dead_ms', '"-inf", 0'),
     Mutant("errors_without_end", "KEPT_ERRORS = 5", "KEPT_ERRORS = 6"),
-    Mutant("forget_keeps_errors", "q.crashes, q.errors, q.since", "q.crashes, q.since"),
+    Mutant("forget_keeps_errors", "q.crashes, q.errors, q.since, q.digests", "q.crashes, q.since, q.digests"),
     Mutant("purge_keeps_ghosts", 'redis.call("HDEL", q.ghosts, unpack(ids))', NOTHING, ("purge",)),
     Mutant("since_is_kept", "q.has_since then", "false then"),
     # time

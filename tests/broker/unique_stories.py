@@ -145,9 +145,25 @@ def heirs_come_too_late(twins: Twins) -> None:
     twins.claim("w0", ("mail",))
     send_unique(twins, "f", digest="d2", on_conflict="rerun")
     twins.let_limit_pass("mail", "d2")
-    run(twins, "retry", [first], 60_000, 1, ERROR)
+    (other,) = send_unique(twins, "g", digest="d2")
+    run(twins, "ack", [first], KEEP_MS, DONE)  # the heir runs, and the other keeps its own
+    twins.promote("mail")
+    twins.claim("w0", ("mail",), 2)
+    send_unique(twins, "h", digest="d2", on_conflict="rerun")
+    run(twins, "retry", [other], 60_000, 1, ERROR)
     twins.purge("mail")
-    send_unique(twins, "g", digest="d2")
+    send_unique(twins, "i", digest="d2")
+
+
+def an_heir_has_run_before_its_time(twins: Twins) -> None:
+    (first,) = send_unique(twins, "a")
+    twins.claim("w1", ("mail",))
+    (heir,) = send_unique(twins, "b", on_conflict="rerun")
+    twins.advance(LIMIT_MS)
+    twins.promote("mail")
+    twins.claim("w0", ("mail",))
+    run(twins, "retry", [heir], 9000, 1, ERROR)
+    run(twins, "ack", [first], KEEP_MS, DONE, worker="w1")
 
 
 def the_last_time_counts(twins: Twins) -> None:
@@ -175,5 +191,6 @@ UNIQUE_STORIES = (
     until_it_starts,
     a_change_comes_while_it_runs,
     heirs_come_too_late,
+    an_heir_has_run_before_its_time,
     the_last_time_counts,
 )
