@@ -111,6 +111,11 @@ def held_job(broker, name=None, *, heir=None, worker=WORKER, **options):
     return job
 
 
+def limit_of(broker, digest="d1"):
+    """For how many ms a digest is held; below 0: it is free."""
+    return broker.wire.one(("PTTL", broker.keys.of(QUEUE).unique + digest.encode()))
+
+
 def settlement(verb, *jobs, wait_ms=60_000, counted=1, outcome='"done"', keep_ms=KEEP_MS):
     """What a worker has to tell about jobs that all end in the same way."""
     entry = {

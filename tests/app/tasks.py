@@ -39,15 +39,6 @@ def note(name):
         return name
 
 
-@task(backoff=AT_ONCE, unique=["name"], unique_on_conflict="rerun")
-def keep_up(name, version, gate=None):
-    """Brings something up to date, once more when it changed meanwhile."""
-    diary.write("start", f"{name}-{version}")
-    if gate:
-        wait_for(gate)
-    diary.write("end", f"{name}-{version}")
-
-
 @task(backoff=AT_ONCE)
 def sleep(name, seconds):
     with told(name):

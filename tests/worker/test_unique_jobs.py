@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from tests.app import tasks
+from tests.app.unique_tasks import keep_up
 from tests.worker.processes import ROOT
 
 CALLERS, EACH = 4, 125
@@ -12,7 +12,7 @@ CALLERS, EACH = 4, 125
 CALL = f"""
 import django
 django.setup()
-from tests.app.tasks import keep_up
+from tests.app.unique_tasks import keep_up
 print(*(keep_up.delay("a", number).id for number in range({EACH})))
 """
 
@@ -42,30 +42,30 @@ def test_a_burst_from_several_processes_makes_one_job(redis, redis_server, rtq_w
 
 
 def test_a_burst_while_it_runs_makes_one_more_run(redis, redis_server, rtq_worker, diary):
-    first = tasks.keep_up.delay("a", "first", "gate")
+    first = keep_up.delay("a", "first", "gate")
     rtq_worker("--processes", 2)
     diary.wait("start", "a-first")
 
     ids = call_in_processes(redis_server, diary)
-    tasks.keep_up.delay("a", "last")
+    keep_up.delay("a", "last")
     diary.open("gate")
 
     assert set(ids) == {first.id}
     diary.wait("end", "a-last")
-    tasks.keep_up.delay("b", 0)
+    keep_up.delay("b", 0)
     diary.wait("end", "b-0")
     assert diary.names("start") == ["a-first", "a-last", "b-0"]
 
 
 def test_it_keeps_others_out_through_the_death_of_its_worker(redis, rtq_worker, diary):
-    job = tasks.keep_up.delay("a", "first", "gate")
+    job = keep_up.delay("a", "first", "gate")
     worker = rtq_worker()
     diary.wait("start", "a-first")
-    tasks.keep_up.delay("a", "last")
+    keep_up.delay("a", "last")
 
     os.kill(worker.child, 9)
     diary.wait("start", "a-first", times=2)
-    again = tasks.keep_up.delay("a", "very last")
+    again = keep_up.delay("a", "very last")
     diary.open("gate")
     diary.wait("end", "a-very last")
 

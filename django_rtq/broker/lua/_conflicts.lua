@@ -1,9 +1,7 @@
 -- _conflicts: what becomes of a job when another one holds its digest.
 
--- What is kept of a job: the header that scripts read, and the rest.
 local function record_of(job)
-  local expires = moment(job.expires, job.ready) or 0
-  return string.format("%s %s %.0f %.0f %s\n", job.band, job.max_crashes, job.ready, expires, job.client) .. job.body
+  return new_record(job.band, job.max_crashes, job.ready, job.expires, job.client, job.body)
 end
 
 -- The one that holds it and has not started takes arguments and time of the other.

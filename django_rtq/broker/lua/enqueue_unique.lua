@@ -1,6 +1,6 @@
 -- enqueue_unique: take in jobs of which no second like them may live.
 -- — -> queued, or scheduled when it has a time, or when it is to run after the one that runs
--- uses: _prelude _lanes _schedule _digests _unique _conflicts
+-- uses: _prelude _lanes _schedule _taking_in _digests _unique _conflicts
 --
 -- KEYS[1] jobs        hash  id -> record
 -- KEYS[2] finished    zset  id -> when it may be forgotten
@@ -35,13 +35,12 @@
 local NAMES = { "jobs", "finished", "ghosts", "scheduled", "retrying", "dead", "failures", "crashes", "digests", "unique",
   "workers", "running", "bands", "turn", "lanes", "since", "wake", "due", "sweep", "ring", "lane", "stats" }
 local q, jobs = named(KEYS, NAMES, 1), ARGV
-local FIELDS = { "id", "band", "max_crashes", "client", "due", "expires", "front", "body", "digest", "span", "ms", "conflict" }
-local SKEW_MS = 1000
+local PARTS = { "id", "band", "max_crashes", "client", "due", "expires", "front", "body", "digest", "span", "ms", "conflict" }
 local now, answers, taken = now_ms(q.sweep), {}, 0
 
 local function job_at(place)
   local job = {}
-  for i, name in ipairs(FIELDS) do job[name] = jobs[place + i - 1] end
+  for i, name in ipairs(PARTS) do job[name] = jobs[place + i - 1] end
   job.ready = moment(job.due, now) or now
   job.note = job.span .. " " .. job.ms .. " " .. job.digest
   return job
@@ -53,13 +52,10 @@ local function is_known(id)
 end
 
 local function line_up(job)
-  local made = tonumber(string.sub(job.id, 1, 12), 16)
-  if not made or math.abs(now - made) > SKEW_MS then
-    redis.call("HSET", q.since, job.id, now)
-    made = now
-  end
-  index_lanes(q, { { job.band, job.client, made } })
-  redis.call(job.front == "" and "RPUSH" or "LPUSH", q.lane .. job.band .. ":" .. job.client, job.id)
+  local since, lane = made_at(job.id, now), q.lane .. job.band .. ":" .. job.client
+  index_lane(q, job.band, job.client, since or now)
+  if not since then redis.call("HSET", q.since, job.id, now) end
+  if job.front == "1" then redis.call("LPUSH", lane, job.id) else redis.call("RPUSH", lane, job.id) end
 end
 
 -- The record comes after the place, and the note last: what a torn log keeps of this holds nothing.
@@ -88,6 +84,6 @@ local function enqueue(job)
   return "duplicate " .. first
 end
 
-for place = 1, #jobs, #FIELDS do answers[#answers + 1] = enqueue(job_at(place)) end
+for place = 1, #jobs, #PARTS do answers[#answers + 1] = enqueue(job_at(place)) end
 if taken > 0 then count(q.stats, now, "enqueued", taken) end
 return answers

@@ -63,7 +63,7 @@ end
 if redis.call("HEXISTS", q.jobs, id) == 0 and not redis.call("ZSCORE", q.finished, id) then
   local record = string.format("%s %s %s %.0f %s\n", band, max_crashes, slot, moment(expires, slot) or 0, client) .. body
   if digest ~= "" then hold(q, id, digest, ms) end
-  index_lanes(q, { { band, client, slot } })
+  index_lane(q, band, client, slot)
   redis.call("RPUSH", q.lane .. band .. ":" .. client, id)
   redis.call("HSET", q.jobs, id, record)
   if digest ~= "" then redis.call("HSET", q.digests, id, span .. " " .. ms .. " " .. digest) end
