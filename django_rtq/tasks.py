@@ -267,11 +267,12 @@ class Task(Generic[P, R]):
 
     def _enqueue_unique(self, jobs: Sequence[UniqueJob]) -> list[JobHandle]:
         queue = self.queue
-        answers = [answer.partition(" ") for answer in get_broker().enqueue_unique(queue, jobs)]
-        taken_in = [job.id for job, (word, _, _) in zip(jobs, answers, strict=True) if word != "duplicate"]
-        if taken_in and signals.job_enqueued.receivers:
-            signals.job_enqueued.send_robust(type(self), job_ids=taken_in, queue=queue, task=self.name)
-        firsts = [first for _, _, first in answers]
+        answers = get_broker().enqueue_unique(queue, jobs)
+        if signals.job_enqueued.receivers:
+            taken_in = [job.id for job, said in zip(jobs, answers, strict=True) if not said.startswith("duplicate")]
+            if taken_in:
+                signals.job_enqueued.send_robust(type(self), job_ids=taken_in, queue=queue, task=self.name)
+        firsts = [answer.partition(" ")[2] for answer in answers]
         if self.unique_on_conflict == "raise" and any(firsts):
             raise DuplicateJob(next(filter(None, firsts)), self.name)
         return [

@@ -68,27 +68,25 @@ class Broker:
 
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
         """Take in jobs: "ok", or "exists" for a known id (G8). Raises BrokerUnavailable, BrokerFull."""
-        if queue not in self._announced:
-            self.announce([queue])
-        head = SCRIPTS["enqueue"].head(self.keys.of(queue))
-        if len(jobs) == 1:
-            return [answer.decode() for answer in self.wire.one((*head, *jobs[0]), resend=True)]
-        answers: list[str] = []
-        for start in range(0, len(jobs), PACKET * ENQUEUE_AT_ONCE):
-            packet = jobs[start : start + PACKET * ENQUEUE_AT_ONCE]
-            parts = [packet[i : i + ENQUEUE_AT_ONCE] for i in range(0, len(packet), ENQUEUE_AT_ONCE)]
-            commands = [(*head, *(value for job in part for value in job)) for part in parts]
-            answers += [a.decode() for reply in self.wire.all(commands, resend=True) for a in reply]
-        return answers
+        return self._take_in(queue, "enqueue", jobs, ENQUEUE_AT_ONCE)
 
     def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
         """Take in jobs of which no second like them may live (G9): "ok", "exists", "duplicate <id>", "after <id>"."""
+        return self._take_in(queue, "enqueue_unique", jobs, MAINTAIN_AT_ONCE)
+
+    def _take_in(self, queue: str, script: str, jobs: Sequence[NewJob | UniqueJob], at_once: int) -> list[str]:
         if queue not in self._announced:
             self.announce([queue])
-        parts = [jobs[i : i + MAINTAIN_AT_ONCE] for i in range(0, len(jobs), MAINTAIN_AT_ONCE)]
-        head = SCRIPTS["enqueue_unique"].head(self.keys.of(queue))
-        commands = [(*head, *(value for job in part for value in job)) for part in parts]
-        return [a.decode() for reply in self.wire.all(commands, resend=True) for a in reply]
+        head = SCRIPTS[script].head(self.keys.of(queue))
+        if len(jobs) == 1:
+            return [answer.decode() for answer in self.wire.one((*head, *jobs[0]), resend=True)]
+        answers: list[str] = []
+        for start in range(0, len(jobs), PACKET * at_once):
+            packet = jobs[start : start + PACKET * at_once]
+            parts = [packet[i : i + at_once] for i in range(0, len(packet), at_once)]
+            commands = [(*head, *(value for job in part for value in job)) for part in parts]
+            answers += [a.decode() for reply in self.wire.all(commands, resend=True) for a in reply]
+        return answers
 
     def announce(self, queues: Iterable[str]) -> None:
         """Say that these queues exist, so that people see them."""
