@@ -17,8 +17,18 @@ from django.dispatch import receiver
 from django_rtq import signals
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker, get_broker
 from django_rtq.broker.details import JobDetails, QueueDetails, RawJob, RunningJob, WorkerDetails
+from django_rtq.broker.errands import Order, send_order, supervisor_of
 from django_rtq.broker.scripts import SCRIPTS, Argument
-from django_rtq.exceptions import JobNotFound, WrongState
+from django_rtq.exceptions import JobNotFound, WorkerNotFound, WrongState
+from django_rtq.job import StrEnum
+
+
+class CancelAnswer(StrEnum):
+    """What became of the wish to cancel a job."""
+
+    CANCELLED = "cancelled"  # it will not run (again)
+    ASKED = "asked"  # it runs, and was asked to stop: it is cancelled when it does, unless it succeeds before
+
 
 CANCELLED = json.dumps({"state": "cancelled"})
 
@@ -110,18 +120,39 @@ class Inspector:
 
     # -- act
 
-    def cancel(self, job_id: str, queue: str | None = None) -> None:
-        """Take a job out before it runs. Raises JobNotFound, and WrongState when it runs or is over."""
+    def cancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
+        """Take a job out before it runs; ask one that runs to stop, or let its process be killed with `terminate`.
+
+        Raises JobNotFound, and WrongState when it is over.
+        """
         config = self._broker.config
         keep_ms = int(max(config.result_ttl, 120) * 1000)
+        how = "terminate" if terminate else "ask"
         for name in self.queues() if queue is None else [queue]:
-            answer = self._call(name, "cancel", (config.max_results, job_id, keep_ms, CANCELLED)).decode()
+            word, worker = self._call(name, "cancel", (config.max_results, job_id, keep_ms, CANCELLED, how))
+            answer = word.decode()
+            if answer == "asked":
+                self._wake(worker.decode())
+                return CancelAnswer.ASKED
             if answer == "cancelled":
                 signals.job_cancelled.send_robust(Inspector, job_id=job_id, queue=name)
-                return
+            if answer in ("cancelled", "already"):
+                return CancelAnswer.CANCELLED
             if answer != "missing":
                 raise WrongState(job_id, _NOT_CANCELLED[answer])
         raise JobNotFound(job_id)
+
+    def quiet_worker(self, worker: str) -> None:
+        """Let the rtq_worker of this worker claim nothing more, finish what runs, and stay. Raises WorkerNotFound."""
+        self._order(worker, Order.QUIET)
+
+    def wake_worker(self, worker: str) -> None:
+        """Let a quiet rtq_worker work again. Raises WorkerNotFound."""
+        self._order(worker, Order.WORK)
+
+    def stop_worker(self, worker: str) -> None:
+        """Let the rtq_worker of this worker finish what runs and leave, as at a SIGTERM. Raises WorkerNotFound."""
+        self._order(worker, Order.STOP)
 
     def requeue(self, queue: str, job_ids: Sequence[str]) -> list[str]:
         """Give dead letters a new life. Returns those that were queued; the others are not dead (any more)."""
@@ -153,6 +184,18 @@ class Inspector:
                 return int(thrown)
 
     # -- inside
+
+    def _wake(self, worker: str) -> None:
+        """The supervisor looks at once, and not at its next heartbeat. The job is asked in any case."""
+        supervisor = supervisor_of(self._broker, worker)
+        if supervisor:
+            send_order(self._broker, supervisor)
+
+    def _order(self, worker: str, order: Order) -> None:
+        supervisor = supervisor_of(self._broker, worker)
+        if not supervisor:
+            raise WorkerNotFound(worker)
+        send_order(self._broker, supervisor, order)
 
     def _call(self, queue: str, name: str, arguments: Sequence[Argument]) -> Any:
         return self._wire.one(SCRIPTS[name].call(self._keys.of(queue), arguments), resend=True)
@@ -209,9 +252,21 @@ class Inspector:
         return running
 
 
-_FIND = ("record", "due", "died", "failures", "crashes", "errors", "outcome", "finished", "worker", "held")
+_FIND = (
+    "record",
+    "due",
+    "died",
+    "failures",
+    "crashes",
+    "errors",
+    "outcome",
+    "finished",
+    "worker",
+    "held",
+    "wish",
+    "progress",
+)
 _NOT_CANCELLED = {
-    "running": "is running already, so it cannot be taken out before it runs.",
     "dead": "is dead: discard it instead.",
     "finished": "is finished already.",
 }

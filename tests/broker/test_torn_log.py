@@ -15,7 +15,7 @@ _WORD = re.compile(rb'"(?:[^"\\]|\\.)*"')
 END = b"the script is over"
 WRITING = sorted(set(SCENES) - {"find", "overview"})
 # What may lie beside jobs; of a job that is over nothing may be left there.
-BESIDE = ("since", "failures", "crashes", "errors", "ghosts", "scheduled", "retrying")
+BESIDE = ("since", "failures", "crashes", "errors", "ghosts", "scheduled", "retrying", "stopping", "progress")
 
 
 def writes_of(redis, act):

@@ -3,8 +3,9 @@
 -- Leave nothing of these jobs but what is kept as their outcome. Answers how many there were.
 local function forget(q, ids)
   if #ids == 0 then return 0 end
-  for _, key in ipairs({ q.failures, q.crashes, q.errors, q.since, q.retrying }) do
-    if redis.call("EXISTS", key) == 1 then
+  local beside = { q.failures, q.crashes, q.errors, q.since, q.stopping, q.progress, q.retrying }
+  if redis.call("EXISTS", unpack(beside)) > 0 then -- of most jobs there is nothing but the record
+    for _, key in ipairs(beside) do
       redis.call(key == q.retrying and "ZREM" or "HDEL", key, unpack(ids))
     end
   end

@@ -16,6 +16,8 @@
 -- KEYS[12] stats      + minute, hash  counters
 -- KEYS[13] waiting    zset  id -> until when somebody waits for its end
 -- KEYS[14] over       + id, list  a token for who waits
+-- KEYS[15] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[16] progress   hash  id -> how far it is
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] run_ms      how long these jobs ran, together
 -- ARGV[3] wait_ms     how long they had waited, together
@@ -25,7 +27,7 @@
 -- sent twice: every id is stale the second time, and nothing changes
 
 local NAMES = { "running", "jobs", "failures", "crashes", "errors", "since", "retrying", "results", "finished",
-  "sweep", "scratch", "stats", "waiting", "over" }
+  "sweep", "scratch", "stats", "waiting", "over", "stopping", "progress" }
 local q, most, run_ms, wait_ms = named(KEYS, NAMES, 1), tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local jobs = { select(4, unpack(ARGV)) }
 local now = now_ms(q.sweep)

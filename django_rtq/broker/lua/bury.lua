@@ -1,6 +1,6 @@
 -- bury: give jobs up. They stay as dead letters until a person requeues or discards them.
--- running -> dead
--- uses: _prelude _waiting _failures
+-- running -> dead; cancelled, if it was asked to stop
+-- uses: _prelude _waiting _outcomes _stopping _failures
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record
@@ -12,21 +12,30 @@
 -- KEYS[8] stats       + minute, hash  counters
 -- KEYS[9] waiting     zset  id -> until when somebody waits for its end
 -- KEYS[10] over       + id, list  a token for who waits
+-- KEYS[11] crashes    hash  id -> runs that took their worker down
+-- KEYS[12] since      hash  id -> waits since
+-- KEYS[13] retrying   zset  id -> due
+-- KEYS[14] results    hash  id -> outcome
+-- KEYS[15] finished   zset  id -> when it may be forgotten
+-- KEYS[16] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[17] progress   hash  id -> how far it is
 -- ARGV[...] jobs      of each: id, failures to count (1 or 0), the failure as one line of JSON; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to settle
 -- sent twice: every id is stale the second time, and nothing changes
 
-local NAMES = { "running", "jobs", "failures", "errors", "dead", "sweep", "scratch", "stats", "waiting", "over" }
+local NAMES = { "running", "jobs", "failures", "errors", "dead", "sweep", "scratch", "stats", "waiting", "over",
+  "crashes", "since", "retrying", "results", "finished", "stopping", "progress" }
 local q, jobs = named(KEYS, NAMES, 1), ARGV
 local now = now_ms(q.sweep)
 local mine, stale = held_by(q.running, jobs, 3)
 if #mine == 0 then return stale end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
+end_stopped(q, ids_at(jobs, mine), now)
 for _, i in ipairs(mine) do
   local id, failures, line = jobs[i], jobs[i + 1], jobs[i + 2]
-  -- Without a record it is over: a torn log had given it to two, and the other was done first.
+  -- Without a record it is over: it was asked to stop; or a torn log had given it to two, and one was done first.
   if redis.call("HEXISTS", q.jobs, id) == 1 then
     redis.call("ZADD", q.dead, now, id)
     if failures ~= "0" then

@@ -14,13 +14,15 @@
 -- KEYS[10] stats      + minute, hash  counters
 -- KEYS[11] waiting    zset  id -> until when somebody waits for its end
 -- KEYS[12] over       + id, list  a token for who waits
+-- KEYS[13] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[14] progress   hash  id -> how far it is
 -- ARGV[...] ids       at most 100
 --
 -- returns the ids that were thrown away; the others are not dead (any more)
 -- sent twice: none is dead the second time, and nothing changes
 
 local NAMES = { "dead", "jobs", "failures", "crashes", "errors", "since", "retrying", "sweep", "scratch", "stats",
-  "waiting", "over" }
+  "waiting", "over", "stopping", "progress" }
 local q, ids, gone = named(KEYS, NAMES, 1), ARGV, {}
 
 for _, id in ipairs(ids) do

@@ -15,6 +15,8 @@
 -- KEYS[11] scratch    never exists; see the rules for scripts
 -- KEYS[12] waiting    zset  id -> until when somebody waits for its end
 -- KEYS[13] over       + id, list  a token for who waits
+-- KEYS[14] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[15] progress   hash  id -> how far it is
 -- ARGV[1] max_dead    dead letters to keep
 -- ARGV[2] dead_ms     how long to keep them
 -- ARGV[3] limit       entries of each kind in this call, at most 100
@@ -23,7 +25,7 @@
 -- sent twice: goes on where the first call stopped
 
 local NAMES = { "results", "finished", "dead", "jobs", "failures", "crashes", "errors", "since", "retrying", "sweep",
-  "scratch", "waiting", "over" }
+  "scratch", "waiting", "over", "stopping", "progress" }
 local q, max_dead, dead_ms, limit = named(KEYS, NAMES, 1), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now = now_ms(q.sweep)
 
