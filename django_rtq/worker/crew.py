@@ -72,6 +72,12 @@ class EventLoop:
             self._thread.start()
         return asyncio.run_coroutine_threadsafe(executor.execute_async(run, slot), self._loop)
 
+    def cancel(self, executor: Executor, job_id: bytes) -> None:
+        """Cancel the coroutine of a job, if it runs there. May be called in a signal handler."""
+        loop = self._loop
+        if loop is not None:
+            loop.call_soon_threadsafe(executor.coroutines.stop, job_id)
+
     def stop(self) -> None:
         """End the thread."""
         if self._loop is not None and self._thread is not None:
@@ -99,7 +105,8 @@ class Crew:
         self._page = page
         self._ledger = ledger
         self._isolation = Isolation()
-        self._executor = Executor(config, page, self._isolation, MainThreadLimit().limit)
+        self._limits: MainThreadLimit | ThreadLimits = MainThreadLimit()
+        self._executor = Executor(config, page, self._isolation, self._limits.limit)
         self._event_loop = EventLoop()
         self._size = BatchSize()
         self._watch = BatchWatch(ledger)
@@ -137,6 +144,12 @@ class Crew:
         """Nothing runs: nothing to wait for."""
         return True
 
+    def stop_jobs(self) -> None:
+        """Interrupt the jobs that the page names. In a signal handler: it may raise JobCancelled, in the job."""
+        for job_id in self._page.to_stop():
+            self._event_loop.cancel(self._executor, job_id)
+            self._limits.stop(job_id)
+
     def stop(self) -> None:
         """End all threads."""
         self._watch.stop()
@@ -163,7 +176,7 @@ class Threads(Crew):
 
     def __init__(self, config: Config, page: Page, ledger: Ledger, slots: int) -> None:
         super().__init__(config, page, ledger)
-        self._limits = ThreadLimits()
+        self._limits: ThreadLimits = ThreadLimits()
         self._executor = Executor(config, page, self._isolation, self._limits.limit)
         self._free = list(range(slots))
         self._slots = slots
@@ -229,7 +242,7 @@ class Threads(Crew):
             self._todo.put(None)
         for thread in self._threads:
             thread.join(timeout=5)
-        self._limits.stop()
+        self._limits.close()
         super().stop()
 
     def _hire(self) -> None:

@@ -34,6 +34,7 @@ class Heartbeat(Loop):
         children: Children,
         *,
         promotes: bool,
+        supervisor: str = "",
         tell_asked: Callable[[Sequence[Asked]], None] = lambda asked: None,
     ) -> None:
         # After an outage everybody has one lease of time to come back: each has to try often enough.
@@ -42,6 +43,7 @@ class Heartbeat(Loop):
         self._queues = list(queues)
         self._children = children
         self._promotes = promotes
+        self._supervisor = supervisor
         self._tell_asked = tell_asked
         self._audited: dict[str, int] = {queue: 0 for queue in queues}
         self._host = socket.gethostname()
@@ -78,6 +80,8 @@ class Heartbeat(Loop):
             "host": self._host,
             "pid": pid,
             "supervisor": os.getpid(),
+            "errands": self._supervisor,
+            "quiet": int(page.is_quiet),
             "queues": ",".join(self._queues),
             "jobs_done": jobs_done,
         }

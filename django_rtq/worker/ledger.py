@@ -13,7 +13,7 @@ from django_rtq import signals
 from django_rtq.broker.broker import Broker, Fetched
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
-from django_rtq.worker.outcome import Acked, Buried, Expired, Outcome, Retried, error_line
+from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, Retried, error_line
 from django_rtq.worker.page import LONGEST_NAME, Page
 from django_rtq.worker.run import Run
 
@@ -21,6 +21,7 @@ TOMBSTONE_MS = 120_000  # an id without a result is kept so long, so that a late
 LOOK_AGAIN_SECONDS = 5.0
 EXIT_FORKED = 70
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")  # a script writes the name into JSON
+_CANCELLED = '{"state":"cancelled","task":"%s","attempt":%d}'
 _EXPIRED = '{"state":"expired","task":"%s"}'
 
 
@@ -97,6 +98,9 @@ class Ledger:
                 settlement.bury += (run.job_id, int(outcome.is_counted), line)
         elif isinstance(outcome, Expired):
             settlement.expire += (run.job_id, TOMBSTONE_MS, _EXPIRED % run.task_name)
+        elif isinstance(outcome, Cancelled):
+            keep_ms = max(int(run.result_ttl(self._broker.config) * 1000), TOMBSTONE_MS)
+            settlement.stop += (run.job_id, keep_ms, _CANCELLED % (run.task_name, run.attempt))
 
     def release(self, job_ids: Iterable[bytes]) -> None:
         """Note that these jobs are given back unrun, the attempt not counted."""
@@ -209,5 +213,7 @@ def _tell(run: Run, outcome: Outcome) -> None:
         )
     elif isinstance(outcome, Buried):
         signals.job_buried.send_robust(Ledger, job=job, job_id=run.job_id.decode(), error=outcome.error)
+    elif isinstance(outcome, Cancelled):
+        signals.job_cancelled.send_robust(Ledger, job_id=run.job_id.decode(), queue=run.queue)
     else:
         signals.job_expired.send_robust(Ledger, job=job)

@@ -148,7 +148,7 @@ def _worker_row(worker: WorkerDetails) -> list[str]:
         one_line(",".join(worker.queues), 60) or "-",
         duration(worker.last_seen_seconds),
         number(worker.jobs_done),
-        _runs(worker.running),
+        f"{_runs(worker.running)} (quiet)" if worker.is_quiet else _runs(worker.running),
     ]
 
 
@@ -171,4 +171,6 @@ def _worker(worker: WorkerDetails) -> dict[str, Any]:
         "running": [asdict(job) for job in worker.running],
         "last_seen_seconds": worker.last_seen_seconds,
         "jobs_done": worker.jobs_done,
+        "supervisor": worker.supervisor,
+        "is_quiet": worker.is_quiet,
     }
