@@ -16,7 +16,7 @@ from django.dispatch import receiver
 
 from django_rtq import signals
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker, get_broker
-from django_rtq.broker.details import JobDetails, QueueDetails, RawJob, RunningJob, WorkerDetails
+from django_rtq.broker.details import JobDetails, Progress, QueueDetails, RawJob, RunningJob, WorkerDetails
 from django_rtq.broker.errands import Order, send_order, supervisor_of
 from django_rtq.broker.scripts import SCRIPTS, Argument
 from django_rtq.exceptions import JobNotFound, WorkerNotFound, WrongState
@@ -234,9 +234,15 @@ class Inspector:
             for (worker, queue), reply in zip(pairs, lists, strict=True)
             for job_id, held in _as_dict(reply).items()
         ]
-        records = self._wire.all([("HGET", self._keys.of(q).jobs, job_id) for _, q, job_id, _ in found], resend=True)
+        commands = [
+            ("HGET", getattr(self._keys.of(q), key), job_id)
+            for key in ("jobs", "stopping", "progress")
+            for _, q, job_id, _ in found
+        ]
+        replies, size = self._wire.all(commands, resend=True), len(found)
         running: dict[str, list[RunningJob]] = {worker: [] for worker in workers}
-        for (worker, queue, job_id, held), record in zip(found, records, strict=True):
+        for place, (worker, queue, job_id, held) in enumerate(found):
+            record, wish, progress = replies[place::size]
             attempt, claimed_ms = held.split(b" ")
             job = RawJob(id=job_id.decode(), queue=queue, record=record or b"", held=held).details()
             running[worker].append(
@@ -247,6 +253,8 @@ class Inspector:
                     client=job.client if job else "",
                     attempt=int(attempt),
                     seconds=max(0.0, (now_ms - int(claimed_ms)) / 1000),
+                    progress=Progress.read(progress) if progress else None,
+                    is_stopping=wish is not None,
                 )
             )
         return running

@@ -26,6 +26,7 @@ from django_rtq.worker.ledger import Ledger
 from django_rtq.worker.limits import MainThreadLimit, ThreadLimits
 from django_rtq.worker.outcome import Outcome
 from django_rtq.worker.page import Page
+from django_rtq.worker.reports import Reports
 from django_rtq.worker.run import Run
 
 
@@ -106,7 +107,8 @@ class Crew:
         self._ledger = ledger
         self._isolation = Isolation()
         self._limits: MainThreadLimit | ThreadLimits = MainThreadLimit()
-        self._executor = Executor(config, page, self._isolation, self._limits.limit)
+        self._reports = Reports(ledger.tell_progress)
+        self._executor = Executor(config, page, self._isolation, self._limits.limit, self._reports)
         self._event_loop = EventLoop()
         self._size = BatchSize()
         self._watch = BatchWatch(ledger)
@@ -154,6 +156,7 @@ class Crew:
         """End all threads."""
         self._watch.stop()
         self._event_loop.stop()
+        self._reports.stop()
         self._isolation.close()
 
     def _over(self, run: Run, outcome: Outcome, slot: int = 0) -> None:
@@ -177,7 +180,7 @@ class Threads(Crew):
     def __init__(self, config: Config, page: Page, ledger: Ledger, slots: int) -> None:
         super().__init__(config, page, ledger)
         self._limits: ThreadLimits = ThreadLimits()
-        self._executor = Executor(config, page, self._isolation, self._limits.limit)
+        self._executor = Executor(config, page, self._isolation, self._limits.limit, self._reports)
         self._free = list(range(slots))
         self._slots = slots
         self._is_suspect_next = False

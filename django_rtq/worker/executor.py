@@ -19,11 +19,13 @@ from asgiref.sync import sync_to_async
 
 from django_rtq import payload, signals
 from django_rtq.conf import Config
+from django_rtq.context import Place, place
 from django_rtq.exceptions import JobCancelled, PayloadError, PayloadTooLarge, TaskNotFound
 from django_rtq.worker.isolation import Isolation
 from django_rtq.worker.limits import Coroutines
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, decide, decide_unknown, of_the_task
 from django_rtq.worker.page import Page
+from django_rtq.worker.reports import Reports
 from django_rtq.worker.run import Run
 
 Limit = Callable[[float | None, bytes], AbstractContextManager[None]]
@@ -34,11 +36,14 @@ _NOTHING_KEPT = Acked("")
 class Executor:
     """Runs jobs and says what follows. Its methods may be called from any thread."""
 
-    def __init__(self, config: Config, page: Page, isolation: Isolation, limit: Limit) -> None:
+    def __init__(
+        self, config: Config, page: Page, isolation: Isolation, limit: Limit, reports: Reports | None = None
+    ) -> None:
         self._config = config
         self._page = page
         self._isolation = isolation
         self._limit = limit
+        self._reports = reports
         self.coroutines = Coroutines()
 
     def open(self, run: Run) -> Outcome | None:
@@ -60,6 +65,8 @@ class Executor:
             signals.job_started.send_robust(Executor, job=run.job)
         if run.may_run_once:
             self._page.note_once(slot)
+        run.reports = self._reports
+        self._isolation.place.run = run
         limit = run.time_limit(self._config)
         started = time.perf_counter()
         try:
@@ -87,6 +94,8 @@ class Executor:
             signals.job_started.send_robust(Executor, job=run.job)
         if run.may_run_once:
             self._page.note_once(slot)
+        run.reports = self._reports
+        place.set(Place(run))
         limit = run.time_limit(self._config)
         if limit is not None:
             self._announce_limit(limit, slot)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import logging
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +13,18 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from django_rtq.conf import is_debug
+from django_rtq.context import Place, place
 
 logger = logging.getLogger("django_rtq")
+
+
+class _Here(threading.local):
+    """What each thread has of its own."""
+
+    def __init__(self, context: contextvars.Context) -> None:
+        self.place = Place()
+        self.context = context.copy()
+        self.context.run(place.set, self.place)
 
 
 class Isolation:
@@ -24,7 +35,7 @@ class Isolation:
     """
 
     def __init__(self) -> None:
-        self._context = contextvars.copy_context()
+        self._here = _Here(contextvars.copy_context())
         self._is_debug = is_debug()
         self._uses_database = False
         # Closing costs some microseconds even when there is nothing to close.
@@ -32,7 +43,12 @@ class Isolation:
 
     def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function in a context of its own."""
-        return self._context.copy().run(function, *args, **kwargs)
+        return self._here.context.copy().run(function, *args, **kwargs)
+
+    @property
+    def place(self) -> Place:
+        """Where this thread's jobs run."""
+        return self._here.place
 
     def clean_up(self) -> None:
         """Close connections that are broken or too old, in the thread that used them."""

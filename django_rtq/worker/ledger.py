@@ -11,10 +11,12 @@ from collections.abc import Iterable, Sequence
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker, Fetched
+from django_rtq.broker.job_progress import note_progress
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, Retried, error_line
 from django_rtq.worker.page import LONGEST_NAME, Page
+from django_rtq.worker.reports import Said
 from django_rtq.worker.run import Run
 
 TOMBSTONE_MS = 120_000  # an id without a result is kept so long, so that a late second enqueue is harmless (G8)
@@ -157,6 +159,11 @@ class Ledger:
             fetched = self.fetch(0, idle=False)
             if fetched.error is not None:
                 raise BrokerUnavailable(str(fetched.error)) from fetched.error
+
+    def tell_progress(self, said: Said) -> None:
+        """Tell how far jobs are, which were perhaps claimed under a former name. Raises BrokerUnavailable."""
+        for worker in {worker for worker, _, _ in said}:
+            note_progress(self._broker, worker, [(q, job, line) for (w, q, job), line in said.items() if w == worker])
 
     def doubt(self) -> None:
         """An answer got lost: Redis may have written down more, or less, than we know."""

@@ -7,8 +7,10 @@ from typing import Any
 
 from django_rtq import payload, registry
 from django_rtq.conf import Config
+from django_rtq.context import JobContext
 from django_rtq.job import Job, read_record
-from django_rtq.tasks import JobContext, Task
+from django_rtq.tasks import Task
+from django_rtq.worker.reports import Reports
 
 
 class Run:
@@ -33,6 +35,7 @@ class Run:
         self.seconds = 0.0  # how long the function ran
         self.may_run_once = False  # a run that did not end is never followed by another
         self.task: Task[Any, Any] | None = None
+        self.reports: Reports | None = None  # where the job says how far it is
 
     def open(self) -> None:
         """Read the record and find the task. Raises PayloadError, ValueError or KeyError, and TaskNotFound."""
@@ -75,7 +78,11 @@ class Run:
     @property
     def context(self) -> JobContext:
         """What a task with takes_context gets."""
-        return JobContext(self.job_id.decode(), self.attempt, self.queue, self.client.decode())
+        return JobContext(self.job_id.decode(), self.attempt, self.queue, self.client.decode(), self._report)
+
+    def _report(self, line: str) -> None:
+        if self.reports is not None:
+            self.reports.say(self.worker, self.queue, self.job_id.decode(), line)
 
     def max_attempts(self, config: Config) -> int:
         """Runs that may fail: of this call, of the task, or of the settings."""

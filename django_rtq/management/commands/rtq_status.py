@@ -159,6 +159,10 @@ def _runs(running: Sequence[RunningJob]) -> str:
     text = f"{one_line(longest.task or longest.id, 80)} for {duration(longest.seconds)}"
     if longest.attempt > 1:
         text += f", attempt {longest.attempt}"
+    if longest.progress is not None:
+        text += f", {one_line(longest.progress, 60)}"
+    if longest.is_stopping:
+        text += ", asked to stop"
     return text if len(running) == 1 else f"{count(len(running), 'job')}, longest {text}"
 
 
