@@ -66,7 +66,6 @@ class Executor:
         if run.may_run_once:
             self._page.note_once(slot)
         run.reports = self._reports
-        self._isolation.place.run = run
         limit = run.time_limit(self._config)
         started = time.perf_counter()
         try:
@@ -74,7 +73,7 @@ class Executor:
             if limit is not None:
                 self._announce_limit(limit, slot)
             with self._limit(limit, run.job_id):
-                result = self._isolation.call(task.func, *args, **run.kwargs)
+                result = self._isolation.call(run, *args)
         except MemoryError:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a job raises, SystemExit too, is its failure

@@ -40,7 +40,9 @@ class MainThreadLimit:
         """The block begins; it is guarded already."""
 
     def __exit__(self, *error: object) -> None:
-        self._let_go()
+        self._job_id = b""
+        if self._seconds:
+            self._let_go()
 
     def stop(self, job_id: bytes) -> None:
         """Raise JobCancelled if that job is what runs here. For a signal handler."""

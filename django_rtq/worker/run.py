@@ -16,6 +16,8 @@ from django_rtq.worker.reports import Reports
 class Run:
     """A claimed job. Making it costs little; what only failures, signals and contexts need is made when asked for."""
 
+    reports: Reports | None = None  # where the job says how far it is
+
     def __init__(
         self,
         queue: str,
@@ -35,7 +37,6 @@ class Run:
         self.seconds = 0.0  # how long the function ran
         self.may_run_once = False  # a run that did not end is never followed by another
         self.task: Task[Any, Any] | None = None
-        self.reports: Reports | None = None  # where the job says how far it is
 
     def open(self) -> None:
         """Read the record and find the task. Raises PayloadError, ValueError or KeyError, and TaskNotFound."""
