@@ -77,7 +77,7 @@ class WorkerDetails:
     last_seen_seconds: float | None  # since its supervisor renewed its lease; None: it has not said anything yet
     last_claim_seconds: float | None  # since it got an answer from Redis when it asked for work
     jobs_done: int
-    supervisor: str = ""  # which rtq_worker it is of; "": that is not known
+    supervisor_name: str = ""  # of the rtq_worker that it belongs to; "": not known (yet)
     is_quiet: bool = False  # it claims nothing, by order
 
 

@@ -307,7 +307,7 @@ def _worker_details(name: str, note: dict[bytes, bytes], running: list[RunningJo
         last_seen_seconds=last_seen,
         last_claim_seconds=float(claim) + last_seen if claim and last_seen is not None else None,
         jobs_done=int(note.get(b"jobs_done", b"0")),
-        supervisor=note.get(b"errands", b"").decode(),
+        supervisor_name=note.get(b"errands", b"").decode(),
         is_quiet=note.get(b"quiet") == b"1",
     )
 

@@ -77,7 +77,8 @@ class EventLoop:
         """Cancel the coroutine of a job, if it runs there. May be called in a signal handler."""
         loop = self._loop
         if loop is not None:
-            loop.call_soon_threadsafe(executor.coroutines.stop, job_id)
+            with suppress(RuntimeError):  # it was closed a moment ago
+                loop.call_soon_threadsafe(executor.coroutines.stop, job_id)
 
     def stop(self) -> None:
         """End the thread."""

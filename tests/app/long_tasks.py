@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from django_rtq import constant, current_job, report_progress, task
+from django_rtq import JobCancelled, constant, current_job, report_progress, task
 from tests.app import diary
 
 AT_ONCE = constant(0)
@@ -19,6 +19,11 @@ def deaf(name, gate=None):
         except BaseException:  # noqa: BLE001
             diary.write("ignored", name)
     return "done"
+
+
+@task(backoff=AT_ONCE)
+def give_in():
+    raise JobCancelled("there is nothing left to do")
 
 
 @task(backoff=AT_ONCE, takes_context=True)

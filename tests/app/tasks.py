@@ -14,7 +14,6 @@ from django.db import connection
 from django.utils import timezone, translation
 
 from django_rtq import Bury, Retry, constant, task
-from django_rtq.exceptions import JobCancelled
 from tests.app import diary, long_tasks  # noqa: F401 - so that they are registered
 
 AT_ONCE = constant(0)
@@ -207,7 +206,6 @@ ERRORS = {
     "huge": lambda: ValueError("x" * 100_000_000),
     "surrogates": lambda: ValueError("lone \ud800 surrogate"),
     "control": lambda: ValueError("\x00\r\n\x1b[31m"),
-    "cancelled": JobCancelled,
     "interrupt": KeyboardInterrupt,
     "generator": GeneratorExit,
     "stop": StopIteration,

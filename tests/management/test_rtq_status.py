@@ -69,7 +69,7 @@ def test_json_has_these_names_and_no_others(busy):
                     | {"progress": None, "is_stopping": False}
                 ],
                 "jobs_done": 1234,
-                "supervisor": "",
+                "supervisor_name": "",
                 "is_quiet": False,
             }
         ],

@@ -135,6 +135,6 @@ def test_the_heartbeat_hears_of_it_as_well_and_says_where_to_leave_orders(redis,
 
     assert child.signals == ["SIGUSR1"]
     (worker,) = inspector.workers([QUEUE])
-    assert (worker.supervisor, worker.is_quiet) == (errands.supervisor, True)
+    assert (worker.supervisor_name, worker.is_quiet) == (errands.supervisor, True)
     inspector.wake_worker(WORKER)
     assert redis.get(broker.keys.order(errands.supervisor)) == b"work"

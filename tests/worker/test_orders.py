@@ -17,11 +17,11 @@ def is_quiet(inspector):
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_a_quiet_worker_finishes_what_runs_claims_nothing_and_stays(rtq_worker, redis, inspector, diary, concurrency):
     worker = rtq_worker("--concurrency", concurrency, "--processes", 2)
-    wait_until(lambda: all(found.supervisor for found in inspector.workers()))
+    wait_until(lambda: all(found.supervisor_name for found in inspector.workers()))
     running = tasks.gate.delay("running", "gate")
     diary.wait("start", "running")
     one, other = inspector.workers()
-    assert one.supervisor == other.supervisor
+    assert one.supervisor_name == other.supervisor_name
 
     inspector.quiet_worker(one.name)
     wait_until(lambda: "is quiet" in worker.log)
@@ -42,7 +42,7 @@ def test_a_quiet_worker_finishes_what_runs_claims_nothing_and_stays(rtq_worker, 
 
 def test_who_takes_the_place_of_a_dead_process_is_quiet_too(rtq_worker, redis, inspector, diary):
     worker = rtq_worker()
-    wait_until(lambda: all(found.supervisor for found in inspector.workers()))
+    wait_until(lambda: all(found.supervisor_name for found in inspector.workers()))
     job = tasks.loop.delay("loop")
     diary.wait("start", "loop")
     inspector.quiet_worker(inspector.workers()[0].name)
@@ -59,7 +59,7 @@ def test_who_takes_the_place_of_a_dead_process_is_quiet_too(rtq_worker, redis, i
 
 def test_a_quiet_worker_stops_when_it_is_told_to(rtq_worker, redis, inspector, diary):
     worker = rtq_worker()
-    wait_until(lambda: all(found.supervisor for found in inspector.workers()))
+    wait_until(lambda: all(found.supervisor_name for found in inspector.workers()))
     inspector.quiet_worker(inspector.workers()[0].name)
     wait_until(lambda: "is quiet" in worker.log)
 
@@ -70,7 +70,7 @@ def test_a_quiet_worker_stops_when_it_is_told_to(rtq_worker, redis, inspector, d
 
 def test_a_worker_that_is_told_to_stop_finishes_what_runs_and_leaves(rtq_worker, redis, inspector, diary):
     worker = rtq_worker()
-    wait_until(lambda: all(found.supervisor for found in inspector.workers()))
+    wait_until(lambda: all(found.supervisor_name for found in inspector.workers()))
     running = tasks.gate.delay("running", "gate")
     diary.wait("start", "running")
 

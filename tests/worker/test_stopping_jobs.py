@@ -163,7 +163,7 @@ def test_a_hint_that_got_lost_costs_a_heartbeat(rtq_worker, redis, broker, inspe
 
 def test_a_task_may_say_by_itself_that_it_is_cancelled(rtq_worker, diary):
     rtq_worker()
-    job = tasks.raises.delay("cancelled")
+    job = long_tasks.give_in.delay()
 
     with pytest.raises(JobFailed, match="is cancelled"):
         job.wait(10)

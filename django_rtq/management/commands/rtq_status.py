@@ -175,6 +175,6 @@ def _worker(worker: WorkerDetails) -> dict[str, Any]:
         "running": [asdict(job) for job in worker.running],
         "last_seen_seconds": worker.last_seen_seconds,
         "jobs_done": worker.jobs_done,
-        "supervisor": worker.supervisor,
+        "supervisor_name": worker.supervisor_name,
         "is_quiet": worker.is_quiet,
     }
