@@ -82,7 +82,7 @@ MUTANTS = (
         Mutant(f"{verb}_ignores_the_wish", "local ended = {}\n  if #ids == 0", "local ended = {}\n  if true", (verb,))
         for verb in ("retry", "bury", "release", "reclaim", "reclaim_child")
     ),
-    Mutant("stopped_jobs_are_not_counted", 'count(q.stats, now, "cancelled", 1)\n      ended', "ended"),
+    Mutant("stopped_jobs_are_not_counted", 'count(q.stats, now, "cancelled", 1)\n        ended', "ended"),
     Mutant("progress_of_others", 'redis.call("HEXISTS", q.running, id) == 0', "false", ("progress",)),
     Mutant("cancel_forgets_the_ghost", 'if not redis.call("ZSCORE", q.scheduled, id) then', "if false then"),
     Mutant("claim_keeps_the_ghost", "q.has_ghosts then", "false then"),
@@ -108,8 +108,8 @@ MUTANTS = (
     Mutant("trim_keeps_the_old_dead", '"-inf", now - dead_ms', '"-inf", 0'),
     Mutant("errors_without_end", "KEPT_ERRORS = 5", "KEPT_ERRORS = 6"),
     Mutant("forget_keeps_errors", "q.crashes, q.errors, q.since", "q.crashes, q.since"),
-    Mutant("forget_keeps_the_wish", "q.since, q.stopping, q.progress", "q.since, q.progress"),
-    Mutant("forget_keeps_progress", "q.since, q.stopping, q.progress", "q.since, q.stopping"),
+    Mutant("forget_keeps_the_wish", 'redis.call("HDEL", q.stopping, unpack(ids))', NOTHING),
+    Mutant("forget_keeps_progress", "q.since, q.progress", "q.since"),
     Mutant("purge_keeps_ghosts", 'redis.call("HDEL", q.ghosts, unpack(ids))', NOTHING, ("purge",)),
     Mutant("since_is_kept", "q.has_since then", "false then"),
     # time

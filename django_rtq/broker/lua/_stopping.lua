@@ -14,10 +14,12 @@ local function end_stopped(q, ids, now)
   for i, wish in ipairs(redis.call("HMGET", q.stopping, unpack(ids))) do
     if wish then
       local keep_ms, most, outcome = string.match(wish, "^%a+ (%d+) (%d+) (.*)$")
-      remember(q, { now + keep_ms, ids[i] }, { ids[i], outcome }, tonumber(most))
+      if redis.call("HEXISTS", q.jobs, ids[i]) == 1 then -- else it is over, and the log was torn
+        remember(q, { now + keep_ms, ids[i] }, { ids[i], outcome }, tonumber(most))
+        count(q.stats, now, "cancelled", 1)
+        ended[ids[i]] = true
+      end
       forget(q, { ids[i] })
-      count(q.stats, now, "cancelled", 1)
-      ended[ids[i]] = true
     end
   end
   return ended
