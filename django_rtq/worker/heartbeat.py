@@ -91,14 +91,13 @@ class Heartbeat(Loop):
 
 
 def tell_reclaimed(queue: str, worker: str, taken: Sequence[tuple[str, str]]) -> None:
-    """Send the signal of jobs that were taken back."""
-    signals.job_reclaimed.send_robust(
-        Heartbeat,
-        queue=queue,
-        worker=worker,
-        job_ids=[job_id for job_id, where in taken if where == "queued"],
-        buried_ids=[job_id for job_id, where in taken if where == "dead"],
-    )
+    """Send the signals of jobs that were taken back. Those that had been asked to stop are cancelled."""
+    by_place: dict[str, list[str]] = {"queued": [], "dead": [], "cancelled": []}
     for job_id, where in taken:
-        if where == "cancelled":
-            signals.job_cancelled.send_robust(Heartbeat, job_id=job_id, queue=queue)
+        by_place[where].append(job_id)
+    if by_place["queued"] or by_place["dead"]:
+        signals.job_reclaimed.send_robust(
+            Heartbeat, queue=queue, worker=worker, job_ids=by_place["queued"], buried_ids=by_place["dead"]
+        )
+    for job_id in by_place["cancelled"]:
+        signals.job_cancelled.send_robust(Heartbeat, job_id=job_id, queue=queue)
