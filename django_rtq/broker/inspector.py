@@ -260,20 +260,7 @@ class Inspector:
         return running
 
 
-_FIND = (
-    "record",
-    "due",
-    "died",
-    "failures",
-    "crashes",
-    "errors",
-    "outcome",
-    "finished",
-    "worker",
-    "held",
-    "wish",
-    "progress",
-)
+_FIND = "record due died failures crashes errors outcome finished worker held wish progress".split()
 _NOT_CANCELLED = {
     "dead": "is dead: discard it instead.",
     "finished": "is finished already.",

@@ -190,8 +190,8 @@ class Child:
                 self._page.note(jobs_done=self._jobs_done, claimed_at=time.monotonic())
         finally:
             self._is_waiting = False
-        if not self._page.is_quiet:
-            self._is_stopping = True  # or nobody renews our lease any more
+        if os.getppid() != self._parent:
+            self._is_stopping = True  # nobody renews our lease any more
         return None
 
     def _rest(self) -> None:
