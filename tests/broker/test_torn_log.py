@@ -52,6 +52,8 @@ def recover(broker):
     for due in broker.wire.one(("ZRANGE", keys.scheduled, 0, -1)):
         broker.wire.one(("ZADD", keys.scheduled, 1, due))
     broker.wire.one(("DEL", keys.paused))
+    # The copy may be older than half a lease by now: that is no outage, only a slow machine.
+    broker.wire.one(("HDEL", keys.sweep, "contact", "hold"))
     broker.reclaim(QUEUE)
     broker.promote(QUEUE)
     while broker.audit(QUEUE):
