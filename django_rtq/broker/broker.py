@@ -14,6 +14,7 @@ from typing import Any
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
+from django_rtq.broker.asked import Asked, read_asked
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.new_job import NewJob, UniqueJob
 from django_rtq.broker.recipe import read_recipe
@@ -152,7 +153,7 @@ class Broker:
         return fetched.claimed
 
     def settle(self, worker: str, queue: str, settlement: Settlement) -> list[str]:
-        """Ack, retry, bury, release, expire. Returns the ids that were no longer this worker's (G4)."""
+        """Ack, retry, bury, release, expire, stop. Returns the ids that were no longer this worker's (G4)."""
         fetched = self.fetch(worker, {queue: settlement}, (), wanted=0)
         if fetched.error:
             raise fetched.error
@@ -199,7 +200,7 @@ class Broker:
         Returns the seconds until the earliest lease of anybody ends (None: there is none), and the unknown workers.
         """
         replies = self._on_each(queues, "renew", (self._lease_ms, *workers))
-        return _earliest(replies), {name.decode() for _, names in replies for name in names}
+        return _earliest(replies), {name.decode() for _, names, _ in replies for name in names}
 
     def beat(
         self,
@@ -208,12 +209,12 @@ class Broker:
         audited: dict[str, int],
         *,
         promote: bool,
-    ) -> tuple[float | None, dict[str, list[str]]]:
+    ) -> tuple[float | None, dict[str, list[str]], list[Asked]]:
         """All that a supervisor does each few seconds, in one round trip.
 
         Renews its workers, writes notes on them for people, audits some lanes (`audited` says where to go on), and
-        promotes what is due, in case the one who was told of it is dead. Returns the seconds until the earliest
-        lease of anybody ends (None: there is none), and what was promoted.
+        promotes what is due, in case the one who was told of it is dead. Returns the seconds until the earliest lease
+        of anybody ends (None: there is none), what was promoted, and which jobs of these workers are to stop.
         """
         of_all: dict[str, Sequence[Argument]] = {"renew": (self._lease_ms, *notes)}
         if promote:
@@ -230,12 +231,12 @@ class Broker:
         renewed = [_sound(next(replies)) for _ in queues]
         promoted = {q: [job_id.decode() for job_id in _sound(next(replies))[1:]] for q in queues} if promote else {}
         audited.update({q: int(_sound(next(replies))) for q in queues})
-        return _earliest(renewed), promoted
+        return _earliest(renewed), promoted, read_asked(renewed)
 
     def reclaim(self, queue: str, *, limit: int = MAINTAIN_AT_ONCE) -> tuple[float | None, list[tuple[str, str]]]:
         """Take back jobs of workers whose lease ran out.
 
-        Returns the seconds until there may be more to do (None: no worker is left), and (id, "queued" or "dead") pairs.
+        Returns the seconds until there may be more to do (None: no worker is left), and (id, where to) pairs.
         """
         (reply,) = self._on_each([queue], "reclaim", (self._lease_ms, limit))
         return _earliest([reply]), _pairs(reply[1:])
