@@ -8,6 +8,12 @@ local function waiting_since(q, id, now)
   return tonumber(noted or tonumber(string.sub(id, 1, 12), 16) or now)
 end
 
+-- Where a band stands among the others. "5+" holds the jobs of priority 5 that have waited for their time, in a queue
+-- that serves these first: it lies just above "5".
+local function rank(band)
+  return tonumber(band) or tonumber(string.sub(band, 1, -2)) + 0.5
+end
+
 -- Say that clients have work. Always, and before they have: an index that is kept on an edge gets lost with it.
 -- `lanes` is {band, client, since when its first job waits} each.
 local function index_lanes(q, lanes)
@@ -21,7 +27,7 @@ local function index_lanes(q, lanes)
   end
   redis.call("ZADD", q.lanes, "NX", unpack(heads))
   for band, places in pairs(rings) do
-    redis.call("ZADD", q.bands, band, band)
+    redis.call("ZADD", q.bands, rank(band), band)
     redis.call("ZADD", q.ring .. band, "NX", unpack(places))
   end
   redis.call("ZADD", q.wake, 0, "work")

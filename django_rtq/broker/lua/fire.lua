@@ -22,7 +22,8 @@
 -- ARGV[6] max_crashes
 -- ARGV[7] client
 -- ARGV[8] expires
--- ARGV[9] body        JSON
+-- ARGV[9] front       "1": before the other jobs of its client, else ""
+-- ARGV[10] body       JSON
 --
 -- returns "fired"; or why not: "already" for a slot that is over, "overlap" while the last job lives,
 --         "unknown" for a schedule that has not begun
@@ -31,7 +32,7 @@
 local NAMES = { "schedules", "jobs", "dead", "finished", "bands", "turn", "lanes", "wake", "sweep", "ring", "lane",
   "stats" }
 local q, name, slot, overlap, id = named(KEYS, NAMES, 1), ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local band, max_crashes, client, expires, body = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local band, max_crashes, client, expires, front, body = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 local now = now_ms(q.sweep)
 local state = redis.call("HGET", q.schedules, name) or ""
 local last_slot, last_id, rest = string.match(state, "^(%d+) (%S+)( %S+ %d+)$")
@@ -46,7 +47,8 @@ end
 if redis.call("HEXISTS", q.jobs, id) == 0 and not redis.call("ZSCORE", q.finished, id) then
   local record = string.format("%s %s %s %.0f %s\n", band, max_crashes, slot, moment(expires, slot) or 0, client) .. body
   index_lanes(q, { { band, client, slot } })
-  redis.call("RPUSH", q.lane .. band .. ":" .. client, id)
+  local line = q.lane .. band .. ":" .. client
+  if front == "1" then redis.call("LPUSH", line, id) else redis.call("RPUSH", line, id) end
   redis.call("HSET", q.jobs, id, record)
   count(q.stats, now, "enqueued", 1)
 end
