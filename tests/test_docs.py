@@ -23,7 +23,7 @@ from django_rtq.broker.keys import Keys
 from django_rtq.broker.recipe import read_recipe
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.conf import Config, read_config
-from django_rtq.scheduler.timetable import all_entries
+from django_rtq.scheduler.entries import declared_entries
 from django_rtq.tasks import Task
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -162,7 +162,7 @@ def test_the_examples_of_the_periodic_page_make_schedules(modules):
     exec("@task\ndef clean_up(days): ...\n@task\ndef beat(): ...\n", vars(module))
     given = {}
     exec(compile(our_settings, "docs/periodic.md", "exec"), given)
-    names = {entry.name for entry in all_entries(read_config(given["RTQ"], debug=False))}
+    names = {entry.name for entry in declared_entries(read_config(given["RTQ"], debug=False))}
     assert names >= {"shop.tasks.morning_report", "shop.tasks.sync", "sync-stock", "nightly-cleanup", "heartbeat"}
 
 

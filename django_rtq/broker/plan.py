@@ -25,7 +25,9 @@ class PlanState:
 
     version: bytes = b""  # b"": there is no plan
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # name -> as the database has it
-    switches: Mapping[str, str] = field(default_factory=dict)  # name -> "off", or "on" and when it was switched on
+    switches: Mapping[str, str] = field(
+        default_factory=dict
+    )  # name -> "off", or "on" and what tells this time from others
 
 
 class Plan:
@@ -61,9 +63,9 @@ class Plan:
         commands: list[Command] = [("HDEL", self._key, *gone)] if gone else []
         self._write(commands, put, wake)
 
-    def switch(self, name: str, *, on: bool, moment: str = "", wake: Iterable[str] = ()) -> None:
-        """Let a schedule that no row has made fire, or fire no more. `moment` tells this switching on from others."""
-        self._write([], {_SWITCH + name: f"on {moment}" if on else "off"}, wake)
+    def switch(self, name: str, *, on: bool, wake: Iterable[str] = ()) -> None:
+        """Let a schedule that no row has made fire, or fire no more."""
+        self._write([], {_SWITCH + name: f"on {os.urandom(8).hex()}" if on else "off"}, wake)
 
     def _write(self, commands: list[Command], fields: Mapping[str, str], wake: Iterable[str]) -> None:
         # The version with the fields, in one command: who sees it sees them.

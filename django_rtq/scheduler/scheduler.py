@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 from django_rtq import signals
@@ -11,6 +12,7 @@ from django_rtq.loop import Loop
 from django_rtq.scheduler.timetable import Timetable
 
 MOST_CALLS = 4  # of the script, of a hundred jobs each, in one round trip: others wait for Redis meanwhile
+LOOK_SECONDS = 1.0  # between two looks whether somebody else of this process has heard of a change of the plan
 LONGEST_WAIT_SECONDS = 60.0  # should a token get lost, or who took it die, heartbeats promote as well
 
 
@@ -45,9 +47,11 @@ class Scheduler(Loop):
         return min(wait for wait in (seconds, until_slot, LONGEST_WAIT_SECONDS) if wait is not None)
 
     def wait(self, seconds: float) -> None:
-        """Until the next job is due, or another became due earlier."""
-        if seconds > 0:
-            self._waiter.wait(seconds)
+        """Until the next job is due, another became due earlier, or the plan was changed."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not self._timetable.is_outdated:
+            if self._waiter.wait(min(left, LOOK_SECONDS)):
+                return
 
     def interrupt(self) -> None:
         """The blocking read ends, and with it the thread."""
