@@ -2,6 +2,7 @@
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.core.management import call_command
 from django.db import transaction
 from django.test import override_settings
 
@@ -209,3 +210,8 @@ def test_a_timetable_has_it_at_once(broker, committed):
     assert (entry.task.name, entry.task.queue, entry.task.client) == (TASK, "low", "acme")
     schedule = entry.schedule
     assert (schedule.args, schedule.kwargs, schedule.missed, schedule.cap) == ([7], {"full": True}, "all", 3)
+
+
+@pytest.mark.django_db
+def test_the_migrations_make_what_the_models_say():
+    call_command("makemigrations", "django_rtq", check=True, dry_run=True, verbosity=0)
