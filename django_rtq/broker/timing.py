@@ -40,7 +40,9 @@ class Timing:
         """Promote and trim, `calls` bounded steps of the first, and look for news of the plan: one round trip."""
         promotions = [self.promote_command(queue, MAINTAIN_AT_ONCE) for queue in queues for _ in range(calls)]
         trims = self._trim_commands(queues)
-        *replies, version = self.wire.all([*promotions, *trims, self.plan.ask_for_version], resend=True)
+        *replies, version, (_, micros) = self.wire.all(
+            [*promotions, *trims, self.plan.ask_for_version, ("TIME",)], resend=True
+        )
         self.plan.notice(version)
         found = [replies[i * calls : (i + 1) * calls] for i in range(len(queues))]
         promoted = {
@@ -48,7 +50,10 @@ class Timing:
             for queue, of_queue in zip(queues, found, strict=True)
         }
         trimmed = max(sum(reply) for reply in replies[len(promotions) :])
-        return Tended(earliest(of_queue[-1] for of_queue in found), promoted, trimmed)
+        seconds = earliest(of_queue[-1] for of_queue in found)
+        if seconds:  # scripts count whole milliseconds, and this one has begun
+            seconds = max(0.0001, seconds - int(micros) % 1000 / 1e6)
+        return Tended(seconds, promoted, trimmed)
 
     def promote(self, queue: str, *, limit: int = MAINTAIN_AT_ONCE) -> tuple[float | None, list[str]]:
         """Queue what is due. Returns the seconds until the next is (None: nothing is scheduled), and the ids."""
