@@ -49,13 +49,11 @@ for i, record in ipairs(#ids > 0 and redis.call("HMGET", q.jobs, unpack(ids)) or
   if record then line_up(ids[i], record, due[2 * i]) end
 end
 if #fresh > 0 then redis.call("HSET", q.jobs, unpack(fresh)) end
-if #lanes > 0 then
-  index_lanes(q, lanes)
-  redis.call("HSET", q.since, unpack(since))
-end
+if #since > 0 then redis.call("HSET", q.since, unpack(since)) end
 for _, lane in ipairs(lanes) do
-  local name = lane[1] .. ":" .. lane[2]
-  redis.call("RPUSH", q.lane .. name, unpack(lanes[name]))
+  local band, client, first_due = unpack(lane)
+  index_lane(q, band, client, first_due)
+  redis.call("RPUSH", q.lane .. band .. ":" .. client, unpack(lanes[band .. ":" .. client]))
 end
 if #ids > 0 then
   redis.call("ZREM", q.retrying, unpack(ids))
