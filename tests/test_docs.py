@@ -256,7 +256,7 @@ def test_every_key_is_documented_with_its_type():
     keys = Keys("rtq").of("q")
     names = [getattr(keys, slot).decode().removeprefix("{rtq:q}:") for slot in keys.__slots__ if slot != "_tag"]
     said = cells(section(read("docs/redis.md"), "## Keys"))
-    assert sorted(said) == sorted(_documented(name) for name in [*names, "rtq:queues", "rtq:worker:"])
+    assert sorted(said) == sorted(_documented(name) for name in [*names, "rtq:queues", "rtq:plan", "rtq:worker:"])
     for script in SCRIPTS.values():
         for name, kind in re.findall(
             r"^-- KEYS\[\d+\] (\w+) +(?:\+ [\w:]+, )?(hash|zset|list|string)\b", script.text, re.M
@@ -300,8 +300,8 @@ def test_every_guarantee_names_its_tests():
 
 def test_every_decision_has_its_four_parts():
     text = read("docs/decisions.md")
-    headings = re.findall(r"^## (D\d+) ", text, re.M)
-    assert headings == [f"D{number}" for number in range(1, len(headings) + 1)]
+    numbers = [int(number) for number in re.findall(r"^## D(\d+) ", text, re.M)]
+    assert numbers == sorted(set(numbers))
     starts = [found.start() for found in re.finditer(r"^## D", text, re.M)]
     for start, end in pairwise([*starts, len(text)]):
         parts = re.findall(r"^- \*\*(.*?)\*\*:", text[start:end], re.M)
