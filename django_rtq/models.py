@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_rtq import registry
 from django_rtq.conf import get_config
-from django_rtq.exceptions import BrokerError, InvalidTask, TaskNotFound
+from django_rtq.exceptions import InvalidTask, RTQError, TaskNotFound
 from django_rtq.options import client_name, queue_name
 from django_rtq.periodic import HIGHEST_CAP, LONGEST_EXPRESSION, LONGEST_NAME, MOST_MISSED, cron, every
 from django_rtq.scheduler.entries import Entry, declared_entries, entry_from_row
@@ -160,5 +160,5 @@ def mirror_on_commit(*, using: str, **kwargs: object) -> None:
 def _mirror_or_say() -> None:
     try:
         mirror_schedules()
-    except BrokerError as error:
+    except RTQError as error:  # what was committed stays, whatever is wrong with Redis or its settings
         logger.error("schedules were changed, but schedulers do not know yet; rtq_schedule sync tells them: %s", error)

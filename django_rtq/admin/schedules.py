@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -14,8 +15,8 @@ from django.http import HttpRequest
 from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.timesince import timesince, timeuntil
-from django.utils.timezone import localtime
+from django.utils.timesince import timesince
+from django.utils.timezone import localtime, now
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -102,7 +103,8 @@ class ScheduleAdmin(admin.ModelAdmin):
             return NOTHING
         if not getattr(row, "is_in_force", False):
             return _("Redis does not know yet: rtq_schedule sync")
-        return f"{_clock(outlook.next_slot)} ({_('in')} {timeuntil(outlook.next_slot)})"
+        left = _("in %(time)s") % {"time": _distance(outlook.next_slot)}
+        return f"{_clock(outlook.next_slot)} ({left})"
 
     @admin.display(description=gettext_lazy("last run"))
     def last_run(self, row: Schedule) -> str:
@@ -110,7 +112,7 @@ class ScheduleAdmin(admin.ModelAdmin):
         outlook: Outlook | None = getattr(row, "outlook", None)
         if outlook is None or outlook.last_slot is None:
             return NOTHING
-        ago = _("%(time)s ago") % {"time": timesince(outlook.last_slot)}
+        ago = _("%(time)s ago") % {"time": _distance(outlook.last_slot)}
         return f"{_clock(outlook.last_slot)} ({ago}): {outlook.last_state or _('forgotten')}"
 
     # -- actions
@@ -170,5 +172,14 @@ def look_at(rows: Iterable[Schedule], request: HttpRequest) -> None:
         vars(by_name[name]).update(problem=problem)
 
 
-def _clock(moment: Any) -> str:
+def _clock(moment: datetime) -> str:
     return date_format(localtime(moment), "DATETIME_FORMAT")
+
+
+def _distance(moment: datetime) -> str:
+    """How far away it is; Django's words know no seconds."""
+    present = now()
+    seconds = abs((moment - present).total_seconds())
+    if seconds < 60:
+        return _("%(number)d s") % {"number": seconds}
+    return timesince(min(moment, present), max(moment, present))

@@ -5,6 +5,7 @@ from django.db import DatabaseError
 from django.test import override_settings
 
 from django_rtq import every, registry, task
+from django_rtq.management.worker_setup import bring_schedules
 from django_rtq.models import Schedule
 from tests.conftest import NOBODY
 from tests.management.commands import run
@@ -119,3 +120,35 @@ def test_a_name_that_is_unknown(broker):
     ran = run("rtq_schedule", "disable", "declred")
 
     assert (ran.code, ran.error) == (1, "There is no schedule 'declred'. Did you mean 'declared'?")
+
+
+# -- what workers and schedulers do at their start
+
+
+def test_whoever_starts_a_scheduler_brings_the_rows(redis, broker, nightly):
+    redis.delete("rtq:plan")
+    Schedule.objects.update(cron="@daily")
+
+    bring_schedules()
+
+    assert broker.plan.read().rows["nightly"]["cron"] == "@daily"
+
+
+def test_it_starts_without_a_database_too(broker, nightly, monkeypatch, caplog):
+    def refuse(*args, **options):
+        raise DatabaseError("no such table")
+
+    with monkeypatch.context() as patch, caplog.at_level("INFO", "django_rtq"):
+        patch.setattr("django.db.models.query.QuerySet._fetch_all", refuse)
+        bring_schedules()
+
+    assert "the schedules of the database were not brought to Redis: no such table" in caplog.text
+    assert list(broker.plan.read().rows) == ["nightly"]
+
+
+@pytest.mark.django_db
+def test_it_starts_without_redis_too(caplog):
+    with override_settings(RTQ={"REDIS": NOBODY}), caplog.at_level("INFO", "django_rtq"):
+        bring_schedules()
+
+    assert "were not brought to Redis" in caplog.text
