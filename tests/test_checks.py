@@ -72,7 +72,9 @@ def test_a_cache_in_another_place_is_no_trouble(location):
 
 def test_a_cache_that_is_not_in_redis_or_cannot_be_opened_is_no_trouble_of_ours():
     for backend in ("django.core.cache.backends.locmem.LocMemCache", "no.such.backend.Cache"):
-        with override_settings(RTQ={"REDIS": "redis://localhost:1/3"}, CACHES=cache_at("redis://localhost:1/3", backend)):
+        with override_settings(
+            RTQ={"REDIS": "redis://localhost:1/3"}, CACHES=cache_at("redis://localhost:1/3", backend)
+        ):
             assert check_settings() == []
 
 
