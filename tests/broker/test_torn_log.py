@@ -52,6 +52,7 @@ def recover(broker):
     for due in broker.wire.one(("ZRANGE", keys.scheduled, 0, -1)):
         broker.wire.one(("ZADD", keys.scheduled, 1, due))
     broker.wire.one(("DEL", keys.paused))
+    broker.wire.one(("HDEL", keys.sweep, "contact"))  # a slow machine is no outage, after which nothing is reclaimed
     broker.reclaim(QUEUE)
     broker.promote(QUEUE)
     while broker.audit(QUEUE):

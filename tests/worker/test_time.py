@@ -17,13 +17,13 @@ ROUNDED = 0.0015  # seconds; the server counts whole milliseconds
 TICK = {"task": "tests.app.tasks.note", "every": 0.2, "args": ["tick"], "missed": "all"}
 
 
-def delayed(names, *, seconds, chance):
+def delayed(names, *, seconds, chance, together=1):
     """Jobs that are due at random; name -> before which moment of the monotonic clock it must not start."""
     due = {}
-    for name in names:
-        delay = chance.uniform(*seconds)
-        due[name] = time.monotonic() + delay
-        tasks.note.using(run_after=delay).delay(name)
+    for start in range(0, len(names), together):
+        group, delay = names[start : start + together], chance.uniform(*seconds)
+        due |= dict.fromkeys(group, time.monotonic() + delay)
+        tasks.note.using(run_after=delay).delay_many([((name,), {}) for name in group])
     return due
 
 
@@ -71,7 +71,7 @@ def test_of_many_schedulers_one_may_be_killed_in_the_midst_of_a_crowd(redis, rtq
 
 def test_redis_restarts_while_a_thousand_jobs_wait(start, client, fragile, diary):  # noqa: F811
     worker = start()
-    due = delayed([f"job-{n}" for n in range(1000)], seconds=(2.0, 5.0), chance=random.Random(3))
+    due = delayed([f"job-{n}" for n in range(1000)], seconds=(2.0, 5.0), chance=random.Random(3), together=10)
     assert client.zcard(SCHEDULED) == 1000
     fragile.restart()
     wait_until(lambda: diary.ends() > 300)
