@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django_rtq.broker.broker import Broker, Claimed, Fetched
 from django_rtq.broker.waiter import Waiter
