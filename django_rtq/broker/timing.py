@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from django_rtq.broker.keys import Keys
+from django_rtq.broker.new_job import NewJob, UniqueJob
 from django_rtq.broker.plan import Plan
 from django_rtq.broker.schedule_state import ScheduleState, read_states
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
 from django_rtq.broker.wire import Wire
 from django_rtq.conf import Config
-
-if TYPE_CHECKING:
-    from django_rtq.broker.broker import NewJob
 
 MAINTAIN_AT_ONCE = 100  # jobs of others, or lanes, that one call of a sweep touches
 
@@ -92,13 +90,15 @@ class Timing:
         """Count the slots of a schedule from now on. False: somebody has begun with this definition before."""
         return self._on_each([queue], "begin", (name, definition, now_ms)) == [b"begun"]
 
-    def fire(self, queue: str, name: str, slot_ms: int, job: NewJob, *, may_overlap: bool = True) -> str:
+    def fire(self, queue: str, name: str, slot_ms: int, job: NewJob | UniqueJob, *, may_overlap: bool = True) -> str:
         """Start a periodic job for one slot of a schedule.
 
-        Returns "fired", or why not: "already", "overlap" (the last job lives), "unknown" (it has not begun).
+        Returns "fired", or why not: "already", "overlap" (the last job lives), "duplicate <id>" (that one holds its
+        digest), "unknown" (it has not begun).
         """
         overlap = "allow" if may_overlap else "skip"
-        arguments = (name, slot_ms, overlap, job.id, *job[1:4], job.expires, job.front, job.body)
+        unique = job[8:11] or ("", "", 0)
+        arguments = (name, slot_ms, overlap, job.id, *job[1:4], *job[5:8], *unique)
         (reply,) = self._on_each([queue], "fire", arguments)
         return str(reply.decode())
 

@@ -20,8 +20,8 @@ TICK = {"task": "tests.app.tasks.note", "every": 0.2, "args": ["tick"], "missed"
 def delayed(names, *, seconds, chance, together=1):
     """Jobs that are due at random; name -> before which moment of the monotonic clock it must not start."""
     due = {}
-    for start in range(0, len(names), together):
-        group, delay = names[start : start + together], chance.uniform(*seconds)
+    for first in range(0, len(names), together):
+        group, delay = names[first : first + together], chance.uniform(*seconds)
         due |= dict.fromkeys(group, time.monotonic() + delay)
         tasks.note.using(run_after=delay).delay_many([((name,), {}) for name in group])
     return due

@@ -56,7 +56,12 @@ class Command(RTQCommand):
         elif options["action"] == "run":
             entry = _named(found, options["name"])
             job = entry.task.delay(*entry.schedule.args, **entry.schedule.kwargs)
-            self._tell(options, {"name": entry.name, "queue": entry.task.queue, "job": job.id}, job.id)
+            facts = {"name": entry.name, "queue": entry.task.queue, "job": job.id, "duplicate": job.duplicate}
+            self._tell(options, facts, job.id)
+            if job.duplicate:
+                self.stderr.write(
+                    "No job was enqueued: the task is unique, and this is the job of its kind that lives."
+                )
         else:
             self._switch(found, options)
 
