@@ -34,7 +34,7 @@ def measure(stage: Stage, readings: Readings) -> None:
         "drain.two_processes": (jobs.noop, "--processes", "2"),
     }
     for name, way in ways.items():
-        rate, cpu = _drain(stage, *way)
+        rate, cpu = drain(stage, *way)
         readings.add(name, rate)
         readings.add(f"{name}_cpu", cpu)
     readings.ratio("drain.many_clients_vs_one", "drain.many_clients", "drain.one_client")
@@ -43,7 +43,7 @@ def measure(stage: Stage, readings: Readings) -> None:
     readings.ratio("drain.vs_raw", "drain.one_client", "raw.batch")
 
 
-def _drain(stage: Stage, task: Any, *options: str) -> tuple[float, float]:
+def drain(stage: Stage, task: Any, *options: str) -> tuple[float, float]:
     """Jobs per second, and µs of CPU a job. A job that is not acknowledged does not count as done."""
     jobs = 100_000 if stage.is_quick else 150_000
     stage.clear()

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from django_rtq import logs
 from django_rtq.checks import check_settings
 from django_rtq.conf import task_modules
-from django_rtq.scheduler.timetable import check_schedules
+from django_rtq.scheduler.entries import check_schedules
 
 
 class RTQConfig(AppConfig):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, TypeGuard
@@ -17,6 +17,14 @@ from django.dispatch import receiver
 from django_rtq.exceptions import ConfigurationError
 
 DEBUG_REDIS = "redis://localhost:6379/0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueConfig:
+    """What RTQ["QUEUES"] says of one queue."""
+
+    #: Jobs that have waited for their time go ahead of the others of their priority.
+    delayed_first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +64,14 @@ class Config:
     max_memory_mb: float | None = None
     #: Periodic jobs: name -> {"task": …, "cron": … or "every": seconds, "tz", "args", "kwargs", "missed", "overlap"}.
     schedules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: What is different for a queue: name -> {"delayed_first": True}.
+    queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     #: The modules of each app in which tasks are looked for.
     task_modules: tuple[str, ...] = field(default=("tasks",))
+
+    def queue(self, name: str) -> QueueConfig:
+        """What is said of a queue."""
+        return QueueConfig(**self.queues.get(name, {}))
 
 
 @lru_cache(maxsize=1)
@@ -85,9 +99,12 @@ def _field_name(key: object) -> str:
     known = {option.name.upper(): option.name for option in fields(Config)}
     if isinstance(key, str) and key in known:
         return known[key]
-    close = difflib.get_close_matches(str(key).upper(), known, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else f" Known are: {', '.join(sorted(known))}."
-    raise ConfigurationError(f"RTQ has an unknown option {key!r}.{hint}")
+    raise ConfigurationError(f"RTQ has an unknown option {key!r}.{_hint(str(key).upper(), known)}")
+
+
+def _hint(name: object, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(str(name), known, n=1)
+    return f" Did you mean {close[0]!r}?" if close else f" Known are: {', '.join(sorted(known))}."
 
 
 def _default_redis(*, debug: bool) -> str:
@@ -121,6 +138,7 @@ def _check_values(config: Config) -> None:
             raise ConfigurationError(f"{name} is {value!r}, but has to be a whole number.")
     _check_names(config.prefix, config.default_queue, config.task_modules)
     _check_schedules(config.schedules)
+    _check_queues(config.queues)
     if config.lease_seconds < 1:
         raise ConfigurationError(
             f'RTQ["LEASE_SECONDS"] is {config.lease_seconds}: a lease under 1 s would run out while a machine '
@@ -148,6 +166,25 @@ def _check_schedules(schedules: Any) -> None:
             'RTQ["SCHEDULES"] has to be a dictionary of names and options, like '
             '{"report": {"task": "shop.tasks.report", "cron": "0 5 * * *"}}.'
         )
+
+
+def _check_queues(queues: Any) -> None:
+    known = [option.name for option in fields(QueueConfig)]
+    if not isinstance(queues, Mapping):
+        raise ConfigurationError(
+            'RTQ["QUEUES"] has to be a dictionary of names and options, like {"mail": {"delayed_first": True}}.'
+        )
+    for name, options in queues.items():
+        where = f'RTQ["QUEUES"][{name!r}]'
+        if not isinstance(name, str) or not QUEUE_NAME.fullmatch(name):
+            raise ConfigurationError(f"{where}: {name!r} is not the name of a queue.")
+        if not isinstance(options, Mapping):
+            raise ConfigurationError(f"{where} is {options!r}, but has to be a dictionary of options.")
+        for option, value in options.items():
+            if option not in known:
+                raise ConfigurationError(f"{where} has an unknown option {option!r}.{_hint(option, known)}")
+            if not isinstance(value, bool):
+                raise ConfigurationError(f"{where}[{option!r}] is {value!r}, but has to be True or False.")
 
 
 def _is_number(value: object) -> bool:

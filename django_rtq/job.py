@@ -78,7 +78,7 @@ class Header:
         """Raises ValueError for a line that no version of this package wrote."""
         priority, max_crashes, ready_ms, expires_ms, client = line.decode().split(" ", 4)
         return cls(
-            priority=int(priority),
+            priority=int(priority.removesuffix("+")),  # which marks one that has waited for its time
             max_crashes=int(max_crashes),
             ready_ms=int(ready_ms),
             expires_ms=int(expires_ms),

@@ -23,7 +23,8 @@ from django_rtq.wall_clock import CronClock, cron_clock
 
 LONGEST_EXPRESSION = 200
 LONGEST_NAME = 200
-MOST_MISSED = 100  # of `missed="all"`: the newest
+MOST_MISSED = 100  # of `missed="all"`: the newest, unless `cap` says otherwise
+HIGHEST_CAP = 1000
 MISSED_SECONDS = 60  # a slot that is older was missed
 _ALIASES = {
     "@yearly": "0 0 1 1 *",
@@ -47,11 +48,13 @@ class Schedule:
     args: Sequence[Any] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     missed: Literal["skip", "once", "all"] = "once"  # what becomes of slots for which no scheduler was there
+    cap: int = MOST_MISSED  # the most that fire of `missed="all"`: the newest
     overlap: Literal["allow", "skip"] = "allow"  # whether a slot fires while the last job lives
 
     def __post_init__(self) -> None:
         _check_choice("missed", self.missed, ("skip", "once", "all"))
         _check_choice("overlap", self.overlap, ("allow", "skip"))
+        _check_cap(self.cap)
         _check_name(self.name)
         _check_arguments(self.args, self.kwargs)
         if not self.every_ms and next(self._clock.after(0), None) is None:
@@ -80,7 +83,7 @@ class Schedule:
         However long the silence was, it looks at no more slots than it returns.
         """
         missed = takewhile(lambda slot: slot > last_ms, self._backwards(now_ms))
-        slots = list(islice(missed, MOST_MISSED if self.missed == "all" else 1))
+        slots = list(islice(missed, self.cap if self.missed == "all" else 1))
         if self.missed == "skip" and slots and slots[0] < now_ms - MISSED_SECONDS * 1000:
             return []
         return slots[::-1]
@@ -106,7 +109,7 @@ def cron(expression: str, *, tz: str = "", **options: Any) -> Schedule:
 
     A time that daylight saving skips fires when the gap ends, and one that comes twice fires once. But where minute
     or hour begin with a star, it fires whenever the clock shows what fits: not in a gap, and twice in the other hour.
-    Options: name, args, kwargs, missed, overlap. Raises InvalidTask.
+    Options: name, args, kwargs, missed, cap, overlap. Raises InvalidTask.
     """
     _check_text("cron: the expression", expression, LONGEST_EXPRESSION)
     fields = _ALIASES.get(expression.strip().lower(), expression).split()
@@ -160,7 +163,7 @@ def schedule_from_settings(name: str, options: Mapping[str, Any]) -> Schedule:
     return every(seconds=options["every"], name=name, **rest)
 
 
-_OPTIONS = ("name", "args", "kwargs", "missed", "overlap")
+_OPTIONS = ("name", "args", "kwargs", "missed", "cap", "overlap")
 _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
 
 
@@ -176,6 +179,11 @@ def _check_zone(tz: Any) -> None:
         ZoneInfo(tz or time_zone_name())
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
         raise InvalidTask(f"cron: {tz!r} is not the name of a time zone.") from error
+
+
+def _check_cap(value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= HIGHEST_CAP:
+        raise InvalidTask(f"schedule: cap is {value!r}, but has to be a whole number from 1 to {HIGHEST_CAP:,}.")
 
 
 def _check_name(name: Any) -> None:

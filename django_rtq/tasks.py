@@ -97,6 +97,11 @@ class Task(Generic[P, R]):
         moment_argument(owner, "run_after", self.run_after)
         moment_argument(owner, "expires", self.expires)
         check_flag(owner, "front", self.front)
+        if self.front and self.run_after is not None:
+            raise InvalidTask(
+                f"{owner}: front and run_after exclude each other. A delayed job goes to the end of its client's line "
+                'when it is due; RTQ["QUEUES"] has "delayed_first" for queues that serve these before the others.'
+            )
         if callable(self.client) and (not self.changed or "client" in self.changed):
             self._signature.check_applies("client", self.client)
         _ = self._uniqueness  # made here, so that it complains here

@@ -35,12 +35,15 @@ def play(stage: Stage, port: int) -> None:
     """Start everything, and keep the worker busy until somebody stops us."""
     from django.contrib.auth import get_user_model
 
+    from django_rtq.models import Schedule
     from testproject import demo_shop
 
     get_user_model().objects.create_superuser(LOGIN, f"{LOGIN}@example.com", LOGIN)
     orders = demo_shop.open_shop(flood=FLOOD, each=EACH)
     demo_shop.switch("payment", works=False)
     demo_shop.enqueue_work(orders)
+    tenant = next(iter(orders))
+    Schedule(name="daily takings", task="testproject.shop.tasks.build_report", args=[tenant, 3], every=30).save()
     stage.run("rtq_worker", "--queues", "orders,mail,reports", "--processes", "2")
     # --insecure: static files, although DEBUG is off. --noreload: one process, which ends when it is told to.
     stage.run("runserver", "--insecure", "--noreload", f"127.0.0.1:{port}")

@@ -149,11 +149,11 @@ def claim(broker, wanted=1, *, worker="w2", queues=(QUEUE,), idle=True):
     return [i.decode() for part in broker.claim(worker, queues, wanted, idle=idle) for i in part.ids]
 
 
-def claim_all(broker, wanted=10, **options):
+def claim_all(broker, wanted=10, *, queue=QUEUE, **options):
     """Claim until nothing is left to claim."""
     ids = []
-    while broker.wire.one(("EXISTS", broker.keys.of(QUEUE).bands)):
-        ids += claim(broker, wanted, **options)
+    while broker.wire.one(("EXISTS", broker.keys.of(queue).bands)):
+        ids += claim(broker, wanted, queues=[queue], **options)
     return ids
 
 

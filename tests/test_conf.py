@@ -48,6 +48,7 @@ def test_every_option_can_be_set():
         "UNKNOWN_TASK_SECONDS": 0,
         "MAX_MEMORY_MB": 512,
         "SCHEDULES": {"report": {"task": "shop.tasks.report", "every": 60}},
+        "QUEUES": {"mail": {"delayed_first": True}},
         "TASK_MODULES": ["tasks", "jobs.mail"],
     }
     assert set(options) == {option.name.upper() for option in fields(Config)}
@@ -149,6 +150,28 @@ def test_settings_and_keys_agree_on_what_a_queue_name_is(name):
         assert not QUEUE_NAME.fullmatch(name)
     else:
         assert QUEUE_NAME.fullmatch(name)
+
+
+@pytest.mark.parametrize(
+    ("queues", "problem"),
+    [
+        (["mail"], 'RTQ["QUEUES"] has to be a dictionary of names and options'),
+        ({"two words": {}}, "'two words' is not the name of a queue"),
+        ({5: {}}, "5 is not the name of a queue"),
+        ({"mail": True}, "RTQ[\"QUEUES\"]['mail'] is True, but has to be a dictionary of options."),
+        ({"mail": {"delay_first": True}}, "unknown option 'delay_first'. Did you mean 'delayed_first'?"),
+        ({"mail": {5: True}}, "unknown option 5. Known are: delayed_first."),
+        ({"mail": {"delayed_first": 1}}, "['delayed_first'] is 1, but has to be True or False."),
+    ],
+)
+def test_queues_have_options_that_are_known(queues, problem):
+    assert problem in refusal(QUEUES=queues)
+
+
+def test_a_queue_of_which_nothing_is_said_is_like_all_others():
+    config = read_config({"REDIS": URL, "QUEUES": {"mail": {"delayed_first": True}, "low": {}}}, debug=False)
+
+    assert [config.queue(name).delayed_first for name in ("mail", "low", "other")] == [True, False, False]
 
 
 @pytest.mark.parametrize("modules", ["tasks", None, 5, ("tasks", 5)])

@@ -298,6 +298,16 @@ def test_options_are_kept_in_one_form():
     assert (declared.retry_on, declared.give_up_on) == ((OSError,), (KeyError, SystemExit))
 
 
+def test_a_delayed_job_cannot_go_to_the_front_and_is_told_so():
+    problem = (
+        f"{plain.name}: front and run_after exclude each other. A delayed job goes to the end of its client's line"
+    )
+
+    assert refusal(plain.using(front=True).using, run_after=HOUR).startswith(problem)
+    assert refusal(plain.using(run_after=5).using, front=True).startswith(problem)
+    assert plain.using(front=True).using(run_after=HOUR, front=False).run_after == HOUR
+
+
 def test_using_makes_a_copy_and_leaves_the_task_alone():
     copy = plain.using(queue_name="bulk").using(max_attempts=9, queue_name="mail")
 

@@ -17,17 +17,17 @@ from django.dispatch import receiver
 from django_rtq.broker.asked import Asked, read_asked
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.new_job import NewJob, UniqueJob
+from django_rtq.broker.plan import Plan
 from django_rtq.broker.recipe import read_recipe
-from django_rtq.broker.schedule_state import ScheduleState, read_states
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
 from django_rtq.broker.settlement import Settlement
+from django_rtq.broker.timing import MAINTAIN_AT_ONCE, Timing, earliest
 from django_rtq.broker.wire import Wire
 from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 
 ENQUEUE_AT_ONCE = 500  # jobs of one script call
 PACKET = 8  # script calls of one round trip: Redis works on the first while the others are on their way
-MAINTAIN_AT_ONCE = 100  # jobs of others, or lanes, that one call of a sweep touches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Fetched:
     error: BrokerError | None = None  # something was refused; what could not be settled is still in the settlement
 
 
-class Broker:
+class Broker(Timing):
     """The verbs of a job's life. Any thread may use it; after a fork, make a new one."""
 
     def __init__(self, config: Config, *, role: str = "client") -> None:
@@ -59,6 +59,7 @@ class Broker:
         self.recipe = read_recipe(config)
         self.keys = Keys(config.prefix)
         self.wire = Wire(self.recipe.command_pool(role=role))
+        self.plan = Plan(self.wire, self.keys)
         self._announced: set[str] = set()
 
     def close(self) -> None:
@@ -167,40 +168,13 @@ class Broker:
 
     # -- by supervisors and schedulers
 
-    def begin(self, queue: str, name: str, definition: str, now_ms: int) -> bool:
-        """Count the slots of a schedule from now on. False: somebody has begun with this definition before."""
-        return self._on_each([queue], "begin", (name, definition, now_ms)) == [b"begun"]
-
-    def fire(self, queue: str, name: str, slot_ms: int, job: NewJob | UniqueJob, *, may_overlap: bool = True) -> str:
-        """Start a periodic job for one slot of a schedule.
-
-        Returns "fired", or why not: "already", "overlap" (the last job lives), "duplicate <id>" (that one holds its
-        digest), "unknown" (it has not begun).
-        """
-        overlap = "allow" if may_overlap else "skip"
-        unique = job[8:11] or ("", "", 0)
-        of_job = (job.id, *job[1:4], job.expires, job.body, *unique)
-        (reply,) = self._on_each([queue], "fire", (name, slot_ms, overlap, *of_job))
-        return str(reply.decode())
-
-    def schedules(self, queues: Sequence[str]) -> tuple[int, dict[str, dict[str, ScheduleState]]]:
-        """The server's time in ms, and what is known of the schedules of each queue, by name."""
-        commands: list[Command] = [("TIME",), *(("HGETALL", self.keys.of(queue).schedules) for queue in queues)]
-        (seconds, micros), *replies = self.wire.all(commands, resend=True)
-        states = dict(zip(queues, map(read_states, replies), strict=True))
-        return int(seconds) * 1000 + int(micros) // 1000, states
-
-    def drop_schedules(self, queue: str, names: Sequence[str]) -> None:
-        """Forget schedules. One that is declared after all begins anew."""
-        self.wire.one(("HDEL", self.keys.of(queue).schedules, *names), resend=True)
-
     def renew(self, queues: Sequence[str], workers: Sequence[str]) -> tuple[float | None, set[str]]:
         """Move the deadline of workers.
 
         Returns the seconds until the earliest lease of anybody ends (None: there is none), and the unknown workers.
         """
         replies = self._on_each(queues, "renew", (self._lease_ms, *workers))
-        return _earliest(replies), {name.decode() for _, names, _ in replies for name in names}
+        return earliest(replies), {name.decode() for _, names, _ in replies for name in names}
 
     def beat(
         self,
@@ -212,26 +186,28 @@ class Broker:
     ) -> tuple[float | None, dict[str, list[str]], list[Asked]]:
         """All that a supervisor does each few seconds, in one round trip.
 
-        Renews its workers, writes notes on them for people, audits some lanes (`audited` says where to go on), and
-        promotes what is due, in case the one who was told of it is dead. Returns the seconds until the earliest lease
-        of anybody ends (None: there is none), what was promoted, and which jobs of these workers are to stop.
+        Renews its workers, writes notes on them for people, audits some lanes (`audited` says where to go on), looks
+        for news of the plan, and promotes what is due, in case the one who was told of it is dead. Returns the seconds
+        until the earliest lease of anybody ends (None: there is none), what was promoted, and which jobs of these
+        workers are to stop.
         """
-        of_all: dict[str, Sequence[Argument]] = {"renew": (self._lease_ms, *notes)}
+        commands = [SCRIPTS["renew"].call(self.keys.of(q), (self._lease_ms, *notes)) for q in queues]
         if promote:
-            of_all["promote"] = (MAINTAIN_AT_ONCE,)
-        commands = [SCRIPTS[name].call(self.keys.of(q), args) for name, args in of_all.items() for q in queues]
+            commands += [self.promote_command(q, MAINTAIN_AT_ONCE) for q in queues]
         commands += [SCRIPTS["audit"].call(self.keys.of(q), (audited[q], MAINTAIN_AT_ONCE)) for q in queues]
         kept_ms = 4 * self._lease_ms  # what is left of it tells when the worker was seen last
         for name, note in notes.items():
             key = self.keys.worker(name)
             commands.append(("HSET", key, "kept_ms", kept_ms, *(value for pair in note.items() for value in pair)))
             commands.append(("PEXPIRE", key, kept_ms))
-        commands.append(("SADD", self.keys.queues, *queues))
-        replies = iter(self.wire.run(commands, resend=True))  # a full server refuses the notes, but no script
+        commands += [("SADD", self.keys.queues, *queues), self.plan.ask_for_version]
+        *answers, version = self.wire.run(commands, resend=True)  # a full server refuses the notes, but no script
+        replies = iter(answers)
         renewed = [_sound(next(replies)) for _ in queues]
         promoted = {q: [job_id.decode() for job_id in _sound(next(replies))[1:]] for q in queues} if promote else {}
         audited.update({q: int(_sound(next(replies))) for q in queues})
-        return _earliest(renewed), promoted, read_asked(renewed)
+        self.plan.notice(_sound(version))
+        return earliest(renewed), promoted, read_asked(renewed)
 
     def reclaim(self, queue: str, *, limit: int = MAINTAIN_AT_ONCE) -> tuple[float | None, list[tuple[str, str]]]:
         """Take back jobs of workers whose lease ran out.
@@ -239,36 +215,12 @@ class Broker:
         Returns the seconds until there may be more to do (None: no worker is left), and (id, where to) pairs.
         """
         (reply,) = self._on_each([queue], "reclaim", (self._lease_ms, limit))
-        return _earliest([reply]), _pairs(reply[1:])
+        return earliest([reply]), _pairs(reply[1:])
 
     def reclaim_child(self, queue: str, worker: str, guilty: Iterable[str]) -> list[tuple[str, str]]:
         """Take back the jobs of a worker that was seen to die; only the guilty ones count a crash (G5)."""
         (reply,) = self._on_each([queue], "reclaim_child", (worker, *guilty))
         return _pairs(reply)
-
-    def promote(self, queue: str, *, limit: int = MAINTAIN_AT_ONCE) -> tuple[float | None, list[str]]:
-        """Queue what is due. Returns the seconds until the next is (None: nothing is scheduled), and the ids."""
-        seconds, promoted = self.promote_all([queue], limit=limit)
-        return seconds, promoted[queue]
-
-    def promote_all(
-        self, queues: Sequence[str], *, limit: int = MAINTAIN_AT_ONCE
-    ) -> tuple[float | None, dict[str, list[str]]]:
-        """promote() for several queues in one round trip; the seconds are those until the next of any."""
-        replies = self._on_each(queues, "promote", (limit,))
-        ids = [[job_id.decode() for job_id in reply[1:]] for reply in replies]
-        return _earliest(replies), dict(zip(queues, ids, strict=True))
-
-    def trim(self, queue: str) -> int:
-        """Forget some of what was kept long enough. Returns how much; call it again while that is not 0."""
-        return self.trim_all([queue])[0]
-
-    def trim_all(self, queues: Sequence[str]) -> list[int]:
-        """trim() for several queues in one round trip."""
-        config = self.config
-        dead_ms = int(config.dead_days * 86_400_000)
-        replies = self._on_each(queues, "trim", (config.max_dead, dead_ms, MAINTAIN_AT_ONCE))
-        return [sum(reply) for reply in replies]
 
     def audit(self, queue: str, start: int = 0) -> int:
         """Put some lanes right that a torn log has bent. Returns where to go on; 0: all were seen."""
@@ -280,13 +232,6 @@ class Broker:
     @property
     def _lease_ms(self) -> int:
         return int(self.config.lease_seconds * 1000)
-
-    def _on_each(
-        self, queues: Iterable[str], name: str, arguments: Sequence[Argument], *, worker: str = ""
-    ) -> list[Any]:
-        script = SCRIPTS[name]
-        commands = [script.call(self.keys.of(queue), arguments, worker=worker) for queue in queues]
-        return self.wire.all(commands, resend=True)
 
     def claim_command(self, worker: str, queues: Sequence[str], wanted: int, *, idle: bool = True) -> Command:
         """The command that claims, for a Waiter that sends it together with its wait."""
@@ -318,11 +263,6 @@ def _sound(reply: Any) -> Any:
     return reply
 
 
-def _earliest(replies: Iterable[Sequence[Any]]) -> float | None:
-    """The least of the milliseconds that begin each reply, in seconds; -1 stands for never."""
-    return min((reply[0] / 1000 for reply in replies if reply[0] >= 0), default=None)
-
-
 def _pairs(flat: Sequence[bytes]) -> list[tuple[str, str]]:
     return [(flat[i].decode(), flat[i + 1].decode()) for i in range(0, len(flat), 2)]
 
@@ -344,4 +284,13 @@ def forget_broker(*, setting: str, **kwargs: object) -> None:
         get_broker.cache_clear()
 
 
-__all__ = ["Broker", "BrokerUnavailable", "Claimed", "Fetched", "NewJob", "UniqueJob", "get_broker"]
+__all__ = [
+    "MAINTAIN_AT_ONCE",
+    "Broker",
+    "BrokerUnavailable",
+    "Claimed",
+    "Fetched",
+    "NewJob",
+    "UniqueJob",
+    "get_broker",
+]

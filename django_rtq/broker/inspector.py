@@ -82,6 +82,17 @@ class Inspector:
                 return details
         raise JobNotFound(job_id)
 
+    def states_of(self, jobs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """The states of many jobs, (queue, id) each, in one round trip; those that are not known are left out."""
+        script = SCRIPTS["find"]
+        replies = self._wire.all([script.call(self._keys.of(queue), (job,)) for queue, job in jobs], resend=True)
+        raw = [
+            RawJob(id=job, queue=queue, **dict(zip(_FIND, reply, strict=True)))
+            for (queue, job), reply in zip(jobs, replies, strict=True)
+        ]
+        found = [job.details() for job in raw]
+        return {(job.queue, job.id): str(job.state) for job in found if job}
+
     def dead(self, queue: str, *, page: int = MAINTAIN_AT_ONCE) -> Iterator[JobDetails]:
         """The dead letters of a queue, the newest first; those that die meanwhile are left out.
 

@@ -114,6 +114,7 @@ class Keys:
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.queues = f"{prefix}:queues".encode()  # set: the names of the queues
+        self.plan = f"{prefix}:plan".encode()  # hash: schedules that people made, which are off, and a version
         self._of_queue: dict[str, QueueKeys] = {}
 
     def of(self, queue: str) -> QueueKeys:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from redis.exceptions import RedisError, ResponseError
 from django_rtq.broker.connection import Recipe
 from django_rtq.broker.scripts import Command
 from django_rtq.broker.wire import translate
+
+FINE_SECONDS, FINE_STEP_SECONDS = 0.0025, 0.0005  # the end of a wait, and between two looks meanwhile
 
 
 class Waiter:
@@ -33,7 +36,7 @@ class Waiter:
             if not self._is_waiting:
                 connection.send_packed_command(connection.pack_commands([self._ask_for_token]))
                 self._is_waiting = True
-            if seconds is not None and not connection.can_read(timeout=seconds):
+            if seconds is not None and not _can_read(connection, seconds):
                 return False
             return self._token_came()
         except (RedisError, OSError) as error:
@@ -91,6 +94,19 @@ class Waiter:
             self._connection = self._recipe.blocking_connection(role=self._role, block_seconds=self._longest_seconds)
             self._connection.connect()
         return self._connection
+
+
+def _can_read(connection: Any, seconds: float) -> bool:
+    """As can_read(), but to a fraction of a millisecond: the time-out of a socket is rounded up to whole ones."""
+    until = time.monotonic() + seconds
+    if seconds > FINE_SECONDS and connection.can_read(timeout=seconds - FINE_SECONDS):
+        return True
+    while not connection.can_read(timeout=0):
+        left = until - time.monotonic()
+        if left <= 0:
+            return False
+        time.sleep(min(left, FINE_STEP_SECONDS))
+    return True
 
 
 def _read(connection: Any) -> Any:

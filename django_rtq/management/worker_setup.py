@@ -1,11 +1,16 @@
-"""What rtq_worker and rtq_scheduler have in common: the queues they are named, and where their log lines go."""
+"""What rtq_worker and rtq_scheduler have in common: their queues, where their log lines go, and schedules."""
 
 from __future__ import annotations
 
 import logging
 
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError, connections
+
+from django_rtq.broker.broker import get_broker
 from django_rtq.broker.keys import check_queue_name
-from django_rtq.exceptions import InvalidTask
+from django_rtq.exceptions import BrokerError, InvalidTask
+from django_rtq.models import mirror_schedules
 
 
 def queue_names(text: str) -> list[str]:
@@ -16,6 +21,20 @@ def queue_names(text: str) -> list[str]:
     for name in names:
         check_queue_name(name)
     return list(dict.fromkeys(names))
+
+
+def bring_schedules() -> None:
+    """Bring the schedules of the database to Redis before schedulers start, which have no database.
+
+    As well as it goes: who runs jobs must not need a database for that. Nothing is left open.
+    """
+    try:
+        mirror_schedules()
+    except (DatabaseError, ImproperlyConfigured, BrokerError) as error:
+        logging.getLogger("django_rtq").info("the schedules of the database were not brought to Redis: %s", error)
+    finally:
+        connections.close_all()
+        get_broker().close()
 
 
 def show_logs(verbosity: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 from django_rtq import signals
@@ -10,6 +11,8 @@ from django_rtq.broker.waiter import Waiter
 from django_rtq.loop import Loop
 from django_rtq.scheduler.timetable import Timetable
 
+MOST_CALLS = 4  # of the script, of a hundred jobs each, in one round trip: others wait for Redis meanwhile
+LOOK_SECONDS = 1.0  # between two looks whether somebody else of this process has heard of a change of the plan
 LONGEST_WAIT_SECONDS = 60.0  # should a token get lost, or who took it die, heartbeats promote as well
 
 
@@ -23,6 +26,7 @@ class Scheduler(Loop):
         self._broker = broker
         self._queues = list(queues)
         self._timetable = Timetable(broker, queues)
+        self._calls = 1
         self._waiter = Waiter(
             broker.recipe,
             [broker.keys.of(queue).due for queue in queues],
@@ -32,9 +36,10 @@ class Scheduler(Loop):
 
     def tick(self) -> float:
         """One bounded step for each queue."""
-        seconds, promoted = self._broker.promote_all(self._queues)
+        seconds, promoted, trimmed = self._broker.tend(self._queues, calls=self._calls)
         tell_promoted(promoted)
-        trimmed = 0 if seconds == 0.0 else max(self._broker.trim_all(self._queues))
+        # A crowd whose time has come is promoted in several steps of one round trip.
+        self._calls = MOST_CALLS if seconds == 0.0 else 1
         # Last: a full server refuses it, and nothing else.
         until_slot = self._timetable.fire_due()
         if seconds == 0.0 or trimmed >= MAINTAIN_AT_ONCE:
@@ -42,9 +47,11 @@ class Scheduler(Loop):
         return min(wait for wait in (seconds, until_slot, LONGEST_WAIT_SECONDS) if wait is not None)
 
     def wait(self, seconds: float) -> None:
-        """Until the next job is due, or another became due earlier."""
-        if seconds > 0:
-            self._waiter.wait(seconds)
+        """Until the next job is due, another became due earlier, or the plan was changed."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not self._timetable.is_outdated:
+            if self._waiter.wait(min(left, LOOK_SECONDS)):
+                return
 
     def interrupt(self) -> None:
         """The blocking read ends, and with it the thread."""

@@ -74,7 +74,7 @@ def _plain(kind: bytes, value: Any, family: str) -> Any:
     if family == "ring":
         return texts[::2]
     pairs = zip(texts[::2], texts[1::2], strict=True)
-    return dict(pairs) if kind == b"hash" else {member: int(score) for member, score in pairs}
+    return dict(pairs) if kind == b"hash" else {member: float(score) for member, score in pairs}
 
 
 def problems(keyspace: dict[str, Any], tag: str) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from django_rtq.broker.broker import NewJob, UniqueJob
 from tests.broker.model_parts import Entry, Parts
-from tests.broker.model_state import due_at, in_order, lane_name
+from tests.broker.model_state import Ahead, due_at, in_order, lane_name
 
 WORKERS_AT_ONCE = 10  # whose leases ran out, in one call of reclaim
 
@@ -164,6 +164,8 @@ class Queue(Parts):
     def promote(self, limit: int) -> tuple[int | None, list[str]]:
         promoted = due_at(self.scheduled, self.clock.now)[:limit]
         for job_id in promoted:
+            if self.delayed_first:
+                self.jobs[job_id].band = Ahead.of(self.jobs[job_id].band)
             self._queue_up(job_id, self.scheduled.pop(job_id))
             self.retrying.pop(job_id, None)
         return self._until(self.scheduled), promoted
@@ -220,7 +222,9 @@ class Queue(Parts):
             del self.dead[job_id]
             self.failures.pop(job_id, None)
             self.crashes.pop(job_id, None)
-            self.jobs[job_id].ready, self.jobs[job_id].expires = self.clock.now, 0
+            record = self.jobs[job_id]
+            record.ready, record.expires = self.clock.now, 0
+            record.band = record.band.priority if isinstance(record.band, Ahead) else record.band
             self._queue_up(job_id, self.clock.now)
         if queued:
             self._count("requeued", len(queued))

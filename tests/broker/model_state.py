@@ -12,6 +12,24 @@ from dataclasses import dataclass, field
 Lane = tuple[int, str]  # band and client
 
 
+class Ahead(float):
+    """The band just above a priority, of jobs that have waited for their time."""
+
+    @classmethod
+    def of(cls, band: float) -> Ahead:
+        return cls(int(band) + 0.5) if not isinstance(band, Ahead) else band
+
+    @property
+    def priority(self) -> int:
+        return int(self - 0.5)
+
+    def __str__(self) -> str:
+        return f"{self.priority}+"
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+
 @dataclass
 class Clock:
     """The server's time, ms. It stands still unless a test moves it."""
@@ -67,6 +85,7 @@ class State:
 
     clock: Clock
     limits: Limits
+    delayed_first: bool = False
 
     jobs: dict[str, Record] = field(default_factory=dict)
     bands: set[int] = field(default_factory=set)

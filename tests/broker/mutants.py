@@ -82,7 +82,7 @@ MUTANTS = (
     Mutant("audit_overlooks_the_ring", "then index_lane(q, band, client, now) end", "then end"),
     Mutant(
         "audit_overlooks_the_band",
-        'redis.call("ZADD", q.bands, band, band)\n    redis.call("ZADD", q.lanes',
+        'redis.call("ZADD", q.bands, rank(band), band)\n    redis.call("ZADD", q.lanes',
         'redis.call("ZADD", q.lanes',
     ),
     # G6: order
@@ -93,6 +93,10 @@ MUTANTS = (
     Mutant("released_in_reverse", "for place = #mine, 1, -1 do", "for place = 1, #mine do"),
     Mutant("front_ignored", 'if front == "1" then', "if false then"),
     Mutant("front_ignored_among_many", 'client, front == "1", now', "client, false, now"),
+    Mutant("promoted_among_the_others", "if is_ahead and", "if false and"),
+    Mutant("promoted_below_the_others", "1, -2)) + 0.5", "1, -2)) - 0.5"),
+    Mutant("given_back_among_the_others", 'string.gsub(record, "^%-?%d+", "%0+", 1)', "record"),
+    Mutant("requeued_ahead", "(%-?%d+)%+?(", "(%-?%d+%+?)("),
     Mutant("promoted_too_early", '"-inf", now, "WITHSCORES"', '"-inf", now + 1, "WITHSCORES"'),
     # G1: nothing lost, nothing doubled
     Mutant("claim_trims_one_too_many", "q.lane .. lane, taken, -1", "q.lane .. lane, taken + 1, -1"),
@@ -131,7 +135,7 @@ MUTANTS = (
     Mutant("reclaim_before_the_deadline", '"-inf", now, "LIMIT", 0, 10', '"-inf", now + 1, "LIMIT", 0, 10'),
     # G10: nothing grows for ever
     Mutant("finished_without_trimming", "if over > 0 then", "if false then"),
-    Mutant("promote_forgets_retrying", 'redis.call("ZREM", q.retrying, id)', NOTHING, ("promote",)),
+    Mutant("promote_forgets_retrying", 'redis.call("ZREM", q.retrying, unpack(ids))', NOTHING, ("promote",)),
     Mutant("trim_keeps_results", 'redis.call("HDEL", q.results, unpack(old))', NOTHING),
     Mutant("trim_keeps_the_old_dead", '"-inf", now - dead_ms', '"-inf", 0'),
     Mutant("errors_without_end", "KEPT_ERRORS = 5", "KEPT_ERRORS = 6"),

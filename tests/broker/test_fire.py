@@ -6,7 +6,7 @@ import time
 import pytest
 
 from django_rtq.exceptions import BrokerFull
-from tests.seeds import QUEUE, claim, claim_all, held_job, job_id, new_job, settle, unique_job
+from tests.seeds import QUEUE, claim, claim_all, held_job, job_id, names, new_job, queued_job, settle, unique_job
 from tests.snapshots import MS, changes, place_of, snapshot
 
 NOW_MS = time.time_ns() // 1_000_000
@@ -40,6 +40,13 @@ def test_a_slot_starts_a_job(redis, broker, begun):
         "wake": {"work": 0},
         "stats": {"enqueued": 1},
     }
+
+
+def test_it_goes_before_the_other_jobs_of_its_client_when_it_is_told_to(broker, begun):
+    queued_job(broker, "first", client="x")
+    fire(broker, job=new_job("a", client="x", front=True))
+
+    assert names(claim_all(broker)) == ["a", "first"]
 
 
 def test_it_waits_and_expires_from_its_slot_on(redis, broker, begun):

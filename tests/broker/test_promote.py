@@ -2,8 +2,12 @@
 
 import pytest
 
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.inspector import Inspector
+from django_rtq.conf import read_config
 from tests.seeds import (
     QUEUE,
+    WORKER,
     claim_all,
     let_fall_due,
     lose_record,
@@ -11,6 +15,7 @@ from tests.seeds import (
     queued_job,
     retrying_job,
     scheduled_job,
+    settlement,
 )
 from tests.snapshots import GONE, MS, changes, snapshot
 
@@ -121,3 +126,95 @@ def test_several_queues_go_in_one_round_trip(redis, broker):
     assert 50 < seconds <= 60
     assert promoted == {QUEUE: [due.id], "low": []}
     assert set(snapshot(redis)["low:scheduled"]) == {later.id}
+
+
+# -- ahead of their band's other work, where the queue says so
+
+
+@pytest.fixture
+def mail(redis, proxy):
+    """A broker whose queue "mail" serves those first that have waited for their time."""
+    broker = Broker(read_config({"REDIS": proxy.url, "QUEUES": {"mail": {"delayed_first": True}}}, debug=False))
+    yield broker
+    broker.close()
+
+
+def fall_due(broker, *jobs):
+    """Their time comes, in this order."""
+    due = [value for ms, job in enumerate(jobs, 1) for value in (ms, job.id)]
+    broker.wire.one(("ZADD", broker.keys.of("mail").scheduled, "XX", *due))
+    broker.promote("mail")
+
+
+def test_jobs_that_waited_go_ahead_of_their_band_and_of_no_other(mail):
+    jobs = [
+        scheduled_job(mail, f"{name}-first", queue="mail", priority=priority)
+        for name, priority in (("low", -3), ("medium", 0), ("high", 7))
+    ]
+    for name, priority in (("low", -3), ("medium", 0), ("high", 7)):
+        queued_job(mail, name, queue="mail", priority=priority)
+    fall_due(mail, *jobs)
+
+    assert names(claim_all(mail, queue="mail")) == [
+        *("high-first", "high"),
+        *("medium-first", "medium"),
+        *("low-first", "low"),
+    ]
+
+
+def test_clients_take_turns_among_those_that_waited(mail):
+    flood = [scheduled_job(mail, f"f{n}", queue="mail", client="flood") for n in range(4)]
+    one = scheduled_job(mail, "one", queue="mail", client="one")
+    queued_job(mail, "last", queue="mail", client="other")
+    fall_due(mail, *flood, one)
+
+    assert names(claim_all(mail, queue="mail")) == ["f0", "one", "f1", "f2", "f3", "last"]
+
+
+def test_elsewhere_they_go_to_the_end_of_their_lane(mail):
+    job = scheduled_job(mail, "delayed", queue="low")
+    queued_job(mail, "first", queue="low")
+    mail.wire.one(("ZADD", mail.keys.of("low").scheduled, 1, job.id))
+    mail.promote("low")
+
+    assert names(claim_all(mail, queue="low")) == ["first", "delayed"]
+
+
+@pytest.mark.parametrize("how", ["release", "reclaim_child", "retry"])
+def test_who_comes_back_is_ahead_again(mail, how):
+    job = scheduled_job(mail, "delayed", queue="mail", client="x")
+    fall_due(mail, job)
+    mail.sign_on(["mail"], WORKER)
+    mail.claim(WORKER, ["mail"], 1)
+    queued_job(mail, "other", queue="mail", client="y")
+    if how == "reclaim_child":
+        mail.reclaim_child("mail", WORKER, [])
+    else:
+        mail.settle(WORKER, "mail", settlement(how, job, wait_ms=0))
+        mail.promote("mail")
+
+    assert names(claim_all(mail, queue="mail")) == ["delayed", "other"]
+
+
+def test_people_see_the_priority_that_it_was_given(mail):
+    job = scheduled_job(mail, queue="mail", priority=-5)
+    fall_due(mail, job)
+    inspector = Inspector(mail)
+
+    assert inspector.find(job.id, "mail").priority == -5
+    assert inspector.overview(["mail"])[0].queued == 1
+    inspector.cancel(job.id, "mail")
+    assert inspector.overview(["mail"])[0].queued == 0
+    assert claim_all(mail, queue="mail") == []
+
+
+def test_a_dead_letter_that_is_requeued_has_not_waited(mail):
+    job = scheduled_job(mail, "delayed", queue="mail")
+    fall_due(mail, job)
+    mail.sign_on(["mail"], WORKER)
+    mail.claim(WORKER, ["mail"], 1)
+    mail.settle(WORKER, "mail", settlement("bury", job))
+    queued_job(mail, "first", queue="mail")
+    Inspector(mail).requeue("mail", [job.id])
+
+    assert names(claim_all(mail, queue="mail")) == ["first", "delayed"]

@@ -27,7 +27,7 @@ Plan = Mapping[str, Mapping[str, Sequence[tuple[Any, ...]]]]  # queue -> verb ->
 def twins_config(url: str) -> Config:
     """Little is kept, and not for long."""
     kept = {"max_results": 4, "max_dead": 3, "dead_days": DEAD_MS / 86_400_000, "result_ttl": RESULT_MS / 1000}
-    return Config(redis=url, lease_seconds=LEASE_MS / 1000, **kept)
+    return Config(redis=url, lease_seconds=LEASE_MS / 1000, queues={"bulk": {"delayed_first": True}}, **kept)
 
 
 class Twins:
@@ -41,7 +41,7 @@ class Twins:
         self.clock = Clock((seconds + 120) // 60 * 60_000)
         config = broker.config
         limits = Limits(LEASE_MS, config.max_results, config.max_dead, DEAD_MS)
-        self.models = {name: Queue(self.clock, limits) for name in QUEUES}
+        self.models = {name: Queue(self.clock, limits, config.queue(name).delayed_first) for name in QUEUES}
         self._last_moment = self.clock.now + LONGEST_MS
         self._turns: dict[str, int] = {}
         self.is_sound = True

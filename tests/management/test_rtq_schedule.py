@@ -70,6 +70,8 @@ def test_the_same_in_json(broker, fired):
         "name": "daily",
         "task": TASK,
         "queue": QUEUE,
+        "source": "code",
+        "enabled": True,
         "when": "At 05:00 every day (Europe/Berlin)",
         "cron": "0 5 * * *",
         "every_seconds": None,

@@ -7,7 +7,7 @@ from django_rtq import cron, every, registry, task
 from django_rtq.broker.broker import get_broker
 from django_rtq.conf import Config
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.scheduler.timetable import all_entries, check_schedules
+from django_rtq.scheduler.entries import check_schedules, declared_entries
 from tests.conftest import NOBODY
 
 
@@ -27,7 +27,7 @@ def declare(*schedules):
 def test_settings_declare_schedules_too():
     declare(cron("0 5 * * *", name="b", args=[1]))
     options = {"task": f"{__name__}.report", "every": 90, "args": [7], "kwargs": {"x": 1}, "overlap": "skip"}
-    entries = all_entries(Config(schedules={"a": options}))
+    entries = declared_entries(Config(schedules={"a": options}))
 
     assert [entry.name for entry in entries] == ["a", "b"]
     schedule = entries[0].schedule
@@ -48,7 +48,7 @@ def test_settings_declare_schedules_too():
 def test_settings_that_make_no_sense_are_refused(options, problem):
     declare()
     with pytest.raises(ConfigurationError) as caught:
-        all_entries(Config(schedules={"a": options}))
+        declared_entries(Config(schedules={"a": options}))
 
     assert str(caught.value).startswith("RTQ[\"SCHEDULES\"]['a']: ")
     assert problem in str(caught.value)
@@ -60,7 +60,7 @@ def test_two_of_one_name_are_refused():
     declare(every(minutes=1, name="a"), every(minutes=2, name="a"))
 
     with pytest.raises(ConfigurationError, match="Two schedules have the name 'a'"):
-        all_entries(Config())
+        declared_entries(Config())
 
 
 @override_settings(RTQ={"REDIS": NOBODY})

@@ -8,10 +8,16 @@ local function waiting_since(q, id, now)
   return tonumber(noted or tonumber(string.sub(id, 1, 12), 16) or now)
 end
 
+-- Where a band stands among the others. "5+" holds the jobs of priority 5 that have waited for their time, in a queue
+-- that serves these first: it lies just above "5".
+local function rank(band)
+  return tonumber(band) and band or tonumber(string.sub(band, 1, -2)) + 0.5
+end
+
 -- Say that a client has work, since when. Always, and before it has: an index that is kept on an edge gets lost with it.
 local function index_lane(q, band, client, since)
   redis.call("ZADD", q.lanes, "NX", since, band .. ":" .. client)
-  redis.call("ZADD", q.bands, band, band)
+  redis.call("ZADD", q.bands, rank(band), band)
   redis.call("ZADD", q.ring .. band, "NX", redis.call("INCR", q.turn), client)
   redis.call("ZADD", q.wake, 0, "work")
 end

@@ -30,10 +30,11 @@
 -- ARGV[6] max_crashes
 -- ARGV[7] client
 -- ARGV[8] expires
--- ARGV[9] body        JSON
--- ARGV[10] digest     "": not unique
--- ARGV[11] span       until when the job holds it: "start" or "done"
--- ARGV[12] ms         for how long at the most
+-- ARGV[9] front       "1": before the other jobs of its client, else ""
+-- ARGV[10] body       JSON
+-- ARGV[11] digest     "": not unique
+-- ARGV[12] span       until when the job holds it: "start" or "done"
+-- ARGV[13] ms         for how long at the most
 --
 -- returns "fired"; or why not: "already" for a slot that is over, "overlap" while the last job lives,
 --         "duplicate <id>" of the job that holds its digest, "unknown" for a schedule that has not begun
@@ -42,8 +43,8 @@
 local NAMES = { "schedules", "jobs", "dead", "finished", "bands", "turn", "lanes", "wake", "sweep", "ring", "lane",
   "stats", "digests", "unique", "workers", "running", "failures", "crashes", "scheduled", "retrying" }
 local q, name, slot, overlap, id = named(KEYS, NAMES, 1), ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local band, max_crashes, client, expires, body = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
-local digest, span, ms = ARGV[10], ARGV[11], ARGV[12]
+local band, max_crashes, client, expires, front, body = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local digest, span, ms = ARGV[11], ARGV[12], ARGV[13]
 local now = now_ms(q.sweep)
 local state = redis.call("HGET", q.schedules, name) or ""
 local last_slot, last_id, rest = string.match(state, "^(%d+) (%S+)( %S+ %d+)$")
@@ -64,7 +65,8 @@ if redis.call("HEXISTS", q.jobs, id) == 0 and not redis.call("ZSCORE", q.finishe
   local record = string.format("%s %s %s %.0f %s\n", band, max_crashes, slot, moment(expires, slot) or 0, client) .. body
   if digest ~= "" then hold(q, id, digest, ms) end
   index_lane(q, band, client, slot)
-  redis.call("RPUSH", q.lane .. band .. ":" .. client, id)
+  local line = q.lane .. band .. ":" .. client
+  if front == "1" then redis.call("LPUSH", line, id) else redis.call("RPUSH", line, id) end
   redis.call("HSET", q.jobs, id, record)
   if digest ~= "" then redis.call("HSET", q.digests, id, span .. " " .. ms .. " " .. digest) end
   count(q.stats, now, "enqueued", 1)

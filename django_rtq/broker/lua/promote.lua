@@ -15,26 +15,49 @@
 -- KEYS[11] ring       + band, zset  client -> turn
 -- KEYS[12] lane       + band:client, list  ids
 -- ARGV[1] limit       jobs in this call, at most 100
+-- ARGV[2] ahead       "1" where they go ahead of their band's other work, else ""
 --
 -- returns {ms until the next is due, or -1, id, ...}: what was promoted
 -- sent twice: goes on where the first call stopped
 
 local NAMES = { "scheduled", "retrying", "jobs", "bands", "turn", "lanes", "since", "wake", "sweep", "scratch", "ring",
   "lane" }
-local q, limit = named(KEYS, NAMES, 1), tonumber(ARGV[1])
+local q, limit, is_ahead = named(KEYS, NAMES, 1), tonumber(ARGV[1]), ARGV[2] == "1"
 local now, answer = now_ms(q.sweep), { -1 }
+local due = redis.call("ZRANGEBYSCORE", q.scheduled, "-inf", now, "WITHSCORES", "LIMIT", 0, limit)
+local ids, lanes, since, fresh = {}, {}, {}, {}
+
+local function line_up(id, record, moment)
+  local band, client = header(record)
+  if is_ahead and tonumber(band) then
+    -- In its header, so that it comes back there whoever gives it back.
+    band, record = band .. "+", string.gsub(record, "^%-?%d+", "%0+", 1)
+    fresh[#fresh + 1], fresh[#fresh + 2] = id, record
+  end
+  local name = band .. ":" .. client
+  if not lanes[name] then
+    lanes[name] = {}
+    lanes[#lanes + 1] = { band, client, moment }
+  end
+  table.insert(lanes[name], id)
+  since[#since + 1], since[#since + 2], answer[#answer + 1] = id, moment, id
+end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-local ready = redis.call("ZRANGEBYSCORE", q.scheduled, "-inf", now, "WITHSCORES", "LIMIT", 0, limit)
-for i = 1, #ready, 2 do
-  local id, due = ready[i], ready[i + 1]
-  local record = redis.call("HGET", q.jobs, id)
-  if record then
-    queue_up(q, id, record, due)
-    answer[#answer + 1] = id
-  end
-  redis.call("ZREM", q.retrying, id)
-  redis.call("ZREM", q.scheduled, id) -- last: a torn log may cost a second run, not a job
+for i = 1, #due, 2 do ids[#ids + 1] = due[i] end
+for i, record in ipairs(#ids > 0 and redis.call("HMGET", q.jobs, unpack(ids)) or {}) do
+  if record then line_up(ids[i], record, due[2 * i]) end
+end
+if #fresh > 0 then redis.call("HSET", q.jobs, unpack(fresh)) end
+if #since > 0 then redis.call("HSET", q.since, unpack(since)) end
+for _, lane in ipairs(lanes) do
+  local band, client, first_due = unpack(lane)
+  index_lane(q, band, client, first_due)
+  redis.call("RPUSH", q.lane .. band .. ":" .. client, unpack(lanes[band .. ":" .. client]))
+end
+if #ids > 0 then
+  redis.call("ZREM", q.retrying, unpack(ids))
+  redis.call("ZREM", q.scheduled, unpack(ids)) -- last: a torn log may cost second runs, not a job
 end
 local next_due = redis.call("ZRANGE", q.scheduled, 0, 0, "WITHSCORES")[2]
 if next_due then answer[1] = math.max(0, next_due - now) end

@@ -38,12 +38,12 @@ for _, id in ipairs(ids) do
   local _, ms, digest = note_of(q, id)
   if record and not (digest and holder(q, digest)) then
     if digest then hold(q, id, digest, ms) end
-    -- It is ready now, and whatever was its last moment to start is over.
-    local fresh = string.gsub(record, "^(%-?%d+ %d+) %d+ %d+ ", string.format("%%1 %.0f 0 ", now), 1)
+    -- It is ready now, waits for no time any more, and whatever was its last moment to start is over.
+    local fresh = string.gsub(record, "^(%-?%d+)%+?( %d+) %d+ %d+ ", string.format("%%1%%2 %.0f 0 ", now), 1)
     redis.call("HSET", q.jobs, id, fresh)
     redis.call("HDEL", q.failures, id)
     redis.call("HDEL", q.crashes, id)
-    queue_up(q, id, record, now)
+    queue_up(q, id, fresh, now)
     redis.call("ZREM", q.dead, id) -- last: a torn log may cost a second run, not a job
     queued[#queued + 1] = id
   end

@@ -1,145 +1,169 @@
-"""rtq_schedule: look at the schedules of periodic jobs, or start one of them now."""
+"""rtq_schedule: look at the schedules of periodic jobs, start one now, switch one on or off."""
 
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from django.db import DatabaseError
 from django.utils.timezone import localtime
 
 from django_rtq.broker.broker import get_broker
-from django_rtq.broker.inspector import get_inspector
-from django_rtq.broker.schedule_state import ScheduleState
 from django_rtq.conf import get_config
-from django_rtq.exceptions import JobNotFound
-from django_rtq.job import moment
-from django_rtq.management.printable import as_json, one_line
+from django_rtq.management.printable import as_json, count, one_line
 from django_rtq.management.rtq_command import RTQCommand
 from django_rtq.management.tables import Column, table
-from django_rtq.scheduler.timetable import Entry, all_entries
+from django_rtq.models import Schedule, mirror_schedules
+from django_rtq.scheduler.entries import Entry, Programme, declared_entries, programme
+from django_rtq.scheduler.outlook import Outlook, look_out
 
-COLUMNS = [
-    Column(title)
-    for title in ("NAME", "TASK", "QUEUE", "WHEN", "MISSED", "OVERLAP", "LAST", "NEXT", "LAST JOB", "STATE")
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """What is told of one schedule."""
-
-    entry: Entry
-    last_slot: datetime | None
-    next_slot: datetime | None
-    last_job: str  # "": none yet
-    last_state: str  # "": forgotten, or none yet
-
-    def as_dict(self) -> dict[str, Any]:
-        """As it is printed as JSON."""
-        schedule = self.entry.schedule
-        return {
-            "name": schedule.name,
-            "task": self.entry.task.name,
-            "queue": self.entry.task.queue,
-            "when": schedule.explain(),
-            "cron": schedule.expression or None,
-            "every_seconds": schedule.every_ms / 1000 or None,
-            "tz": schedule.zone if schedule.expression else None,
-            "missed": schedule.missed,
-            "overlap": schedule.overlap,
-            "last_slot": self.last_slot and self.last_slot.isoformat(),
-            "next_slot": self.next_slot and self.next_slot.isoformat(),
-            "last_job": self.last_job or None,
-            "last_state": self.last_state or None,
-        }
-
-    def cells(self) -> list[str]:
-        """As it stands in the table."""
-        schedule = self.entry.schedule
-        return [
-            one_line(schedule.name),
-            self.entry.task.name,
-            self.entry.task.queue,
-            schedule.explain(),
-            schedule.missed,
-            schedule.overlap,
-            _on_clock(self.last_slot),
-            _on_clock(self.next_slot),
-            one_line(self.last_job) or "-",
-            self.last_state or "-",
-        ]
+TITLES = ("NAME", "TASK", "QUEUE", "FROM", "ON", "WHEN", "MISSED", "OVERLAP", "LAST", "NEXT", "LAST JOB", "STATE")
+COLUMNS = [Column(title) for title in TITLES]
 
 
 class Command(RTQCommand):
-    help = "Look at the schedules of periodic jobs that this project declares, or start the job of one of them now."
+    help = "Look at the schedules of periodic jobs, start the job of one of them now, or switch one on or off."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = (
-            "Exit codes: 0 done; 1 there is no such schedule, one makes no sense, or Redis did not answer; "
-            "2 wrong usage."
+            "Exit codes: 0 done; 1 there is no such schedule, one makes no sense, or Redis or the database did not "
+            "answer; 2 wrong usage."
         )
         actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-        text = "Show all schedules: when they fire, and what became of the last job."
-        listing = actions.add_parser("list", help=text, description=text)
-        listing.add_argument("--json", action="store_true", help="Print a list in JSON.")
-        text = "Enqueue the job of a schedule now, beside its slots, and print the job's id."
-        running = actions.add_parser("run", help=text, description=text)
-        running.add_argument("name", metavar="NAME", help="The schedule's name: see list.")
+        for name, text in {
+            "list": "Show all schedules: when they fire, and what became of the last job.",
+            "run": "Enqueue the job of a schedule now, beside its slots, and print the job's id.",
+            "enable": "Let a schedule fire again, from now on.",
+            "disable": "Let a schedule fire no more, on all machines, until it is enabled.",
+            "sync": "Bring the schedules of the database to Redis. Needed after Redis has lost them, or when they were "
+            "changed behind Django's back.",
+        }.items():
+            action = actions.add_parser(name, help=text, description=text)
+            action.add_argument("--json", action="store_true", help="Print JSON.")
+            if name not in ("list", "sync"):
+                action.add_argument("name", metavar="NAME", help="The schedule's name: see list.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        entries = all_entries(get_config())
-        if options["action"] == "run":
-            entry = _named(entries, options["name"])
+        if options["action"] == "sync":
+            changed = self._sync()
+            self._tell(options, {"changed": changed}, f"{count(changed, 'schedule')} changed in Redis.")
+            return
+        found = programme(declared_entries(get_config()), get_broker().plan.read())
+        if options["action"] == "list":
+            self._list(found, is_json=options["json"])
+        elif options["action"] == "run":
+            entry = _named(found, options["name"])
             job = entry.task.delay(*entry.schedule.args, **entry.schedule.kwargs)
-            self.stdout.write(job.id)
+            facts = {"name": entry.name, "queue": entry.task.queue, "job": job.id, "duplicate": job.duplicate}
+            self._tell(options, facts, job.id)
             if job.duplicate:
                 self.stderr.write(
                     "No job was enqueued: the task is unique, and this is the job of its kind that lives."
                 )
-            return
-        lines = _lines(entries)
-        if options["json"]:
-            self.stdout.write(as_json([line.as_dict() for line in lines]))
-        elif lines:
-            heading, *rows = table(COLUMNS, (line.cells() for line in lines))
-            self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
         else:
-            self.stdout.write('There are no schedules: see @task(schedule=...) and RTQ["SCHEDULES"].')
+            self._switch(found, options)
+
+    def _tell(self, options: dict[str, Any], facts: dict[str, Any], sentence: str) -> None:
+        self.stdout.write(as_json(facts) if options["json"] else sentence)
+
+    def _list(self, found: Programme, *, is_json: bool) -> None:
+        outlooks = look_out(found.entries)
+        if is_json:
+            broken = [{"name": name, "source": "admin", "problem": why} for name, why in found.broken.items()]
+            self.stdout.write(as_json([*map(_as_dict, outlooks), *broken]))
+        elif outlooks or found.broken:
+            heading, *rows = table(COLUMNS, map(_cells, outlooks))
+            self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
+            for name, why in found.broken.items():
+                self.stdout.write(self.style.WARNING(f"{one_line(name)} starts nothing: {one_line(why)}"))
+        else:
+            self.stdout.write('There are no schedules: see @task(schedule=...), RTQ["SCHEDULES"], and the admin.')
+
+    def _switch(self, found: Programme, options: dict[str, Any]) -> None:
+        name, on = options["name"], options["action"] == "enable"
+        if name in found.broken:
+            changed = self._switch_row(name, on=on)
+        else:
+            entry = _named(found, name)
+            changed = self._switch_row(name, on=on) if entry.source == "admin" else _switch_declared(entry, on=on)
+        facts = {"name": name, "enabled": on, "changed": changed}
+        word = "enabled" if on else "disabled"
+        self._tell(options, facts, f"{one_line(name)} is {word}{'' if changed else ' already'}.")
+
+    def _switch_row(self, name: str, *, on: bool) -> bool:
+        try:
+            row = Schedule.objects.filter(name=name).first()
+            if row is None:
+                raise CommandError(f"{one_line(name)} is not in the database any more: rtq_schedule sync.")
+            changed = bool(row.enabled != on)
+            if changed:
+                row.switch(on=on)
+        except DatabaseError as error:
+            raise CommandError(f"The database did not answer: {one_line(error)}") from error
+        self._sync()
+        return changed
+
+    def _sync(self) -> int:
+        try:
+            return mirror_schedules()
+        except DatabaseError as error:
+            raise CommandError(f"The database did not answer: {one_line(error)}") from error
 
 
-def _lines(entries: list[Entry]) -> list[Line]:
-    if not entries:
-        return []
-    queues = sorted({entry.task.queue for entry in entries})
-    now_ms, states = get_broker().schedules(queues)
-    return [_line(entry, states[entry.task.queue].get(entry.name), now_ms) for entry in entries]
+def _switch_declared(entry: Entry, *, on: bool) -> bool:
+    if entry.enabled == on:
+        return False
+    get_broker().plan.switch(entry.name, on=on, wake=[entry.task.queue] if on else [])
+    return True
 
 
-def _line(entry: Entry, state: ScheduleState | None, now_ms: int) -> Line:
-    last_job = state.last_job if state and state.last_job != "-" else ""
-    return Line(
-        entry=entry,
-        last_slot=moment(state.last_slot_ms) if state and state.last_slot_ms else None,
-        next_slot=moment(entry.schedule.next_ms(now_ms)),
-        last_job=last_job,
-        last_state=_state_of(last_job, entry.task.queue) if last_job else "",
-    )
+def _as_dict(outlook: Outlook) -> dict[str, Any]:
+    entry, schedule = outlook.entry, outlook.entry.schedule
+    return {
+        "name": schedule.name,
+        "task": entry.task.name,
+        "queue": entry.task.queue,
+        "source": entry.source,
+        "enabled": entry.enabled,
+        "when": schedule.explain(),
+        "cron": schedule.expression or None,
+        "every_seconds": schedule.every_ms / 1000 or None,
+        "tz": schedule.zone if schedule.expression else None,
+        "missed": schedule.missed,
+        "overlap": schedule.overlap,
+        "last_slot": outlook.last_slot and outlook.last_slot.isoformat(),
+        "next_slot": outlook.next_slot and outlook.next_slot.isoformat(),
+        "last_job": outlook.last_job or None,
+        "last_state": outlook.last_state or None,
+    }
 
 
-def _state_of(job_id: str, queue: str) -> str:
-    try:
-        return str(get_inspector().find(job_id, queue).state)
-    except JobNotFound:
-        return ""
+def _cells(outlook: Outlook) -> list[str]:
+    entry, schedule = outlook.entry, outlook.entry.schedule
+    return [
+        one_line(schedule.name),
+        entry.task.name,
+        entry.task.queue,
+        entry.source,
+        "yes" if entry.enabled else "no",
+        schedule.explain(),
+        schedule.missed,
+        schedule.overlap,
+        _on_clock(outlook.last_slot),
+        _on_clock(outlook.next_slot),
+        one_line(outlook.last_job) or "-",
+        outlook.last_state or "-",
+    ]
 
 
-def _named(entries: list[Entry], name: str) -> Entry:
-    by_name = {entry.name: entry for entry in entries}
+def _named(found: Programme, name: str) -> Entry:
+    by_name = {entry.name: entry for entry in found.entries}
     if name in by_name:
         return by_name[name]
+    if name in found.broken:
+        raise CommandError(f"{one_line(name)} starts nothing: {one_line(found.broken[name])}")
     close = difflib.get_close_matches(name, by_name, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else " See rtq_schedule list."
     raise CommandError(f"There is no schedule {one_line(repr(name), 100)}.{hint}")

@@ -1,0 +1,3 @@
+"""The admin's pages."""
+
+from django_rtq.admin import schedules as schedules

@@ -1,0 +1,185 @@
+"""Schedules in the admin: people make periodic jobs, start one now, switch them on and off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.formats import date_format
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.timesince import timesince
+from django.utils.timezone import localtime, now
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from django_rtq import registry
+from django_rtq.broker.broker import get_broker
+from django_rtq.broker.plan import PlanState
+from django_rtq.conf import get_config
+from django_rtq.exceptions import RTQError
+from django_rtq.models import Schedule
+from django_rtq.scheduler.entries import declared_entries, programme
+from django_rtq.scheduler.outlook import Outlook, look_out
+
+NOTHING = "-"
+
+
+class TaskInput(forms.TextInput):
+    """Offers the registered tasks, and takes any name: the model says what is wrong with it."""
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        tasks = format_html_join("", '<option value="{}"></option>', ((task,) for task in registry.all_tasks()))
+        field = super().render(name, value, {**(attrs or {}), "list": f"{name}-names"}, renderer)
+        return format_html('{}<datalist id="{}-names">{}</datalist>', field, name, tasks)
+
+
+class ScheduleForm(forms.ModelForm):
+    """What a person fills in."""
+
+    class Meta:
+        widgets = {"task": TaskInput(attrs={"class": "vTextField"})}
+
+
+class ScheduleList(ChangeList):
+    """Asks Redis once for all rows of a page."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        """The rows, each with what is known of it."""
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        look_at(self.result_list, request)
+
+
+@admin.register(Schedule)
+class ScheduleAdmin(admin.ModelAdmin):
+    """One page for the list, one for each schedule."""
+
+    form = ScheduleForm
+    list_display = ("name", "task", "when", "next_run", "last_run", "enabled")
+    list_filter = ("enabled",)
+    search_fields = ("name", "task", "client", "queue")
+    actions = ("run_now", "enable", "disable")
+    readonly_fields = ("when", "next_run", "last_run")
+    fieldsets = (
+        (None, {"fields": ("name", "task", "args", "kwargs", "enabled")}),
+        (gettext_lazy("Time"), {"fields": ("cron", "every", "tz", "missed", "cap", "overlap")}),
+        (gettext_lazy("Whose, and where"), {"fields": ("queue", "client")}),
+        (gettext_lazy("What it comes to"), {"fields": ("when", "next_run", "last_run")}),
+    )
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """See ScheduleList."""
+        return ScheduleList
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Schedule | None:
+        """With what is known of it."""
+        row: Schedule | None = super().get_object(request, object_id, from_field)
+        if row is not None:
+            look_at([row], request)
+        return row
+
+    # -- columns
+
+    @admin.display(description=gettext_lazy("when"))
+    def when(self, row: Schedule) -> str:
+        """The time in words, or why there is none."""
+        outlook: Outlook | None = getattr(row, "outlook", None)
+        problem: str = getattr(row, "problem", "")
+        return outlook.entry.schedule.explain() if outlook else problem or NOTHING
+
+    @admin.display(description=gettext_lazy("next run"))
+    def next_run(self, row: Schedule) -> str:
+        """When, and how long until then."""
+        outlook: Outlook | None = getattr(row, "outlook", None)
+        if outlook is None or outlook.next_slot is None:
+            return NOTHING
+        if not getattr(row, "is_in_force", False):
+            return _("Redis does not know yet: rtq_schedule sync")
+        left = _("in %(time)s") % {"time": _distance(outlook.next_slot)}
+        return f"{_clock(outlook.next_slot)} ({left})"
+
+    @admin.display(description=gettext_lazy("last run"))
+    def last_run(self, row: Schedule) -> str:
+        """When, how long ago, and what became of the job."""
+        outlook: Outlook | None = getattr(row, "outlook", None)
+        if outlook is None or outlook.last_slot is None:
+            return NOTHING
+        ago = _("%(time)s ago") % {"time": _distance(outlook.last_slot)}
+        return f"{_clock(outlook.last_slot)} ({ago}): {outlook.last_state or _('forgotten')}"
+
+    # -- actions
+
+    @admin.action(permissions=["change"], description=gettext_lazy("Run now"))
+    def run_now(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
+        """Enqueue their jobs, beside their slots."""
+        for row in rows:
+            try:
+                entry = row.entry()
+                job = entry.task.delay(*entry.schedule.args, **entry.schedule.kwargs)
+            except (RTQError, TypeError, ValueError) as error:
+                self.message_user(request, f"{row}: {error}", messages.ERROR)
+            else:
+                self.log_change(request, row, f"Run now: job {job.id}.")
+                self.message_user(request, _("%(name)s: job %(id)s is queued.") % {"name": row, "id": job.id})
+
+    @admin.action(permissions=["change"], description=gettext_lazy("Enable"))
+    def enable(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
+        """Let them fire from now on."""
+        self._switch(request, rows.filter(enabled=False), on=True)
+
+    @admin.action(permissions=["change"], description=gettext_lazy("Disable"))
+    def disable(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
+        """Let them fire no more."""
+        self._switch(request, rows.filter(enabled=True), on=False)
+
+    def _switch(self, request: HttpRequest, rows: QuerySet[Schedule], *, on: bool) -> None:
+        switched = 0
+        for row in rows:
+            try:
+                row.switch(on=on)
+            except ValidationError as error:
+                self.message_user(request, f"{row}: {' '.join(error.messages)}", messages.ERROR)
+            else:
+                switched += 1
+                self.log_change(request, row, "Enabled." if on else "Disabled.")
+        text = _("%(number)d enabled.") if on else _("%(number)d disabled.")
+        self.message_user(request, text % {"number": switched})
+
+
+def look_at(rows: Iterable[Schedule], request: HttpRequest) -> None:
+    """Note on each row what Redis knows of it: `outlook`, `is_in_force`, or `problem` where it makes no sense."""
+    by_name = {row.name: row for row in rows}
+    try:
+        wanted = PlanState(rows={name: row.as_row() for name, row in by_name.items()})
+        found = programme(declared_entries(get_config()), wanted)
+        in_force = get_broker().plan.read().rows
+        outlooks = look_out([entry for entry in found.entries if entry.source == "admin"])
+    except RTQError as error:
+        messages.error(request, str(error))
+        return
+    for outlook in outlooks:
+        row = by_name[outlook.entry.name]
+        vars(row).update(outlook=outlook, is_in_force=in_force.get(row.name) == row.as_row())
+    for name, problem in found.broken.items():
+        vars(by_name[name]).update(problem=problem)
+
+
+def _clock(moment: datetime) -> str:
+    return date_format(localtime(moment), "DATETIME_FORMAT")
+
+
+def _distance(moment: datetime) -> str:
+    """How far away it is; Django's words know no seconds."""
+    present = now()
+    seconds = abs((moment - present).total_seconds())
+    if seconds < 60:
+        return _("%(number)d s") % {"number": seconds}
+    return timesince(min(moment, present), max(moment, present))

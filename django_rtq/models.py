@@ -1,0 +1,164 @@
+"""What lies in the database: the schedules that people make in the admin. Jobs never do."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models, router, transaction
+from django.db.models.signals import post_delete, post_save
+from django.dispatch import receiver
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from django_rtq import registry
+from django_rtq.conf import get_config
+from django_rtq.exceptions import InvalidTask, RTQError, TaskNotFound
+from django_rtq.options import client_name, queue_name
+from django_rtq.periodic import HIGHEST_CAP, LONGEST_EXPRESSION, LONGEST_NAME, MOST_MISSED, cron, every
+from django_rtq.scheduler.entries import Entry, declared_entries, entry_from_row
+from django_rtq.scheduler.mirror import mirror
+
+logger = logging.getLogger("django_rtq")
+
+
+class Missed(models.TextChoices):
+    ONCE = "once", _("the newest of them fires once")
+    SKIP = "skip", _("they are skipped, if older than a minute")
+    ALL = "all", _("all fire, up to a number")
+
+
+class Overlap(models.TextChoices):
+    ALLOW = "allow", _("the next one starts all the same")
+    SKIP = "skip", _("the next slot is skipped")
+
+
+class Schedule(models.Model):
+    """When, and with which arguments, a task is started again and again; made by a person.
+
+    Schedulers go by a copy in Redis, which follows whenever a row is saved or deleted. QuerySet.update() and
+    bulk_create() say nothing to anybody: call mirror_schedules() after them.
+    """
+
+    name = models.CharField(_("name"), max_length=LONGEST_NAME, unique=True)
+    task = models.CharField(_("task"), max_length=255, help_text=_("The full name of the function."))
+    args = models.JSONField(_("arguments"), default=list, blank=True, help_text=_("A list in JSON."))
+    kwargs = models.JSONField(_("keyword arguments"), default=dict, blank=True, help_text=_("An object in JSON."))
+    cron = models.CharField(
+        _("cron"),
+        max_length=LONGEST_EXPRESSION,
+        blank=True,
+        help_text=_("Minute, hour, day of month, month, day of week: 0 5 * * mon-fri. Or @hourly, @daily, …"),
+    )
+    every = models.FloatField(_("every … seconds"), null=True, blank=True, help_text=_("Instead of cron."))
+    tz = models.CharField(
+        _("time zone"), max_length=100, blank=True, help_text=_("Of the cron expression; TIME_ZONE if empty.")
+    )
+    queue = models.CharField(_("queue"), max_length=100, blank=True, help_text=_("That of the task if empty."))
+    client = models.CharField(_("client"), max_length=200, blank=True, help_text=_("That of the task if empty."))
+    missed = models.CharField(_("slots that were missed"), max_length=10, choices=Missed, default=Missed.ONCE)
+    cap = models.PositiveSmallIntegerField(
+        _("at most"),
+        default=MOST_MISSED,
+        validators=[MinValueValidator(1), MaxValueValidator(HIGHEST_CAP)],
+        help_text=_("If all that were missed fire: the newest so many."),
+    )
+    overlap = models.CharField(_("while the last job lives"), max_length=10, choices=Overlap, default=Overlap.ALLOW)
+    enabled = models.BooleanField(_("enabled"), default=True)
+    enabled_at = models.DateTimeField(_("enabled since"), null=True, blank=True, editable=False)
+
+    class Meta:
+        ordering = ("name",)
+        verbose_name = _("schedule")
+        verbose_name_plural = _("schedules")
+
+    def __str__(self) -> str:
+        return self.name
+
+    def save(self, **options: Any) -> None:
+        """Raises ValidationError: what could not work is not stored, unless it is off."""
+        self.enabled_at = (self.enabled_at or timezone.now()) if self.enabled else None
+        if options.get("update_fields") is not None:
+            options["update_fields"] = {*options["update_fields"], "enabled_at"}
+        if self.enabled:
+            self.full_clean()
+        super().save(**options)
+
+    def clean(self) -> None:
+        """Raises ValidationError, for each field in words."""
+        self.args = [] if self.args is None else self.args
+        self.kwargs = {} if self.kwargs is None else self.kwargs
+        errors: dict[str, str] = {}
+        for field, check in self._checks():
+            try:
+                check()
+            except (TaskNotFound, InvalidTask, TypeError) as error:
+                errors.setdefault(field, str(error))
+        if errors:
+            raise ValidationError(errors)
+
+    def switch(self, *, on: bool) -> None:
+        """Let it fire, or fire no more. What would have been meanwhile was not missed. Raises ValidationError."""
+        self.enabled = on
+        self.save(update_fields=["enabled"])
+
+    def as_row(self) -> dict[str, Any]:
+        """As the plan in Redis has it."""
+        fields = ("task", "args", "kwargs", "cron", "every", "tz", "queue", "client", "missed", "cap", "overlap")
+        since = self.enabled_at.isoformat() if self.enabled_at else ""
+        return {name: getattr(self, name) for name in fields} | {"enabled": self.enabled, "since": since}
+
+    def entry(self) -> Entry:
+        """As schedulers read it. Raises TaskNotFound, InvalidTask, TypeError or ValueError when they cannot."""
+        return entry_from_row(self.name, self.as_row())
+
+    # -- what may be wrong with it
+
+    def _checks(self) -> Iterator[tuple[str, Callable[[], object]]]:
+        """For each field what raises when it makes no sense."""
+        yield "name", self._check_name
+        yield "task", lambda: registry.get_task(self.task)
+        yield "queue", lambda: queue_name("queue", self.queue)
+        yield "client", lambda: client_name("client", self.client)
+        yield ("every" if self.cron else "cron"), self._check_either
+        if self.cron:
+            yield "cron", lambda: cron(self.cron)
+        if self.every is not None:
+            yield "every", lambda: every(seconds=self.every or 0)
+        yield "tz", lambda: cron("* * * * *", tz=self.tz)
+        yield "args", lambda: every(seconds=1, args=self.args)
+        yield "kwargs", lambda: every(seconds=1, kwargs=self.kwargs)
+        if self.task in registry.all_tasks() and isinstance(self.args, list) and isinstance(self.kwargs, dict):
+            yield "args", lambda: registry.get_task(self.task).check_call(self.args, self.kwargs)
+
+    def _check_name(self) -> None:
+        every(seconds=1, name=self.name)
+        source = {entry.name: entry.source for entry in declared_entries(get_config())}.get(self.name)
+        if source:
+            raise InvalidTask(f"There is a schedule of this name in the {source} of the project. Take another name.")
+
+    def _check_either(self) -> None:
+        if bool(self.cron) == (self.every is not None):
+            raise InvalidTask("Give either a cron expression or a number of seconds, and not both.")
+
+
+def mirror_schedules() -> int:
+    """Bring all rows to Redis, where schedulers find them. Returns how many had changed. Raises BrokerError."""
+    rows = Schedule.objects.using(router.db_for_write(Schedule))
+    return mirror(lambda: {row.name: row.as_row() for row in rows.all()})
+
+
+@receiver([post_save, post_delete], sender=Schedule)
+def mirror_on_commit(*, using: str, **kwargs: object) -> None:
+    """What was saved is in force as soon as others can see it."""
+    transaction.on_commit(_mirror_or_say, using=using)
+
+
+def _mirror_or_say() -> None:
+    try:
+        mirror_schedules()
+    except RTQError as error:  # what was committed stays, whatever is wrong with Redis or its settings
+        logger.error("schedules were changed, but schedulers do not know yet; rtq_schedule sync tells them: %s", error)

@@ -1,0 +1,180 @@
+"""Schedules in the admin, as a person with a browser meets them."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission
+from django.test import override_settings
+from django.urls import reverse
+
+from django_rtq import registry, task
+from django_rtq.models import Schedule
+from django_rtq.scheduler.timetable import Timetable
+from tests.conftest import NOBODY
+from tests.seeds import QUEUE
+from tests.takes import take, take_all
+
+LIST = reverse("admin:django_rtq_schedule_changelist")
+ADD = reverse("admin:django_rtq_schedule_add")
+TASK = f"{__name__}.report"
+FORM = {
+    "name": "nightly",
+    "task": TASK,
+    "args": "[7]",
+    "kwargs": "{}",
+    "cron": "0 5 * * *",
+    "tz": "Europe/Berlin",
+    "missed": "once",
+    "cap": "100",
+    "overlap": "allow",
+    "enabled": "on",
+}
+
+
+def report(number):
+    """A function to be made a task."""
+
+
+@pytest.fixture(autouse=True)
+def _task(monkeypatch):
+    monkeypatch.setattr(registry, "_tasks", {})
+    task(report)
+
+
+@pytest.fixture
+def person(client, django_user_model):
+    """Log somebody in who may do this, and nothing else."""
+
+    def person(*codenames):
+        user = django_user_model.objects.create_user("ada", is_staff=True)
+        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+        client.force_login(user)
+        return client
+
+    return person
+
+
+@pytest.fixture
+def nightly(transactional_db, broker):
+    row = Schedule(name="nightly", task=TASK, args=[7], cron="0 5 * * *", tz="Europe/Berlin")
+    row.save()
+    return row
+
+
+def act(client, action, *rows):
+    """Choose an action in the list; answers the page that comes of it."""
+    data = {"action": action, "_selected_action": [row.pk for row in rows]}
+    return client.post(LIST, data, follow=True).text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_person_adds_one_and_it_is_in_force(admin_client, broker):
+    page = admin_client.get(ADD).text
+    assert f'<option value="{TASK}">' in page
+
+    answer = admin_client.post(ADD, FORM)
+
+    assert answer.status_code == 302
+    assert list(broker.plan.read().rows) == ["nightly"]
+    assert LogEntry.objects.get().object_repr == "nightly"
+
+
+@pytest.mark.django_db
+def test_what_makes_no_sense_is_told_at_its_field(admin_client, broker):
+    page = admin_client.post(ADD, {**FORM, "cron": "* *", "args": "{", "kwargs": ""}).text
+
+    assert "has 2 fields, but needs five" in page
+    assert "Enter a valid JSON." in page
+    assert not Schedule.objects.exists()
+
+
+def test_the_list_tells_the_time_in_words_and_what_became_of_the_last_job(admin_client, broker, nightly):
+    timetable = Timetable(broker, [QUEUE])
+    broker.tend([QUEUE])
+    timetable.fire_due()
+    (entry,) = timetable.entries
+    assert entry.fire(broker, broker.schedules([QUEUE])[0]) == "fired"
+
+    page = admin_client.get(LIST).text
+
+    assert "At 05:00 every day (Europe/Berlin)" in page
+    assert "a.m. (in " in page
+    assert " s ago): queued" in page
+
+
+def test_a_task_that_is_gone_is_told(admin_client, nightly, monkeypatch):
+    monkeypatch.setattr(registry, "_tasks", {})
+
+    assert "No task &#x27;tests.admin.test_schedules.report&#x27; is registered here." in admin_client.get(LIST).text
+    assert "No task" in act(admin_client, "run_now", nightly)
+
+
+def test_what_redis_does_not_know_is_told(admin_client, nightly):
+    Schedule.objects.update(cron="0 6 * * *")
+
+    assert "Redis does not know yet" in admin_client.get(LIST).text
+
+
+def test_redis_away_is_told_and_the_rows_are_there(admin_client, nightly):
+    with override_settings(RTQ={"REDIS": NOBODY}):
+        page = admin_client.get(LIST).text
+        form = admin_client.get(reverse("admin:django_rtq_schedule_change", args=[nightly.pk])).text
+
+    assert "nightly" in page
+    assert "connect" in page.lower()
+    assert "0 5 * * *" in form
+
+
+def test_run_now_enqueues_the_job_and_writes_it_down(admin_client, broker, nightly):
+    page = act(admin_client, "run_now", nightly)
+
+    job = take(broker)
+    assert (job.task, job.args) == (TASK, [7])
+    assert f"Nightly: job {job.id} is queued." in page
+    assert LogEntry.objects.get().change_message == f"Run now: job {job.id}."
+
+
+def test_they_are_switched_off_and_on(admin_client, broker, nightly):
+    other = Schedule(name="other", task=TASK, args=[1], every=5, enabled=False)
+    other.save()
+
+    assert "1 disabled." in act(admin_client, "disable", nightly, other)
+    assert broker.plan.read().rows["nightly"]["enabled"] is False
+    assert "2 enabled." in act(admin_client, "enable", nightly, other)
+    assert {row["enabled"] for row in broker.plan.read().rows.values()} == {True}
+    assert [entry.change_message for entry in LogEntry.objects.order_by("pk")] == ["Disabled.", *["Enabled."] * 2]
+
+
+def test_one_that_cannot_work_is_not_switched_on(admin_client, nightly, monkeypatch):
+    nightly.switch(on=False)
+    monkeypatch.setattr(registry, "_tasks", {})
+
+    page = act(admin_client, "enable", nightly)
+
+    assert "0 enabled." in page
+    assert "Nightly: No task" in page
+
+
+def test_who_may_look_may_not_act(person, broker, nightly):
+    client = person("view_schedule")
+    page = client.get(LIST).text
+    for action in ("run_now", "enable", "disable"):
+        assert f'value="{action}"' not in page
+        act(client, action, nightly)
+
+    assert take_all(broker) == []
+    assert Schedule.objects.get().enabled
+    assert client.get(ADD).status_code == 403
+    assert not LogEntry.objects.exists()
+
+
+def test_a_page_asks_redis_as_often_for_many_rows_as_for_one(redis, admin_client, broker, nightly):
+    def asked():
+        before = redis.info("stats")["total_commands_processed"]
+        admin_client.get(LIST)
+        return redis.info("stats")["total_commands_processed"] - before
+
+    few = asked()
+    for number in range(20):
+        Schedule(name=f"n{number}", task=TASK, args=[7], every=5).save()
+
+    assert asked() == few

@@ -1,0 +1,42 @@
+"""Waiting for a token, to the fraction of a millisecond."""
+
+import threading
+import time
+
+import pytest
+
+from django_rtq.broker.waiter import FINE_SECONDS, Waiter
+from tests.conftest import wait_until
+from tests.seeds import QUEUE
+
+
+@pytest.fixture
+def waiter(broker):
+    waiter = Waiter(broker.recipe, [broker.keys.of(QUEUE).due], role="scheduler", longest_seconds=60)
+    yield waiter
+    waiter.close()
+
+
+@pytest.mark.parametrize("seconds", [0.0, FINE_SECONDS / 2, FINE_SECONDS, 3.7 * FINE_SECONDS])
+def test_it_never_ends_too_early(waiter, seconds):
+    started = time.monotonic()
+
+    assert waiter.wait(seconds) is False
+    assert time.monotonic() - started >= seconds
+
+
+@pytest.mark.parametrize("seconds", [FINE_SECONDS, 30.0])
+def test_a_token_ends_it(redis, broker, waiter, seconds):
+    redis.zadd(broker.keys.of(QUEUE).due, {"due": 0})
+    came = waiter.wait(0)
+    wait_until(lambda: not redis.exists(broker.keys.of(QUEUE).due))  # the answer is on its way, or was here
+
+    assert came or waiter.wait(seconds)
+
+
+def test_a_token_that_comes_later_ends_it_too(redis, broker, waiter):
+    timer = threading.Timer(0.05, redis.zadd, (broker.keys.of(QUEUE).due, {"due": 0}))
+    timer.start()
+
+    assert waiter.wait(30) is True
+    timer.join()

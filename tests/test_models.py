@@ -1,0 +1,217 @@
+"""Schedules in the database: what is stored, what is refused, and what Redis is told."""
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.core.management import call_command
+from django.db import transaction
+from django.test import override_settings
+
+from django_rtq import every, registry, task
+from django_rtq.models import Schedule, mirror_schedules
+from django_rtq.scheduler.timetable import Timetable
+from tests.conftest import NOBODY
+from tests.seeds import QUEUE
+
+TASK = f"{__name__}.report"
+
+
+def report(number, *, full=False):
+    """A function to be made a task."""
+
+
+def other():
+    """Another one."""
+
+
+@pytest.fixture(autouse=True)
+def _tasks(monkeypatch):
+    monkeypatch.setattr(registry, "_tasks", {})
+    task(report)
+    task(schedule=every(minutes=1, name="declared"))(other)
+
+
+@pytest.fixture
+def committed(django_capture_on_commit_callbacks):
+    """A block at whose end the transaction is committed."""
+    return lambda: django_capture_on_commit_callbacks(execute=True)
+
+
+def row(**options):
+    return Schedule(**{"name": "nightly", "task": TASK, "args": [7], "cron": "0 5 * * *", **options})
+
+
+# -- what is refused
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("options", "field", "problem"),
+    [
+        ({"name": ""}, "name", "cannot be blank"),
+        ({"name": "a" * 201}, "name", "at most 200 characters"),
+        ({"name": "a\nb"}, "name", "has to be printable"),
+        ({"name": "declared"}, "name", "There is a schedule of this name in the code of the project."),
+        ({"task": "shop.tasks.nothing"}, "task", "No task 'shop.tasks.nothing' is registered here."),
+        ({"task": f"{__name__}.reprt"}, "task", f"Did you mean {TASK}?"),
+        ({"cron": ""}, "cron", "Give either a cron expression or a number of seconds"),
+        ({"every": 5}, "every", "and not both"),
+        ({"cron": "* *"}, "cron", "has 2 fields, but needs five"),
+        ({"cron": "61 * * * *"}, "cron", "makes no sense"),
+        ({"cron": "0 0 31 2 *"}, "cron", "'0 0 31 2 *'"),
+        ({"cron": "@often"}, "cron", "has 1 fields"),
+        ({"cron": "1" * 201}, "cron", "at most 200 characters"),
+        ({"cron": "", "every": 0.01}, "every", "is not between 0.1 s and a year"),
+        ({"cron": "", "every": -1}, "every", "is not between"),
+        ({"tz": "Mars/Olympus"}, "tz", "is not the name of a time zone"),
+        ({"tz": "../etc/passwd"}, "tz", "is not the name of a time zone"),
+        ({"args": {"a": 1}}, "args", "has to be a list"),
+        ({"kwargs": [1]}, "kwargs", "has to be a dictionary"),
+        ({"args": []}, "args", "missing a required argument: 'number'"),
+        ({"kwargs": {"color": 1}}, "args", "unexpected keyword argument 'color'"),
+        ({"queue": "two words"}, "queue", "is not a queue name"),
+        ({"client": "a\tb"}, "client", "printable"),
+        ({"missed": "never"}, "missed", "is not a valid choice"),
+        ({"cap": 0}, "cap", "greater than or equal to 1"),
+        ({"cap": 1001}, "cap", "less than or equal to 1000"),
+        ({"overlap": "maybe"}, "overlap", "is not a valid choice"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_at_its_field(options, field, problem):
+    with pytest.raises(ValidationError) as caught:
+        row(**options).save()
+
+    assert list(caught.value.message_dict) == [field]
+    assert problem in " ".join(caught.value.message_dict[field])
+    assert not Schedule.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_name_is_taken_once(rtq_settings):
+    row().save()
+    with pytest.raises(ValidationError, match="already exists"):
+        row().save()
+
+
+@pytest.mark.django_db
+def test_what_was_left_empty_is_none_of_it(rtq_settings):
+    made = row(args=[1], kwargs=None)
+    made.save()
+
+    assert Schedule.objects.get().kwargs == {}
+
+
+@pytest.mark.django_db
+def test_what_cannot_work_any_more_can_still_be_switched_off(rtq_settings, monkeypatch):
+    made = row()
+    made.save()
+    monkeypatch.setattr(registry, "_tasks", {})
+
+    made.switch(on=False)
+    assert not Schedule.objects.get().enabled
+    with pytest.raises(ValidationError, match="No task"):
+        made.switch(on=True)
+    assert not Schedule.objects.get().enabled
+
+
+# -- what Redis is told
+
+
+@pytest.mark.django_db
+def test_what_is_saved_is_in_the_plan_when_it_is_committed(broker, committed):
+    with committed():
+        row(queue="low", client="acme", tz="Europe/Berlin").save()
+        assert broker.plan.read().rows == {}
+
+    (found,) = broker.plan.read().rows.values()
+    assert (found["task"], found["args"], found["cron"], found["tz"]) == (TASK, [7], "0 5 * * *", "Europe/Berlin")
+    assert (found["queue"], found["client"], found["enabled"]) == ("low", "acme", True)
+
+
+@pytest.mark.django_db
+def test_what_is_rolled_back_is_not(broker, committed):
+    with committed(), transaction.atomic():
+        row().save()
+        transaction.set_rollback(True)
+
+    assert broker.plan.read().rows == {}
+
+
+@pytest.mark.django_db
+def test_what_is_renamed_or_deleted_goes_out(broker, committed):
+    with committed():
+        made = row()
+        made.save()
+    with committed():
+        made.name = "weekly"
+        made.save()
+    assert list(broker.plan.read().rows) == ["weekly"]
+
+    with committed():
+        Schedule.objects.all().delete()
+    assert broker.plan.read().rows == {}
+
+
+@pytest.mark.django_db
+def test_what_nobody_was_told_of_is_brought_by_the_next_who_mirrors(broker, committed):
+    with committed():
+        row().save()
+        row(name="other").save()
+    Schedule.objects.filter(name="other").update(cron="@daily")
+    Schedule.objects.filter(name="nightly").delete()
+
+    assert mirror_schedules() == 2
+    assert {name: found["cron"] for name, found in broker.plan.read().rows.items()} == {"other": "@daily"}
+    assert mirror_schedules() == 0
+
+
+@pytest.mark.django_db
+def test_a_row_that_changes_while_it_is_mirrored_is_brought_as_it_is_then(broker, committed, monkeypatch):
+    with committed():
+        row().save()
+    Schedule.objects.update(client="old")
+    change = broker.plan.change
+
+    def change_late(*args, **options):
+        Schedule.objects.update(client="new")
+        change(*args, **options)
+
+    monkeypatch.setattr(broker.plan, "change", change_late)
+    mirror_schedules()
+
+    assert broker.plan.read().rows["nightly"]["client"] == "new"
+
+
+@pytest.mark.django_db
+def test_it_is_saved_although_redis_is_away_and_that_is_said(committed, caplog):
+    with override_settings(RTQ={"REDIS": NOBODY}), committed():
+        row().save()
+
+    assert Schedule.objects.count() == 1
+    assert "schedules were changed, but schedulers do not know yet" in caplog.text
+
+
+@pytest.mark.django_db
+def test_a_scheduler_of_its_queue_is_woken(redis, broker, committed):
+    with committed():
+        row(queue="low").save()
+
+    assert redis.zrange("{rtq:low}:due", 0, -1) == [b"due"]
+    assert not redis.exists(f"{{rtq:{QUEUE}}}:due")
+
+
+@pytest.mark.django_db
+def test_a_timetable_has_it_at_once(broker, committed):
+    with committed():
+        row(queue="low", client="acme", kwargs={"full": True}, missed="all", cap=3, overlap="skip").save()
+    timetable = Timetable(broker, ["low"])
+    timetable.fire_due()
+
+    (entry,) = timetable.entries
+    assert (entry.task.name, entry.task.queue, entry.task.client) == (TASK, "low", "acme")
+    schedule = entry.schedule
+    assert (schedule.args, schedule.kwargs, schedule.missed, schedule.cap) == ([7], {"full": True}, "all", 3)
+
+
+@pytest.mark.django_db
+def test_the_migrations_make_what_the_models_say():
+    call_command("makemigrations", "django_rtq", check=True, dry_run=True, verbosity=0)
