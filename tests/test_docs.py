@@ -274,6 +274,7 @@ def _documented(name):
         "lane:": "<band>:<client>",
         "running:": "<worker>",
         "over:": "<id>",
+        "unique:": "<digest>",
         "stats:": "<minute>",
         "rtq:worker:": "<name>",
         "rtq:errands:": "<supervisor>",

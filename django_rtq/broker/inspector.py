@@ -155,7 +155,10 @@ class Inspector:
         self._order(worker, Order.STOP)
 
     def requeue(self, queue: str, job_ids: Sequence[str]) -> list[str]:
-        """Give dead letters a new life. Returns those that were queued; the others are not dead (any more)."""
+        """Give dead letters a new life. Returns those that were queued.
+
+        The others are not dead (any more), or unique, and another one like them lives.
+        """
         done = self._in_steps(queue, "requeue", job_ids)
         if done:
             signals.job_requeued.send_robust(Inspector, job_ids=done, queue=queue)

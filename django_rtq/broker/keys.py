@@ -25,6 +25,7 @@ class QueueKeys:
         "bands",
         "crashes",
         "dead",
+        "digests",
         "due",
         "errors",
         "failures",
@@ -48,6 +49,7 @@ class QueueKeys:
         "stopping",
         "sweep",
         "turn",
+        "unique",
         "waiting",
         "wake",
         "workers",
@@ -56,7 +58,6 @@ class QueueKeys:
     def __init__(self, prefix: str, queue: str) -> None:
         check_queue_name(queue)
         self._tag = f"{{{prefix}:{queue}}}:"
-        self._name_ends()
         self.jobs = self._key("jobs")  # hash: id -> record, for every live job
         self.bands = self._key("bands")  # zset: band -> priority; the bands that have work
         self.ring = self._key("ring:")  # + band, zset: client -> turn; who has work, in the order of turns
@@ -68,6 +69,9 @@ class QueueKeys:
         self.scheduled = self._key("scheduled")  # zset: id -> due, ms
         self.retrying = self._key("retrying")  # zset: id -> due, ms; those of scheduled that have failed
         self.schedules = self._key("schedules")  # hash: periodic jobs, name -> last slot, last job, definition, began
+        self._name_what_is_known_of_jobs()
+
+    def _name_what_is_known_of_jobs(self) -> None:
         self.workers = self._key("workers")  # zset: worker -> lease deadline, ms
         self.running_of = self._key("running:")  # + worker, hash: id -> "attempt claimed_ms"
         self.stopping = self._key("stopping")  # hash: id -> how it is to stop; runs, and was asked to
@@ -76,18 +80,18 @@ class QueueKeys:
         self.crashes = self._key("crashes")  # hash: id -> runs that took their worker down
         self.errors = self._key("errors")  # hash: id -> the last failures, one JSON a line
         self.dead = self._key("dead")  # zset: id -> time of death, ms
+        self.results = self._key("results")  # hash: id -> outcome
+        self.finished = self._key("finished")  # zset: id -> when it may be forgotten, ms
+        self.waiting = self._key("waiting")  # zset: id -> until when somebody waits for its end, ms
+        self.over = self._key("over:")  # + id, list: a token for who waits, with a time limit
+        self.unique = self._key("unique:")  # + digest, string: id of the job that holds it, with a time limit
+        self.digests = self._key("digests")  # hash: id -> until when it holds which digest, how long, and its heir
         self.wake = self._key("wake")  # zset: one token while there is something to claim
         self.due = self._key("due")  # zset: one token when something became due earlier than all before
         self.sweep = self._key("sweep")  # hash: contact, hold, high; all ms
         self.stats = self._key("stats:")  # + minute, hash: counters
         self.paused = self._key("paused")  # string: present while paused
         self.scratch = self._key("scratch")  # never exists; see the rules for scripts
-
-    def _name_ends(self) -> None:
-        self.results = self._key("results")  # hash: id -> outcome
-        self.finished = self._key("finished")  # zset: id -> when it may be forgotten, ms
-        self.waiting = self._key("waiting")  # zset: id -> until when somebody waits for its end, ms
-        self.over = self._key("over:")  # + id, list: a token for who waits, with a time limit
 
     def running(self, worker: str) -> bytes:
         """The processing list of one worker."""

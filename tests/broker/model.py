@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from django_rtq.broker.broker import NewJob
+from django_rtq.broker.broker import NewJob, UniqueJob
 from tests.broker.model_parts import Entry, Parts
-from tests.broker.model_state import Record, due_at, in_order, lane_name
+from tests.broker.model_state import due_at, in_order, lane_name
 
 WORKERS_AT_ONCE = 10  # whose leases ran out, in one call of reclaim
 
@@ -23,20 +23,37 @@ class Queue(Parts):
     def enqueue(self, jobs: Iterable[NewJob]) -> list[str]:
         answers = []
         for job in jobs:
-            if job.id in self.jobs or job.id in self.finished or job.id in self.ghosts:
+            if self._knows(job.id):
                 answers.append("exists")
                 continue
             answers.append("ok")
-            ready = self._moment(job.due, self.clock.now) or self.clock.now
-            expires = self._moment(job.expires, ready)
-            self.jobs[job.id] = Record(job.priority, job.max_crashes, ready, expires, job.client, job.body)
-            if ready > self.clock.now:
-                self._schedule(job.id, ready)
-            else:
-                self._line_up(job.id, front=job.front == "1")
+            self._take_in(job)
         if "ok" in answers:
             self._count("enqueued", answers.count("ok"))
         return answers
+
+    def enqueue_unique(self, jobs: Iterable[UniqueJob]) -> list[str]:
+        return [self._enqueue_unique(job) for job in jobs]
+
+    def _enqueue_unique(self, job: UniqueJob) -> str:
+        first = self._holder(job.digest)
+        if first and self._heir_of(first) == job.id:
+            return f"after {first}"
+        if self._knows(job.id):
+            return "exists"
+        if not first:
+            self._take_in(job)
+            self._hold(job)
+            self._count("enqueued")
+            return "ok"
+        if job.on_conflict == "replace" and not self._runs(first):
+            self._replace(first, job)
+        if job.on_conflict == "rerun" and (heir := self._heir_of(first)):
+            self.jobs[heir] = self._record(job)
+        elif job.on_conflict == "rerun" and self._runs(first):
+            self._come_after(first, job)
+            return f"after {first}"
+        return f"duplicate {first}"
 
     # -- by workers
 
@@ -91,7 +108,7 @@ class Queue(Parts):
 
     def retry(self, worker: str, entries: Sequence[tuple[str, int, int, str]]) -> list[str]:
         mine, stale = self._held(worker, entries)
-        ended = self._end_stopped(entry[0] for entry in mine)
+        ended = self._end_stopped([entry[0] for entry in mine])
         for job_id, delay_ms, failures, line in mine:
             del self.running[worker][job_id]
             if job_id in ended:
@@ -103,7 +120,7 @@ class Queue(Parts):
 
     def bury(self, worker: str, entries: Sequence[Entry]) -> list[str]:
         mine, stale = self._held(worker, entries)
-        ended = self._end_stopped(entry[0] for entry in mine)
+        ended = self._end_stopped([entry[0] for entry in mine])
         for job_id, failures, line in mine:
             del self.running[worker][job_id]
             if job_id not in ended:
@@ -113,7 +130,7 @@ class Queue(Parts):
 
     def release(self, worker: str, job_ids: Sequence[str]) -> list[str]:
         mine, stale = self._held(worker, [(job_id,) for job_id in job_ids])
-        ended = self._end_stopped(entry[0] for entry in mine)
+        ended = self._end_stopped([entry[0] for entry in mine])
         for (job_id,) in reversed(mine):
             del self.running[worker][job_id]
             if job_id not in ended:
@@ -180,7 +197,7 @@ class Queue(Parts):
             return "finished" if job_id in self.finished else "missing"
         if job_id in self.dead:
             return "dead"
-        if any(job_id in held for held in self.running.values()):
+        if self._runs(job_id):
             if how == "terminate" or job_id not in self.stopping:
                 self.stopping[job_id] = f"{how} {keep_ms} {self.limits.max_results} {outcome}"
             return "asked"
@@ -192,8 +209,14 @@ class Queue(Parts):
         return "cancelled"
 
     def requeue(self, job_ids: Sequence[str]) -> list[str]:
-        queued = [job_id for job_id in job_ids if job_id in self.dead]
-        for job_id in queued:
+        queued = []
+        for job_id in job_ids:
+            note = self.digests.get(job_id)
+            if job_id not in self.dead or (note and self._holder(note.digest)):
+                continue
+            queued.append(job_id)
+            if note:
+                self.unique[note.digest] = job_id
             del self.dead[job_id]
             self.failures.pop(job_id, None)
             self.crashes.pop(job_id, None)

@@ -7,13 +7,14 @@ from contextlib import suppress
 import pytest
 
 from django_rtq.exceptions import WrongState
-from tests.broker.scenes import SCENES, seeded
+from tests.broker.scenes import SCENES, UNIQUE_SCENES, seeded
 from tests.seeds import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement
 from tests.snapshots import snapshot
 
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*"')
 END = b"the script is over"
-WRITING = sorted(set(SCENES) - {"find", "overview"})
+ALL = {**SCENES, **UNIQUE_SCENES}
+WRITING = sorted(set(ALL) - {"find", "overview"})
 # What may lie beside jobs; of a job that is over nothing may be left there.
 BESIDE = ("since", "failures", "crashes", "errors", "ghosts", "scheduled", "retrying", "stopping", "progress")
 
@@ -111,7 +112,7 @@ class _Named:
 @pytest.mark.parametrize("is_sent_again", [False, True], ids=["all_died", "sent_again"])
 @pytest.mark.parametrize("verb", WRITING)
 def test_no_prefix_of_a_script_loses_or_stalls_a_job(redis, broker, verb, is_sent_again):
-    scene = SCENES[verb]
+    scene = ALL[verb]
     jobs = seeded(redis, broker, scene)
     copy = copy_of(redis)
     writes = writes_of(redis, lambda: scene.act(broker, jobs))

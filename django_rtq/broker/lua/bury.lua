@@ -1,6 +1,6 @@
 -- bury: give jobs up. They stay as dead letters until a person requeues or discards them.
 -- running -> dead; cancelled, if it was asked to stop
--- uses: _prelude _waiting _outcomes _stopping _failures
+-- uses: _prelude _schedule _digests _waiting _outcomes _stopping _failures
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record
@@ -12,20 +12,25 @@
 -- KEYS[8] stats       + minute, hash  counters
 -- KEYS[9] waiting     zset  id -> until when somebody waits for its end
 -- KEYS[10] over       + id, list  a token for who waits
--- KEYS[11] crashes    hash  id -> runs that took their worker down
--- KEYS[12] since      hash  id -> waits since
--- KEYS[13] retrying   zset  id -> due
--- KEYS[14] results    hash  id -> outcome
--- KEYS[15] finished   zset  id -> when it may be forgotten
--- KEYS[16] stopping   hash  id -> how it is to stop; runs, and was asked to
--- KEYS[17] progress   hash  id -> how far it is
+-- KEYS[11] scheduled  zset  id -> due
+-- KEYS[12] retrying   zset  id -> due; those of scheduled that have failed
+-- KEYS[13] due        zset  token for schedulers
+-- KEYS[14] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[15] unique     + digest, string  id of the job that holds it
+-- KEYS[16] crashes    hash  id -> runs that took their worker down
+-- KEYS[17] since      hash  id -> waits since
+-- KEYS[18] results    hash  id -> outcome
+-- KEYS[19] finished   zset  id -> when it may be forgotten
+-- KEYS[20] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[21] progress   hash  id -> how far it is
 -- ARGV[...] jobs      of each: id, failures to count (1 or 0), the failure as one line of JSON; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to settle
 -- sent twice: every id is stale the second time, and nothing changes
 
 local NAMES = { "running", "jobs", "failures", "errors", "dead", "sweep", "scratch", "stats", "waiting", "over",
-  "crashes", "since", "retrying", "results", "finished", "stopping", "progress" }
+  "scheduled", "retrying", "due", "digests", "unique", "crashes", "since", "results", "finished", "stopping",
+  "progress" }
 local q, jobs = named(KEYS, NAMES, 1), ARGV
 local now = now_ms(q.sweep)
 local mine, stale = held_by(q.running, jobs, 3)
@@ -44,6 +49,7 @@ for _, i in ipairs(mine) do
     end
     note_error(q.errors, id, line)
     tell_waiting(q, { id })
+    let_go(q, { id })
     count(q.stats, now, "dead", 1)
   end
   redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job

@@ -1,6 +1,6 @@
 -- cancel: take a job out before it runs, or ask it to stop.
 -- queued, scheduled, retrying -> cancelled; running -> asked to stop: cancelled, unless it succeeds before it stops
--- uses: _prelude _waiting _outcomes
+-- uses: _prelude _schedule _digests _waiting _outcomes
 --
 -- KEYS[1] jobs        hash  id -> record
 -- KEYS[2] scheduled   zset  id -> due
@@ -20,8 +20,11 @@
 -- KEYS[16] running    + worker, hash  id -> attempt and claim time
 -- KEYS[17] waiting    zset  id -> until when somebody waits for its end
 -- KEYS[18] over       + id, list  a token for who waits
--- KEYS[19] stopping   hash  id -> how it is to stop; runs, and was asked to
--- KEYS[20] progress   hash  id -> how far it is
+-- KEYS[19] due        zset  token for schedulers
+-- KEYS[20] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[21] unique     + digest, string  id of the job that holds it
+-- KEYS[22] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[23] progress   hash  id -> how far it is
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] id          the job
 -- ARGV[3] keep_ms     how long the outcome is kept
@@ -33,8 +36,8 @@
 -- sent twice: "already", or "asked" again, and nothing changes
 
 local NAMES = { "jobs", "scheduled", "dead", "ghosts", "failures", "crashes", "errors", "since", "retrying",
-  "results", "finished", "workers", "sweep", "scratch", "stats", "running", "waiting", "over", "stopping",
-  "progress" }
+  "results", "finished", "workers", "sweep", "scratch", "stats", "running", "waiting", "over", "due", "digests",
+  "unique", "stopping", "progress" }
 local q, most, id = named(KEYS, NAMES, 1), tonumber(ARGV[1]), ARGV[2]
 local keep_ms, outcome, how = ARGV[3], ARGV[4], ARGV[5]
 local now = now_ms(q.sweep)

@@ -1,6 +1,6 @@
 -- discard: throw dead letters away.
 -- dead -> gone
--- uses: _prelude _waiting _outcomes
+-- uses: _prelude _schedule _digests _waiting _outcomes
 --
 -- KEYS[1] dead        zset  id -> time of death
 -- KEYS[2] jobs        hash  id -> record
@@ -14,15 +14,19 @@
 -- KEYS[10] stats      + minute, hash  counters
 -- KEYS[11] waiting    zset  id -> until when somebody waits for its end
 -- KEYS[12] over       + id, list  a token for who waits
--- KEYS[13] stopping   hash  id -> how it is to stop; runs, and was asked to
--- KEYS[14] progress   hash  id -> how far it is
+-- KEYS[13] scheduled  zset  id -> due
+-- KEYS[14] due        zset  token for schedulers
+-- KEYS[15] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[16] unique     + digest, string  id of the job that holds it
+-- KEYS[17] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[18] progress   hash  id -> how far it is
 -- ARGV[...] ids       at most 100
 --
 -- returns the ids that were thrown away; the others are not dead (any more)
 -- sent twice: none is dead the second time, and nothing changes
 
 local NAMES = { "dead", "jobs", "failures", "crashes", "errors", "since", "retrying", "sweep", "scratch", "stats",
-  "waiting", "over", "stopping", "progress" }
+  "waiting", "over", "scheduled", "due", "digests", "unique", "stopping", "progress" }
 local q, ids, gone = named(KEYS, NAMES, 1), ARGV, {}
 
 for _, id in ipairs(ids) do

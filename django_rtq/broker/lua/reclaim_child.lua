@@ -1,6 +1,6 @@
 -- reclaim_child: take back the jobs of a worker whose death was seen by its supervisor, without waiting for its lease.
 -- running -> queued, or dead; cancelled, if it was asked to stop
--- uses: _prelude _lanes _waiting _outcomes _stopping _failures _reclaiming
+-- uses: _prelude _lanes _schedule _digests _waiting _outcomes _stopping _failures _reclaiming
 --
 -- KEYS[1] workers     zset  worker -> lease deadline
 -- KEYS[2] sweep       hash  contact, hold, high
@@ -21,11 +21,15 @@
 -- KEYS[17] running    + worker, hash  id -> attempt and claim time
 -- KEYS[18] waiting    zset  id -> until when somebody waits for its end
 -- KEYS[19] over       + id, list  a token for who waits
--- KEYS[20] retrying   zset  id -> due
--- KEYS[21] results    hash  id -> outcome
--- KEYS[22] finished   zset  id -> when it may be forgotten
--- KEYS[23] stopping   hash  id -> how it is to stop; runs, and was asked to
--- KEYS[24] progress   hash  id -> how far it is
+-- KEYS[20] scheduled  zset  id -> due
+-- KEYS[21] retrying   zset  id -> due; those of scheduled that have failed
+-- KEYS[22] due        zset  token for schedulers
+-- KEYS[23] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[24] unique     + digest, string  id of the job that holds it
+-- KEYS[25] results    hash  id -> outcome
+-- KEYS[26] finished   zset  id -> when it may be forgotten
+-- KEYS[27] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[28] progress   hash  id -> how far it is
 -- ARGV[1] worker      its name
 -- ARGV[...] guilty    the ids that were running when it died: they count a crash, the others are given back
 --
@@ -33,8 +37,8 @@
 -- sent twice: there is nothing left to take back
 
 local NAMES = { "workers", "sweep", "jobs", "bands", "turn", "lanes", "since", "failures", "crashes", "errors",
-  "dead", "wake", "scratch", "stats", "ring", "lane", "running", "waiting", "over", "retrying", "results", "finished",
-  "stopping", "progress" }
+  "dead", "wake", "scratch", "stats", "ring", "lane", "running", "waiting", "over", "scheduled", "retrying", "due",
+  "digests", "unique", "results", "finished", "stopping", "progress" }
 local q, worker, guilty = named(KEYS, NAMES, 1), ARGV[1], {}
 for i = 2, #ARGV do guilty[ARGV[i]] = true end
 local now, answer = now_ms(q.sweep), {}

@@ -1,6 +1,6 @@
 -- release: give jobs back unrun, to be claimed next; the attempt is not counted.
 -- running -> queued; cancelled, if it was asked to stop
--- uses: _prelude _lanes _waiting _outcomes _stopping
+-- uses: _prelude _lanes _schedule _digests _waiting _outcomes _stopping
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record
@@ -24,6 +24,10 @@
 -- KEYS[20] over       + id, list  a token for who waits
 -- KEYS[21] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[22] progress   hash  id -> how far it is
+-- KEYS[23] scheduled  zset  id -> due
+-- KEYS[24] due        zset  token for schedulers
+-- KEYS[25] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[26] unique     + digest, string  id of the job that holds it
 -- ARGV[...] ids       in the order in which they were claimed; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to give back
@@ -31,7 +35,7 @@
 
 local NAMES = { "running", "jobs", "bands", "turn", "lanes", "since", "wake", "sweep", "scratch", "ring", "lane",
   "failures", "crashes", "errors", "retrying", "results", "finished", "stats", "waiting", "over", "stopping",
-  "progress" }
+  "progress", "scheduled", "due", "digests", "unique" }
 local q, ids = named(KEYS, NAMES, 1), ARGV
 local now = now_ms(q.sweep)
 local mine, stale = held_by(q.running, ids, 1)

@@ -1,6 +1,6 @@
 -- retry: let failed jobs wait for their next attempt.
 -- running -> retrying; cancelled, if it was asked to stop
--- uses: _prelude _waiting _outcomes _stopping _failures _schedule
+-- uses: _prelude _schedule _digests _waiting _outcomes _stopping _failures
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record
@@ -20,6 +20,8 @@
 -- KEYS[16] over       + id, list  a token for who waits
 -- KEYS[17] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[18] progress   hash  id -> how far it is
+-- KEYS[19] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[20] unique     + digest, string  id of the job that holds it
 -- ARGV[...] jobs      of each: id, ms to wait, failures to count (1, or 0 for a job that this worker could not run),
 --                     the failure as one line of JSON; at most 500
 --
@@ -27,7 +29,7 @@
 -- sent twice: every id is stale the second time, and nothing changes
 
 local NAMES = { "running", "jobs", "failures", "errors", "scheduled", "retrying", "due", "sweep", "scratch", "stats",
-  "crashes", "since", "results", "finished", "waiting", "over", "stopping", "progress" }
+  "crashes", "since", "results", "finished", "waiting", "over", "stopping", "progress", "digests", "unique" }
 local q, jobs = named(KEYS, NAMES, 1), ARGV
 local now = now_ms(q.sweep)
 local mine, stale = held_by(q.running, jobs, 4)
