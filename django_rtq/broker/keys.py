@@ -58,6 +58,7 @@ class QueueKeys:
     def __init__(self, prefix: str, queue: str) -> None:
         check_queue_name(queue)
         self._tag = f"{{{prefix}:{queue}}}:"
+        self._name_ends()
         self.jobs = self._key("jobs")  # hash: id -> record, for every live job
         self.bands = self._key("bands")  # zset: band -> priority; the bands that have work
         self.ring = self._key("ring:")  # + band, zset: client -> turn; who has work, in the order of turns
@@ -80,10 +81,6 @@ class QueueKeys:
         self.crashes = self._key("crashes")  # hash: id -> runs that took their worker down
         self.errors = self._key("errors")  # hash: id -> the last failures, one JSON a line
         self.dead = self._key("dead")  # zset: id -> time of death, ms
-        self.results = self._key("results")  # hash: id -> outcome
-        self.finished = self._key("finished")  # zset: id -> when it may be forgotten, ms
-        self.waiting = self._key("waiting")  # zset: id -> until when somebody waits for its end, ms
-        self.over = self._key("over:")  # + id, list: a token for who waits, with a time limit
         self.unique = self._key("unique:")  # + digest, string: id of the job that holds it, with a time limit
         self.digests = self._key("digests")  # hash: id -> until when it holds which digest, how long, and its heir
         self.wake = self._key("wake")  # zset: one token while there is something to claim
@@ -92,6 +89,12 @@ class QueueKeys:
         self.stats = self._key("stats:")  # + minute, hash: counters
         self.paused = self._key("paused")  # string: present while paused
         self.scratch = self._key("scratch")  # never exists; see the rules for scripts
+
+    def _name_ends(self) -> None:
+        self.results = self._key("results")  # hash: id -> outcome
+        self.finished = self._key("finished")  # zset: id -> when it may be forgotten, ms
+        self.waiting = self._key("waiting")  # zset: id -> until when somebody waits for its end, ms
+        self.over = self._key("over:")  # + id, list: a token for who waits, with a time limit
 
     def running(self, worker: str) -> bytes:
         """The processing list of one worker."""

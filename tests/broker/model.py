@@ -108,7 +108,7 @@ class Queue(Parts):
 
     def retry(self, worker: str, entries: Sequence[tuple[str, int, int, str]]) -> list[str]:
         mine, stale = self._held(worker, entries)
-        ended = self._end_stopped([entry[0] for entry in mine])
+        ended = self._end_stopped(entry[0] for entry in mine)
         for job_id, delay_ms, failures, line in mine:
             del self.running[worker][job_id]
             if job_id in ended:
@@ -120,7 +120,7 @@ class Queue(Parts):
 
     def bury(self, worker: str, entries: Sequence[Entry]) -> list[str]:
         mine, stale = self._held(worker, entries)
-        ended = self._end_stopped([entry[0] for entry in mine])
+        ended = self._end_stopped(entry[0] for entry in mine)
         for job_id, failures, line in mine:
             del self.running[worker][job_id]
             if job_id not in ended:
@@ -130,7 +130,7 @@ class Queue(Parts):
 
     def release(self, worker: str, job_ids: Sequence[str]) -> list[str]:
         mine, stale = self._held(worker, [(job_id,) for job_id in job_ids])
-        ended = self._end_stopped([entry[0] for entry in mine])
+        ended = self._end_stopped(entry[0] for entry in mine)
         for (job_id,) in reversed(mine):
             del self.running[worker][job_id]
             if job_id not in ended:

@@ -109,7 +109,7 @@ class State:
         }
         for name in ("scheduled", "retrying", "workers", "dead", "results", "finished"):
             keys[name] = dict(getattr(self, name))
-        for name in ("since", "failures", "crashes", "sweep", "stopping", "progress", "digests"):
+        for name in ("since", "failures", "crashes", "sweep", "digests", "stopping", "progress"):
             keys[name] = texts(getattr(self, name))
         keys |= {f"ring:{band}": list(clients) for band, clients in self.rings.items()}
         keys |= {f"lane:{lane_name(lane)}": list(job_ids) for lane, job_ids in self.lanes.items()}

@@ -60,7 +60,7 @@ def names_in_body(name):
 def naming_ends(name):
     """Where the lines end that give names to keys and arguments."""
     code = code_of(name)
-    naming = r"local .*|\s+\".*[},]|for i = .*ARGV.* end|"
+    naming = r"local .*|\s+\".*[,}]|for i = .*ARGV.* end|"
     lines = code.splitlines()
     last = max(i for i, line in enumerate(lines) if "KEYS" in line or "ARGV" in line)
     between = lines[: last + 1]

@@ -16,7 +16,10 @@ END = b"the script is over"
 ALL = {**SCENES, **UNIQUE_SCENES}
 WRITING = sorted(set(ALL) - {"find", "overview"})
 # What may lie beside jobs; of a job that is over nothing may be left there.
-BESIDE = ("since", "failures", "crashes", "errors", "ghosts", "scheduled", "retrying", "stopping", "progress")
+BESIDE = (
+    *("since", "failures", "crashes", "errors", "ghosts", "scheduled", "retrying"),
+    *("digests", "stopping", "progress"),
+)
 
 
 def writes_of(redis, act):

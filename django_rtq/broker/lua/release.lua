@@ -24,9 +24,9 @@
 -- KEYS[20] over       + id, list  a token for who waits
 -- KEYS[21] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[22] progress   hash  id -> how far it is
--- KEYS[23] scheduled  zset  id -> due
+-- KEYS[23] digests    hash  id -> until when, ms, digest, heir
 -- KEYS[24] due        zset  token for schedulers
--- KEYS[25] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[25] scheduled  zset  id -> due
 -- KEYS[26] unique     + digest, string  id of the job that holds it
 -- ARGV[...] ids       in the order in which they were claimed; at most 500
 --
@@ -35,7 +35,7 @@
 
 local NAMES = { "running", "jobs", "bands", "turn", "lanes", "since", "wake", "sweep", "scratch", "ring", "lane",
   "failures", "crashes", "errors", "retrying", "results", "finished", "stats", "waiting", "over", "stopping",
-  "progress", "scheduled", "due", "digests", "unique" }
+  "progress", "digests", "due", "scheduled", "unique" }
 local q, ids = named(KEYS, NAMES, 1), ARGV
 local now = now_ms(q.sweep)
 local mine, stale = held_by(q.running, ids, 1)

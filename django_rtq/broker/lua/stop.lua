@@ -18,9 +18,9 @@
 -- KEYS[14] over       + id, list  a token for who waits
 -- KEYS[15] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[16] progress   hash  id -> how far it is
--- KEYS[17] scheduled  zset  id -> due
+-- KEYS[17] digests    hash  id -> until when, ms, digest, heir
 -- KEYS[18] due        zset  token for schedulers
--- KEYS[19] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[19] scheduled  zset  id -> due
 -- KEYS[20] unique     + digest, string  id of the job that holds it
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[...] jobs      of each: id, ms to keep, outcome; at most 500
@@ -28,8 +28,8 @@
 -- returns the ids that were stale: no longer this worker's to settle
 -- sent twice: every id is stale the second time, and nothing changes
 
-local NAMES = { "running", "jobs", "failures", "crashes", "errors", "since", "retrying", "results", "finished",
-  "sweep", "scratch", "stats", "waiting", "over", "stopping", "progress", "scheduled", "due", "digests", "unique" }
+local NAMES = { "running", "jobs", "failures", "crashes", "errors", "since", "retrying", "results", "finished", "sweep",
+  "scratch", "stats", "waiting", "over", "stopping", "progress", "digests", "due", "scheduled", "unique" }
 local q, most, jobs = named(KEYS, NAMES, 1), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
 
 local stale = end_runs(q, jobs, most, now_ms(q.sweep), "cancelled")
