@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -11,6 +12,7 @@ from django_rtq import payload
 from django_rtq.exceptions import PayloadError
 from django_rtq.job import Header, JobState, moment
 
+_TASK = re.compile(r'\{"task":"((?:[^"\\]|\\.)*)"')  # what every body begins with
 LONGEST_RECORD = 65_536  # bytes of a record that are shown as they are
 
 
@@ -240,6 +242,27 @@ class RawJob:
             finished_at=None if forgotten_ms is None or kept is None else moment(int(forgotten_ms - kept * 1000)),
             forgotten_at=moment(forgotten_ms),
         )
+
+
+def read_head(head: bytes) -> tuple[Header | None, str]:
+    """Header and task of a record of which only the beginning is known; None and "" for what cannot be read."""
+    line, _, body = head.partition(b"\n")
+    try:
+        header = Header.read(line)
+    except ValueError:
+        header = None
+    found = _TASK.match(body.decode(errors="replace"))
+    return header, unquoted(found[1]) if found else ""
+
+
+def unquoted(text: str) -> str:
+    """What stands between the quotes of a JSON string that may have been cut anywhere."""
+    while "\\" in text:
+        try:
+            return str(json.loads(f'"{text}"'))
+        except ValueError:
+            text = text[:-1]
+    return text
 
 
 def _number(value: Any) -> float | None:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.details import QueueDetails, RunningJob, WorkerDetails
+from django_rtq.broker.details import QueueDetails, RunningJob, WorkerDetails, read_head
 from django_rtq.broker.scripts import SCRIPTS, Command
 from django_rtq.broker.server import ServerDetails, read_server
 from django_rtq.exceptions import BrokerError
@@ -21,7 +21,6 @@ from django_rtq.job import moment
 MOST_SHOWN = 1000  # running jobs of a queue
 LATELY = 5  # minutes over which rates are taken
 _HEAD_BYTES = 400  # of a record: its header, and which task it names
-_TASK = re.compile(rb'\n\{"task":"([^"\\]+)"')
 _LIMIT = re.compile(rb'"time_limit":([0-9.e+]+)')
 
 
@@ -233,12 +232,13 @@ UNSCHEDULED = 120.0  # seconds: a scheduler looks once a minute at least
 def _running(queue: str, worker: str, lease_ms: float, held: Sequence[bytes], now_ms: int) -> Iterable[RunningJob]:
     for i in range(0, len(held), 3):
         job_id, (attempt, claimed_ms), head = held[i], held[i + 1].split(b" "), held[i + 2]
-        task, limit = _TASK.search(head), _LIMIT.search(head)
+        header, task = read_head(head)
+        limit = _LIMIT.search(head)
         yield RunningJob(
             id=job_id.decode(),
             queue=queue,
-            task=task[1].decode() if task else "",
-            client=head.partition(b"\n")[0].split(b" ", 4)[4].decode(errors="replace") if task else "",
+            task=task,
+            client=header.client if header else "",
             attempt=int(attempt),
             seconds=max(0.0, (now_ms - int(claimed_ms)) / 1000),
             worker=worker,

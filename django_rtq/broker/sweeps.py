@@ -5,7 +5,6 @@ A sweep acts on a snapshot: who died after `until_ms` is not meant, even if it w
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,17 +13,16 @@ from typing import Any, Literal
 
 from django_rtq import payload
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
-from django_rtq.broker.details import JobDetails
+from django_rtq.broker.details import JobDetails, read_head, unquoted
 from django_rtq.broker.listing import JobFilter, Listing, packed, unpacked
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import PayloadTooLarge
-from django_rtq.job import Header, JobState, moment
+from django_rtq.job import JobState, moment
 
 MOST_DEAD = 100_000  # that are looked through to be counted
 STEP = 1000  # dead letters that one step looks at
 LATEST = 10**15  # later than any death
 _BYTES = 1000  # that are read of a record, and of its newest failure
-_TASK = re.compile(r'\A\{"task":"([^"\\]+)"')
 _CLASS = re.compile(r'"error_class":"([^"\\]*)"')
 _MESSAGE = re.compile(r'"error":"((?:[^"\\]|\\.)*)')
 
@@ -163,34 +161,18 @@ def changed_body(job: JobDetails, args: Sequence[Any], kwargs: Mapping[str, Any]
 
 
 def _letter(queue: str, job_id: bytes, died: bytes, record: bytes, failure: bytes) -> JobDetails:
-    line, _, body = record.decode(errors="replace").partition("\n")
+    header, task = read_head(record)
     text = failure.decode(errors="replace")
-    task, kind, message = _TASK.match(body), _CLASS.search(text), _MESSAGE.search(text)
-    try:
-        header = Header.read(line.encode())
-    except ValueError:
-        header = None
+    kind, message = _CLASS.search(text), _MESSAGE.search(text)
     return JobDetails(
         id=job_id.decode(errors="replace"),
         queue=queue,
         state=JobState.DEAD,
-        task=task[1] if task else "",
+        task=task,
         client=header.client if header else "",
         died_at=moment(int(float(died))),
-        errors=[{"error_class": kind[1] if kind else "", "error": _unquoted(message[1]) if message else ""}],
+        errors=[{"error_class": kind[1] if kind else "", "error": unquoted(message[1]) if message else ""}],
     )
-
-
-def _unquoted(text: str) -> str:
-    """What a JSON string says that may have been cut anywhere."""
-    if "\\" not in text:
-        return text
-    while text:
-        try:
-            return str(json.loads(f'"{text}"'))
-        except ValueError:
-            text = text[:-1]
-    return ""
 
 
 def _group(task: str, kind: str, letters: Sequence[JobDetails]) -> DeadGroup:
