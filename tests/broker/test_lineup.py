@@ -110,3 +110,14 @@ def test_more_empty_lanes_than_are_looked_at_in_one_call_are_passed_over(redis, 
     queue_up(broker, "x1")
 
     assert page(inspector) == (["x1"], "")
+
+
+def test_a_very_long_lane_is_not_followed_to_its_end_and_it_says_so(redis, broker, inspector):
+    queue_up(broker, "x1", "y1")
+    lane = broker.keys.of(QUEUE).lane + b"0:x"
+    redis.rpush(lane, *(f"job-{number}" for number in range(10_000)))
+    inspector.listing(QUEUE, "queued", limit=500)
+
+    found = inspector.listing(QUEUE, "queued", filter=JobFilter(id="no such"), depth=1_000_000)
+
+    assert (found.searched, found.is_complete, found.next_cursor) == (10_001, False, "")
