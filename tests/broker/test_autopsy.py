@@ -11,10 +11,8 @@ from tests.snapshots import live_jobs, snapshot
 
 def bury(broker, task, kind="builtins.ValueError", message="no", **options):
     """A dead letter of this task and error."""
-    job = claimed_job(broker, worker="failing", body=json.dumps({"task": task}, separators=(",", ":")), **options)
-    line = json.dumps(
-        {"at": 1, "error_class": kind, "error": message, "traceback": "t" * 20_000}, separators=(",", ":")
-    )
+    job = claimed_job(broker, worker="failing", body=payload.dumps({"task": task}), **options)
+    line = payload.dumps({"at": 1, "error_class": kind, "error": message, "traceback": "t" * 20_000})
     broker.settle("failing", QUEUE, Settlement(bury=[job.id, 1, line]))
     broker.sign_off([QUEUE], "failing")
     return job

@@ -44,8 +44,7 @@ def test_json_has_these_names_and_no_others(busy):
 
     (queue,), (worker,) = shown["queues"], shown["workers"]
     oldest, seen = queue.pop("oldest_seconds"), worker.pop("last_seen_seconds")
-    seconds = worker["running"][0].pop("seconds")
-    contact = queue.pop("contact_seconds")
+    seconds, contact = worker["running"][0].pop("seconds"), queue.pop("contact_seconds")
     assert shown == {
         "queues": [
             {
@@ -57,8 +56,7 @@ def test_json_has_these_names_and_no_others(busy):
                 "running": 1,
                 "dead": 1,
                 "clients": 2,
-                "finished": 0,
-                "scheduler_seconds": None,
+                **{"finished": 0, "scheduler_seconds": None},
             }
         ],
         "workers": [
