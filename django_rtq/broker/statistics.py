@@ -16,7 +16,7 @@ from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.wire import as_dict
 
 MOST_LANES = 1000  # that are looked at for those with most jobs
-STEPS = 4  # of an octave
+BUCKETS = 8  # numbers of an octave; the lower half of them is not used, so that 0 is free
 _BUCKET = re.compile(r"[rw]-?\d+")  # seconds of a run, milliseconds of a wait
 
 
@@ -63,15 +63,15 @@ class Clients:
 
 
 def bucket_of(number: float) -> int:
-    """The number of the bucket for a duration: a quarter of an octave each, whatever the unit. It may be negative."""
-    fraction, octave = frexp(number)
-    return int(fraction * 2 * STEPS) + octave * STEPS
+    """The number of the bucket for a duration: a quarter of an octave each, whatever the unit; 0 for none at all."""
+    fraction, octave = frexp(number)  # a half to one
+    return int(fraction * BUCKETS) + octave * BUCKETS
 
 
 def middle_of(bucket: int) -> float:
     """The duration that a bucket stands for."""
-    octave, step = divmod(bucket - STEPS, STEPS)
-    return float((1 + (step + 0.5) / STEPS) * 2.0 ** (octave - 1)) if bucket else 0.0
+    octave, eighths = divmod(bucket, BUCKETS)
+    return float((eighths + 0.5) / BUCKETS * 2.0**octave) if bucket else 0.0
 
 
 def counter_name(kind: str, task: str) -> str:
