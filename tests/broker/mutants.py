@@ -84,6 +84,16 @@ MUTANTS = (
     Mutant("crashes_are_no_attempts", "(failed + crashed + 1)", "(failed + 1)"),
     Mutant("requeue_keeps_failures", 'redis.call("HDEL", q.failures, id)', NOTHING, ("requeue",)),
     Mutant("requeue_keeps_crashes", 'redis.call("HDEL", q.crashes, id)', NOTHING, ("requeue",)),
+    Mutant("run_now_leaves_it_scheduled", 'redis.call("ZREM", q.scheduled, id)', NOTHING, ("run_now",)),
+    Mutant(
+        "run_now_of_what_does_not_wait",
+        'if not redis.call("ZSCORE", q.scheduled, id) then',
+        "if false then",
+        ("run_now",),
+    ),
+    Mutant("a_later_death_is_meant_too", "tonumber(died) <= latest", "true", ("requeue_changed",)),
+    Mutant("changed_keeps_its_arguments", "if body then", "if false then", ("requeue_changed",)),
+    Mutant("released_while_it_lives", "if tonumber(deadline) > now then", "if false then", ("release_worker",)),
     Mutant("suspect_among_others", "if id and q.has_crashes and", "if false and"),
     Mutant("suspect_for_a_busy_worker", "if may_be_suspect and", "if"),
     # G5: who is given up, and when
