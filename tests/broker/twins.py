@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django_rtq.broker.broker import Broker, Claimed, NewJob
+from django_rtq.broker.broker import Broker, Claimed, NewJob, UniqueJob
 from django_rtq.broker.inspector import CANCELLED, Inspector
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.settlement import Settlement
@@ -66,6 +66,9 @@ class Twins:
 
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> None:
         self.same(self.broker.enqueue(queue, jobs), self.models[queue].enqueue(jobs))
+
+    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> None:
+        self.same(self.broker.enqueue_unique(queue, jobs), self.models[queue].enqueue_unique(jobs))
 
     # -- by workers
 
@@ -211,6 +214,12 @@ class Twins:
         """Somebody was woken."""
         self.redis.zpopmin(getattr(self.broker.keys.of(queue), token))
         setattr(self.models[queue], token, False)
+        self.check()
+
+    def let_limit_pass(self, queue: str, digest: str) -> None:
+        """A digest was held for as long as it may be."""
+        self.redis.delete(self.broker.keys.of(queue).unique + digest.encode())
+        self.models[queue].unique.pop(digest, None)
         self.check()
 
     def lose_turn(self, queue: str, lane: tuple[int, str]) -> None:
