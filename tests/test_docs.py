@@ -272,7 +272,10 @@ def _documented(name):
         "running:": "<worker>",
         "over:": "<id>",
         "unique:": "<digest>",
-        "stats:": "<minute>", "tasks:": "tasks:<hour>", "served:": "served:<slice>", "busy:": "busy:<slice>",
+        "stats:": "<minute>",
+        "tasks:": "<hour>",
+        "served:": "<slice>",
+        "busy:": "<slice>",
     }
     return name + behind.get(name, "<name>" if name == "rtq:worker:" else "")
 
