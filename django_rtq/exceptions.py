@@ -18,6 +18,7 @@ RTQError
 │   ├── WaitTimedOut        wait(): the job is not over yet
 │   └── WorkerLost          what a dead letter says that took its workers down
 ├── WorkerNotFound          no worker of that name is known
+├── WorkerAlive             its jobs cannot be taken away from it
 ├── TimeLimitExceeded       raised inside a job that ran too long
 ├── Retry                   raised by a task: once more, later
 └── Bury                    raised by a task: never again
@@ -107,6 +108,14 @@ class JobFailed(JobError):
 
 class WaitTimedOut(JobError, TimeoutError):
     """The job was not over in time. It goes on."""
+
+
+class WorkerAlive(RTQError):
+    """The lease of the worker lasts: it is not dead, or not for long enough."""
+
+    def __init__(self, worker: str) -> None:
+        super().__init__(f"Worker {worker}: its lease is not over, so it may still be working.")
+        self.worker = worker
 
 
 class WorkerLost(RTQError):

@@ -252,7 +252,7 @@ def test_every_signal_and_every_state_is_on_the_lifecycle_page():
     assert set(re.findall(r"`(job_[a-z]+)`", text)) - {"job_id", "job_ids"} == known
 
 
-OF_NO_QUEUE = ("rtq:queues", "rtq:plan", "rtq:worker:", "rtq:errands:", "rtq:order:")
+OF_NO_QUEUE = ("rtq:queues", "rtq:workers", "rtq:plan", "rtq:worker:", "rtq:errands:", "rtq:order:")
 
 
 def test_every_key_is_documented_with_its_type():
@@ -279,6 +279,9 @@ def _documented(name):
         "rtq:worker:": "<name>",
         "rtq:errands:": "<supervisor>",
         "rtq:order:": "<supervisor>",
+        "tasks:": "<hour>",
+        "served:": "<slice>",
+        "busy:": "<slice>",
     }
     return name + behind.get(name, "")
 

@@ -17,6 +17,7 @@ from django.dispatch import receiver
 from django_rtq.broker.asked import Asked, read_asked
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.new_job import NewJob, UniqueJob
+from django_rtq.broker.notes import note_commands
 from django_rtq.broker.plan import Plan
 from django_rtq.broker.recipe import read_recipe
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
@@ -195,11 +196,7 @@ class Broker(Timing):
         if promote:
             commands += [self.promote_command(q, MAINTAIN_AT_ONCE) for q in queues]
         commands += [SCRIPTS["audit"].call(self.keys.of(q), (audited[q], MAINTAIN_AT_ONCE)) for q in queues]
-        kept_ms = 4 * self._lease_ms  # what is left of it tells when the worker was seen last
-        for name, note in notes.items():
-            key = self.keys.worker(name)
-            commands.append(("HSET", key, "kept_ms", kept_ms, *(value for pair in note.items() for value in pair)))
-            commands.append(("PEXPIRE", key, kept_ms))
+        commands += note_commands(self.keys, notes, 4 * self._lease_ms)
         commands += [("SADD", self.keys.queues, *queues), self.plan.ask_for_version]
         *answers, version = self.wire.run(commands, resend=True)  # a full server refuses the notes, but no script
         replies = iter(answers)

@@ -24,6 +24,13 @@ class Order(StrEnum):
     STOP = "stop"  # as at a SIGTERM
 
 
+class CancelAnswer(StrEnum):
+    """What became of the wish to cancel a job."""
+
+    CANCELLED = "cancelled"  # it will not run (again)
+    ASKED = "asked"  # it runs, and was asked to stop: it is cancelled when it does, unless it succeeds before
+
+
 def send_order(broker: Broker, supervisor: str, order: Order | None = None) -> None:
     """Leave an order, and wake the supervisor; without one, it looks which of its jobs are to stop."""
     commands: list[Command] = []

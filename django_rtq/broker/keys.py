@@ -23,6 +23,7 @@ class QueueKeys:
     __slots__ = (
         "_tag",
         "bands",
+        "busy",
         "crashes",
         "dead",
         "digests",
@@ -44,10 +45,12 @@ class QueueKeys:
         "scheduled",
         "schedules",
         "scratch",
+        "served",
         "since",
         "stats",
         "stopping",
         "sweep",
+        "tasks",
         "turn",
         "unique",
         "waiting",
@@ -86,9 +89,15 @@ class QueueKeys:
         self.wake = self._key("wake")  # zset: one token while there is something to claim
         self.due = self._key("due")  # zset: one token when something became due earlier than all before
         self.sweep = self._key("sweep")  # hash: contact, hold, high; all ms
-        self.stats = self._key("stats:")  # + minute, hash: counters
         self.paused = self._key("paused")  # string: present while paused
         self.scratch = self._key("scratch")  # never exists; see the rules for scripts
+        self._name_counters()
+
+    def _name_counters(self) -> None:
+        self.stats = self._key("stats:")  # + minute, hash: counters
+        self.tasks = self._key("tasks:")  # + hour, hash: counters of each task, and how often runs took how long
+        self.served = self._key("served:")  # + ten minutes, hash: client -> runs; and the time of all, µs
+        self.busy = self._key("busy:")  # + ten minutes, zset: client -> how long its runs took together, µs
 
     def _name_ends(self) -> None:
         self.results = self._key("results")  # hash: id -> outcome
@@ -115,6 +124,7 @@ class Keys:
         self.prefix = prefix
         self.queues = f"{prefix}:queues".encode()  # set: the names of the queues
         self.plan = f"{prefix}:plan".encode()  # hash: schedules that people made, which are off, and a version
+        self.workers = f"{prefix}:workers".encode()  # zset: worker -> last beat, ms of its machine; an index of notes
         self._of_queue: dict[str, QueueKeys] = {}
 
     def of(self, queue: str) -> QueueKeys:

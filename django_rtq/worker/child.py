@@ -191,6 +191,9 @@ class Child:
                     self._ledger.hold(fetched, asked_at=asked_at)
                     return
                 self._page.note(jobs_done=self._jobs_done, claimed_at=time.monotonic())
+                self._is_waiting = False
+                self._ledger.tell_counts()
+                self._is_waiting = True
         finally:
             self._is_waiting = False
         if os.getppid() != self._parent:

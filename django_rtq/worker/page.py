@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import mmap
 import struct
+import time
 
 _NAME, _DONE, _CLAIMED, _QUIET, _SLOTS, _SLOT, _ONCE, _DEADLINE, _WISH = 0, 64, 72, 80, 256, 256, 119, 120, 128
 _CLEAN = bytes(_WISH - _ONCE)
@@ -28,6 +29,7 @@ class Page:
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
+        self.made_at = time.monotonic()
         self._memory = mmap.mmap(-1, _SLOTS + slots * _SLOT)
 
     # -- written by the child

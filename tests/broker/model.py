@@ -162,6 +162,7 @@ class Queue(Parts):
         return taken
 
     def promote(self, limit: int) -> tuple[int | None, list[str]]:
+        self.sweep["promoted"] = self.clock.now
         promoted = due_at(self.scheduled, self.clock.now)[:limit]
         for job_id in promoted:
             if self.delayed_first:
@@ -229,6 +230,31 @@ class Queue(Parts):
         if queued:
             self._count("requeued", len(queued))
         return queued
+
+    def requeue_changed(self, latest: int, job_id: str, body: str) -> str:
+        if self.dead.get(job_id, latest + 1) > latest:
+            return "elsewhere"
+        if not self.requeue([job_id]):
+            return "elsewhere"
+        self.jobs[job_id].body = body
+        return "queued"
+
+    def run_now(self, job_id: str) -> str:
+        if job_id not in self.jobs:
+            return "finished" if job_id in self.finished else "missing"
+        if job_id not in self.scheduled:
+            return "elsewhere"
+        del self.scheduled[job_id]
+        self.retrying.pop(job_id, None)
+        self._queue_up(job_id, self.clock.now)
+        return "queued"
+
+    def release_worker(self, worker: str) -> list[str]:
+        if worker not in self.workers:
+            return ["unknown"]
+        if self.workers[worker] > self.clock.now:
+            return ["alive"]
+        return ["released", *(word for pair in self.reclaim_child(worker, list(self.running[worker])) for word in pair)]
 
     def discard(self, job_ids: Sequence[str]) -> list[str]:
         gone = [job_id for job_id in job_ids if job_id in self.dead]

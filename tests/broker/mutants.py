@@ -66,7 +66,7 @@ MUTANTS = (
     Mutant("replaced_job_stays_in_retrying", 'redis.call("ZREM", q.retrying, id)', NOTHING, ("enqueue_unique",)),
     Mutant("replaced_job_is_in_two_places", 'redis.call("ZREM", q.scheduled, id)', NOTHING, ("enqueue_unique",)),
     Mutant("replaced_job_keeps_its_time", "schedule(q, { job.ready, id })", NOTHING),
-    Mutant("requeued_beside_another", "and not (digest and holder(q, digest)) then", "then"),
+    Mutant("requeued_beside_another", "or (digest and holder(q, digest)) then", "then", ("requeue",)),
     Mutant("requeued_without_its_digest", "if digest then hold(q, id, digest, ms) end", NOTHING, ("requeue",)),
     Mutant("unique_without_exists_check", 'if is_known(job.id) then return "exists" end', NOTHING),
     # the index: nobody who has work is forgotten
@@ -126,6 +126,16 @@ MUTANTS = (
     Mutant("crashes_are_no_attempts", "(failed + crashed + 1)", "(failed + 1)"),
     Mutant("requeue_keeps_failures", 'redis.call("HDEL", q.failures, id)', NOTHING, ("requeue",)),
     Mutant("requeue_keeps_crashes", 'redis.call("HDEL", q.crashes, id)', NOTHING, ("requeue",)),
+    Mutant("run_now_leaves_it_scheduled", 'redis.call("ZREM", q.scheduled, id)', NOTHING, ("run_now",)),
+    Mutant(
+        "run_now_of_what_does_not_wait",
+        'if not redis.call("ZSCORE", q.scheduled, id) then',
+        "if false then",
+        ("run_now",),
+    ),
+    Mutant("a_later_death_is_meant_too", "tonumber(died) <= latest", "true", ("requeue_changed",)),
+    Mutant("changed_keeps_its_arguments", "if body then", "if false then", ("requeue_changed",)),
+    Mutant("released_while_it_lives", "if tonumber(deadline) > now then", "if false then", ("release_worker",)),
     Mutant("suspect_among_others", "if id and q.has_crashes and", "if false and"),
     Mutant("suspect_for_a_busy_worker", "if may_be_suspect and", "if"),
     # G5: who is given up, and when

@@ -1,12 +1,16 @@
 """Every script in its usual scene: what was there before, and the call."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
 from django_rtq.broker.inspector import Inspector
 from django_rtq.broker.job_progress import note_progress
 from django_rtq.broker.patience import wait_for_end
+from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.settlement import Settlement
+from django_rtq.exceptions import WrongState
 from tests.seeds import (
     QUEUE,
     WORKER,
@@ -25,6 +29,7 @@ from tests.seeds import (
 )
 
 PROGRESS = '{"done":1,"total":2,"text":""}'
+READING = {"autopsy", "clients", "find", "history", "lineup", "overview", "processing", "tasks"}  # and not writing
 SLOT_MS = 1_700_000_000_000
 
 
@@ -128,6 +133,26 @@ def _begun(broker):
     return [new_job("a", client="x")]
 
 
+def _waiting_for_their_time(broker):
+    return [scheduled_job(broker, "a", client="x"), retrying_job(broker, "b")]
+
+
+def _run_all_now(broker, jobs):
+    for job in jobs:
+        with suppress(WrongState):  # sent again after a lost answer, it finds nothing to do
+            Inspector(broker).run_now(job.id, QUEUE)
+
+
+def _change(broker, jobs):
+    command = SCRIPTS["requeue_changed"].call(broker.keys.of(QUEUE), (10**15, jobs[0].id, '{"task":"b"}'))
+    broker.wire.one(command, resend=True)
+
+
+def _tally(broker, jobs):
+    settlement = Settlement(tally=[(2, "done task", 3, "r-3 task", 3, "x", 3, 4_000_000)])
+    broker.settle(WORKER, QUEUE, settlement)
+
+
 def _held(broker):
     """One that runs, and one that waits for its end."""
     return [held_job(broker, "a", heir="b")]
@@ -190,11 +215,13 @@ def _by_hand(seed, verb, **traits):
 
 SCENES = {
     "ack": _settling("ack"),
+    "autopsy": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_groups(QUEUE)),
     "audit": Scene(_bent, lambda broker, jobs: broker.audit(QUEUE)),
     "begin": Scene(_nobody_is_known, lambda broker, jobs: broker.begin(QUEUE, "report", "d1", SLOT_MS)),
     "bury": _settling("bury"),
     "cancel": Scene(_queued, lambda broker, jobs: Inspector(broker).cancel(jobs[0].id)),
     "claim": Scene(_queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3), is_resent=False, grows=True),
+    "clients": _by_hand(_queued, "clients"),
     "discard": Scene(
         _dead, lambda broker, jobs: Inspector(broker).discard(QUEUE, [job.id for job in jobs]), may_vanish=True
     ),
@@ -203,21 +230,29 @@ SCENES = {
     "expire": _settling("expire"),
     "find": Scene(_queued, lambda broker, jobs: Inspector(broker).find(jobs[0].id)),
     "fire": Scene(_begun, lambda broker, jobs: broker.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True),
+    "history": _by_hand(_queued, "history"),
+    "lineup": Scene(_queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued")),
     "overview": Scene(_queued, lambda broker, jobs: Inspector(broker).overview()),
     "pause": _by_hand(_queued, "pause"),
     "progress": Scene(_claimed, lambda broker, jobs: note_progress(broker, WORKER, [(QUEUE, jobs[0].id, PROGRESS)])),
+    "processing": Scene(_claimed, lambda broker, jobs: Inspector(broker).workers()),
     "promote": Scene(_due, lambda broker, jobs: broker.promote(QUEUE)),
     "purge": _by_hand(_queued_for_one, "purge", may_vanish=True),
     "reclaim": Scene(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
     "reclaim_child": Scene(_claimed, lambda broker, jobs: broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])),
     "release": _settling("release"),
+    "release_worker": Scene(_lapsed, lambda broker, jobs: Inspector(broker).release_worker(WORKER)),
     "renew": Scene(_idle, lambda broker, jobs: broker.renew([QUEUE], [WORKER])),
     "requeue": Scene(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
+    "requeue_changed": Scene(_dead, _change),
     "resume": _by_hand(_paused, "resume"),
     "retry": _settling("retry"),
+    "run_now": Scene(_waiting_for_their_time, _run_all_now),
     "sign_off": Scene(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
     "sign_on": Scene(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
     "stop": Scene(_asked, lambda broker, jobs: settle(broker, "stop", *jobs), is_resent=False),
+    "tally": Scene(_nobody_is_known, _tally, is_resent=False, grows=True),
+    "tasks": Scene(_queued, lambda broker, jobs: Inspector(broker).tasks()),
     "trim": Scene(_too_old, lambda broker, jobs: broker.trim(QUEUE), may_vanish=True),
     "wait": Scene(_queued, lambda broker, jobs: wait_for_end(broker, QUEUE, jobs[0].id, 0)),
 }

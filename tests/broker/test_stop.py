@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.broker.inspector import CancelAnswer
+from django_rtq.broker.errands import CancelAnswer
 from django_rtq.job import JobState
 from tests.seeds import (
     QUEUE,

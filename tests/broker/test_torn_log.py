@@ -7,14 +7,14 @@ from contextlib import suppress
 import pytest
 
 from django_rtq.exceptions import WrongState
-from tests.broker.scenes import SCENES, UNIQUE_SCENES, seeded
+from tests.broker.scenes import READING, SCENES, UNIQUE_SCENES, seeded
 from tests.seeds import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement
 from tests.snapshots import snapshot
 
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*"')
 END = b"the script is over"
 ALL = {**SCENES, **UNIQUE_SCENES}
-WRITING = sorted(set(ALL) - {"find", "overview"})
+WRITING = sorted(set(ALL) - READING)
 # What may lie beside jobs; of a job that is over nothing may be left there.
 BESIDE = (
     *("since", "failures", "crashes", "errors", "ghosts", "scheduled", "retrying"),

@@ -177,6 +177,17 @@ class Twins:
     def requeue(self, queue: str, job_ids: Sequence[str]) -> None:
         self.same(self.inspector.requeue(queue, job_ids), self.models[queue].requeue(job_ids))
 
+    def requeue_changed(self, queue: str, latest: int, job_id: str, body: str) -> None:
+        expected = self.models[queue].requeue_changed(latest, job_id, body)
+        self.same(self._script(queue, "requeue_changed", latest, job_id, body).decode(), expected)
+
+    def run_now(self, queue: str, job_id: str) -> None:
+        self.same(self._script(queue, "run_now", job_id).decode(), self.models[queue].run_now(job_id))
+
+    def release_worker(self, queue: str, worker: str) -> None:
+        expected = self.models[queue].release_worker(worker)
+        self.same([word.decode() for word in self._script(queue, "release_worker", worker)], expected)
+
     def discard(self, queue: str, job_ids: Sequence[str]) -> None:
         self.same(self.inspector.discard(queue, job_ids), self.models[queue].discard(job_ids))
 
@@ -269,7 +280,7 @@ class Twins:
             assert turn >= self._turns.get(name, 0)
             self._turns[name] = turn
 
-    def _script(self, queue: str, name: str, *arguments: int) -> Any:
+    def _script(self, queue: str, name: str, *arguments: int | str) -> Any:
         return self.broker.wire.one(SCRIPTS[name].call(self.broker.keys.of(queue), arguments))
 
 

@@ -20,6 +20,7 @@
 -- KEYS[16] unique     + digest, string  id of the job that holds it
 -- KEYS[17] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[18] progress   hash  id -> how far it is
+-- ARGV[1] latest      deaths after this moment are not meant
 -- ARGV[...] ids       at most 100
 --
 -- returns the ids that were thrown away; the others are not dead (any more)
@@ -27,10 +28,11 @@
 
 local NAMES = { "dead", "jobs", "failures", "crashes", "errors", "since", "retrying", "sweep", "scratch", "stats",
   "waiting", "over", "scheduled", "due", "digests", "unique", "stopping", "progress" }
-local q, ids, gone = named(KEYS, NAMES, 1), ARGV, {}
+local q, latest, ids = named(KEYS, NAMES, 1), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
+local gone = {}
 
-for _, id in ipairs(ids) do
-  if redis.call("ZSCORE", q.dead, id) then gone[#gone + 1] = id end
+for i, died in ipairs(#ids > 0 and redis.call("ZMSCORE", q.dead, unpack(ids)) or {}) do
+  if died and tonumber(died) <= latest then gone[#gone + 1] = ids[i] end
 end
 if #gone == 0 then return gone end
 redis.call("DEL", q.scratch) -- lets a full server be drained

@@ -11,22 +11,24 @@
 -- KEYS[8] finished    zset  id -> when it may be forgotten
 -- KEYS[9] workers     zset  worker -> lease deadline
 -- KEYS[10] running    + worker, hash  id -> attempt and claim time
--- KEYS[11] stopping   hash  id -> how it is to stop; runs, and was asked to
--- KEYS[12] progress   hash  id -> how far it is
+-- KEYS[11] sweep      hash  the highest time seen
+-- KEYS[12] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[13] progress   hash  id -> how far it is
 -- ARGV[1] id          the job
 --
 -- returns {record, due, died, failures, crashes, errors, outcome, forgotten at, worker, attempt and claim time,
---         how it is to stop, progress}, "" where there is none
+--         when the lease of that worker ends, now, how it is to stop, how far it is}; "" where there is none
 -- sent twice: answers twice
 
 local NAMES = { "jobs", "scheduled", "dead", "failures", "crashes", "errors", "results", "finished", "workers",
-  "running", "stopping", "progress" }
+  "running", "sweep", "stopping", "progress" }
 local q, id = named(KEYS, NAMES, 1), ARGV[1]
-local holder, held = "", ""
+local holder, held, lease = "", "", ""
 
-for _, worker in ipairs(redis.call("ZRANGE", q.workers, 0, -1)) do
-  local entry = redis.call("HGET", q.running .. worker, id)
-  if entry then holder, held = worker, entry end
+local workers = redis.call("ZRANGE", q.workers, 0, -1, "WITHSCORES")
+for i = 1, #workers, 2 do
+  local entry = redis.call("HGET", q.running .. workers[i], id)
+  if entry then holder, held, lease = workers[i], entry, workers[i + 1] end
 end
 return {
   redis.call("HGET", q.jobs, id) or "",
@@ -39,6 +41,8 @@ return {
   redis.call("ZSCORE", q.finished, id) or "",
   holder,
   held,
+  lease,
+  now_ms(q.sweep),
   redis.call("HGET", q.stopping, id) or "",
   redis.call("HGET", q.progress, id) or "",
 }

@@ -10,7 +10,7 @@
 -- KEYS[6] lanes       zset  band:client -> since when its first job waits
 -- KEYS[7] since       hash  id -> waits since
 -- KEYS[8] wake        zset  token for workers
--- KEYS[9] sweep       hash  the highest time seen
+-- KEYS[9] sweep       hash  the highest time seen, and when somebody promoted last
 -- KEYS[10] scratch    never exists; see the rules for scripts
 -- KEYS[11] ring       + band, zset  client -> turn
 -- KEYS[12] lane       + band:client, list  ids
@@ -44,6 +44,7 @@ local function line_up(id, record, moment)
 end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
+redis.call("HSET", q.sweep, "promoted", now) -- for people: somebody looks after what is due
 for i = 1, #due, 2 do ids[#ids + 1] = due[i] end
 for i, record in ipairs(#ids > 0 and redis.call("HMGET", q.jobs, unpack(ids)) or {}) do
   if record then line_up(ids[i], record, due[2 * i]) end

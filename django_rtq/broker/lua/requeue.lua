@@ -1,6 +1,6 @@
 -- requeue: give dead letters a new life, with all their attempts.
 -- dead -> queued
--- uses: _prelude _lanes _schedule _digests _unique
+-- uses: _prelude _lanes _schedule _digests _unique _reviving
 --
 -- KEYS[1] dead        zset  id -> time of death
 -- KEYS[2] jobs        hash  id -> record
@@ -22,6 +22,7 @@
 -- KEYS[18] running    + worker, hash  id -> attempt and claim time
 -- KEYS[19] scheduled  zset  id -> due
 -- KEYS[20] retrying   zset  id -> due; those of scheduled that have failed
+-- ARGV[1] latest      deaths after this moment are not meant
 -- ARGV[...] ids       at most 100
 --
 -- returns the ids that were queued; the others are not dead (any more), or another job holds their digest
@@ -29,24 +30,12 @@
 
 local NAMES = { "dead", "jobs", "failures", "crashes", "bands", "turn", "lanes", "since", "wake", "sweep", "scratch",
   "stats", "ring", "lane", "digests", "unique", "workers", "running", "scheduled", "retrying" }
-local q, ids = named(KEYS, NAMES, 1), ARGV
+local q, latest, ids = named(KEYS, NAMES, 1), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
 local now, queued = now_ms(q.sweep), {}
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 for _, id in ipairs(ids) do
-  local record = redis.call("ZSCORE", q.dead, id) and redis.call("HGET", q.jobs, id)
-  local _, ms, digest = note_of(q, id)
-  if record and not (digest and holder(q, digest)) then
-    if digest then hold(q, id, digest, ms) end
-    -- It is ready now, waits for no time any more, and whatever was its last moment to start is over.
-    local fresh = string.gsub(record, "^(%-?%d+)%+?( %d+) %d+ %d+ ", string.format("%%1%%2 %.0f 0 ", now), 1)
-    redis.call("HSET", q.jobs, id, fresh)
-    redis.call("HDEL", q.failures, id)
-    redis.call("HDEL", q.crashes, id)
-    queue_up(q, id, fresh, now)
-    redis.call("ZREM", q.dead, id) -- last: a torn log may cost a second run, not a job
-    queued[#queued + 1] = id
-  end
+  if is_dead(q, id, latest) and revive(q, id, nil, now) then queued[#queued + 1] = id end
 end
 if #queued > 0 then count(q.stats, now, "requeued", #queued) end
 return queued
