@@ -1,15 +1,17 @@
 """Redis task queues for Django: fair turns per client, nothing lost."""
 
 from django_rtq.backoff import constant, exponential, listed
-from django_rtq.exceptions import Bury, Retry, TimeLimitExceeded
+from django_rtq.context import JobContext, current_job, report_progress
+from django_rtq.exceptions import Bury, JobCancelled, Retry, TimeLimitExceeded
 from django_rtq.handle import JobHandle
 from django_rtq.job import JobState
 from django_rtq.periodic import cron, every
-from django_rtq.tasks import JobContext, Task, task
+from django_rtq.tasks import Task, task
 
 __version__ = "0.1.0"
 __all__ = [
     "Bury",
+    "JobCancelled",
     "JobContext",
     "JobHandle",
     "JobState",
@@ -18,8 +20,10 @@ __all__ = [
     "TimeLimitExceeded",
     "constant",
     "cron",
+    "current_job",
     "every",
     "exponential",
     "listed",
+    "report_progress",
     "task",
 ]

@@ -17,9 +17,12 @@ RTQError
 │   ├── JobFailed           wait(): the job is over, and has no result
 │   ├── WaitTimedOut        wait(): the job is not over yet
 │   └── WorkerLost          what a dead letter says that took its workers down
+├── WorkerNotFound          no worker of that name is known
 ├── TimeLimitExceeded       raised inside a job that ran too long
 ├── Retry                   raised by a task: once more, later
 └── Bury                    raised by a task: never again
+
+JobCancelled is no RTQError, but a BaseException: raised inside a job that was asked to stop.
 """
 
 from __future__ import annotations
@@ -110,8 +113,25 @@ class WorkerLost(RTQError):
     """The job took its worker down, or was lost with it, more often than max_crashes allows."""
 
 
+class WorkerNotFound(RTQError, LookupError):
+    """No worker of that name is known: it is gone, or began a moment ago."""
+
+    def __init__(self, worker: str) -> None:
+        super().__init__(f"Worker {worker}: not known. It is gone, or began a moment ago.")
+
+
 class TimeLimitExceeded(RTQError):
     """Raised inside a job that runs longer than its time_limit."""
+
+
+class JobCancelled(BaseException):
+    """Raised inside a job that was asked to stop, once. A task may raise it as well: its job ends as cancelled.
+
+    A BaseException, so that an `except Exception` around a step of the work does not take it for a failure of it.
+    """
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason or "the job was asked to stop")
 
 
 class Retry(RTQError):

@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.details import JobDetails
-from django_rtq.broker.inspector import get_inspector
+from django_rtq.broker.inspector import CancelAnswer, get_inspector
 from django_rtq.broker.patience import wait_for_end
 from django_rtq.exceptions import JobFailed, WaitTimedOut, WrongState
 from django_rtq.job import JobState
@@ -63,9 +63,13 @@ class JobHandle:
         """wait() for async code."""
         return await sync_to_async(self.wait, thread_sensitive=False)(timeout)
 
-    def cancel(self) -> None:
-        """Take the job out before it runs. Raises WrongState when it runs or is over, JobNotFound."""
-        get_inspector().cancel(self.id, self.queue_name)
+    def cancel(self, *, terminate: bool = False) -> CancelAnswer:
+        """Take the job out before it runs ("cancelled"), or ask it to stop when it runs ("asked").
+
+        With `terminate`, the process that runs it is killed. A job that was asked never runs again: it ends as
+        cancelled, unless it succeeds before it stops. Raises WrongState when it is over, JobNotFound.
+        """
+        return get_inspector().cancel(self.id, self.queue_name, terminate=terminate)
 
     def _latest(self) -> JobDetails:
         if self._details is not None and self._details.state in (JobState.SUCCEEDED, JobState.CANCELLED):

@@ -35,7 +35,7 @@ class JobState(StrEnum):
     RETRYING = "retrying"  # has failed; waits for its next attempt
     SUCCEEDED = "succeeded"  # done
     DEAD = "dead"  # will not run again unless a person requeues it
-    CANCELLED = "cancelled"  # taken out before it ran
+    CANCELLED = "cancelled"  # taken out before it ran, or stopped while it ran
     EXPIRED = "expired"  # nobody started it before its time was over
 
     @property

@@ -15,6 +15,7 @@ from django_rtq import payload, registry, signals
 from django_rtq.backoff import DEFAULT, Backoff
 from django_rtq.broker.broker import NewJob, UniqueJob, get_broker
 from django_rtq.conf import get_config
+from django_rtq.context import JobContext
 from django_rtq.exceptions import DuplicateJob, InvalidTask, PayloadError, PayloadTooLarge
 from django_rtq.handle import JobHandle
 from django_rtq.job import new_job_id
@@ -52,16 +53,6 @@ _FOR_ONE_CALL = {
     "unique",
 } | HOW_UNIQUE
 _IN_THE_RECORD = ("max_attempts", "time_limit", "result_ttl")
-
-
-@dataclass(frozen=True, slots=True)
-class JobContext:
-    """What a task with takes_context is told about its job."""
-
-    job_id: str = ""  # "" in a plain call
-    attempt: int = 1
-    queue_name: str = ""
-    client: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -8,6 +8,7 @@ import json
 import time
 
 from django_rtq.broker.broker import NewJob, UniqueJob
+from django_rtq.broker.inspector import Inspector
 from django_rtq.broker.settlement import Settlement
 
 QUEUE = "default"
@@ -69,6 +70,14 @@ def claimed_jobs(broker, *jobs, worker=WORKER, queue=QUEUE):
     return list(jobs)
 
 
+def asked_job(broker, name=None, *, terminate=False, **options):
+    """A job that a worker holds, and that was asked to stop."""
+    job = claimed_job(broker, name, **options)
+    answer = Inspector(broker).cancel(job.id, options.get("queue", QUEUE), terminate=terminate)
+    assert answer == "asked"
+    return job
+
+
 def retrying_job(broker, name=None, *, wait_ms=60_000, **options):
     """A job that has failed once and waits for its next attempt."""
     job = claimed_job(broker, name, worker="failing", **options)
@@ -121,6 +130,7 @@ def settlement(verb, *jobs, wait_ms=60_000, counted=1, outcome='"done"', keep_ms
     entry = {
         "ack": (keep_ms, outcome),
         "expire": (keep_ms, outcome),
+        "stop": (keep_ms, outcome),
         "retry": (wait_ms, counted, ERROR),
         "bury": (counted, ERROR),
         "release": (),

@@ -252,11 +252,14 @@ def test_every_signal_and_every_state_is_on_the_lifecycle_page():
     assert set(re.findall(r"`(job_[a-z]+)`", text)) - {"job_id", "job_ids"} == known
 
 
+OF_NO_QUEUE = ("rtq:queues", "rtq:plan", "rtq:worker:", "rtq:errands:", "rtq:order:")
+
+
 def test_every_key_is_documented_with_its_type():
     keys = Keys("rtq").of("q")
     names = [getattr(keys, slot).decode().removeprefix("{rtq:q}:") for slot in keys.__slots__ if slot != "_tag"]
     said = cells(section(read("docs/redis.md"), "## Keys"))
-    assert sorted(said) == sorted(_documented(name) for name in [*names, "rtq:queues", "rtq:plan", "rtq:worker:"])
+    assert sorted(said) == sorted(_documented(name) for name in [*names, *OF_NO_QUEUE])
     for script in SCRIPTS.values():
         for name, kind in re.findall(
             r"^-- KEYS\[\d+\] (\w+) +(?:\+ [\w:]+, )?(hash|zset|list|string)\b", script.text, re.M
@@ -273,8 +276,11 @@ def _documented(name):
         "over:": "<id>",
         "unique:": "<digest>",
         "stats:": "<minute>",
+        "rtq:worker:": "<name>",
+        "rtq:errands:": "<supervisor>",
+        "rtq:order:": "<supervisor>",
     }
-    return name + behind.get(name, "<name>" if name == "rtq:worker:" else "")
+    return name + behind.get(name, "")
 
 
 # -- what the pages name

@@ -145,16 +145,14 @@ def test_a_retrying_job_can_be_cancelled(broker):
 @pytest.mark.parametrize(
     ("end", "problem"),
     [
-        (None, "is running already, so it cannot be taken out before it runs."),
         ("bury", "is dead: discard it instead."),
         ("ack", "is finished already."),
     ],
 )
-def test_a_job_that_runs_or_is_over_is_not_cancelled(broker, end, problem):
+def test_a_job_that_is_over_is_not_cancelled(broker, end, problem):
     handle = add.delay(1)
     claim(broker)
-    if end:
-        settle(broker, end, handle, worker="w2")
+    settle(broker, end, handle, worker="w2")
 
     with pytest.raises(WrongState) as caught:
         handle.cancel()
@@ -162,12 +160,18 @@ def test_a_job_that_runs_or_is_over_is_not_cancelled(broker, end, problem):
     assert (str(caught.value), caught.value.job_id) == (f"Job {handle.id}: {problem}", handle.id)
 
 
-def test_a_job_is_not_cancelled_twice(broker):
+def test_a_job_that_runs_is_asked_to_stop(broker):
     handle = add.delay(1)
-    handle.cancel()
+    claim(broker)
 
-    with pytest.raises(WrongState):
-        handle.cancel()
+    assert handle.cancel(terminate=True) == "asked"
+    assert handle.refresh().is_stopping
+
+
+def test_cancelled_twice_it_is_cancelled(broker):
+    handle = add.delay(1)
+
+    assert [handle.cancel(), handle.cancel()] == ["cancelled", "cancelled"]
     assert handle.state is JobState.CANCELLED
 
 

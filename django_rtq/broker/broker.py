@@ -14,6 +14,7 @@ from typing import Any
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
+from django_rtq.broker.asked import Asked, read_asked
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.new_job import NewJob, UniqueJob
 from django_rtq.broker.plan import Plan
@@ -153,7 +154,7 @@ class Broker(Timing):
         return fetched.claimed
 
     def settle(self, worker: str, queue: str, settlement: Settlement) -> list[str]:
-        """Ack, retry, bury, release, expire. Returns the ids that were no longer this worker's (G4)."""
+        """Ack, retry, bury, release, expire, stop. Returns the ids that were no longer this worker's (G4)."""
         fetched = self.fetch(worker, {queue: settlement}, (), wanted=0)
         if fetched.error:
             raise fetched.error
@@ -173,7 +174,7 @@ class Broker(Timing):
         Returns the seconds until the earliest lease of anybody ends (None: there is none), and the unknown workers.
         """
         replies = self._on_each(queues, "renew", (self._lease_ms, *workers))
-        return earliest(replies), {name.decode() for _, names in replies for name in names}
+        return earliest(replies), {name.decode() for _, names, _ in replies for name in names}
 
     def beat(
         self,
@@ -182,12 +183,13 @@ class Broker(Timing):
         audited: dict[str, int],
         *,
         promote: bool,
-    ) -> tuple[float | None, dict[str, list[str]]]:
+    ) -> tuple[float | None, dict[str, list[str]], list[Asked]]:
         """All that a supervisor does each few seconds, in one round trip.
 
         Renews its workers, writes notes on them for people, audits some lanes (`audited` says where to go on), looks
         for news of the plan, and promotes what is due, in case the one who was told of it is dead. Returns the seconds
-        until the earliest lease of anybody ends (None: there is none), and what was promoted.
+        until the earliest lease of anybody ends (None: there is none), what was promoted, and which jobs of these
+        workers are to stop.
         """
         commands = [SCRIPTS["renew"].call(self.keys.of(q), (self._lease_ms, *notes)) for q in queues]
         if promote:
@@ -205,12 +207,12 @@ class Broker(Timing):
         promoted = {q: [job_id.decode() for job_id in _sound(next(replies))[1:]] for q in queues} if promote else {}
         audited.update({q: int(_sound(next(replies))) for q in queues})
         self.plan.notice(_sound(version))
-        return earliest(renewed), promoted
+        return earliest(renewed), promoted, read_asked(renewed)
 
     def reclaim(self, queue: str, *, limit: int = MAINTAIN_AT_ONCE) -> tuple[float | None, list[tuple[str, str]]]:
         """Take back jobs of workers whose lease ran out.
 
-        Returns the seconds until there may be more to do (None: no worker is left), and (id, "queued" or "dead") pairs.
+        Returns the seconds until there may be more to do (None: no worker is left), and (id, where to) pairs.
         """
         (reply,) = self._on_each([queue], "reclaim", (self._lease_ms, limit))
         return earliest([reply]), _pairs(reply[1:])

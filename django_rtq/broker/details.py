@@ -28,6 +28,30 @@ class QueueDetails:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a job said that it is."""
+
+    done: float
+    total: float | None  # None: nobody knows
+    text: str
+    at: datetime | None
+
+    @classmethod
+    def read(cls, line: bytes) -> Progress | None:
+        """None for a line that no version of this package wrote."""
+        at, _, body = line.partition(b" ")
+        try:
+            found = json.loads(body)
+            return cls(done=found["done"], total=found["total"], text=found["text"], at=moment(int(at)))
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def __str__(self) -> str:
+        share = f"{self.done:g}" if not self.total else f"{self.done:g}/{self.total:g}"
+        return f"{share} {self.text}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunningJob:
     """A line of a processing list."""
 
@@ -37,6 +61,8 @@ class RunningJob:
     client: str
     attempt: int
     seconds: float  # since it was claimed
+    progress: Progress | None = None  # what it said of itself
+    is_stopping: bool = False  # it was asked to stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +77,8 @@ class WorkerDetails:
     last_seen_seconds: float | None  # since its supervisor renewed its lease; None: it has not said anything yet
     last_claim_seconds: float | None  # since it got an answer from Redis when it asked for work
     jobs_done: int
+    supervisor_name: str = ""  # of the rtq_worker that it belongs to; "": not known (yet)
+    is_quiet: bool = False  # it claims nothing, by order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +104,8 @@ class JobDetails:
     due_at: datetime | None = None  # when it may start, for a job that waits for its time
     died_at: datetime | None = None
     worker: str = ""  # who runs it
+    progress: Progress | None = None  # what its last run said of itself
+    is_stopping: bool = False  # it runs, and was asked to stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +124,8 @@ class RawJob:
     finished: bytes = b""
     worker: bytes = b""
     held: bytes = b""
+    wish: bytes = b""
+    progress: bytes = b""
 
     def details(self) -> JobDetails | None:
         """None when nothing is known of the job. What cannot be read is left empty: nothing is ever hidden."""
@@ -120,6 +152,8 @@ class RawJob:
             due_at=moment(int(float(self.due))) if self.due else None,
             died_at=moment(int(float(self.died))) if self.died else None,
             worker=self.worker.decode(),
+            progress=Progress.read(self.progress) if self.progress else None,
+            is_stopping=bool(self.wish and self.worker),
         )
 
     def _state(self, *, has_failed: bool) -> JobState:

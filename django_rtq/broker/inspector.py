@@ -16,9 +16,19 @@ from django.dispatch import receiver
 
 from django_rtq import signals
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker, get_broker
-from django_rtq.broker.details import JobDetails, QueueDetails, RawJob, RunningJob, WorkerDetails
+from django_rtq.broker.details import JobDetails, Progress, QueueDetails, RawJob, RunningJob, WorkerDetails
+from django_rtq.broker.errands import Order, send_order, supervisor_of
 from django_rtq.broker.scripts import SCRIPTS, Argument
-from django_rtq.exceptions import JobNotFound, WrongState
+from django_rtq.exceptions import JobNotFound, WorkerNotFound, WrongState
+from django_rtq.job import StrEnum
+
+
+class CancelAnswer(StrEnum):
+    """What became of the wish to cancel a job."""
+
+    CANCELLED = "cancelled"  # it will not run (again)
+    ASKED = "asked"  # it runs, and was asked to stop: it is cancelled when it does, unless it succeeds before
+
 
 CANCELLED = json.dumps({"state": "cancelled"})
 
@@ -121,18 +131,39 @@ class Inspector:
 
     # -- act
 
-    def cancel(self, job_id: str, queue: str | None = None) -> None:
-        """Take a job out before it runs. Raises JobNotFound, and WrongState when it runs or is over."""
+    def cancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
+        """Take a job out before it runs; ask one that runs to stop, or let its process be killed with `terminate`.
+
+        Raises JobNotFound, and WrongState when it is over.
+        """
         config = self._broker.config
         keep_ms = int(max(config.result_ttl, 120) * 1000)
+        how = "terminate" if terminate else "ask"
         for name in self.queues() if queue is None else [queue]:
-            answer = self._call(name, "cancel", (config.max_results, job_id, keep_ms, CANCELLED)).decode()
+            word, worker = self._call(name, "cancel", (config.max_results, job_id, keep_ms, CANCELLED, how))
+            answer = word.decode()
+            if answer == "asked":
+                self._wake(worker.decode())
+                return CancelAnswer.ASKED
             if answer == "cancelled":
                 signals.job_cancelled.send_robust(Inspector, job_id=job_id, queue=name)
-                return
+            if answer in ("cancelled", "already"):
+                return CancelAnswer.CANCELLED
             if answer != "missing":
                 raise WrongState(job_id, _NOT_CANCELLED[answer])
         raise JobNotFound(job_id)
+
+    def quiet_worker(self, worker: str) -> None:
+        """Let the rtq_worker of this worker claim nothing more, finish what runs, and stay. Raises WorkerNotFound."""
+        self._order(worker, Order.QUIET)
+
+    def wake_worker(self, worker: str) -> None:
+        """Let a quiet rtq_worker work again. Raises WorkerNotFound."""
+        self._order(worker, Order.WORK)
+
+    def stop_worker(self, worker: str) -> None:
+        """Let the rtq_worker of this worker finish what runs and leave, as at a SIGTERM. Raises WorkerNotFound."""
+        self._order(worker, Order.STOP)
 
     def requeue(self, queue: str, job_ids: Sequence[str]) -> list[str]:
         """Give dead letters a new life. Returns those that were queued.
@@ -167,6 +198,18 @@ class Inspector:
                 return int(thrown)
 
     # -- inside
+
+    def _wake(self, worker: str) -> None:
+        """The supervisor looks at once, and not at its next heartbeat. The job is asked in any case."""
+        supervisor = supervisor_of(self._broker, worker)
+        if supervisor:
+            send_order(self._broker, supervisor)
+
+    def _order(self, worker: str, order: Order) -> None:
+        supervisor = supervisor_of(self._broker, worker)
+        if not supervisor:
+            raise WorkerNotFound(worker)
+        send_order(self._broker, supervisor, order)
 
     def _call(self, queue: str, name: str, arguments: Sequence[Argument]) -> Any:
         return self._wire.one(SCRIPTS[name].call(self._keys.of(queue), arguments), resend=True)
@@ -205,9 +248,15 @@ class Inspector:
             for (worker, queue), reply in zip(pairs, lists, strict=True)
             for job_id, held in _as_dict(reply).items()
         ]
-        records = self._wire.all([("HGET", self._keys.of(q).jobs, job_id) for _, q, job_id, _ in found], resend=True)
+        commands = [
+            ("HGET", getattr(self._keys.of(q), key), job_id)
+            for key in ("jobs", "stopping", "progress")
+            for _, q, job_id, _ in found
+        ]
+        replies, size = self._wire.all(commands, resend=True), len(found)
         running: dict[str, list[RunningJob]] = {worker: [] for worker in workers}
-        for (worker, queue, job_id, held), record in zip(found, records, strict=True):
+        for place, (worker, queue, job_id, held) in enumerate(found):
+            record, wish, progress = replies[place::size]
             attempt, claimed_ms = held.split(b" ")
             job = RawJob(id=job_id.decode(), queue=queue, record=record or b"", held=held).details()
             running[worker].append(
@@ -218,14 +267,15 @@ class Inspector:
                     client=job.client if job else "",
                     attempt=int(attempt),
                     seconds=max(0.0, (now_ms - int(claimed_ms)) / 1000),
+                    progress=Progress.read(progress) if progress else None,
+                    is_stopping=wish is not None,
                 )
             )
         return running
 
 
-_FIND = ("record", "due", "died", "failures", "crashes", "errors", "outcome", "finished", "worker", "held")
+_FIND = "record due died failures crashes errors outcome finished worker held wish progress".split()
 _NOT_CANCELLED = {
-    "running": "is running already, so it cannot be taken out before it runs.",
     "dead": "is dead: discard it instead.",
     "finished": "is finished already.",
 }
@@ -258,6 +308,8 @@ def _worker_details(name: str, note: dict[bytes, bytes], running: list[RunningJo
         last_seen_seconds=last_seen,
         last_claim_seconds=float(claim) + last_seen if claim and last_seen is not None else None,
         jobs_done=int(note.get(b"jobs_done", b"0")),
+        supervisor_name=note.get(b"errands", b"").decode(),
+        is_quiet=note.get(b"quiet") == b"1",
     )
 
 

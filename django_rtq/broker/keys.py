@@ -36,6 +36,7 @@ class QueueKeys:
         "lanes",
         "over",
         "paused",
+        "progress",
         "results",
         "retrying",
         "ring",
@@ -45,6 +46,7 @@ class QueueKeys:
         "scratch",
         "since",
         "stats",
+        "stopping",
         "sweep",
         "turn",
         "unique",
@@ -56,6 +58,7 @@ class QueueKeys:
     def __init__(self, prefix: str, queue: str) -> None:
         check_queue_name(queue)
         self._tag = f"{{{prefix}:{queue}}}:"
+        self._name_ends()
         self.jobs = self._key("jobs")  # hash: id -> record, for every live job
         self.bands = self._key("bands")  # zset: band -> priority; the bands that have work
         self.ring = self._key("ring:")  # + band, zset: client -> turn; who has work, in the order of turns
@@ -72,14 +75,12 @@ class QueueKeys:
     def _name_what_is_known_of_jobs(self) -> None:
         self.workers = self._key("workers")  # zset: worker -> lease deadline, ms
         self.running_of = self._key("running:")  # + worker, hash: id -> "attempt claimed_ms"
+        self.stopping = self._key("stopping")  # hash: id -> how it is to stop; runs, and was asked to
+        self.progress = self._key("progress")  # hash: id -> ms, and how far it is as JSON
         self.failures = self._key("failures")  # hash: id -> runs that failed
         self.crashes = self._key("crashes")  # hash: id -> runs that took their worker down
         self.errors = self._key("errors")  # hash: id -> the last failures, one JSON a line
         self.dead = self._key("dead")  # zset: id -> time of death, ms
-        self.results = self._key("results")  # hash: id -> outcome
-        self.finished = self._key("finished")  # zset: id -> when it may be forgotten, ms
-        self.waiting = self._key("waiting")  # zset: id -> until when somebody waits for its end, ms
-        self.over = self._key("over:")  # + id, list: a token for who waits, with a time limit
         self.unique = self._key("unique:")  # + digest, string: id of the job that holds it, with a time limit
         self.digests = self._key("digests")  # hash: id -> until when it holds which digest, how long, and its heir
         self.wake = self._key("wake")  # zset: one token while there is something to claim
@@ -88,6 +89,12 @@ class QueueKeys:
         self.stats = self._key("stats:")  # + minute, hash: counters
         self.paused = self._key("paused")  # string: present while paused
         self.scratch = self._key("scratch")  # never exists; see the rules for scripts
+
+    def _name_ends(self) -> None:
+        self.results = self._key("results")  # hash: id -> outcome
+        self.finished = self._key("finished")  # zset: id -> when it may be forgotten, ms
+        self.waiting = self._key("waiting")  # zset: id -> until when somebody waits for its end, ms
+        self.over = self._key("over:")  # + id, list: a token for who waits, with a time limit
 
     def running(self, worker: str) -> bytes:
         """The processing list of one worker."""
@@ -116,6 +123,14 @@ class Keys:
         if keys is None:
             keys = self._of_queue[queue] = QueueKeys(self.prefix, queue)
         return keys
+
+    def errands(self, supervisor: str) -> bytes:
+        """A token for a supervisor that is to look at what people want: a zset with a time limit."""
+        return f"{self.prefix}:errands:{supervisor}".encode()
+
+    def order(self, supervisor: str) -> bytes:
+        """What people want of a supervisor: a string with a time limit."""
+        return f"{self.prefix}:order:{supervisor}".encode()
 
     def worker(self, name: str) -> bytes:
         """What a worker is doing, for people: a hash with a time limit."""

@@ -9,7 +9,7 @@ from django_rtq.broker.keys import QueueKeys
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
 
 MOST_JOBS = 500  # of one script call: Lua's unpack takes some 8,000 values
-_WIDTHS = {"ack": 3, "expire": 3, "retry": 4, "bury": 3, "release": 1}  # arguments for each job
+_WIDTHS = {"ack": 3, "expire": 3, "stop": 3, "retry": 4, "bury": 3, "release": 1}  # arguments for each job
 
 
 @dataclass(slots=True)
@@ -18,6 +18,7 @@ class Settlement:
 
     ack: list[Argument] = field(default_factory=list)
     expire: list[Argument] = field(default_factory=list)
+    stop: list[Argument] = field(default_factory=list)
     retry: list[Argument] = field(default_factory=list)
     bury: list[Argument] = field(default_factory=list)
     release: list[Argument] = field(default_factory=list)
@@ -25,7 +26,7 @@ class Settlement:
     wait_ms: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.ack or self.retry or self.bury or self.release or self.expire)
+        return bool(self.ack or self.retry or self.bury or self.release or self.expire or self.stop)
 
     def job_ids(self) -> set[bytes]:
         """The jobs that it is about."""
@@ -45,7 +46,7 @@ class Settlement:
                 if verb == "ack":
                     share = len(part) / len(entries)
                     first = (max_results, round(self.run_ms * share), round(self.wait_ms * share))
-                elif verb == "expire":
+                elif verb in ("expire", "stop"):
                     first = (max_results,)
                 yield verb, SCRIPTS[verb].call(keys, (*first, *part), worker=worker)
 
@@ -54,6 +55,7 @@ class Settlement:
         return Settlement(
             ack=self.ack + later.ack,
             expire=self.expire + later.expire,
+            stop=self.stop + later.stop,
             retry=self.retry + later.retry,
             bury=self.bury + later.bury,
             release=self.release + later.release,

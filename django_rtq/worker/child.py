@@ -72,11 +72,20 @@ class Child:
         if self._is_waiting:
             raise _Wake
 
+    def heed(self, signum: int = 0, frame: object = None) -> None:
+        """Do what the supervisor has written on the page. A signal handler: ends a wait, or interrupts a job."""
+        if self._page.is_quiet and self._is_waiting:
+            raise _Wake
+        self._crew.stop_jobs()
+
     def work(self) -> int:
         """The life. Returns the exit code of the process."""
         try:
             self._patiently(self._ledger.sign_on)
             while not self._is_stopping and not self._is_old():
+                if self._page.is_quiet:
+                    self._rest()
+                    continue
                 fetched = self._patiently(self._fetch)
                 if fetched is None:
                     continue
@@ -138,7 +147,7 @@ class Child:
         """Until a job is over, a slot is wanted, or it is time to ask again."""
         until = time.monotonic() + IDLE_SECONDS
         try:
-            while not self._is_stopping and time.monotonic() < until:
+            while not self._is_stopping and not self._page.is_quiet and time.monotonic() < until:
                 if self._crew.wait(MOMENT_SECONDS if self._crew.wanted() else IDLE_SECONDS):
                     return
                 if self._crew.wanted() and self._waiter.wait(0):
@@ -173,7 +182,7 @@ class Child:
         claim = self._broker.claim_command(self._ledger.worker, queues, 1)
         try:
             self._is_waiting = True
-            while not self._is_stopping and os.getppid() == self._parent:
+            while not self._is_stopping and not self._page.is_quiet and os.getppid() == self._parent:
                 asked_at = time.monotonic()
                 answer = self._waiter.wait_and_claim(claim)
                 if answer is None or any(claimed[0] == b"unknown" or claimed[2] for claimed in answer):
@@ -183,7 +192,22 @@ class Child:
                 self._page.note(jobs_done=self._jobs_done, claimed_at=time.monotonic())
         finally:
             self._is_waiting = False
-        self._is_stopping = True  # or nobody renews our lease any more
+        if os.getppid() != self._parent:
+            self._is_stopping = True  # nobody renews our lease any more
+
+    def _rest(self) -> None:
+        """Quiet, by order: finish what runs, claim nothing, and stay."""
+        self._waiter.close()
+        while self._page.is_quiet and not self._is_stopping:
+            self._patiently(self._tell_all)
+            time.sleep(_SLICE_SECONDS)
+            if os.getppid() != self._parent:
+                self._is_stopping = True
+
+    def _tell_all(self) -> None:
+        self._crew.forget_news()
+        self._ledger.settle()
+        self._ledger.reconcile()
 
     # -- patience
 

@@ -26,6 +26,7 @@ from django_rtq.worker.ledger import Ledger
 from django_rtq.worker.limits import MainThreadLimit, ThreadLimits
 from django_rtq.worker.outcome import Outcome
 from django_rtq.worker.page import Page
+from django_rtq.worker.reports import Reports
 from django_rtq.worker.run import Run
 
 
@@ -72,6 +73,13 @@ class EventLoop:
             self._thread.start()
         return asyncio.run_coroutine_threadsafe(executor.execute_async(run, slot), self._loop)
 
+    def cancel(self, executor: Executor, job_id: bytes) -> None:
+        """Cancel the coroutine of a job, if it runs there. May be called in a signal handler."""
+        loop = self._loop
+        if loop is not None:
+            with suppress(RuntimeError):  # it was closed a moment ago
+                loop.call_soon_threadsafe(executor.coroutines.stop, job_id)
+
     def stop(self) -> None:
         """End the thread."""
         if self._loop is not None and self._thread is not None:
@@ -99,7 +107,9 @@ class Crew:
         self._page = page
         self._ledger = ledger
         self._isolation = Isolation()
-        self._executor = Executor(config, page, self._isolation, MainThreadLimit().limit)
+        self._limits: MainThreadLimit | ThreadLimits = MainThreadLimit()
+        self._reports = Reports(ledger.tell_progress)
+        self._executor = Executor(config, page, self._isolation, self._limits.limit, self._reports)
         self._event_loop = EventLoop()
         self._size = BatchSize()
         self._watch = BatchWatch(ledger)
@@ -137,10 +147,17 @@ class Crew:
         """Nothing runs: nothing to wait for."""
         return True
 
+    def stop_jobs(self) -> None:
+        """Interrupt the jobs that the page names. In a signal handler: it may raise JobCancelled, in the job."""
+        for job_id in self._page.to_stop():
+            self._event_loop.cancel(self._executor, job_id)
+            self._limits.stop(job_id)
+
     def stop(self) -> None:
         """End all threads."""
         self._watch.stop()
         self._event_loop.stop()
+        self._reports.stop()
         self._isolation.close()
 
     def _over(self, run: Run, outcome: Outcome, slot: int = 0) -> None:
@@ -163,8 +180,8 @@ class Threads(Crew):
 
     def __init__(self, config: Config, page: Page, ledger: Ledger, slots: int) -> None:
         super().__init__(config, page, ledger)
-        self._limits = ThreadLimits()
-        self._executor = Executor(config, page, self._isolation, self._limits.limit)
+        self._limits: ThreadLimits = ThreadLimits()
+        self._executor = Executor(config, page, self._isolation, self._limits.limit, self._reports)
         self._free = list(range(slots))
         self._slots = slots
         self._is_suspect_next = False
@@ -229,7 +246,7 @@ class Threads(Crew):
             self._todo.put(None)
         for thread in self._threads:
             thread.join(timeout=5)
-        self._limits.stop()
+        self._limits.close()
         super().stop()
 
     def _hire(self) -> None:

@@ -19,14 +19,16 @@ from asgiref.sync import sync_to_async
 
 from django_rtq import payload, signals
 from django_rtq.conf import Config
-from django_rtq.exceptions import PayloadError, PayloadTooLarge, TaskNotFound
+from django_rtq.context import Place, place
+from django_rtq.exceptions import JobCancelled, PayloadError, PayloadTooLarge, TaskNotFound
 from django_rtq.worker.isolation import Isolation
-from django_rtq.worker.limits import limited
-from django_rtq.worker.outcome import Acked, Buried, Expired, Outcome, decide, decide_unknown, of_the_task
+from django_rtq.worker.limits import Coroutines
+from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, decide, decide_unknown, of_the_task
 from django_rtq.worker.page import Page
+from django_rtq.worker.reports import Reports
 from django_rtq.worker.run import Run
 
-Limit = Callable[[float | None], AbstractContextManager[None]]
+Limit = Callable[[float | None, bytes], AbstractContextManager[None]]
 
 _NOTHING_KEPT = Acked("")
 
@@ -34,11 +36,15 @@ _NOTHING_KEPT = Acked("")
 class Executor:
     """Runs jobs and says what follows. Its methods may be called from any thread."""
 
-    def __init__(self, config: Config, page: Page, isolation: Isolation, limit: Limit) -> None:
+    def __init__(
+        self, config: Config, page: Page, isolation: Isolation, limit: Limit, reports: Reports | None = None
+    ) -> None:
         self._config = config
         self._page = page
         self._isolation = isolation
         self._limit = limit
+        self._reports = reports
+        self.coroutines = Coroutines()
 
     def open(self, run: Run) -> Outcome | None:
         """Steps 1 and 2. None: it can be called."""
@@ -59,21 +65,20 @@ class Executor:
             signals.job_started.send_robust(Executor, job=run.job)
         if run.may_run_once:
             self._page.note_once(slot)
+        run.reports = self._reports
         limit = run.time_limit(self._config)
         started = time.perf_counter()
         try:
             args = (run.context, *run.args) if task.takes_context else run.args
-            if limit is None:
-                result = self._isolation.call(task.func, *args, **run.kwargs)
-            else:
+            if limit is not None:
                 self._announce_limit(limit, slot)
-                with self._limit(limit):
-                    result = self._isolation.call(task.func, *args, **run.kwargs)
+            with self._limit(limit, run.job_id):
+                result = self._isolation.call(run, *args)
         except MemoryError:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a job raises, SystemExit too, is its failure
             run.seconds = time.perf_counter() - started
-            outcome = self._failed(run, error)
+            outcome = self._failed(run, error, slot)
         else:
             run.seconds = time.perf_counter() - started
             outcome = self._succeeded(run, result)
@@ -88,18 +93,20 @@ class Executor:
             signals.job_started.send_robust(Executor, job=run.job)
         if run.may_run_once:
             self._page.note_once(slot)
+        run.reports = self._reports
+        place.set(Place(run))
         limit = run.time_limit(self._config)
         if limit is not None:
             self._announce_limit(limit, slot)
         started = time.perf_counter()
         try:
             args = (run.context, *run.args) if task.takes_context else run.args
-            result = await limited(task.func(*args, **run.kwargs), limit)
+            result = await self.coroutines.limited(task.func(*args, **run.kwargs), limit, run.job_id)
         except MemoryError:
             raise
         except BaseException as error:  # noqa: BLE001 - also a CancelledError of the job's own making
             run.seconds = time.perf_counter() - started
-            outcome = self._failed(run, error)
+            outcome = self._failed(run, error, slot)
         else:
             run.seconds = time.perf_counter() - started
             outcome = self._succeeded(run, result)
@@ -110,8 +117,10 @@ class Executor:
     def _announce_limit(self, seconds: float, slot: int) -> None:
         self._page.limit(time.monotonic() + seconds + self._config.kill_grace_seconds, slot)
 
-    def _failed(self, run: Run, error: BaseException) -> Outcome:
+    def _failed(self, run: Run, error: BaseException, slot: int) -> Outcome:
         assert run.task is not None
+        if isinstance(error, JobCancelled) or self._page.is_to_stop(run.job_id, slot):
+            return Cancelled()  # whatever it made of being interrupted
         error.__traceback__ = of_the_task(error)
         return decide(run.task, error, failures=run.failures, max_attempts=run.max_attempts(self._config))
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from django_rtq import signals
+from django_rtq.broker.asked import Asked
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
 from django_rtq.broker.scripts import Argument
 from django_rtq.loop import Loop
@@ -26,13 +27,24 @@ class Heartbeat(Loop):
 
     name = "heartbeat"
 
-    def __init__(self, broker: Broker, queues: Sequence[str], children: Children, *, promotes: bool) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        queues: Sequence[str],
+        children: Children,
+        *,
+        promotes: bool,
+        supervisor: str = "",
+        tell_asked: Callable[[Sequence[Asked]], None] = lambda asked: None,
+    ) -> None:
         # After an outage everybody has one lease of time to come back: each has to try often enough.
         super().__init__(longest_backoff_seconds=min(5.0, broker.config.lease_seconds / 4))
         self._broker = broker
         self._queues = list(queues)
         self._children = children
         self._promotes = promotes
+        self._supervisor = supervisor
+        self._tell_asked = tell_asked
         self._audited: dict[str, int] = {queue: 0 for queue in queues}
         self._host = socket.gethostname()
 
@@ -41,8 +53,9 @@ class Heartbeat(Loop):
         interval = self._broker.config.lease_seconds / 3
         children = self._children()
         notes = {page.worker: self._note(pid, page) for pid, page in children if page.worker}
-        earliest, promoted = self._broker.beat(self._queues, notes, self._audited, promote=self._promotes)
+        earliest, promoted, asked = self._broker.beat(self._queues, notes, self._audited, promote=self._promotes)
         tell_promoted(promoted)
+        self._tell_asked(asked)
         if earliest is not None and earliest <= 0:
             earliest = self._reclaim()
         if len(notes) < len(children):
@@ -67,6 +80,8 @@ class Heartbeat(Loop):
             "host": self._host,
             "pid": pid,
             "supervisor": os.getpid(),
+            "errands": self._supervisor,
+            "quiet": int(page.is_quiet),
             "queues": ",".join(self._queues),
             "jobs_done": jobs_done,
         }
@@ -76,11 +91,13 @@ class Heartbeat(Loop):
 
 
 def tell_reclaimed(queue: str, worker: str, taken: Sequence[tuple[str, str]]) -> None:
-    """Send the signal of jobs that were taken back."""
-    signals.job_reclaimed.send_robust(
-        Heartbeat,
-        queue=queue,
-        worker=worker,
-        job_ids=[job_id for job_id, where in taken if where == "queued"],
-        buried_ids=[job_id for job_id, where in taken if where == "dead"],
-    )
+    """Send the signals of jobs that were taken back. Those that had been asked to stop are cancelled."""
+    by_place: dict[str, list[str]] = {"queued": [], "dead": [], "cancelled": []}
+    for job_id, where in taken:
+        by_place[where].append(job_id)
+    if by_place["queued"] or by_place["dead"]:
+        signals.job_reclaimed.send_robust(
+            Heartbeat, queue=queue, worker=worker, job_ids=by_place["queued"], buried_ids=by_place["dead"]
+        )
+    for job_id in by_place["cancelled"]:
+        signals.job_cancelled.send_robust(Heartbeat, job_id=job_id, queue=queue)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import logging
-from collections.abc import Callable
+import threading
 from typing import Any
 
 from django.db import close_old_connections, connections, reset_queries
@@ -12,8 +12,19 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from django_rtq.conf import is_debug
+from django_rtq.context import Place, place
+from django_rtq.worker.run import Run
 
 logger = logging.getLogger("django_rtq")
+
+
+class _Here(threading.local):
+    """What each thread has of its own: its place, and a context in which that is found."""
+
+    def __init__(self, context: contextvars.Context) -> None:
+        own, here = context.copy(), Place()
+        own.run(place.set, here)
+        self.both = here, own
 
 
 class Isolation:
@@ -24,15 +35,17 @@ class Isolation:
     """
 
     def __init__(self) -> None:
-        self._context = contextvars.copy_context()
+        self._here = _Here(contextvars.copy_context())
         self._is_debug = is_debug()
         self._uses_database = False
         # Closing costs some microseconds even when there is nothing to close.
         connection_created.connect(self._note_connection, weak=False, dispatch_uid=f"rtq-isolation-{id(self)}")
 
-    def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a function in a context of its own."""
-        return self._context.copy().run(function, *args, **kwargs)
+    def call(self, run: Run, *args: Any) -> Any:
+        """Call the function of a job in a context of its own, in which the job is the current one."""
+        here, context = self._here.both
+        here.run = run
+        return context.copy().run(run.task.func, *args, **run.kwargs)  # type: ignore[union-attr]
 
     def clean_up(self) -> None:
         """Close connections that are broken or too old, in the thread that used them."""

@@ -11,16 +11,19 @@ from collections.abc import Iterable, Sequence
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker, Fetched
+from django_rtq.broker.job_progress import note_progress
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
-from django_rtq.worker.outcome import Acked, Buried, Expired, Outcome, Retried, error_line
+from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, Retried, error_line
 from django_rtq.worker.page import LONGEST_NAME, Page
+from django_rtq.worker.reports import Said
 from django_rtq.worker.run import Run
 
 TOMBSTONE_MS = 120_000  # an id without a result is kept so long, so that a late second enqueue is harmless (G8)
 LOOK_AGAIN_SECONDS = 5.0
 EXIT_FORKED = 70
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")  # a script writes the name into JSON
+_CANCELLED = '{"state":"cancelled","task":"%s","attempt":%d}'
 _EXPIRED = '{"state":"expired","task":"%s"}'
 
 
@@ -97,6 +100,9 @@ class Ledger:
                 settlement.bury += (run.job_id, int(outcome.is_counted), line)
         elif isinstance(outcome, Expired):
             settlement.expire += (run.job_id, TOMBSTONE_MS, _EXPIRED % run.task_name)
+        elif isinstance(outcome, Cancelled):
+            keep_ms = max(int(run.result_ttl(self._broker.config) * 1000), TOMBSTONE_MS)
+            settlement.stop += (run.job_id, keep_ms, _CANCELLED % (run.task_name, run.attempt))
 
     def release(self, job_ids: Iterable[bytes]) -> None:
         """Note that these jobs are given back unrun, the attempt not counted."""
@@ -160,6 +166,11 @@ class Ledger:
             if fetched.error is not None:
                 raise BrokerUnavailable(str(fetched.error)) from fetched.error
 
+    def tell_progress(self, said: Said) -> None:
+        """Tell how far jobs are, which were perhaps claimed under a former name. Raises BrokerUnavailable."""
+        for worker in {worker for worker, _, _ in said}:
+            note_progress(self._broker, worker, [(q, job, line) for (w, q, job), line in said.items() if w == worker])
+
     def doubt(self) -> None:
         """An answer got lost: Redis may have written down more, or less, than we know."""
         self._is_in_doubt = True
@@ -215,5 +226,7 @@ def _tell(run: Run, outcome: Outcome) -> None:
         )
     elif isinstance(outcome, Buried):
         signals.job_buried.send_robust(Ledger, job=job, job_id=run.job_id.decode(), error=outcome.error)
+    elif isinstance(outcome, Cancelled):
+        signals.job_cancelled.send_robust(Ledger, job_id=run.job_id.decode(), queue=run.queue)
     else:
         signals.job_expired.send_robust(Ledger, job=job)

@@ -23,6 +23,7 @@ from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.page import Page
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 
 
 @dataclass(slots=True, eq=False)
@@ -32,6 +33,7 @@ class ChildProcess:
     pid: int
     page: Page
     overdue: list[str] = field(default_factory=list)  # jobs for whose time limit we killed it
+    terminated: list[str] = field(default_factory=list)  # jobs that somebody wanted stopped at any price
     is_given_up: bool = False  # we killed it because it had no time left
 
     def kill(self, signum: int) -> None:
@@ -47,11 +49,16 @@ class ChildProcess:
         """Whether it left because it was old."""
         return os.WEXITSTATUS(status) == EXIT_RECYCLED
 
+    @property
+    def was_killed_by_us(self) -> bool:
+        """For a job that did not heed us, or because time was up."""
+        return bool(self.is_given_up or self.overdue or self.terminated)
+
     def cause_of_death(self, status: int) -> str:
         """In words."""
         if os.WIFSIGNALED(status):
             signum = os.WTERMSIG(status)
-            hint = " (out of memory?)" if signum == signal.SIGKILL and not (self.is_given_up or self.overdue) else ""
+            hint = " (out of memory?)" if signum == signal.SIGKILL and not self.was_killed_by_us else ""
             return f"was killed by {signal.Signals(signum).name}{hint}"
         return f"exited with code {os.WEXITSTATUS(status)}"
 
@@ -63,6 +70,7 @@ class Nursery:
         self._config = config
         self._options = options
         self.children: list[ChildProcess] = []
+        self.is_quiet = False  # children claim nothing, by order
 
     def prepare(self) -> None:
         """Before the first fork: no connection to share, and a heap that the children need not copy to count in."""
@@ -77,12 +85,13 @@ class Nursery:
     def fork(self) -> None:
         """One child more."""
         page = Page(self._options.concurrency)
+        page.is_quiet = self.is_quiet
         parent = os.getpid()
         # Nothing of ours waits in a buffer that the child would write once more.
         sys.stdout.flush()
         sys.stderr.flush()
         # A signal that comes before the child has handlers of its own must not end up in ours.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         with warnings.catch_warnings():
             # Python warns of forks beside threads. Ours hold no lock now: the supervisor has all that they take.
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -113,7 +122,8 @@ class Nursery:
                 return EXIT_FAILED  # it was quicker
             child = Child(Broker(self._config, role="worker"), page, self._options, parent=parent)
             signal.signal(signal.SIGTERM, child.stop)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, signal.SIGINT))
+            signal.signal(signal.SIGUSR1, child.heed)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             return child.work()
         except BaseException:  # noqa: BLE001 - the top of a process
             traceback.print_exc()

@@ -47,7 +47,12 @@ class Expired:
     """Nobody had started it in time."""
 
 
-Outcome = Acked | Retried | Buried | Expired
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """It was asked to stop, and did."""
+
+
+Outcome = Acked | Retried | Buried | Expired | Cancelled
 
 
 def decide(task: Task[Any, Any], error: BaseException, *, failures: int, max_attempts: int) -> Retried | Buried:

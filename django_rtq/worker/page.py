@@ -7,8 +7,10 @@ and the supervisor believes it only after the child is dead, except for deadline
     0    name of the worker    1 byte of length, then text
     64   jobs done             unsigned, 8 bytes
     72   last claim            time.monotonic() of the last answer to a claim, double
-    256  slots                 128 bytes each: 1 byte of length, id; at 119 whether the job may run but once;
-                               at 120 the deadline on time.monotonic(), 0: none
+    80   quiet                 1: claim nothing; written by the supervisor
+    256  slots                 256 bytes each: 1 byte of length, id; at 119 whether the job may run but once;
+                               at 120 the deadline on time.monotonic(), 0: none; at 128 1 byte of length and the id
+                               of a job that is to stop, written by the supervisor
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from __future__ import annotations
 import mmap
 import struct
 
-_NAME, _DONE, _CLAIMED, _SLOTS, _SLOT, _ONCE, _DEADLINE = 0, 64, 72, 256, 128, 119, 120
-_CLEAN = bytes(_SLOT - _ONCE)
+_NAME, _DONE, _CLAIMED, _QUIET, _SLOTS, _SLOT, _ONCE, _DEADLINE, _WISH = 0, 64, 72, 80, 256, 256, 119, 120, 128
+_CLEAN = bytes(_WISH - _ONCE)
 LONGEST_NAME, LONGEST_ID = 63, 118
 
 
@@ -39,7 +41,7 @@ class Page:
         """A job runs from now on."""
         at = _SLOTS + slot * _SLOT
         # The length last: while it is 0 nothing else of the slot is believed.
-        self._memory[at + _ONCE : at + _SLOT] = _CLEAN  # the deadline of the job before is not ours
+        self._memory[at + _ONCE : at + _WISH] = _CLEAN  # the deadline of the job before is not ours
         self._memory[at + 1 : at + 1 + len(job_id)] = job_id
         self._memory[at] = len(job_id)
 
@@ -58,6 +60,38 @@ class Page:
     def note(self, *, jobs_done: int, claimed_at: float) -> None:
         """Redis has answered a claim."""
         struct.pack_into("Qd", self._memory, _DONE, jobs_done, claimed_at)
+
+    # -- written by the supervisor, and read by the child
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the child is to claim nothing."""
+        return self._memory[_QUIET] == 1
+
+    @is_quiet.setter
+    def is_quiet(self, is_quiet: bool) -> None:
+        self._memory[_QUIET] = int(is_quiet)
+
+    def ask_to_stop(self, job_id: str) -> None:
+        """That job is to stop, if it is what runs in a slot."""
+        name = job_id.encode()
+        for at in range(_SLOTS, len(self._memory), _SLOT):
+            if self._id_at(at) == name and self._id_at(at + _WISH) != name:
+                self._memory[at + _WISH] = 0  # the length last: while it is 0 the rest is not believed
+                self._memory[at + _WISH + 1 : at + _WISH + 1 + len(name)] = name
+                self._memory[at + _WISH] = len(name)
+
+    def to_stop(self) -> list[bytes]:
+        """The jobs that run and are to stop. A wish that came too late names another job than runs there now."""
+        at_slots = range(_SLOTS, len(self._memory), _SLOT)
+        return [self._id_at(at) for at in at_slots if self._memory[at] and self._id_at(at) == self._id_at(at + _WISH)]
+
+    def is_to_stop(self, job_id: bytes, slot: int = 0) -> bool:
+        """Whether that job in that slot is to stop."""
+        return self._id_at(_SLOTS + slot * _SLOT + _WISH) == job_id
+
+    def _id_at(self, at: int) -> bytes:
+        return bytes(self._memory[at + 1 : at + 1 + self._memory[at]])
 
     # -- read by the supervisor
 

@@ -7,12 +7,16 @@ from typing import Any
 
 from django_rtq import payload, registry
 from django_rtq.conf import Config
+from django_rtq.context import JobContext
 from django_rtq.job import Job, read_record
-from django_rtq.tasks import JobContext, Task
+from django_rtq.tasks import Task
+from django_rtq.worker.reports import Reports
 
 
 class Run:
     """A claimed job. Making it costs little; what only failures, signals and contexts need is made when asked for."""
+
+    reports: Reports | None = None  # where the job says how far it is
 
     def __init__(
         self,
@@ -75,7 +79,11 @@ class Run:
     @property
     def context(self) -> JobContext:
         """What a task with takes_context gets."""
-        return JobContext(self.job_id.decode(), self.attempt, self.queue, self.client.decode())
+        return JobContext(self.job_id.decode(), self.attempt, self.queue, self.client.decode(), self._report)
+
+    def _report(self, line: str) -> None:
+        if self.reports is not None:
+            self.reports.say(self.worker, self.queue, self.job_id.decode(), line)
 
     def max_attempts(self, config: Config) -> int:
         """Runs that may fail: of this call, of the task, or of the settings."""

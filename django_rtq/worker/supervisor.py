@@ -23,9 +23,11 @@ from contextlib import ExitStack, suppress
 
 from django_rtq import logs
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.errands import Order
 from django_rtq.loop import Loop
 from django_rtq.scheduler.scheduler import Scheduler
 from django_rtq.worker.bereavement import Bereavement
+from django_rtq.worker.errands import Errands
 from django_rtq.worker.heartbeat import Heartbeat
 from django_rtq.worker.nursery import ChildProcess, Nursery
 from django_rtq.worker.options import WorkerOptions
@@ -45,14 +47,22 @@ class Supervisor:
         self._options = options
         self._nursery = Nursery(broker.config, options)
         self._bereavement = Bereavement(broker, options.queues)
-        self._heartbeat = Heartbeat(broker, options.queues, self._nursery.pages, promotes=options.scheduler)
-        self._loops: list[Loop] = [self._heartbeat]
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        self._errands = Errands(broker, options, self._nursery.pages, self._wake)
+        heartbeat = Heartbeat(
+            broker,
+            options.queues,
+            self._nursery.pages,
+            promotes=options.scheduler,
+            supervisor=self._errands.supervisor,
+            tell_asked=self._errands.note,
+        )
+        self._loops: list[Loop] = [heartbeat, self._errands]
         if options.scheduler:
             self._loops.append(Scheduler(broker, options.queues))
         self._signals: list[int] = []
         self._drain_until: float | None = None
         self._false_starts = 0
-        self._wake_reader, self._wake_writer = socket.socketpair()
 
     def run(self) -> int:
         """Work until told to stop, or until a burst is over. Returns the exit code."""
@@ -79,6 +89,7 @@ class Supervisor:
                 self._lost(child, status)
             self._bereavement.settle()
             self._kill_overdue()
+            self._heed_people()
             self._heed_signals()
             if self._false_starts >= MOST_FALSE_STARTS:
                 logger.error("worker %s gives up: its processes die before they ask for work", self._options.name)
@@ -105,10 +116,9 @@ class Supervisor:
         overdue = child.overdue
         # Who was killed by us for a time limit, or because time is up, did nothing wrong. But what may run
         # only once is not given back half done.
-        is_ours = overdue or child.is_given_up
-        guilty = child.page.started_once() if is_ours else child.page.started()
+        guilty = child.page.started_once() if child.was_killed_by_us else child.page.started()
         logger.log(
-            logging.WARNING if child.is_given_up else logging.ERROR,
+            logging.WARNING if child.is_given_up or child.terminated else logging.ERROR,
             "process %d of worker %s %s after %d jobs; it was running: %s",
             child.pid, child.page.worker, child.cause_of_death(status), jobs_done,
             ", ".join(child.page.started()) or "nothing",
@@ -134,6 +144,21 @@ class Supervisor:
                 child.overdue = overdue
                 logger.error("process %d is killed: job %s does not heed its time limit", child.pid, ", ".join(overdue))
                 child.kill(signal.SIGKILL)
+
+    def _heed_people(self) -> None:
+        if self._errands.order is Order.STOP and not self._signals:
+            self._signals.append(signal.SIGTERM)
+        is_quiet = self._errands.order is Order.QUIET
+        if is_quiet is not self._nursery.is_quiet:
+            self._nursery.is_quiet = is_quiet
+            logger.info(
+                "worker %s %s", self._options.name, "is quiet: it claims nothing" if is_quiet else "works again"
+            )
+        for child in self._nursery.children:
+            if child.page.is_quiet is not is_quiet:
+                child.page.is_quiet = is_quiet
+                child.kill(signal.SIGUSR1)
+            self._errands.stop_jobs(child)
 
     def _kill_all(self) -> None:
         for child in self._nursery.children:
@@ -185,6 +210,11 @@ class Supervisor:
         for signum, handler in handlers.items():
             stack.callback(signal.signal, signum, signal.signal(signum, handler))
         return stack
+
+    def _wake(self) -> None:
+        """End a sleep, from another thread."""
+        with suppress(OSError):  # it is awake, or over
+            self._wake_writer.send(b"\0")
 
     def _sleep(self, seconds: float) -> None:
         """Until a signal comes, a child's death among them, or for so long."""

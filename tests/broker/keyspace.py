@@ -37,6 +37,8 @@ _KINDS = {
         "sweep",
         "stats",
         "digests",
+        "stopping",
+        "progress",
     },
     "zset": {
         *("bands", "ring", "lanes", "scheduled", "retrying", "workers", "dead", "finished", "wake", "due"),
@@ -87,8 +89,10 @@ def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
     found = [f"{job_id} is in {n} places" for job_id, n in places.items() if n != 1]
     found += [f"{job_id} is in no place" for job_id in jobs if job_id not in places]
     found += [f"{job_id} has no record" for job_id in places if job_id not in jobs]
-    for name in ("failures", "crashes", "errors", "since", "retrying", "digests"):
+    for name in ("failures", "crashes", "errors", "since", "retrying", "digests", "stopping", "progress"):
         found += [f"{name} of {job_id} is left" for job_id in queue.get(name, {}) if job_id not in jobs]
+    runs = {job_id for ids in running.values() for job_id in ids}
+    found += [f"{job_id} is to stop, and does not run" for job_id in queue.get("stopping", {}) if job_id not in runs]
     finished = queue.get("finished", {})
     found += [f"{job_id} is finished and lives" for job_id in finished if job_id in jobs]
     found += [

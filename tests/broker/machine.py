@@ -22,6 +22,7 @@ from tests.broker.twins import LEASE_MS, QUEUES, RESULT_MS, Twins, lanes_of
 
 CLIENTS = ("", "acme", "a:b c", "ü")
 BODY = '{"task":"täsk","args":[[],{}]}'
+PROGRESS = '{"done":1,"total":null,"text":"ü"}'
 ERROR = '{"error":"it broke","traceback":"line\\n"}'
 DUES = ("", "", "", "", "+0", "+1", "+3000", "+20000", "past", "now", "soon")
 EXPIRIES = ("", "", "+5000", "now", "soon")
@@ -54,7 +55,7 @@ holdings = st.tuples(
     )
 )
 settlements = st.lists(
-    st.tuples(st.sampled_from(("ack", "expire", "retry", "bury", "release")), st.booleans(), indexes),
+    st.tuples(st.sampled_from(("ack", "expire", "stop", "retry", "bury", "release")), st.booleans(), indexes),
     min_size=1,
     max_size=3,
 )
@@ -189,11 +190,18 @@ class QueueMachine(RuleBasedStateMachine):
 
     # -- by people
 
-    @rule(queue=queues, places=several, times=twice)
-    def cancel(self, queue: str, places: list[int], times: int) -> None:
+    @rule(queue=queues, places=several, times=twice, terminate=st.booleans())
+    def cancel(self, queue: str, places: list[int], times: int, terminate: bool) -> None:
         for job_id in self._pick(self.known[queue], places) * times:
-            self.twins.cancel(queue, job_id)
+            self.twins.cancel(queue, job_id, terminate=terminate)
             self.twins.find(queue, job_id)
+
+    @rule(queue=queues, worker=indexes, places=several)
+    def note_progress(self, queue: str, worker: str, places: list[int]) -> None:
+        """What the worker holds, and what it does not."""
+        name = self._holder(worker) if self.holders else self._worker(worker)
+        for job_id in [*self._pick(self._held(queue, name), places), *self._pick(self.known[queue], places[:1])]:
+            self.twins.note_progress(queue, name, job_id, PROGRESS)
 
     @precondition(lambda self: any(model.dead for model in self.twins.models.values()))
     @rule(queue=queues, verb=st.sampled_from(("requeue", "requeue", "requeue", "discard")), places=several, times=twice)
@@ -302,6 +310,7 @@ class QueueMachine(RuleBasedStateMachine):
         return {
             "ack": (keep_ms, '{"state":"succeeded"}' if flag else ""),
             "expire": (keep_ms, '{"state":"expired"}'),
+            "stop": (keep_ms, '{"state":"cancelled"}'),
             "retry": (wait, int(flag), ERROR),
             "bury": (int(flag), ERROR),
             "release": (),

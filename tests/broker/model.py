@@ -97,28 +97,44 @@ class Queue(Parts):
     def expire(self, worker: str, entries: Sequence[Entry]) -> list[str]:
         return self._end_runs(worker, entries, "expired")[0]
 
+    def stop(self, worker: str, entries: Sequence[Entry]) -> list[str]:
+        return self._end_runs(worker, entries, "cancelled")[0]
+
+    def note_progress(self, worker: str, job_id: str, line: str) -> str:
+        if job_id not in self.running[worker]:
+            return "stale"
+        self.progress[job_id] = f"{self.clock.now} {line}"
+        return "ok"
+
     def retry(self, worker: str, entries: Sequence[tuple[str, int, int, str]]) -> list[str]:
         mine, stale = self._held(worker, entries)
+        ended = self._end_stopped(entry[0] for entry in mine)
         for job_id, delay_ms, failures, line in mine:
+            del self.running[worker][job_id]
+            if job_id in ended:
+                continue
             self._schedule(job_id, self.clock.now + delay_ms)
             self.retrying[job_id] = self.clock.now + delay_ms
             self._fail(job_id, failures, line)
-            del self.running[worker][job_id]
         return stale
 
     def bury(self, worker: str, entries: Sequence[Entry]) -> list[str]:
         mine, stale = self._held(worker, entries)
+        ended = self._end_stopped(entry[0] for entry in mine)
         for job_id, failures, line in mine:
-            self._die(job_id)
-            self._fail(job_id, failures, line)
             del self.running[worker][job_id]
+            if job_id not in ended:
+                self._die(job_id)
+                self._fail(job_id, failures, line)
         return stale
 
     def release(self, worker: str, job_ids: Sequence[str]) -> list[str]:
         mine, stale = self._held(worker, [(job_id,) for job_id in job_ids])
+        ended = self._end_stopped(entry[0] for entry in mine)
         for (job_id,) in reversed(mine):
-            self._give_back(job_id)
             del self.running[worker][job_id]
+            if job_id not in ended:
+                self._give_back(job_id)
         return stale
 
     # -- by supervisors and schedulers
@@ -176,13 +192,17 @@ class Queue(Parts):
 
     # -- by people
 
-    def cancel(self, job_id: str, keep_ms: int, outcome: str) -> str:
+    def cancel(self, job_id: str, keep_ms: int, outcome: str, how: str = "ask") -> str:
         if job_id not in self.jobs:
+            if "cancelled" in self.results.get(job_id, ""):
+                return "already"
             return "finished" if job_id in self.finished else "missing"
         if job_id in self.dead:
             return "dead"
         if self._runs(job_id):
-            return "running"
+            if how == "terminate" or job_id not in self.stopping:
+                self.stopping[job_id] = f"{how} {keep_ms} {self.limits.max_results} {outcome}"
+            return "asked"
         if job_id not in self.scheduled:  # it stays in its lane until a claim passes it over
             self.ghosts[job_id] = self.jobs[job_id].lane
         self._remember([(job_id, keep_ms, outcome)])

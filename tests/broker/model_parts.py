@@ -133,6 +133,16 @@ class Parts(Holdings):
             del self.running[worker][job_id]
         return stale, len(mine)
 
+    def _end_stopped(self, job_ids: Sequence[str]) -> set[str]:
+        """Those that were asked to stop are over."""
+        ended = [job_id for job_id in job_ids if job_id in self.stopping]
+        for job_id in ended:
+            _, keep_ms, _, outcome = self.stopping[job_id].split(" ", 3)
+            self._remember([(job_id, int(keep_ms), outcome)])
+            self._forget([job_id])
+            self._count("cancelled")
+        return set(ended)
+
     def _remember(self, outcomes: Sequence[Entry]) -> None:
         for job_id, keep_ms, outcome in outcomes:
             self.finished[job_id] = self.clock.now + keep_ms
@@ -146,7 +156,8 @@ class Parts(Holdings):
         self._let_go(job_ids)
         places: tuple[dict[str, Any], ...] = (self.jobs, self.scheduled, self.retrying, self.dead)
         for job_id in job_ids:
-            for place in (*places, self.since, self.failures, self.crashes, self.errors, self.digests):
+            beside = (self.since, self.failures, self.crashes, self.errors, self.digests, self.stopping, self.progress)
+            for place in (*places, *beside):
                 place.pop(job_id, None)
 
     def _fail(self, job_id: str, failures: int, line: str) -> None:
@@ -162,7 +173,13 @@ class Parts(Holdings):
 
     def _take_back(self, worker: str, guilty: set[str], limit: int) -> list[tuple[str, str]]:
         taken = []
-        for job_id in sorted(self.running[worker], reverse=True)[:limit]:
+        job_ids = sorted(self.running[worker], reverse=True)[:limit]
+        ended = self._end_stopped(job_ids)
+        for job_id in job_ids:
+            del self.running[worker][job_id]
+            if job_id in ended:
+                taken.append((job_id, "cancelled"))
+                continue
             if job_id in guilty and self._crash(job_id, worker):
                 self._die(job_id)
                 taken.append((job_id, "dead"))
@@ -170,7 +187,6 @@ class Parts(Holdings):
                 self._give_back(job_id)
                 taken.append((job_id, "queued"))
             self._count("reclaimed")
-            del self.running[worker][job_id]
         return taken
 
     def _crash(self, job_id: str, worker: str) -> bool:

@@ -101,6 +101,8 @@ class State:
     failures: dict[str, int] = field(default_factory=dict)
     crashes: dict[str, int] = field(default_factory=dict)
     errors: dict[str, list[str]] = field(default_factory=dict)
+    stopping: dict[str, str] = field(default_factory=dict)
+    progress: dict[str, str] = field(default_factory=dict)
     dead: dict[str, int] = field(default_factory=dict)
     results: dict[str, str] = field(default_factory=dict)
     finished: dict[str, int] = field(default_factory=dict)
@@ -126,7 +128,7 @@ class State:
         }
         for name in ("scheduled", "retrying", "workers", "dead", "results", "finished"):
             keys[name] = dict(getattr(self, name))
-        for name in ("since", "failures", "crashes", "sweep", "digests"):
+        for name in ("since", "failures", "crashes", "sweep", "digests", "stopping", "progress"):
             keys[name] = texts(getattr(self, name))
         keys |= {f"ring:{band}": list(clients) for band, clients in self.rings.items()}
         keys |= {f"lane:{lane_name(lane)}": list(job_ids) for lane, job_ids in self.lanes.items()}

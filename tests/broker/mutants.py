@@ -27,7 +27,7 @@ MUTANTS = (
     # G4: only the holder of a job may settle it, and once
     *(
         Mutant(f"{verb}_without_ownership_check", IS_MINE, IS_ANYBODYS, (verb,))
-        for verb in ("ack", "expire", "retry", "bury", "release")
+        for verb in ("ack", "expire", "stop", "retry", "bury", "release")
     ),
     Mutant("running_entry_kept_on_ack", 'redis.call("HDEL", q.running, unpack(ids))', NOTHING),
     Mutant("running_entry_kept_on_retry", 'redis.call("HDEL", q.running, id)', NOTHING, ("retry",)),
@@ -47,8 +47,8 @@ MUTANTS = (
     Mutant("held_until_it_started_once", "if has_failed or is_running", "if has_failed and is_running"),
     Mutant("digest_of_another_is_freed", "elseif owner == id then", "elseif owner then"),
     Mutant("digest_is_not_freed", 'redis.call("DEL", q.unique .. digest)', NOTHING),
-    Mutant("digests_are_kept", "q.since, q.digests, q.retrying }) do", "q.since, q.retrying }) do"),
-    Mutant("forget_overlooks_digests", "q.retrying, q.digests) > 0", "q.retrying) > 0"),
+    Mutant("digests_are_kept", "q.since, q.digests, q.progress", "q.since, q.progress"),
+    Mutant("forget_overlooks_digests", "if has_more then let_go(q, ids) end", NOTHING),
     Mutant("buried_with_the_digest", "tell_waiting(q, { id })\n    let_go(q, { id })", NOTHING, ("bury",)),
     Mutant("crashed_with_the_digest", "let_go(q, { id })", NOTHING, ("reclaim", "reclaim_child")),
     Mutant("heir_does_not_hold", "then hold(q, heir, digest, ms) end", "then end"),
@@ -105,7 +105,17 @@ MUTANTS = (
     Mutant("dead_not_added", 'redis.call("ZADD", q.dead, now, id)', NOTHING, ("reclaim", "reclaim_child")),
     Mutant("buried_nowhere", 'redis.call("ZADD", q.dead, now, id)\n    if', "if", ("bury",)),
     Mutant("reclaim_drops_the_rest", "if left == 0 then redis.call", "if true then redis.call"),
-    Mutant("cancel_while_it_runs", 'then return "running" end', "then break end"),
+    Mutant("cancel_while_it_runs", 'return { "asked", worker }', "break"),
+    Mutant("cancel_asks_nobody", 'if how == "terminate" or wish == "" then', "if false then"),
+    Mutant("cancel_never_terminates", 'if how == "terminate" or wish', "if wish"),
+    Mutant("cancel_takes_terminate_back", 'if how == "terminate" or wish == "" then', "if true then"),
+    Mutant("cancelled_is_finished", "if string.match(kept,", "if false and string.match(kept,"),
+    *(
+        Mutant(f"{verb}_ignores_the_wish", "local ended = {}\n  if #ids == 0", "local ended = {}\n  if true", (verb,))
+        for verb in ("retry", "bury", "release", "reclaim", "reclaim_child")
+    ),
+    Mutant("stopped_jobs_are_not_counted", 'count(q.stats, now, "cancelled", 1)\n        ended', "ended"),
+    Mutant("progress_of_others", 'redis.call("HEXISTS", q.running, id) == 0', "false", ("progress",)),
     Mutant("cancel_forgets_the_ghost", 'if not redis.call("ZSCORE", q.scheduled, id) then', "if false then"),
     Mutant("claim_keeps_the_ghost", "q.has_ghosts then", "false then"),
     Mutant("paused_is_ignored", "wanted > 0 and not q.has_paused", "wanted > 0"),
@@ -130,6 +140,8 @@ MUTANTS = (
     Mutant("trim_keeps_the_old_dead", '"-inf", now - dead_ms', '"-inf", 0'),
     Mutant("errors_without_end", "KEPT_ERRORS = 5", "KEPT_ERRORS = 6"),
     Mutant("forget_keeps_errors", "q.crashes, q.errors, q.since, q.digests", "q.crashes, q.since, q.digests"),
+    Mutant("forget_keeps_the_wish", 'redis.call("HDEL", q.stopping, unpack(ids))', NOTHING),
+    Mutant("forget_keeps_progress", "q.digests, q.progress", "q.digests"),
     Mutant("purge_keeps_ghosts", 'redis.call("HDEL", q.ghosts, unpack(ids))', NOTHING, ("purge",)),
     Mutant("since_is_kept", "q.has_since then", "false then"),
     # time

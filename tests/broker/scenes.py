@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from django_rtq.broker.inspector import Inspector
+from django_rtq.broker.job_progress import note_progress
 from django_rtq.broker.patience import wait_for_end
 from tests.seeds import (
     QUEUE,
@@ -23,6 +24,7 @@ from tests.seeds import (
     unique_job,
 )
 
+PROGRESS = '{"done":1,"total":2,"text":""}'
 SLOT_MS = 1_700_000_000_000
 
 
@@ -66,6 +68,13 @@ def _queued_for_one(broker):
 
 def _claimed(broker):
     return claimed_jobs(broker, *_several())
+
+
+def _asked(broker):
+    jobs = _claimed(broker)
+    for job in jobs:
+        Inspector(broker).cancel(job.id)
+    return jobs
 
 
 def _lapsed(broker):
@@ -196,6 +205,7 @@ SCENES = {
     "fire": Scene(_begun, lambda broker, jobs: broker.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True),
     "overview": Scene(_queued, lambda broker, jobs: Inspector(broker).overview()),
     "pause": _by_hand(_queued, "pause"),
+    "progress": Scene(_claimed, lambda broker, jobs: note_progress(broker, WORKER, [(QUEUE, jobs[0].id, PROGRESS)])),
     "promote": Scene(_due, lambda broker, jobs: broker.promote(QUEUE)),
     "purge": _by_hand(_queued_for_one, "purge", may_vanish=True),
     "reclaim": Scene(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
@@ -207,6 +217,7 @@ SCENES = {
     "retry": _settling("retry"),
     "sign_off": Scene(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
     "sign_on": Scene(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
+    "stop": Scene(_asked, lambda broker, jobs: settle(broker, "stop", *jobs), is_resent=False),
     "trim": Scene(_too_old, lambda broker, jobs: broker.trim(QUEUE), may_vanish=True),
     "wait": Scene(_queued, lambda broker, jobs: wait_for_end(broker, QUEUE, jobs[0].id, 0)),
 }

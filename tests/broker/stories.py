@@ -8,6 +8,7 @@ from django_rtq.broker.broker import NewJob
 from tests.broker.twins import DEAD_MS, LEASE_MS, RESULT_MS, Twins
 
 ERROR = '{"error":"it broke"}'
+PROGRESS = '{"done":1,"total":null,"text":""}'
 DONE = '{"state":"succeeded"}'
 KEEP_MS = 100_000
 
@@ -125,34 +126,6 @@ def jobs_wait_for_their_time(twins: Twins) -> None:
     twins.promote("mail")
 
 
-def jobs_that_waited_go_first(twins: Twins) -> None:
-    """In a queue that says so: ahead of their band's other work, by turns among themselves."""
-    waited = send(twins, *"abc", queue="bulk", client="x", due="+1000")
-    waited += send(twins, "d", queue="bulk", client="y", due="+1000")
-    send(twins, "e", queue="bulk", priority=-5, due="+1000")
-    others = send(twins, "f", "g", queue="bulk", client="x")
-    send(twins, "urgent", queue="bulk", priority=1)
-    twins.advance(1000)
-    twins.promote("bulk", 2)
-    twins.promote("bulk")
-    twins.claim("w0", ("bulk",), 3)
-    twins.fetch("w0", {"bulk": {"release": [(waited[0],)], "retry": [(waited[3], 1000, 1, ERROR)]}})
-    twins.claim("w1", ("bulk",), 2)
-    twins.reclaim_child("bulk", "w1", waited[:1])
-    twins.advance(1000)
-    twins.promote("bulk")
-    twins.cancel("bulk", waited[3])
-    twins.audit("bulk")
-    twins.sign_on("w2")
-    twins.claim("w2", ("bulk",), 2)
-    twins.fetch("w2", {"bulk": {"bury": [(waited[0], 1, ERROR)]}})
-    twins.requeue("bulk", waited[:1])
-    twins.find("bulk", waited[0])
-    twins.find("bulk", others[0])
-    for _ in range(6):
-        twins.claim("w2", ("bulk",), 2)
-
-
 def the_guilty_crash(twins: Twins) -> None:
     ids = send(twins, *"abc", client="acme")
     twins.claim("w0", ("mail",), 3)
@@ -250,6 +223,49 @@ def people_cancel(twins: Twins) -> None:
     run(twins, "ack", [runs], KEEP_MS, DONE)
 
 
+def people_stop_what_runs(twins: Twins) -> None:
+    ids = send(twins, *"abcdefgh", client="acme", max_crashes=3)
+    (stays,) = send(twins, "stays")
+    twins.claim("w0", ("mail",), 9)
+    for job_id in ids:
+        twins.note_progress("mail", "w0", job_id, PROGRESS)
+        twins.note_progress("mail", "w1", job_id, PROGRESS)  # not its own
+        twins.cancel("mail", job_id)
+    twins.cancel("mail", ids[0], terminate=True)
+    twins.cancel("mail", ids[0])  # the harder wish stays
+    run(twins, "stop", ids[:1], KEEP_MS, '{"state":"cancelled"}', worker="w1")
+    run(twins, "stop", ids[:1], KEEP_MS, '{"state":"cancelled"}', times=2)
+    run(twins, "ack", ids[1:2], KEEP_MS, DONE)  # it was quicker
+    run(twins, "retry", ids[2:3], 0, 1, ERROR, times=2)
+    run(twins, "bury", ids[3:4], 1, ERROR, times=2)
+    run(twins, "release", [ids[4], stays], times=2)
+    for job_id in (*ids, "nobody"):
+        twins.find("mail", job_id)
+    run(twins, "expire", ids[5:6], KEEP_MS, '{"state":"expired"}')
+    twins.reclaim_child("mail", "w0", ids)
+    for job_id in ids:
+        twins.cancel("mail", job_id)
+    twins.claim("w1", ("mail",), 9)
+    twins.cancel("mail", stays)
+    for _ in range(3):
+        twins.advance(LEASE_MS // 2)
+        twins.renew(["nobody"])
+    twins.reclaim("mail")
+
+
+def who_stops_leaves_nothing(twins: Twins) -> None:
+    ids = send(twins, *"ab", client="acme", max_crashes=3)
+    twins.claim("w0", ("mail",), 2)
+    for job_id in ids:
+        twins.cancel("mail", job_id)
+        twins.note_progress("mail", "w0", job_id, PROGRESS)
+    run(twins, "retry", ids[:1], 0, 1, ERROR)
+    twins.promote("mail")
+    twins.cancel("mail", ids[0])
+    twins.claim("w1", ("mail",), 2)
+    twins.cancel("mail", ids[1])
+
+
 def people_purge(twins: Twins) -> None:
     ids = send(twins, *"abc", client="x")
     send(twins, *"de", client="y", priority=5)
@@ -309,13 +325,14 @@ STORIES = (
     known_jobs_are_taken_in_once,
     failures_are_counted,
     jobs_wait_for_their_time,
-    jobs_that_waited_go_first,
     the_guilty_crash,
     a_suspect_waits_behind_others,
     a_suspect_is_before_nobody,
     a_lease_lasts_to_the_end,
     leases_run_out,
     people_cancel,
+    people_stop_what_runs,
+    who_stops_leaves_nothing,
     people_purge,
     people_pause,
     dead_letters_are_trimmed,

@@ -2,13 +2,13 @@
 
 import pytest
 
+from django_rtq.broker.inspector import CancelAnswer
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.job import JobState
 from django_rtq.signals import job_cancelled
 from tests.seeds import (
     QUEUE,
     claim_all,
-    claimed_job,
     dead_job,
     finished_job,
     new_job,
@@ -88,9 +88,9 @@ def test_it_never_runs_and_leaves_nothing_behind(redis, broker, inspector):
 
 @pytest.mark.parametrize(
     ("seed", "reason"),
-    [(claimed_job, "is running already"), (dead_job, "is dead"), (finished_job, "is finished already")],
+    [(dead_job, "is dead"), (finished_job, "is finished already")],
 )
-def test_a_job_that_does_not_wait_is_left_alone(redis, broker, inspector, seed, reason):
+def test_a_job_that_is_over_is_left_alone(redis, broker, inspector, seed, reason):
     job = seed(broker)
     before = snapshot(redis)
 
@@ -110,13 +110,12 @@ def test_an_unknown_job_is_not_found(redis, broker, inspector):
     assert snapshot(redis) == before
 
 
-def test_the_second_time_it_is_finished(redis, broker, inspector):
+def test_the_second_time_it_is_cancelled_already(redis, broker, inspector):
     job = queued_job(broker)
     inspector.cancel(job.id)
     before = snapshot(redis)
 
-    with pytest.raises(WrongState, match="is finished already"):
-        inspector.cancel(job.id)
+    assert inspector.cancel(job.id) is CancelAnswer.CANCELLED
 
     assert snapshot(redis) == before
 

@@ -60,7 +60,7 @@ def names_in_body(name):
 def naming_ends(name):
     """Where the lines end that give names to keys and arguments."""
     code = code_of(name)
-    naming = r"local .*|\s+\".*[},]|for i = .*ARGV.* end|"
+    naming = r"local .*|\s+\".*[,}]|for i = .*ARGV.* end|"
     lines = code.splitlines()
     last = max(i for i, line in enumerate(lines) if "KEYS" in line or "ARGV" in line)
     between = lines[: last + 1]
@@ -214,7 +214,7 @@ def test_a_call_names_its_keys_in_the_order_of_the_header():
     ack = SCRIPTS["ack"].call(keys, (10, "id"), worker="w1")
     assert ack[:5] == (b"EVALSHA", SCRIPTS["ack"].sha, len(ack) - 5, keys.running("w1"), keys.jobs)
     assert ack[-2:] == (10, "id")
-    assert SCRIPTS["find"].call(keys, ("id",))[-2:] == (keys.running_of, "id")
+    assert SCRIPTS["find"].call(keys, ("id",))[-2:] == (keys.progress, "id")
 
 
 def test_a_claim_of_several_queues_names_the_keys_of_each():

@@ -8,7 +8,7 @@ import pytest
 
 from django_rtq.exceptions import WrongState
 from tests.broker.scenes import SCENES, UNIQUE_SCENES, seeded
-from tests.seeds import QUEUE, WORKER, claim_all, let_lapse, settlement
+from tests.seeds import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement
 from tests.snapshots import snapshot
 
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*"')
@@ -16,7 +16,10 @@ END = b"the script is over"
 ALL = {**SCENES, **UNIQUE_SCENES}
 WRITING = sorted(set(ALL) - {"find", "overview"})
 # What may lie beside jobs; of a job that is over nothing may be left there.
-BESIDE = ("since", "failures", "crashes", "errors", "ghosts", "scheduled", "retrying", "digests")
+BESIDE = (
+    *("since", "failures", "crashes", "errors", "ghosts", "scheduled", "retrying"),
+    *("digests", "stopping", "progress"),
+)
 
 
 def writes_of(redis, act):
@@ -53,7 +56,8 @@ def recover(broker):
     for due in broker.wire.one(("ZRANGE", keys.scheduled, 0, -1)):
         broker.wire.one(("ZADD", keys.scheduled, 1, due))
     broker.wire.one(("DEL", keys.paused))
-    broker.wire.one(("HDEL", keys.sweep, "contact"))  # a slow machine is no outage, after which nothing is reclaimed
+    # The copy may be older than half a lease by now: that is no outage, only a slow machine.
+    broker.wire.one(("HDEL", keys.sweep, "contact", "hold"))
     broker.reclaim(QUEUE)
     broker.promote(QUEUE)
     while broker.audit(QUEUE):
@@ -77,6 +81,30 @@ def assert_nothing_is_left_of_jobs_that_are_over(redis, broker):
     after = snapshot(redis)
     dead = set(after.get("dead", ()))
     assert {key: after[key] for key in BESIDE if key in after and not set(after[key]) <= dead} == {}
+
+
+ASKED = {
+    "reclaim": lambda broker: (let_lapse(broker, WORKER), broker.reclaim(QUEUE)),
+    "reclaim_child": lambda broker: broker.reclaim_child(QUEUE, WORKER, []),
+}
+
+
+@pytest.mark.parametrize("verb", ["ack", "stop", "expire", "retry", "bury", "release", *ASKED])
+def test_after_no_prefix_a_job_runs_again_that_was_asked_to_stop(redis, broker, verb):
+    redis.flushdb()
+    jobs = [asked_job(broker, name) for name in "ab"]
+    copy = copy_of(redis)
+    end = ASKED.get(verb, lambda broker: settle(broker, verb, *jobs))
+    writes = writes_of(redis, lambda: end(broker))
+    assert writes
+
+    for kept in range(len(writes) + 1):
+        restore(redis, copy, writes[:kept])
+        recover(broker)
+        assert claim_all(broker) == []
+        after = snapshot(redis)
+        assert set(after["finished"]) == {job.id for job in jobs}
+        assert not {"jobs", "dead", *BESIDE} & set(after)
 
 
 class _Named:

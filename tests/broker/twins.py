@@ -100,7 +100,7 @@ class Twins:
 
     def _settle_model(self, worker: str, queue: str, verbs: Mapping[str, Sequence[Any]]) -> list[str]:
         model, stale = self.models[queue], []
-        for verb in ("ack", "expire", "retry", "bury", "release"):
+        for verb in ("ack", "expire", "stop", "retry", "bury", "release"):
             entries = verbs.get(verb, ())
             if verb == "ack" and entries:
                 stale += model.ack(worker, entries, 7 * len(entries), 9)
@@ -128,6 +128,11 @@ class Twins:
             if not model.rings[band]:
                 model.bands.discard(band)
         model.wake = bool(model.bands)
+
+    def note_progress(self, queue: str, worker: str, job_id: str, line: str) -> None:
+        expected = self.models[queue].note_progress(worker, job_id, line)
+        command = SCRIPTS["progress"].call(self.broker.keys.of(queue), (job_id, line), worker=worker)
+        self.same(self.broker.wire.one(command).decode(), expected)
 
     # -- by supervisors and schedulers
 
@@ -158,16 +163,16 @@ class Twins:
 
     # -- by people
 
-    def cancel(self, queue: str, job_id: str) -> None:
-        expected = self.models[queue].cancel(job_id, RESULT_MS, CANCELLED)
-        answer = "cancelled"
+    def cancel(self, queue: str, job_id: str, *, terminate: bool = False) -> None:
+        how = "terminate" if terminate else "ask"
+        expected = self.models[queue].cancel(job_id, RESULT_MS, CANCELLED, how)
         try:
-            self.inspector.cancel(job_id, queue)
+            answer = str(self.inspector.cancel(job_id, queue, terminate=terminate))
         except JobNotFound:
             answer = "missing"
         except WrongState as error:
-            answer = next(word for word in ("running", "dead", "finished") if f"is {word}" in str(error))
-        self.same(answer, expected)
+            answer = next(word for word in ("dead", "finished") if f"is {word}" in str(error))
+        self.same(answer, "cancelled" if expected == "already" else expected)
 
     def requeue(self, queue: str, job_ids: Sequence[str]) -> None:
         self.same(self.inspector.requeue(queue, job_ids), self.models[queue].requeue(job_ids))
@@ -193,6 +198,7 @@ class Twins:
             return
         model = self.models[queue]
         assert details.state is state_in(model, job_id)
+        assert details.is_stopping is (job_id in model.stopping)
         assert details.failures == model.failures.get(job_id, 0)
         assert details.crashes == model.crashes.get(job_id, 0)
         assert len(details.errors) == len(model.errors.get(job_id, ()))

@@ -93,6 +93,14 @@ def test_it_does_what_has_to_be_done_and_ends_at_a_signal(redis, broker, rtq_sch
     assert "Traceback" not in scheduler.log
 
 
+def test_it_ends_when_its_terminal_is_closed(rtq_scheduler):
+    scheduler = rtq_scheduler()
+
+    code, seconds = scheduler.stop(signal.SIGHUP)
+    assert (code, seconds < 1) == (0, True)
+    assert "scheduler has stopped" in scheduler.log
+
+
 def test_it_starts_periodic_jobs_and_ends_at_ctrl_c(redis, rtq_scheduler):
     tick = {"task": "tests.app.tasks.note", "every": 0.1, "args": ["tick"]}
     scheduler = rtq_scheduler(SCHEDULES={"tick": tick})

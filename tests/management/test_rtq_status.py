@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from django_rtq.broker.job_progress import note_progress
 from django_rtq.management.commands import rtq_status
 from tests.management.commands import Terminal, body, dead_letter, run
 from tests.seeds import claimed_job, queued_job, retrying_job, scheduled_job
@@ -64,15 +65,12 @@ def test_json_has_these_names_and_no_others(busy):
                 "pid": 4711,
                 "queues": ["default", "bulk"],
                 "running": [
-                    {
-                        "id": busy.id,
-                        "queue": "default",
-                        "task": "shop.tasks.send_mail",
-                        "client": "acme",
-                        "attempt": 1,
-                    }
+                    {"id": busy.id, "queue": "default", "task": "shop.tasks.send_mail", "client": "acme", "attempt": 1}
+                    | {"progress": None, "is_stopping": False}
                 ],
                 "jobs_done": 1234,
+                "supervisor_name": "",
+                "is_quiet": False,
             }
         ],
     }
@@ -88,6 +86,17 @@ def test_the_tables_are_aligned(busy):
     assert lines[4].startswith("host-1-a  web1  4711  default,bulk ")
     assert "1,234  shop.tasks.send_mail for " in lines[4]
     assert lines[4].index("shop.tasks") == lines[3].index("RUNS")
+
+
+def test_what_a_job_says_of_itself_is_shown_and_that_it_is_to_stop(busy, broker, inspector):
+    (worker,) = inspector.workers()
+    note_progress(broker, worker.name, [("default", busy.id, '{"done":3,"total":10,"text":"pages"}')])
+    inspector.cancel(busy.id)
+
+    assert run("rtq_status").out.splitlines()[4].endswith(", 3/10 pages, asked to stop")
+    (running,) = run("rtq_status", "--json").json["workers"][0]["running"]
+    assert running["is_stopping"] is True
+    assert running["progress"].items() >= {"done": 3, "total": 10}.items()
 
 
 def test_a_paused_queue_is_shown_as_such(busy, inspector):

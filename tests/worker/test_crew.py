@@ -25,6 +25,9 @@ class FakeLedger:
     def settle(self):
         self.settled.append(list(self.outcomes))
 
+    def tell_progress(self, said):
+        pass
+
     def release(self, job_ids):
         self.released += job_ids
 

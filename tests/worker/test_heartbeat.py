@@ -72,6 +72,24 @@ def test_a_tick_takes_back_the_jobs_of_those_whose_lease_ran_out(redis, broker, 
     assert reclaimed == [([job.id], [])]
 
 
+def test_a_job_that_was_to_stop_is_said_to_be_cancelled_when_it_is_taken_back(redis, broker, heartbeat, reclaimed):
+    heard = []
+    signals.job_cancelled.connect(
+        lambda **said: heard.append((said["job_id"], said["queue"])), weak=False, dispatch_uid="t"
+    )
+    broker.sign_on([QUEUE, "low"], "ours")
+    job = seeds.asked_job(broker, worker="lost")
+    let_lapse(broker, "lost")
+    outage_is_long_over(redis)
+    try:
+        heartbeat.tick()
+    finally:
+        signals.job_cancelled.disconnect(dispatch_uid="t")
+
+    assert heard == [(job.id, QUEUE)]
+    assert reclaimed == []
+
+
 def test_a_tick_comes_sooner_when_a_lease_is_about_to_run_out(redis, broker, heartbeat):
     broker.sign_on([QUEUE, "low"], "ours")
     usual = heartbeat.tick()

@@ -9,7 +9,7 @@ from django_rtq import signals
 from django_rtq.broker.broker import Fetched
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.ledger import Ledger
-from django_rtq.worker.outcome import Acked, Buried, Expired, Retried
+from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Retried
 from django_rtq.worker.page import Page
 from django_rtq.worker.run import Run
 from tests import seeds
@@ -265,3 +265,36 @@ def test_a_receiver_that_fails_does_no_harm(redis, broker, ledger):
     ledger.settle()
 
     assert list(places(redis).values()) == [["dead"]]
+
+
+def test_a_job_that_stopped_is_told_and_said_to_be_cancelled(redis, broker, ledger, inspector):
+    heard = []
+    signals.job_cancelled.connect(lambda **said: heard.append(said["job_id"]), weak=False, dispatch_uid="test")
+    (job,) = enqueue(broker)
+    (run,) = claim(ledger)
+    try:
+        ledger.add(run, Cancelled())
+    finally:
+        signals.job_cancelled.disconnect(dispatch_uid="test")
+    ledger.settle()
+
+    details = inspector.find(job.id)
+    assert (details.state, details.task, details.attempt) == ("cancelled", "tests.app.tasks.note", 1)
+    assert heard == [job.id]
+
+
+def test_how_far_a_job_is_is_told_under_the_name_that_claimed_it(redis, broker, ledger, inspector):
+    enqueue(broker, 2)
+    first, second = claim(ledger)
+    former = ledger.worker
+    ledger.sign_on()
+    line = '{"done":1,"total":null,"text":""}'
+    ledger.tell_progress(
+        {
+            (former, QUEUE, first.job_id.decode()): line,
+            (ledger.worker, QUEUE, second.job_id.decode()): line,
+        }
+    )
+
+    assert inspector.find(first.job_id.decode()).progress.done == 1
+    assert inspector.find(second.job_id.decode()).progress is None

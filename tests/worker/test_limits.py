@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from django_rtq.exceptions import TimeLimitExceeded
-from django_rtq.worker.limits import MainThreadLimit, ThreadLimits, limited, message
+from django_rtq.exceptions import JobCancelled, TimeLimitExceeded
+from django_rtq.worker.limits import Coroutines, MainThreadLimit, ThreadLimits, message
 
 
 @pytest.fixture
@@ -24,10 +24,7 @@ def main_limit():
 def thread_limits():
     limits = ThreadLimits()
     yield limits
-    limits.stop()
-    for thread in threading.enumerate():
-        if thread.name == "rtq-limits":
-            thread.join()
+    limits.close()
 
 
 def spin(seconds=5.0):
@@ -138,7 +135,7 @@ def test_a_coroutine_is_cancelled(thread_limits):
             cancelled.append(True)
 
     with pytest.raises(TimeLimitExceeded, match=r"0\.05 s"):
-        asyncio.run(limited(job(), 0.05))
+        asyncio.run(Coroutines().limited(job(), 0.05))
     assert cancelled == [True]
 
 
@@ -149,6 +146,122 @@ def test_a_coroutine_in_time_gives_its_result_or_its_error(seconds):
             raise error
         return "in time"
 
-    assert asyncio.run(limited(job(None), seconds)) == "in time"
+    assert asyncio.run(Coroutines().limited(job(None), seconds)) == "in time"
     with pytest.raises(ValueError, match="mine"):
-        asyncio.run(limited(job(ValueError("mine")), seconds))
+        asyncio.run(Coroutines().limited(job(ValueError("mine")), seconds))
+
+
+def in_a_moment(function, seconds=0.05):
+    """Call it in the main thread, by the alarm, as a signal handler."""
+    signal.signal(signal.SIGUSR1, lambda signum, frame: function())
+    timer = threading.Timer(seconds, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1))
+    timer.start()
+    return timer
+
+
+@pytest.fixture
+def _sigusr1():
+    before = signal.getsignal(signal.SIGUSR1)
+    yield
+    signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.usefixtures("_sigusr1")
+def test_the_main_thread_stops_for_the_very_job_and_once(main_limit):
+    timer = in_a_moment(lambda: main_limit.stop(b"ours"))
+    with pytest.raises(JobCancelled), main_limit.limit(None, b"ours"):
+        time.sleep(5)
+    timer.join()
+
+    main_limit.stop(b"ours")  # it is over
+    with main_limit.limit(None, b"next"):
+        main_limit.stop(b"ours")
+        main_limit.stop(b"")
+
+
+@pytest.mark.usefixtures("_sigusr1")
+def test_who_tidies_up_is_left_in_peace(main_limit):
+    timer = in_a_moment(lambda: main_limit.stop(b"ours"))
+    with suppress(JobCancelled), main_limit.limit(0.2, b"ours"):
+        try:
+            time.sleep(5)
+        finally:
+            main_limit.stop(b"ours")
+            spin(0.3)
+            tidied = True
+    timer.join()
+
+    assert tidied
+
+
+def test_a_thread_stops_for_the_very_job(thread_limits):
+    begun = threading.Event()
+
+    def job():
+        try:
+            with thread_limits.limit(None, b"ours"):
+                begun.set()
+                spin()
+        except JobCancelled as error:
+            return str(error)
+
+    def stop():
+        begun.wait()
+        thread_limits.stop(b"another")
+        thread_limits.stop(b"ours")
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    assert in_thread(job) == "the job was asked to stop"
+    stopper.join()
+
+
+def test_a_job_that_ends_as_it_is_stopped_leaves_the_thread_sound(thread_limits):
+    outcomes, number = [], iter(range(10**9))
+    current, is_over = [b""], threading.Event()
+
+    def jobs():
+        for i in range(300):
+            current[0] = b"%d" % next(number)
+            try:
+                with thread_limits.limit(None, current[0]):
+                    spin(0.0002 * (i % 5))
+                outcomes.append("in time")
+            except JobCancelled:
+                outcomes.append("stopped")
+            sum(range(1000))
+        return "sound"
+
+    def stop():
+        while not is_over.wait(0.0005):
+            thread_limits.stop(current[0])
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    assert in_thread(jobs) == "sound"
+    is_over.set()
+    stopper.join()
+    assert len(outcomes) == 300
+    assert set(outcomes) == {"in time", "stopped"}
+
+
+@pytest.mark.parametrize("seconds", [None, 5])
+def test_a_coroutine_stops_for_the_very_job_and_once(seconds):
+    coroutines, tidied = Coroutines(), []
+
+    async def job():
+        try:
+            await asyncio.sleep(5)
+        finally:
+            coroutines.stop(b"ours")
+            await asyncio.sleep(0.01)
+            tidied.append(True)
+
+    async def run():
+        asyncio.get_running_loop().call_later(0.02, coroutines.stop, b"another")
+        asyncio.get_running_loop().call_later(0.02, coroutines.stop, b"ours")
+        await coroutines.limited(job(), seconds, b"ours")
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(run())
+    assert tidied == [True]

@@ -79,3 +79,54 @@ def test_the_parent_reads_what_the_child_wrote():
 
     assert (page.worker, page.notes(), page.started()) == ("child", (7, 1.5), [ID.decode()])
     assert page.started_once() == [ID.decode()]
+
+
+def test_a_job_is_asked_to_stop_in_the_slot_where_it_runs():
+    page = Page(3)
+    page.start(ID, 1)
+    page.ask_to_stop("other")
+    assert page.to_stop() == []
+
+    page.ask_to_stop(ID.decode())
+
+    assert page.to_stop() == [ID]
+    assert [page.is_to_stop(ID, slot) for slot in range(3)] == [False, True, False]
+    assert page.started() == [ID.decode()]
+
+
+def test_a_wish_that_comes_too_late_hits_nobody():
+    page = Page(1)
+    page.start(ID)
+    page.ask_to_stop(ID.decode())
+    page.finish()
+    assert page.to_stop() == []
+
+    page.start(b"next")
+
+    assert page.to_stop() == []
+    assert not page.is_to_stop(b"next")
+    page.ask_to_stop("next")
+    assert page.to_stop() == [b"next"]
+
+
+def test_the_longest_id_fits_beside_all_else():
+    page = Page(2)
+    longest = b"x" * LONGEST_ID
+    for slot in range(2):
+        page.start(longest, slot)
+        page.note_once(slot)
+        page.limit(5.0, slot)
+    page.ask_to_stop(longest.decode())
+
+    assert page.to_stop() == [longest, longest]
+    assert page.started_once() == page.overdue(6.0) == [longest.decode()] * 2
+
+
+def test_quiet_is_a_wish_that_can_be_taken_back():
+    page = Page(1)
+    said = [page.is_quiet]
+    for is_quiet in (True, False):
+        page.is_quiet = is_quiet
+        said.append(page.is_quiet)
+
+    assert said == [False, True, False]

@@ -3,15 +3,14 @@
 -- Leave nothing of these jobs but what is kept as their outcome. Answers how many there were.
 local function forget(q, ids)
   if #ids == 0 then return 0 end
-  if redis.call("EXISTS", q.failures, q.crashes, q.errors, q.since, q.retrying, q.digests) > 0 then
-    let_go(q, ids)
-    for _, key in ipairs({ q.failures, q.crashes, q.errors, q.since, q.digests, q.retrying }) do
-      if redis.call("EXISTS", key) == 1 then
-        redis.call(key == q.retrying and "ZREM" or "HDEL", key, unpack(ids))
-      end
-    end
+  local beside = { q.failures, q.crashes, q.errors, q.since, q.digests, q.progress, q.retrying }
+  local has_more = redis.call("EXISTS", q.stopping, unpack(beside)) > 0 -- of most jobs there is but the record
+  if has_more then let_go(q, ids) end
+  for _, key in ipairs(has_more and beside or {}) do
+    redis.call(key == q.retrying and "ZREM" or "HDEL", key, unpack(ids))
   end
   local gone = redis.call("HDEL", q.jobs, unpack(ids))
+  if has_more then redis.call("HDEL", q.stopping, unpack(ids)) end -- last: after a torn log it is still to stop
   tell_waiting(q, ids)
   return gone
 end

@@ -20,6 +20,8 @@
 -- KEYS[16] due        zset  token for schedulers
 -- KEYS[17] digests    hash  id -> until when, ms, digest, heir
 -- KEYS[18] unique     + digest, string  id of the job that holds it
+-- KEYS[19] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[20] progress   hash  id -> how far it is
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] run_ms      how long these jobs ran, together
 -- ARGV[3] wait_ms     how long they had waited, together
@@ -29,7 +31,7 @@
 -- sent twice: every id is stale the second time, and nothing changes
 
 local NAMES = { "running", "jobs", "failures", "crashes", "errors", "since", "retrying", "results", "finished", "sweep",
-  "scratch", "stats", "waiting", "over", "scheduled", "due", "digests", "unique" }
+  "scratch", "stats", "waiting", "over", "scheduled", "due", "digests", "unique", "stopping", "progress" }
 local q, most, run_ms, wait_ms = named(KEYS, NAMES, 1), tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local jobs = { select(4, unpack(ARGV)) }
 local now = now_ms(q.sweep)

@@ -1,6 +1,6 @@
 -- bury: give jobs up. They stay as dead letters until a person requeues or discards them.
--- running -> dead
--- uses: _prelude _schedule _digests _waiting _failures
+-- running -> dead; cancelled, if it was asked to stop
+-- uses: _prelude _schedule _digests _waiting _outcomes _stopping _failures
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record
@@ -17,22 +17,30 @@
 -- KEYS[13] due        zset  token for schedulers
 -- KEYS[14] digests    hash  id -> until when, ms, digest, heir
 -- KEYS[15] unique     + digest, string  id of the job that holds it
+-- KEYS[16] crashes    hash  id -> runs that took their worker down
+-- KEYS[17] since      hash  id -> waits since
+-- KEYS[18] results    hash  id -> outcome
+-- KEYS[19] finished   zset  id -> when it may be forgotten
+-- KEYS[20] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[21] progress   hash  id -> how far it is
 -- ARGV[...] jobs      of each: id, failures to count (1 or 0), the failure as one line of JSON; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to settle
 -- sent twice: every id is stale the second time, and nothing changes
 
 local NAMES = { "running", "jobs", "failures", "errors", "dead", "sweep", "scratch", "stats", "waiting", "over",
-  "scheduled", "retrying", "due", "digests", "unique" }
+  "scheduled", "retrying", "due", "digests", "unique", "crashes", "since", "results", "finished", "stopping",
+  "progress" }
 local q, jobs = named(KEYS, NAMES, 1), ARGV
 local now = now_ms(q.sweep)
 local mine, stale = held_by(q.running, jobs, 3)
 if #mine == 0 then return stale end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
+end_stopped(q, ids_at(jobs, mine), now)
 for _, i in ipairs(mine) do
   local id, failures, line = jobs[i], jobs[i + 1], jobs[i + 2]
-  -- Without a record it is over: a torn log had given it to two, and the other was done first.
+  -- Without a record it is over: it was asked to stop; or a torn log had given it to two, and one was done first.
   if redis.call("HEXISTS", q.jobs, id) == 1 then
     redis.call("ZADD", q.dead, now, id)
     if failures ~= "0" then

@@ -1,5 +1,5 @@
--- cancel: take a job out before it runs.
--- queued, scheduled, retrying -> cancelled
+-- cancel: take a job out before it runs, or ask it to stop.
+-- queued, scheduled, retrying -> cancelled; running -> asked to stop: cancelled, unless it succeeds before it stops
 -- uses: _prelude _schedule _digests _waiting _outcomes
 --
 -- KEYS[1] jobs        hash  id -> record
@@ -23,27 +23,43 @@
 -- KEYS[19] due        zset  token for schedulers
 -- KEYS[20] digests    hash  id -> until when, ms, digest, heir
 -- KEYS[21] unique     + digest, string  id of the job that holds it
+-- KEYS[22] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[23] progress   hash  id -> how far it is
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] id          the job
 -- ARGV[3] keep_ms     how long the outcome is kept
 -- ARGV[4] outcome     what is kept of it
+-- ARGV[5] how         it is to stop when it runs: "ask" it, or "terminate" its process
 --
--- returns "cancelled", or why not: "missing", "running", "dead", "finished"
--- sent twice: "finished", and nothing changes
+-- returns {"cancelled", ""}, {"asked", who runs it}, or why not: {"missing", "dead", "finished" or "already", ""};
+--         "already": it is cancelled, and was before
+-- sent twice: "already", or "asked" again, and nothing changes
 
 local NAMES = { "jobs", "scheduled", "dead", "ghosts", "failures", "crashes", "errors", "since", "retrying", "results",
-  "finished", "workers", "sweep", "scratch", "stats", "running", "waiting", "over", "due", "digests", "unique" }
-local q, most, id, keep_ms, outcome = named(KEYS, NAMES, 1), tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
+  "finished", "workers", "sweep", "scratch", "stats", "running", "waiting", "over", "due", "digests", "unique",
+  "stopping", "progress" }
+local q, most, id = named(KEYS, NAMES, 1), tonumber(ARGV[1]), ARGV[2]
+local keep_ms, outcome, how = ARGV[3], ARGV[4], ARGV[5]
 local now = now_ms(q.sweep)
 local record = redis.call("HGET", q.jobs, id)
 
-if not record then return redis.call("ZSCORE", q.finished, id) and "finished" or "missing" end
-if redis.call("ZSCORE", q.dead, id) then return "dead" end
+if not record then
+  local kept = redis.call("HGET", q.results, id) or ""
+  if string.match(kept, '^{"state": ?"cancelled"') then return { "already", "" } end
+  return { redis.call("ZSCORE", q.finished, id) and "finished" or "missing", "" }
+end
+if redis.call("ZSCORE", q.dead, id) then return { "dead", "" } end
+redis.call("DEL", q.scratch) -- lets a full server be drained
 for _, worker in ipairs(redis.call("ZRANGE", q.workers, 0, -1)) do
-  if redis.call("HEXISTS", q.running .. worker, id) == 1 then return "running" end
+  if redis.call("HEXISTS", q.running .. worker, id) == 1 then
+    local wish = redis.call("HGET", q.stopping, id) or ""
+    if how == "terminate" or wish == "" then
+      redis.call("HSET", q.stopping, id, table.concat({ how, keep_ms, most, outcome }, " "))
+    end
+    return { "asked", worker }
+  end
 end
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 -- To find an id in a lane costs as much as the lane is long: it stays there, and claim passes it over.
 local band, client = header(record)
 if not redis.call("ZSCORE", q.scheduled, id) then redis.call("HSET", q.ghosts, id, band .. ":" .. client) end
@@ -51,4 +67,4 @@ remember(q, { now + keep_ms, id }, { id, outcome }, most)
 forget(q, { id })
 redis.call("ZREM", q.scheduled, id)
 count(q.stats, now, "cancelled", 1)
-return "cancelled"
+return { "cancelled", "" }

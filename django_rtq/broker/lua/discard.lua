@@ -18,13 +18,15 @@
 -- KEYS[14] due        zset  token for schedulers
 -- KEYS[15] digests    hash  id -> until when, ms, digest, heir
 -- KEYS[16] unique     + digest, string  id of the job that holds it
+-- KEYS[17] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[18] progress   hash  id -> how far it is
 -- ARGV[...] ids       at most 100
 --
 -- returns the ids that were thrown away; the others are not dead (any more)
 -- sent twice: none is dead the second time, and nothing changes
 
 local NAMES = { "dead", "jobs", "failures", "crashes", "errors", "since", "retrying", "sweep", "scratch", "stats",
-  "waiting", "over", "scheduled", "due", "digests", "unique" }
+  "waiting", "over", "scheduled", "due", "digests", "unique", "stopping", "progress" }
 local q, ids, gone = named(KEYS, NAMES, 1), ARGV, {}
 
 for _, id in ipairs(ids) do

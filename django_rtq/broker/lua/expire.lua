@@ -20,6 +20,8 @@
 -- KEYS[16] due        zset  token for schedulers
 -- KEYS[17] digests    hash  id -> until when, ms, digest, heir
 -- KEYS[18] unique     + digest, string  id of the job that holds it
+-- KEYS[19] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[20] progress   hash  id -> how far it is
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[...] jobs      of each: id, ms to keep, outcome; at most 500
 --
@@ -27,7 +29,7 @@
 -- sent twice: every id is stale the second time, and nothing changes
 
 local NAMES = { "running", "jobs", "failures", "crashes", "errors", "since", "retrying", "results", "finished", "sweep",
-  "scratch", "stats", "waiting", "over", "scheduled", "due", "digests", "unique" }
+  "scratch", "stats", "waiting", "over", "scheduled", "due", "digests", "unique", "stopping", "progress" }
 local q, most, jobs = named(KEYS, NAMES, 1), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
 
 local stale = end_runs(q, jobs, most, now_ms(q.sweep), "expired")

@@ -11,14 +11,16 @@
 -- KEYS[8] finished    zset  id -> when it may be forgotten
 -- KEYS[9] workers     zset  worker -> lease deadline
 -- KEYS[10] running    + worker, hash  id -> attempt and claim time
+-- KEYS[11] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[12] progress   hash  id -> how far it is
 -- ARGV[1] id          the job
 --
--- returns {record, due, died, failures, crashes, errors, outcome, forgotten at, worker, attempt and claim time},
---         "" where there is none
+-- returns {record, due, died, failures, crashes, errors, outcome, forgotten at, worker, attempt and claim time,
+--         how it is to stop, progress}, "" where there is none
 -- sent twice: answers twice
 
 local NAMES = { "jobs", "scheduled", "dead", "failures", "crashes", "errors", "results", "finished", "workers",
-  "running" }
+  "running", "stopping", "progress" }
 local q, id = named(KEYS, NAMES, 1), ARGV[1]
 local holder, held = "", ""
 
@@ -37,4 +39,6 @@ return {
   redis.call("ZSCORE", q.finished, id) or "",
   holder,
   held,
+  redis.call("HGET", q.stopping, id) or "",
+  redis.call("HGET", q.progress, id) or "",
 }

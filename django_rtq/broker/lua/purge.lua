@@ -20,13 +20,15 @@
 -- KEYS[16] due        zset  token for schedulers
 -- KEYS[17] digests    hash  id -> until when, ms, digest, heir
 -- KEYS[18] unique     + digest, string  id of the job that holds it
+-- KEYS[19] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[20] progress   hash  id -> how far it is
 -- ARGV[1] limit       jobs in this call, at most 100
 --
 -- returns {how many were thrown away, how many were looked at}; {0, 0}: none is left
 -- sent twice: goes on where the first call stopped
 
 local NAMES = { "jobs", "scheduled", "lanes", "ghosts", "failures", "crashes", "errors", "since", "retrying", "sweep",
-  "scratch", "stats", "lane", "waiting", "over", "due", "digests", "unique" }
+  "scratch", "stats", "lane", "waiting", "over", "due", "digests", "unique", "stopping", "progress" }
 local q, limit = named(KEYS, NAMES, 1), tonumber(ARGV[1])
 local ids = redis.call("ZRANGE", q.scheduled, 0, limit - 1)
 local lane = #ids == 0 and redis.call("ZRANGE", q.lanes, 0, 0)[1]

@@ -1,6 +1,6 @@
 -- reclaim: take back the jobs of workers whose lease ran out. Each of them counts as a crash.
--- running -> queued, or dead
--- uses: _prelude _lanes _schedule _digests _waiting _failures _reclaiming
+-- running -> queued, or dead; cancelled, if it was asked to stop
+-- uses: _prelude _lanes _schedule _digests _waiting _outcomes _stopping _failures _reclaiming
 --
 -- KEYS[1] workers     zset  worker -> lease deadline
 -- KEYS[2] sweep       hash  contact, hold, high
@@ -26,15 +26,19 @@
 -- KEYS[22] due        zset  token for schedulers
 -- KEYS[23] digests    hash  id -> until when, ms, digest, heir
 -- KEYS[24] unique     + digest, string  id of the job that holds it
+-- KEYS[25] results    hash  id -> outcome
+-- KEYS[26] finished   zset  id -> when it may be forgotten
+-- KEYS[27] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[28] progress   hash  id -> how far it is
 -- ARGV[1] lease_ms    of the caller: how long to hold after a silence
 -- ARGV[2] limit       jobs to take back in this call, at most 100
 --
--- returns {ms until there may be more to do, or -1; id, "queued" or "dead", ...}
+-- returns {ms until there may be more to do, or -1; id, "queued", "dead" or "cancelled", ...}
 -- sent twice: goes on where the first call stopped
 
 local NAMES = { "workers", "sweep", "jobs", "bands", "turn", "lanes", "since", "failures", "crashes", "errors", "dead",
   "wake", "scratch", "stats", "ring", "lane", "running", "waiting", "over", "scheduled", "retrying", "due", "digests",
-  "unique" }
+  "unique", "results", "finished", "stopping", "progress" }
 local q, lease_ms, limit = named(KEYS, NAMES, 1), tonumber(ARGV[1]), tonumber(ARGV[2])
 local now = now_ms(q.sweep)
 

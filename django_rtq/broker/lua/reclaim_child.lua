@@ -1,6 +1,6 @@
 -- reclaim_child: take back the jobs of a worker whose death was seen by its supervisor, without waiting for its lease.
--- running -> queued, or dead
--- uses: _prelude _lanes _schedule _digests _waiting _failures _reclaiming
+-- running -> queued, or dead; cancelled, if it was asked to stop
+-- uses: _prelude _lanes _schedule _digests _waiting _outcomes _stopping _failures _reclaiming
 --
 -- KEYS[1] workers     zset  worker -> lease deadline
 -- KEYS[2] sweep       hash  contact, hold, high
@@ -26,15 +26,19 @@
 -- KEYS[22] due        zset  token for schedulers
 -- KEYS[23] digests    hash  id -> until when, ms, digest, heir
 -- KEYS[24] unique     + digest, string  id of the job that holds it
+-- KEYS[25] results    hash  id -> outcome
+-- KEYS[26] finished   zset  id -> when it may be forgotten
+-- KEYS[27] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[28] progress   hash  id -> how far it is
 -- ARGV[1] worker      its name
 -- ARGV[...] guilty    the ids that were running when it died: they count a crash, the others are given back
 --
--- returns {id, "queued" or "dead", ...}
+-- returns {id, "queued", "dead" or "cancelled", ...}
 -- sent twice: there is nothing left to take back
 
 local NAMES = { "workers", "sweep", "jobs", "bands", "turn", "lanes", "since", "failures", "crashes", "errors", "dead",
   "wake", "scratch", "stats", "ring", "lane", "running", "waiting", "over", "scheduled", "retrying", "due", "digests",
-  "unique" }
+  "unique", "results", "finished", "stopping", "progress" }
 local q, worker, guilty = named(KEYS, NAMES, 1), ARGV[1], {}
 for i = 2, #ARGV do guilty[ARGV[i]] = true end
 local now, answer = now_ms(q.sweep), {}

@@ -1,6 +1,6 @@
 -- release: give jobs back unrun, to be claimed next; the attempt is not counted.
--- running -> queued
--- uses: _prelude _lanes
+-- running -> queued; cancelled, if it was asked to stop
+-- uses: _prelude _lanes _schedule _digests _waiting _outcomes _stopping
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record
@@ -13,18 +13,36 @@
 -- KEYS[9] scratch     never exists; see the rules for scripts
 -- KEYS[10] ring       + band, zset  client -> turn
 -- KEYS[11] lane       + band:client, list  ids
+-- KEYS[12] failures   hash  id -> runs that failed
+-- KEYS[13] crashes    hash  id -> runs that took their worker down
+-- KEYS[14] errors     hash  id -> the last failures
+-- KEYS[15] retrying   zset  id -> due
+-- KEYS[16] results    hash  id -> outcome
+-- KEYS[17] finished   zset  id -> when it may be forgotten
+-- KEYS[18] stats      + minute, hash  counters
+-- KEYS[19] waiting    zset  id -> until when somebody waits for its end
+-- KEYS[20] over       + id, list  a token for who waits
+-- KEYS[21] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[22] progress   hash  id -> how far it is
+-- KEYS[23] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[24] due        zset  token for schedulers
+-- KEYS[25] scheduled  zset  id -> due
+-- KEYS[26] unique     + digest, string  id of the job that holds it
 -- ARGV[...] ids       in the order in which they were claimed; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to give back
 -- sent twice: every id is stale the second time, and nothing changes
 
-local NAMES = { "running", "jobs", "bands", "turn", "lanes", "since", "wake", "sweep", "scratch", "ring", "lane" }
+local NAMES = { "running", "jobs", "bands", "turn", "lanes", "since", "wake", "sweep", "scratch", "ring", "lane",
+  "failures", "crashes", "errors", "retrying", "results", "finished", "stats", "waiting", "over", "stopping",
+  "progress", "digests", "due", "scheduled", "unique" }
 local q, ids = named(KEYS, NAMES, 1), ARGV
 local now = now_ms(q.sweep)
 local mine, stale = held_by(q.running, ids, 1)
 if #mine == 0 then return stale end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
+end_stopped(q, ids_at(ids, mine), now)
 for place = #mine, 1, -1 do -- the first claimed comes to the front last
   local id = ids[mine[place]]
   local record = redis.call("HGET", q.jobs, id)

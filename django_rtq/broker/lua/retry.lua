@@ -1,6 +1,6 @@
 -- retry: let failed jobs wait for their next attempt.
--- running -> retrying
--- uses: _prelude _waiting _failures _schedule
+-- running -> retrying; cancelled, if it was asked to stop
+-- uses: _prelude _schedule _digests _waiting _outcomes _stopping _failures
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record
@@ -12,22 +12,34 @@
 -- KEYS[8] sweep       hash  the highest time seen
 -- KEYS[9] scratch     never exists; see the rules for scripts
 -- KEYS[10] stats      + minute, hash  counters
+-- KEYS[11] crashes    hash  id -> runs that took their worker down
+-- KEYS[12] since      hash  id -> waits since
+-- KEYS[13] results    hash  id -> outcome
+-- KEYS[14] finished   zset  id -> when it may be forgotten
+-- KEYS[15] waiting    zset  id -> until when somebody waits for its end
+-- KEYS[16] over       + id, list  a token for who waits
+-- KEYS[17] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[18] progress   hash  id -> how far it is
+-- KEYS[19] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[20] unique     + digest, string  id of the job that holds it
 -- ARGV[...] jobs      of each: id, ms to wait, failures to count (1, or 0 for a job that this worker could not run),
 --                     the failure as one line of JSON; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to settle
 -- sent twice: every id is stale the second time, and nothing changes
 
-local NAMES = { "running", "jobs", "failures", "errors", "scheduled", "retrying", "due", "sweep", "scratch", "stats" }
+local NAMES = { "running", "jobs", "failures", "errors", "scheduled", "retrying", "due", "sweep", "scratch", "stats",
+  "crashes", "since", "results", "finished", "waiting", "over", "stopping", "progress", "digests", "unique" }
 local q, jobs = named(KEYS, NAMES, 1), ARGV
 local now = now_ms(q.sweep)
 local mine, stale = held_by(q.running, jobs, 4)
 if #mine == 0 then return stale end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
+end_stopped(q, ids_at(jobs, mine), now)
 for _, i in ipairs(mine) do
   local id, due, failures, line = jobs[i], now + jobs[i + 1], jobs[i + 2], jobs[i + 3]
-  -- Without a record it is over: a torn log had given it to two, and the other was done first.
+  -- Without a record it is over: it was asked to stop; or a torn log had given it to two, and one was done first.
   if redis.call("HEXISTS", q.jobs, id) == 1 then
     schedule(q, { due, id })
     redis.call("ZADD", q.retrying, due, id)

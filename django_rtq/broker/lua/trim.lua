@@ -19,6 +19,8 @@
 -- KEYS[15] due        zset  token for schedulers
 -- KEYS[16] digests    hash  id -> until when, ms, digest, heir
 -- KEYS[17] unique     + digest, string  id of the job that holds it
+-- KEYS[18] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[19] progress   hash  id -> how far it is
 -- ARGV[1] max_dead    dead letters to keep
 -- ARGV[2] dead_ms     how long to keep them
 -- ARGV[3] limit       entries of each kind in this call, at most 100
@@ -27,7 +29,7 @@
 -- sent twice: goes on where the first call stopped
 
 local NAMES = { "results", "finished", "dead", "jobs", "failures", "crashes", "errors", "since", "retrying", "sweep",
-  "scratch", "waiting", "over", "scheduled", "due", "digests", "unique" }
+  "scratch", "waiting", "over", "scheduled", "due", "digests", "unique", "stopping", "progress" }
 local q, max_dead, dead_ms, limit = named(KEYS, NAMES, 1), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now = now_ms(q.sweep)
 

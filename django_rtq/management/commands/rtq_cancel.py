@@ -1,4 +1,4 @@
-"""rtq_cancel: take jobs out before they run."""
+"""rtq_cancel: take jobs out before they run, and stop those that run."""
 
 from __future__ import annotations
 
@@ -6,37 +6,55 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from django_rtq.broker.inspector import get_inspector
+from django_rtq.broker.inspector import CancelAnswer, get_inspector
 from django_rtq.exceptions import JobError
-from django_rtq.management.printable import count, number, one_line
+from django_rtq.management.printable import as_json, count, number, one_line
 from django_rtq.management.rtq_command import RTQCommand
 from django_rtq.management.typed_names import job_id
 
 
 class Command(RTQCommand):
     help = (
-        "Cancel jobs that are queued, scheduled or waiting for their next attempt, in whatever queue they "
-        "are. A job that runs is not stopped."
+        "Cancel jobs that are queued, scheduled or waiting for their next attempt, in whatever queue they are, and "
+        "ask jobs that run to stop. A job that was asked never runs again."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = (
-            "Exit codes: 0 all were cancelled; 1 some were not (standard error says which and why), or Redis "
-            "did not answer; 2 wrong usage."
+            "Exit codes: 0 all were cancelled or asked to stop; 1 some were not (standard error says which and why), "
+            "or Redis did not answer; 2 wrong usage."
         )
         parser.add_argument("ids", nargs="+", type=job_id, metavar="ID", help="The id of a job.")
+        parser.add_argument(
+            "--terminate",
+            action="store_true",
+            help="Kill the process that runs a job, for jobs that do not heed being asked. What else runs there is "
+            "given back to the queue.",
+        )
+        parser.add_argument("--json", action="store_true", help="Print one line of JSON: what became of each id.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        inspector, failed = get_inspector(), 0
-        wanted = list(dict.fromkeys(options["ids"]))
-        for name in wanted:
+        inspector = get_inspector()
+        found: dict[str, str] = {}
+        failed: dict[str, str] = {}
+        for name in dict.fromkeys(options["ids"]):
             try:
-                inspector.cancel(name)
+                found[name] = inspector.cancel(name, terminate=options["terminate"])
             except JobError as error:
-                failed += 1
-                self.stderr.write(one_line(error))
-            else:
-                if options["verbosity"]:
-                    self.stdout.write(f"Cancelled job {name}.")
+                failed[name] = one_line(error)
+        if options["json"]:
+            self.stdout.write(as_json({"jobs": found, "failed": failed}))
+        else:
+            self._tell(found, failed, verbosity=options["verbosity"], terminate=options["terminate"])
         if failed:
-            raise CommandError(f"{number(failed)} of {count(len(wanted), 'job')} could not be cancelled.")
+            total = count(len(found) + len(failed), "job")
+            raise CommandError(f"{number(len(failed))} of {total} could not be cancelled.")
+
+    def _tell(self, found: dict[str, str], failed: dict[str, str], *, verbosity: int, terminate: bool) -> None:
+        asked = "Its process is killed, if it still runs: job {}." if terminate else "Asked to stop: job {}."
+        words = {CancelAnswer.CANCELLED: "Cancelled job {}.", CancelAnswer.ASKED: asked}
+        for name, answer in found.items():
+            if verbosity:
+                self.stdout.write(words[CancelAnswer(answer)].format(name))
+        for problem in failed.values():
+            self.stderr.write(problem)

@@ -18,7 +18,7 @@ from django_rtq.scheduler.scheduler import Scheduler
 from django_rtq.worker.heartbeat import Heartbeat
 
 logger = logging.getLogger("django_rtq")
-_STOPPING = (signal.SIGTERM, signal.SIGINT)
+_STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Command(RTQCommand):
@@ -27,7 +27,7 @@ class Command(RTQCommand):
     help = (
         "Queue delayed jobs and retries when they are due, take back jobs of dead workers, and forget what was kept "
         "long enough. Every rtq_worker does this too, unless told --no-scheduler; any number may run at once. "
-        "Ends at Ctrl-C or SIGTERM with exit code 0."
+        "Ends at Ctrl-C, SIGTERM or SIGHUP with exit code 0."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -42,13 +42,14 @@ class Command(RTQCommand):
         bring_schedules()
         logs.connect()
         loops: list[Loop] = [Heartbeat(broker, queues, lambda: [], promotes=True), Scheduler(broker, queues)]
-        # Blocked before the threads start, so that the signal comes to this one.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
+        # Blocked before the threads start, so that the signal comes to this one. What is ignored (nohup) stays so.
+        stopping = [signum for signum in _STOPPING if signal.getsignal(signum) is not signal.SIG_IGN]
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, stopping)
         try:
             logger.info("scheduler starts: queues %s", ", ".join(queues))
             for loop in loops:
                 loop.start()
-            signal.sigwait(_STOPPING)
+            signal.sigwait(stopping)
         finally:
             for loop in loops:
                 loop.stop()

@@ -148,7 +148,7 @@ def _worker_row(worker: WorkerDetails) -> list[str]:
         one_line(",".join(worker.queues), 60) or "-",
         duration(worker.last_seen_seconds),
         number(worker.jobs_done),
-        _runs(worker.running),
+        f"{_runs(worker.running)} (quiet)" if worker.is_quiet else _runs(worker.running),
     ]
 
 
@@ -159,6 +159,10 @@ def _runs(running: Sequence[RunningJob]) -> str:
     text = f"{one_line(longest.task or longest.id, 80)} for {duration(longest.seconds)}"
     if longest.attempt > 1:
         text += f", attempt {longest.attempt}"
+    if longest.progress is not None:
+        text += f", {one_line(longest.progress, 60)}"
+    if longest.is_stopping:
+        text += ", asked to stop"
     return text if len(running) == 1 else f"{count(len(running), 'job')}, longest {text}"
 
 
@@ -171,4 +175,6 @@ def _worker(worker: WorkerDetails) -> dict[str, Any]:
         "running": [asdict(job) for job in worker.running],
         "last_seen_seconds": worker.last_seen_seconds,
         "jobs_done": worker.jobs_done,
+        "supervisor_name": worker.supervisor_name,
+        "is_quiet": worker.is_quiet,
     }

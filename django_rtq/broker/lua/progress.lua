@@ -1,0 +1,20 @@
+-- progress: note how far a job is that runs.
+-- uses: _prelude
+--
+-- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
+-- KEYS[2] progress    hash  id -> how far it is
+-- KEYS[3] sweep       hash  the highest time seen
+-- KEYS[4] scratch     never exists; see the rules for scripts
+-- ARGV[1] id          the job
+-- ARGV[2] line        how far it is, JSON
+--
+-- returns "ok", or "stale": no longer this worker's
+-- sent twice: is noted again
+
+local q, id, line = named(KEYS, { "running", "progress", "sweep", "scratch" }, 1), ARGV[1], ARGV[2]
+local now = now_ms(q.sweep)
+
+if redis.call("HEXISTS", q.running, id) == 0 then return "stale" end
+redis.call("DEL", q.scratch) -- lets a full server be drained
+redis.call("HSET", q.progress, id, string.format("%.0f ", now) .. line)
+return "ok"

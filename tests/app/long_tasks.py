@@ -1,0 +1,65 @@
+"""Jobs that take long: they are stopped, or tell how far they are."""
+
+import asyncio
+import time
+
+from django_rtq import JobCancelled, constant, current_job, report_progress, task
+from tests.app import diary
+
+AT_ONCE = constant(0)
+
+
+@task(backoff=AT_ONCE)
+def deaf(name, gate=None):
+    """Does not stop when it is asked to."""
+    diary.write("start", name)
+    while not gate or not (diary.folder() / gate).exists():
+        try:
+            time.sleep(0.01)
+        except BaseException:  # noqa: BLE001
+            diary.write("ignored", name)
+    return "done"
+
+
+@task(backoff=AT_ONCE)
+def give_in():
+    raise JobCancelled("there is nothing left to do")
+
+
+@task(backoff=AT_ONCE, takes_context=True)
+def count_up(context, name, gate):
+    """Says how far it is, by both ways, much more often than anybody wants to know."""
+    diary.write("start", name)
+    for done in range(2000):
+        context.progress(done, 2000, name)
+    report_progress(2000, 2000, f"{name} waits")
+    while not (diary.folder() / gate).exists():
+        time.sleep(0.01)
+    return current_job().job_id
+
+
+@task(backoff=AT_ONCE)
+async def acount_up(name, gate):
+    diary.write("start", name)
+    for done in range(2000):
+        current_job().progress(done, 2000, name)
+    await asyncio.sleep(0)
+    report_progress(2000, 2000, f"{name} waits")
+    while not (diary.folder() / gate).exists():
+        await asyncio.sleep(0.01)
+    return current_job().job_id
+
+
+@task(backoff=AT_ONCE)
+def careful(name):
+    """Goes on after errors, but tidies up when it is asked to stop."""
+    diary.write("start", name)
+    try:
+        while True:
+            try:
+                time.sleep(0.01)
+            except Exception:  # noqa: BLE001
+                diary.write("ignored", name)
+    finally:
+        time.sleep(0.6)
+        diary.write("tidied", name)

@@ -1,0 +1,140 @@
+"""What a supervisor hears of people."""
+
+import pytest
+
+from django_rtq.broker.errands import Order, send_order
+from django_rtq.worker.errands import Errands
+from django_rtq.worker.heartbeat import Heartbeat
+from django_rtq.worker.options import WorkerOptions
+from django_rtq.worker.page import Page
+from tests.conftest import wait_until
+from tests.seeds import QUEUE, WORKER, asked_job, claimed_job
+
+
+class Child:
+    """A child as the supervisor sees it."""
+
+    def __init__(self, page):
+        self.page, self.pid, self.terminated, self.signals = page, 4711, [], []
+
+    def kill(self, signum):
+        self.signals.append(signum.name)
+
+
+@pytest.fixture
+def child():
+    page = Page(2)
+    page.sign(WORKER)
+    return Child(page)
+
+
+@pytest.fixture
+def woken():
+    """How often the main thread was woken."""
+    return []
+
+
+@pytest.fixture
+def errands(broker, child, woken):
+    options = WorkerOptions(queues=[QUEUE, "low"], name="host")
+    errands = Errands(broker, options, lambda: [(child.pid, child.page)], lambda: woken.append(True))
+    yield errands
+    errands.stop()
+
+
+def runs(child, *jobs):
+    for slot, job in enumerate(jobs):
+        child.page.start(job.id.encode(), slot)
+
+
+def test_a_job_that_runs_here_is_asked_again_and_again(broker, errands, child, woken):
+    job = asked_job(broker)
+    beside = claimed_job(broker)
+    runs(child, beside, job)
+    errands.tick()
+    for _ in range(2):
+        errands.stop_jobs(child)
+
+    assert woken == [True]
+    assert child.signals == ["SIGUSR1", "SIGUSR1"]
+    assert child.page.to_stop() == [job.id.encode()]
+
+
+def test_a_job_that_has_not_begun_is_asked_when_it_does(broker, errands, child):
+    job = asked_job(broker)
+    errands.tick()
+    errands.stop_jobs(child)
+    assert child.signals == []
+
+    runs(child, job)
+    errands.stop_jobs(child)
+    assert child.signals == ["SIGUSR1"]
+
+
+def test_a_job_is_terminated_once(broker, errands, child):
+    job = asked_job(broker, terminate=True)
+    runs(child, job)
+    errands.tick()
+    for _ in range(2):
+        errands.stop_jobs(child)
+
+    assert child.signals == ["SIGKILL"]
+    assert child.terminated == [job.id]
+
+
+def test_a_job_of_that_id_in_the_hands_of_another_is_not_meant(broker, errands, child, woken):
+    job = asked_job(broker, worker="w2")
+    runs(child, job)
+    errands.tick()
+    errands.stop_jobs(child)
+
+    assert (woken, child.signals) == ([], [])
+
+
+def test_an_order_wakes_who_has_to_carry_it_out_once(broker, errands, woken):
+    errands.tick()
+    assert errands.order is None
+    send_order(broker, errands.supervisor, Order.QUIET)
+    errands.tick()
+    errands.tick()
+
+    assert errands.order is Order.QUIET
+    assert woken == [True]
+
+
+def test_a_token_is_heard_at_once(broker, errands, woken):
+    errands.start()
+    wait_until(lambda: broker.wire.one(("CLIENT", "LIST")).count(b"cmd=bzpopmin") == 1)
+    send_order(broker, errands.supervisor, Order.STOP)
+
+    wait_until(lambda: woken)
+    assert errands.order is Order.STOP
+
+
+def test_what_people_leave_behind_goes_away(redis, broker, errands):
+    send_order(broker, errands.supervisor, Order.STOP)
+
+    for key in (broker.keys.errands(errands.supervisor), broker.keys.order(errands.supervisor)):
+        assert 0 < redis.ttl(key) <= 3600
+
+
+def test_the_heartbeat_hears_of_it_as_well_and_says_where_to_leave_orders(redis, broker, inspector, errands, child):
+    heartbeat = Heartbeat(
+        broker,
+        [QUEUE, "low"],
+        lambda: [(child.pid, child.page)],
+        promotes=True,
+        supervisor=errands.supervisor,
+        tell_asked=errands.note,
+    )
+    job = asked_job(broker)
+    runs(child, job)
+    child.page.is_quiet = True
+    heartbeat.tick()
+    errands.stop_jobs(child)
+
+    assert child.signals == ["SIGUSR1"]
+    (worker,) = inspector.workers([QUEUE])
+    assert (worker.supervisor_name, worker.is_quiet) == (errands.supervisor, True)
+    inspector.wake_worker(WORKER)
+    assert redis.get(broker.keys.order(errands.supervisor)) == b"work"

@@ -1,0 +1,89 @@
+"""What people want of a worker: be quiet, work again, leave."""
+
+import pytest
+
+from django_rtq import JobState
+from django_rtq.exceptions import WorkerNotFound
+from tests.app import tasks
+from tests.conftest import wait_until
+from tests.management.commands import run
+from tests.worker.conservation import assert_all_settled
+
+
+def is_quiet(inspector):
+    return [worker.is_quiet for worker in inspector.workers()]
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_quiet_worker_finishes_what_runs_claims_nothing_and_stays(rtq_worker, redis, inspector, diary, concurrency):
+    worker = rtq_worker("--concurrency", concurrency, "--processes", 2)
+    wait_until(lambda: all(found.supervisor_name for found in inspector.workers()))
+    running = tasks.gate.delay("running", "gate")
+    diary.wait("start", "running")
+    one, other = inspector.workers()
+    assert one.supervisor_name == other.supervisor_name
+
+    inspector.quiet_worker(one.name)
+    wait_until(lambda: "is quiet" in worker.log)
+    wait_until(lambda: is_quiet(inspector) == [True, True])
+    waiting = tasks.note.delay("waiting")
+    diary.open("gate")
+    running.wait(10)
+
+    assert waiting.state is JobState.QUEUED
+    assert run("rtq_status").out.count("quiet") == 2
+    inspector.wake_worker(other.name)
+    assert waiting.wait(10) == "waiting"
+    assert len(worker.children) == 2
+    wait_until(lambda: is_quiet(inspector) == [False, False])
+    worker.stop()
+    assert_all_settled(redis)
+
+
+def test_who_takes_the_place_of_a_dead_process_is_quiet_too(rtq_worker, redis, inspector, diary):
+    worker = rtq_worker()
+    wait_until(lambda: all(found.supervisor_name for found in inspector.workers()))
+    job = tasks.loop.delay("loop")
+    diary.wait("start", "loop")
+    inspector.quiet_worker(inspector.workers()[0].name)
+    wait_until(lambda: "is quiet" in worker.log)
+    child = worker.child
+
+    job.cancel(terminate=True)
+    wait_until(lambda: worker.children not in ([], [child]))
+    waiting = tasks.note.delay("waiting")
+    wait_until(lambda: is_quiet(inspector) == [True])
+
+    assert waiting.state is JobState.QUEUED
+
+
+def test_a_quiet_worker_stops_when_it_is_told_to(rtq_worker, redis, inspector, diary):
+    worker = rtq_worker()
+    wait_until(lambda: all(found.supervisor_name for found in inspector.workers()))
+    inspector.quiet_worker(inspector.workers()[0].name)
+    wait_until(lambda: "is quiet" in worker.log)
+
+    code, seconds = worker.stop()
+
+    assert (code, seconds < 2) == (0, True)
+
+
+def test_a_worker_that_is_told_to_stop_finishes_what_runs_and_leaves(rtq_worker, redis, inspector, diary):
+    worker = rtq_worker()
+    wait_until(lambda: all(found.supervisor_name for found in inspector.workers()))
+    running = tasks.gate.delay("running", "gate")
+    diary.wait("start", "running")
+
+    inspector.stop_worker(inspector.workers()[0].name)
+    wait_until(lambda: "stops: running jobs have" in worker.log)
+    diary.open("gate")
+
+    assert worker.wait() == 0
+    assert running.state is JobState.SUCCEEDED
+    assert_all_settled(redis)
+
+
+def test_who_is_not_known_gets_no_order(inspector):
+    for order in (inspector.quiet_worker, inspector.wake_worker, inspector.stop_worker):
+        with pytest.raises(WorkerNotFound, match="nobody"):
+            order("nobody")

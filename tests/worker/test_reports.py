@@ -1,0 +1,90 @@
+"""How far jobs are, seen from outside."""
+
+import threading
+
+import pytest
+
+from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.worker.reports import Reports
+from tests.app import long_tasks
+from tests.conftest import wait_until
+from tests.worker.conservation import assert_all_settled
+
+
+@pytest.fixture
+def reports():
+    """What is written by reports, and the reports."""
+    written = []
+    reports = Reports(written.append)
+    yield reports, written
+    reports.stop()
+
+
+def test_the_last_word_of_each_job_is_written(reports):
+    reports, written = reports
+    for number in range(1000):
+        for job in "ab":
+            reports.say("w1", "mail", job, str(number))
+    wait_until(lambda: written and [written[-1].get(("w1", "mail", job)) for job in "ab"] == ["999", "999"])
+
+    assert len(written) <= 2
+
+
+def test_words_from_many_threads_are_all_heard(reports):
+    reports, written = reports
+
+    def talk(job):
+        for number in range(300):
+            reports.say("w1", "mail", job, str(number))
+
+    threads = [threading.Thread(target=talk, args=[str(job)]) for job in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    last = {}
+    wait_until(lambda: [last.update(said) for said in written] and list(last.values()) == ["299"] * 8)
+
+
+def test_what_could_not_be_written_is_written_later_unless_there_is_something_newer():
+    tries, written = [], []
+
+    def write(said):
+        tries.append(said)
+        if len(tries) == 1:
+            reports.say("w1", "mail", "a", "newer")
+            raise BrokerUnavailable("away")
+        written.append(said)
+
+    reports = Reports(write)
+    reports.say("w1", "mail", "a", "older")
+    wait_until(lambda: written)
+    reports.stop()
+
+    assert written[0] == {("w1", "mail", "a"): "newer"}
+
+
+def test_who_says_nothing_costs_no_thread_and_stops_at_once():
+    reports = Reports(lambda said: None)
+    reports.stop()
+
+    assert "rtq-reports" not in [thread.name for thread in threading.enumerate()]
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("task", ["count_up", "acount_up"])
+def test_a_job_says_how_far_it_is(rtq_worker, redis, diary, concurrency, task):
+    worker = rtq_worker("--concurrency", concurrency)
+    jobs = [getattr(long_tasks, task).delay(f"job-{i}", "gate") for i in range(concurrency)]
+    wait_until(lambda: all(job.refresh().progress and job.refresh().progress.done == 2000 for job in jobs))
+
+    for i, job in enumerate(jobs):
+        progress = job.refresh().progress
+        assert (progress.total, progress.text) == (2000, f"job-{i} waits")
+    diary.open("gate")
+    for job in jobs:
+        assert job.wait(10) == job.id
+        assert job.refresh().progress is None
+    worker.stop()
+    assert_all_settled(redis)
+    assert not redis.exists("{rtq:default}:progress")
