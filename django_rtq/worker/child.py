@@ -168,7 +168,8 @@ class Child:
             self._wait_and_claim(fetched)
         except _Wake:
             self._is_waiting = False
-            self._ledger.doubt()  # the answer to a claim may be on its way
+            self._ledger.release(self._ledger.held)  # it may have come a moment after the answer to a claim
+            self._ledger.doubt()  # or while that is on its way
         except BrokerError as error:
             self._ledger.doubt()
             self._pause(error)

@@ -8,11 +8,13 @@ from tests.seeds import (
     QUEUE,
     WORKER,
     asked_job,
+    claim,
     claim_all,
     claimed_job,
     let_lapse,
     queued_job,
     settle,
+    unique_job,
 )
 from tests.snapshots import GONE, MS, changes, live_jobs, snapshot
 
@@ -136,3 +138,15 @@ def test_the_second_answer_is_honest_when_the_first_got_lost(redis, broker, insp
     redis.drop_connection("after")
 
     assert inspector.cancel(job.id) is CancelAnswer.CANCELLED
+
+
+@pytest.mark.parametrize("verb", ["stop", "retry", "bury", "release"])
+def test_what_a_unique_job_held_is_free_when_it_stops(redis, broker, inspector, verb):
+    job = unique_job("a")
+    broker.enqueue_unique(QUEUE, [job])
+    assert claim(broker, worker=WORKER) == [job.id]
+    inspector.cancel(job.id)
+
+    settle(broker, verb, job)
+
+    assert not {"digests", "unique:d1", "stopping", "jobs"} & set(snapshot(redis))

@@ -1,12 +1,19 @@
 """What people want of a worker: be quiet, work again, leave."""
 
+import os
+
 import pytest
 
 from django_rtq import JobState
 from django_rtq.exceptions import WorkerNotFound
+from django_rtq.worker.child import Child
+from django_rtq.worker.options import WorkerOptions
+from django_rtq.worker.page import Page
 from tests.app import tasks
 from tests.conftest import wait_until
 from tests.management.commands import run
+from tests.seeds import QUEUE, queued_job
+from tests.snapshots import place_of
 from tests.worker.conservation import assert_all_settled
 
 
@@ -81,6 +88,26 @@ def test_a_worker_that_is_told_to_stop_finishes_what_runs_and_leaves(rtq_worker,
     assert worker.wait() == 0
     assert running.state is JobState.SUCCEEDED
     assert_all_settled(redis)
+
+
+def test_what_was_claimed_in_the_moment_of_the_order_is_given_back(redis, broker, monkeypatch):
+    child = Child(broker, Page(1), WorkerOptions(queues=[QUEUE]), parent=os.getppid())
+    child._ledger.sign_on()
+    job = queued_job(broker)
+    hold = child._ledger.hold
+
+    def hold_and_hear(*args, **kwargs):
+        hold(*args, **kwargs)
+        child._page.is_quiet = True
+        child.heed()
+
+    monkeypatch.setattr(child._ledger, "hold", hold_and_hear)
+    child._wait_for_work()
+    assert place_of(redis, job).startswith("running:")
+    child._tell_all()
+
+    assert place_of(redis, job) == "lane:0:"
+    child._leave()
 
 
 def test_who_is_not_known_gets_no_order(inspector):
