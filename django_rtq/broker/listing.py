@@ -197,8 +197,8 @@ class Listing:
             lease = b"%d" % (now_ms + lease_ms)
             for job_id, claim, _, wish, progress in held:
                 cursor = (int(claim.split(b" ")[1]), job_id.decode())
-                row = Row(job_id, cursor, worker=worker, held=claim, lease=lease, now_ms=now_ms)
-                rows.append(row._replace(wish=wish, progress=progress))
+                by = {"worker": worker, "held": claim, "lease": lease, "wish": wish, "progress": progress}
+                rows.append(Row(job_id, cursor, now_ms=now_ms, **by))
         rows.sort(key=lambda row: row.cursor)
         behind = [row for row in rows if len(at) != 2 or row.cursor > (float(at[0]), str(at[1]))]
         return behind[:size], at, "all" if len(behind) <= size else "more"

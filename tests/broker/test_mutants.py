@@ -4,6 +4,7 @@ import pytest
 from hypothesis import Phase
 
 from django_rtq.broker.broker import Broker
+from tests.broker.delayed_stories import DELAYED_STORIES
 from tests.broker.drain import drain
 from tests.broker.machine import run_randomly
 from tests.broker.mutants import MUTANTS, mutated
@@ -12,7 +13,7 @@ from tests.broker.stories import STORIES as OTHER_STORIES
 from tests.broker.twins import Twins, twins_config
 from tests.broker.unique_stories import UNIQUE_STORIES
 
-STORIES = (*OTHER_STORIES, *PEOPLE_STORIES, *UNIQUE_STORIES)
+STORIES = (*OTHER_STORIES, *DELAYED_STORIES, *PEOPLE_STORIES, *UNIQUE_STORIES)
 
 # What a run of the state machine meets at once; of all mutants, it finds most within a hundred runs.
 SOON = (
