@@ -16,6 +16,7 @@ RTQError
 │   ├── JobFailed           wait(): the job is over, and has no result
 │   ├── WaitTimedOut        wait(): the job is not over yet
 │   └── WorkerLost          what a dead letter says that took its workers down
+├── WorkerAlive             its jobs cannot be taken away from it
 ├── TimeLimitExceeded       raised inside a job that ran too long
 ├── Retry                   raised by a task: once more, later
 └── Bury                    raised by a task: never again
@@ -96,6 +97,14 @@ class JobFailed(JobError):
 
 class WaitTimedOut(JobError, TimeoutError):
     """The job was not over in time. It goes on."""
+
+
+class WorkerAlive(RTQError):
+    """The lease of the worker lasts: it is not dead, or not for long enough."""
+
+    def __init__(self, worker: str) -> None:
+        super().__init__(f"Worker {worker}: its lease is not over, so it may still be working.")
+        self.worker = worker
 
 
 class WorkerLost(RTQError):

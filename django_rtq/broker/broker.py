@@ -15,6 +15,7 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from django_rtq.broker.keys import Keys
+from django_rtq.broker.notes import note_commands
 from django_rtq.broker.recipe import read_recipe
 from django_rtq.broker.schedule_state import ScheduleState, read_states
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
@@ -222,11 +223,7 @@ class Broker:
             of_all["promote"] = (MAINTAIN_AT_ONCE,)
         commands = [SCRIPTS[name].call(self.keys.of(q), args) for name, args in of_all.items() for q in queues]
         commands += [SCRIPTS["audit"].call(self.keys.of(q), (audited[q], MAINTAIN_AT_ONCE)) for q in queues]
-        kept_ms = 4 * self._lease_ms  # what is left of it tells when the worker was seen last
-        for name, note in notes.items():
-            key = self.keys.worker(name)
-            commands.append(("HSET", key, "kept_ms", kept_ms, *(value for pair in note.items() for value in pair)))
-            commands.append(("PEXPIRE", key, kept_ms))
+        commands += note_commands(self.keys, notes, 4 * self._lease_ms)
         commands.append(("SADD", self.keys.queues, *queues))
         replies = iter(self.wire.run(commands, resend=True))  # a full server refuses the notes, but no script
         renewed = [_sound(next(replies)) for _ in queues]

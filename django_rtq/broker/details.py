@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 from django_rtq import payload
 from django_rtq.exceptions import PayloadError
 from django_rtq.job import Header, JobState, moment
+
+_TASK = re.compile(r'\{"task":"((?:[^"\\]|\\.)*)"')  # what every body begins with
+LONGEST_RECORD = 65_536  # bytes of a record that are shown as they are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +29,9 @@ class QueueDetails:
     dead: int
     oldest_seconds: float | None  # how long the job that waits longest has been waiting; None: none waits
     clients: int  # lanes with work: clients, counted once for each priority
+    finished: int = 0  # jobs that are over, as long as something is kept of them
+    contact_seconds: float | None = None  # since any worker or scheduler of it said anything; None: never
+    scheduler_seconds: float | None = None  # since somebody looked for its due jobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +44,18 @@ class RunningJob:
     client: str
     attempt: int
     seconds: float  # since it was claimed
+    worker: str = ""
+    claimed_at: datetime | None = None
+    lease_left_seconds: float = 0.0  # of its worker; below 0: it is taken back at any moment
+    time_limit: float | None = None  # seconds, if this call has one of its own
+    usual_seconds: float | None = None  # 95 of 100 runs of its task are shorter; None: not known, or not asked
+
+    def looks_hung(self, time_limit: float | None = None) -> bool:
+        """Whether it takes longer than it may, or far longer than is usual. The limit: of its task, or the settings."""
+        limit = self.time_limit if self.time_limit is not None else time_limit
+        if limit is not None and self.seconds > limit:
+            return True
+        return self.usual_seconds is not None and self.seconds > max(10.0, 10 * self.usual_seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +70,17 @@ class WorkerDetails:
     last_seen_seconds: float | None  # since its supervisor renewed its lease; None: it has not said anything yet
     last_claim_seconds: float | None  # since it got an answer from Redis when it asked for work
     jobs_done: int
+    lease_left_seconds: float = 0.0  # below 0: it is given up for dead at any moment
+    supervisor: int = 0  # process id
+    slots: int = 1  # jobs that it can run at once
+    version: str = ""  # of django_rtq
+    memory_bytes: int | None = None
+    up_seconds: float | None = None
+
+    @property
+    def busy(self) -> int:
+        """Slots in use. It may hold more jobs than it runs: short ones are claimed in batches."""
+        return min(len(self.running), self.slots)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +106,55 @@ class JobDetails:
     due_at: datetime | None = None  # when it may start, for a job that waits for its time
     died_at: datetime | None = None
     worker: str = ""  # who runs it
+    max_crashes: int = 0
+    made_at: datetime | None = None  # what its id says
+    expires_at: datetime | None = None  # not to be started later
+    claimed_at: datetime | None = None
+    lease_left_seconds: float | None = None  # of its worker; below 0: it is taken back at any moment
+    finished_at: datetime | None = None
+    forgotten_at: datetime | None = None  # until when its outcome is kept
+    record: str = ""  # as it is stored, the beginning
+    record_bytes: int = 0  # how long it is in full
+
+    @property
+    def newest_error(self) -> tuple[str, str]:
+        """Class and message of the last failure that is kept; empty where nothing is known."""
+        newest = self.errors[-1] if self.errors else {}
+        return str(newest.get("error_class") or ""), str(newest.get("error") or "")
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """The runs that failed, as far as they are kept, the newest last."""
+        return [Attempt.read(error) for error in self.errors]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A run that did not end well."""
+
+    number: int | None  # from 1
+    worker: str
+    started_at: datetime | None  # None: not known, as of a run that took its worker down
+    ended_at: datetime | None
+    seconds: float | None
+    error_class: str
+    error: str
+    traceback: str
+
+    @classmethod
+    def read(cls, error: dict[str, Any]) -> Attempt:
+        """Never raises, whatever stands there."""
+        at, seconds, number = (_number(error.get(name)) for name in ("at", "seconds", "attempt"))
+        return cls(
+            number=None if number is None else int(number),
+            worker=str(error.get("worker") or ""),
+            started_at=None if at is None or seconds is None else moment(int(at - seconds * 1000)),
+            ended_at=None if at is None else moment(int(at)),
+            seconds=seconds,
+            error_class=str(error.get("error_class") or ""),
+            error=str(error.get("error") or ""),
+            traceback=str(error.get("traceback") or ""),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +173,8 @@ class RawJob:
     finished: bytes = b""
     worker: bytes = b""
     held: bytes = b""
+    lease: bytes = b""
+    now_ms: int = 0
 
     def details(self) -> JobDetails | None:
         """None when nothing is known of the job. What cannot be read is left empty: nothing is ever hidden."""
@@ -120,6 +201,13 @@ class RawJob:
             due_at=moment(int(float(self.due))) if self.due else None,
             died_at=moment(int(float(self.died))) if self.died else None,
             worker=self.worker.decode(),
+            max_crashes=header.max_crashes if header else 0,
+            made_at=_made_at(self.id),
+            expires_at=moment(header.expires_ms) if header and header.expires_ms else None,
+            claimed_at=moment(int(self.held.split(b" ")[1])) if b" " in self.held else None,
+            lease_left_seconds=(float(self.lease) - self.now_ms) / 1000 if self.lease else None,
+            record=self.record[:LONGEST_RECORD].decode(errors="replace"),
+            record_bytes=len(self.record),
         )
 
     def _state(self, *, has_failed: bool) -> JobState:
@@ -139,6 +227,7 @@ class RawJob:
         if not isinstance(outcome, dict):
             outcome = {}
         known = outcome.get("state") in list(JobState)
+        forgotten_ms, kept = int(float(self.finished)) if self.finished else None, _number(outcome.get("kept"))
         return JobDetails(
             id=self.id,
             queue=self.queue,
@@ -148,7 +237,45 @@ class RawJob:
             attempt=outcome.get("attempt", 0),
             result=outcome.get("result"),
             seconds=outcome.get("seconds"),
+            worker=str(outcome.get("worker", "")),
+            made_at=_made_at(self.id),
+            finished_at=None if forgotten_ms is None or kept is None else moment(int(forgotten_ms - kept * 1000)),
+            forgotten_at=moment(forgotten_ms),
         )
+
+
+def read_head(head: bytes) -> tuple[Header | None, str]:
+    """Header and task of a record of which only the beginning is known; None and "" for what cannot be read."""
+    line, _, body = head.partition(b"\n")
+    try:
+        header = Header.read(line)
+    except ValueError:
+        header = None
+    found = _TASK.match(body.decode(errors="replace"))
+    return header, unquoted(found[1]) if found else ""
+
+
+def unquoted(text: str) -> str:
+    """What stands between the quotes of a JSON string that may have been cut anywhere."""
+    while "\\" in text:
+        try:
+            return str(json.loads(f'"{text}"'))
+        except ValueError:
+            text = text[:-1]
+    return text
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _made_at(job_id: str) -> datetime | None:
+    """What a UUID of version 7 says."""
+    is_ours = len(job_id) == 32 and job_id[12] == "7"
+    try:
+        return moment(int(job_id[:12], 16)) if is_ours else None
+    except ValueError:
+        return None
 
 
 def _read(record: bytes) -> tuple[Header | None, dict[str, Any]]:

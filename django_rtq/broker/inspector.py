@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,10 +15,25 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from django_rtq import signals
-from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker, get_broker
-from django_rtq.broker.details import JobDetails, QueueDetails, RawJob, RunningJob, WorkerDetails
+from django_rtq.broker.broker import MAINTAIN_AT_ONCE, PACKET, Broker, get_broker
+from django_rtq.broker.details import JobDetails, QueueDetails, RawJob, WorkerDetails
+from django_rtq.broker.front import Front, Lookout, Series, as_dict, queue_details
+from django_rtq.broker.listing import DEPTH, EVERY, JobFilter, JobPage, Listing, Row
 from django_rtq.broker.scripts import SCRIPTS, Argument
-from django_rtq.exceptions import JobNotFound, WrongState
+from django_rtq.broker.statistics import Clients, Statistics, TaskFigures
+from django_rtq.broker.sweeps import (
+    LATEST,
+    MOST_DEAD,
+    STEP,
+    Action,
+    DeadGroups,
+    Selection,
+    Sweeper,
+    Swept,
+    changed_body,
+)
+from django_rtq.exceptions import JobNotFound, WorkerAlive, WrongState
+from django_rtq.job import JobState
 
 CANCELLED = json.dumps({"state": "cancelled"})
 
@@ -30,6 +45,10 @@ class Inspector:
         self._broker = broker
         self._wire = broker.wire
         self._keys = broker.keys
+        self._lookout = Lookout(broker)
+        self._listing = Listing(broker)
+        self._statistics = Statistics(broker)
+        self._sweeper = Sweeper(broker)
 
     # -- look
 
@@ -41,22 +60,56 @@ class Inspector:
         """How full these queues are; of all, when none is named."""
         names = self.queues() if queues is None else list(queues)
         replies = self._wire.all([SCRIPTS["overview"].call(self._keys.of(n), ()) for n in names], resend=True)
-        return [_queue_details(name, reply) for name, reply in zip(names, replies, strict=True)]
+        return [queue_details(name, reply) for name, reply in zip(names, replies, strict=True)]
+
+    def queue(self, name: str) -> QueueDetails:
+        """How full one queue is; all zero for one that was never used."""
+        return self.overview([name])[0]
+
+    def front(self, minutes: int = 60, *, step: int | None = None) -> Front:
+        """All that an overview shows, in two round trips: with counters of so many minutes, an even number of steps."""
+        minutes = max(1, min(minutes, 1440))
+        return self._lookout.front(minutes, step or max(1, minutes // 60))
+
+    def history(self, queue: str, minutes: int = 60, *, step: int | None = None) -> Series:
+        """The counters of one queue, as in front()."""
+        minutes = max(1, min(minutes, 1440))
+        return self._lookout.history(queue, minutes, step or max(1, minutes // 60))
 
     def workers(self, queues: Iterable[str] | None = None) -> list[WorkerDetails]:
         """Who works on these queues, and what runs there."""
-        names = self.queues() if queues is None else list(queues)
-        lists = self._wire.all([("ZRANGE", self._keys.of(name).workers, 0, -1) for name in names], resend=True)
-        workers = sorted({worker.decode() for found in lists for worker in found})
-        notes = self._wire.all([("HGETALL", self._keys.worker(worker)) for worker in workers], resend=True)
-        left = self._wire.all([("PTTL", self._keys.worker(worker)) for worker in workers], resend=True)
-        (time,) = self._wire.all([("TIME",)], resend=True)
-        now_ms = int(time[0]) * 1000 + int(time[1]) // 1000
-        running = self._running(names, workers, now_ms)
-        return [
-            _worker_details(name, _as_dict(note), running[name], left_ms)
-            for name, note, left_ms in zip(workers, notes, left, strict=True)
-        ]
+        return self._lookout.workers(None if queues is None else list(queues))
+
+    def listing(
+        self,
+        queue: str,
+        state: str,
+        *,
+        cursor: str = "",
+        limit: int = 50,
+        filter: JobFilter = EVERY,
+        depth: int = DEPTH,
+    ) -> JobPage:
+        """A page of the jobs of a queue in one of LISTS. See there for their order."""
+        return self._listing.page(queue, state, cursor, limit, filter, depth)
+
+    def clients(self, queue: str, limit: int = 50, *, by: str = "queued") -> Clients:
+        """The clients with most jobs that wait (by="queued"), or with most of the work lately (by="share")."""
+        return self._statistics.clients(queue, limit, by=by)
+
+    def tasks(self, hours: int = 1, queues: Iterable[str] | None = None) -> dict[str, TaskFigures]:
+        """How tasks did in the present hour and so many before it, by their names."""
+        return self._statistics.tasks(self.queues() if queues is None else queues, max(0, min(hours, 48)))
+
+    def dead_groups(self, queue: str, depth: int = DEPTH) -> DeadGroups:
+        """The newest dead letters by task and kind of error, in two round trips."""
+        return self._sweeper.groups(queue, depth)
+
+    def select(
+        self, queue: str, filter: JobFilter = EVERY, *, until_ms: int | None = None, depth: int = MOST_DEAD
+    ) -> Selection:
+        """How many dead letters a sweep would be about: those that died up to a moment; None: up to now."""
+        return self._sweeper.select(queue, filter, until_ms, depth)
 
     def find(self, job_id: str, queue: str | None = None) -> JobDetails:
         """All that is known of a job. Raises JobNotFound."""
@@ -77,23 +130,15 @@ class Inspector:
 
         They may be requeued or discarded while this goes on.
         """
-        keys = self._keys.of(queue)
-        cursor: tuple[float, bytes] | None = None
-        most = page
-        while True:
-            top: Argument = "+inf" if cursor is None else repr(cursor[0])
-            found = self._wire.one(
-                ("ZREVRANGEBYSCORE", keys.dead, top, "-inf", "WITHSCORES", "LIMIT", 0, most), resend=True
-            )
-            pairs = [(float(found[i + 1]), found[i]) for i in range(0, len(found), 2)]
-            fresh = [pair for pair in pairs if cursor is None or pair < cursor]
-            if fresh:
-                yield from self._details(queue, [(job_id, b"%d" % score) for score, job_id in fresh])
-                cursor = fresh[-1]
-            elif len(pairs) < most:
-                return
-            else:
-                most *= 2  # more died in one millisecond than fit on a page
+        at: tuple[Any, ...] = ()
+        key, is_last = self._keys.of(queue).dead, False
+        while not is_last:
+            pairs, is_last = self._listing.scored(key, at, page, is_newest_first=True)
+            rows = [Row(job_id, (score, job_id.decode()), died=b"%d" % score) for score, job_id in pairs]
+            for row, job in self._listing.opened(queue, rows):
+                at = row.cursor
+                if job is not None:
+                    yield job
 
     def statistics(self, queue: str, *, minutes: int = 60) -> dict[int, dict[str, int]]:
         """The counters of the last minutes: minute since 1970 -> name -> number."""
@@ -103,7 +148,7 @@ class Inspector:
         keys = self._keys.of(queue)
         replies = self._wire.all([("HGETALL", keys.stats_of(minute)) for minute in wanted], resend=True)
         return {
-            minute: {name.decode(): int(n) for name, n in _as_dict(reply).items()}
+            minute: {name.decode(): int(n) for name, n in as_dict(reply).items()}
             for minute, reply in zip(wanted, replies, strict=True)
             if reply
         }
@@ -123,19 +168,81 @@ class Inspector:
                 raise WrongState(job_id, _NOT_CANCELLED[answer])
         raise JobNotFound(job_id)
 
-    def requeue(self, queue: str, job_ids: Sequence[str]) -> list[str]:
+    def requeue(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST) -> list[str]:
         """Give dead letters a new life. Returns those that were queued; the others are not dead (any more)."""
-        done = self._in_steps(queue, "requeue", job_ids)
+        done = self._in_steps(queue, "requeue", job_ids, latest_ms)
         if done:
             signals.job_requeued.send_robust(Inspector, job_ids=done, queue=queue)
         return done
 
-    def discard(self, queue: str, job_ids: Sequence[str]) -> list[str]:
+    def requeue_changed(
+        self, queue: str, job_id: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, latest_ms: int = LATEST
+    ) -> None:
+        """Give a dead letter a new life with other arguments, which the caller has checked.
+
+        Raises InvalidArguments or PayloadTooLarge for what cannot be sent, and WrongState when it is not dead.
+        """
+        job = self.find(job_id, queue)
+        if job.state is not JobState.DEAD or not job.task:
+            raise WrongState(job_id, f"is {job.state}, not dead." if job.task else "cannot be read.")
+        body = changed_body(job, args, kwargs, most_bytes=self._broker.config.max_payload_bytes)
+        if self._call(queue, "requeue_changed", (latest_ms, job_id, body)) != b"queued":
+            raise WrongState(job_id, "is not dead any more, or died anew.")
+        signals.job_requeued.send_robust(Inspector, job_ids=[job_id], queue=queue)
+
+    def discard(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST) -> list[str]:
         """Throw dead letters away. Returns those that were; the others are not dead (any more)."""
-        done = self._in_steps(queue, "discard", job_ids)
+        done = self._in_steps(queue, "discard", job_ids, latest_ms)
         if done:
             signals.job_discarded.send_robust(Inspector, job_ids=done, queue=queue)
         return done
+
+    def sweep(
+        self,
+        queue: str,
+        action: Action,
+        filter: JobFilter = EVERY,
+        *,
+        until_ms: int,
+        cursor: str = "",
+        limit: int = STEP,
+    ) -> Swept:
+        """One step of requeueing or discarding all dead letters that fit and died up to a moment, the oldest first.
+
+        Begin with cursor="", and go on with the one that is answered until it is "". To repeat a step does no harm.
+        """
+        ids, looked_at, cursor = self._sweeper.chosen(queue, filter, until_ms, cursor, limit)
+        act = self.requeue if action == "requeue" else self.discard
+        return Swept(done=act(queue, ids, latest_ms=until_ms), looked_at=looked_at, cursor=cursor)
+
+    def run_now(self, job_id: str, queue: str | None = None) -> None:
+        """Queue a job whose time has not come yet. Raises JobNotFound, and WrongState when it waits for no time."""
+        for name in self.queues() if queue is None else [queue]:
+            answer = self._call(name, "run_now", (job_id,)).decode()
+            if answer == "queued":
+                signals.job_promoted.send_robust(Inspector, job_ids=[job_id], queue=name)
+                return
+            if answer != "missing":
+                is_over = answer == "finished"
+                raise WrongState(job_id, "is finished already." if is_over else "does not wait for a time (any more).")
+        raise JobNotFound(job_id)
+
+    def release_worker(self, worker: str, queues: Iterable[str] | None = None) -> list[str]:
+        """Take back the jobs of a worker whose lease is over, now. Returns their ids; WorkerAlive while it lasts."""
+        taken: list[str] = []
+        for name in self.queues() if queues is None else queues:
+            call = SCRIPTS["release_worker"].call(self._keys.of(name), (worker,))
+            status, *pairs = (part.decode() for part in self._wire.one(call, resend=True))
+            if status == "alive":
+                raise WorkerAlive(worker)
+            taken += pairs[::2]
+            if pairs:
+                queued = [job_id for job_id, where in zip(pairs[::2], pairs[1::2], strict=True) if where == "queued"]
+                buried = [job_id for job_id in pairs[::2] if job_id not in queued]
+                signals.job_reclaimed.send_robust(
+                    Inspector, queue=name, worker=worker, job_ids=queued, buried_ids=buried
+                )
+        return taken
 
     def pause(self, queue: str) -> bool:
         """Let nothing more of a queue be claimed. False: it was paused already."""
@@ -157,99 +264,36 @@ class Inspector:
     def _call(self, queue: str, name: str, arguments: Sequence[Argument]) -> Any:
         return self._wire.one(SCRIPTS[name].call(self._keys.of(queue), arguments), resend=True)
 
-    def _in_steps(self, queue: str, name: str, job_ids: Sequence[str]) -> list[str]:
+    def _in_steps(self, queue: str, name: str, job_ids: Sequence[str], latest_ms: int) -> list[str]:
+        """Several calls in a packet; each is short, because others wait for Redis too."""
+        keys = self._keys.of(queue)
+        steps = [job_ids[start : start + MAINTAIN_AT_ONCE] for start in range(0, len(job_ids), MAINTAIN_AT_ONCE)]
         done: list[str] = []
-        for start in range(0, len(job_ids), MAINTAIN_AT_ONCE):
-            reply = self._call(queue, name, job_ids[start : start + MAINTAIN_AT_ONCE])
-            done += [job_id.decode() for job_id in reply]
+        for start in range(0, len(steps), PACKET):
+            calls = [SCRIPTS[name].call(keys, (latest_ms, *step)) for step in steps[start : start + PACKET]]
+            done += [job_id.decode() for reply in self._wire.all(calls, resend=True) for job_id in reply]
         return done
 
-    def _details(self, queue: str, dead: list[tuple[bytes, bytes]]) -> Iterator[JobDetails]:
-        keys, ids = self._keys.of(queue), [job_id for job_id, _ in dead]
-        rows = self._wire.all(
-            [("HMGET", key, *ids) for key in (keys.jobs, keys.failures, keys.crashes, keys.errors)], resend=True
-        )
-        for (job_id, died), record, failures, crashes, errors in zip(dead, *rows, strict=True):
-            raw = RawJob(
-                id=job_id.decode(),
-                queue=queue,
-                record=record or b"",
-                died=died,
-                failures=failures or b"",
-                crashes=crashes or b"",
-                errors=errors or b"",
-            )
-            details = raw.details()
-            if details:
-                yield details
 
-    def _running(self, queues: list[str], workers: list[str], now_ms: int) -> dict[str, list[RunningJob]]:
-        pairs = [(worker, queue) for worker in workers for queue in queues]
-        lists = self._wire.all([("HGETALL", self._keys.of(q).running(w)) for w, q in pairs], resend=True)
-        found = [
-            (worker, queue, job_id, held)
-            for (worker, queue), reply in zip(pairs, lists, strict=True)
-            for job_id, held in _as_dict(reply).items()
-        ]
-        records = self._wire.all([("HGET", self._keys.of(q).jobs, job_id) for _, q, job_id, _ in found], resend=True)
-        running: dict[str, list[RunningJob]] = {worker: [] for worker in workers}
-        for (worker, queue, job_id, held), record in zip(found, records, strict=True):
-            attempt, claimed_ms = held.split(b" ")
-            job = RawJob(id=job_id.decode(), queue=queue, record=record or b"", held=held).details()
-            running[worker].append(
-                RunningJob(
-                    id=job_id.decode(),
-                    queue=queue,
-                    task=job.task if job else "",
-                    client=job.client if job else "",
-                    attempt=int(attempt),
-                    seconds=max(0.0, (now_ms - int(claimed_ms)) / 1000),
-                )
-            )
-        return running
-
-
-_FIND = ("record", "due", "died", "failures", "crashes", "errors", "outcome", "finished", "worker", "held")
+_FIND = (
+    "record",
+    "due",
+    "died",
+    "failures",
+    "crashes",
+    "errors",
+    "outcome",
+    "finished",
+    "worker",
+    "held",
+    "lease",
+    "now_ms",
+)
 _NOT_CANCELLED = {
     "running": "is running already, so it cannot be taken out before it runs.",
     "dead": "is dead: discard it instead.",
     "finished": "is finished already.",
 }
-
-
-def _queue_details(name: str, reply: list[Any]) -> QueueDetails:
-    now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused = reply
-    return QueueDetails(
-        name=name,
-        paused=paused != b"",
-        queued=max(0, live - scheduled - retrying - dead - running),
-        scheduled=scheduled,
-        retrying=retrying,
-        running=running,
-        dead=dead,
-        oldest_seconds=max(0.0, (now_ms - float(oldest)) / 1000) if oldest else None,
-        clients=lanes,
-    )
-
-
-def _worker_details(name: str, note: dict[bytes, bytes], running: list[RunningJob], left_ms: int) -> WorkerDetails:
-    claim = note.get(b"claim_seconds", b"")
-    last_seen = max(0.0, (int(note[b"kept_ms"]) - left_ms) / 1000) if b"kept_ms" in note else None
-    return WorkerDetails(
-        name=name,
-        host=note.get(b"host", b"").decode(),
-        pid=int(note.get(b"pid", b"0")),
-        queues=[queue for queue in note.get(b"queues", b"").decode().split(",") if queue],
-        running=running,
-        last_seen_seconds=last_seen,
-        last_claim_seconds=float(claim) + last_seen if claim and last_seen is not None else None,
-        jobs_done=int(note.get(b"jobs_done", b"0")),
-    )
-
-
-def _as_dict(reply: Any) -> dict[bytes, bytes]:
-    """The flat list that HGETALL answers."""
-    return dict(zip(reply[::2], reply[1::2], strict=True))
 
 
 @lru_cache(maxsize=1)

@@ -23,6 +23,7 @@ class QueueKeys:
     __slots__ = (
         "_tag",
         "bands",
+        "busy",
         "crashes",
         "dead",
         "due",
@@ -42,9 +43,11 @@ class QueueKeys:
         "scheduled",
         "schedules",
         "scratch",
+        "served",
         "since",
         "stats",
         "sweep",
+        "tasks",
         "turn",
         "waiting",
         "wake",
@@ -78,9 +81,15 @@ class QueueKeys:
         self.wake = self._key("wake")  # zset: one token while there is something to claim
         self.due = self._key("due")  # zset: one token when something became due earlier than all before
         self.sweep = self._key("sweep")  # hash: contact, hold, high; all ms
-        self.stats = self._key("stats:")  # + minute, hash: counters
         self.paused = self._key("paused")  # string: present while paused
         self.scratch = self._key("scratch")  # never exists; see the rules for scripts
+        self._name_counters()
+
+    def _name_counters(self) -> None:
+        self.stats = self._key("stats:")  # + minute, hash: counters
+        self.tasks = self._key("tasks:")  # + hour, hash: counters of each task, and how often runs took how long
+        self.served = self._key("served:")  # + ten minutes, hash: client -> runs
+        self.busy = self._key("busy:")  # + ten minutes, zset: client -> how long its runs took together, ms
 
     def running(self, worker: str) -> bytes:
         """The processing list of one worker."""
@@ -100,6 +109,7 @@ class Keys:
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.queues = f"{prefix}:queues".encode()  # set: the names of the queues
+        self.workers = f"{prefix}:workers".encode()  # zset: worker -> last beat, ms of its machine; an index of notes
         self._of_queue: dict[str, QueueKeys] = {}
 
     def of(self, queue: str) -> QueueKeys:

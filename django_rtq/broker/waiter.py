@@ -43,21 +43,19 @@ class Waiter:
             self.close()
             raise
 
-    def ask_and_wait(self, question: Command) -> tuple[Any, bool]:
-        """Send a claim and wait for a token in one round trip, for a worker that expects no work.
+    def wait_and_claim(self, claim: Command) -> Any:
+        """Wait for a token and claim when it comes, in one round trip: the server holds the claim back until then.
 
-        Returns at once with the answer to the claim when it brought something (None when the server refused it);
-        else, after the wait, an empty list and whether a token came. Raises BrokerUnavailable.
+        Returns the answer to the claim, which it also gives when no token came in time; None when the server refused
+        it: whoever asked then asks again in the usual way. Raises BrokerUnavailable.
         """
         try:
             connection = self._connected()
-            connection.send_packed_command(connection.pack_commands([question, self._ask_for_token]))
+            commands = [claim] if self._is_waiting else [self._ask_for_token, claim]
+            connection.send_packed_command(connection.pack_commands(commands))
             self._is_waiting = True
-            answer = _read(connection)
-            if answer is None or any(claimed[0] != b"ok" or claimed[2] for claimed in answer):
-                self.close()  # there was work, or trouble: nobody waits here any more
-                return answer, False
-            return [], self._token_came()
+            self._token_came()
+            return _read(connection)
         except (RedisError, OSError) as error:
             self.close()
             raise translate(error) from error
@@ -96,7 +94,6 @@ class Waiter:
 
 
 def _read(connection: Any) -> Any:
-    """A reply; None when the server refused: an unknown script, say. Whoever asked then asks again in the usual way."""
     try:
         return connection.read_response()
     except ResponseError:

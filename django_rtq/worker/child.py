@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django_rtq.broker.broker import Broker, Claimed, Fetched
 from django_rtq.broker.waiter import Waiter
@@ -130,7 +130,7 @@ class Child:
             return True
         if self._options.burst:
             return bool(self._patiently(self._promote))
-        self._wait_for_token()
+        self._wait_for_work()
         return True
 
     def _wait_beside_jobs(self) -> None:
@@ -151,44 +151,38 @@ class Child:
         tell_promoted(promoted)
         return any(promoted.values())
 
-    def _wait_for_token(self) -> None:
-        """Blocks until there is something to do. When no token came for a while, it asks along with the next wait."""
+    def _wait_for_work(self) -> None:
+        """Blocks until there is something to do, and takes it. After a while without a token it asks anyhow."""
+        queues = self._options.order()
         try:
-            self._wait_or_ask()
+            answer = self._wait_and_claim(queues)
         except _Wake:
             self._is_waiting = False
             self._ledger.doubt()  # the answer to a claim may be on its way
-
-    def _wait_or_ask(self) -> None:
-        answer: object = []
-        try:
-            self._is_waiting = True
-            if not self._is_stopping and not self._waiter.wait():
-                answer = self._ask_and_wait()
         except BrokerError as error:
-            self._is_waiting = False
             self._ledger.doubt()
             self._pause(error)
+        else:
+            if answer:
+                fetched = Fetched()
+                self._broker.read_claim(fetched, queues, answer)
+                self._ledger.hold(fetched)
+                self._take(fetched)
+
+    def _wait_and_claim(self, queues: Sequence[str]) -> Any:
+        """Returns the answer to a claim that brought something, or None."""
+        claim = self._broker.claim_command(self._ledger.worker, queues, 1)
+        try:
+            self._is_waiting = True
+            while not self._is_stopping and os.getppid() == self._parent:
+                answer = self._waiter.wait_and_claim(claim)
+                if answer is None or any(claimed[0] == b"unknown" or claimed[2] for claimed in answer):
+                    return answer
+                self._page.note(jobs_done=self._jobs_done, claimed_at=time.monotonic())
         finally:
             self._is_waiting = False
-        if answer:
-            self._take_answer(answer)
-
-    def _ask_and_wait(self) -> object:
-        question = self._broker.claim_command(self._ledger.worker, self._options.queues, 1)
-        while os.getppid() == self._parent and not self._is_stopping:
-            answer, token_came = self._waiter.ask_and_wait(question)
-            self._page.note(jobs_done=self._jobs_done, claimed_at=time.monotonic())
-            if answer or token_came or answer is None:
-                return answer
-        self._is_stopping = True  # nobody renews our lease any more
-        return []
-
-    def _take_answer(self, answer: object) -> None:
-        fetched = Fetched()
-        self._broker.read_claim(fetched, self._options.queues, answer)
-        self._ledger.hold(fetched)
-        self._take(fetched)
+        self._is_stopping = True  # or nobody renews our lease any more
+        return None
 
     # -- patience
 
@@ -232,7 +226,6 @@ class Child:
         self._ledger.release(self._ledger.held)
         self._settle_or_leave_it()
         try:
-            self._ledger.reconcile()
             self._ledger.sign_off()
         except BrokerError as error:
             logger.warning("worker %s leaves without Redis: %s", self._ledger.worker, error)

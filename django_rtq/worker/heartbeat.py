@@ -10,12 +10,13 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 
-from django_rtq import signals
+from django_rtq import __version__, signals
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
 from django_rtq.broker.scripts import Argument
 from django_rtq.loop import Loop
 from django_rtq.scheduler.scheduler import tell_promoted
 from django_rtq.worker.page import Page
+from django_rtq.worker.vitals import memory_bytes
 
 START_SECONDS = 0.2  # until the next beat while a child has not signed on yet
 Children = Callable[[], Sequence[tuple[int, Page]]]  # process ids and pages of those that live
@@ -69,7 +70,13 @@ class Heartbeat(Loop):
             "supervisor": os.getpid(),
             "queues": ",".join(self._queues),
             "jobs_done": jobs_done,
+            "slots": page.slots,
+            "version": __version__,
+            "up_seconds": f"{time.monotonic() - page.made_at:.0f}",
         }
+        memory = memory_bytes(pid)
+        if memory is not None:
+            note["memory"] = memory
         if claimed_at:
             note["claim_seconds"] = f"{time.monotonic() - claimed_at:.3f}"
         return note

@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 import threading
+import time
 from collections.abc import Iterable, Sequence
 
 from django_rtq import signals
@@ -17,6 +18,7 @@ from django_rtq.worker.page import LONGEST_NAME, Page
 from django_rtq.worker.run import Run
 
 TOMBSTONE_MS = 120_000  # an id without a result is kept so long, so that a late second enqueue is harmless (G8)
+LOOK_AGAIN_SECONDS = 5.0
 EXIT_FORKED = 70
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")  # a script writes the name into JSON
 _EXPIRED = '{"state":"expired","task":"%s"}'
@@ -35,6 +37,7 @@ class Ledger:
         self._settlements: dict[str, Settlement] = {}
         self._held: dict[bytes, str] = {}  # id -> queue: claimed under this name, and no outcome yet
         self._is_in_doubt = False
+        self._look_again_at = 0.0  # on time.monotonic(), while in doubt
         self._pid = os.getpid()
         self.worker = ""
 
@@ -50,8 +53,11 @@ class Ledger:
         self._broker.sign_on(self._queues, self.worker)
 
     def sign_off(self) -> None:
-        """Leave for good. Raises BrokerUnavailable."""
-        self._broker.sign_off(self._queues, self.worker)
+        """Give up the name; for who holds nothing. Raises BrokerUnavailable."""
+        with self._trip:
+            self.settle()
+            while not self._broker.sign_off(self._queues, self.worker):
+                self._release_unknown()
 
     # -- outcomes
 
@@ -126,7 +132,7 @@ class Ledger:
             fetched = self._broker.fetch(self.worker, settlements, queues, wanted=wanted, idle=idle)
         except BrokerError as error:
             self._put_back(settlements)
-            self._is_in_doubt = True
+            self.doubt()
             raise error if isinstance(error, BrokerUnavailable) else BrokerUnavailable(str(error)) from error
         self._put_back(settlements)
         self.hold(fetched)
@@ -151,20 +157,34 @@ class Ledger:
     def doubt(self) -> None:
         """An answer got lost: Redis may have written down more, or less, than we know."""
         self._is_in_doubt = True
+        self._look_again_at = 0.0
 
     def reconcile(self) -> None:
-        """After a lost answer: give back what Redis has written down for us and we do not know of."""
+        """After a lost answer: give back what Redis has written down for us and we do not know of.
+
+        A claim that we gave up may still be on its way to a server that hangs. So we take a new name as soon as we hold
+        nothing (rule 5): under the old one such a claim is refused. Until then we look again from time to time.
+        """
         with self._trip:
-            if not self._is_in_doubt:
+            if not self._is_in_doubt or time.monotonic() < self._look_again_at:
                 return
             self.settle()
-            for queue, job_ids in self._broker.running(self.worker, self._queues).items():
-                with self._lock:  # what was done meanwhile is not held any more, but not told yet either
-                    done = self._settlements[queue].job_ids() if queue in self._settlements else set()
-                    unknown = [job_id for job_id in job_ids if job_id not in self._held and job_id not in done]
-                if unknown:
-                    self._broker.settle(self.worker, queue, Settlement(release=list(unknown)))
+            self._release_unknown()
+            self._look_again_at = time.monotonic() + LOOK_AGAIN_SECONDS
+            with self._lock:
+                if self._held or self._settlements:
+                    return
+            self.sign_off()
+            self.sign_on()
             self._is_in_doubt = False
+
+    def _release_unknown(self) -> None:
+        for queue, job_ids in self._broker.running(self.worker, self._queues).items():
+            with self._lock:  # what was done meanwhile is not held any more, but not told yet either
+                done = self._settlements[queue].job_ids() if queue in self._settlements else set()
+                unknown = [job_id for job_id in job_ids if job_id not in self._held and job_id not in done]
+            if unknown:
+                self._broker.settle(self.worker, queue, Settlement(release=list(unknown)))
 
     def _put_back(self, settlements: dict[str, Settlement]) -> None:
         """What could not be told is told next time, before what came meanwhile."""

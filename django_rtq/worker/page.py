@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import mmap
 import struct
+import time
 
 _NAME, _DONE, _CLAIMED, _SLOTS, _SLOT, _ONCE, _DEADLINE = 0, 64, 72, 256, 128, 119, 120
 _CLEAN = bytes(_SLOT - _ONCE)
@@ -26,6 +27,7 @@ class Page:
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
+        self.made_at = time.monotonic()
         self._memory = mmap.mmap(-1, _SLOTS + slots * _SLOT)
 
     # -- written by the child

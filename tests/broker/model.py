@@ -129,6 +129,7 @@ class Queue(Parts):
         return taken
 
     def promote(self, limit: int) -> tuple[int | None, list[str]]:
+        self.sweep["promoted"] = self.clock.now
         promoted = due_at(self.scheduled, self.clock.now)[:limit]
         for job_id in promoted:
             self._queue_up(job_id, self.scheduled.pop(job_id))

@@ -138,6 +138,69 @@ def test_a_job_that_ends_while_the_books_are_compared_is_not_given_back(redis, b
     }
 
 
+def lose_a_claim(redis, broker, ledger):
+    """Gives the command of the claim up: it may still reach the server at any time."""
+    late = broker.claim_command(ledger.worker, [QUEUE], 1)
+    redis.drop_connection("before")
+    with pytest.raises(BrokerUnavailable):
+        ledger.fetch(1, idle=True)
+    return late
+
+
+def test_a_claim_that_was_given_up_and_comes_late_gets_nothing(redis, broker, ledger):
+    enqueue(broker)
+    former = ledger.worker
+    late = lose_a_claim(redis, broker, ledger)
+    ledger.reconcile()
+
+    assert broker.wire.one(late)[0][0] == b"unknown"
+    assert list(places(redis).values()) == [["lane:0:"]]
+    assert ledger.worker != former
+    assert len(claim(ledger)) == 1
+
+
+def test_a_claim_that_comes_late_while_the_name_is_given_up_keeps_nothing(redis, broker, ledger):
+    enqueue(broker, 2)
+    late = lose_a_claim(redis, broker, ledger)
+    sign_off, calls = broker.sign_off, []
+
+    def be_late(*arguments):
+        if not calls:
+            broker.wire.one(late)
+        calls.append(arguments)
+        return sign_off(*arguments)
+
+    broker.sign_off = be_late
+    ledger.reconcile()
+
+    assert len(calls) == 2
+    assert list(places(redis).values()) == [["lane:0:"]] * 2
+    assert len(claim(ledger)) == 2
+
+
+def test_who_holds_jobs_keeps_its_name_and_looks_again(redis, broker, ledger, monkeypatch):
+    enqueue(broker, 2)
+    (held,) = claim(ledger, 1)
+    former = ledger.worker
+    late = lose_a_claim(redis, broker, ledger)
+    ledger.reconcile()
+    broker.wire.one(late)  # the server has hung for longer than we
+    ledger.reconcile()  # not again so soon
+    assert len(broker.running(former, [QUEUE])[QUEUE]) == 2
+
+    monkeypatch.setattr("django_rtq.worker.ledger.LOOK_AGAIN_SECONDS", 0.0)
+    ledger.doubt()
+    ledger.reconcile()
+    assert broker.running(former, [QUEUE])[QUEUE] == [held.job_id]
+    assert ledger.worker == former
+
+    ledger.add(held, DONE)
+    ledger.reconcile()
+    assert ledger.worker != former
+    assert broker.wire.one(late)[0][0] == b"unknown"
+    assert len(claim(ledger)) == 1
+
+
 def test_a_run_of_a_former_name_changes_nothing_not_even_when_the_job_came_back(redis, broker, ledger, stale):
     enqueue(broker)
     (late,) = claim(ledger)

@@ -14,6 +14,7 @@
 -- KEYS[10] stats      + minute, hash  counters
 -- KEYS[11] waiting    zset  id -> until when somebody waits for its end
 -- KEYS[12] over       + id, list  a token for who waits
+-- ARGV[1] latest      deaths after this moment are not meant
 -- ARGV[...] ids       at most 100
 --
 -- returns the ids that were thrown away; the others are not dead (any more)
@@ -21,10 +22,11 @@
 
 local NAMES = { "dead", "jobs", "failures", "crashes", "errors", "since", "retrying", "sweep", "scratch", "stats",
   "waiting", "over" }
-local q, ids, gone = named(KEYS, NAMES, 1), ARGV, {}
+local q, latest, ids = named(KEYS, NAMES, 1), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
+local gone = {}
 
-for _, id in ipairs(ids) do
-  if redis.call("ZSCORE", q.dead, id) then gone[#gone + 1] = id end
+for i, died in ipairs(#ids > 0 and redis.call("ZMSCORE", q.dead, unpack(ids)) or {}) do
+  if died and tonumber(died) <= latest then gone[#gone + 1] = ids[i] end
 end
 if #gone == 0 then return gone end
 redis.call("DEL", q.scratch) -- lets a full server be drained

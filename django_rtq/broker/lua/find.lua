@@ -10,21 +10,23 @@
 -- KEYS[7] results     hash  id -> outcome
 -- KEYS[8] finished    zset  id -> when it may be forgotten
 -- KEYS[9] workers     zset  worker -> lease deadline
--- KEYS[10] running    + worker, hash  id -> attempt and claim time
+-- KEYS[10] sweep      hash  the highest time seen
+-- KEYS[11] running    + worker, hash  id -> attempt and claim time
 -- ARGV[1] id          the job
 --
--- returns {record, due, died, failures, crashes, errors, outcome, forgotten at, worker, attempt and claim time},
---         "" where there is none
+-- returns {record, due, died, failures, crashes, errors, outcome, forgotten at, worker, attempt and claim time,
+--         when the lease of that worker ends, now}; "" where there is none
 -- sent twice: answers twice
 
 local NAMES = { "jobs", "scheduled", "dead", "failures", "crashes", "errors", "results", "finished", "workers",
-  "running" }
+  "sweep", "running" }
 local q, id = named(KEYS, NAMES, 1), ARGV[1]
-local holder, held = "", ""
+local holder, held, lease = "", "", ""
 
-for _, worker in ipairs(redis.call("ZRANGE", q.workers, 0, -1)) do
-  local entry = redis.call("HGET", q.running .. worker, id)
-  if entry then holder, held = worker, entry end
+local workers = redis.call("ZRANGE", q.workers, 0, -1, "WITHSCORES")
+for i = 1, #workers, 2 do
+  local entry = redis.call("HGET", q.running .. workers[i], id)
+  if entry then holder, held, lease = workers[i], entry, workers[i + 1] end
 end
 return {
   redis.call("HGET", q.jobs, id) or "",
@@ -37,4 +39,6 @@ return {
   redis.call("ZSCORE", q.finished, id) or "",
   holder,
   held,
+  lease,
+  now_ms(q.sweep),
 }

@@ -9,13 +9,15 @@
 -- KEYS[6] lanes       zset  band:client -> since when its first job waits
 -- KEYS[7] paused      string  present while paused
 -- KEYS[8] sweep       hash  the highest time seen
--- KEYS[9] running     + worker, hash  id -> attempt and claim time
+-- KEYS[9] finished    zset  id -> when it may be forgotten
+-- KEYS[10] running    + worker, hash  id -> attempt and claim time
 --
--- returns {now, live jobs, scheduled, retrying, dead, running, lanes, since when the oldest waits, paused since};
---         "" for a moment that there is not
+-- returns {now, live jobs, scheduled, retrying, dead, running, lanes, since when the oldest waits, paused since,
+--         finished, when anybody spoke last, when somebody promoted last}; "" for a moment that there is not
 -- sent twice: answers twice
 
-local NAMES = { "jobs", "scheduled", "retrying", "dead", "workers", "lanes", "paused", "sweep", "running" }
+local NAMES = { "jobs", "scheduled", "retrying", "dead", "workers", "lanes", "paused", "sweep", "finished",
+  "running" }
 local q, running = named(KEYS, NAMES, 1), 0
 
 for _, worker in ipairs(redis.call("ZRANGE", q.workers, 0, -1)) do
@@ -32,4 +34,7 @@ return {
   redis.call("ZCARD", q.lanes),
   redis.call("ZRANGE", q.lanes, 0, 0, "WITHSCORES")[2] or "",
   redis.call("GET", q.paused) or "",
+  redis.call("ZCARD", q.finished),
+  redis.call("HGET", q.sweep, "contact") or "",
+  redis.call("HGET", q.sweep, "promoted") or "",
 }

@@ -10,7 +10,7 @@
 -- KEYS[6] lanes       zset  band:client -> since when its first job waits
 -- KEYS[7] since       hash  id -> waits since
 -- KEYS[8] wake        zset  token for workers
--- KEYS[9] sweep       hash  the highest time seen
+-- KEYS[9] sweep       hash  the highest time seen, and when somebody promoted last
 -- KEYS[10] scratch    never exists; see the rules for scripts
 -- KEYS[11] ring       + band, zset  client -> turn
 -- KEYS[12] lane       + band:client, list  ids
@@ -25,6 +25,7 @@ local q, limit = named(KEYS, NAMES, 1), tonumber(ARGV[1])
 local now, answer = now_ms(q.sweep), { -1 }
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
+redis.call("HSET", q.sweep, "promoted", now) -- for people: somebody looks after what is due
 local ready = redis.call("ZRANGEBYSCORE", q.scheduled, "-inf", now, "WITHSCORES", "LIMIT", 0, limit)
 for i = 1, #ready, 2 do
   local id, due = ready[i], ready[i + 1]

@@ -1,6 +1,6 @@
 -- requeue: give dead letters a new life, with all their attempts.
 -- dead -> queued
--- uses: _prelude _lanes
+-- uses: _prelude _lanes _reviving
 --
 -- KEYS[1] dead        zset  id -> time of death
 -- KEYS[2] jobs        hash  id -> record
@@ -16,6 +16,7 @@
 -- KEYS[12] stats      + minute, hash  counters
 -- KEYS[13] ring       + band, zset  client -> turn
 -- KEYS[14] lane       + band:client, list  ids
+-- ARGV[1] latest      deaths after this moment are not meant
 -- ARGV[...] ids       at most 100
 --
 -- returns the ids that were queued; the others are not dead (any more)
@@ -23,22 +24,12 @@
 
 local NAMES = { "dead", "jobs", "failures", "crashes", "bands", "turn", "lanes", "since", "wake", "sweep", "scratch",
   "stats", "ring", "lane" }
-local q, ids = named(KEYS, NAMES, 1), ARGV
+local q, latest, ids = named(KEYS, NAMES, 1), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
 local now, queued = now_ms(q.sweep), {}
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 for _, id in ipairs(ids) do
-  local record = redis.call("ZSCORE", q.dead, id) and redis.call("HGET", q.jobs, id)
-  if record then
-    -- It is ready now, and whatever was its last moment to start is over.
-    local fresh = string.gsub(record, "^(%-?%d+ %d+) %d+ %d+ ", string.format("%%1 %.0f 0 ", now), 1)
-    redis.call("HSET", q.jobs, id, fresh)
-    redis.call("HDEL", q.failures, id)
-    redis.call("HDEL", q.crashes, id)
-    queue_up(q, id, record, now)
-    redis.call("ZREM", q.dead, id) -- last: a torn log may cost a second run, not a job
-    queued[#queued + 1] = id
-  end
+  if is_dead(q, id, latest) and revive(q, id, nil, now) then queued[#queued + 1] = id end
 end
 if #queued > 0 then count(q.stats, now, "requeued", #queued) end
 return queued

@@ -1,0 +1,245 @@
+"""Pages of jobs: some of a queue in one state, and where to go on.
+
+A page goes on behind the last job that was seen, not at a number: jobs that come and go meanwhile shift nothing.
+Without a filter it takes two round trips; with one as many as there are batches to look through, up to a depth.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.details import JobDetails, RawJob
+from django_rtq.broker.scripts import SCRIPTS, Argument, Command
+
+LONGEST_PAGE = 500
+DEPTH = 10_000  # jobs that are looked through for those that fit
+_BATCH = 500  # jobs looked through in two round trips, when there is a filter
+
+#: What may be listed, and in which order. Queued: as the clients come to turn at this moment, all of one client's
+#: jobs together, though they will be claimed in turn with those of others; of a lane the first 10,000. Scheduled and
+#: retrying: what is due first comes first. Running: the oldest first. Dead: the newest first. Finished: what is kept
+#: longest comes first; of tasks with the same result_ttl that is what finished last.
+LISTS = ("queued", "scheduled", "running", "retrying", "dead", "finished")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """Which jobs are meant: those for which all of this is true. Empty: all."""
+
+    task: str = ""  # its full name, or the end of it after a dot
+    client: str | None = None  # "" are the jobs of nobody
+    error_class: str = ""  # of the newest failure: in full, or the end of it after a dot
+    error: str = ""  # a part of the newest failure's message, or its class as above
+    id: str = ""  # or how it begins
+    since: datetime | None = None  # dead: died; scheduled, retrying: due; else: could have started first
+    until: datetime | None = None
+
+    def __bool__(self) -> bool:
+        return self != EVERY
+
+    def fits(self, job: JobDetails) -> bool:
+        """Whether this job is meant."""
+        if self.task and not is_or_ends(job.task, self.task):
+            return False
+        if self.client is not None and job.client != self.client:
+            return False
+        if self.id and not job.id.startswith(self.id):
+            return False
+        return self._fits_error(job) and self._fits_time(job)
+
+    def _fits_error(self, job: JobDetails) -> bool:
+        kind, message = job.newest_error
+        if self.error_class and not is_or_ends(kind, self.error_class):
+            return False
+        return not self.error or is_or_ends(kind, self.error) or self.error in message
+
+    def _fits_time(self, job: JobDetails) -> bool:
+        if self.since is None and self.until is None:
+            return True
+        at = job.died_at or job.due_at or job.finished_at or job.ready_at
+        if at is None:
+            return False
+        return (self.since is None or self.since <= at) and (self.until is None or at <= self.until)
+
+
+EVERY = JobFilter()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPage:
+    """Some jobs, and where to go on."""
+
+    jobs: list[JobDetails] = field(default_factory=list)
+    next_cursor: str = ""  # "": these were the last
+    searched: int = 0  # jobs that were looked at for this page
+    is_complete: bool = True  # False: it stopped before the page was full, because it had looked at so many
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is known of a job from the list in which it was found."""
+
+    job_id: bytes
+    cursor: tuple[Any, ...]  # behind this one
+    due: bytes = b""
+    died: bytes = b""
+    finished: bytes = b""
+    worker: bytes = b""
+    held: bytes = b""
+    lease: bytes = b""
+    now_ms: int = 0
+
+
+class Listing:
+    """Reads pages. Any thread may use it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._wire, self._keys = broker.wire, broker.keys
+
+    def page(self, queue: str, state: str, cursor: str, limit: int, wanted: JobFilter, depth: int) -> JobPage:
+        """Up to `limit` jobs that fit. Raises ValueError for a state that is not among LISTS."""
+        if state not in LISTS:
+            raise ValueError(f"{state!r} is not one of {', '.join(LISTS)}.")
+        limit, at = max(1, min(limit, LONGEST_PAGE)), unpacked(cursor)
+        size = _BATCH if wanted or state == "scheduled" else limit
+        jobs: list[JobDetails] = []
+        searched = 0
+        while searched < depth:
+            rows, is_last = self._rows(queue, state, at, min(size, depth - searched), wanted)
+            for row, job in self.opened(queue, rows, state):
+                searched, at = searched + 1, row.cursor
+                if job is not None and wanted.fits(job):
+                    jobs.append(job)
+                if len(jobs) == limit:
+                    is_end = is_last and row is rows[-1]
+                    return JobPage(jobs=jobs, next_cursor="" if is_end else packed(at), searched=searched)
+            if is_last:
+                return JobPage(jobs=jobs, searched=searched)
+        return JobPage(jobs=jobs, next_cursor=packed(at), searched=searched, is_complete=False)
+
+    def opened(self, queue: str, rows: Sequence[Row], state: str = "") -> Iterator[tuple[Row, JobDetails | None]]:
+        """The jobs of these rows, in one round trip; None for one that is somewhere else by now."""
+        if not rows:
+            return
+        keys, ids = self._keys.of(queue), [row.job_id for row in rows]
+        hashes = (keys.jobs, keys.failures, keys.crashes, keys.errors, keys.results)
+        commands: list[Command] = [("HMGET", key, *ids) for key in hashes]
+        if state == "scheduled":
+            commands.append(("ZMSCORE", keys.retrying, *ids))  # they have a list of their own
+        found = self._wire.all(commands, resend=True)
+        is_else = found.pop() if state == "scheduled" else [None] * len(rows)
+        for row, is_retrying, *values in zip(rows, is_else, *found, strict=True):
+            yield row, _raw(queue, row, values).details() if is_retrying is None else None
+
+    def _rows(
+        self, queue: str, state: str, at: tuple[Any, ...], size: int, wanted: JobFilter
+    ) -> tuple[list[Row], bool]:
+        """Some rows behind a cursor, and whether they are the last."""
+        if state == "queued":
+            return self._queued(queue, at, size, wanted.client)
+        if state == "running":
+            return self._running(queue, at, size)
+        is_newest_first = state in ("dead", "finished")
+        key = getattr(self._keys.of(queue), state)
+        pairs, is_last = self.scored(key, at, size, is_newest_first=is_newest_first)
+        return [_row(state, score, job_id) for score, job_id in pairs], is_last
+
+    def scored(
+        self, key: bytes, at: tuple[Any, ...], size: int, *, is_newest_first: bool, most: Argument = "+inf"
+    ) -> tuple[list[tuple[float, bytes]], bool]:
+        """Members of a sorted set behind a cursor (score, id), with their scores, and whether they are the last."""
+        behind = (float(at[0]), str(at[1]).encode()) if len(at) == 2 else None
+        size += 1 if behind else 0
+        while True:
+            if is_newest_first:
+                edges: tuple[Argument, ...] = (most if behind is None else repr(behind[0]), "-inf")
+                verb = "ZREVRANGEBYSCORE"
+            else:
+                edges = ("-inf" if behind is None else repr(behind[0]), most)
+                verb = "ZRANGEBYSCORE"
+            found = self._wire.one((verb, key, *edges, "WITHSCORES", "LIMIT", 0, size), resend=True)
+            pairs = [(float(found[i + 1]), found[i]) for i in range(0, len(found), 2)]
+            fresh = [p for p in pairs if behind is None or (p < behind if is_newest_first else p > behind)]
+            if fresh or len(pairs) < size:
+                return fresh, len(pairs) < size
+            size *= 2  # more have one and the same score than fit
+
+    def _queued(self, queue: str, at: tuple[Any, ...], size: int, client: str | None) -> tuple[list[Row], bool]:
+        alone = client is not None
+        band, turn, whose, last = at if len(at) == 4 else ("", "0", client or "", "")
+        call = SCRIPTS["lineup"].call(
+            self._keys.of(queue), (band, turn, whose, last, min(size, LONGEST_PAGE), "1" if alone else "0")
+        )
+        status, *lane = self._wire.one(call, resend=True)
+        place, ids = tuple(part.decode() for part in lane[:3]), lane[3:]
+        rows = [Row(job_id, (*place, job_id.decode())) for job_id in ids]
+        return rows, status != b"more"
+
+    def _running(self, queue: str, at: tuple[Any, ...], size: int) -> tuple[list[Row], bool]:
+        now_ms, *entries = self._wire.one(SCRIPTS["processing"].call(self._keys.of(queue), (2000, 0)), resend=True)
+        rows = []
+        for worker, lease_ms, _, *held in entries:
+            lease = b"%d" % (now_ms + lease_ms)
+            for i in range(0, len(held), 3):
+                claimed = int(held[i + 1].split(b" ")[1])
+                cursor = (claimed, held[i].decode())
+                rows.append(Row(held[i], cursor, worker=worker, held=held[i + 1], lease=lease, now_ms=now_ms))
+        rows.sort(key=lambda row: row.cursor)
+        behind = [row for row in rows if len(at) != 2 or row.cursor > (float(at[0]), str(at[1]))]
+        return behind[:size], len(behind) <= size
+
+
+def _raw(queue: str, row: Row, values: Sequence[bytes | None]) -> RawJob:
+    record, failures, crashes, errors, outcome = (value or b"" for value in values)
+    return RawJob(
+        id=row.job_id.decode(errors="replace"),
+        queue=queue,
+        record=record,
+        failures=failures,
+        crashes=crashes,
+        errors=errors,
+        outcome=outcome,
+        due=row.due,
+        died=row.died,
+        finished=row.finished,
+        worker=row.worker,
+        held=row.held,
+        lease=row.lease,
+        now_ms=row.now_ms,
+    )
+
+
+def _row(state: str, score: float, job_id: bytes) -> Row:
+    cursor, at = (score, job_id.decode()), b"%d" % score
+    if state == "dead":
+        return Row(job_id, cursor, died=at)
+    return Row(job_id, cursor, finished=at) if state == "finished" else Row(job_id, cursor, due=at)
+
+
+def is_or_ends(full: str, name: str) -> bool:
+    """Whether this is the name of it, or its end after a dot."""
+    return full == name or full.endswith(f".{name}")
+
+
+def packed(cursor: tuple[Any, ...]) -> str:
+    """A cursor as a word that may stand in a URL."""
+    return base64.urlsafe_b64encode(json.dumps(cursor).encode()).decode().rstrip("=")
+
+
+def unpacked(text: str) -> tuple[Any, ...]:
+    """The cursor that a word stands for; the beginning for what is none."""
+    try:
+        found = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        if not isinstance(found, list):
+            return ()
+        if len(found) == 2:
+            return (float(found[0]), str(found[1]))
+        return (str(int(found[0])), str(float(found[1])), str(found[2]), str(found[3]))
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return ()

@@ -1,0 +1,22 @@
+-- _reviving: dead letters that live again.
+
+-- Whether a job is dead, and was so at that moment.
+local function is_dead(q, id, latest)
+  local died = redis.call("ZSCORE", q.dead, id)
+  return died and tonumber(died) <= latest
+end
+
+-- Queue a dead letter with all its attempts, and with a new body if there is one. Answers false for an id alone.
+local function revive(q, id, body, now)
+  local record = redis.call("HGET", q.jobs, id)
+  if not record then return false end
+  -- It is ready now, and whatever was its last moment to start is over.
+  local fresh = string.gsub(record, "^(%-?%d+ %d+) %d+ %d+ ", string.format("%%1 %.0f 0 ", now), 1)
+  if body then fresh = string.match(fresh, "^[^\n]*\n") .. body end
+  redis.call("HSET", q.jobs, id, fresh)
+  redis.call("HDEL", q.failures, id)
+  redis.call("HDEL", q.crashes, id)
+  queue_up(q, id, fresh, now)
+  redis.call("ZREM", q.dead, id) -- last: a torn log may cost a second run, not a job
+  return true
+end

@@ -1,0 +1,24 @@
+-- autopsy: what some dead letters are, and what they died of, as far as a line or two tell. Reads only.
+-- uses: _prelude
+--
+-- KEYS[1] dead        zset  id -> time of death
+-- KEYS[2] jobs        hash  id -> record
+-- KEYS[3] errors      hash  id -> the last failures
+-- ARGV[1] bytes       of the record and of its newest failure: their beginnings
+-- ARGV[...] ids       at most 100
+--
+-- returns of each {time of death, beginning of the record, beginning of the newest failure}; "" where there is none
+-- sent twice: answers twice
+
+local q, bytes, ids = named(KEYS, { "dead", "jobs", "errors" }, 1), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
+local answer = {}
+
+local records, failures = redis.call("HMGET", q.jobs, unpack(ids)), redis.call("HMGET", q.errors, unpack(ids))
+for i, died in ipairs(redis.call("ZMSCORE", q.dead, unpack(ids))) do
+  local lines = failures[i] or ""
+  -- Searched from behind, as a plain text: a pattern would take as long as tracebacks are, squared.
+  local before = string.find(string.reverse(lines), "\n", 2, true)
+  local start = before and #lines - before + 2 or 1
+  answer[i] = { died or "", string.sub(records[i] or "", 1, bytes), string.sub(lines, start, start + bytes - 1) }
+end
+return answer

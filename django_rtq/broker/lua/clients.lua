@@ -1,0 +1,60 @@
+-- clients: who has jobs in a queue, and who kept its workers busy in the last hour. Reads only.
+-- It looks at some lanes, those whose first jobs have been waiting longest, and at those who were busiest.
+--
+-- uses: _prelude
+--
+-- KEYS[1] bands       zset  band -> priority
+-- KEYS[2] lanes       zset  band:client -> since when its first job waits
+-- KEYS[3] sweep       hash  the highest time seen
+-- KEYS[4] lane        + band:client, list  ids
+-- KEYS[5] served      + ten minutes, hash  client -> runs; and the time of all, ms
+-- KEYS[6] busy        + ten minutes, zset  client -> how long its runs took together, ms
+-- ARGV[1] most        lanes that are looked at, at most 2,000
+-- ARGV[2] busiest     of each ten minutes so many, at most 100
+--
+-- returns {now, lanes, ms of all, {client, queued, since when the first waits, runs, ms}, ...}
+-- sent twice: answers twice
+
+local NAMES = { "bands", "lanes", "sweep", "lane", "served", "busy" }
+local q, most, busiest = named(KEYS, NAMES, 1), tonumber(ARGV[1]), tonumber(ARGV[2])
+local now, SLICE_MS, SLICES, ALL = now_ms(q.sweep), 600000, 6, "\n"
+local clients, known, total, answer = {}, {}, 0, {}
+
+local function client_of(name)
+  if not known[name] then
+    known[name] = { queued = 0, since = "", runs = 0, ms = 0 }
+    clients[#clients + 1] = name
+  end
+  return known[name]
+end
+
+local waiting = redis.call("ZRANGE", q.lanes, 0, most - 1, "WITHSCORES")
+for i = 1, #waiting, 2 do
+  local client = client_of(string.match(waiting[i], "^[^:]*:(.*)$"))
+  client.queued = client.queued + redis.call("LLEN", q.lane .. waiting[i])
+  if client.since == "" then client.since = waiting[i + 1] end
+end
+local bands = redis.call("ZRANGE", q.bands, 0, 99)
+local slice = math.floor(now / SLICE_MS)
+for each = slice - SLICES + 1, slice do
+  local name = string.format("%.0f", each)
+  for _, busy in ipairs(redis.call("ZREVRANGE", q.busy .. name, 0, busiest - 1)) do
+    local client = not known[busy] and client_of(busy)
+    for _, band in ipairs(client and bands or {}) do
+      client.queued = client.queued + redis.call("LLEN", q.lane .. band .. ":" .. busy)
+    end
+  end
+end
+for each = slice - SLICES + 1, slice do
+  local name = string.format("%.0f", each)
+  total = total + (redis.call("HGET", q.served .. name, ALL) or 0)
+  for _, client in ipairs(clients) do
+    known[client].runs = known[client].runs + (redis.call("HGET", q.served .. name, client) or 0)
+    known[client].ms = known[client].ms + (redis.call("ZSCORE", q.busy .. name, client) or 0)
+  end
+end
+for i, client in ipairs(clients) do
+  local one = known[client]
+  answer[i] = { client, one.queued, one.since, one.runs, one.ms }
+end
+return { now, redis.call("ZCARD", q.lanes), total, answer }

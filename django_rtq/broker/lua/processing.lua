@@ -1,0 +1,30 @@
+-- processing: who holds which jobs of a queue. Reads only.
+-- uses: _prelude
+--
+-- KEYS[1] workers     zset  worker -> lease deadline
+-- KEYS[2] jobs        hash  id -> record
+-- KEYS[3] sweep       hash  the highest time seen
+-- KEYS[4] running     + worker, hash  id -> attempt and claim time
+-- ARGV[1] most        jobs, at most 2,000; of the others is only told that they are
+-- ARGV[2] bytes       of each record: its beginning
+--
+-- returns {now, {worker, ms left of its lease, jobs, id, attempt and claim time, beginning of the record, ...}, ...}
+-- sent twice: answers twice
+
+local q, most, bytes = named(KEYS, { "workers", "jobs", "sweep", "running" }, 1), tonumber(ARGV[1]), tonumber(ARGV[2])
+local now = now_ms(q.sweep)
+local answer = { now }
+
+local workers = redis.call("ZRANGE", q.workers, 0, -1, "WITHSCORES")
+for w = 1, #workers, 2 do
+  local running = q.running .. workers[w]
+  local entry = { workers[w], workers[w + 1] - now, redis.call("HLEN", running) }
+  local held = most > 0 and redis.call("HGETALL", running) or {}
+  for i = 1, math.min(#held, 2 * most), 2 do
+    local record = redis.call("HGET", q.jobs, held[i]) or ""
+    entry[#entry + 1], entry[#entry + 2], entry[#entry + 3] = held[i], held[i + 1], string.sub(record, 1, bytes)
+  end
+  most = most - (#entry - 3) / 3
+  answer[#answer + 1] = entry
+end
+return answer

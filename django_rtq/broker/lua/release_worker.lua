@@ -1,0 +1,41 @@
+-- release_worker: take back the jobs of one worker whose lease is over, because a person says so.
+-- running -> queued, or dead
+-- uses: _prelude _lanes _waiting _failures _reclaiming
+--
+-- KEYS[1] workers     zset  worker -> lease deadline
+-- KEYS[2] sweep       hash  the highest time seen
+-- KEYS[3] jobs        hash  id -> record
+-- KEYS[4] bands       zset  band -> priority
+-- KEYS[5] turn        string  the last turn number
+-- KEYS[6] lanes       zset  band:client -> since when its first job waits
+-- KEYS[7] since       hash  id -> waits since
+-- KEYS[8] failures    hash  id -> runs that failed
+-- KEYS[9] crashes     hash  id -> runs that took their worker down
+-- KEYS[10] errors     hash  id -> the last failures
+-- KEYS[11] dead       zset  id -> time of death
+-- KEYS[12] wake       zset  token for workers
+-- KEYS[13] scratch    never exists; see the rules for scripts
+-- KEYS[14] stats      + minute, hash  counters
+-- KEYS[15] ring       + band, zset  client -> turn
+-- KEYS[16] lane       + band:client, list  ids
+-- KEYS[17] running    + worker, hash  id -> attempt and claim time
+-- KEYS[18] waiting    zset  id -> until when somebody waits for its end
+-- KEYS[19] over       + id, list  a token for who waits
+-- ARGV[1] worker      its name
+--
+-- returns {"alive" while its lease lasts, else "released" or "unknown", id, "queued" or "dead", ...}
+-- sent twice: there is nothing left to take back
+
+local NAMES = { "workers", "sweep", "jobs", "bands", "turn", "lanes", "since", "failures", "crashes", "errors",
+  "dead", "wake", "scratch", "stats", "ring", "lane", "running", "waiting", "over" }
+local q, worker = named(KEYS, NAMES, 1), ARGV[1]
+local now, deadline = now_ms(q.sweep), redis.call("ZSCORE", q.workers, worker)
+
+if not deadline then return { "unknown" } end
+if tonumber(deadline) > now then return { "alive" } end
+local answer = { "released" }
+redis.call("DEL", q.scratch) -- lets a full server be drained
+-- It may have been running any of them, as in reclaim.
+take_back(q, worker, function() return true end, 1000, now, answer) -- one worker holds 500 at most
+redis.call("ZREM", q.workers, worker)
+return answer

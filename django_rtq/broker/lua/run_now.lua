@@ -1,0 +1,34 @@
+-- run_now: queue a job whose time has not come yet.
+-- scheduled, retrying -> queued
+-- uses: _prelude _lanes
+--
+-- KEYS[1] scheduled   zset  id -> due
+-- KEYS[2] retrying    zset  id -> due; those of scheduled that have failed
+-- KEYS[3] jobs        hash  id -> record
+-- KEYS[4] finished    zset  id -> when it may be forgotten
+-- KEYS[5] bands       zset  band -> priority
+-- KEYS[6] turn        string  the last turn number
+-- KEYS[7] lanes       zset  band:client -> since when its first job waits
+-- KEYS[8] since       hash  id -> waits since
+-- KEYS[9] wake        zset  token for workers
+-- KEYS[10] sweep      hash  the highest time seen
+-- KEYS[11] scratch    never exists; see the rules for scripts
+-- KEYS[12] ring       + band, zset  client -> turn
+-- KEYS[13] lane       + band:client, list  ids
+-- ARGV[1] id          the job
+--
+-- returns "queued", or why not: "missing", "finished", or "elsewhere": it waits for no time (any more)
+-- sent twice: "elsewhere" or "finished", and nothing changes
+
+local NAMES = { "scheduled", "retrying", "jobs", "finished", "bands", "turn", "lanes", "since", "wake", "sweep",
+  "scratch", "ring", "lane" }
+local q, id = named(KEYS, NAMES, 1), ARGV[1]
+local now, record = now_ms(q.sweep), redis.call("HGET", q.jobs, id)
+
+if not record then return redis.call("ZSCORE", q.finished, id) and "finished" or "missing" end
+if not redis.call("ZSCORE", q.scheduled, id) then return "elsewhere" end
+redis.call("DEL", q.scratch) -- lets a full server be drained
+queue_up(q, id, record, now)
+redis.call("ZREM", q.retrying, id)
+redis.call("ZREM", q.scheduled, id) -- last: a torn log may cost a second run, not a job
+return "queued"

@@ -1,0 +1,43 @@
+-- tally: add up what a worker has counted: how runs of tasks went, and whose they were.
+-- uses: _prelude
+--
+-- KEYS[1] sweep       hash  the highest time seen
+-- KEYS[2] scratch     never exists; see the rules for scripts
+-- KEYS[3] tasks       + hour, hash  counters
+-- KEYS[4] served      + ten minutes, hash  client -> runs; and the time of all, ms
+-- KEYS[5] busy        + ten minutes, zset  client -> how long its runs took together, ms
+-- ARGV[1] counters    how many there are
+-- ARGV[...] counted   of each counter: name, number; then of each client: its name, runs, ms
+--
+-- returns {}
+-- sent twice: counts twice
+
+local NAMES = { "sweep", "scratch", "tasks", "served", "busy" }
+local q, counters, counted = named(KEYS, NAMES, 1), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
+local MOST, SLICE_MS, TASKS_SECONDS, CLIENTS_SECONDS, ALL = 10000, 600000, 180000, 4200, "\n"
+local now = now_ms(q.sweep)
+local tasks = q.tasks .. string.format("%.0f", math.floor(now / HOUR_MS))
+local slice = string.format("%.0f", math.floor(now / SLICE_MS))
+local served, busy = q.served .. slice, q.busy .. slice
+
+-- Names are made by users: of more than so many, the later ones are not counted one by one.
+local function has_room(hash, name)
+  return redis.call("HLEN", hash) < MOST or redis.call("HEXISTS", hash, name) == 1
+end
+
+redis.call("DEL", q.scratch) -- lets a full server be drained
+for i = 1, 2 * counters, 2 do
+  if has_room(tasks, counted[i]) then redis.call("HINCRBY", tasks, counted[i], counted[i + 1]) end
+end
+for i = 2 * counters + 1, #counted, 3 do
+  local client, runs, ms = counted[i], counted[i + 1], counted[i + 2]
+  redis.call("HINCRBY", served, ALL, ms)
+  if has_room(served, client) then
+    redis.call("HINCRBY", served, client, runs)
+    redis.call("ZINCRBY", busy, ms, client)
+  end
+end
+redis.call("EXPIRE", tasks, TASKS_SECONDS)
+redis.call("EXPIRE", served, CLIENTS_SECONDS)
+redis.call("EXPIRE", busy, CLIENTS_SECONDS)
+return {}

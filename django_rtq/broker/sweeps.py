@@ -1,0 +1,187 @@
+"""Dead letters in great numbers: in groups, counted, and swept up in bounded steps.
+
+A sweep acts on a snapshot: who died after `until_ms` is not meant, even if it was dead before and was requeued since.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from django_rtq import payload
+from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
+from django_rtq.broker.details import JobDetails, read_head, unquoted
+from django_rtq.broker.listing import JobFilter, Listing, packed, unpacked
+from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.exceptions import PayloadTooLarge
+from django_rtq.job import JobState, moment
+
+MOST_DEAD = 100_000  # that are looked through to be counted
+STEP = 1000  # dead letters that one step looks at
+LATEST = 10**15  # later than any death
+_BYTES = 1000  # that are read of a record, and of its newest failure
+_CLASS = re.compile(r'"error_class":"([^"\\]*)"')
+_MESSAGE = re.compile(r'"error":"((?:[^"\\]|\\.)*)')
+
+Action = Literal["requeue", "discard"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadGroup:
+    """Dead letters of one task that died of one kind of error."""
+
+    task: str
+    error_class: str
+    count: int
+    first_at: datetime
+    last_at: datetime
+    message: str  # of the newest, its beginning
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadGroups:
+    """All of them, the largest first."""
+
+    groups: list[DeadGroup] = field(default_factory=list)
+    searched: int = 0  # the newest so many were looked at
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """How many dead letters are meant."""
+
+    count: int
+    searched: int
+    total: int  # dead letters up to that moment
+    until_ms: int  # who dies later is not meant
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all were looked at."""
+        return self.searched >= self.total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """One step of a sweep. It is over when the cursor is ""."""
+
+    done: list[str] = field(default_factory=list)  # ids
+    looked_at: int = 0
+    cursor: str = ""
+
+
+class Sweeper:
+    """Looks through dead letters. Any thread may use it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._wire, self._keys = broker.wire, broker.keys
+        self._listing = Listing(broker)
+
+    def groups(self, queue: str, depth: int) -> DeadGroups:
+        """The newest dead letters by task and kind of error."""
+        dead = self._keys.of(queue).dead
+        total, found = self._wire.all([("ZCARD", dead), ("ZREVRANGE", dead, 0, max(0, depth - 1))], resend=True)
+        of_kind: dict[tuple[str, str], list[JobDetails]] = {}
+        searched = 0
+        for letter in self._letters(queue, found):
+            searched += 1
+            of_kind.setdefault((letter.task, letter.newest_error[0]), []).append(letter)
+        groups = [_group(task, kind, letters) for (task, kind), letters in of_kind.items()]
+        groups.sort(key=lambda group: (-group.count, group.task, group.error_class))
+        return DeadGroups(groups=groups, searched=searched, total=total)
+
+    def select(self, queue: str, wanted: JobFilter, until_ms: int | None, depth: int) -> Selection:
+        """Count those that fit, the oldest first, up to a depth. Without a filter the number is exact."""
+        dead = self._keys.of(queue).dead
+        if until_ms is None:
+            time = self._wire.one(("TIME",), resend=True)
+            until_ms = int(time[0]) * 1000 + int(time[1]) // 1000
+        total = self._wire.one(("ZCOUNT", dead, "-inf", until_ms), resend=True)
+        if not wanted:
+            return Selection(count=total, searched=total, total=total, until_ms=until_ms)
+        count, searched, at = 0, 0, ()
+        while searched < min(depth, total):
+            letters, at, is_last = self._step(queue, at, min(10 * STEP, depth - searched), until_ms)
+            searched += len(letters)
+            count += sum(map(wanted.fits, letters))
+            if is_last:
+                break
+        return Selection(count=count, searched=searched, total=total, until_ms=until_ms)
+
+    def chosen(
+        self, queue: str, wanted: JobFilter, until_ms: int, cursor: str, limit: int
+    ) -> tuple[list[str], int, str]:
+        """The ids that fit among the next dead letters, how many were looked at, and where to go on."""
+        if wanted:
+            letters, at, is_last = self._step(queue, unpacked(cursor), limit, until_ms)
+            return [x.id for x in letters if wanted.fits(x)], len(letters), "" if is_last else packed(at)
+        pairs, at, is_last = self._next(queue, unpacked(cursor), limit, until_ms)
+        return [job_id.decode() for _, job_id in pairs], len(pairs), "" if is_last else packed(at)
+
+    # -- inside
+
+    def _next(self, queue: str, at: tuple[Any, ...], limit: int, until_ms: int) -> Any:
+        key = self._keys.of(queue).dead
+        pairs, is_last = self._listing.scored(key, at, limit, is_newest_first=False, most=until_ms)
+        return pairs, (pairs[-1][0], pairs[-1][1].decode()) if pairs else at, is_last
+
+    def _step(
+        self, queue: str, at: tuple[Any, ...], limit: int, until_ms: int
+    ) -> tuple[list[JobDetails], tuple[Any, ...], bool]:
+        pairs, at, is_last = self._next(queue, at, limit, until_ms)
+        return list(self._letters(queue, [job_id for _, job_id in pairs])), at, is_last
+
+    def _letters(self, queue: str, ids: Sequence[bytes]) -> Iterator[JobDetails]:
+        """These dead letters as far as a filter needs them, in one round trip."""
+        keys = self._keys.of(queue)
+        parts = [ids[i : i + MAINTAIN_AT_ONCE] for i in range(0, len(ids), MAINTAIN_AT_ONCE)]
+        replies = self._wire.all([SCRIPTS["autopsy"].call(keys, (_BYTES, *part)) for part in parts], resend=True)
+        for part, reply in zip(parts, replies, strict=True):
+            for job_id, (died, record, failure) in zip(part, reply, strict=True):
+                if died:
+                    yield _letter(queue, job_id, died, record, failure)
+
+
+def changed_body(job: JobDetails, args: Sequence[Any], kwargs: Mapping[str, Any], *, most_bytes: int) -> str:
+    """The record of a job, without its header, with other arguments. Raises Unserializable and PayloadTooLarge."""
+    call = {"args": list(args), "kwargs": dict(kwargs)}
+    given = {name: value for name, value in call.items() if value}
+    body = payload.dumps({"task": job.task, **given, **job.options}, what=f"the call of {job.task}")
+    size = len(body.encode())
+    if size > most_bytes:
+        raise PayloadTooLarge(
+            f"{job.task}: the arguments take {size:,} bytes as JSON, but "
+            f'RTQ["MAX_PAYLOAD_BYTES"] is {most_bytes:,}. Store them and pass a key.'
+        )
+    return body
+
+
+def _letter(queue: str, job_id: bytes, died: bytes, record: bytes, failure: bytes) -> JobDetails:
+    header, task = read_head(record)
+    text = failure.decode(errors="replace")
+    kind, message = _CLASS.search(text), _MESSAGE.search(text)
+    return JobDetails(
+        id=job_id.decode(errors="replace"),
+        queue=queue,
+        state=JobState.DEAD,
+        task=task,
+        client=header.client if header else "",
+        died_at=moment(int(float(died))),
+        errors=[{"error_class": kind[1] if kind else "", "error": unquoted(message[1]) if message else ""}],
+    )
+
+
+def _group(task: str, kind: str, letters: Sequence[JobDetails]) -> DeadGroup:
+    moments = [letter.died_at for letter in letters if letter.died_at]
+    return DeadGroup(
+        task=task,
+        error_class=kind,
+        count=len(letters),
+        first_at=min(moments),
+        last_at=max(moments),
+        message=letters[0].newest_error[1],
+    )
