@@ -6,7 +6,7 @@ read or written through them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -17,7 +17,8 @@ class NoRows(models.Manager[Any]):
 
     def get_queryset(self) -> models.QuerySet[Any]:
         """Always empty."""
-        return super().get_queryset().none()
+        nothing: models.QuerySet[Any] = super().get_queryset().none()
+        return nothing
 
 
 class Entry(models.Model):
@@ -30,7 +31,7 @@ class Entry(models.Model):
     class Meta:
         abstract = True
         managed = False
-        default_permissions = ()
+        default_permissions: ClassVar[tuple[str, ...]] = ()
         base_manager_name = "objects"
 
     def __str__(self) -> str:

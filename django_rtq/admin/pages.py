@@ -105,7 +105,7 @@ class PagesAdmin(admin.ModelAdmin):
         methods = {"GET": ["GET", "HEAD"], "POST": ["POST"], "BOTH": ["GET", "HEAD", "POST"]}[page.method]
         if request.method not in methods:
             return HttpResponseNotAllowed(methods)
-        request.current_app = self.admin_site.name  # type: ignore[attr-defined]
+        request.current_app = self.admin_site.name
         try:
             return page.view(request, **{name: unquote(text) for name, text in names.items()})
         except JobNotFound as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -63,14 +64,20 @@ class QueueAdmin(PagesAdmin):
         """What lies in a queue, state by state, and whose it is."""
         _check_name(name)
         listing = Listing.read(request, name)
-        inspector = get_inspector()
-        details = inspector.queue(name)
-        page = inspector.listing(name, listing.state, cursor=listing.cursor, limit=PAGE, filter=listing.wanted.filter)
+        seen = get_inspector().queue_page(
+            name,
+            listing.state,
+            cursor=listing.cursor,
+            limit=PAGE,
+            filter=listing.wanted.filter,
+            clients=CLIENTS_SHOWN,
+        )
+        details = seen.details
         context = {
             "title": _("Queue %(name)s") % {"name": name},
             "row": details,
-            **listing.context(page, details, self.url),
-            "clients": inspector.clients(name, CLIENTS_SHOWN).clients,
+            **listing.context(seen.page, details, self.url),
+            "clients": seen.clients.clients,
             "crumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],
             **_state_of(details),
         }

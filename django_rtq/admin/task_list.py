@@ -20,7 +20,7 @@ from django_rtq.exceptions import InvalidTask, PayloadError
 from django_rtq.menu import RegisteredTask
 from django_rtq.registry import all_tasks
 from django_rtq.tasks import Task
-from django_rtq.templatetags.rtq import rtq_duration, rtq_number, rtq_percent
+from django_rtq.templatetags.rtq import NOTHING, rtq_duration, rtq_number, rtq_percent
 
 HOURS = 24
 
@@ -61,7 +61,7 @@ class TaskAdmin(PagesAdmin):
             else:
                 note(request, RegisteredTask(name=name[:255]), _("Enqueued by hand: job %(id)s.") % {"id": job.id})
                 messages.success(request, _("Job %(id)s is enqueued.") % {"id": job.id})
-                return HttpResponseRedirect(self.url("job_change", job.id, query={"queue": job.queue}))
+                return HttpResponseRedirect(self.url("job_change", job.id, query={"queue": job.queue_name}))
         context = {
             "title": _("Enqueue %(task)s") % {"task": name.rpartition(".")[2]},
             "name": name,
@@ -99,7 +99,7 @@ def _options(task: Task[Any, Any]) -> Iterator[str]:
 
 def _cells(figures: TaskFigures | None) -> list[dict[str, str]]:
     if figures is None:
-        return [{"text": "–", "css": "rtq-zero"}] * 7
+        return [{"text": NOTHING, "css": "rtq-zero"}] * 7
     return [
         {"text": rtq_number(figures.done)},
         {"text": rtq_number(figures.failed), "css": "rtq-is-bad" if figures.failed else "rtq-zero"},

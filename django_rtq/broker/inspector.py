@@ -19,6 +19,7 @@ from django_rtq.broker.broker import MAINTAIN_AT_ONCE, PACKET, Broker, get_broke
 from django_rtq.broker.details import JobDetails, QueueDetails, RawJob, WorkerDetails
 from django_rtq.broker.front import Front, Lookout, Series, as_dict, queue_details
 from django_rtq.broker.listing import DEPTH, EVERY, JobFilter, JobPage, Listing, Row
+from django_rtq.broker.ride import QueuePage, Ride
 from django_rtq.broker.scripts import SCRIPTS, Argument
 from django_rtq.broker.statistics import Clients, Statistics, TaskFigures
 from django_rtq.broker.sweeps import (
@@ -96,6 +97,20 @@ class Inspector:
     def clients(self, queue: str, limit: int = 50, *, by: str = "queued") -> Clients:
         """The clients with most jobs that wait (by="queued"), or with most of the work lately (by="share")."""
         return self._statistics.clients(queue, limit, by=by)
+
+    def queue_page(
+        self, queue: str, state: str, *, cursor: str = "", limit: int = 50, filter: JobFilter = EVERY, clients: int = 20
+    ) -> QueuePage:
+        """queue(), listing() and clients() at once: two round trips, where the filter asks for no more."""
+        keys = self._keys.of(queue)
+        ride = Ride(self._wire, [SCRIPTS["overview"].call(keys, ()), self._statistics.ask_for_clients(queue, clients)])
+        page = Listing(self._broker, ride).page(queue, state, cursor, limit, filter, DEPTH)
+        overview, served = ride.answers
+        return QueuePage(
+            details=queue_details(queue, overview),
+            page=page,
+            clients=self._statistics.read_clients(served, clients, by="queued"),
+        )
 
     def tasks(self, hours: int = 1, queues: Iterable[str] | None = None) -> dict[str, TaskFigures]:
         """How tasks did in the present hour and so many before it, by their names."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
 
@@ -17,6 +18,8 @@ from django_rtq.admin import charts, shown
 from django_rtq.admin.addresses import address
 
 register = template.Library()
+
+NOTHING = "\N{EN DASH}"
 
 
 @register.filter
@@ -41,7 +44,7 @@ def rtq_short(task: object) -> str:
 def rtq_number(value: float | None) -> str:
     """1234 as 1,234, in the manner of the language; 0.25 keeps two digits."""
     if value is None:
-        return "–"
+        return NOTHING
     digits = 0 if value == int(value) or value >= 100 else 1 if value >= 1 else 2
     return number_format(round(value, digits), decimal_pos=digits, force_grouping=True)
 
@@ -50,7 +53,7 @@ def rtq_number(value: float | None) -> str:
 def rtq_percent(part: float | None) -> str:
     """0.25 as 25 %."""
     if part is None:
-        return "–"
+        return NOTHING
     digits = 1 if 0 < part < 0.1 else 0
     return _("%(number)s %%") % {"number": number_format(round(100 * part, digits), decimal_pos=digits)}
 
@@ -59,7 +62,7 @@ def rtq_percent(part: float | None) -> str:
 def rtq_duration(seconds: float | None) -> str:
     """How long, in the unit that a person would take."""
     if seconds is None:
-        return "–"
+        return NOTHING
     if seconds < 0.9995:
         return _("%(number)s ms") % {"number": number_format(round(seconds * 1000))}
     if seconds < 9.95:
@@ -74,7 +77,7 @@ def rtq_duration(seconds: float | None) -> str:
 def rtq_ago(moment: datetime | None, now: datetime | None = None) -> str:
     """How long ago, or until then, with the moment itself when pointed at."""
     if moment is None:
-        return "–"
+        return NOTHING
     seconds = ((now or datetime.now(timezone.utc)) - moment).total_seconds()
     text = _("in %(duration)s") if seconds < 0 else _("%(duration)s ago")
     return rtq_moment(moment, text % {"duration": rtq_duration(abs(seconds) if abs(seconds) >= 1 else 1.0)})
@@ -84,7 +87,7 @@ def rtq_ago(moment: datetime | None, now: datetime | None = None) -> str:
 def rtq_moment(moment: datetime | None, text: str = "") -> str:
     """A moment in the reader's zone, to the second; or a text that shows it when pointed at."""
     if moment is None:
-        return "–"
+        return NOTHING
     local = localtime(moment)
     whole = f"{date_format(local, 'Y-m-d H:i:s')} {local.strftime('%Z')}"
     return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), whole, text or whole)
@@ -119,7 +122,7 @@ def rtq_lists_breadcrumbs() -> bool:
     return django.VERSION >= (6, 1)
 
 
-_UNITS = (
+_UNITS: tuple[tuple[float, float, Callable[[], str]], ...] = (
     (119.5, 1, lambda: _("%(number)s s")),
     (7200, 60, lambda: _("%(number)s min")),
     (172_800, 3600, lambda: _("%(number)s h")),
