@@ -35,7 +35,11 @@ class CallForm(forms.Form):
 
     def __init__(self, data: Any = None, *, task: str, args: Any = (), kwargs: Any = None) -> None:
         self._task = task
-        self._given: dict[str, Any] = {"args": list(args), "kwargs": dict(kwargs or {})}
+        # What lies in Redis may be anything.
+        self._given = {
+            "args": list(args) if isinstance(args, list | tuple) else [args],
+            "kwargs": kwargs if isinstance(kwargs, dict) else {},
+        }
         shown = {"args": _hide_list(task, self._given["args"]), "kwargs": without_secrets(None, self._given["kwargs"])}
         super().__init__(data, initial={name: as_edited(value) for name, value in shown.items()})
 
@@ -109,10 +113,12 @@ def as_edited(value: Any) -> str:
 
 
 def python_call(task: str, args: Any, kwargs: Any) -> str:
-    """The call as a person would type it into a shell, without its secrets."""
+    """The call as a person would type it into a shell, without its secrets; "" for what is no call."""
     module, _dot, name = task.rpartition(".")
-    given = [repr(value) for value in _hide_list(task, list(args))]
-    given += [f"{key}={value!r}" for key, value in without_secrets(None, dict(kwargs)).items()]
+    if not (isinstance(args, list) and isinstance(kwargs, dict)):
+        return ""
+    given = [repr(value) for value in _hide_list(task, args)]
+    given += [f"{key}={value!r}" for key, value in without_secrets(None, kwargs).items()]
     return f"from {module} import {name}\n\n{name}.delay({', '.join(given)})"
 
 

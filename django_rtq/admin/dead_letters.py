@@ -43,8 +43,7 @@ class DeadLetterAdmin(PagesAdmin):
 
     def groups(self, request: HttpRequest) -> HttpResponse:
         """What went wrong how often, the latest first."""
-        inspector = get_inspector()
-        found = {row.name: inspector.dead_groups(row.name) for row in inspector.overview() if row.dead}
+        found = get_inspector().all_dead_groups()
         groups = [(queue, group) for queue, of_queue in found.items() for group in of_queue.groups]
         groups.sort(key=lambda pair: pair[1].last_at, reverse=True)
         context = {

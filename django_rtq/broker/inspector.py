@@ -118,7 +118,11 @@ class Inspector:
 
     def dead_groups(self, queue: str, depth: int = DEPTH) -> DeadGroups:
         """The newest dead letters by task and kind of error, in two round trips."""
-        return self._sweeper.groups(queue, depth)
+        return self._sweeper.groups([queue], depth)[queue]
+
+    def all_dead_groups(self, depth: int = DEPTH) -> dict[str, DeadGroups]:
+        """dead_groups() of every queue, in three round trips."""
+        return self._sweeper.groups(self.queues(), depth)
 
     def select(
         self, queue: str, filter: JobFilter = EVERY, *, until_ms: int | None = None, depth: int = MOST_DEAD
