@@ -36,7 +36,7 @@ class CallForm(forms.Form):
     def __init__(self, data: Any = None, *, task: str, args: Any = (), kwargs: Any = None) -> None:
         self._task = task
         # What lies in Redis may be anything.
-        self._given = {
+        self._given: dict[str, Any] = {
             "args": list(args) if isinstance(args, list | tuple) else [args],
             "kwargs": kwargs if isinstance(kwargs, dict) else {},
         }

@@ -88,8 +88,8 @@ class QueueKeys:
     def _name_counters(self) -> None:
         self.stats = self._key("stats:")  # + minute, hash: counters
         self.tasks = self._key("tasks:")  # + hour, hash: counters of each task, and how often runs took how long
-        self.served = self._key("served:")  # + ten minutes, hash: client -> runs
-        self.busy = self._key("busy:")  # + ten minutes, zset: client -> how long its runs took together, ms
+        self.served = self._key("served:")  # + ten minutes, hash: client -> runs; and the time of all, µs
+        self.busy = self._key("busy:")  # + ten minutes, zset: client -> how long its runs took together, µs
 
     def running(self, worker: str) -> bytes:
         """The processing list of one worker."""

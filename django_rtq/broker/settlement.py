@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from django_rtq.broker.keys import QueueKeys
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
 
 MOST_JOBS = 500  # of one script call: Lua's unpack takes some 8,000 values
+MOST_TALLIES = 10  # calls that are kept while Redis is away
 _WIDTHS = {"ack": 3, "expire": 3, "retry": 4, "bury": 3, "release": 1}  # arguments for each job
 
 
@@ -21,11 +22,12 @@ class Settlement:
     retry: list[Argument] = field(default_factory=list)
     bury: list[Argument] = field(default_factory=list)
     release: list[Argument] = field(default_factory=list)
+    tally: list[Sequence[Argument]] = field(default_factory=list)  # statistics: the arguments of whole calls
     run_ms: float = 0.0
     wait_ms: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.ack or self.retry or self.bury or self.release or self.expire)
+        return bool(self.ack or self.retry or self.bury or self.release or self.expire or self.tally)
 
     def job_ids(self) -> set[bytes]:
         """The jobs that it is about."""
@@ -49,6 +51,9 @@ class Settlement:
                     first = (max_results,)
                 yield verb, SCRIPTS[verb].call(keys, (*first, *part), worker=worker)
 
+        for arguments in self.tally:
+            yield "tally", SCRIPTS["tally"].call(keys, arguments)
+
     def joined(self, later: Settlement) -> Settlement:
         """This one, then a later one."""
         return Settlement(
@@ -57,6 +62,7 @@ class Settlement:
             retry=self.retry + later.retry,
             bury=self.bury + later.bury,
             release=self.release + later.release,
+            tally=[*self.tally, *later.tally][-MOST_TALLIES:],
             run_ms=self.run_ms + later.run_ms,
             wait_ms=self.wait_ms + later.wait_ms,
         )

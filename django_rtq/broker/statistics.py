@@ -5,6 +5,7 @@ They are statistics: what a worker that is killed had not written down yet is mi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import frexp
@@ -15,7 +16,8 @@ from django_rtq.broker.front import as_dict
 from django_rtq.broker.scripts import SCRIPTS, Command
 
 MOST_LANES = 1000  # that are looked at for those with most jobs
-_FINE = 4  # steps of an octave
+STEPS = 4  # of an octave
+_BUCKET = re.compile(r"[rw]-?\d+")  # seconds of a run, milliseconds of a wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +62,21 @@ class Clients:
     looked_at: int = 0  # of those, the ones whose first jobs wait longest
 
 
-def bucket_of(seconds: float) -> int:
-    """The number of the bucket for a duration: a quarter of an octave each, from a microsecond on."""
-    fraction, octave = frexp(seconds * 1_000_000)
-    return int(fraction * 2 * _FINE) + octave * _FINE if octave > 0 else 0
+def bucket_of(number: float) -> int:
+    """The number of the bucket for a duration: a quarter of an octave each, whatever the unit. It may be negative."""
+    fraction, octave = frexp(number)
+    return int(fraction * 2 * STEPS) + octave * STEPS
 
 
 def middle_of(bucket: int) -> float:
-    """The seconds that a bucket stands for."""
-    octave, step = divmod(bucket - _FINE, _FINE)
-    return (1 + (step + 0.5) / _FINE) * 2.0 ** (octave - 1) / 1_000_000 if bucket else 0.0
+    """The duration that a bucket stands for."""
+    octave, step = divmod(bucket - STEPS, STEPS)
+    return float((1 + (step + 0.5) / STEPS) * 2.0 ** (octave - 1)) if bucket else 0.0
+
+
+def counter_name(kind: str, task: str) -> str:
+    """The name of a counter: done, failed, retried, dead, expired; or r or w and a bucket."""
+    return f"{kind} {task}"
 
 
 def percentile(buckets: Mapping[int, int], share: float) -> float | None:
@@ -96,8 +103,9 @@ class Statistics:
             for name, number in as_dict(reply).items():
                 kind, _, task = name.decode(errors="replace").partition(" ")
                 of_task = found.setdefault(task, {"r": {}, "w": {}})
-                if kind[0] in "rw" and kind[1:].isdigit():
-                    of_task[kind[0]][int(kind[1:])] = of_task[kind[0]].get(int(kind[1:]), 0) + int(number)
+                if _BUCKET.fullmatch(kind):
+                    buckets, bucket = of_task[kind[0]], int(kind[1:])
+                    buckets[bucket] = buckets.get(bucket, 0) + int(number)
                 else:
                     of_task[kind] = of_task.get(kind, 0) + int(number)
         return {task: _figures(counts) for task, counts in sorted(found.items())}
@@ -114,17 +122,17 @@ class Statistics:
     @staticmethod
     def read_clients(reply: Any, limit: int, *, by: str) -> Clients:
         """The clients with most of what is asked for."""
-        now_ms, lanes, total_ms, found = reply
+        now_ms, lanes, total_us, found = reply
         clients = [
             ClientDetails(
                 client=client.decode(errors="replace"),
                 queued=queued,
                 oldest_seconds=max(0.0, (now_ms - float(since)) / 1000) if since else None,
                 done_lately=runs,
-                busy_seconds=busy_ms / 1000,
-                share=min(1.0, busy_ms / total_ms) if total_ms else 0.0,
+                busy_seconds=busy_us / 1_000_000,
+                share=min(1.0, busy_us / total_us) if total_us else 0.0,
             )
-            for client, queued, since, runs, busy_ms in found
+            for client, queued, since, runs, busy_us in found
         ]
         clients.sort(key=lambda one: (one.share if by == "share" else one.queued, one.queued), reverse=True)
         return Clients(clients=clients[:limit], lanes=lanes, looked_at=min(lanes, MOST_LANES))
@@ -136,6 +144,10 @@ def _figures(counts: Mapping[str, Any]) -> TaskFigures:
         **{name: counts.get(name, 0) for name in ("done", "failed", "retried", "dead", "expired")},
         run_p50=percentile(runs, 0.5),
         run_p95=percentile(runs, 0.95),
-        wait_p50=percentile(waits, 0.5),
-        wait_p95=percentile(waits, 0.95),
+        wait_p50=_seconds(percentile(waits, 0.5)),
+        wait_p95=_seconds(percentile(waits, 0.95)),
     )
+
+
+def _seconds(ms: float | None) -> float | None:
+    return None if ms is None else ms / 1000

@@ -179,6 +179,9 @@ class Child:
                 if answer is None or any(claimed[0] == b"unknown" or claimed[2] for claimed in answer):
                     return answer
                 self._page.note(jobs_done=self._jobs_done, claimed_at=time.monotonic())
+                self._is_waiting = False
+                self._ledger.tell_counts()
+                self._is_waiting = True
         finally:
             self._is_waiting = False
         self._is_stopping = True  # or nobody renews our lease any more

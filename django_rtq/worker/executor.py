@@ -116,7 +116,8 @@ class Executor:
         return decide(run.task, error, failures=run.failures, max_attempts=run.max_attempts(self._config))
 
     def _succeeded(self, run: Run, result: Any) -> Outcome:
-        if not run.result_ttl(self._config):
+        kept_seconds = run.result_ttl(self._config)
+        if not kept_seconds:
             return _NOTHING_KEPT
         try:
             text = "null" if result is None else payload.dumps(result, what=f"the result of {run.task_name}")
@@ -129,7 +130,7 @@ class Executor:
         client = f'"client":{payload.dumps(run.client.decode())},' if run.client else ""
         return Acked(
             f'{{"state":"succeeded","task":"{run.task_name}",{client}"attempt":{run.attempt},'
-            f'"seconds":{run.seconds:.6f},"result":{text}}}'
+            f'"seconds":{run.seconds:.6f},"kept":{kept_seconds},"result":{text}}}'
         )
 
 

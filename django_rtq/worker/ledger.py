@@ -16,6 +16,7 @@ from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from django_rtq.worker.outcome import Acked, Buried, Expired, Outcome, Retried, error_line
 from django_rtq.worker.page import LONGEST_NAME, Page
 from django_rtq.worker.run import Run
+from django_rtq.worker.tally import Tally
 
 TOMBSTONE_MS = 120_000  # an id without a result is kept so long, so that a late second enqueue is harmless (G8)
 LOOK_AGAIN_SECONDS = 5.0
@@ -36,6 +37,7 @@ class Ledger:
         self._trip = threading.RLock()  # one round trip at a time: what is under way is in neither list
         self._settlements: dict[str, Settlement] = {}
         self._held: dict[bytes, str] = {}  # id -> queue: claimed under this name, and no outcome yet
+        self._tally = Tally()
         self._is_in_doubt = False
         self._look_again_at = 0.0  # on time.monotonic(), while in doubt
         self._pid = os.getpid()
@@ -55,7 +57,7 @@ class Ledger:
     def sign_off(self) -> None:
         """Give up the name; for who holds nothing. Raises BrokerUnavailable."""
         with self._trip:
-            self.settle()
+            self.tell_counts()
             while not self._broker.sign_off(self._queues, self.worker):
                 self._release_unknown()
 
@@ -79,8 +81,10 @@ class Ledger:
             if type(outcome) is Acked:
                 keep_ms = int(run.result_ttl(self._broker.config) * 1000) if outcome.result else TOMBSTONE_MS
                 settlement.ack += (run.job_id, keep_ms, outcome.result)
+                wait_ms = run.wait_ms
                 settlement.run_ms += run.seconds * 1000
-                settlement.wait_ms += run.wait_ms
+                settlement.wait_ms += wait_ms
+                self._tally.add_done(run, wait_ms)
             else:
                 self._add_other(settlement, run, outcome)
         if type(outcome) is not Acked or signals.job_succeeded.receivers:
@@ -89,14 +93,17 @@ class Ledger:
     def _add_other(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
         if isinstance(outcome, Retried | Buried):
             at_ms = run.now_ms + int(run.seconds * 1000)
-            line = error_line(outcome.error, at_ms=at_ms, attempt=run.attempt, worker=self.worker)
+            line = error_line(outcome.error, at_ms=at_ms, attempt=run.attempt, worker=self.worker, seconds=run.seconds)
             if isinstance(outcome, Retried):
                 delay_ms = int(outcome.delay_seconds * 1000)
                 settlement.retry += (run.job_id, delay_ms, int(outcome.is_counted), line)
+                self._tally.add_failed(run, "failed", "retried")
             else:
                 settlement.bury += (run.job_id, int(outcome.is_counted), line)
+                self._tally.add_failed(run, "failed", "dead")
         elif isinstance(outcome, Expired):
             settlement.expire += (run.job_id, TOMBSTONE_MS, _EXPIRED % run.task_name)
+            self._tally.add_failed(run, "expired")
 
     def release(self, job_ids: Iterable[bytes]) -> None:
         """Note that these jobs are given back unrun, the attempt not counted."""
@@ -126,6 +133,8 @@ class Ledger:
 
     def _fetch(self, wanted: int, queues: Sequence[str], *, idle: bool) -> Fetched:
         with self._lock:
+            for queue, calls in self._tally.take().items():
+                self._settlements.setdefault(queue, Settlement()).tally += calls
             settlements, self._settlements = self._settlements, {}
         was_in_doubt = self._is_in_doubt
         try:
@@ -153,6 +162,14 @@ class Ledger:
             fetched = self.fetch(0, idle=False)
             if fetched.error is not None:
                 raise BrokerUnavailable(str(fetched.error)) from fetched.error
+
+    def tell_counts(self) -> None:
+        """Tell what was counted too, and do not wait for the next jobs. Raises BrokerUnavailable."""
+        with self._lock:
+            self._tally.make_due()
+        if self._tally:
+            self.fetch(0, idle=False)
+        self.settle()
 
     def doubt(self) -> None:
         """An answer got lost: Redis may have written down more, or less, than we know."""

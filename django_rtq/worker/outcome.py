@@ -73,12 +73,13 @@ def decide_unknown(error: TaskNotFound, *, waited_seconds: float, longest_second
     return Retried(error, PARK_SECONDS, is_counted=False)
 
 
-def error_line(error: BaseException, *, at_ms: int, attempt: int, worker: str) -> str:
+def error_line(error: BaseException, *, at_ms: int, attempt: int, worker: str, seconds: float = 0.0) -> str:
     """A failure as one line of JSON, cut to a bounded length. Never raises, whatever the exception does."""
     kind = type(error)
     return payload.dumps(
         {
-            "at": at_ms,
+            "at": at_ms,  # the end of the run
+            "seconds": round(seconds, 6),
             "attempt": attempt,
             "worker": worker,
             "error_class": f"{kind.__module__}.{kind.__qualname__}",

@@ -7,12 +7,12 @@
 -- KEYS[2] lanes       zset  band:client -> since when its first job waits
 -- KEYS[3] sweep       hash  the highest time seen
 -- KEYS[4] lane        + band:client, list  ids
--- KEYS[5] served      + ten minutes, hash  client -> runs; and the time of all, ms
--- KEYS[6] busy        + ten minutes, zset  client -> how long its runs took together, ms
+-- KEYS[5] served      + ten minutes, hash  client -> runs; and the time of all, µs
+-- KEYS[6] busy        + ten minutes, zset  client -> how long its runs took together, µs
 -- ARGV[1] most        lanes that are looked at, at most 2,000
 -- ARGV[2] busiest     of each ten minutes so many, at most 100
 --
--- returns {now, lanes, ms of all, {client, queued, since when the first waits, runs, ms}, ...}
+-- returns {now, lanes, µs of all, {client, queued, since when the first waits, runs, µs}, ...}
 -- sent twice: answers twice
 
 local NAMES = { "bands", "lanes", "sweep", "lane", "served", "busy" }
@@ -22,7 +22,7 @@ local clients, known, total, answer = {}, {}, 0, {}
 
 local function client_of(name)
   if not known[name] then
-    known[name] = { queued = 0, since = "", runs = 0, ms = 0 }
+    known[name] = { queued = 0, since = "", runs = 0, us = 0 }
     clients[#clients + 1] = name
   end
   return known[name]
@@ -50,11 +50,11 @@ for each = slice - SLICES + 1, slice do
   total = total + (redis.call("HGET", q.served .. name, ALL) or 0)
   for _, client in ipairs(clients) do
     known[client].runs = known[client].runs + (redis.call("HGET", q.served .. name, client) or 0)
-    known[client].ms = known[client].ms + (redis.call("ZSCORE", q.busy .. name, client) or 0)
+    known[client].us = known[client].us + (redis.call("ZSCORE", q.busy .. name, client) or 0)
   end
 end
 for i, client in ipairs(clients) do
   local one = known[client]
-  answer[i] = { client, one.queued, one.since, one.runs, one.ms }
+  answer[i] = { client, one.queued, one.since, one.runs, one.us }
 end
 return { now, redis.call("ZCARD", q.lanes), total, answer }

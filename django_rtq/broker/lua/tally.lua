@@ -4,10 +4,10 @@
 -- KEYS[1] sweep       hash  the highest time seen
 -- KEYS[2] scratch     never exists; see the rules for scripts
 -- KEYS[3] tasks       + hour, hash  counters
--- KEYS[4] served      + ten minutes, hash  client -> runs; and the time of all, ms
--- KEYS[5] busy        + ten minutes, zset  client -> how long its runs took together, ms
+-- KEYS[4] served      + ten minutes, hash  client -> runs; and the time of all, µs
+-- KEYS[5] busy        + ten minutes, zset  client -> how long its runs took together, µs
 -- ARGV[1] counters    how many there are
--- ARGV[...] counted   of each counter: name, number; then of each client: its name, runs, ms
+-- ARGV[...] counted   of each counter: name, number; then of each client: its name, runs, µs
 --
 -- returns {}
 -- sent twice: counts twice
@@ -30,11 +30,11 @@ for i = 1, 2 * counters, 2 do
   if has_room(tasks, counted[i]) then redis.call("HINCRBY", tasks, counted[i], counted[i + 1]) end
 end
 for i = 2 * counters + 1, #counted, 3 do
-  local client, runs, ms = counted[i], counted[i + 1], counted[i + 2]
-  redis.call("HINCRBY", served, ALL, ms)
+  local client, runs, us = counted[i], counted[i + 1], counted[i + 2]
+  redis.call("HINCRBY", served, ALL, us)
   if has_room(served, client) then
     redis.call("HINCRBY", served, client, runs)
-    redis.call("ZINCRBY", busy, ms, client)
+    redis.call("ZINCRBY", busy, us, client)
   end
 end
 redis.call("EXPIRE", tasks, TASKS_SECONDS)
