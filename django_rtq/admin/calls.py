@@ -115,7 +115,7 @@ def as_edited(value: Any) -> str:
 def python_call(task: str, args: Any, kwargs: Any) -> str:
     """The call as a person would type it into a shell, without its secrets; "" for what is no call."""
     module, _dot, name = task.rpartition(".")
-    if not (isinstance(args, list) and isinstance(kwargs, dict)):
+    if not (name and isinstance(args, list) and isinstance(kwargs, dict)):
         return ""
     given = [repr(value) for value in _hide_list(task, args)]
     given += [f"{key}={value!r}" for key, value in without_secrets(None, kwargs).items()]

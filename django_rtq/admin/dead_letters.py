@@ -138,7 +138,7 @@ class DeadLetterAdmin(PagesAdmin):
             "crumbs": [{"url": self.url("deadletter_changelist"), "title": _("Dead letters")}],
             **more,
         }
-        return self.draw(request, "sweep.html", context)
+        return self.draw(request, "sweep.html", context, is_form="question" in more)
 
     def _list_of(self, sweep: Sweep) -> str:
         if not sweep.queue:

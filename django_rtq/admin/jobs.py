@@ -72,7 +72,9 @@ class JobAdmin(PagesAdmin):
             "arguments": arguments_of(request, job.task, job.args, job.kwargs),
             "result": without_secrets(request, job.result),
             "attempts": job.attempts[::-1],
-            "call": python_call(job.task, job.args, job.kwargs) if job.task and not job.state.is_final else "",
+            "call": python_call(job.task, job.args, job.kwargs)
+            if job.state is JobState.DEAD or not job.state.is_final
+            else "",
             "is_known": job.task in all_tasks(),
         }
         return self.draw(request, "job.html", context)
@@ -130,7 +132,7 @@ class JobAdmin(PagesAdmin):
                 said = _("Job %(id)s is queued again, with its new arguments.")
                 return self._done(request, job_id, job.queue, _("Requeued with changed arguments."), said)
         context = {"title": _("Requeue with other arguments"), "job": job, "form": form, "crumbs": self._crumbs(job)}
-        return self.draw(request, "edit.html", context)
+        return self.draw(request, "edit.html", context, is_form=True)
 
     # -- inside
 

@@ -35,5 +35,10 @@ def places(request: HttpRequest, site: AdminSite, here: Any) -> list[Place]:
         except NoReverseMatch:
             continue
         if site.get_model_admin(model).has_view_permission(request):
-            found.append(Place(capfirst(str(opts.verbose_name_plural)), url, opts.model_name == here.model_name))
+            found.append(Place(capfirst(str(opts.verbose_name_plural)), url, _is_here(request, url, opts, here)))
     return found
+
+
+def _is_here(request: HttpRequest, url: str, opts: Any, here: Any) -> bool:
+    # A job has its page under the entry that lists those that run, but most jobs do not.
+    return bool(opts.model_name == here.model_name and (opts.model_name != "job" or request.path == url))

@@ -68,9 +68,18 @@ class PagesAdmin(admin.ModelAdmin):
     # -- what our views use
 
     def draw(
-        self, request: HttpRequest, template: str, context: Mapping[str, Any], *, status: int = 200
+        self,
+        request: HttpRequest,
+        template: str,
+        context: Mapping[str, Any],
+        *,
+        status: int = 200,
+        is_form: bool = False,
     ) -> TemplateResponse:
-        """A page in the frame of the admin; only its regions, when the script of a page asks for them."""
+        """A page in the frame of the admin; only its regions, when the script of a page asks for them.
+
+        What is filled in, or asks whether something is meant, does not change under the hand: it is not refreshed.
+        """
         refreshes = REFRESH_HEADER in request.headers
         seconds = get_config().admin_refresh_seconds
         frame = {} if refreshes else self._frame(request)
@@ -80,7 +89,7 @@ class PagesAdmin(admin.ModelAdmin):
             "opts": self.opts,
             "may": Allowances(request.user),
             "site_name": self.admin_site.name,
-            "refresh_seconds": seconds if request.method == "GET" and seconds else None,
+            "refresh_seconds": None if is_form or status != 200 else seconds or None,
             **context,
         }
         return TemplateResponse(request, f"admin/django_rtq/{template}", whole, status=status)

@@ -125,7 +125,7 @@ class QueueAdmin(PagesAdmin):
             % {"count": details.queued, "name": name},
             "crumbs": [{"url": self.url("queue_change", name), "title": name}],
         }
-        return self.draw(request, "purge.html", context)
+        return self.draw(request, "purge.html", context, is_form=True)
 
     # -- inside
 

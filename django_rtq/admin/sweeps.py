@@ -18,7 +18,7 @@ from django.http import QueryDict
 from django_rtq.admin import parameters
 from django_rtq.admin.filters import Wanted
 from django_rtq.broker.inspector import Inspector
-from django_rtq.broker.sweeps import LATEST, Action, Selection
+from django_rtq.broker.sweeps import LATEST, STEP, Action, Selection
 from django_rtq.chores import sweep_dead_letters
 from django_rtq.handle import JobHandle
 
@@ -60,7 +60,7 @@ class Sweep:
         ends, total, cursor = time.monotonic() + AT_ONCE_SECONDS, 0, ""
         while True:
             swept = inspector.sweep(
-                self.queue, self.verb, self.wanted.filter, until_ms=self.until_ms or 0, cursor=cursor
+                self.queue, self.verb, self.wanted.filter, until_ms=self.until_ms or 0, cursor=cursor, limit=STEP
             )
             total, cursor = total + len(swept.done), swept.cursor
             if not cursor:

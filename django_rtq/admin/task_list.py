@@ -70,7 +70,7 @@ class TaskAdmin(PagesAdmin):
             "form": form,
             "crumbs": [{"url": self.url("registeredtask_changelist"), "title": _("Tasks")}],
         }
-        return self.draw(request, "enqueue.html", context)
+        return self.draw(request, "enqueue.html", context, is_form=True)
 
 
 def _row(name: str, task: Task[Any, Any] | None, figures: TaskFigures | None) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def round_trips(monkeypatch):
 
 def body(*args, task=MAIL, **kwargs):
     """The JSON of a call."""
-    return json.dumps({"task": task, "args": args, "kwargs": kwargs})
+    return json.dumps({"task": task, "args": args, "kwargs": kwargs}, separators=(",", ":"))
 
 
 @pytest.fixture
