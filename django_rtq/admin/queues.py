@@ -109,7 +109,8 @@ class QueueAdmin(PagesAdmin):
     def purge(self, request: HttpRequest, name: str) -> HttpResponse:
         """Throw away what waits, after its name was typed."""
         _check_name(name)
-        (details,) = get_inspector().overview([name])
+        details = get_inspector().queue(name)
+        waiting = _waiting(details)
         if request.method == "POST":
             if request.POST.get("name", "") == name:
                 return self._purge(request, name)
@@ -120,9 +121,9 @@ class QueueAdmin(PagesAdmin):
             "question": ngettext(
                 "This throws away %(count)d job that waits in %(name)s.",
                 "This throws away %(count)d jobs that wait in %(name)s.",
-                details.queued,
+                waiting,
             )
-            % {"count": details.queued, "name": name},
+            % {"count": waiting, "name": name},
             "crumbs": [{"url": self.url("queue_change", name), "title": name}],
         }
         return self.draw(request, "purge.html", context, is_form=True)
@@ -151,6 +152,11 @@ def _check_name(name: str) -> None:
         raise Http404
 
 
+def _waiting(details: QueueDetails) -> int:
+    """The jobs that a purge is about."""
+    return details.queued + details.scheduled + details.retrying
+
+
 def _purge_for_a_while(name: str) -> tuple[int, bool]:
     """Throw away what waits, for as long as a request may take. Returns how many, and whether those were all."""
     inspector, ends, total = get_inspector(), time.monotonic() + AT_ONCE_SECONDS, 0
@@ -168,7 +174,7 @@ def _state_of(details: QueueDetails) -> dict[str, Any]:
     warning = _("No worker serves this queue, so nothing of it runs. Start one:") if is_alone else ""
     waits = rtq_duration(details.oldest_seconds)
     return {
-        "waiting": details.queued,
+        "waiting": _waiting(details),
         "warning": warning,
         "command": f"python manage.py rtq_worker --queues {details.name}" if is_alone else "",
         "state_text": _("the oldest job waits for %(duration)s") % {"duration": waits} if details.queued else "",
