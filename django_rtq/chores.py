@@ -10,6 +10,11 @@ from django_rtq.broker.sweeps import Action
 from django_rtq.tasks import task
 
 
+def is_chore(name: str) -> bool:
+    """Whether a task is one of these. They do what needs a permission, so nobody makes or changes their jobs by hand."""
+    return name.startswith(f"{__name__}.")
+
+
 @task(priority=100, client="")
 def sweep_dead_letters(queue: str, verb: Action, wanted: dict[str, Any], until_ms: int) -> int:
     """Requeue or discard all dead letters that fit and died until then. Returns how many.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
@@ -15,6 +16,7 @@ from django_rtq.admin.shown import arguments_of, clean_text, without_secrets
 from django_rtq.admin.timeline import STATE_TITLES, steps
 from django_rtq.broker.details import JobDetails
 from django_rtq.broker.inspector import get_inspector
+from django_rtq.chores import is_chore
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
 from django_rtq.job import JobState
 from django_rtq.menu import Job
@@ -76,6 +78,7 @@ class JobAdmin(PagesAdmin):
             if job.state is JobState.DEAD or not job.state.is_final
             else "",
             "is_known": job.task in all_tasks(),
+            "is_chore": is_chore(job.task),
         }
         return self.draw(request, "job.html", context)
 
@@ -117,6 +120,8 @@ class JobAdmin(PagesAdmin):
     def edit(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Requeue a dead letter with other arguments."""
         job = self._find(request, job_id)
+        if is_chore(job.task):
+            raise PermissionDenied
         if job.state is not JobState.DEAD:
             return self._not_done(request, job_id, job.queue)
         form = CallForm(request.POST or None, task=job.task, args=job.args, kwargs=job.kwargs)

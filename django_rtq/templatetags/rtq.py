@@ -63,6 +63,8 @@ def rtq_duration(seconds: float | None) -> str:
     """How long, in the unit that a person would take."""
     if seconds is None:
         return NOTHING
+    if 0 < seconds < 0.0005:
+        return _("< 1 ms")
     if seconds < 0.9995:
         return _("%(number)s ms") % {"number": number_format(round(seconds * 1000))}
     if seconds < 9.95:

@@ -6,7 +6,9 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.utils.html import escape
 
+from django_rtq.admin import access
 from django_rtq.admin.shown import HIDDEN
+from django_rtq.chores import sweep_dead_letters
 from tests.admin.conftest import MAIL, body, text
 from tests.admin.test_dead_letters import said
 from tests.seeds import QUEUE, claimed_job, dead_job
@@ -216,3 +218,14 @@ def test_a_call_that_makes_no_sense_is_not_enqueued(given, operator, inspector, 
 
 def test_a_task_that_nobody_registered_cannot_be_enqueued(operator, broker):
     assert operator.post("/admin/django_rtq/registeredtask/os.system/enqueue/", {"args": '["ls"]'}).status_code == 404
+
+
+def test_nobody_gets_around_a_permission_by_a_job_of_ours(broker, person, inspector):
+    # Who may enqueue, but not discard, could let a worker discard.
+    client = person(access.VIEW, access.ENQUEUE, access.EDIT, access.REQUEUE)
+    chore = sweep_dead_letters.name.replace("_", "_5F")
+    assert client.get(f"/admin/django_rtq/registeredtask/{chore}/enqueue/").status_code == 404
+    assert f"{chore}/enqueue/" not in text(client.get("/admin/django_rtq/registeredtask/"))
+    job = dead_job(broker, "dead", body=body(QUEUE, "requeue", {}, 1, task=sweep_dead_letters.name))
+    assert edit(client, job, [QUEUE, "discard", {}, 10**15]).status_code == 403
+    assert inspector.find(job.id).args == [QUEUE, "requeue", {}, 1]

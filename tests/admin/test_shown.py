@@ -89,6 +89,7 @@ def test_long_ids_are_shown_by_their_end():
     [
         (None, "\u2013"),
         (0, "0 ms"),
+        (0.0001, "< 1 ms"),
         (0.0421, "42 ms"),
         (1.26, "1.3 s"),
         (59.6, "60 s"),
