@@ -11,7 +11,7 @@ from django_rtq.tasks import task
 
 
 def is_chore(name: str) -> bool:
-    """Whether a task is one of these. They do what needs a permission, so nobody makes or changes their jobs by hand."""
+    """Whether a task is one of these. What they do needs a permission: nobody makes or edits their jobs by hand."""
     return name.startswith(f"{__name__}.")
 
 

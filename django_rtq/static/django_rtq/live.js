@@ -19,7 +19,7 @@
     button.textContent = isOn ? bar.dataset.rtqPause : bar.dataset.rtqResume;
     say(isOn ? bar.dataset.rtqOn : bar.dataset.rtqOff, isOn ? "on" : "off");
   };
-  const inUse = (region) => region.querySelector("input[name=id]:checked")
+  const inUse = (region) => region.querySelector("input[type=checkbox][name=id]:checked")
     || (region.contains(document.activeElement) && document.activeElement.matches("input, select, textarea, button"))
     || (!getSelection().isCollapsed && region.contains(getSelection().anchorNode));
 

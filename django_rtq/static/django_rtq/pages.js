@@ -3,13 +3,13 @@
 "use strict";
 (() => {
   let last = null;
-  const boxes = (of) => [...of.closest("form").querySelectorAll("input[name=id]")];
+  const boxes = (of) => [...of.closest("form").querySelectorAll("input[type=checkbox][name=id]")];
   const count = (form) => form.querySelectorAll("[data-rtq-ticked]").forEach((place) => {
     place.textContent = boxes(place).filter((box) => box.checked).length;
   });
   document.addEventListener("click", async ({ target, shiftKey }) => {
     if (target.matches("[data-rtq-all]")) boxes(target).forEach((box) => { box.checked = target.checked; });
-    if (target.matches(".rtq input[name=id]")) {
+    if (target.matches(".rtq input[type=checkbox][name=id]")) {
       const all = boxes(target);
       const [from, to] = [all.indexOf(last), all.indexOf(target)].sort((a, b) => a - b);
       if (shiftKey && from >= 0) all.slice(from, to + 1).forEach((box) => { box.checked = target.checked; });
