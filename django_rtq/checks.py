@@ -6,18 +6,30 @@ from typing import Any
 
 from django.core.checks import CheckMessage, Error, Warning
 
-from django_rtq.broker.recipe import read_recipe
+from django_rtq.broker.recipe import caches_in, read_recipe
 from django_rtq.conf import get_config
 from django_rtq.exceptions import ConfigurationError
 
 
 def check_settings(**kwargs: Any) -> list[CheckMessage]:
-    """rtq.E001: RTQ, or the alias or factory that it names, cannot be read. rtq.W001: the lease is very short."""
+    """rtq.E001: RTQ, or the alias or factory that it names, cannot be read. rtq.E003: a cache would empty the queues.
+
+    rtq.W001: the lease is very short.
+    """
     try:
         config = get_config()
-        read_recipe(config)
+        recipe = read_recipe(config)
     except ConfigurationError as error:
         return [Error(str(error), id="rtq.E001")]
+    for alias in caches_in(recipe):
+        return [
+            Error(
+                f"The queues are in {recipe}, where the cache {alias!r} is, too. cache.clear() is FLUSHDB: "
+                "it would delete all jobs.",
+                hint='Write another database into RTQ["REDIS"], or its number into RTQ["DB"].',
+                id="rtq.E003",
+            )
+        ]
     if config.lease_seconds < 5:
         return [
             Warning(

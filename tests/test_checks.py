@@ -50,6 +50,34 @@ def test_a_short_lease_is_a_warning(seconds):
     assert message.hint == "Set it to 5 or more; the default is 15."
 
 
+def cache_at(location, backend="django.core.cache.backends.redis.RedisCache"):
+    return {"default": {"BACKEND": backend, "LOCATION": location}}
+
+
+@pytest.mark.parametrize("backend", ["django.core.cache.backends.redis.RedisCache", "django_redis.cache.RedisCache"])
+@pytest.mark.parametrize("location", ["redis://localhost:1/3", "redis://127.0.0.1:1/3"])
+def test_a_cache_that_would_empty_the_queues_is_an_error(backend, location):
+    with override_settings(RTQ={"REDIS": "redis://localhost:1/3"}, CACHES=cache_at(location, backend)):
+        (message,) = check_settings()
+
+    assert (message.level, message.id) == (ERROR, "rtq.E003")
+    assert message.msg.startswith("The queues are in redis://localhost:1/3, where the cache 'default' is, too.")
+
+
+@pytest.mark.parametrize("location", ["redis://localhost:1/4", "redis://localhost:2/3", "redis://elsewhere:1/3"])
+def test_a_cache_in_another_place_is_no_trouble(location):
+    with override_settings(RTQ={"REDIS": "redis://localhost:1/3"}, CACHES=cache_at(location)):
+        assert check_settings() == []
+
+
+def test_a_cache_that_is_not_in_redis_or_cannot_be_opened_is_no_trouble_of_ours():
+    for backend in ("django.core.cache.backends.locmem.LocMemCache", "no.such.backend.Cache"):
+        with override_settings(
+            RTQ={"REDIS": "redis://localhost:1/3"}, CACHES=cache_at("redis://localhost:1/3", backend)
+        ):
+            assert check_settings() == []
+
+
 def test_the_checks_are_django_checks_with_a_tag_of_their_own():
     with override_settings(RTQ=None):
         assert [message.id for message in run_checks(tags=["rtq"])] == ["rtq.E001"]

@@ -83,6 +83,24 @@ def _try_out(recipe: Recipe) -> None:
         raise ConfigurationError(f"{_SETTING}: redis-py cannot use {recipe}: {error}") from error
 
 
+def caches_in(recipe: Recipe) -> list[str]:
+    """The aliases of CACHES that keep their entries where the recipe leads: cache.clear() would delete all jobs."""
+    found = []
+    for alias in caches:
+        try:
+            client = _client_of_cache(caches[alias])
+            shared = client is not None and _place(_from_client(client, alias)) == _place(recipe)
+        except Exception:  # noqa: BLE001 - a cache that cannot be opened is its owner's trouble, and empties nothing
+            continue
+        if shared:
+            found.append(alias)
+    return found
+
+
+def _place(recipe: Recipe) -> str:
+    return str(recipe).replace("//127.0.0.1:", "//localhost:").replace("rediss:", "redis:")
+
+
 # 1. A URL
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import redis
@@ -36,6 +37,8 @@ class Wire:
         # Before redis-py 5.3 the pool wants to be told a command, since then it does not want to be.
         named = "command_name" in inspect.signature(type(pool).get_connection).parameters
         self._pool_arguments = ("EVALSHA",) if named and redis.VERSION < (5, 3) else ()
+        # Ours from the pool on: its bookkeeping at each loan takes as long as a fifth of a delay().
+        self._idle: list[Any] = []
 
     def run(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
         """The replies, in order; a command that was refused has its BrokerError in its place.
@@ -75,6 +78,7 @@ class Wire:
 
     def close(self) -> None:
         """Close all connections. It may be used again."""
+        self._drop_idle()
         self._pool.disconnect()
 
     def _load(self, commands: Sequence[Command]) -> None:
@@ -85,20 +89,40 @@ class Wire:
 
     def _exchange(self, commands: Sequence[Command]) -> list[Any]:
         try:
-            connection: Any = self._pool.get_connection(*self._pool_arguments)
+            connection = self._borrow()
         except redis_exceptions.RedisError as error:
             raise translate(error) from error
         try:
-            return exchange(connection, commands)
+            replies = exchange(connection, commands)
         except (redis_exceptions.RedisError, OSError) as error:
-            connection.disconnect()
+            self._drop(connection)
             raise translate(error) from error
         except BaseException:
             # A reply may be on its way: nobody must take it for the answer to another question.
-            connection.disconnect()
+            self._drop(connection)
             raise
-        finally:
-            self._pool.release(connection)
+        self._idle.append(connection)
+        return replies
+
+    def _borrow(self) -> Any:
+        while self._idle:
+            try:
+                connection = self._idle.pop()
+            except IndexError:  # another thread was quicker
+                break
+            if _is_open(connection):
+                return connection
+            self._drop(connection)
+        return self._pool.get_connection(*self._pool_arguments)
+
+    def _drop(self, connection: Any) -> None:
+        connection.disconnect()
+        self._pool.release(connection)
+
+    def _drop_idle(self) -> None:
+        while self._idle:
+            with suppress(IndexError):
+                self._drop(self._idle.pop())
 
     def _checked(self, reply: Any) -> Any:
         if not isinstance(reply, redis_exceptions.RedisError):
@@ -106,9 +130,18 @@ class Wire:
         error = translate(reply)
         if isinstance(error, BrokerUnavailable):
             # The next connection may find the new primary.
+            self._drop_idle()
             self._pool.disconnect(inuse_connections=False)
         error.__cause__ = reply
         return error
+
+
+def _is_open(connection: Any) -> bool:
+    """Whether nothing waits to be read: neither the end, nor what nobody asked for."""
+    try:
+        return not connection.can_read()
+    except (redis_exceptions.RedisError, OSError):
+        return False
 
 
 def exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:

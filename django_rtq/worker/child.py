@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django_rtq.broker.broker import Broker, Claimed, Fetched
 from django_rtq.broker.waiter import Waiter
@@ -55,7 +55,8 @@ class Child:
             broker.recipe,
             [broker.keys.of(queue).wake for queue in options.queues],
             role="waiter",
-            longest_seconds=IDLE_SECONDS,
+            # An answer may be that old, and has to come well within a lease.
+            longest_seconds=min(IDLE_SECONDS, broker.config.lease_seconds / 3),
         )
         self._backoff = Backoff()
         self._is_stopping = False
@@ -153,9 +154,9 @@ class Child:
 
     def _wait_for_work(self) -> None:
         """Blocks until there is something to do, and takes it. After a while without a token it asks anyhow."""
-        queues = self._options.order()
+        fetched = Fetched()
         try:
-            answer = self._wait_and_claim(queues)
+            self._wait_and_claim(fetched)
         except _Wake:
             self._is_waiting = False
             self._ledger.doubt()  # the answer to a claim may be on its way
@@ -163,21 +164,22 @@ class Child:
             self._ledger.doubt()
             self._pause(error)
         else:
-            if answer:
-                fetched = Fetched()
-                self._broker.read_claim(fetched, queues, answer)
-                self._ledger.hold(fetched)
+            if fetched.claimed:
                 self._take(fetched)
 
-    def _wait_and_claim(self, queues: Sequence[str]) -> Any:
-        """Returns the answer to a claim that brought something, or None."""
+    def _wait_and_claim(self, fetched: Fetched) -> None:
+        """Returns when a claim has brought something, or was refused."""
+        queues = self._options.order()
         claim = self._broker.claim_command(self._ledger.worker, queues, 1)
         try:
             self._is_waiting = True
             while not self._is_stopping and os.getppid() == self._parent:
+                asked_at = time.monotonic()
                 answer = self._waiter.wait_and_claim(claim)
                 if answer is None or any(claimed[0] == b"unknown" or claimed[2] for claimed in answer):
-                    return answer
+                    self._broker.read_claim(fetched, queues, answer or ())
+                    self._ledger.hold(fetched, asked_at=asked_at)
+                    return
                 self._page.note(jobs_done=self._jobs_done, claimed_at=time.monotonic())
                 self._is_waiting = False
                 self._ledger.tell_counts()
@@ -185,7 +187,6 @@ class Child:
         finally:
             self._is_waiting = False
         self._is_stopping = True  # or nobody renews our lease any more
-        return None
 
     # -- patience
 

@@ -136,7 +136,7 @@ class Ledger:
             for queue, calls in self._tally.take().items():
                 self._settlements.setdefault(queue, Settlement()).tally += calls
             settlements, self._settlements = self._settlements, {}
-        was_in_doubt = self._is_in_doubt
+        was_in_doubt, asked_at = self._is_in_doubt, time.monotonic()
         try:
             fetched = self._broker.fetch(self.worker, settlements, queues, wanted=wanted, idle=idle)
         except BrokerError as error:
@@ -144,13 +144,19 @@ class Ledger:
             self.doubt()
             raise error if isinstance(error, BrokerUnavailable) else BrokerUnavailable(str(error)) from error
         self._put_back(settlements)
-        self.hold(fetched)
         if fetched.stale and not was_in_doubt:
             signals.job_stale.send_robust(Ledger, job_ids=fetched.stale, worker=self.worker)
+        self.hold(fetched, asked_at=asked_at)
         return fetched
 
-    def hold(self, fetched: Fetched) -> None:
-        """Note what was claimed."""
+    def hold(self, fetched: Fetched, *, asked_at: float) -> None:
+        """Note what was claimed. Raises BrokerUnavailable for an answer that comes late: this process was stopped,
+        and its jobs may be somebody else's by now.
+        """
+        seconds = time.monotonic() - asked_at
+        if seconds > self._broker.config.lease_seconds / 2:
+            self.doubt()
+            raise BrokerUnavailable(f"The answer to a claim was read after {seconds:.1f} s, too late to believe it.")
         with self._lock:
             for claimed in fetched.claimed:
                 for job_id in claimed.ids:

@@ -35,18 +35,23 @@ MUTANTS = (
     Mutant("renew_revives_the_unknown", 'if redis.call("ZSCORE", q.workers, name) then', "if true then"),
     Mutant("sign_off_leaves_jobs_behind", 'redis.call("EXISTS", q.running) == 1', "false", ("sign_off",)),
     # G8: enqueued twice is enqueued once
-    Mutant("enqueue_without_exists_check", "if seen[id] then", "if false then"),
+    Mutant("enqueue_without_exists_check", 'redis.call("HEXISTS", q.jobs, id) == 1 or', "", ("enqueue",)),
+    Mutant("enqueue_one_forgets_finished", '== 1 or redis.call("ZSCORE", q.finished, id)', "== 1", ("enqueue",)),
+    Mutant("enqueue_one_forgets_ghosts", 'redis.call("HEXISTS", q.ghosts, id) == 1', "false", ("enqueue",)),
+    Mutant("enqueue_many_without_exists_check", "known[id] = live[i] or", "known[id] ="),
     Mutant("enqueue_forgets_finished", "or finished[i] or", "or"),
     Mutant("enqueue_forgets_ghosts", "or ghosts[i] or", "or"),
     # the index: nobody who has work is forgotten
-    Mutant("no_ring_entry_on_give_back", "index_lanes(q, { { band, client, now } })\n  if", "if"),
-    Mutant("no_turn_for_a_client", 'q.ring .. band, "NX"', 'q.ring .. band, "XX"'),
-    Mutant("wake_token_not_set", 'redis.call("ZADD", q.wake, 0, "work")\nend', "end"),
+    Mutant("no_ring_entry_on_give_back", "index_lane(q, band, client, now)\n  if", "if"),
+    Mutant("no_turn_for_a_client", 'q.ring .. band, "NX", redis', 'q.ring .. band, "XX", redis'),
+    Mutant("no_turns_for_many_clients", 'q.ring .. band, "NX", unpack', 'q.ring .. band, "XX", unpack'),
+    Mutant("wake_token_not_set", 'client)\n  redis.call("ZADD", q.wake, 0, "work")\nend', "client)\nend"),
+    Mutant("wake_token_not_set_for_many", 'end\n  redis.call("ZADD", q.wake, 0, "work")\nend', "end\nend"),
     Mutant("claim_takes_the_token_along", 'then redis.call("ZADD", q.wake, 0, "work") else', "then", ("claim",)),
     Mutant("resume_wakes_nobody", 'redis.call("ZADD", q.wake, 0, "work")', NOTHING, ("resume",)),
     Mutant("due_token_only_once", "entries[i] < next_due", "next_due == math.huge"),
     Mutant("retry_wakes_no_scheduler", 'redis.call("ZADD", q.due, 0, "due")', NOTHING, ("retry",)),
-    Mutant("audit_overlooks_the_ring", "then index_lanes(q, { { band, client, now } }) end", "then end"),
+    Mutant("audit_overlooks_the_ring", "then index_lane(q, band, client, now) end", "then end"),
     Mutant(
         "audit_overlooks_the_band",
         'redis.call("ZADD", q.bands, band, band)\n    redis.call("ZADD", q.lanes',
@@ -54,11 +59,12 @@ MUTANTS = (
     ),
     # G6: order
     Mutant("band_order_reversed", '"ZREVRANGE", q.bands', '"ZRANGE", q.bands'),
-    Mutant("turn_not_advanced", 'if #places > 0 then redis.call("ZADD", ring, unpack(places)) end', NOTHING),
+    Mutant("turn_not_advanced", 'redis.call("ZADD", ring, unpack(places))', NOTHING),
     Mutant("the_most_served_come_first", "ipairs({ sooner, later })", "ipairs({ later, sooner })"),
-    Mutant("released_to_the_end", 'redis.call("LPUSH", lane, id)', 'redis.call("RPUSH", lane, id)'),
+    Mutant("released_to_the_end", 'return end\n  redis.call("LPUSH", lane', 'return end\n  redis.call("RPUSH", lane'),
     Mutant("released_in_reverse", "for place = #mine, 1, -1 do", "for place = 1, #mine do"),
-    Mutant("front_ignored", 'front == "1"', "false"),
+    Mutant("front_ignored", 'if front == "1" then', "if false then"),
+    Mutant("front_ignored_among_many", 'client, front == "1", now', "client, false, now"),
     Mutant("promoted_too_early", '"-inf", now, "WITHSCORES"', '"-inf", now + 1, "WITHSCORES"'),
     # G1: nothing lost, nothing doubled
     Mutant("claim_trims_one_too_many", "q.lane .. lane, taken, -1", "q.lane .. lane, taken + 1, -1"),
@@ -70,7 +76,7 @@ MUTANTS = (
     Mutant("cancel_while_it_runs", 'then return "running" end', "then break end"),
     Mutant("cancel_forgets_the_ghost", 'if not redis.call("ZSCORE", q.scheduled, id) then', "if false then"),
     Mutant("claim_keeps_the_ghost", "q.has_ghosts then", "false then"),
-    Mutant("paused_is_ignored", 'redis.call("EXISTS", q.paused) == 1', "false", ("claim",)),
+    Mutant("paused_is_ignored", "wanted > 0 and not q.has_paused", "wanted > 0"),
     # G3: failures and crashes are counted
     Mutant("crash_not_counted", '"HINCRBY", q.crashes, id, 1', '"HINCRBY", q.crashes, id, 0'),
     Mutant("max_crashes_off_by_one", "crashes <= max_crashes", "crashes < max_crashes"),
@@ -96,8 +102,8 @@ MUTANTS = (
     Mutant("since_is_kept", "q.has_since then", "false then"),
     # time
     Mutant("time_runs_backwards", "(high > now and high - now < HOUR_MS)", "(false)"),
-    Mutant("expires_before_it_is_ready", "moment(expires, ready)", "moment(expires, now)"),
-    Mutant("skew_is_believed", "math.abs(now - made) > SKEW_MS", "false"),
+    Mutant("expires_before_it_is_ready", "moment(expires, ready) or 0, client)", "moment(expires, 0) or 0, client)"),
+    Mutant("skew_is_believed", "math.abs(now - made) <= SKEW_MS", "true"),
 )
 
 

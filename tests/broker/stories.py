@@ -64,6 +64,28 @@ def work_is_settled(twins: Twins) -> None:
     twins.trim("mail")
 
 
+def known_jobs_are_taken_in_once(twins: Twins) -> None:
+    for others in ((), ("x", "y"), ("z",)):  # alone, and among others
+        finished, live = new_job(twins, "finished"), new_job(twins, "live")
+        cancelled = new_job(twins, "cancelled", client="acme")
+        twins.enqueue("mail", [finished])
+        twins.claim("w0", ("mail",))
+        run(twins, "ack", [finished.id], 4 * RESULT_MS, DONE)
+        send(twins, *"ab", client="acme")
+        twins.enqueue("mail", [live])
+        twins.enqueue("mail", [cancelled])
+        twins.cancel("mail", cancelled.id)
+        twins.advance(RESULT_MS)
+        twins.trim("mail")  # it is named in its lane, and nowhere else
+        for job in (finished, live, cancelled):
+            twins.enqueue("mail", [job, *(new_job(twins, name) for name in others)])
+        front = new_job(twins, "front", client="acme", front="1")
+        twins.enqueue("mail", [front, *(new_job(twins, f"{name}2", client="acme", front="1") for name in others)])
+        twins.claim("w0", ("mail",), 20)
+        twins.claim("w1", ("mail",))
+    twins.advance(4 * RESULT_MS)
+
+
 def failures_are_counted(twins: Twins) -> None:
     (job_id,) = send(twins, "a", max_crashes=3)
     twins.claim("w0", ("mail",))
@@ -256,6 +278,7 @@ def a_log_was_torn(twins: Twins) -> None:
 STORIES = (
     clients_take_turns,
     work_is_settled,
+    known_jobs_are_taken_in_once,
     failures_are_counted,
     jobs_wait_for_their_time,
     the_guilty_crash,

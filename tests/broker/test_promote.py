@@ -43,10 +43,10 @@ def test_a_retry_that_is_due_too(redis, broker):
         "retrying": GONE,
         "lane:5:": ["a"],
         "lanes": {"5:": MS},
-        "ring:5": {"": 3},
+        "ring:5": {"": 2},
         "bands": {"5": 5},
         "since": {"a": MS},
-        "turn": "3",
+        "turn": "2",
         "wake": {"work": 0},
     }
 

@@ -26,9 +26,9 @@ def test_it_is_queued_again_and_nothing_is_counted(redis, broker):
         "running:w1": GONE,
         "lane:5:x": ["a"],
         "lanes": {"5:x": MS},
-        "ring:5": {"x": 3},
+        "ring:5": {"x": 2},
         "bands": {"5": 5},
-        "turn": "3",
+        "turn": "2",
         "wake": {"work": 0},
     }
 

@@ -1,10 +1,12 @@
 """What a child holds and has to tell."""
 
 import os
+import time
 
 import pytest
 
 from django_rtq import signals
+from django_rtq.broker.broker import Fetched
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.ledger import Ledger
 from django_rtq.worker.outcome import Acked, Buried, Expired, Retried
@@ -176,6 +178,17 @@ def test_a_claim_that_comes_late_while_the_name_is_given_up_keeps_nothing(redis,
     assert len(calls) == 2
     assert list(places(redis).values()) == [["lane:0:"]] * 2
     assert len(claim(ledger)) == 2
+
+
+def test_the_answer_to_a_claim_is_not_believed_when_it_is_read_late(redis, broker, ledger):
+    enqueue(broker)
+    fetched = Fetched(claimed=broker.claim(ledger.worker, [QUEUE], 1))
+    with pytest.raises(BrokerUnavailable, match="s, too late to believe it"):
+        ledger.hold(fetched, asked_at=time.monotonic() - broker.config.lease_seconds / 2 - 0.1)
+    assert ledger.held == []
+    ledger.reconcile()
+
+    assert list(places(redis).values()) == [["lane:0:"]]
 
 
 def test_who_holds_jobs_keeps_its_name_and_looks_again(redis, broker, ledger, monkeypatch):

@@ -221,3 +221,23 @@ def test_workers_drain_a_server_whose_memory_is_full(rtq_worker, redis, diary):
     assert "lost its lease" not in worker.log
     worker.stop()
     assert_nothing_left(redis)
+
+
+def test_an_idle_worker_that_is_stopped_for_longer_than_its_lease_leaves_its_job_to_others(rtq_worker, redis, diary):
+    """The server gives it a job, and its answer waits to be read."""
+    stopped = rtq_worker("--no-scheduler", LEASE_SECONDS=1)
+    wait_until(lambda: any(client["name"] == "rtq:waiter" for client in redis.clients_of_ours()))
+    stopped.kill_group(signal.SIGSTOP)
+    job = tasks.gate.delay("job", "gate")
+    wait_until(lambda: job.state is JobState.RUNNING)
+    other = rtq_worker("--no-scheduler", LEASE_SECONDS=1, is_ready=False)
+    diary.wait("start", "job")
+    stopped.kill_group(signal.SIGCONT)
+    wait_until(lambda: "too late to believe it" in stopped.log)
+    diary.open("gate")
+    wait_until(lambda: not records(redis))
+
+    assert diary.starts("job") == 1
+    for worker in (stopped, other):
+        worker.stop()
+    assert_nothing_left(redis)

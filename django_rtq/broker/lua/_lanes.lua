@@ -8,22 +8,11 @@ local function waiting_since(q, id, now)
   return tonumber(noted or tonumber(string.sub(id, 1, 12), 16) or now)
 end
 
--- Say that clients have work. Always, and before they have: an index that is kept on an edge gets lost with it.
--- `lanes` is {band, client, since when its first job waits} each.
-local function index_lanes(q, lanes)
-  local turn, heads, rings = redis.call("INCRBY", q.turn, #lanes) - #lanes, {}, {}
-  for i, lane in ipairs(lanes) do
-    local band, client, since = unpack(lane)
-    heads[#heads + 1], heads[#heads + 2] = since, band .. ":" .. client
-    rings[band] = rings[band] or {}
-    local places = rings[band]
-    places[#places + 1], places[#places + 2] = turn + i, client
-  end
-  redis.call("ZADD", q.lanes, "NX", unpack(heads))
-  for band, places in pairs(rings) do
-    redis.call("ZADD", q.bands, band, band)
-    redis.call("ZADD", q.ring .. band, "NX", unpack(places))
-  end
+-- Say that a client has work, since when. Always, and before it has: an index that is kept on an edge gets lost with it.
+local function index_lane(q, band, client, since)
+  redis.call("ZADD", q.lanes, "NX", since, band .. ":" .. client)
+  redis.call("ZADD", q.bands, band, band)
+  redis.call("ZADD", q.ring .. band, "NX", redis.call("INCR", q.turn), client)
   redis.call("ZADD", q.wake, 0, "work")
 end
 
@@ -31,7 +20,7 @@ end
 local function give_back(q, id, record, now)
   local band, client = header(record)
   local lane = q.lane .. band .. ":" .. client
-  index_lanes(q, { { band, client, now } })
+  index_lane(q, band, client, now)
   if redis.call("LPOS", lane, id, "MAXLEN", NEAR) then return end
   redis.call("LPUSH", lane, id)
   redis.call("ZADD", q.lanes, waiting_since(q, id, now), band .. ":" .. client)
@@ -41,6 +30,6 @@ end
 local function queue_up(q, id, record, since)
   local band, client = header(record)
   redis.call("HSET", q.since, id, since)
-  index_lanes(q, { { band, client, since } })
+  index_lane(q, band, client, since)
   redis.call("RPUSH", q.lane .. band .. ":" .. client, id)
 end

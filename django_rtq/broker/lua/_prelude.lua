@@ -40,11 +40,10 @@ local function header(record)
   return band or "0", client or "", tonumber(max_crashes or 0)
 end
 
--- One more, or n more, in this minute's counters.
+-- One more, or n more, in this minute's counters. The first of each counter sees to it that they are forgotten.
 local function count(stats, now, field, n)
   local key = stats .. string.format("%.0f", math.floor(now / 60000))
-  redis.call("HINCRBY", key, field, n)
-  redis.call("EXPIRE", key, STATS_SECONDS)
+  if redis.call("HINCRBY", key, field, n) == tonumber(n) then redis.call("EXPIRE", key, STATS_SECONDS) end
 end
 
 -- Sort a list in which every `step`-th entry is an id: the places of those that the worker holds, and the stale ids.

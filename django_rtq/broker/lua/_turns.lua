@@ -40,16 +40,18 @@ local function end_turns(q, band, turns, now)
       list[#list + 1] = client
     end
   end
-  local ring, places = q.ring .. band, {}
-  local turn = redis.call("INCRBY", q.turn, #turns.clients) - #turns.clients
-  for _, list in ipairs({ sooner, later }) do
-    for _, client in ipairs(list) do
-      turn = turn + 1
-      places[#places + 1], places[#places + 2] = turn, client
+  local ring, places, going_on = q.ring .. band, {}, #sooner + #later
+  if going_on > 0 then
+    local turn = redis.call("INCRBY", q.turn, going_on) - going_on
+    for _, list in ipairs({ sooner, later }) do
+      for _, client in ipairs(list) do
+        turn = turn + 1
+        places[#places + 1], places[#places + 2] = turn, client
+      end
     end
+    redis.call("ZADD", ring, unpack(places))
+    redis.call("ZADD", q.lanes, unpack(heads))
   end
-  if #places > 0 then redis.call("ZADD", ring, unpack(places)) end
-  if #heads > 0 then redis.call("ZADD", q.lanes, unpack(heads)) end
   if #gone > 0 then redis.call("ZREM", ring, unpack(gone)) end
   if redis.call("EXISTS", ring) == 0 then redis.call("ZREM", q.bands, band) end
 end

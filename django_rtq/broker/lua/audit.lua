@@ -27,7 +27,7 @@ for _, lane in ipairs(lanes) do
   local band, client = string.match(lane, "^(%-?%d+):(.*)$")
   local first = redis.call("LINDEX", q.lane .. lane, 0)
   if first then
-    if not redis.call("ZSCORE", q.ring .. band, client) then index_lanes(q, { { band, client, now } }) end
+    if not redis.call("ZSCORE", q.ring .. band, client) then index_lane(q, band, client, now) end
     redis.call("ZADD", q.bands, band, band)
     redis.call("ZADD", q.lanes, waiting_since(q, first, now), lane)
   else

@@ -30,11 +30,15 @@ local NAMES = { "paused", "workers", "running", "jobs", "bands", "turn", "lanes"
   "ghosts", "wake", "sweep", "scratch", "ring", "lane" }
 local keys, worker, wanted, idle = KEYS, ARGV[1], tonumber(ARGV[2]), ARGV[3] == "1"
 
+-- Which of the keys that are mostly not there are there: it saves asking them for each job.
+local function look_around(q)
+  local rare = { "paused", "failures", "crashes", "since", "ghosts" }
+  local found = redis.call("EXISTS", q.paused, q.failures, q.crashes, q.since, q.ghosts)
+  for _, name in ipairs(rare) do q["has_" .. name] = found > 0 and redis.call("EXISTS", q[name]) == 1 end
+end
+
 local function claim_from(q, now)
   local answer = { "ok", now, {}, {}, {} }
-  for _, name in ipairs({ "failures", "crashes", "since", "ghosts" }) do
-    q["has_" .. name] = redis.call("EXISTS", q[name]) == 1
-  end
   redis.call("DEL", q.scratch) -- lets a full server be drained
   while wanted > 0 do
     local band = redis.call("ZREVRANGE", q.bands, 0, 0)[1]
@@ -59,11 +63,12 @@ for _, q in ipairs(queues) do
   if not redis.call("ZSCORE", q.workers, worker) then return { { "unknown", now_ms(q.sweep), {}, {}, {} } } end
 end
 for i, q in ipairs(queues) do
-  local now, is_paused = now_ms(q.sweep), redis.call("EXISTS", q.paused) == 1
-  answers[i] = { is_paused and "paused" or "ok", now, {}, {}, {} }
-  if wanted > 0 and not is_paused then
+  local now = now_ms(q.sweep)
+  look_around(q)
+  answers[i] = { q.has_paused and "paused" or "ok", now, {}, {}, {} }
+  if wanted > 0 and not q.has_paused then
     answers[i] = claim_from(q, now)
-  elseif not is_paused and redis.call("EXISTS", q.bands) == 1 then
+  elseif not q.has_paused and redis.call("EXISTS", q.bands) == 1 then
     redis.call("ZADD", q.wake, 0, "work") -- its token may be the one that woke us
   end
 end

@@ -1,6 +1,6 @@
 -- enqueue: take in jobs, each once however often it is sent.
 -- — -> queued, or scheduled when it has a time
--- uses: _prelude _lanes _schedule
+-- uses: _prelude _lanes _schedule _taking_in
 --
 -- KEYS[1] jobs        hash  id -> record
 -- KEYS[2] finished    zset  id -> when it may be forgotten
@@ -21,62 +21,62 @@
 -- returns for each job "ok", or "exists" when its id is known: live, or finished lately
 -- sent twice: every id exists the second time, and nothing changes
 
-local NAMES = { "jobs", "finished", "ghosts", "scheduled", "bands", "turn", "lanes", "since", "wake", "due", "sweep", "ring",
-  "lane", "stats" }
+local NAMES = { "jobs", "finished", "ghosts", "scheduled", "bands", "turn", "lanes", "since", "wake", "due", "sweep",
+  "ring", "lane", "stats" }
 local q, jobs = named(KEYS, NAMES, 1), ARGV
-local FIELDS, SKEW_MS = 8, 1000
 local now = now_ms(q.sweep)
-local seen, lanes, later, since, records = {}, {}, {}, {}, {}
 
-local function note_known(ids)
-  local live, finished = redis.call("HMGET", q.jobs, unpack(ids)), redis.call("ZMSCORE", q.finished, unpack(ids))
-  local ghosts = redis.call("EXISTS", q.ghosts) == 1 and redis.call("HMGET", q.ghosts, unpack(ids)) or {}
-  for i, id in ipairs(ids) do seen[id] = live[i] or finished[i] or ghosts[i] or nil end
-end
-
-local function line_up(id, band, client, front)
-  local name, made = band .. ":" .. client, tonumber(string.sub(id, 1, 12), 16)
-  -- The clock of the caller's machine may be wrong; the server's is the one that counts.
-  if not made or math.abs(now - made) > SKEW_MS then
-    since[#since + 1], since[#since + 2], made = id, now, now
-  end
-  if not lanes[name] then
-    lanes[name] = { first = {}, last = {} }
-    lanes[#lanes + 1] = { band, client, made }
-  end
-  local ids = front and lanes[name].first or lanes[name].last
-  ids[#ids + 1] = id
-end
-
+-- The one job of a delay(), as directly as can be.
 local function take(id, band, max_crashes, client, due, expires, front, body)
-  if seen[id] then return "exists" end
-  local ready = moment(due, now) or now
+  local is_known = redis.call("HEXISTS", q.jobs, id) == 1 or redis.call("ZSCORE", q.finished, id)
+  if is_known or redis.call("HEXISTS", q.ghosts, id) == 1 then return "exists" end
+  local ready, since = moment(due, now) or now, made_at(id, now)
   if ready > now then
-    later[#later + 1], later[#later + 2] = ready, id
+    schedule(q, { ready, id })
   else
-    line_up(id, band, client, front == "1")
+    index_lane(q, band, client, since or now)
+    if not since then redis.call("HSET", q.since, id, now) end
+    local lane = q.lane .. band .. ":" .. client
+    if front == "1" then redis.call("LPUSH", lane, id) else redis.call("RPUSH", lane, id) end
   end
-  local line = string.format("%s %s %.0f %.0f %s\n", band, max_crashes, ready, moment(expires, ready) or 0, client)
-  records[#records + 1], records[#records + 2], seen[id] = id, line .. body, true
+  -- The record last: a torn log then leaves an id without one, which is dropped, and not a job in no place.
+  redis.call("HSET", q.jobs, id, new_record(band, max_crashes, ready, expires, client, body))
+  count(q.stats, now, "enqueued", 1)
   return "ok"
 end
 
-local ids, answers = {}, {}
-for i = 1, #jobs, FIELDS do ids[#ids + 1] = jobs[i] end
-note_known(ids)
-for i = 1, #jobs, FIELDS do answers[#answers + 1] = take(unpack(jobs, i, i + FIELDS - 1)) end
+-- index_lane for many lanes at one stroke.
+local function index_lanes(lanes)
+  local turn, heads, rings = redis.call("INCRBY", q.turn, #lanes) - #lanes, {}, {}
+  for i, lane in ipairs(lanes) do
+    heads[#heads + 1], heads[#heads + 2] = lane.since, lane.band .. ":" .. lane.client
+    local places = rings[lane.band] or {}
+    rings[lane.band] = places
+    places[#places + 1], places[#places + 2] = turn + i, lane.client
+  end
+  redis.call("ZADD", q.lanes, "NX", unpack(heads))
+  for band, places in pairs(rings) do
+    redis.call("ZADD", q.bands, band, band)
+    redis.call("ZADD", q.ring .. band, "NX", unpack(places))
+  end
+  redis.call("ZADD", q.wake, 0, "work")
+end
 
-if #lanes > 0 then index_lanes(q, lanes) end
-if #since > 0 then redis.call("HSET", q.since, unpack(since)) end
-for _, lane in ipairs(lanes) do
-  local name = lane[1] .. ":" .. lane[2]
-  if #lanes[name].last > 0 then redis.call("RPUSH", q.lane .. name, unpack(lanes[name].last)) end
-  if #lanes[name].first > 0 then redis.call("LPUSH", q.lane .. name, unpack(lanes[name].first)) end
+local function take_in(plan)
+  if #plan.lanes > 0 then index_lanes(plan.lanes) end
+  if #plan.since > 0 then redis.call("HSET", q.since, unpack(plan.since)) end
+  for _, lane in ipairs(plan.lanes) do
+    local name = q.lane .. lane.band .. ":" .. lane.client
+    if #lane.last > 0 then redis.call("RPUSH", name, unpack(lane.last)) end
+    if #lane.first > 0 then redis.call("LPUSH", name, unpack(lane.first)) end
+  end
+  if #plan.later > 0 then schedule(q, plan.later) end
+  if #plan.records > 0 then
+    redis.call("HSET", q.jobs, unpack(plan.records)) -- last: see above
+    count(q.stats, now, "enqueued", #plan.records / 2)
+  end
+  return plan.answers
 end
-if #later > 0 then schedule(q, later) end
--- The records last: a torn log then leaves ids without one, which are dropped, and not jobs in no place.
-if #records > 0 then
-  redis.call("HSET", q.jobs, unpack(records))
-  count(q.stats, now, "enqueued", #records / 2)
-end
-return answers
+
+if #jobs == FIELDS then return { take(unpack(jobs)) } end
+return take_in(plan_for(jobs, known_of(q, jobs), now))

@@ -45,7 +45,7 @@ end
 -- A server that fell back to an older state may know the job, and not that its slot is over.
 if redis.call("HEXISTS", q.jobs, id) == 0 and not redis.call("ZSCORE", q.finished, id) then
   local record = string.format("%s %s %s %.0f %s\n", band, max_crashes, slot, moment(expires, slot) or 0, client) .. body
-  index_lanes(q, { { band, client, slot } })
+  index_lane(q, band, client, slot)
   redis.call("RPUSH", q.lane .. band .. ":" .. client, id)
   redis.call("HSET", q.jobs, id, record)
   count(q.stats, now, "enqueued", 1)
