@@ -46,7 +46,7 @@ def play(stage: Stage, port: int) -> None:
     stage.run("runserver", "--insecure", "--noreload", f"127.0.0.1:{port}")
     _wait_for(stage, port)
     address = f"http://127.0.0.1:{port}/admin/"
-    print(f"admin    {address}   login {LOGIN}, password {LOGIN}")
+    print(f"queues   {address}django_rtq/queue/   login {LOGIN}, password {LOGIN}")
     print("the payment service is out of order, so there are dead letters;")
     print(f"mend it  {address}shop/service/   then requeue them")
     print("Ctrl-C ends everything", flush=True)
