@@ -76,6 +76,19 @@ FIGURES = {
     "scale.enqueue_clients": Figure("µs", "enqueue() with many clients waiting"),
     "scale.claim_spread": Figure("ratio", "claim(), slowest queue to fastest", Target("<=", 1.2)),
     "scale.enqueue_spread": Figure("ratio", "enqueue(), slowest queue to fastest", Target("<=", 1.2)),
+    "admin.front": Figure("ms", "all that the overview shows: 50 queues, an hour", Target("<", 50)),
+    "admin.front_day": Figure("ms", "the same with charts of 24 hours"),
+    "admin.queued": Figure("ms", "a page of waiting jobs, of a million of 10,000 clients", Target("<", 50)),
+    "admin.dead": Figure("ms", "a page of dead letters", Target("<", 50)),
+    "admin.clients": Figure("ms", "who has most jobs waiting, or was busiest", Target("<", 50)),
+    "admin.tasks": Figure("ms", "how all tasks did in 24 hours", Target("<", 50)),
+    "admin.groups": Figure("ms", "the newest 10,000 dead letters by task and error"),
+    "admin.filter": Figure("ms", "10,000 dead letters looked through for what is not there"),
+    **{
+        f"admin.{name}_block": Figure("ms", f"the server was not there for others: {name}", Target("<", 10))
+        for name in ("front", "front_day", "queued", "dead", "clients", "tasks", "groups", "filter", "requeue")
+    },
+    "admin.requeue": Figure("s", "50,000 dead letters live again, two of three through a filter", Target("<", 10)),
     "fairness.last_place": Figure("start", "last of 10 jobs behind 20,000 of another", Target("<=", 30)),
     "fairness.last_place_in_swing": Figure("start", "the same while the worker is busy"),
 }

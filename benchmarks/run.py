@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 BUSY = 0.5  # load average: from here on somebody else took part
-GROUPS = ("raw", "enqueue", "drain", "latency", "memory", "fairness", "idle", "scale")
+GROUPS = ("raw", "enqueue", "drain", "latency", "memory", "fairness", "idle", "scale", "admin")
 
 
 def main() -> int:
@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def _measure(stage: Any, readings: Any, options: argparse.Namespace) -> None:
-    from benchmarks import drain, enqueue, fairness, idle, latency, memory, raw, scale
+    from benchmarks import admin, drain, enqueue, fairness, idle, latency, memory, raw, scale
     from benchmarks.stage import say
 
     by_rounds = {
@@ -63,6 +63,7 @@ def _measure(stage: Any, readings: Any, options: argparse.Namespace) -> None:
     at_last: dict[str, Callable[[Any, Any], None]] = {
         "idle": idle.measure,
         "scale": partial(scale.measure, rounds=options.rounds),
+        "admin": admin.measure,
     }
     for turn in range(1, options.rounds + 1):
         for name, measure in by_rounds.items():

@@ -82,7 +82,7 @@ class JobPage:
     jobs: list[JobDetails] = field(default_factory=list)
     next_cursor: str = ""  # "": these were the last
     searched: int = 0  # jobs that were looked at for this page
-    is_complete: bool = True  # False: it stopped before the page was full, because it had looked at so many
+    is_complete: bool = True  # False: it stopped before the page was full, because it had looked at so many, or so deep
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +115,18 @@ class Listing:
         jobs: list[JobDetails] = []
         searched = 0
         while searched < depth:
-            rows, is_last = self._rows(queue, state, at, min(size, depth - searched), wanted)
+            rows, behind, rest = self._rows(queue, state, at, min(size, depth - searched), wanted)
             for row, job in self.opened(queue, rows, state):
                 searched, at = searched + 1, row.cursor
                 if job is not None and wanted.fits(job):
                     jobs.append(job)
                 if len(jobs) == limit:
-                    is_end = is_last and row is rows[-1]
+                    is_end = rest != "more" and row is rows[-1]
                     return JobPage(jobs=jobs, next_cursor="" if is_end else packed(at), searched=searched)
-            if is_last:
-                return JobPage(jobs=jobs, searched=searched)
+            if rest != "more":
+                return JobPage(jobs=jobs, searched=searched, is_complete=rest == "all")
+            if not rows:  # there may be more behind what was looked at, and nothing else is told of it
+                at = behind
         return JobPage(jobs=jobs, next_cursor=packed(at), searched=searched, is_complete=False)
 
     def opened(self, queue: str, rows: Sequence[Row], state: str = "") -> Iterator[tuple[Row, JobDetails | None]]:
@@ -132,7 +134,9 @@ class Listing:
         if not rows:
             return
         keys, ids = self._keys.of(queue), [row.job_id for row in rows]
-        hashes = (keys.jobs, keys.failures, keys.crashes, keys.errors, keys.results)
+        hashes = [keys.jobs, keys.failures, keys.crashes, keys.errors]
+        if state == "finished":
+            hashes.append(keys.results)  # else what is left of a cancelled job in its lane would be told as finished
         commands: list[Command] = [("HMGET", key, *ids) for key in hashes]
         if state == "scheduled":
             commands.append(("ZMSCORE", keys.retrying, *ids))  # they have a list of their own
@@ -143,8 +147,8 @@ class Listing:
 
     def _rows(
         self, queue: str, state: str, at: tuple[Any, ...], size: int, wanted: JobFilter
-    ) -> tuple[list[Row], bool]:
-        """Some rows behind a cursor, and whether they are the last."""
+    ) -> tuple[list[Row], tuple[Any, ...], str]:
+        """Some rows behind a cursor, where to go on if there are none, and how it ends: more, all or cut."""
         if state == "queued":
             return self._queued(queue, at, size, wanted.client)
         if state == "running":
@@ -152,14 +156,15 @@ class Listing:
         is_newest_first = state in ("dead", "finished")
         key = getattr(self._keys.of(queue), state)
         pairs, is_last = self.scored(key, at, size, is_newest_first=is_newest_first)
-        return [_row(state, score, job_id) for score, job_id in pairs], is_last
+        return [_row(state, score, job_id) for score, job_id in pairs], at, "all" if is_last else "more"
 
     def scored(
         self, key: bytes, at: tuple[Any, ...], size: int, *, is_newest_first: bool, most: Argument = "+inf"
     ) -> tuple[list[tuple[float, bytes]], bool]:
         """Members of a sorted set behind a cursor (score, id), with their scores, and whether they are the last."""
         behind = (float(at[0]), str(at[1]).encode()) if len(at) == 2 else None
-        size += 1 if behind else 0
+        wanted = size
+        size += 1 if behind else 0  # it may still be there itself
         while True:
             if is_newest_first:
                 edges: tuple[Argument, ...] = (most if behind is None else repr(behind[0]), "-inf")
@@ -171,10 +176,12 @@ class Listing:
             pairs = [(float(found[i + 1]), found[i]) for i in range(0, len(found), 2)]
             fresh = [p for p in pairs if behind is None or (p < behind if is_newest_first else p > behind)]
             if fresh or len(pairs) < size:
-                return fresh, len(pairs) < size
+                return fresh[:wanted], len(pairs) < size and len(fresh) <= wanted
             size *= 2  # more have one and the same score than fit
 
-    def _queued(self, queue: str, at: tuple[Any, ...], size: int, client: str | None) -> tuple[list[Row], bool]:
+    def _queued(
+        self, queue: str, at: tuple[Any, ...], size: int, client: str | None
+    ) -> tuple[list[Row], tuple[Any, ...], str]:
         alone = client is not None
         band, turn, whose, last = at if len(at) == 4 else ("", "0", client or "", "")
         call = SCRIPTS["lineup"].call(
@@ -183,9 +190,9 @@ class Listing:
         status, *lane = self._wire.one(call, resend=True)
         place, ids = tuple(part.decode() for part in lane[:3]), lane[3:]
         rows = [Row(job_id, (*place, job_id.decode())) for job_id in ids]
-        return rows, status != b"more"
+        return rows, (*place, ""), status.decode()
 
-    def _running(self, queue: str, at: tuple[Any, ...], size: int) -> tuple[list[Row], bool]:
+    def _running(self, queue: str, at: tuple[Any, ...], size: int) -> tuple[list[Row], tuple[Any, ...], str]:
         now_ms, *entries = self._wire.one(SCRIPTS["processing"].call(self._keys.of(queue), (2000, 0)), resend=True)
         rows = []
         for worker, lease_ms, _, *held in entries:
@@ -196,11 +203,11 @@ class Listing:
                 rows.append(Row(held[i], cursor, worker=worker, held=held[i + 1], lease=lease, now_ms=now_ms))
         rows.sort(key=lambda row: row.cursor)
         behind = [row for row in rows if len(at) != 2 or row.cursor > (float(at[0]), str(at[1]))]
-        return behind[:size], len(behind) <= size
+        return behind[:size], at, "all" if len(behind) <= size else "more"
 
 
 def _raw(queue: str, row: Row, values: Sequence[bytes | None]) -> RawJob:
-    record, failures, crashes, errors, outcome = (value or b"" for value in values)
+    record, failures, crashes, errors, outcome = (value or b"" for value in (*values, b"")[:5])
     return RawJob(
         id=row.job_id.decode(errors="replace"),
         queue=queue,

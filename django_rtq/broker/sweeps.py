@@ -111,6 +111,7 @@ class Sweeper:
         self, queue: str, wanted: JobFilter, until_ms: int, cursor: str, limit: int
     ) -> tuple[list[str], int, str]:
         """The ids that fit among the next dead letters, how many were looked at, and where to go on."""
+        limit = max(1, min(limit, 10 * STEP))
         if wanted:
             letters, at, is_last = self._step(queue, unpacked(cursor), limit, until_ms)
             return [x.id for x in letters if wanted.fits(x)], len(letters), "" if is_last else packed(at)

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 from django_rtq.broker.inspector import Inspector
 from django_rtq.broker.patience import wait_for_end
+from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.settlement import Settlement
 from tests.seeds import (
     QUEUE,
     WORKER,
@@ -20,6 +22,7 @@ from tests.seeds import (
     settle,
 )
 
+READING = {"autopsy", "clients", "find", "history", "lineup", "overview", "processing", "tasks"}  # and not writing
 SLOT_MS = 1_700_000_000_000
 
 
@@ -116,6 +119,25 @@ def _begun(broker):
     return [new_job("a", client="x")]
 
 
+def _waiting_for_their_time(broker):
+    return [scheduled_job(broker, "a", client="x"), retrying_job(broker, "b")]
+
+
+def _run_all_now(broker, jobs):
+    for job in jobs:
+        Inspector(broker).run_now(job.id, QUEUE)
+
+
+def _change(broker, jobs):
+    command = SCRIPTS["requeue_changed"].call(broker.keys.of(QUEUE), (10**15, jobs[0].id, '{"task":"b"}'))
+    broker.wire.one(command, resend=True)
+
+
+def _tally(broker, jobs):
+    settlement = Settlement(tally=[(2, "done task", 3, "r-3 task", 3, "x", 3, 4_000_000)])
+    broker.settle(WORKER, QUEUE, settlement)
+
+
 def _settling(verb):
     return Scene(_claimed, lambda broker, jobs: settle(broker, verb, *jobs), is_resent=False)
 
@@ -126,11 +148,13 @@ def _by_hand(seed, verb, **traits):
 
 SCENES = {
     "ack": _settling("ack"),
+    "autopsy": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_groups(QUEUE)),
     "audit": Scene(_bent, lambda broker, jobs: broker.audit(QUEUE)),
     "begin": Scene(_nobody_is_known, lambda broker, jobs: broker.begin(QUEUE, "report", "d1", SLOT_MS)),
     "bury": _settling("bury"),
     "cancel": Scene(_queued, lambda broker, jobs: Inspector(broker).cancel(jobs[0].id)),
     "claim": Scene(_queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3), is_resent=False, grows=True),
+    "clients": _by_hand(_queued, "clients"),
     "discard": Scene(
         _dead, lambda broker, jobs: Inspector(broker).discard(QUEUE, [job.id for job in jobs]), may_vanish=True
     ),
@@ -138,19 +162,27 @@ SCENES = {
     "expire": _settling("expire"),
     "find": Scene(_queued, lambda broker, jobs: Inspector(broker).find(jobs[0].id)),
     "fire": Scene(_begun, lambda broker, jobs: broker.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True),
+    "history": _by_hand(_queued, "history"),
+    "lineup": Scene(_queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued")),
     "overview": Scene(_queued, lambda broker, jobs: Inspector(broker).overview()),
     "pause": _by_hand(_queued, "pause"),
+    "processing": Scene(_claimed, lambda broker, jobs: Inspector(broker).workers()),
     "promote": Scene(_due, lambda broker, jobs: broker.promote(QUEUE)),
     "purge": _by_hand(_queued_for_one, "purge", may_vanish=True),
     "reclaim": Scene(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
     "reclaim_child": Scene(_claimed, lambda broker, jobs: broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])),
     "release": _settling("release"),
+    "release_worker": Scene(_lapsed, lambda broker, jobs: Inspector(broker).release_worker(WORKER)),
     "renew": Scene(_idle, lambda broker, jobs: broker.renew([QUEUE], [WORKER])),
     "requeue": Scene(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
+    "requeue_changed": Scene(_dead, _change),
     "resume": _by_hand(_paused, "resume"),
     "retry": _settling("retry"),
+    "run_now": Scene(_waiting_for_their_time, _run_all_now),
     "sign_off": Scene(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
     "sign_on": Scene(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
+    "tally": Scene(_nobody_is_known, _tally, is_resent=False, grows=True),
+    "tasks": Scene(_queued, lambda broker, jobs: Inspector(broker).tasks()),
     "trim": Scene(_too_old, lambda broker, jobs: broker.trim(QUEUE), may_vanish=True),
     "wait": Scene(_queued, lambda broker, jobs: wait_for_end(broker, QUEUE, jobs[0].id, 0)),
 }

@@ -50,7 +50,10 @@ def test_every_job_is_counted_where_it_is(redis, broker, inspector):
         dead=1,
         oldest_seconds=details.oldest_seconds,
         clients=2,
+        finished=1,
+        contact_seconds=details.contact_seconds,
     )
+    assert 0 <= details.contact_seconds < 5
     assert snapshot(redis) == before
 
 
@@ -77,6 +80,14 @@ def test_the_oldest_is_the_one_that_waits_longest(redis, broker, inspector):
     queued_job(broker, client="y")
 
     assert inspector.overview([QUEUE])[0].oldest_seconds == pytest.approx(90, abs=5)
+
+
+def test_it_is_told_when_somebody_looked_for_due_jobs(redis, broker, inspector):
+    assert inspector.queue(QUEUE).scheduler_seconds is None
+
+    broker.promote(QUEUE)
+
+    assert 0 <= inspector.queue(QUEUE).scheduler_seconds < 5
 
 
 def test_a_job_that_waits_in_two_places_after_a_torn_log_makes_no_number_negative(redis, broker, inspector):

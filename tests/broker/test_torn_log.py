@@ -7,13 +7,13 @@ from contextlib import suppress
 import pytest
 
 from django_rtq.exceptions import WrongState
-from tests.broker.scenes import SCENES, seeded
+from tests.broker.scenes import READING, SCENES, seeded
 from tests.seeds import QUEUE, WORKER, claim_all, let_lapse, settlement
 from tests.snapshots import snapshot
 
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*"')
 END = b"the script is over"
-WRITING = sorted(set(SCENES) - {"find", "overview"})
+WRITING = sorted(set(SCENES) - READING)
 # What may lie beside jobs; of a job that is over nothing may be left there.
 BESIDE = ("since", "failures", "crashes", "errors", "ghosts", "scheduled", "retrying")
 

@@ -21,6 +21,7 @@ def busy(redis, broker):
     note = {"host": "web1", "pid": 4711, "queues": "default,bulk", "kept_ms": 60_000, "jobs_done": 1234}
     redis.hset("rtq:worker:host-1-a", mapping=note)
     redis.pexpire("rtq:worker:host-1-a", 60_000)
+    redis.zadd("rtq:workers", {"host-1-a": 1})
     return running
 
 
@@ -43,7 +44,7 @@ def test_json_has_these_names_and_no_others(busy):
 
     (queue,), (worker,) = shown["queues"], shown["workers"]
     oldest, seen = queue.pop("oldest_seconds"), worker.pop("last_seen_seconds")
-    seconds = worker["running"][0].pop("seconds")
+    seconds, contact = worker["running"][0].pop("seconds"), queue.pop("contact_seconds")
     assert shown == {
         "queues": [
             {
@@ -55,6 +56,7 @@ def test_json_has_these_names_and_no_others(busy):
                 "running": 1,
                 "dead": 1,
                 "clients": 2,
+                **{"finished": 0, "scheduler_seconds": None},
             }
         ],
         "workers": [
@@ -76,7 +78,7 @@ def test_json_has_these_names_and_no_others(busy):
             }
         ],
     }
-    assert all(0 <= number < 10 for number in (oldest, seen, seconds))
+    assert all(0 <= number < 10 for number in (oldest, seen, seconds, contact))
 
 
 def test_the_tables_are_aligned(busy):

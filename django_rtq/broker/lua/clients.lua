@@ -10,13 +10,13 @@
 -- KEYS[5] served      + ten minutes, hash  client -> runs; and the time of all, µs
 -- KEYS[6] busy        + ten minutes, zset  client -> how long its runs took together, µs
 -- ARGV[1] most        lanes that are looked at, at most 2,000
--- ARGV[2] busiest     of each ten minutes so many, at most 100
+-- ARGV[2] wanted      so many of those with most jobs, and of the busiest of each ten minutes; at most 100
 --
 -- returns {now, lanes, µs of all, {client, queued, since when the first waits, runs, µs}, ...}
 -- sent twice: answers twice
 
 local NAMES = { "bands", "lanes", "sweep", "lane", "served", "busy" }
-local q, most, busiest = named(KEYS, NAMES, 1), tonumber(ARGV[1]), tonumber(ARGV[2])
+local q, most, wanted = named(KEYS, NAMES, 1), tonumber(ARGV[1]), tonumber(ARGV[2])
 local now, SLICE_MS, SLICES, ALL = now_ms(q.sweep), 600000, 6, "\n"
 local clients, known, total, answer = {}, {}, 0, {}
 
@@ -34,14 +34,18 @@ for i = 1, #waiting, 2 do
   client.queued = client.queued + redis.call("LLEN", q.lane .. waiting[i])
   if client.since == "" then client.since = waiting[i + 1] end
 end
+table.sort(clients, function(a, b) return known[a].queued > known[b].queued end)
+for i = #clients, wanted + 1, -1 do known[clients[i]], clients[i] = nil, nil end
+
 local bands = redis.call("ZRANGE", q.bands, 0, 99)
 local slice = math.floor(now / SLICE_MS)
 for each = slice - SLICES + 1, slice do
-  local name = string.format("%.0f", each)
-  for _, busy in ipairs(redis.call("ZREVRANGE", q.busy .. name, 0, busiest - 1)) do
+  for _, busy in ipairs(redis.call("ZREVRANGE", q.busy .. string.format("%.0f", each), 0, wanted - 1)) do
     local client = not known[busy] and client_of(busy)
     for _, band in ipairs(client and bands or {}) do
-      client.queued = client.queued + redis.call("LLEN", q.lane .. band .. ":" .. busy)
+      local lane = band .. ":" .. busy
+      client.queued = client.queued + redis.call("LLEN", q.lane .. lane)
+      client.since = client.since ~= "" and client.since or redis.call("ZSCORE", q.lanes, lane) or ""
     end
   end
 end

@@ -40,7 +40,8 @@ local function walk_ring(of_band, from)
   if alone then return walk(of_band, "0", client) end
   local ring = redis.call("ZRANGEBYSCORE", q.ring .. of_band, from, "+inf", "WITHSCORES", "LIMIT", 0, LANES)
   for i = 1, #ring, 2 do
-    if walk(of_band, ring[i + 1], ring[i]) then return true end
+    local is_seen = of_band == band and ring[i] == client -- served meanwhile, it got a later turn
+    if not is_seen and walk(of_band, ring[i + 1], ring[i]) then return true end
   end
   return #ring == 2 * LANES
 end

@@ -39,6 +39,7 @@ WORKER_COLUMNS = [
     Column("DONE", right=True),
     Column("RUNS"),
 ]
+RUNNING = ("id", "queue", "task", "client", "attempt", "seconds")  # of a job, as JSON
 NO_QUEUE = "No queue has been used yet. Call .delay() on a task, or start a worker with  python manage.py rtq_worker"
 NO_WORKER = "No worker is alive: start one with  python manage.py rtq_worker"
 
@@ -168,7 +169,7 @@ def _worker(worker: WorkerDetails) -> dict[str, Any]:
         "host": worker.host,
         "pid": worker.pid,
         "queues": worker.queues,
-        "running": [asdict(job) for job in worker.running],
+        "running": [{name: getattr(job, name) for name in RUNNING} for job in worker.running],
         "last_seen_seconds": worker.last_seen_seconds,
         "jobs_done": worker.jobs_done,
     }

@@ -1,0 +1,158 @@
+"""Admin: what the pages' questions cost with very many jobs, and how fast many dead letters live again."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import redis as redis_py
+
+from benchmarks.figures import Readings
+from benchmarks.stage import MeasurementFailed, Stage, say
+
+if TYPE_CHECKING:
+    from django_rtq.broker.broker import NewJob
+
+QUEUE, GRAVEYARD, QUEUES, CLIENTS, DAY = "crowd", "graveyard", 50, 10_000, 1440
+WORKER = "admin:1:benchmark"
+BODY = '{"task":"benchmarks.jobs.%s","args":[7,42]}'
+TRACEBACK = "".join(f'  File "shop/tasks.py", line {n}, in step_{n}\\n    proceed()\\n' for n in range(30))
+ASKED = 15  # times
+
+
+def measure(stage: Stage, readings: Readings) -> None:
+    """Fill once, then ask again and again."""
+    from django_rtq.broker.inspector import JobFilter, get_inspector
+
+    stage.clear()
+    waiting, dead = (100_000, 5_000) if stage.is_quick else (1_000_000, 50_000)
+    started = time.perf_counter()
+    _fill(stage, waiting)
+    _bury(dead)
+    say(f"  {waiting:,} jobs wait, {dead:,} are dead, after {time.perf_counter() - started:.1f} s")
+    readings.remark(f"admin: {QUEUES} queues, {waiting:,} jobs of {CLIENTS:,} clients wait, {dead:,} are dead")
+    inspector = get_inspector()
+    inspector.listing(QUEUE, "queued")
+    questions: dict[str, Callable[[], Any]] = {
+        "front": inspector.front,
+        "front_day": lambda: inspector.front(DAY),
+        "queued": lambda: inspector.listing(QUEUE, "queued"),
+        "dead": lambda: inspector.listing(GRAVEYARD, "dead"),
+        "clients": lambda: inspector.clients(QUEUE),
+        "tasks": lambda: inspector.tasks(24),
+        "groups": lambda: inspector.dead_groups(GRAVEYARD),
+        "filter": lambda: inspector.listing(GRAVEYARD, "dead", filter=JobFilter(error_class="NoSuchError")),
+    }
+    for name, question in questions.items():
+        with Probe(stage) as probe:
+            costs = [_ms(question) for _ in range(ASKED)]
+        readings.add(f"admin.{name}", median(costs))
+        readings.add(f"admin.{name}_block", probe.longest_ms)
+    _requeue_all(stage, readings, dead)
+    stage.clear()
+
+
+class Probe:
+    """Somebody else who asks the same server meanwhile. The longest answer tells for how long it was not there."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._client = redis_py.Redis(port=stage.server.port)
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="probe")
+        self.longest_ms = 0.0
+
+    def __enter__(self) -> Probe:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        # What the server itself says: a thread of this process also waits for the interpreter.
+        slowest = self._client.slowlog_get(1000)
+        self.longest_ms = max((entry["duration"] / 1000 for entry in slowest), default=0.0)
+        self._client.close()
+
+    def _run(self) -> None:
+        self._client.config_set("slowlog-log-slower-than", 500)
+        self._client.config_set("slowlog-max-len", 2000)
+        self._client.slowlog_reset()
+        self._is_over.wait()
+
+
+def _ms(question: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    question()
+    return (time.perf_counter() - started) * 1000
+
+
+def _fill(stage: Stage, jobs: int) -> None:
+    from django_rtq.broker.broker import get_broker
+
+    broker = get_broker()
+    for number in range(QUEUES - 2):
+        broker.enqueue(f"queue-{number}", [_job(n) for n in range(100)])
+    numbers = range(jobs)
+    for start in range(0, jobs, 2000):
+        broker.enqueue(QUEUE, [_job(number % CLIENTS) for number in numbers[start : start + 2000]])
+    minute = int(time.time()) // 60
+    counters = {name: 7 for name in ("enqueued", "succeeded", "failed", "dead", "run_ms", "wait_ms")}
+    with stage.redis.pipeline(transaction=False) as pipe:
+        for queue in broker.wire.one(("SMEMBERS", broker.keys.queues)):
+            for each in range(minute - DAY, minute + 1):
+                pipe.hset(broker.keys.of(queue.decode()).stats_of(each), mapping=counters)
+            for hour in range(minute // 60 - 24, minute // 60 + 1):
+                tasks = {f"r{bucket} benchmarks.jobs.noop": 3 for bucket in range(-40, -20)}
+                pipe.hset(broker.keys.of(queue.decode()).tasks + str(hour).encode(), mapping=tasks)
+            pipe.execute()
+
+
+def _bury(jobs: int) -> None:
+    from django_rtq.broker.broker import get_broker
+    from django_rtq.broker.settlement import Settlement
+
+    broker = get_broker()
+    broker.sign_on([GRAVEYARD], WORKER)
+    for start in range(0, jobs, 500):
+        broker.enqueue(GRAVEYARD, [_job(n, "fail" if n % 3 else "noop") for n in range(start, start + 500)])
+        (claimed,) = broker.claim(WORKER, [GRAVEYARD], 500)
+        kinds = ("builtins.ValueError", "redis.exceptions.TimeoutError", "shop.errors.OutOfStock")
+        lines = [
+            json.dumps({"at": 1, "error_class": kinds[n % 3], "error": "no", "traceback": TRACEBACK}) for n in range(3)
+        ]
+        buried = [value for n, job_id in enumerate(claimed.ids) for value in (job_id, 1, lines[n % 3])]
+        broker.settle(WORKER, GRAVEYARD, Settlement(bury=buried))
+    broker.sign_off([GRAVEYARD], WORKER)
+
+
+def _job(client: int, task: str = "noop") -> NewJob:
+    from django_rtq.broker.broker import NewJob
+    from django_rtq.job import new_job_id
+
+    return NewJob(new_job_id(), 0, 3, f"client-{client}", "", "", "", BODY % task)
+
+
+def _requeue_all(stage: Stage, readings: Readings, dead: int) -> None:
+    """One click: all dead letters, in steps."""
+    from django_rtq.broker.inspector import JobFilter, get_inspector
+
+    inspector, cursor, done = get_inspector(), "", 0
+    wanted = JobFilter(task="fail")  # as from the page of a group: it has to look at every one
+    with Probe(stage) as probe:
+        started = time.perf_counter()
+        until_ms = inspector.select(GRAVEYARD, wanted).until_ms
+        for wish in (wanted, JobFilter()):
+            while True:
+                step = inspector.sweep(GRAVEYARD, "requeue", wish, until_ms=until_ms, cursor=cursor)
+                done, cursor = done + len(step.done), step.cursor
+                if not cursor:
+                    break
+        seconds = time.perf_counter() - started
+    if done != dead:
+        raise MeasurementFailed(f"{done:,} of {dead:,} dead letters were requeued.")
+    readings.add("admin.requeue", seconds)
+    readings.add("admin.requeue_block", probe.longest_ms)

@@ -1,0 +1,88 @@
+"""A person lets a job run before its time."""
+
+import pytest
+
+from django_rtq import signals
+from django_rtq.exceptions import JobNotFound, WrongState
+from tests.seeds import (
+    QUEUE,
+    claim,
+    claimed_job,
+    dead_job,
+    finished_job,
+    new_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+)
+from tests.snapshots import GONE, MS, changes, snapshot
+
+
+def test_a_scheduled_job_is_queued(redis, broker, inspector):
+    job = scheduled_job(broker, "a", client="x")
+    before = snapshot(redis, times=False)
+
+    inspector.run_now(job.id)
+
+    assert changes(before, snapshot(redis, times=False)) == {
+        "scheduled": GONE,
+        "bands": {"0": 0},
+        "lane:0:x": ["a"],
+        "lanes": {"0:x": MS},
+        "ring:0": {"x": 1},
+        "since": {"a": MS},
+        "turn": "1",
+        "wake": {"work": 0},
+    }
+    assert claim(broker) == [job.id]
+
+
+def test_a_retry_keeps_its_failures(redis, broker, inspector):
+    job = retrying_job(broker, "a")
+
+    inspector.run_now(job.id, QUEUE)
+
+    after = snapshot(redis)
+    assert not {"scheduled", "retrying"} & set(after)
+    assert after["failures"] == {job.id: "1"}
+
+
+@pytest.mark.parametrize("seed", [queued_job, claimed_job, dead_job, finished_job])
+def test_what_does_not_wait_for_a_time_is_left_alone(redis, broker, inspector, seed):
+    job = seed(broker)
+    before = snapshot(redis)
+
+    with pytest.raises(WrongState, match=job.id):
+        inspector.run_now(job.id)
+
+    assert snapshot(redis) == before
+
+
+def test_a_job_that_is_not_there_is_not_found(redis, broker, inspector):
+    broker.announce([QUEUE])
+
+    with pytest.raises(JobNotFound):
+        inspector.run_now(new_job().id)
+
+
+def test_the_second_one_to_ask_hears_that_it_was_done(redis, broker, inspector):
+    job = scheduled_job(broker)
+    inspector.run_now(job.id)
+
+    with pytest.raises(WrongState, match="does not wait for a time"):
+        inspector.run_now(job.id)
+
+
+def test_a_signal_says_so(redis, broker, inspector):
+    job, heard = scheduled_job(broker), []
+
+    def hear(*, job_ids, queue, **kwargs):
+        heard.append((job_ids, queue))
+
+    signals.job_promoted.connect(hear)
+    try:
+        inspector.run_now(job.id)
+    finally:
+        signals.job_promoted.disconnect(hear)
+
+    assert heard == [([job.id], QUEUE)]
