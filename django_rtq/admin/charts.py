@@ -23,7 +23,12 @@ def points(values: Sequence[float], width: float, height: float, top: float) -> 
     """The places of the values from left to right, as a polyline takes them; `top` is at the upper edge."""
     step = width / max(1, len(values) - 1)
     rise = (height - 2) / top if top > 0 else 0
-    return " ".join(f"{place * step:.1f},{height - 1 - value * rise:.1f}" for place, value in enumerate(values))
+    last = len(values) - 1
+    return " ".join(
+        f"{place * step:.1f},{height - 1 - value * rise:.1f}"
+        for place, value in enumerate(values)
+        if place in (0, last) or not values[place - 1] == value == values[place + 1]  # most of most lines is flat
+    )
 
 
 def sparkline(values: Sequence[float], label: str) -> SafeString:

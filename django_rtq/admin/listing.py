@@ -18,7 +18,7 @@ from django_rtq.broker.details import JobDetails, QueueDetails
 from django_rtq.broker.listing import LISTS, JobPage
 from django_rtq.templatetags.rtq import rtq_number
 
-PAGE = 50  # jobs
+PAGE = 25  # jobs
 
 TITLES = {
     "queued": gettext_lazy("queued"),

@@ -45,6 +45,8 @@ def rtq_number(value: float | None) -> str:
     """1234 as 1,234, in the manner of the language; 0.25 keeps two digits."""
     if value is None:
         return NOTHING
+    if 0 <= value < 1000 and value == int(value):
+        return str(int(value))
     digits = 0 if value == int(value) or value >= 100 else 1 if value >= 1 else 2
     return number_format(round(value, digits), decimal_pos=digits, force_grouping=True)
 

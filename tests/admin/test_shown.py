@@ -133,6 +133,7 @@ def test_scales_end_at_round_numbers(most, top):
 def test_lines_stay_inside_their_picture():
     places = [tuple(map(float, place.split(","))) for place in points([0, 5, 10], 100, 20, 10).split()]
     assert places == [(0, 19), (50, 10), (100, 1)]
+    assert points([0, 0, 0, 0, 4], 100, 20, 4) == "0.0,19.0 75.0,19.0 100.0,1.0"
     assert "nan" not in sparkline([], "none") + sparkline([0, 0], "zero")
 
 
