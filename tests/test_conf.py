@@ -48,6 +48,7 @@ def test_every_option_can_be_set():
         "UNKNOWN_TASK_SECONDS": 0,
         "MAX_MEMORY_MB": 512,
         "SCHEDULES": {"report": {"task": "shop.tasks.report", "every": 60}},
+        "ADMIN_REFRESH_SECONDS": 0,
         "TASK_MODULES": ["tasks", "jobs.mail"],
     }
     assert set(options) == {option.name.upper() for option in fields(Config)}

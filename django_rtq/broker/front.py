@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -15,11 +15,14 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.details import QueueDetails, RunningJob, WorkerDetails, read_head
 from django_rtq.broker.scripts import SCRIPTS, Command
 from django_rtq.broker.server import ServerDetails, read_server
+from django_rtq.broker.statistics import read_figures
+from django_rtq.broker.wire import as_dict
 from django_rtq.exceptions import BrokerError
 from django_rtq.job import moment
 
 MOST_SHOWN = 1000  # running jobs of a queue
 LATELY = 5  # minutes over which rates are taken
+USUAL_HOURS = 6  # of which it is known how long tasks usually run
 _HEAD_BYTES = 400  # of a record: its header, and which task it names
 _LIMIT = re.compile(rb'"time_limit":([0-9.e+]+)')
 
@@ -96,13 +99,21 @@ class Lookout:
         now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
         return Front(now=_moment(now_ms), queues=rows, workers=workers, server=info, **_liveness(details))
 
-    def workers(self, queues: Sequence[str] | None = None) -> list[WorkerDetails]:
-        """Who works on these queues, and what runs there."""
+    def workers(self, queues: Sequence[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
+        """Who works on these queues, and what runs there; and how long that usually takes, if that is asked."""
         every, known, _ = self._who_is_there()
         names = every if queues is None else list(queues)
         reads = _Reads()
         self._ask_for_workers(reads, names, known)
-        return self._read_workers(names, known, reads.replies(self._wire.all(reads.commands, resend=True)))
+        for name in names if with_usual else ():
+            reads.add("tasks", SCRIPTS["tasks"].call(self._keys.of(name), (USUAL_HOURS,)))
+        replies = reads.replies(self._wire.all(reads.commands, resend=True))
+        workers = self._read_workers(names, known, replies)
+        usual = {task: figures.run_p95 for task, figures in read_figures(replies["tasks"]).items()}
+        return [
+            replace(worker, running=[replace(job, usual_seconds=usual.get(job.task)) for job in worker.running])
+            for worker in workers
+        ]
 
     def history(self, queue: str, minutes: int, step: int) -> Series:
         """The counters of one queue."""
@@ -147,6 +158,9 @@ class Lookout:
         ]
 
 
+_KINDS = ("overview", "history", "processing", "note", "left", "tasks")
+
+
 class _Reads:
     """Commands of one round trip, by what they ask for."""
 
@@ -160,7 +174,7 @@ class _Reads:
 
     def replies(self, replies: Iterable[Any]) -> dict[str, list[Any]]:
         """Those to each kind of question, in order."""
-        of_kind: dict[str, list[Any]] = {kind: [] for kind in ("overview", "history", "processing", "note", "left")}
+        of_kind: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
         for kind, reply in zip(self._kinds, replies, strict=True):
             of_kind[kind].append(reply)
         return of_kind
@@ -269,11 +283,6 @@ def _worker_details(
         memory_bytes=int(note[b"memory"]) if note.get(b"memory") else None,
         up_seconds=float(started) + last_seen if started and last_seen is not None else None,
     )
-
-
-def as_dict(reply: Any) -> dict[bytes, bytes]:
-    """The flat list that HGETALL answers."""
-    return dict(zip(reply[::2], reply[1::2], strict=True))
 
 
 def _moment(ms: float) -> datetime:

@@ -17,7 +17,7 @@ from django.dispatch import receiver
 from django_rtq import signals
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE, PACKET, Broker, get_broker
 from django_rtq.broker.details import JobDetails, QueueDetails, RawJob, WorkerDetails
-from django_rtq.broker.front import Front, Lookout, Series, as_dict, queue_details
+from django_rtq.broker.front import Front, Lookout, Series, queue_details
 from django_rtq.broker.listing import DEPTH, EVERY, JobFilter, JobPage, Listing, Row
 from django_rtq.broker.ride import QueuePage, Ride
 from django_rtq.broker.scripts import SCRIPTS, Argument
@@ -33,6 +33,7 @@ from django_rtq.broker.sweeps import (
     Swept,
     changed_body,
 )
+from django_rtq.broker.wire import as_dict
 from django_rtq.exceptions import JobNotFound, WorkerAlive, WrongState
 from django_rtq.job import JobState
 
@@ -80,6 +81,10 @@ class Inspector:
     def workers(self, queues: Iterable[str] | None = None) -> list[WorkerDetails]:
         """Who works on these queues, and what runs there."""
         return self._lookout.workers(None if queues is None else list(queues))
+
+    def processing(self, queues: Iterable[str] | None = None) -> list[WorkerDetails]:
+        """workers(), and of each job how long its task usually runs; see RunningJob.looks_hung()."""
+        return self._lookout.workers(None if queues is None else list(queues), with_usual=True)
 
     def listing(
         self,

@@ -12,11 +12,16 @@ from math import frexp
 from typing import Any
 
 from django_rtq.broker.broker import Broker
+<<<<<<< HEAD
 from django_rtq.broker.front import as_dict
 from django_rtq.broker.scripts import SCRIPTS, Command
+=======
+from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.wire import as_dict
+>>>>>>> looking
 
 MOST_LANES = 1000  # that are looked at for those with most jobs
-STEPS = 4  # of an octave
+BUCKETS = 8  # numbers of an octave; the lower half of them is not used, so that 0 is free
 _BUCKET = re.compile(r"[rw]-?\d+")  # seconds of a run, milliseconds of a wait
 
 
@@ -63,15 +68,15 @@ class Clients:
 
 
 def bucket_of(number: float) -> int:
-    """The number of the bucket for a duration: a quarter of an octave each, whatever the unit. It may be negative."""
-    fraction, octave = frexp(number)
-    return int(fraction * 2 * STEPS) + octave * STEPS
+    """The number of the bucket for a duration: a quarter of an octave each, whatever the unit; 0 for none at all."""
+    fraction, octave = frexp(number)  # a half to one
+    return int(fraction * BUCKETS) + octave * BUCKETS
 
 
 def middle_of(bucket: int) -> float:
     """The duration that a bucket stands for."""
-    octave, step = divmod(bucket - STEPS, STEPS)
-    return float((1 + (step + 0.5) / STEPS) * 2.0 ** (octave - 1)) if bucket else 0.0
+    octave, eighths = divmod(bucket, BUCKETS)
+    return float((eighths + 0.5) / BUCKETS * 2.0**octave) if bucket else 0.0
 
 
 def counter_name(kind: str, task: str) -> str:
@@ -98,17 +103,7 @@ class Statistics:
     def tasks(self, queues: Iterable[str], hours: int) -> dict[str, TaskFigures]:
         """The figures of the present hour and so many before it, in one round trip."""
         calls = [SCRIPTS["tasks"].call(self._keys.of(queue), (hours,)) for queue in queues]
-        found: dict[str, dict[str, Any]] = {}
-        for reply in self._wire.all(calls, resend=True):
-            for name, number in as_dict(reply).items():
-                kind, _, task = name.decode(errors="replace").partition(" ")
-                of_task = found.setdefault(task, {"r": {}, "w": {}})
-                if _BUCKET.fullmatch(kind):
-                    buckets, bucket = of_task[kind[0]], int(kind[1:])
-                    buckets[bucket] = buckets.get(bucket, 0) + int(number)
-                else:
-                    of_task[kind] = of_task.get(kind, 0) + int(number)
-        return {task: _figures(counts) for task, counts in sorted(found.items())}
+        return read_figures(self._wire.all(calls, resend=True))
 
     def clients(self, queue: str, limit: int, *, by: str) -> Clients:
         """The clients with most waiting jobs, or with most of the work, in one round trip."""
@@ -136,6 +131,21 @@ class Statistics:
         ]
         clients.sort(key=lambda one: (one.share if by == "share" else one.queued, one.queued), reverse=True)
         return Clients(clients=clients[:limit], lanes=lanes, looked_at=min(lanes, MOST_LANES))
+
+
+def read_figures(replies: Iterable[Any]) -> dict[str, TaskFigures]:
+    """What the script `tasks` answers for some queues, added up by the names of tasks."""
+    found: dict[str, dict[str, Any]] = {}
+    for reply in replies:
+        for name, number in as_dict(reply).items():
+            kind, _, task = name.decode(errors="replace").partition(" ")
+            of_task = found.setdefault(task, {"r": {}, "w": {}})
+            if _BUCKET.fullmatch(kind):
+                buckets, bucket = of_task[kind[0]], int(kind[1:])
+                buckets[bucket] = buckets.get(bucket, 0) + int(number)
+            else:
+                of_task[kind] = of_task.get(kind, 0) + int(number)
+    return {task: _figures(counts) for task, counts in sorted(found.items())}
 
 
 def _figures(counts: Mapping[str, Any]) -> TaskFigures:

@@ -156,6 +156,11 @@ def exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
     return replies
 
 
+def as_dict(reply: Any) -> dict[bytes, bytes]:
+    """The flat list that HGETALL answers."""
+    return dict(zip(reply[::2], reply[1::2], strict=True))
+
+
 class _ConnectionLost(BrokerUnavailable):
     """The connection was cut, at once: it was idle for long, or the server went away."""
 

@@ -12,12 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import frexp
 
 from django_rtq.broker.scripts import Argument
-from django_rtq.broker.statistics import STEPS, counter_name
+from django_rtq.broker.statistics import BUCKETS, counter_name
 from django_rtq.worker.run import Run
 
 TELL_SECONDS = 1.0
 _AT_ONCE = 500  # counters, or clients, of one script call
-_FINE = 2 * STEPS  # frexp answers a half to one
 
 
 class _Counts:
@@ -54,10 +53,10 @@ class Tally:
         counts.seconds += seconds
         # bucket_of(), twice, without the calls.
         fraction, octave = frexp(seconds)
-        bucket = int(fraction * _FINE) + octave * STEPS
+        bucket = int(fraction * BUCKETS) + octave * BUCKETS
         runs[bucket] = runs.get(bucket, 0) + 1
         fraction, octave = frexp(wait_ms)
-        bucket = int(fraction * _FINE) + octave * STEPS
+        bucket = int(fraction * BUCKETS) + octave * BUCKETS
         waits[bucket] = waits.get(bucket, 0) + 1
 
     def add_failed(self, run: Run, *outcomes: str) -> None:
@@ -69,7 +68,7 @@ class Tally:
             counts.others[outcome] = counts.others.get(outcome, 0) + 1
         if "failed" in outcomes:
             fraction, octave = frexp(run.seconds)
-            bucket = int(fraction * _FINE) + octave * STEPS
+            bucket = int(fraction * BUCKETS) + octave * BUCKETS
             counts.runs[bucket] = counts.runs.get(bucket, 0) + 1
             counts.seconds += run.seconds
 

@@ -3,6 +3,8 @@
 import pytest
 
 from django_rtq.broker import front
+from django_rtq.broker.settlement import Settlement
+from django_rtq.broker.statistics import bucket_of
 from tests.conftest import LEASE_SECONDS
 from tests.seeds import QUEUE, WORKER, claimed_job, claimed_jobs, let_lapse, new_job
 
@@ -88,3 +90,16 @@ def test_a_job_that_runs_longer_than_it_may_looks_hung(redis, broker, inspector)
 
     assert running.looks_hung(60)
     assert not running.looks_hung()  # nothing says how long it may run
+
+
+def test_a_job_that_runs_ten_times_longer_than_is_usual_looks_hung(redis, broker, inspector):
+    job = claimed_job(broker, body='{"task":"ship"}')
+    broker.settle(WORKER, QUEUE, Settlement(tally=[(1, f"r{bucket_of(2.0)} ship", 100)]))
+
+    (running,) = inspector.processing()[0].running
+    assert running.usual_seconds == pytest.approx(2, rel=0.13)
+    assert not running.looks_hung()
+
+    redis.hset(broker.keys.of(QUEUE).running(WORKER), job.id, f"1 {(redis.time()[0] - 30) * 1000}")
+    (running,) = inspector.processing()[0].running
+    assert running.looks_hung()

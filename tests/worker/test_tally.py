@@ -1,0 +1,153 @@
+"""What a child counts of its runs, and when it tells."""
+
+import pytest
+
+from django_rtq.broker.statistics import bucket_of, middle_of
+from django_rtq.worker import tally as tally_module
+from django_rtq.worker.ledger import Ledger
+from django_rtq.worker.outcome import Acked, Buried, Expired, Retried
+from django_rtq.worker.page import Page
+from django_rtq.worker.run import Run
+from django_rtq.worker.tally import Tally
+from tests import seeds
+from tests.seeds import QUEUE
+from tests.snapshots import snapshot
+
+TASK = "tests.app.tasks.note"
+DONE = Acked('{"state":"succeeded"}')
+ERROR = ValueError("it broke")
+
+
+def run_of(client="x", seconds=0.5, *, queue=QUEUE):
+    run = Run(queue, b"id", f'0 3 1 0 {client}\n{{"task":"{TASK}"}}'.encode(), worker="w1", now_ms=1)
+    run.open()
+    run.seconds = seconds
+    return run
+
+
+@pytest.fixture
+def ledger(broker):
+    ledger = Ledger(broker, Page(1), [QUEUE], base_name="host")
+    ledger.sign_on()
+    yield ledger
+    ledger.sign_off()
+
+
+def work(broker, ledger, *outcomes, client="x"):
+    """Jobs that are claimed and end in these ways."""
+    for _ in outcomes:
+        seeds.queued_job(broker, body=f'{{"task":"{TASK}","args":["x"]}}', client=client)
+    (claimed,) = ledger.fetch(len(outcomes), idle=True).claimed
+    for job_id, record, outcome in zip(claimed.ids, claimed.records, outcomes, strict=True):
+        run = Run(QUEUE, job_id, record, worker=ledger.worker, now_ms=claimed.now_ms)
+        run.open()
+        run.seconds = 0.25
+        ledger.add(run, outcome)
+
+
+def test_runs_are_counted_by_task_and_client():
+    tally = Tally()
+    for client, seconds in (("x", 0.5), ("x", 0.5), ("y", 2.0)):
+        tally.add_done(run_of(client, seconds), 30)
+
+    ((counters, clients),) = tally.take().values()
+
+    number, *told = counters
+    assert dict(zip(told[::2], told[1::2], strict=True)) == {
+        f"done {TASK}": 3,
+        f"r{bucket_of(0.5)} {TASK}": 2,
+        f"r{bucket_of(2.0)} {TASK}": 1,
+        f"w{bucket_of(30)} {TASK}": 3,
+    }
+    assert number == len(told) / 2
+    assert clients == (0, b"x", 2, 1_000_000, b"y", 1, 2_000_000)
+
+
+def test_no_wait_and_no_time_at_all_are_counted_too():
+    tally = Tally()
+    tally.add_done(run_of(seconds=0.0), 0)
+
+    ((counters, _),) = tally.take().values()
+
+    assert f"r0 {TASK}" in counters
+    assert middle_of(0) == 0
+
+
+def test_each_queue_is_told_of_its_own():
+    tally = Tally()
+    for queue in (QUEUE, "low"):
+        tally.add_done(run_of(queue=queue), 0)
+
+    assert set(tally.take()) == {QUEUE, "low"}
+
+
+def test_it_is_told_once_a_second_at_the_most(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(tally_module.time, "monotonic", lambda: now)
+    tally = Tally()
+    assert not tally.take()
+
+    tally.add_done(run_of(), 0)
+    assert tally.take()
+    tally.add_done(run_of(), 0)
+    assert not tally.take()
+    assert tally
+
+    now += 1
+    assert tally.take()
+    assert not tally
+
+
+def test_no_call_is_too_long_for_a_script():
+    tally = Tally()
+    for number in range(1200):
+        tally.add_done(run_of(f"client-{number}"), 0)
+
+    (calls,) = tally.take().values()
+
+    assert max(map(len, calls)) <= 1501
+    assert sum(call.count(b"client-7") for call in calls) == 1
+
+
+def test_what_was_counted_travels_with_what_is_settled(redis, broker, ledger, inspector):
+    work(broker, ledger, DONE, DONE, Retried(ERROR, 5.0), Buried(ERROR), Expired())
+
+    ledger.settle()
+
+    figures = inspector.tasks()[TASK]
+    assert (figures.done, figures.failed, figures.retried, figures.dead, figures.expired) == (2, 2, 1, 1, 1)
+    assert figures.run_p50 == pytest.approx(0.25, rel=0.13)
+    (client,) = inspector.clients(QUEUE).clients
+    assert (client.client, client.done_lately, client.busy_seconds, client.share) == ("x", 4, 1.0, 1.0)
+
+
+def test_what_was_not_tried_is_not_counted(redis, broker, ledger):
+    run = Run(QUEUE, b"id", b"nonsense", worker=ledger.worker, now_ms=1)
+
+    ledger.add(run, Buried(ERROR, is_counted=False))
+    ledger.settle()
+
+    assert "tasks" not in snapshot(redis)
+
+
+def test_who_leaves_tells_the_rest(redis, broker, ledger, inspector):
+    work(broker, ledger, DONE)
+    ledger.settle()
+    work(broker, ledger, DONE, DONE)
+    ledger.settle()
+    assert inspector.tasks()[TASK].done == 1
+
+    ledger.sign_off()
+
+    assert inspector.tasks()[TASK].done == 3
+
+
+def test_a_lost_connection_loses_no_count_that_did_not_arrive(redis, broker, ledger, inspector):
+    work(broker, ledger, DONE)
+    redis.drop_connection("before")
+    with pytest.raises(Exception, match="connection"):
+        ledger.settle()
+
+    ledger.settle()
+
+    assert inspector.tasks()[TASK].done == 1
