@@ -12,13 +12,8 @@ from math import frexp
 from typing import Any
 
 from django_rtq.broker.broker import Broker
-<<<<<<< HEAD
-from django_rtq.broker.front import as_dict
 from django_rtq.broker.scripts import SCRIPTS, Command
-=======
-from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.wire import as_dict
->>>>>>> looking
 
 MOST_LANES = 1000  # that are looked at for those with most jobs
 BUCKETS = 8  # numbers of an octave; the lower half of them is not used, so that 0 is free
