@@ -6,7 +6,7 @@ from typing import Any
 
 from django_rtq.broker.inspector import get_inspector
 from django_rtq.broker.listing import JobFilter
-from django_rtq.broker.sweeps import Action
+from django_rtq.broker.sweeps import STEP, Action
 from django_rtq.tasks import task
 
 
@@ -16,15 +16,22 @@ def is_chore(name: str) -> bool:
 
 
 @task(priority=100, client="")
-def sweep_dead_letters(queue: str, verb: Action, wanted: dict[str, Any], until_ms: int) -> int:
+def sweep_dead_letters(
+    queue: str, verb: Action, wanted: dict[str, Any], until_ms: int, per_second: int = 0, cursor: str = ""
+) -> int:
     """Requeue or discard all dead letters that fit and died until then. Returns how many.
 
     It may be interrupted anywhere and run again: what was requeued is not dead any more, and what has died again
-    meanwhile died too late to be meant.
+    meanwhile died too late to be meant. With `per_second` a job does so many and leaves the rest to another one.
     """
-    inspector, chosen, total, cursor = get_inspector(), JobFilter(**wanted), 0, ""
+    inspector, chosen, total = get_inspector(), JobFilter(**wanted), 0
     while True:
-        swept = inspector.sweep(queue, verb, chosen, until_ms=until_ms, cursor=cursor)
+        limit = per_second or STEP
+        swept = inspector.sweep(queue, verb, chosen, until_ms=until_ms, cursor=cursor, limit=limit)
         total, cursor = total + len(swept.done), swept.cursor
         if not cursor:
+            return total
+        if per_second:
+            rest = sweep_dead_letters.using(queue_name=queue, run_after=1.0)
+            rest.delay(queue, verb, wanted, until_ms, per_second, cursor)
             return total

@@ -94,6 +94,8 @@ class DeadLetterAdmin(PagesAdmin):
         total = parameters.number_of(request.GET, "total", 1, least=1, most=10**9)
         left = sweep.counted(inspector)[1].count
         state = _state_of(parameters.text_of(request.GET, "job"), sweep.queue)
+        if sweep.per_second and left and state == "over":  # one job follows the other
+            state = "slow"
         done = max(0, total - left)
         progress = {"total": total, "done": done, "text": progress_text(verb, done, total), "hint": HINTS[state]()}
         can_go_on = left > 0 and state != "running"
@@ -126,7 +128,7 @@ class DeadLetterAdmin(PagesAdmin):
     ) -> HttpResponse:
         titles = {"requeue": _("Requeue dead letters"), "discard": _("Discard dead letters")}
         buttons = {"requeue": _("Requeue"), "discard": _("Discard")}
-        hidden = {**sweep.query, **({} if total is None else {"total": total})}
+        hidden = {**sweep.query, **({} if total is None else {"total": total, "per_second": 0})}
         context = {
             "title": titles[sweep.verb],
             "verb": sweep.verb,

@@ -33,6 +33,7 @@ class Sweep:
     queue: str
     wanted: Wanted
     until_ms: int | None  # what died later is not meant; None: not said yet
+    per_second: int = 0  # at most; 0: as fast as it goes
 
     @classmethod
     def read(cls, given: QueryDict, verb: Action) -> Sweep:
@@ -43,12 +44,14 @@ class Sweep:
             queue=parameters.queue_of(given),
             wanted=Wanted.read(given),
             until_ms=until_ms or None,
+            per_second=parameters.number_of(given, "per_second", 0, most=10_000),
         )
 
     @property
     def query(self) -> Mapping[str, object]:
         """As parameters of an address or fields of a form."""
-        return {"queue": self.queue, **self.wanted.query, "until_ms": self.until_ms}
+        rate = {"per_second": self.per_second} if self.per_second else {}
+        return {"queue": self.queue, **self.wanted.query, "until_ms": self.until_ms, **rate}
 
     def counted(self, inspector: Inspector) -> tuple[Sweep, Selection]:
         """How many there are by now, and the sweep with its moment noted."""
@@ -57,6 +60,8 @@ class Sweep:
 
     def run(self, inspector: Inspector) -> tuple[int, bool]:
         """Act for as long as a request may take. Returns how many it were, and whether those were all."""
+        if self.per_second:
+            return 0, False  # a request does not wait
         ends, total, cursor = time.monotonic() + AT_ONCE_SECONDS, 0, ""
         while True:
             swept = inspector.sweep(
@@ -71,4 +76,5 @@ class Sweep:
     def leave_to_worker(self) -> JobHandle:
         """Let a job do the rest."""
         wanted: dict[str, Any] = asdict(self.wanted.filter)
-        return sweep_dead_letters.using(queue_name=self.queue).delay(self.queue, self.verb, wanted, self.until_ms or 0)
+        chore = sweep_dead_letters.using(queue_name=self.queue)
+        return chore.delay(self.queue, self.verb, wanted, self.until_ms or 0, self.per_second)

@@ -56,6 +56,8 @@ def facts_of(sweep: Sweep) -> list[tuple[str, str]]:
     """Which dead letters are meant."""
     until = moment(sweep.until_ms)
     facts = [(_("Queue"), sweep.queue), *sweep.wanted.facts]
+    if sweep.per_second:
+        facts.append((_("At most a second"), str(sweep.per_second)))
     if until is not None:
         local = localtime(until)
         facts.append((_("Died until"), f"{date_format(local, 'Y-m-d H:i:s')} {local:%Z}"))
@@ -67,6 +69,7 @@ HINTS = {
     "queued": lambda: _("A job of this queue goes on with it as soon as a worker is free; if none comes, go on here."),
     "paused": lambda: _("The queue is paused, or no worker serves it: the job that does the rest waits. Go on here."),
     "running": lambda: _("A worker is at it. You may close this page."),
+    "slow": lambda: _("Jobs of this queue do some of them each second. You may close this page."),
     "over": lambda: _("The job that did it is over."),
     "failed": lambda: _("The job that did the rest has failed: go on here."),
 }

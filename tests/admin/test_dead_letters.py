@@ -170,3 +170,30 @@ def test_where_no_worker_comes_one_goes_on_by_hand(broker, operator, inspector, 
     assert "4 of 5 are gone." in text(operator.get(answer["Location"]))
     operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER, "total": 5})
     assert inspector.queue(QUEUE).dead == 0
+
+
+def test_they_may_come_slowly(broker, operator, inspector):
+    die(broker, *"abcde")
+    given = {"queue": QUEUE, "until_ms": LATER, "per_second": "2", "error": "ValueError"}
+    answer = operator.post(f"{PAGE}requeue-all/", given)
+    assert inspector.queue(QUEUE).dead == 5  # the request itself does nothing
+    assert "0 of 5 are queued again." in text(operator.get(answer["Location"]))
+
+    for done, left in ((2, 3), (2, 1), (1, 0)):
+        (job,) = [job for state in ("queued", "scheduled") for job in chores_in(inspector, state)]
+        assert sweep_dead_letters(*job.args, **job.kwargs) == done
+        inspector.cancel(job.id, QUEUE)
+        assert inspector.queue(QUEUE).dead == left
+    assert not chores_in(inspector, "scheduled")
+
+
+def chores_in(inspector, state):
+    """Our own jobs that are in that state."""
+    return [job for job in inspector.listing(QUEUE, state).jobs if job.task == sweep_dead_letters.name]
+
+
+@pytest.mark.parametrize("rate", ["-1", "abc", "0", "1e3", ""])
+def test_a_rate_that_makes_no_sense_is_none(rate, broker, operator, inspector):
+    die(broker, "a")
+    operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER, "per_second": rate})
+    assert inspector.queue(QUEUE).dead == 0

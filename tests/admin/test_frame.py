@@ -57,7 +57,7 @@ def test_every_field_has_a_label_and_every_table_a_caption(name, jobs, operator)
     for tag in re.findall(r"<(?:input|textarea|select)\b[^>]*>", html):
         if 'type="hidden"' not in tag and "aria-label=" not in tag:
             name_of = re.search(r'id="([^"]+)"', tag)
-            is_inside = re.search(rf"<label>[^<]*{re.escape(tag)}", html)
+            is_inside = re.search(rf"<label\b[^>]*>[^<]*{re.escape(tag)}", html)
             assert is_inside or f'<label for="{name_of[1]}">' in html
 
 
