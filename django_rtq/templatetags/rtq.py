@@ -56,6 +56,8 @@ def rtq_percent(part: float | None) -> str:
     """0.25 as 25 %."""
     if part is None:
         return NOTHING
+    if 0 < part < 0.001:
+        return _("< %(number)s %%") % {"number": number_format(0.1, decimal_pos=1)}
     digits = 1 if 0 < part < 0.1 else 0
     return _("%(number)s %%") % {"number": number_format(round(100 * part, digits), decimal_pos=digits)}
 

@@ -111,7 +111,8 @@ def test_numbers_are_written_with_as_many_digits_as_mean_something(number, shown
 
 
 @pytest.mark.parametrize(
-    ("part", "shown"), [(None, "\u2013"), (0, "0 %"), (0.004, "0.4 %"), (0.25, "25 %"), (1, "100 %")]
+    ("part", "shown"),
+    [(None, "\u2013"), (0, "0 %"), (0.0001, "< 0.1 %"), (0.004, "0.4 %"), (0.25, "25 %"), (1, "100 %")],
 )
 def test_parts_are_percentages(part, shown):
     assert rtq_percent(part) == shown
