@@ -17,6 +17,11 @@ def noop(account: int, number: int) -> None:
     """Nothing, for nobody in particular."""
 
 
+@task(result_ttl=0, unique=True)
+def noop_once(account: int, number: int) -> None:
+    """Nothing, and not twice at a time."""
+
+
 @task(result_ttl=0, client=_account_name)
 def noop_of_account(account: int, number: int) -> None:
     """Nothing, for one of many clients."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 BUSY = 0.5  # load average: from here on somebody else took part
-GROUPS = ("raw", "enqueue", "drain", "latency", "memory", "fairness", "idle", "scale", "admin")
+GROUPS = ("raw", "enqueue", "unique", "drain", "latency", "memory", "fairness", "idle", "scale", "admin")
 
 
 def main() -> int:
@@ -49,12 +49,13 @@ def main() -> int:
 
 
 def _measure(stage: Any, readings: Any, options: argparse.Namespace) -> None:
-    from benchmarks import admin, drain, enqueue, fairness, idle, latency, memory, raw, scale
+    from benchmarks import admin, drain, enqueue, fairness, idle, latency, memory, raw, scale, unique
     from benchmarks.stage import say
 
     by_rounds = {
         "raw": raw.measure,
         "enqueue": enqueue.measure,
+        "unique": unique.measure,
         "drain": drain.measure,
         "latency": latency.measure,
         "memory": memory.measure,

@@ -13,6 +13,7 @@ RTQError
 ├── JobError                about one job
 │   ├── JobNotFound
 │   ├── WrongState
+│   ├── DuplicateJob        delay(): a job like it lives, and unique_on_conflict is "raise"
 │   ├── JobFailed           wait(): the job is over, and has no result
 │   ├── WaitTimedOut        wait(): the job is not over yet
 │   └── WorkerLost          what a dead letter says that took its workers down
@@ -89,6 +90,13 @@ class JobNotFound(JobError, LookupError):
 
 class WrongState(JobError):
     """The job is not in a state in which this can be done."""
+
+
+class DuplicateJob(JobError):
+    """Raised by delay() with unique_on_conflict="raise": a job like it lives. `job_id` is that one's."""
+
+    def __init__(self, job_id: str, task: str) -> None:
+        super().__init__(job_id, f"{task} is unique, and this job lives, so there is no second one like it.")
 
 
 class JobFailed(JobError):

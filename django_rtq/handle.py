@@ -17,11 +17,12 @@ from django_rtq.job import JobState
 class JobHandle:
     """A job of a queue. It asks Redis when it is asked, until the job is over."""
 
-    __slots__ = ("_details", "id", "queue_name")
+    __slots__ = ("_details", "duplicate", "id", "queue_name")
 
-    def __init__(self, job_id: str, queue_name: str) -> None:
+    def __init__(self, job_id: str, queue_name: str, *, duplicate: bool = False) -> None:
         self.id = job_id
         self.queue_name = queue_name
+        self.duplicate = duplicate  # it was there before the call: a unique job of which no second may live
         self._details: JobDetails | None = None
 
     def refresh(self) -> JobDetails:

@@ -50,13 +50,13 @@ TAG = "$rtq"
 MAX_DEPTH = 100
 
 
-def dumps(value: Any, *, what: str = "value") -> str:
-    """The value as compact JSON text. ``what`` is its name in messages.
+def dumps(value: Any, *, what: str = "value", in_order: bool = False) -> str:
+    """The value as compact JSON text. ``what`` is its name in messages; in order, equal values are the same text.
 
     Raises Unserializable, which says where in the value the trouble is and what to pass instead.
     """
     try:
-        return _to_text(_plain(value, 0))
+        return (_encode_sorted if in_order else _to_text)(_plain(value, 0))
     except (_Refused, ValueError) as error:
         where, trouble = _find_trouble(value, (), 0) or ((), f"cannot be stored: {error}")
         raise Unserializable(f"{what}{_path_text(where)} {trouble}") from None
@@ -111,6 +111,7 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 _STRINGS = frozenset({str})
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")).encode
+_encode_sorted = json.JSONEncoder(allow_nan=False, check_circular=False, sort_keys=True).encode
 
 
 def _to_text(value: Any) -> str:

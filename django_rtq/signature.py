@@ -41,14 +41,23 @@ class Signature:
         except TypeError as error:
             raise TypeError(f"{self._name}{self._signature}: {error}.") from None
 
-    def apply(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Call another function with the arguments of a call, each by its name, defaults included."""
+    def named(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of a call, each by the name of its parameter, defaults included."""
         if self._is_plain:
-            return function(**{**self._defaults, **dict(zip(self.names, args, strict=False)), **kwargs})
+            return {**self._defaults, **dict(zip(self.names, args, strict=False)), **kwargs}
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        named = dict(bound.arguments)
+        return dict(bound.arguments)
+
+    def apply(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Call another function with the arguments of a call, each by its name, defaults included."""
+        named = self.named(args, kwargs)
         return function(**{**named.pop(self._rest, {}), **named})
+
+    @property
+    def parameters(self) -> Sequence[inspect.Parameter]:
+        """What callers fill in."""
+        return list(self._signature.parameters.values())
 
     def check_applies(self, name: str, function: Callable[..., Any]) -> None:
         """Raises InvalidTask for an option whose function apply() could not call."""

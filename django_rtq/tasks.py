@@ -13,9 +13,9 @@ from asgiref.sync import sync_to_async
 
 from django_rtq import payload, registry, signals
 from django_rtq.backoff import DEFAULT, Backoff
-from django_rtq.broker.broker import NewJob, get_broker
+from django_rtq.broker.broker import NewJob, UniqueJob, get_broker
 from django_rtq.conf import get_config
-from django_rtq.exceptions import InvalidTask, PayloadError, PayloadTooLarge
+from django_rtq.exceptions import DuplicateJob, InvalidTask, PayloadError, PayloadTooLarge
 from django_rtq.handle import JobHandle
 from django_rtq.job import new_job_id
 from django_rtq.options import (
@@ -35,12 +35,22 @@ from django_rtq.options import (
 )
 from django_rtq.periodic import Schedule, schedules_option
 from django_rtq.signature import Signature, signature_of
+from django_rtq.uniqueness import DAY_SECONDS, HOW_UNIQUE, OnConflict, Uniqueness, UniqueOption, Until, uniqueness_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Errors = tuple[type[BaseException], ...]
 
-_FOR_ONE_CALL = {"queue_name", "client", "priority", "run_after", "expires", "front", "max_crashes"}
+_FOR_ONE_CALL = {
+    "queue_name",
+    "client",
+    "priority",
+    "run_after",
+    "expires",
+    "front",
+    "max_crashes",
+    "unique",
+} | HOW_UNIQUE
 _IN_THE_RECORD = ("max_attempts", "time_limit", "result_ttl")
 
 
@@ -73,6 +83,10 @@ class Task(Generic[P, R]):
     takes_context: bool = False
     result_ttl: float | None = None  # seconds
     schedule: Sequence[Schedule] = ()
+    unique: UniqueOption = False
+    unique_until: Until = "done"
+    unique_seconds: float = DAY_SECONDS
+    unique_on_conflict: OnConflict = "return"
     run_after: Moment | None = None
     changed: frozenset[str] = field(default=frozenset(), repr=False)  # options that using() set
 
@@ -94,6 +108,7 @@ class Task(Generic[P, R]):
         check_flag(owner, "front", self.front)
         if callable(self.client) and (not self.changed or "client" in self.changed):
             self._signature.check_applies("client", self.client)
+        _ = self._uniqueness  # made here, so that it complains here
 
     def _check_task(self) -> None:
         check_function(self.func)
@@ -142,8 +157,11 @@ class Task(Generic[P, R]):
         """Leave a call to a worker: when this returns, the job is in Redis (G1).
 
         Raises TypeError for arguments that do not fit, PayloadError for what JSON cannot carry,
-        BrokerUnavailable (the job may have arrived) and BrokerFull (it has not).
+        BrokerUnavailable (the job may have arrived) and BrokerFull (it has not). If the task is unique and a job like
+        it lives, that one is returned, as a duplicate; or DuplicateJob is raised, if the task says so.
         """
+        if self._uniqueness is not None:
+            return self._enqueue_unique([self.new_unique_job(args, kwargs)])[0]
         return self._enqueue([self.new_job(args, kwargs)])[0]
 
     async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle:
@@ -155,7 +173,11 @@ class Task(Generic[P, R]):
 
         All of them are checked before the first is sent. Raises what delay() raises.
         """
-        jobs = [self.new_job(*self._one_of_many(place, call)) for place, call in enumerate(calls)]
+        each = (self._one_of_many(place, call) for place, call in enumerate(calls))
+        if self._uniqueness is not None:
+            unique_jobs = [self.new_unique_job(*call) for call in each]
+            return self._enqueue_unique(unique_jobs) if unique_jobs else []
+        jobs = [self.new_job(*call) for call in each]
         return self._enqueue(jobs) if jobs else []
 
     def using(self, **options: Any) -> Task[P, R]:
@@ -174,6 +196,10 @@ class Task(Generic[P, R]):
     @cached_property
     def _signature(self) -> Signature:
         return signature_of(self.func, takes_context=self.takes_context)
+
+    @cached_property
+    def _uniqueness(self) -> Uniqueness | None:
+        return uniqueness_of(self, self._signature)
 
     @cached_property
     def _in_record(self) -> str:
@@ -218,6 +244,12 @@ class Task(Generic[P, R]):
             body,
         )
 
+    def new_unique_job(self, args: Sequence[Any], kwargs: dict[str, Any]) -> UniqueJob:
+        """new_job() of a unique task, with what no other job may hold at the same time."""
+        job, how = self.new_job(args, kwargs), self._uniqueness
+        assert how is not None
+        return UniqueJob(*job, how.digest(args, kwargs), how.until, how.limit_ms, how.on_conflict)
+
     def check_call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Raises InvalidTask when jobs that start by themselves could not have these arguments."""
         try:
@@ -237,6 +269,20 @@ class Task(Generic[P, R]):
         if signals.job_enqueued.receivers:
             signals.job_enqueued.send_robust(type(self), job_ids=[job.id for job in jobs], queue=queue, task=self.name)
         return [JobHandle(job.id, queue) for job in jobs]
+
+    def _enqueue_unique(self, jobs: Sequence[UniqueJob]) -> list[JobHandle]:
+        queue = self.queue
+        answers = get_broker().enqueue_unique(queue, jobs)
+        if signals.job_enqueued.receivers:
+            taken_in = [job.id for job, said in zip(jobs, answers, strict=True) if not said.startswith("duplicate")]
+            if taken_in:
+                signals.job_enqueued.send_robust(type(self), job_ids=taken_in, queue=queue, task=self.name)
+        firsts = [answer.partition(" ")[2] for answer in answers]
+        if self.unique_on_conflict == "raise" and any(firsts):
+            raise DuplicateJob(next(filter(None, firsts)), self.name)
+        return [
+            JobHandle(first or job.id, queue, duplicate=bool(first)) for job, first in zip(jobs, firsts, strict=True)
+        ]
 
 
 @overload
@@ -271,6 +317,12 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     takes_context       give the function a JobContext as its first argument, `context`
     result_ttl          seconds that results are kept; 0: not at all
     schedule            cron(…) or every(…), or a list of them: jobs that start by themselves
+    unique              no second job with the same arguments while one lives: True, a list of the names of those that
+                        count, or a function that gets the arguments by name and says what counts
+    unique_until        "done", or "start": then others are let in while it runs
+    unique_seconds      for how long it keeps others out at the most, counted from when it is ready: a day
+    unique_on_conflict  what becomes of the second: "return" the first job, "raise" DuplicateJob, "replace" arguments
+                        and time of the first while it waits, "rerun": once more when the first, which runs, is over
 
     Raises InvalidTask.
     """

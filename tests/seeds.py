@@ -7,7 +7,7 @@ import itertools
 import json
 import time
 
-from django_rtq.broker.broker import NewJob
+from django_rtq.broker.broker import NewJob, UniqueJob
 from django_rtq.broker.settlement import Settlement
 
 QUEUE = "default"
@@ -30,6 +30,11 @@ def new_job(name=None, *, client="", priority=0, max_crashes=3, due="", expires=
         front="1" if front else "",
         body=body,
     )
+
+
+def unique_job(name=None, *, digest="d1", until="done", limit_ms=3_600_000, on_conflict="return", **options):
+    """A job that is nowhere yet, and wants no other like it."""
+    return UniqueJob(*new_job(name, **options), digest, until, limit_ms, on_conflict)
 
 
 def job_id(name, made_ms):
@@ -93,6 +98,22 @@ def finished_job(broker, name=None, **options):
     settle(broker, "ack", job, worker="finishing")
     broker.sign_off([QUEUE], "finishing")
     return job
+
+
+def held_job(broker, name=None, *, heir=None, worker=WORKER, **options):
+    """A unique job that a worker runs; another of that name waits for its end."""
+    job = unique_job(name, **options)
+    assert broker.enqueue_unique(QUEUE, [job]) == ["ok"]
+    assert claim(broker, worker=worker) == [job.id]
+    if heir:
+        again = unique_job(heir, **{**options, "on_conflict": "rerun"})
+        assert broker.enqueue_unique(QUEUE, [again]) == [f"after {job.id}"]
+    return job
+
+
+def limit_of(broker, digest="d1"):
+    """For how many ms a digest is held; below 0: it is free."""
+    return broker.wire.one(("PTTL", broker.keys.of(QUEUE).unique + digest.encode()))
 
 
 def settlement(verb, *jobs, wait_ms=60_000, counted=1, outcome='"done"', keep_ms=KEEP_MS):

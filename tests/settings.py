@@ -7,7 +7,12 @@ from testproject.settings import *  # noqa: F403
 from testproject.settings import DATABASES, INSTALLED_APPS, RTQ
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.app"]
-RTQ = {**RTQ, "LEASE_SECONDS": 2.0, **json.loads(os.environ.get("RTQ_TEST_OPTIONS", "{}"))}
+RTQ = {
+    **RTQ,
+    "LEASE_SECONDS": 2.0,
+    "TASK_MODULES": ["tasks", "unique_tasks"],
+    **json.loads(os.environ.get("RTQ_TEST_OPTIONS", "{}")),
+}
 DEBUG = bool(os.environ.get("RTQ_TEST_DEBUG"))
 SILENCED_SYSTEM_CHECKS = ["rtq.W001"]  # short leases are what makes the tests short
 DATABASES["default"]["NAME"] = os.environ.get("RTQ_DATABASE", ":memory:")

@@ -271,6 +271,7 @@ def _documented(name):
         "lane:": "<band>:<client>",
         "running:": "<worker>",
         "over:": "<id>",
+        "unique:": "<digest>",
         "stats:": "<minute>",
     }
     return name + behind.get(name, "<name>" if name == "rtq:worker:" else "")

@@ -132,3 +132,17 @@ def test_what_keeps_a_queue_alive_runs_too(broker):
     assert broker.reclaim(QUEUE)[1] == []
     assert (broker.trim(QUEUE), broker.audit(QUEUE)) == (0, 0)
     assert settle(broker, "release", *take_all(broker, worker="w2")) == []
+
+
+def test_of_unique_jobs_that_are_alike_one_lives(broker):
+    once = note.using(unique=["who"], unique_on_conflict="rerun")
+    first = once.delay("a", 1)
+    assert once.delay("a", 2) == first
+    assert claim(broker) == [first.id]
+
+    assert once.delay("a", 3).duplicate
+    assert once.delay("a", 4).duplicate
+    settle(broker, "ack", first, worker="w2")
+    broker.promote(QUEUE)
+
+    assert [job.args for job in take_all(broker)] == [["a", 4]]

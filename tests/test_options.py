@@ -126,16 +126,18 @@ def test_a_bad_backoff_is_refused(backoff):
 
 
 def test_an_option_that_is_not_known_is_refused_with_those_that_are():
+    unique = "unique, unique_on_conflict, unique_seconds, unique_until"
     known = "client, expires, front, max_attempts, max_crashes, priority, queue_name, result_ttl"
 
     assert refusal(task, retries=3) == (
         f"@task does not take 'retries'. It takes: backoff, {known.replace('front', 'front, give_up_on')}"
-        ", retry_on, schedule, takes_context, time_limit."
+        f", retry_on, schedule, takes_context, time_limit, {unique}."
     )
     assert refusal(task, run_after=3) == "@task does not take 'run_after'. Use .using(run_after=…)."
     for name in ("queue", "backoff", "retry_on", "give_up_on", "takes_context", "func", "changed"):
         assert refusal(plain.using, **{name: 1}) == (
-            f"tests.test_options.plain: using() does not take {name!r}. It takes: {known}, run_after, time_limit."
+            f"tests.test_options.plain: using() does not take {name!r}. "
+            f"It takes: {known}, run_after, time_limit, {unique}."
         )
 
 

@@ -68,6 +68,14 @@ with_context.delay("x")  # type: ignore[arg-type]
 assert_type(bare.using(queue_name="bulk", run_after=timedelta(hours=1)).delay(1), JobHandle)
 bare.using(priority=5).delay("x")  # type: ignore[arg-type]
 
+# Unique jobs.
+@task(unique=["number"], unique_until="start", unique_on_conflict="replace")
+def once(number: int) -> None: ...
+
+
+assert_type(once.delay(5).duplicate, bool)
+assert_type(once.using(unique=lambda number: number).delay(5), JobHandle)
+
 # Many calls, and those of async code.
 assert_type(bare.delay_many([((1,), {}), ((2, "x"), {}), ([3], {"b": "y"})]), list[JobHandle])
 bare.delay_many([1, 2])  # type: ignore[list-item]

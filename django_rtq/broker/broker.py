@@ -9,12 +9,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from django_rtq.broker.keys import Keys
+from django_rtq.broker.new_job import NewJob, UniqueJob
 from django_rtq.broker.notes import note_commands
 from django_rtq.broker.recipe import read_recipe
 from django_rtq.broker.schedule_state import ScheduleState, read_states
@@ -27,19 +28,6 @@ from django_rtq.exceptions import BrokerError, BrokerUnavailable
 ENQUEUE_AT_ONCE = 500  # jobs of one script call
 PACKET = 8  # script calls of one round trip: Redis works on the first while the others are on their way
 MAINTAIN_AT_ONCE = 100  # jobs of others, or lanes, that one call of a sweep touches
-
-
-class NewJob(NamedTuple):
-    """One job to enqueue, in the order of the script's arguments."""
-
-    id: str
-    priority: int
-    max_crashes: int
-    client: str
-    due: str  # "+ms" from now, "ms" since 1970, "" at once
-    expires: str  # "+ms" after it is ready, "ms" since 1970, "" never
-    front: str  # "1": before the other jobs of its client
-    body: str  # JSON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,15 +69,22 @@ class Broker:
 
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
         """Take in jobs: "ok", or "exists" for a known id (G8). Raises BrokerUnavailable, BrokerFull."""
+        return self._take_in(queue, "enqueue", jobs, ENQUEUE_AT_ONCE)
+
+    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
+        """Take in jobs of which no second like them may live (G9): "ok", "exists", "duplicate <id>", "after <id>"."""
+        return self._take_in(queue, "enqueue_unique", jobs, MAINTAIN_AT_ONCE)
+
+    def _take_in(self, queue: str, script: str, jobs: Sequence[NewJob | UniqueJob], at_once: int) -> list[str]:
         if queue not in self._announced:
             self.announce([queue])
-        head = SCRIPTS["enqueue"].head(self.keys.of(queue))
+        head = SCRIPTS[script].head(self.keys.of(queue))
         if len(jobs) == 1:
             return [answer.decode() for answer in self.wire.one((*head, *jobs[0]), resend=True)]
         answers: list[str] = []
-        for start in range(0, len(jobs), PACKET * ENQUEUE_AT_ONCE):
-            packet = jobs[start : start + PACKET * ENQUEUE_AT_ONCE]
-            parts = [packet[i : i + ENQUEUE_AT_ONCE] for i in range(0, len(packet), ENQUEUE_AT_ONCE)]
+        for start in range(0, len(jobs), PACKET * at_once):
+            packet = jobs[start : start + PACKET * at_once]
+            parts = [packet[i : i + at_once] for i in range(0, len(packet), at_once)]
             commands = [(*head, *(value for job in part for value in job)) for part in parts]
             answers += [a.decode() for reply in self.wire.all(commands, resend=True) for a in reply]
         return answers
@@ -176,13 +171,16 @@ class Broker:
         """Count the slots of a schedule from now on. False: somebody has begun with this definition before."""
         return self._on_each([queue], "begin", (name, definition, now_ms)) == [b"begun"]
 
-    def fire(self, queue: str, name: str, slot_ms: int, job: NewJob, *, may_overlap: bool = True) -> str:
+    def fire(self, queue: str, name: str, slot_ms: int, job: NewJob | UniqueJob, *, may_overlap: bool = True) -> str:
         """Start a periodic job for one slot of a schedule.
 
-        Returns "fired", or why not: "already", "overlap" (the last job lives), "unknown" (it has not begun).
+        Returns "fired", or why not: "already", "overlap" (the last job lives), "duplicate <id>" (that one holds its
+        digest), "unknown" (it has not begun).
         """
         overlap = "allow" if may_overlap else "skip"
-        (reply,) = self._on_each([queue], "fire", (name, slot_ms, overlap, job.id, *job[1:4], job.expires, job.body))
+        unique = job[8:11] or ("", "", 0)
+        of_job = (job.id, *job[1:4], job.expires, job.body, *unique)
+        (reply,) = self._on_each([queue], "fire", (name, slot_ms, overlap, *of_job))
         return str(reply.decode())
 
     def schedules(self, queues: Sequence[str]) -> tuple[int, dict[str, dict[str, ScheduleState]]]:
@@ -342,4 +340,4 @@ def forget_broker(*, setting: str, **kwargs: object) -> None:
         get_broker.cache_clear()
 
 
-__all__ = ["Broker", "BrokerUnavailable", "Claimed", "Fetched", "NewJob", "get_broker"]
+__all__ = ["Broker", "BrokerUnavailable", "Claimed", "Fetched", "NewJob", "UniqueJob", "get_broker"]

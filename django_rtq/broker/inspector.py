@@ -193,7 +193,10 @@ class Inspector:
         raise JobNotFound(job_id)
 
     def requeue(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST) -> list[str]:
-        """Give dead letters a new life. Returns those that were queued; the others are not dead (any more)."""
+        """Give dead letters a new life. Returns those that were queued.
+
+        The others are not dead (any more), or unique, and another one like them lives.
+        """
         done = self._in_steps(queue, "requeue", job_ids, latest_ms)
         if done:
             signals.job_requeued.send_robust(Inspector, job_ids=done, queue=queue)
@@ -211,7 +214,7 @@ class Inspector:
             raise WrongState(job_id, f"is {job.state}, not dead." if job.task else "cannot be read.")
         body = changed_body(job, args, kwargs, most_bytes=self._broker.config.max_payload_bytes)
         if self._call(queue, "requeue_changed", (latest_ms, job_id, body)) != b"queued":
-            raise WrongState(job_id, "is not dead any more, or died anew.")
+            raise WrongState(job_id, "is not dead any more, died anew, or is unique and another one like it lives.")
         signals.job_requeued.send_robust(Inspector, job_ids=[job_id], queue=queue)
 
     def discard(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST) -> list[str]:

@@ -26,6 +26,7 @@ class QueueKeys:
         "busy",
         "crashes",
         "dead",
+        "digests",
         "due",
         "errors",
         "failures",
@@ -49,6 +50,7 @@ class QueueKeys:
         "sweep",
         "tasks",
         "turn",
+        "unique",
         "waiting",
         "wake",
         "workers",
@@ -68,6 +70,9 @@ class QueueKeys:
         self.scheduled = self._key("scheduled")  # zset: id -> due, ms
         self.retrying = self._key("retrying")  # zset: id -> due, ms; those of scheduled that have failed
         self.schedules = self._key("schedules")  # hash: periodic jobs, name -> last slot, last job, definition, began
+        self._name_what_is_known_of_jobs()
+
+    def _name_what_is_known_of_jobs(self) -> None:
         self.workers = self._key("workers")  # zset: worker -> lease deadline, ms
         self.running_of = self._key("running:")  # + worker, hash: id -> "attempt claimed_ms"
         self.failures = self._key("failures")  # hash: id -> runs that failed
@@ -78,6 +83,8 @@ class QueueKeys:
         self.finished = self._key("finished")  # zset: id -> when it may be forgotten, ms
         self.waiting = self._key("waiting")  # zset: id -> until when somebody waits for its end, ms
         self.over = self._key("over:")  # + id, list: a token for who waits, with a time limit
+        self.unique = self._key("unique:")  # + digest, string: id of the job that holds it, with a time limit
+        self.digests = self._key("digests")  # hash: id -> until when it holds which digest, how long, and its heir
         self.wake = self._key("wake")  # zset: one token while there is something to claim
         self.due = self._key("due")  # zset: one token when something became due earlier than all before
         self.sweep = self._key("sweep")  # hash: contact, hold, high; all ms

@@ -47,7 +47,8 @@ class Entry:
 
     def fire(self, broker: Broker, slot_ms: int) -> str:
         """Start the job of a slot. Returns what the broker says; raises what delay() raises."""
-        job = self.task.new_job(self.schedule.args, dict(self.schedule.kwargs))._replace(id=self.job_id(slot_ms))
+        make = self.task.new_job if self.task.unique is False else self.task.new_unique_job
+        job = make(self.schedule.args, dict(self.schedule.kwargs))._replace(id=self.job_id(slot_ms))
         may_overlap = self.schedule.overlap == "allow"
         answer = broker.fire(self.task.queue, self.name, slot_ms, job, may_overlap=may_overlap)
         if answer == "fired" and signals.job_enqueued.receivers:

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import frexp
 
 from django_rtq.broker.scripts import Argument
-from django_rtq.broker.statistics import BUCKETS, counter_name
+from django_rtq.broker.statistics import BUCKETS, bucket_of, counter_name
 from django_rtq.worker.run import Run
 
 TELL_SECONDS = 1.0
+_SHORT_WAITS = [bucket_of(ms) for ms in range(1000)]
 _AT_ONCE = 500  # counters, or clients, of one script call
 
 
@@ -51,12 +52,11 @@ class Tally:
         seconds, runs, waits = run.seconds, counts.runs, counts.waits
         counts.done += 1
         counts.seconds += seconds
-        # bucket_of(), twice, without the calls.
+        # bucket_of(), without the call.
         fraction, octave = frexp(seconds)
         bucket = int(fraction * BUCKETS) + octave * BUCKETS
         runs[bucket] = runs.get(bucket, 0) + 1
-        fraction, octave = frexp(wait_ms)
-        bucket = int(fraction * BUCKETS) + octave * BUCKETS
+        bucket = _SHORT_WAITS[wait_ms] if wait_ms < 1000 else bucket_of(wait_ms)
         waits[bucket] = waits.get(bucket, 0) + 1
 
     def add_failed(self, run: Run, *outcomes: str) -> None:
@@ -67,8 +67,7 @@ class Tally:
         for outcome in outcomes:
             counts.others[outcome] = counts.others.get(outcome, 0) + 1
         if "failed" in outcomes:
-            fraction, octave = frexp(run.seconds)
-            bucket = int(fraction * BUCKETS) + octave * BUCKETS
+            bucket = bucket_of(run.seconds)
             counts.runs[bucket] = counts.runs.get(bucket, 0) + 1
             counts.seconds += run.seconds
 

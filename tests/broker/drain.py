@@ -16,11 +16,12 @@ def drain(twins: Twins) -> None:
         for worker in list(twins.models[queue].workers):
             twins.reclaim_child(queue, worker, [])
     twins.advance(LAST_MS)
-    for queue in QUEUES:
-        while twins.models[queue].scheduled:
-            twins.promote(queue)
     twins.sign_on("last")
+    promote_all(twins)
     work_off(twins)
+    while any(model.scheduled for model in twins.models.values()):  # those who waited for the end of others
+        promote_all(twins)
+        work_off(twins)
     for queue in QUEUES:
         twins.discard(queue, list(twins.models[queue].dead))
     twins.sign_off("last")
@@ -30,6 +31,13 @@ def drain(twins: Twins) -> None:
             twins.trim(queue)
     left = {key for key in read_keyspace(twins.redis) if not is_fixed(key)}
     assert left == {"rtq:queues"}, left
+
+
+def promote_all(twins: Twins) -> None:
+    """Whatever is due is queued."""
+    for queue in QUEUES:
+        while any(due <= twins.clock.now for due in twins.models[queue].scheduled.values()):
+            twins.promote(queue)
 
 
 def work_off(twins: Twins) -> None:

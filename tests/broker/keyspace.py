@@ -22,10 +22,22 @@ _STATS_SECONDS = 172_800
 # What a drained queue still has: times, turns, counters, and outcomes until their time is over.
 FIXED = {"turn", "sweep", "due", "finished", "results", "workers"}
 _KINDS = {
-    "string": {"turn", "paused"},
+    "string": {"turn", "paused", "unique"},
     "set": {"queues"},
     "list": {"lane"},
-    "hash": {"jobs", "since", "ghosts", "running", "failures", "crashes", "errors", "results", "sweep", "stats"},
+    "hash": {
+        "jobs",
+        "since",
+        "ghosts",
+        "running",
+        "failures",
+        "crashes",
+        "errors",
+        "results",
+        "sweep",
+        "stats",
+        "digests",
+    },
     "zset": {
         *("bands", "ring", "lanes", "scheduled", "retrying", "workers", "dead", "finished", "wake", "due"),
     },
@@ -41,6 +53,8 @@ def read_keyspace(redis: Any) -> dict[str, Any]:
         assert family in _KINDS[kind.decode()], f"{name} is a {kind.decode()}"
         if family == "stats":
             assert 0 < ttl <= _STATS_SECONDS
+        elif family == "unique":
+            assert ttl >= 0, f"{name} stays for ever"
         else:
             assert ttl == -1, f"{name} goes away"
         taken[name] = _plain(kind, value, family)
@@ -73,7 +87,7 @@ def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
     found = [f"{job_id} is in {n} places" for job_id, n in places.items() if n != 1]
     found += [f"{job_id} is in no place" for job_id in jobs if job_id not in places]
     found += [f"{job_id} has no record" for job_id in places if job_id not in jobs]
-    for name in ("failures", "crashes", "errors", "since", "retrying"):
+    for name in ("failures", "crashes", "errors", "since", "retrying", "digests"):
         found += [f"{name} of {job_id} is left" for job_id in queue.get(name, {}) if job_id not in jobs]
     finished = queue.get("finished", {})
     found += [f"{job_id} is finished and lives" for job_id in finished if job_id in jobs]
@@ -88,7 +102,7 @@ def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
             found.append(f"the lane {lane} is in no ring")
         if lane not in queue.get("lanes", {}):
             found.append(f"no audit would find the lane {lane}")
-    return found + _uncounted(queue)
+    return found + _uncounted(queue) + _unheld(queue)
 
 
 def _uncounted(queue: dict[str, Any]) -> list[str]:
@@ -99,6 +113,17 @@ def _uncounted(queue: dict[str, Any]) -> list[str]:
         if int(crashes) > allowed + (job_id in queue.get("dead", {})):
             found.append(f"{job_id} crashed {crashes} times, {allowed} allowed")
     return found
+
+
+def _unheld(queue: dict[str, Any]) -> list[str]:
+    """Digests that keep others out, and no living job holds them."""
+    notes, alive = queue.get("digests", {}), queue.get("jobs", {}).keys() - queue.get("dead", {}).keys()
+    held = {name[7:]: job_id for name, job_id in queue.items() if name.startswith("unique:")}
+    return [
+        f"{job_id} does not hold {digest}"
+        for digest, job_id in held.items()
+        if job_id not in alive or notes.get(job_id, "").split(" ")[2:3] != [digest]
+    ]
 
 
 def differences(actual: dict[str, Any], expected: dict[str, Any]) -> str:

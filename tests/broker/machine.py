@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from django_rtq.broker.broker import Broker, NewJob
+from django_rtq.broker.broker import Broker, NewJob, UniqueJob
 from tests.broker.drain import drain
 from tests.broker.twins import LEASE_MS, QUEUES, RESULT_MS, Twins, lanes_of
 
@@ -40,6 +40,18 @@ new_jobs = st.lists(
     st.tuples(*map(st.sampled_from, (CLIENTS, (0, 0, 5, -5), (3, 3, 1, 0), DUES, EXPIRIES, ("", "", "", "1"), SKEWS))),
     min_size=1,
     max_size=4,
+)
+# Digest, until when it is held, for how long, and what becomes of the second.
+holdings = st.tuples(
+    *map(
+        st.sampled_from,
+        (
+            ("d1", "d1", "d1", "d2", ""),
+            ("done", "done", "start"),
+            (50_000, 3_600_000),
+            ("return", "rerun", "rerun", "replace", "replace"),
+        ),
+    )
 )
 settlements = st.lists(
     st.tuples(st.sampled_from(("ack", "expire", "retry", "bury", "release")), st.booleans(), indexes),
@@ -81,6 +93,15 @@ class QueueMachine(RuleBasedStateMachine):
         self.known[queue] += [job.id for job in new if job.id not in self.known[queue]]
         for _ in range(times):
             self.twins.enqueue(queue, new)
+
+    @rule(queue=queues, jobs=new_jobs, held=holdings, known=st.lists(indexes, max_size=1), times=twice)
+    def enqueue_unique(self, queue: str, jobs: list[Any], held: Any, known: list[int], times: int) -> None:
+        """Several that are alike, and perhaps one whose id is known already."""
+        new = [UniqueJob(*self.new_job(job), *held) for job in jobs]
+        new += [new[0]._replace(id=job_id) for job_id in self._pick(self.known[queue], known)]
+        self.known[queue] += [job.id for job in new if job.id not in self.known[queue]]
+        for _ in range(times):
+            self.twins.enqueue_unique(queue, new)
 
     # -- by workers
 
@@ -196,6 +217,10 @@ class QueueMachine(RuleBasedStateMachine):
     def take_token(self, queue: str, token: str, start: int, limit: int) -> None:
         self.twins.take_token(queue, token)
         self.twins.audit(queue, start, limit)
+
+    @rule(queue=queues, digest=st.sampled_from(("d1", "d2")))
+    def let_limit_pass(self, queue: str, digest: str) -> None:
+        self.twins.let_limit_pass(queue, digest)
 
     @rule(queue=queues, place=indexes, what=st.sampled_from(("turn", "band", "trim")), is_guilty=st.booleans())
     def tear_the_log(self, queue: str, place: int, what: str, is_guilty: bool) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from django_rtq.broker.broker import NewJob
+from django_rtq.broker.broker import NewJob, UniqueJob
 from tests.broker.model_parts import Entry, Parts
-from tests.broker.model_state import Record, due_at, in_order, lane_name
+from tests.broker.model_state import due_at, in_order, lane_name
 
 WORKERS_AT_ONCE = 10  # whose leases ran out, in one call of reclaim
 
@@ -23,20 +23,37 @@ class Queue(Parts):
     def enqueue(self, jobs: Iterable[NewJob]) -> list[str]:
         answers = []
         for job in jobs:
-            if job.id in self.jobs or job.id in self.finished or job.id in self.ghosts:
+            if self._knows(job.id):
                 answers.append("exists")
                 continue
             answers.append("ok")
-            ready = self._moment(job.due, self.clock.now) or self.clock.now
-            expires = self._moment(job.expires, ready)
-            self.jobs[job.id] = Record(job.priority, job.max_crashes, ready, expires, job.client, job.body)
-            if ready > self.clock.now:
-                self._schedule(job.id, ready)
-            else:
-                self._line_up(job.id, front=job.front == "1")
+            self._take_in(job)
         if "ok" in answers:
             self._count("enqueued", answers.count("ok"))
         return answers
+
+    def enqueue_unique(self, jobs: Iterable[UniqueJob]) -> list[str]:
+        return [self._enqueue_unique(job) for job in jobs]
+
+    def _enqueue_unique(self, job: UniqueJob) -> str:
+        first = self._holder(job.digest)
+        if first and self._heir_of(first) == job.id:
+            return f"after {first}"
+        if self._knows(job.id):
+            return "exists"
+        if not first:
+            self._take_in(job)
+            self._hold(job)
+            self._count("enqueued")
+            return "ok"
+        if job.on_conflict == "replace" and not self._runs(first):
+            self._replace(first, job)
+        if job.on_conflict == "rerun" and (heir := self._heir_of(first)):
+            self.jobs[heir] = self._record(job)
+        elif job.on_conflict == "rerun" and self._runs(first):
+            self._come_after(first, job)
+            return f"after {first}"
+        return f"duplicate {first}"
 
     # -- by workers
 
@@ -163,7 +180,7 @@ class Queue(Parts):
             return "finished" if job_id in self.finished else "missing"
         if job_id in self.dead:
             return "dead"
-        if any(job_id in held for held in self.running.values()):
+        if self._runs(job_id):
             return "running"
         if job_id not in self.scheduled:  # it stays in its lane until a claim passes it over
             self.ghosts[job_id] = self.jobs[job_id].lane
@@ -173,8 +190,14 @@ class Queue(Parts):
         return "cancelled"
 
     def requeue(self, job_ids: Sequence[str]) -> list[str]:
-        queued = [job_id for job_id in job_ids if job_id in self.dead]
-        for job_id in queued:
+        queued = []
+        for job_id in job_ids:
+            note = self.digests.get(job_id)
+            if job_id not in self.dead or (note and self._holder(note.digest)):
+                continue
+            queued.append(job_id)
+            if note:
+                self.unique[note.digest] = job_id
             del self.dead[job_id]
             self.failures.pop(job_id, None)
             self.crashes.pop(job_id, None)
@@ -183,6 +206,31 @@ class Queue(Parts):
         if queued:
             self._count("requeued", len(queued))
         return queued
+
+    def requeue_changed(self, latest: int, job_id: str, body: str) -> str:
+        if self.dead.get(job_id, latest + 1) > latest:
+            return "elsewhere"
+        if not self.requeue([job_id]):
+            return "elsewhere"
+        self.jobs[job_id].body = body
+        return "queued"
+
+    def run_now(self, job_id: str) -> str:
+        if job_id not in self.jobs:
+            return "finished" if job_id in self.finished else "missing"
+        if job_id not in self.scheduled:
+            return "elsewhere"
+        del self.scheduled[job_id]
+        self.retrying.pop(job_id, None)
+        self._queue_up(job_id, self.clock.now)
+        return "queued"
+
+    def release_worker(self, worker: str) -> list[str]:
+        if worker not in self.workers:
+            return ["unknown"]
+        if self.workers[worker] > self.clock.now:
+            return ["alive"]
+        return ["released", *(word for pair in self.reclaim_child(worker, list(self.running[worker])) for word in pair)]
 
     def discard(self, job_ids: Sequence[str]) -> list[str]:
         gone = [job_id for job_id in job_ids if job_id in self.dead]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from tests.broker.model_state import Lane, State, in_order, made_at
+from django_rtq.broker.broker import NewJob, UniqueJob
+from tests.broker.model_state import Lane, Note, Record, in_order, made_at
+from tests.broker.model_unique import Holdings
 
 SKEW_MS = 1000  # a job whose id tells another time than the server's notes since when it waits
 KEPT_ERRORS = 5
@@ -14,7 +16,7 @@ KEPT_ERRORS = 5
 Entry = tuple[str, int, str]  # id, ms to keep or failures to count, outcome or failure
 
 
-class Parts(State):
+class Parts(Holdings):
     """One queue, and the steps of which the verbs are made."""
 
     def _whose_turn(self) -> Lane | None:
@@ -43,12 +45,46 @@ class Parts(State):
         if not self.rings[band]:
             self.bands.remove(band)
 
+    def _knows(self, job_id: str) -> bool:
+        return job_id in self.jobs or job_id in self.finished or job_id in self.ghosts
+
+    def _record(self, job: NewJob | UniqueJob) -> Record:
+        ready = self._moment(job.due, self.clock.now) or self.clock.now
+        expires = self._moment(job.expires, ready)
+        return Record(job.priority, job.max_crashes, ready, expires, job.client, job.body)
+
+    def _take_in(self, job: NewJob | UniqueJob) -> None:
+        record = self.jobs[job.id] = self._record(job)
+        if record.ready > self.clock.now:
+            self._schedule(job.id, record.ready)
+        else:
+            self._line_up(job.id, front=job.front == "1")
+
+    def _replace(self, first: str, job: UniqueJob) -> None:
+        """The one that waits takes what the other brings. Once its time has come it keeps its place."""
+        before, record = self.jobs[first], self._record(job)
+        self.jobs[first] = record
+        if first not in self.scheduled:
+            record.band, record.client = before.lane
+        elif record.ready > self.clock.now:
+            self._schedule(first, record.ready)
+            if first in self.retrying:
+                self.retrying[first] = record.ready
+        else:
+            del self.scheduled[first]
+            self.retrying.pop(first, None)
+            self._queue_up(first, self.clock.now)
+
+    def _come_after(self, first: str, job: UniqueJob) -> None:
+        """It waits for the end of the one that runs, and not for ever."""
+        self.jobs[job.id] = self._record(job)
+        self._schedule(job.id, self.jobs[job.id].ready + job.limit_ms)
+        self.digests[first].heir = job.id
+        self.digests[job.id] = Note(job.until, job.limit_ms, job.digest)
+        self._count("enqueued")
+
     def _moment(self, text: str, now: int) -> int:
         return (now if text.startswith("+") else 0) + int(text or 0)
-
-    def _schedule(self, job_id: str, due: int) -> None:
-        self.due = self.due or due < min(self.scheduled.values(), default=due + 1)
-        self.scheduled[job_id] = due
 
     def _line_up(self, job_id: str, *, front: bool) -> None:
         made = made_at(job_id)
@@ -106,10 +142,11 @@ class Parts(State):
             del self.finished[job_id]
             self.results.pop(job_id, None)
 
-    def _forget(self, job_ids: Iterable[str]) -> None:
+    def _forget(self, job_ids: Sequence[str]) -> None:
+        self._let_go(job_ids)
         places: tuple[dict[str, Any], ...] = (self.jobs, self.scheduled, self.retrying, self.dead)
         for job_id in job_ids:
-            for place in (*places, self.since, self.failures, self.crashes, self.errors):
+            for place in (*places, self.since, self.failures, self.crashes, self.errors, self.digests):
                 place.pop(job_id, None)
 
     def _fail(self, job_id: str, failures: int, line: str) -> None:
@@ -120,6 +157,7 @@ class Parts(State):
 
     def _die(self, job_id: str) -> None:
         self.dead[job_id] = self.clock.now
+        self._let_go([job_id])
         self._count("dead")
 
     def _take_back(self, worker: str, guilty: set[str], limit: int) -> list[tuple[str, str]]:

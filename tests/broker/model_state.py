@@ -49,6 +49,19 @@ class Record:
 
 
 @dataclass
+class Note:
+    """What a job holds."""
+
+    until: str
+    limit_ms: int
+    digest: str
+    heir: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.until} {self.limit_ms} {self.digest} {self.heir}".rstrip()
+
+
+@dataclass
 class State:
     """One queue. Redis knows no empty list, hash, set or zset: neither does `keyspace()`."""
 
@@ -72,6 +85,8 @@ class State:
     dead: dict[str, int] = field(default_factory=dict)
     results: dict[str, str] = field(default_factory=dict)
     finished: dict[str, int] = field(default_factory=dict)
+    unique: dict[str, str] = field(default_factory=dict)  # digest -> id
+    digests: dict[str, Note] = field(default_factory=dict)  # id -> what it holds
     wake: bool = False
     due: bool = False
     sweep: dict[str, int] = field(default_factory=dict)
@@ -92,11 +107,12 @@ class State:
         }
         for name in ("scheduled", "retrying", "workers", "dead", "results", "finished"):
             keys[name] = dict(getattr(self, name))
-        for name in ("since", "failures", "crashes", "sweep"):
+        for name in ("since", "failures", "crashes", "sweep", "digests"):
             keys[name] = texts(getattr(self, name))
         keys |= {f"ring:{band}": list(clients) for band, clients in self.rings.items()}
         keys |= {f"lane:{lane_name(lane)}": list(job_ids) for lane, job_ids in self.lanes.items()}
         keys |= {f"running:{worker}": dict(held) for worker, held in self.running.items()}
+        keys |= {f"unique:{digest}": job_id for digest, job_id in self.unique.items()}
         keys |= {f"stats:{minute}": texts(counters) for minute, counters in self.stats.items()}
         return {name: value for name, value in keys.items() if value}
 

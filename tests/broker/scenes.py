@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from django_rtq.broker.inspector import Inspector
@@ -15,6 +16,7 @@ from tests.seeds import (
     claimed_jobs,
     dead_job,
     finished_job,
+    held_job,
     let_fall_due,
     let_lapse,
     new_job,
@@ -22,6 +24,7 @@ from tests.seeds import (
     retrying_job,
     scheduled_job,
     settle,
+    unique_job,
 )
 
 READING = {"autopsy", "clients", "find", "history", "lineup", "overview", "processing", "tasks"}  # and not writing
@@ -141,6 +144,58 @@ def _tally(broker, jobs):
     broker.settle(WORKER, QUEUE, settlement)
 
 
+def _held(broker):
+    """One that runs, and one that waits for its end."""
+    return [held_job(broker, "a", heir="b")]
+
+
+def _held_and_lapsed(broker):
+    jobs = [held_job(broker, "a", heir="b", max_crashes=0)]
+    let_lapse(broker, WORKER)
+    return jobs
+
+
+def _held_and_retrying(broker):
+    jobs = _held(broker)
+    settle(broker, "retry", *jobs)
+    return jobs
+
+
+def _held_and_dead(broker):
+    jobs = [held_job(broker, "a")]
+    settle(broker, "bury", *jobs)
+    return jobs
+
+
+def _unique(broker):
+    """Two that are alike, one that is delayed, and one that is not unique after all."""
+    return [
+        unique_job("a", client="x"),
+        unique_job("b", client="x"),
+        unique_job("c", digest="d2", due="+60000"),
+        unique_job("d", digest="", front=True),
+    ]
+
+
+def _running_and_again(broker):
+    return [held_job(broker, "a"), unique_job("b", on_conflict="rerun"), unique_job("c", on_conflict="rerun")]
+
+
+def _delayed_and_again(broker, due=""):
+    first = unique_job("a", due="+60000")
+    broker.enqueue_unique(QUEUE, [first])
+    return [first, unique_job("b", on_conflict="replace", due=due)]
+
+
+def _enqueue_others(broker, jobs):
+    return broker.enqueue_unique(QUEUE, jobs[1:])
+
+
+def _begun_and_unique(broker):
+    _begun(broker)
+    return [unique_job("a", client="x")]
+
+
 def _settling(verb):
     return Scene(_claimed, lambda broker, jobs: settle(broker, verb, *jobs), is_resent=False)
 
@@ -162,6 +217,7 @@ SCENES = {
         _dead, lambda broker, jobs: Inspector(broker).discard(QUEUE, [job.id for job in jobs]), may_vanish=True
     ),
     "enqueue": Scene(_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
+    "enqueue_unique": Scene(_unique, lambda broker, jobs: broker.enqueue_unique(QUEUE, jobs), may_vanish=True),
     "expire": _settling("expire"),
     "find": Scene(_queued, lambda broker, jobs: Inspector(broker).find(jobs[0].id)),
     "fire": Scene(_begun, lambda broker, jobs: broker.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True),
@@ -188,6 +244,20 @@ SCENES = {
     "tasks": Scene(_queued, lambda broker, jobs: Inspector(broker).tasks()),
     "trim": Scene(_too_old, lambda broker, jobs: broker.trim(QUEUE), may_vanish=True),
     "wait": Scene(_queued, lambda broker, jobs: wait_for_end(broker, QUEUE, jobs[0].id, 0)),
+}
+
+# What becomes of jobs of which no second like them may live: the same scripts, and more to write.
+UNIQUE_SCENES = {
+    **{f"{verb}, unique": _settling(verb)._replace(seed=_held) for verb in ("ack", "bury", "expire")},
+    "cancel, unique": SCENES["cancel"]._replace(seed=_held_and_retrying),
+    "discard, unique": SCENES["discard"]._replace(seed=_held_and_dead),
+    "enqueue_unique, that runs": Scene(_running_and_again, _enqueue_others, may_vanish=True),
+    "enqueue_unique, later": Scene(partial(_delayed_and_again, due="+90000"), _enqueue_others, may_vanish=True),
+    "enqueue_unique, now": Scene(_delayed_and_again, _enqueue_others, may_vanish=True),
+    "fire, unique": SCENES["fire"]._replace(seed=_begun_and_unique),
+    "purge, unique": SCENES["purge"]._replace(seed=_held_and_retrying),
+    "reclaim, unique": SCENES["reclaim"]._replace(seed=_held_and_lapsed),
+    "requeue, unique": SCENES["requeue"]._replace(seed=_held_and_dead),
 }
 
 

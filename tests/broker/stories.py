@@ -248,6 +248,48 @@ def people_pause(twins: Twins) -> None:
     twins.sign_off("w1")
 
 
+def people_let_jobs_run_before_their_time(twins: Twins) -> None:
+    fails, runs = send(twins, "a", "b", client="acme")
+    (scheduled,) = send(twins, "c", due="+3000", client="acme")
+    twins.claim("w0", ("mail",), 2)
+    run(twins, "retry", [fails], 5000, 1, ERROR)
+    for job_id in (scheduled, fails, runs, "nobody") * 2:
+        twins.run_now("mail", job_id)
+        twins.find("mail", job_id)
+    twins.claim("w1", ("mail",), 3)
+    run(twins, "ack", [runs], KEEP_MS, DONE)
+    twins.run_now("mail", runs)
+    twins.advance(5000)
+    twins.promote("mail")
+
+
+def people_change_arguments(twins: Twins) -> None:
+    ids = send(twins, "a", "b", client="acme", expires="+9000")
+    twins.claim("w0", ("mail",), 2)
+    run(twins, "bury", ids, 1, ERROR)
+    seen = twins.clock.now
+    twins.requeue_changed("mail", seen - 1, ids[0], '{"later":1}')
+    for job_id in (ids[0], ids[0], "nobody"):
+        twins.requeue_changed("mail", seen, job_id, '{"args":["100 %1\\n"]}')
+    twins.advance(1)
+    twins.claim("w0", ("mail",))
+    run(twins, "bury", ids[:1], 1, ERROR)
+    twins.requeue_changed("mail", seen, ids[0], '{"stale":1}')
+
+
+def people_release_a_worker(twins: Twins) -> None:
+    send(twins, *"abc", client="acme")
+    twins.claim("w0", ("mail",), 2)
+    twins.release_worker("mail", "w0")  # it lives
+    twins.advance(LEASE_MS - 1)
+    twins.release_worker("mail", "w0")
+    twins.advance(1)
+    for worker in ("w0", "w0", "nobody"):
+        twins.release_worker("mail", worker)
+    twins.sign_on("w2")
+    twins.claim("w2", ("mail",), 3)
+
+
 def dead_letters_are_trimmed(twins: Twins) -> None:
     ids = send(twins, *"abcdef")
     twins.claim("w0", ("mail",), 6)
@@ -289,6 +331,9 @@ STORIES = (
     people_cancel,
     people_purge,
     people_pause,
+    people_let_jobs_run_before_their_time,
+    people_change_arguments,
+    people_release_a_worker,
     dead_letters_are_trimmed,
     a_log_was_torn,
 )

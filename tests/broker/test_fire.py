@@ -6,7 +6,7 @@ import time
 import pytest
 
 from django_rtq.exceptions import BrokerFull
-from tests.seeds import QUEUE, claim, claim_all, job_id, new_job, settle
+from tests.seeds import QUEUE, claim, claim_all, held_job, job_id, new_job, settle, unique_job
 from tests.snapshots import MS, changes, place_of, snapshot
 
 NOW_MS = time.time_ns() // 1_000_000
@@ -122,6 +122,44 @@ def test_a_slot_fires_when_the_last_job_is_over(redis, broker, begun, end):
 
 def test_the_first_slot_overlaps_with_nothing(broker, begun):
     assert fire(broker, may_overlap=False) == "fired"
+
+
+# -- unique
+
+
+def test_a_unique_one_holds_its_digest(redis, broker, begun):
+    before = snapshot(redis, times=False)
+
+    assert fire(broker, job=unique_job("a")) == "fired"
+
+    changed = changes(before, snapshot(redis, times=False))
+    assert (changed["unique:d1"], changed["digests"]) == ("a", {"a": "done 3600000 d1"})
+    assert redis.pttl(broker.keys.of(QUEUE).unique + b"d1") > 0
+    assert broker.enqueue_unique(QUEUE, [unique_job("b")])[0].startswith("duplicate ")
+
+
+@pytest.mark.parametrize("on_conflict", ["return", "raise", "replace", "rerun"])
+def test_a_slot_is_let_pass_while_a_job_like_its_own_lives(redis, broker, begun, on_conflict):
+    other = held_job(broker, "other")
+    before = snapshot(redis)
+
+    assert fire(broker, job=unique_job("a", on_conflict=on_conflict)) == f"duplicate {other.id}"
+
+    assert changes(before, snapshot(redis)) == {"schedules": {"report": f"{SLOT_MS} - d1 {NOW_MS - 60_000}"}}
+    assert fire(broker, job=unique_job("b")) == "already"
+    settle(broker, "ack", other)
+    assert fire(broker, SLOT_MS + 1, unique_job("c")) == "fired"
+
+
+def test_a_server_that_fell_back_does_not_take_a_job_for_its_own_duplicate(redis, broker, begun):
+    state = redis.hgetall("{rtq:default}:schedules")
+    job = unique_job("a")
+    fire(broker, job=job)
+    redis.hset("{rtq:default}:schedules", mapping=state)
+
+    assert fire(broker, job=job) == "fired"
+
+    assert claim_all(broker) == [job.id]
 
 
 # -- trouble

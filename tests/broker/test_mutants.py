@@ -7,8 +7,11 @@ from django_rtq.broker.broker import Broker
 from tests.broker.drain import drain
 from tests.broker.machine import run_randomly
 from tests.broker.mutants import MUTANTS, mutated
-from tests.broker.stories import STORIES
+from tests.broker.stories import STORIES as OTHER_STORIES
 from tests.broker.twins import Twins, twins_config
+from tests.broker.unique_stories import UNIQUE_STORIES
+
+STORIES = (*OTHER_STORIES, *UNIQUE_STORIES)
 
 # What a run of the state machine meets at once; of all mutants, it finds most within a hundred runs.
 SOON = (

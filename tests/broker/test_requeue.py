@@ -11,12 +11,14 @@ from tests.seeds import (
     claimed_job,
     dead_job,
     finished_job,
+    held_job,
     lose_record,
     names,
     new_job,
     queued_job,
     retrying_job,
     settle,
+    unique_job,
 )
 from tests.snapshots import GONE, MS, changes, live_jobs, snapshot
 
@@ -129,3 +131,38 @@ def test_it_is_said_when_there_is_something_to_say(broker, inspector):
         job_requeued.disconnect(dispatch_uid="test")
 
     assert heard == [([job.id], QUEUE)]
+
+
+# -- unique jobs
+
+
+def dead_unique_job(broker, name="a"):
+    job = held_job(broker, name)
+    settle(broker, "bury", job)
+    return job
+
+
+def test_it_takes_what_it_held_again(redis, broker, inspector):
+    job = dead_unique_job(broker)
+
+    assert inspector.requeue(QUEUE, [job.id]) == [job.id]
+
+    assert snapshot(redis)["unique:d1"] == job.id
+    assert 0 < redis.pttl(broker.keys.of(QUEUE).unique + b"d1") <= 3_600_000
+    assert broker.enqueue_unique(QUEUE, [unique_job("b")]) == [f"duplicate {job.id}"]
+
+
+def test_it_stays_dead_while_another_like_it_lives(redis, broker, inspector):
+    job = dead_unique_job(broker)
+    broker.enqueue_unique(QUEUE, [unique_job("b")])
+    before = snapshot(redis)
+
+    assert inspector.requeue(QUEUE, [job.id]) == []
+
+    assert snapshot(redis) == before
+
+
+def test_of_two_that_are_alike_the_first_lives_again(broker, inspector):
+    jobs = [dead_unique_job(broker, name) for name in "ab"]
+
+    assert inspector.requeue(QUEUE, [job.id for job in jobs]) == [jobs[0].id]

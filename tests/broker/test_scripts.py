@@ -20,7 +20,7 @@ COMMANDS = set(
     """
     DEL EXISTS EXPIRE GET INCR INCRBY SETNX TIME
     HDEL HEXISTS HGET HGETALL HINCRBY HLEN HMGET HSET
-    LINDEX LLEN LPOS LPUSH LRANGE LTRIM PEXPIRE RPUSH
+    LINDEX LLEN LPOS LPUSH LRANGE LTRIM PEXPIRE RPUSH SET
     ZADD ZCARD ZINCRBY ZMSCORE ZRANGE ZRANGEBYSCORE ZREM ZREMRANGEBYRANK ZREVRANGE ZSCORE
     """.split()
 )
@@ -60,7 +60,7 @@ def names_in_body(name):
 def naming_ends(name):
     """Where the lines end that give names to keys and arguments."""
     code = code_of(name)
-    naming = r"local .*|\s+\".*\}|for i = .*ARGV.* end|"
+    naming = r"local .*|\s+\".*[},]|for i = .*ARGV.* end|"
     lines = code.splitlines()
     last = max(i for i, line in enumerate(lines) if "KEYS" in line or "ARGV" in line)
     between = lines[: last + 1]
@@ -187,7 +187,7 @@ def test_payloads_are_never_decoded_and_clocks_never_asked_but_through_now_ms(na
 def test_who_drains_a_full_server_begins_its_writes_with_one_that_is_allowed(name):
     has_scratch = "scratch" in names_in_body(name)
 
-    assert has_scratch == (name not in {"begin", "enqueue", "fire", *READING})
+    assert has_scratch == (name not in {"begin", "enqueue", "enqueue_unique", "fire", *READING})
     if has_scratch:
         assert code_of(name).count('redis.call("DEL", q.scratch)') == 1 or "end_runs(" in code_of(name)
 

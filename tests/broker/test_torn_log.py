@@ -7,15 +7,16 @@ from contextlib import suppress
 import pytest
 
 from django_rtq.exceptions import WrongState
-from tests.broker.scenes import READING, SCENES, seeded
+from tests.broker.scenes import READING, SCENES, UNIQUE_SCENES, seeded
 from tests.seeds import QUEUE, WORKER, claim_all, let_lapse, settlement
 from tests.snapshots import snapshot
 
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*"')
 END = b"the script is over"
-WRITING = sorted(set(SCENES) - READING)
+ALL = {**SCENES, **UNIQUE_SCENES}
+WRITING = sorted(set(ALL) - READING)
 # What may lie beside jobs; of a job that is over nothing may be left there.
-BESIDE = ("since", "failures", "crashes", "errors", "ghosts", "scheduled", "retrying")
+BESIDE = ("since", "failures", "crashes", "errors", "ghosts", "scheduled", "retrying", "digests")
 
 
 def writes_of(redis, act):
@@ -85,7 +86,7 @@ class _Named:
 @pytest.mark.parametrize("is_sent_again", [False, True], ids=["all_died", "sent_again"])
 @pytest.mark.parametrize("verb", WRITING)
 def test_no_prefix_of_a_script_loses_or_stalls_a_job(redis, broker, verb, is_sent_again):
-    scene = SCENES[verb]
+    scene = ALL[verb]
     jobs = seeded(redis, broker, scene)
     copy = copy_of(redis)
     writes = writes_of(redis, lambda: scene.act(broker, jobs))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django_rtq.broker.broker import Broker, Claimed, NewJob
+from django_rtq.broker.broker import Broker, Claimed, NewJob, UniqueJob
 from django_rtq.broker.inspector import CANCELLED, Inspector
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.settlement import Settlement
@@ -66,6 +66,9 @@ class Twins:
 
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> None:
         self.same(self.broker.enqueue(queue, jobs), self.models[queue].enqueue(jobs))
+
+    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> None:
+        self.same(self.broker.enqueue_unique(queue, jobs), self.models[queue].enqueue_unique(jobs))
 
     # -- by workers
 
@@ -169,6 +172,17 @@ class Twins:
     def requeue(self, queue: str, job_ids: Sequence[str]) -> None:
         self.same(self.inspector.requeue(queue, job_ids), self.models[queue].requeue(job_ids))
 
+    def requeue_changed(self, queue: str, latest: int, job_id: str, body: str) -> None:
+        expected = self.models[queue].requeue_changed(latest, job_id, body)
+        self.same(self._script(queue, "requeue_changed", latest, job_id, body).decode(), expected)
+
+    def run_now(self, queue: str, job_id: str) -> None:
+        self.same(self._script(queue, "run_now", job_id).decode(), self.models[queue].run_now(job_id))
+
+    def release_worker(self, queue: str, worker: str) -> None:
+        expected = self.models[queue].release_worker(worker)
+        self.same([word.decode() for word in self._script(queue, "release_worker", worker)], expected)
+
     def discard(self, queue: str, job_ids: Sequence[str]) -> None:
         self.same(self.inspector.discard(queue, job_ids), self.models[queue].discard(job_ids))
 
@@ -200,6 +214,12 @@ class Twins:
         """Somebody was woken."""
         self.redis.zpopmin(getattr(self.broker.keys.of(queue), token))
         setattr(self.models[queue], token, False)
+        self.check()
+
+    def let_limit_pass(self, queue: str, digest: str) -> None:
+        """A digest was held for as long as it may be."""
+        self.redis.delete(self.broker.keys.of(queue).unique + digest.encode())
+        self.models[queue].unique.pop(digest, None)
         self.check()
 
     def lose_turn(self, queue: str, lane: tuple[int, str]) -> None:
@@ -254,7 +274,7 @@ class Twins:
             assert turn >= self._turns.get(name, 0)
             self._turns[name] = turn
 
-    def _script(self, queue: str, name: str, *arguments: int) -> Any:
+    def _script(self, queue: str, name: str, *arguments: int | str) -> Any:
         return self.broker.wire.one(SCRIPTS[name].call(self.broker.keys.of(queue), arguments))
 
 

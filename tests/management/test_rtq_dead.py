@@ -12,7 +12,7 @@ from tests.management.commands import (
     run,
     sit_at_terminal,
 )
-from tests.seeds import QUEUE, claim, lose_record, new_job, queued_job, settlement
+from tests.seeds import QUEUE, claim, held_job, lose_record, new_job, queued_job, settle, settlement, unique_job
 
 OUTAGE = "Redis did not answer in time: "
 
@@ -52,6 +52,18 @@ def test_a_requeued_letter_is_queued_and_a_discarded_one_is_gone(three, inspecto
 
     assert inspector.find(three[0]).state is JobState.QUEUED
     assert "not found" in run("rtq_dead", "list", three[1]).err
+
+
+def test_a_unique_one_stays_dead_while_another_like_it_lives(broker, inspector):
+    job = held_job(broker)
+    settle(broker, "bury", job)
+    broker.enqueue_unique(QUEUE, [unique_job()])
+
+    ran = run("rtq_dead", "requeue", job.id)
+
+    assert (ran.code, ran.error) == (1, "1 of 1 id could not be requeued.")
+    assert ran.err.startswith(f"Job {job.id}: is dead still. ")
+    assert dead_ids(inspector) == {job.id}
 
 
 @pytest.mark.parametrize(("verb", "did"), [("requeue", "requeued"), ("discard", "discarded")])

@@ -123,6 +123,17 @@ def test_a_name_that_is_unknown(broker, name, problem):
     assert ran.out == ""
 
 
+def test_run_says_when_there_is_such_a_job_already(broker):
+    task(unique=True, schedule=every(hours=1, name="hourly"))(report)
+    first = run("rtq_schedule", "run", "hourly")
+
+    second = run("rtq_schedule", "run", "hourly")
+
+    assert (first.err, second.out) == ("", first.out)
+    assert second.err.startswith("No job was enqueued: the task is unique")
+    assert take(broker).id == first.out.strip()
+
+
 @pytest.mark.parametrize("arguments", [["list"], ["run", "daily"]])
 def test_redis_away(arguments):
     with override_settings(RTQ={"REDIS": NOBODY}):

@@ -22,6 +22,7 @@ local function crash(q, id, record, worker, now)
   if crashes <= max_crashes then return false end
   redis.call("ZADD", q.dead, now, id)
   tell_waiting(q, { id })
+  let_go(q, { id })
   count(q.stats, now, "dead", 1)
   return true
 end

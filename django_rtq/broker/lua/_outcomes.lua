@@ -3,9 +3,12 @@
 -- Leave nothing of these jobs but what is kept as their outcome. Answers how many there were.
 local function forget(q, ids)
   if #ids == 0 then return 0 end
-  for _, key in ipairs({ q.failures, q.crashes, q.errors, q.since, q.retrying }) do
-    if redis.call("EXISTS", key) == 1 then
-      redis.call(key == q.retrying and "ZREM" or "HDEL", key, unpack(ids))
+  if redis.call("EXISTS", q.failures, q.crashes, q.errors, q.since, q.retrying, q.digests) > 0 then
+    let_go(q, ids)
+    for _, key in ipairs({ q.failures, q.crashes, q.errors, q.since, q.digests, q.retrying }) do
+      if redis.call("EXISTS", key) == 1 then
+        redis.call(key == q.retrying and "ZREM" or "HDEL", key, unpack(ids))
+      end
     end
   end
   local gone = redis.call("HDEL", q.jobs, unpack(ids))

@@ -6,10 +6,12 @@ local function is_dead(q, id, latest)
   return died and tonumber(died) <= latest
 end
 
--- Queue a dead letter with all its attempts, and with a new body if there is one. Answers false for an id alone.
+-- Queue a dead letter with all its attempts, and with a new body if there is one. Answers false for an id without a
+-- record, and for a unique job while another one like it lives.
 local function revive(q, id, body, now)
-  local record = redis.call("HGET", q.jobs, id)
-  if not record then return false end
+  local record, _, ms, digest = redis.call("HGET", q.jobs, id), note_of(q, id)
+  if not record or (digest and holder(q, digest)) then return false end
+  if digest then hold(q, id, digest, ms) end
   -- It is ready now, and whatever was its last moment to start is over.
   local fresh = string.gsub(record, "^(%-?%d+ %d+) %d+ %d+ ", string.format("%%1 %.0f 0 ", now), 1)
   if body then fresh = string.match(fresh, "^[^\n]*\n") .. body end

@@ -1,6 +1,6 @@
 -- ack: settle jobs that are done.
 -- running -> succeeded
--- uses: _prelude _waiting _outcomes
+-- uses: _prelude _schedule _digests _waiting _outcomes
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record
@@ -16,6 +16,10 @@
 -- KEYS[12] stats      + minute, hash  counters
 -- KEYS[13] waiting    zset  id -> until when somebody waits for its end
 -- KEYS[14] over       + id, list  a token for who waits
+-- KEYS[15] scheduled  zset  id -> due
+-- KEYS[16] due        zset  token for schedulers
+-- KEYS[17] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[18] unique     + digest, string  id of the job that holds it
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] run_ms      how long these jobs ran, together
 -- ARGV[3] wait_ms     how long they had waited, together
@@ -24,8 +28,8 @@
 -- returns the ids that were stale: no longer this worker's to settle
 -- sent twice: every id is stale the second time, and nothing changes
 
-local NAMES = { "running", "jobs", "failures", "crashes", "errors", "since", "retrying", "results", "finished",
-  "sweep", "scratch", "stats", "waiting", "over" }
+local NAMES = { "running", "jobs", "failures", "crashes", "errors", "since", "retrying", "results", "finished", "sweep",
+  "scratch", "stats", "waiting", "over", "scheduled", "due", "digests", "unique" }
 local q, most, run_ms, wait_ms = named(KEYS, NAMES, 1), tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local jobs = { select(4, unpack(ARGV)) }
 local now = now_ms(q.sweep)

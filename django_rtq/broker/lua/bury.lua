@@ -1,6 +1,6 @@
 -- bury: give jobs up. They stay as dead letters until a person requeues or discards them.
 -- running -> dead
--- uses: _prelude _waiting _failures
+-- uses: _prelude _schedule _digests _waiting _failures
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record
@@ -12,12 +12,18 @@
 -- KEYS[8] stats       + minute, hash  counters
 -- KEYS[9] waiting     zset  id -> until when somebody waits for its end
 -- KEYS[10] over       + id, list  a token for who waits
+-- KEYS[11] scheduled  zset  id -> due
+-- KEYS[12] retrying   zset  id -> due; those of scheduled that have failed
+-- KEYS[13] due        zset  token for schedulers
+-- KEYS[14] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[15] unique     + digest, string  id of the job that holds it
 -- ARGV[...] jobs      of each: id, failures to count (1 or 0), the failure as one line of JSON; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to settle
 -- sent twice: every id is stale the second time, and nothing changes
 
-local NAMES = { "running", "jobs", "failures", "errors", "dead", "sweep", "scratch", "stats", "waiting", "over" }
+local NAMES = { "running", "jobs", "failures", "errors", "dead", "sweep", "scratch", "stats", "waiting", "over",
+  "scheduled", "retrying", "due", "digests", "unique" }
 local q, jobs = named(KEYS, NAMES, 1), ARGV
 local now = now_ms(q.sweep)
 local mine, stale = held_by(q.running, jobs, 3)
@@ -35,6 +41,7 @@ for _, i in ipairs(mine) do
     end
     note_error(q.errors, id, line)
     tell_waiting(q, { id })
+    let_go(q, { id })
     count(q.stats, now, "dead", 1)
   end
   redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job

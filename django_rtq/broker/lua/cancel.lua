@@ -1,6 +1,6 @@
 -- cancel: take a job out before it runs.
 -- queued, scheduled, retrying -> cancelled
--- uses: _prelude _waiting _outcomes
+-- uses: _prelude _schedule _digests _waiting _outcomes
 --
 -- KEYS[1] jobs        hash  id -> record
 -- KEYS[2] scheduled   zset  id -> due
@@ -20,6 +20,9 @@
 -- KEYS[16] running    + worker, hash  id -> attempt and claim time
 -- KEYS[17] waiting    zset  id -> until when somebody waits for its end
 -- KEYS[18] over       + id, list  a token for who waits
+-- KEYS[19] due        zset  token for schedulers
+-- KEYS[20] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[21] unique     + digest, string  id of the job that holds it
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] id          the job
 -- ARGV[3] keep_ms     how long the outcome is kept
@@ -28,8 +31,8 @@
 -- returns "cancelled", or why not: "missing", "running", "dead", "finished"
 -- sent twice: "finished", and nothing changes
 
-local NAMES = { "jobs", "scheduled", "dead", "ghosts", "failures", "crashes", "errors", "since", "retrying",
-  "results", "finished", "workers", "sweep", "scratch", "stats", "running", "waiting", "over" }
+local NAMES = { "jobs", "scheduled", "dead", "ghosts", "failures", "crashes", "errors", "since", "retrying", "results",
+  "finished", "workers", "sweep", "scratch", "stats", "running", "waiting", "over", "due", "digests", "unique" }
 local q, most, id, keep_ms, outcome = named(KEYS, NAMES, 1), tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
 local now = now_ms(q.sweep)
 local record = redis.call("HGET", q.jobs, id)

@@ -1,6 +1,6 @@
 -- discard: throw dead letters away.
 -- dead -> gone
--- uses: _prelude _waiting _outcomes
+-- uses: _prelude _schedule _digests _waiting _outcomes
 --
 -- KEYS[1] dead        zset  id -> time of death
 -- KEYS[2] jobs        hash  id -> record
@@ -14,6 +14,10 @@
 -- KEYS[10] stats      + minute, hash  counters
 -- KEYS[11] waiting    zset  id -> until when somebody waits for its end
 -- KEYS[12] over       + id, list  a token for who waits
+-- KEYS[13] scheduled  zset  id -> due
+-- KEYS[14] due        zset  token for schedulers
+-- KEYS[15] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[16] unique     + digest, string  id of the job that holds it
 -- ARGV[1] latest      deaths after this moment are not meant
 -- ARGV[...] ids       at most 100
 --
@@ -21,7 +25,7 @@
 -- sent twice: none is dead the second time, and nothing changes
 
 local NAMES = { "dead", "jobs", "failures", "crashes", "errors", "since", "retrying", "sweep", "scratch", "stats",
-  "waiting", "over" }
+  "waiting", "over", "scheduled", "due", "digests", "unique" }
 local q, latest, ids = named(KEYS, NAMES, 1), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
 local gone = {}
 

@@ -1,6 +1,6 @@
 -- expire: settle jobs that nobody started before their time was over.
 -- running -> expired
--- uses: _prelude _waiting _outcomes
+-- uses: _prelude _schedule _digests _waiting _outcomes
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record
@@ -16,14 +16,18 @@
 -- KEYS[12] stats      + minute, hash  counters
 -- KEYS[13] waiting    zset  id -> until when somebody waits for its end
 -- KEYS[14] over       + id, list  a token for who waits
+-- KEYS[15] scheduled  zset  id -> due
+-- KEYS[16] due        zset  token for schedulers
+-- KEYS[17] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[18] unique     + digest, string  id of the job that holds it
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[...] jobs      of each: id, ms to keep, outcome; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to settle
 -- sent twice: every id is stale the second time, and nothing changes
 
-local NAMES = { "running", "jobs", "failures", "crashes", "errors", "since", "retrying", "results", "finished",
-  "sweep", "scratch", "stats", "waiting", "over" }
+local NAMES = { "running", "jobs", "failures", "crashes", "errors", "since", "retrying", "results", "finished", "sweep",
+  "scratch", "stats", "waiting", "over", "scheduled", "due", "digests", "unique" }
 local q, most, jobs = named(KEYS, NAMES, 1), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
 
 local stale = end_runs(q, jobs, most, now_ms(q.sweep), "expired")

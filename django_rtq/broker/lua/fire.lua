@@ -1,6 +1,6 @@
 -- fire: start a periodic job for one slot of its schedule, once, whoever comes first.
 -- — -> queued
--- uses: _prelude _lanes
+-- uses: _prelude _lanes _schedule _digests _unique
 --
 -- KEYS[1] schedules   hash  name -> last slot, last job, digest of the definition, since when it counts
 -- KEYS[2] jobs        hash  id -> record
@@ -14,6 +14,14 @@
 -- KEYS[10] ring       + band, zset  client -> turn
 -- KEYS[11] lane       + band:client, list  ids
 -- KEYS[12] stats      + minute, hash  counters
+-- KEYS[13] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[14] unique     + digest, string  id of the job that holds it
+-- KEYS[15] workers    zset  worker -> lease deadline
+-- KEYS[16] running    + worker, hash  id -> attempt and claim time
+-- KEYS[17] failures   hash  id -> runs that failed
+-- KEYS[18] crashes    hash  id -> runs that took their worker down
+-- KEYS[19] scheduled  zset  id -> due
+-- KEYS[20] retrying   zset  id -> due; those of scheduled that have failed
 -- ARGV[1] name        of the schedule
 -- ARGV[2] slot        the moment for which it fires, ms
 -- ARGV[3] overlap     "allow", or "skip" while the last job lives
@@ -23,15 +31,19 @@
 -- ARGV[7] client
 -- ARGV[8] expires
 -- ARGV[9] body        JSON
+-- ARGV[10] digest     "": not unique
+-- ARGV[11] span       until when the job holds it: "start" or "done"
+-- ARGV[12] ms         for how long at the most
 --
 -- returns "fired"; or why not: "already" for a slot that is over, "overlap" while the last job lives,
---         "unknown" for a schedule that has not begun
+--         "duplicate <id>" of the job that holds its digest, "unknown" for a schedule that has not begun
 -- sent twice: "already", and nothing changes
 
 local NAMES = { "schedules", "jobs", "dead", "finished", "bands", "turn", "lanes", "wake", "sweep", "ring", "lane",
-  "stats" }
+  "stats", "digests", "unique", "workers", "running", "failures", "crashes", "scheduled", "retrying" }
 local q, name, slot, overlap, id = named(KEYS, NAMES, 1), ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local band, max_crashes, client, expires, body = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local digest, span, ms = ARGV[10], ARGV[11], ARGV[12]
 local now = now_ms(q.sweep)
 local state = redis.call("HGET", q.schedules, name) or ""
 local last_slot, last_id, rest = string.match(state, "^(%d+) (%S+)( %S+ %d+)$")
@@ -42,12 +54,19 @@ if overlap == "skip" and redis.call("HEXISTS", q.jobs, last_id) == 1 and not red
   redis.call("HSET", q.schedules, name, slot .. " " .. last_id .. rest)
   return "overlap"
 end
+local first = digest ~= "" and holder(q, digest)
+if first and first ~= id then
+  redis.call("HSET", q.schedules, name, slot .. " " .. last_id .. rest)
+  return "duplicate " .. first
+end
 -- A server that fell back to an older state may know the job, and not that its slot is over.
 if redis.call("HEXISTS", q.jobs, id) == 0 and not redis.call("ZSCORE", q.finished, id) then
   local record = string.format("%s %s %s %.0f %s\n", band, max_crashes, slot, moment(expires, slot) or 0, client) .. body
+  if digest ~= "" then hold(q, id, digest, ms) end
   index_lane(q, band, client, slot)
   redis.call("RPUSH", q.lane .. band .. ":" .. client, id)
   redis.call("HSET", q.jobs, id, record)
+  if digest ~= "" then redis.call("HSET", q.digests, id, span .. " " .. ms .. " " .. digest) end
   count(q.stats, now, "enqueued", 1)
 end
 redis.call("HSET", q.schedules, name, slot .. " " .. id .. rest) -- last: a torn log may cost a second run, not a slot

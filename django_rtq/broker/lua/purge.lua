@@ -1,6 +1,6 @@
 -- purge: throw away jobs that wait, of every client, and those that are scheduled.
 -- queued, scheduled, retrying -> gone
--- uses: _prelude _waiting _outcomes
+-- uses: _prelude _schedule _digests _waiting _outcomes
 --
 -- KEYS[1] jobs        hash  id -> record
 -- KEYS[2] scheduled   zset  id -> due
@@ -17,13 +17,16 @@
 -- KEYS[13] lane       + band:client, list  ids
 -- KEYS[14] waiting    zset  id -> until when somebody waits for its end
 -- KEYS[15] over       + id, list  a token for who waits
+-- KEYS[16] due        zset  token for schedulers
+-- KEYS[17] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[18] unique     + digest, string  id of the job that holds it
 -- ARGV[1] limit       jobs in this call, at most 100
 --
 -- returns {how many were thrown away, how many were looked at}; {0, 0}: none is left
 -- sent twice: goes on where the first call stopped
 
-local NAMES = { "jobs", "scheduled", "lanes", "ghosts", "failures", "crashes", "errors", "since", "retrying",
-  "sweep", "scratch", "stats", "lane", "waiting", "over" }
+local NAMES = { "jobs", "scheduled", "lanes", "ghosts", "failures", "crashes", "errors", "since", "retrying", "sweep",
+  "scratch", "stats", "lane", "waiting", "over", "due", "digests", "unique" }
 local q, limit = named(KEYS, NAMES, 1), tonumber(ARGV[1])
 local ids = redis.call("ZRANGE", q.scheduled, 0, limit - 1)
 local lane = #ids == 0 and redis.call("ZRANGE", q.lanes, 0, 0)[1]

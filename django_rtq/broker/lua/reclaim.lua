@@ -1,6 +1,6 @@
 -- reclaim: take back the jobs of workers whose lease ran out. Each of them counts as a crash.
 -- running -> queued, or dead
--- uses: _prelude _lanes _waiting _failures _reclaiming
+-- uses: _prelude _lanes _schedule _digests _waiting _failures _reclaiming
 --
 -- KEYS[1] workers     zset  worker -> lease deadline
 -- KEYS[2] sweep       hash  contact, hold, high
@@ -21,14 +21,20 @@
 -- KEYS[17] running    + worker, hash  id -> attempt and claim time
 -- KEYS[18] waiting    zset  id -> until when somebody waits for its end
 -- KEYS[19] over       + id, list  a token for who waits
+-- KEYS[20] scheduled  zset  id -> due
+-- KEYS[21] retrying   zset  id -> due; those of scheduled that have failed
+-- KEYS[22] due        zset  token for schedulers
+-- KEYS[23] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[24] unique     + digest, string  id of the job that holds it
 -- ARGV[1] lease_ms    of the caller: how long to hold after a silence
 -- ARGV[2] limit       jobs to take back in this call, at most 100
 --
 -- returns {ms until there may be more to do, or -1; id, "queued" or "dead", ...}
 -- sent twice: goes on where the first call stopped
 
-local NAMES = { "workers", "sweep", "jobs", "bands", "turn", "lanes", "since", "failures", "crashes", "errors",
-  "dead", "wake", "scratch", "stats", "ring", "lane", "running", "waiting", "over" }
+local NAMES = { "workers", "sweep", "jobs", "bands", "turn", "lanes", "since", "failures", "crashes", "errors", "dead",
+  "wake", "scratch", "stats", "ring", "lane", "running", "waiting", "over", "scheduled", "retrying", "due", "digests",
+  "unique" }
 local q, lease_ms, limit = named(KEYS, NAMES, 1), tonumber(ARGV[1]), tonumber(ARGV[2])
 local now = now_ms(q.sweep)
 

@@ -1,6 +1,6 @@
 -- reclaim_child: take back the jobs of a worker whose death was seen by its supervisor, without waiting for its lease.
 -- running -> queued, or dead
--- uses: _prelude _lanes _waiting _failures _reclaiming
+-- uses: _prelude _lanes _schedule _digests _waiting _failures _reclaiming
 --
 -- KEYS[1] workers     zset  worker -> lease deadline
 -- KEYS[2] sweep       hash  contact, hold, high
@@ -21,14 +21,20 @@
 -- KEYS[17] running    + worker, hash  id -> attempt and claim time
 -- KEYS[18] waiting    zset  id -> until when somebody waits for its end
 -- KEYS[19] over       + id, list  a token for who waits
+-- KEYS[20] scheduled  zset  id -> due
+-- KEYS[21] retrying   zset  id -> due; those of scheduled that have failed
+-- KEYS[22] due        zset  token for schedulers
+-- KEYS[23] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[24] unique     + digest, string  id of the job that holds it
 -- ARGV[1] worker      its name
 -- ARGV[...] guilty    the ids that were running when it died: they count a crash, the others are given back
 --
 -- returns {id, "queued" or "dead", ...}
 -- sent twice: there is nothing left to take back
 
-local NAMES = { "workers", "sweep", "jobs", "bands", "turn", "lanes", "since", "failures", "crashes", "errors",
-  "dead", "wake", "scratch", "stats", "ring", "lane", "running", "waiting", "over" }
+local NAMES = { "workers", "sweep", "jobs", "bands", "turn", "lanes", "since", "failures", "crashes", "errors", "dead",
+  "wake", "scratch", "stats", "ring", "lane", "running", "waiting", "over", "scheduled", "retrying", "due", "digests",
+  "unique" }
 local q, worker, guilty = named(KEYS, NAMES, 1), ARGV[1], {}
 for i = 2, #ARGV do guilty[ARGV[i]] = true end
 local now, answer = now_ms(q.sweep), {}

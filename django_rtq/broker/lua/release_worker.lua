@@ -1,6 +1,6 @@
 -- release_worker: take back the jobs of one worker whose lease is over, because a person says so.
 -- running -> queued, or dead
--- uses: _prelude _lanes _waiting _failures _reclaiming
+-- uses: _prelude _lanes _schedule _digests _waiting _failures _reclaiming
 --
 -- KEYS[1] workers     zset  worker -> lease deadline
 -- KEYS[2] sweep       hash  the highest time seen
@@ -21,13 +21,19 @@
 -- KEYS[17] running    + worker, hash  id -> attempt and claim time
 -- KEYS[18] waiting    zset  id -> until when somebody waits for its end
 -- KEYS[19] over       + id, list  a token for who waits
+-- KEYS[20] scheduled  zset  id -> due
+-- KEYS[21] retrying   zset  id -> due; those of scheduled that have failed
+-- KEYS[22] due        zset  token for schedulers
+-- KEYS[23] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[24] unique     + digest, string  id of the job that holds it
 -- ARGV[1] worker      its name
 --
 -- returns {"alive" while its lease lasts, else "released" or "unknown", id, "queued" or "dead", ...}
 -- sent twice: there is nothing left to take back
 
-local NAMES = { "workers", "sweep", "jobs", "bands", "turn", "lanes", "since", "failures", "crashes", "errors",
-  "dead", "wake", "scratch", "stats", "ring", "lane", "running", "waiting", "over" }
+local NAMES = { "workers", "sweep", "jobs", "bands", "turn", "lanes", "since", "failures", "crashes", "errors", "dead",
+  "wake", "scratch", "stats", "ring", "lane", "running", "waiting", "over", "scheduled", "retrying", "due", "digests",
+  "unique" }
 local q, worker = named(KEYS, NAMES, 1), ARGV[1]
 local now, deadline = now_ms(q.sweep), redis.call("ZSCORE", q.workers, worker)
 

@@ -1,6 +1,6 @@
 -- requeue: give dead letters a new life, with all their attempts.
 -- dead -> queued
--- uses: _prelude _lanes _reviving
+-- uses: _prelude _lanes _schedule _digests _unique _reviving
 --
 -- KEYS[1] dead        zset  id -> time of death
 -- KEYS[2] jobs        hash  id -> record
@@ -16,14 +16,20 @@
 -- KEYS[12] stats      + minute, hash  counters
 -- KEYS[13] ring       + band, zset  client -> turn
 -- KEYS[14] lane       + band:client, list  ids
+-- KEYS[15] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[16] unique     + digest, string  id of the job that holds it
+-- KEYS[17] workers    zset  worker -> lease deadline
+-- KEYS[18] running    + worker, hash  id -> attempt and claim time
+-- KEYS[19] scheduled  zset  id -> due
+-- KEYS[20] retrying   zset  id -> due; those of scheduled that have failed
 -- ARGV[1] latest      deaths after this moment are not meant
 -- ARGV[...] ids       at most 100
 --
--- returns the ids that were queued; the others are not dead (any more)
+-- returns the ids that were queued; the others are not dead (any more), or another job holds their digest
 -- sent twice: none is dead the second time, and nothing changes
 
 local NAMES = { "dead", "jobs", "failures", "crashes", "bands", "turn", "lanes", "since", "wake", "sweep", "scratch",
-  "stats", "ring", "lane" }
+  "stats", "ring", "lane", "digests", "unique", "workers", "running", "scheduled", "retrying" }
 local q, latest, ids = named(KEYS, NAMES, 1), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
 local now, queued = now_ms(q.sweep), {}
 

@@ -1,6 +1,6 @@
 -- requeue_changed: give a dead letter a new life, with all its attempts and other arguments.
 -- dead -> queued
--- uses: _prelude _lanes _reviving
+-- uses: _prelude _lanes _schedule _digests _unique _reviving
 --
 -- KEYS[1] dead        zset  id -> time of death
 -- KEYS[2] jobs        hash  id -> record
@@ -16,15 +16,21 @@
 -- KEYS[12] stats      + minute, hash  counters
 -- KEYS[13] ring       + band, zset  client -> turn
 -- KEYS[14] lane       + band:client, list  ids
+-- KEYS[15] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[16] unique     + digest, string  id of the job that holds it
+-- KEYS[17] workers    zset  worker -> lease deadline
+-- KEYS[18] running    + worker, hash  id -> attempt and claim time
+-- KEYS[19] scheduled  zset  id -> due
+-- KEYS[20] retrying   zset  id -> due; those of scheduled that have failed
 -- ARGV[1] latest      a death after this moment is not the one that is meant
 -- ARGV[2] id          the job
 -- ARGV[3] body        what comes after the header of its record from now on
 --
--- returns "queued", or "elsewhere": it is not dead (any more), or has died anew
+-- returns "queued", or "elsewhere": it is not dead (any more), has died anew, or another job holds its digest
 -- sent twice: "elsewhere", and nothing changes
 
 local NAMES = { "dead", "jobs", "failures", "crashes", "bands", "turn", "lanes", "since", "wake", "sweep", "scratch",
-  "stats", "ring", "lane" }
+  "stats", "ring", "lane", "digests", "unique", "workers", "running", "scheduled", "retrying" }
 local q, latest, id, body = named(KEYS, NAMES, 1), tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local now = now_ms(q.sweep)
 

@@ -1,6 +1,6 @@
 -- trim: forget what was kept long enough, or is too much: outcomes and dead letters.
 -- dead -> gone
--- uses: _prelude _waiting _outcomes
+-- uses: _prelude _schedule _digests _waiting _outcomes
 --
 -- KEYS[1] results     hash  id -> outcome
 -- KEYS[2] finished    zset  id -> when it may be forgotten
@@ -15,6 +15,10 @@
 -- KEYS[11] scratch    never exists; see the rules for scripts
 -- KEYS[12] waiting    zset  id -> until when somebody waits for its end
 -- KEYS[13] over       + id, list  a token for who waits
+-- KEYS[14] scheduled  zset  id -> due
+-- KEYS[15] due        zset  token for schedulers
+-- KEYS[16] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[17] unique     + digest, string  id of the job that holds it
 -- ARGV[1] max_dead    dead letters to keep
 -- ARGV[2] dead_ms     how long to keep them
 -- ARGV[3] limit       entries of each kind in this call, at most 100
@@ -23,7 +27,7 @@
 -- sent twice: goes on where the first call stopped
 
 local NAMES = { "results", "finished", "dead", "jobs", "failures", "crashes", "errors", "since", "retrying", "sweep",
-  "scratch", "waiting", "over" }
+  "scratch", "waiting", "over", "scheduled", "due", "digests", "unique" }
 local q, max_dead, dead_ms, limit = named(KEYS, NAMES, 1), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now = now_ms(q.sweep)
 

@@ -162,7 +162,7 @@ def _why_not(inspector: Inspector, name: str, queue: str | None) -> str:
         find_dead_one(inspector, name, queue)
     except JobError as error:
         return one_line(error)
-    return f"Job {name}: has died just now; try again."
+    return f"Job {name}: is dead still. It has died just now, or it is unique and another job like it lives."
 
 
 def _row(job: JobDetails, *, cut: bool) -> list[str]:

@@ -93,7 +93,12 @@ class Command(RTQCommand):
         entries = all_entries(get_config())
         if options["action"] == "run":
             entry = _named(entries, options["name"])
-            self.stdout.write(entry.task.delay(*entry.schedule.args, **entry.schedule.kwargs).id)
+            job = entry.task.delay(*entry.schedule.args, **entry.schedule.kwargs)
+            self.stdout.write(job.id)
+            if job.duplicate:
+                self.stderr.write(
+                    "No job was enqueued: the task is unique, and this is the job of its kind that lives."
+                )
             return
         lines = _lines(entries)
         if options["json"]:

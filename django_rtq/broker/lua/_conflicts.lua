@@ -1,0 +1,40 @@
+-- _conflicts: what becomes of a job when another one holds its digest.
+
+local function record_of(job)
+  return new_record(job.band, job.max_crashes, job.ready, job.expires, job.client, job.body)
+end
+
+-- The one that holds it and has not started takes arguments and time of the other.
+local function replace(q, id, job, now)
+  if is_running(q, id) then return end
+  hold(q, id, job.digest, job.ms + math.max(0, job.ready - now))
+  if not redis.call("ZSCORE", q.scheduled, id) then -- its time had come: it keeps its place in the line
+    job.band, job.client = header(redis.call("HGET", q.jobs, id))
+    redis.call("HSET", q.jobs, id, record_of(job))
+  elseif job.ready > now then
+    schedule(q, { job.ready, id })
+    redis.call("ZADD", q.retrying, "XX", job.ready, id)
+    redis.call("HSET", q.jobs, id, record_of(job))
+  else
+    redis.call("HSET", q.jobs, id, record_of(job))
+    queue_up(q, id, record_of(job), now)
+    redis.call("ZREM", q.retrying, id)
+    redis.call("ZREM", q.scheduled, id) -- last: a torn log may cost a second run, not a job
+  end
+end
+
+-- The other is to run when the one that holds it is over, however often it is asked for: as its heir, which waits in
+-- `scheduled`, and no longer than the limit. Answers whether it is taken in.
+local function come_after(q, id, heir, job)
+  if heir then
+    redis.call("HSET", q.jobs, heir, record_of(job))
+    return false
+  end
+  if not is_running(q, id) then return false end
+  local span, ms, digest = note_of(q, id)
+  redis.call("HSET", q.digests, id, (span and span .. " " .. ms .. " " .. digest or job.note) .. " " .. job.id)
+  schedule(q, { job.ready + job.ms, job.id })
+  redis.call("HSET", q.jobs, job.id, record_of(job))
+  redis.call("HSET", q.digests, job.id, job.note)
+  return true
+end

@@ -1,0 +1,90 @@
+"""What is told of one job: when what happened to it."""
+
+import json
+
+import pytest
+
+from django_rtq.broker.details import Attempt, read_head, unquoted
+from django_rtq.job import new_job_id
+from tests.conftest import LEASE_SECONDS
+from tests.seeds import QUEUE, claimed_job, queued_job, settle
+
+MADE = 1_800_000_000_000
+
+
+def test_a_run_that_failed_is_told_from_its_beginning_to_its_end():
+    error = {"at": MADE + 1500, "attempt": 2, "worker": "w1", "seconds": 1.5, "error_class": "E", "error": "no"}
+
+    attempt = Attempt.read({**error, "traceback": "here"})
+
+    assert (attempt.number, attempt.worker, attempt.seconds) == (2, "w1", 1.5)
+    assert (attempt.started_at.timestamp(), attempt.ended_at.timestamp()) == (MADE / 1000, MADE / 1000 + 1.5)
+    assert (attempt.error_class, attempt.error, attempt.traceback) == ("E", "no", "here")
+
+
+@pytest.mark.parametrize("error", [{}, {"at": "x", "seconds": None, "attempt": []}, {"at": True, "error": 7}])
+def test_whatever_stands_there_is_told_as_far_as_it_goes(error):
+    attempt = Attempt.read(error)
+
+    assert (attempt.number, attempt.started_at, attempt.ended_at, attempt.seconds) == (None, None, None, None)
+
+
+def test_a_job_that_runs_tells_since_when_and_how_long_its_lease_lasts(redis, broker, inspector):
+    job = claimed_job(broker)
+
+    details = inspector.find(job.id)
+
+    now = redis.time()[0]
+    assert abs(details.claimed_at.timestamp() - now) < 5
+    assert 0 < details.lease_left_seconds <= LEASE_SECONDS
+
+
+def test_a_result_tells_when_it_was_made_and_until_when_it_is_kept(redis, broker, inspector):
+    job = claimed_job(broker)
+    settle(broker, "ack", job, outcome=json.dumps({"state": "succeeded", "kept": 60.5}), keep_ms=60_500)
+
+    details = inspector.find(job.id)
+
+    assert abs(details.finished_at.timestamp() - redis.time()[0]) < 5
+    assert (details.forgotten_at - details.finished_at).total_seconds() == 60.5
+
+
+def test_an_id_tells_when_the_job_was_made(redis, broker, inspector):
+    job, ours = queued_job(broker), new_job_id()
+    broker.enqueue(QUEUE, [job._replace(id=ours)])
+
+    assert inspector.find(job.id).made_at is None  # anybody's
+    assert abs(inspector.find(ours).made_at.timestamp() - redis.time()[0]) < 5
+
+
+def test_the_record_is_shown_as_it_is_but_not_without_end(redis, broker, inspector):
+    job = queued_job(broker, client="x", expires="+5000", body='{"args":["' + "x" * 100_000 + '"]}')
+
+    details = inspector.find(job.id)
+
+    assert details.record.startswith("0 3 ")
+    assert len(details.record) == 65_536 < details.record_bytes
+    assert (details.expires_at - details.ready_at).total_seconds() == 5
+
+
+@pytest.mark.parametrize(
+    ("head", "task"),
+    [
+        (b'0 3 1 0 x\n{"task":"a.b","args":[', "a.b"),
+        (b'0 3 1 0 x\n{"task":"a\\"\\u0062"}', 'a"b'),
+        (b'0 3 1 0 x\n{"task":"a.b', ""),
+        (b'0 3 1 0 x\n{"args":["\\"task\\":\\"no\\""]}', ""),
+        (b"nonsense", ""),
+        (b"", ""),
+    ],
+)
+def test_the_beginning_of_a_record_tells_its_task(head, task):
+    header, found = read_head(head)
+
+    assert found == task
+    assert (header.client if header else None) == ("x" if head.startswith(b"0 ") else None)
+
+
+@pytest.mark.parametrize(("text", "said"), [("a", "a"), (r"a\n", "a\n"), (r"a\u00", "a"), ("a\\", "a"), ("", "")])
+def test_a_text_that_was_cut_says_what_is_left(text, said):
+    assert unquoted(text) == said

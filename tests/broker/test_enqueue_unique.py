@@ -1,0 +1,256 @@
+"""— -> queued or scheduled, unless one like it lives (G9)."""
+
+import threading
+
+import pytest
+
+from tests.conftest import wait_until
+from tests.seeds import (
+    QUEUE,
+    claim,
+    claim_all,
+    dead_job,
+    held_job,
+    limit_of,
+    names,
+    new_job,
+    retrying_job,
+    settle,
+    unique_job,
+)
+from tests.snapshots import MS, live_jobs, snapshot
+
+NOTE = "done 3600000 d1"
+
+
+def enqueue(broker, *jobs):
+    return broker.enqueue_unique(QUEUE, jobs)
+
+
+def entered(broker, name="a", **options):
+    """A unique job that waits."""
+    job = unique_job(name, **options)
+    assert enqueue(broker, job) == ["ok"]
+    return job
+
+
+# -- it works
+
+
+def test_it_holds_its_digest_and_is_a_job_like_others(redis, broker):
+    assert enqueue(broker, unique_job("a", client="acme", priority=5)) == ["ok"]
+
+    assert snapshot(redis, times=False) == {
+        "rtq:queues": {QUEUE},
+        "jobs": {"a": "5 3 <ms> 0 acme\n{}"},
+        "unique:d1": "a",
+        "digests": {"a": NOTE},
+        "lane:5:acme": ["a"],
+        "ring:5": {"acme": 1},
+        "bands": {"5": 5},
+        "lanes": {"5:acme": MS},
+        "turn": "1",
+        "wake": {"work": 0},
+        "stats": {"enqueued": 1},
+    }
+
+
+@pytest.mark.parametrize("on_conflict", ["return", "raise", "rerun"])
+@pytest.mark.parametrize("due", ["", "+60000"])
+def test_a_second_one_changes_nothing_while_the_first_waits(redis, broker, on_conflict, due):
+    first = entered(broker, due=due)
+    before = snapshot(redis)
+
+    assert enqueue(broker, unique_job("b", on_conflict=on_conflict, body="[1]")) == [f"duplicate {first.id}"]
+
+    assert snapshot(redis) == before
+
+
+def test_of_one_call_the_first_is_taken_in(broker):
+    jobs = [unique_job(name) for name in "abc"]
+
+    assert enqueue(broker, *jobs) == ["ok", f"duplicate {jobs[0].id}", f"duplicate {jobs[0].id}"]
+
+    assert claim_all(broker) == [jobs[0].id]
+
+
+def test_others_are_none_of_its_business(broker):
+    assert enqueue(broker, unique_job("a"), unique_job("b", digest="d2"), unique_job("c", digest="")) == ["ok"] * 3
+    assert broker.enqueue_unique("other", [unique_job("d")]) == ["ok"]
+    assert broker.enqueue(QUEUE, [new_job("e")]) == ["ok"]
+
+    assert names(claim_all(broker)) == ["a", "b", "c", "e"]
+
+
+def test_a_job_that_is_not_unique_after_all_holds_nothing(redis, broker):
+    assert enqueue(broker, unique_job("a", digest=""), unique_job("b", digest="")) == ["ok", "ok"]
+
+    assert not {"digests", "unique:"} & set(snapshot(redis))
+
+
+def test_the_limit_counts_from_when_it_is_ready(redis, broker):
+    entered(broker, limit_ms=5000)
+    assert 0 < limit_of(broker) <= 5000
+    entered(broker, limit_ms=5000, digest="d2", due="+60000")
+    assert 60_000 < limit_of(broker, "d2") <= 65_000
+
+
+def test_after_the_limit_it_keeps_nobody_out(redis, broker):
+    first = entered(broker, limit_ms=1)
+    wait_until(lambda: limit_of(broker) < 0)
+
+    second = entered(broker, "b")
+
+    assert claim(broker) == [first.id]
+    settle(broker, "ack", first, worker="w2")
+    assert snapshot(redis)["unique:d1"] == second.id  # the first one's end is no business of the second
+
+
+def test_a_thousand_keep_their_order(redis, broker):
+    jobs = [unique_job(digest=f"d{number}") for number in range(1000)]
+
+    assert enqueue(broker, *jobs) == ["ok"] * 1000
+
+    assert snapshot(redis)["lane:0:"] == [job.id for job in jobs]
+
+
+def test_of_a_burst_from_many_threads_one_is_taken_in(redis, broker):
+    gate, answers = threading.Barrier(8), []
+
+    def burst():
+        gate.wait(5)
+        answers.extend(enqueue(broker, unique_job())[0] for _ in range(65))
+
+    threads = [threading.Thread(target=burst) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    (first,) = live_jobs(redis)
+    assert sorted(set(answers)) == [f"duplicate {first}", "ok"]
+    assert answers.count("ok") == 1
+    assert claim_all(broker) == [first]
+
+
+# -- how long it is held
+
+
+@pytest.mark.parametrize("end", ["ack", "expire", "bury"])
+def test_it_is_free_when_the_run_is_over(redis, broker, end):
+    job = held_job(broker, "a")
+    assert settle(broker, end, job) == []
+
+    assert "unique:d1" not in snapshot(redis)
+    assert ("digests" in snapshot(redis)) == (end == "bury")  # a dead letter may be requeued
+    assert enqueue(broker, unique_job("b")) == ["ok"]
+
+
+def test_it_is_free_when_it_has_crashed_too_often(redis, broker):
+    job = held_job(broker, "a", max_crashes=0)
+    assert broker.reclaim_child(QUEUE, "w1", [job.id]) == [(job.id, "dead")]
+
+    assert "unique:d1" not in snapshot(redis)
+
+
+def test_it_is_free_when_it_is_cancelled_purged_or_discarded(redis, broker, inspector):
+    inspector.cancel(entered(broker).id)
+    entered(broker, "b")
+    inspector.purge(QUEUE)  # the id that the cancelled one has left
+    inspector.purge(QUEUE)
+    job = held_job(broker, "c")
+    settle(broker, "bury", job)
+    inspector.discard(QUEUE, [job.id])
+
+    assert not {"digests", "unique:d1", "jobs"} & set(snapshot(redis))
+
+
+@pytest.mark.parametrize("verb", ["retry", "release"])
+def test_it_is_held_while_the_job_goes_back(redis, broker, verb):
+    job = held_job(broker, "a")
+    settle(broker, verb, job)
+
+    assert enqueue(broker, unique_job("b")) == [f"duplicate {job.id}"]
+
+
+def test_a_job_that_lost_it_does_not_free_that_of_another(redis, broker):
+    job = held_job(broker, "a")
+    redis.set(broker.keys.of(QUEUE).unique + b"d1", "another")
+
+    settle(broker, "ack", job)
+
+    assert snapshot(redis)["unique:d1"] == "another"
+
+
+@pytest.mark.parametrize("seed", [dead_job, None], ids=["dead", "unknown"])
+def test_what_a_torn_log_left_keeps_nobody_out(redis, broker, seed):
+    owner = seed(broker).id if seed else "nobody"
+    redis.set(broker.keys.of(QUEUE).unique + b"d1", owner)
+
+    job = entered(broker)
+
+    assert snapshot(redis)["unique:d1"] == job.id
+
+
+def test_one_of_which_the_note_was_lost_is_held_until_it_is_done(redis, broker):
+    job = held_job(broker, "a", until="start")
+    redis.delete(broker.keys.of(QUEUE).digests)
+
+    assert enqueue(broker, unique_job("b")) == [f"duplicate {job.id}"]
+    settle(broker, "ack", job)
+    assert enqueue(broker, unique_job("c")) == ["ok"]
+
+
+# -- until it starts
+
+
+def test_until_it_starts_others_wait_behind_it(redis, broker):
+    first = held_job(broker, "a", until="start")
+
+    second = entered(broker, "b", until="start")
+    assert enqueue(broker, unique_job("c", until="start")) == [f"duplicate {second.id}"]
+
+    settle(broker, "ack", first)
+    assert snapshot(redis)["unique:d1"] == second.id
+    assert snapshot(redis)["digests"] == {second.id: "start 3600000 d1"}
+
+
+@pytest.mark.parametrize("ending", ["retry", "crash"])
+def test_a_job_that_has_started_once_keeps_nobody_out_until_its_start(broker, ending):
+    job = held_job(broker, "a", until="start")
+    if ending == "retry":
+        settle(broker, "retry", job)
+    else:
+        broker.reclaim_child(QUEUE, "w1", [job.id])
+
+    assert enqueue(broker, unique_job("b", until="start")) == ["ok"]
+
+
+def test_a_job_that_was_given_back_has_not_started(broker):
+    job = held_job(broker, "a", until="start")
+    settle(broker, "release", job)
+
+    assert enqueue(broker, unique_job("b", until="start")) == [f"duplicate {job.id}"]
+
+
+# -- sent twice, lost on the way
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_lost_reply_is_no_duplicate(redis, broker, moment):
+    job = unique_job("a")
+    redis.drop_connection(moment)
+
+    assert enqueue(broker, job) == [{"before": "ok", "after": "exists"}[moment]]
+
+    assert claim_all(broker) == [job.id]
+
+
+@pytest.mark.parametrize("known", [retrying_job, dead_job])
+def test_an_id_that_is_known_is_refused(redis, broker, known):
+    job = known(broker)
+    before = snapshot(redis)
+
+    assert enqueue(broker, unique_job()._replace(id=job.id)) == ["exists"]
+
+    assert snapshot(redis) == before

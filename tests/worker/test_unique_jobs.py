@@ -1,0 +1,73 @@
+"""Real workers and callers: of jobs that are alike one lives, and a change makes it run once more (G9)."""
+
+import os
+import subprocess
+import sys
+
+from tests.app.unique_tasks import keep_up
+from tests.worker.processes import ROOT
+
+CALLERS, EACH = 4, 125
+
+CALL = f"""
+import django
+django.setup()
+from tests.app.unique_tasks import keep_up
+print(*(keep_up.delay("a", number).id for number in range({EACH})))
+"""
+
+
+def call_in_processes(redis_server, diary):
+    """Several hundred calls that are alike, from several processes at once. Answers the ids that they were given."""
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "RTQ_REDIS_URL": redis_server.url,
+        "RTQ_TEST_OPTIONS": "{}",
+    }
+    callers = [
+        subprocess.Popen([sys.executable, "-c", CALL], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(CALLERS)
+    ]
+    return [job_id for caller in callers for job_id in caller.communicate(timeout=30)[0].split()]
+
+
+def test_a_burst_from_several_processes_makes_one_job(redis, redis_server, rtq_worker, diary):
+    ids = call_in_processes(redis_server, diary)
+
+    assert len(ids) == CALLERS * EACH
+    assert len(set(ids)) == 1
+    rtq_worker("--burst").wait()
+    assert diary.names("end") == ["a-0"]
+
+
+def test_a_burst_while_it_runs_makes_one_more_run(redis, redis_server, rtq_worker, diary):
+    first = keep_up.delay("a", "first", "gate")
+    rtq_worker("--processes", 2)
+    diary.wait("start", "a-first")
+
+    ids = call_in_processes(redis_server, diary)
+    keep_up.delay("a", "last")
+    diary.open("gate")
+
+    assert set(ids) == {first.id}
+    diary.wait("end", "a-last")
+    keep_up.delay("b", 0)
+    diary.wait("end", "b-0")
+    assert diary.names("start") == ["a-first", "a-last", "b-0"]
+
+
+def test_it_keeps_others_out_through_the_death_of_its_worker(redis, rtq_worker, diary):
+    job = keep_up.delay("a", "first", "gate")
+    worker = rtq_worker()
+    diary.wait("start", "a-first")
+    keep_up.delay("a", "last")
+
+    os.kill(worker.child, 9)
+    diary.wait("start", "a-first", times=2)
+    again = keep_up.delay("a", "very last")
+    diary.open("gate")
+    diary.wait("end", "a-very last")
+
+    assert (again.id, again.duplicate) == (job.id, True)
+    assert diary.names("start") == ["a-first", "a-first", "a-very last"]
