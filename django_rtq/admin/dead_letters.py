@@ -105,10 +105,14 @@ class DeadLetterAdmin(PagesAdmin):
 
     def _sweep(self, request: HttpRequest, sweep: Sweep) -> HttpResponse:
         inspector = get_inspector()
-        done, are_all = sweep.run(inspector)
-        text = done_text(sweep.verb, done)
+        outcome = sweep.run(inspector)
+        done, text = outcome.done, done_text(sweep.verb, outcome.done)
         meant = ", ".join(f"{name}: {value}" for name, value in facts_of(sweep))
-        if are_all:
+        if outcome.stopped_by is not None:
+            if done:
+                note(request, DeadLetter(name=sweep.queue), f"{text} ({meant}) {outcome.stopped_by}")
+            raise outcome.stopped_by
+        if outcome.are_all:
             if done:
                 note(request, DeadLetter(name=sweep.queue), f"{text} ({meant})")
                 messages.success(request, text)

@@ -18,7 +18,7 @@ from django_rtq.admin.access import VIEW, Allowances
 from django_rtq.admin.addresses import address
 from django_rtq.admin.navigation import places
 from django_rtq.conf import get_config
-from django_rtq.exceptions import BrokerError, JobNotFound
+from django_rtq.exceptions import BrokerError, BrokerUnavailable, JobNotFound
 
 #: What the script sends when it asks for a page again: only the marked regions are drawn then.
 REFRESH_HEADER = "X-RTQ-Refresh"
@@ -120,7 +120,8 @@ class PagesAdmin(admin.ModelAdmin):
         except JobNotFound as error:
             return self._problem(request, _("No such job"), error, status=404)
         except BrokerError as error:
-            return self._problem(request, _("Redis does not answer"), error, status=503)
+            title = _("Redis does not answer") if isinstance(error, BrokerUnavailable) else _("Redis refused")
+            return self._problem(request, title, error, status=503)
 
     def _problem(self, request: HttpRequest, title: str, error: Exception, *, status: int) -> HttpResponse:
         context = {"title": title, "problem": str(error), "status": status}

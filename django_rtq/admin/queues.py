@@ -19,6 +19,7 @@ from django_rtq.admin.sweeps import AT_ONCE_SECONDS
 from django_rtq.broker.details import QueueDetails
 from django_rtq.broker.inspector import get_inspector
 from django_rtq.conf import QUEUE_NAME, get_config
+from django_rtq.exceptions import BrokerError
 from django_rtq.menu import Queue
 from django_rtq.templatetags.rtq import rtq_duration
 
@@ -131,11 +132,13 @@ class QueueAdmin(PagesAdmin):
     # -- inside
 
     def _purge(self, request: HttpRequest, name: str) -> HttpResponse:
-        thrown, is_over = _purge_for_a_while(name)
+        thrown, is_over, error = _purge_for_a_while(name)
         said = ngettext("%(count)d job was thrown away.", "%(count)d jobs were thrown away.", thrown)
         text = said % {"count": thrown}
         if thrown:
             note(request, Queue(name=name), text)
+        if error is not None:
+            raise error
         if is_over:
             messages.success(request, text)
             return HttpResponseRedirect(self.url("queue_change", name))
@@ -157,15 +160,18 @@ def _waiting(details: QueueDetails) -> int:
     return details.queued + details.scheduled + details.retrying
 
 
-def _purge_for_a_while(name: str) -> tuple[int, bool]:
-    """Throw away what waits, for as long as a request may take. Returns how many, and whether those were all."""
+def _purge_for_a_while(name: str) -> tuple[int, bool, BrokerError | None]:
+    """Throw away what waits, for as long as a request may take: how many, whether that were all, what came between."""
     inspector, ends, total = get_inspector(), time.monotonic() + AT_ONCE_SECONDS, 0
     while time.monotonic() < ends:
-        thrown = inspector.purge(name)
+        try:
+            thrown = inspector.purge(name)
+        except BrokerError as error:
+            return total, False, error
         total += thrown
         if not thrown:
-            return total, True
-    return total, False
+            return total, True, None
+    return total, False, None
 
 
 def _state_of(details: QueueDetails) -> dict[str, Any]:

@@ -20,9 +20,19 @@ from django_rtq.admin.filters import Wanted
 from django_rtq.broker.inspector import Inspector
 from django_rtq.broker.sweeps import LATEST, STEP, Action, Selection
 from django_rtq.chores import sweep_dead_letters
+from django_rtq.exceptions import BrokerError
 from django_rtq.handle import JobHandle
 
 AT_ONCE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a sweep within a request."""
+
+    done: int = 0
+    are_all: bool = False
+    stopped_by: BrokerError | None = None  # what was done until then stays done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,20 +68,23 @@ class Sweep:
         selection = inspector.select(self.queue, self.wanted.filter, until_ms=self.until_ms)
         return replace(self, until_ms=selection.until_ms), selection
 
-    def run(self, inspector: Inspector) -> tuple[int, bool]:
-        """Act for as long as a request may take. Returns how many it were, and whether those were all."""
+    def run(self, inspector: Inspector) -> Outcome:
+        """Act for as long as a request may take. Raises nothing that would hide what was done."""
         if self.per_second:
-            return 0, False  # a request does not wait
+            return Outcome()  # a request does not wait
         ends, total, cursor = time.monotonic() + AT_ONCE_SECONDS, 0, ""
         while True:
-            swept = inspector.sweep(
-                self.queue, self.verb, self.wanted.filter, until_ms=self.until_ms or 0, cursor=cursor, limit=STEP
-            )
+            try:
+                swept = inspector.sweep(
+                    self.queue, self.verb, self.wanted.filter, until_ms=self.until_ms or 0, cursor=cursor, limit=STEP
+                )
+            except BrokerError as error:
+                return Outcome(done=total, stopped_by=error)
             total, cursor = total + len(swept.done), swept.cursor
             if not cursor:
-                return total, True
+                return Outcome(done=total, are_all=True)
             if time.monotonic() > ends:
-                return total, False
+                return Outcome(done=total)
 
     def leave_to_worker(self) -> JobHandle:
         """Let a job do the rest."""

@@ -7,7 +7,9 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from django_rtq.admin import sweeps
+from django_rtq.broker.inspector import Inspector
 from django_rtq.chores import sweep_dead_letters
+from django_rtq.exceptions import BrokerUnavailable
 from tests.admin.conftest import body, text
 from tests.seeds import QUEUE, claimed_jobs, dead_job, new_job, settlement
 
@@ -197,3 +199,20 @@ def test_a_rate_that_makes_no_sense_is_none(rate, broker, operator, inspector):
     die(broker, "a")
     operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER, "per_second": rate})
     assert inspector.queue(QUEUE).dead == 0
+
+
+def test_what_was_done_before_redis_went_away_is_written_down(broker, operator, monkeypatch):
+    die(broker, *"abcde")
+    monkeypatch.setattr(sweeps, "STEP", 2)
+    calls, sweep = [], Inspector.sweep
+
+    def once(self, *args, **options):
+        calls.append(args)
+        if len(calls) > 1:
+            raise BrokerUnavailable("gone")
+        return sweep(self, *args, **options)
+
+    monkeypatch.setattr(Inspector, "sweep", once)
+    answer = operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER})
+    assert answer.status_code == 503
+    assert LogEntry.objects.get().change_message.startswith("2 dead letters are gone.")
