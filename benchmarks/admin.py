@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable
 from statistics import median
 from typing import TYPE_CHECKING, Any
-
-import redis as redis_py
 
 from benchmarks.figures import Readings
 from benchmarks.stage import MeasurementFailed, Stage, say
@@ -57,31 +54,20 @@ def measure(stage: Stage, readings: Readings) -> None:
 
 
 class Probe:
-    """Somebody else who asks the same server meanwhile. The longest answer tells for how long it was not there."""
+    """Asks the server afterwards for how long its longest command took: so long it was not there for others."""
 
     def __init__(self, stage: Stage) -> None:
-        self._client = redis_py.Redis(port=stage.server.port)
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="probe")
+        self._redis = stage.redis
         self.longest_ms = 0.0
 
     def __enter__(self) -> Probe:
-        self._thread.start()
+        self._redis.config_set("slowlog-log-slower-than", 500)
+        self._redis.config_set("slowlog-max-len", 2000)
+        self._redis.slowlog_reset()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._is_over.set()
-        self._thread.join()
-        # What the server itself says: a thread of this process also waits for the interpreter.
-        slowest = self._client.slowlog_get(1000)
-        self.longest_ms = max((entry["duration"] / 1000 for entry in slowest), default=0.0)
-        self._client.close()
-
-    def _run(self) -> None:
-        self._client.config_set("slowlog-log-slower-than", 500)
-        self._client.config_set("slowlog-max-len", 2000)
-        self._client.slowlog_reset()
-        self._is_over.wait()
+        self.longest_ms = max((entry["duration"] / 1000 for entry in self._redis.slowlog_get(2000)), default=0.0)
 
 
 def _ms(question: Callable[[], Any]) -> float:
@@ -142,7 +128,10 @@ def _requeue_all(stage: Stage, readings: Readings, dead: int) -> None:
 
     inspector, cursor, done = get_inspector(), "", 0
     wanted = JobFilter(task="fail")  # as from the page of a group: it has to look at every one
-    with Probe(stage) as probe:
+    answers = stage.server.directory / "longest"
+    pinger = ("-m", "benchmarks.pinger", str(stage.server.port), str(answers))
+    with Probe(stage) as probe, stage.process(*pinger) as child:
+        stage.wait_until(answers.exists, "the first answer to a ping", child)
         started = time.perf_counter()
         until_ms = inspector.select(GRAVEYARD, wanted).until_ms
         for wish in (wanted, JobFilter()):
@@ -156,3 +145,4 @@ def _requeue_all(stage: Stage, readings: Readings, dead: int) -> None:
         raise MeasurementFailed(f"{done:,} of {dead:,} dead letters were requeued.")
     readings.add("admin.requeue", seconds)
     readings.add("admin.requeue_block", probe.longest_ms)
+    readings.add("admin.requeue_ping", float(answers.read_text()))

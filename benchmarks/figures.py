@@ -92,6 +92,9 @@ FIGURES = {
         f"admin.{name}_block": Figure("ms", f"the server was not there for others: {name}", Target("<", 10))
         for name in ("front", "front_day", "queued", "dead", "clients", "tasks", "groups", "filter", "requeue")
     },
+    "admin.requeue_ping": Figure(
+        "ms", "the longest that another client waited for an answer meanwhile", Target("<", 10)
+    ),
     "admin.requeue": Figure("s", "50,000 dead letters live again, two of three through a filter", Target("<", 10)),
     "fairness.last_place": Figure("start", "last of 10 jobs behind 20,000 of another", Target("<=", 30)),
     "fairness.last_place_in_swing": Figure("start", "the same while the worker is busy"),

@@ -66,7 +66,7 @@ MUTANTS = (
     Mutant("replaced_job_stays_in_retrying", 'redis.call("ZREM", q.retrying, id)', NOTHING, ("enqueue_unique",)),
     Mutant("replaced_job_is_in_two_places", 'redis.call("ZREM", q.scheduled, id)', NOTHING, ("enqueue_unique",)),
     Mutant("replaced_job_keeps_its_time", "schedule(q, { job.ready, id })", NOTHING),
-    Mutant("requeued_beside_another", "and not (digest and holder(q, digest)) then", "then"),
+    Mutant("requeued_beside_another", "or (digest and holder(q, digest)) then", "then", ("requeue",)),
     Mutant("requeued_without_its_digest", "if digest then hold(q, id, digest, ms) end", NOTHING, ("requeue",)),
     Mutant("unique_without_exists_check", 'if is_known(job.id) then return "exists" end', NOTHING),
     # the index: nobody who has work is forgotten

@@ -40,6 +40,15 @@ def test_notes_on_workers_are_for_people_and_go_away(redis, broker):
 
 
 @pytest.mark.usefixtures("_worker")
+def test_who_was_noted_is_in_an_index_and_who_was_not_for_long_leaves_it(redis, broker):
+    redis.zadd("rtq:workers", {"long gone": 1})
+
+    beat(broker)
+
+    assert redis.zrange("rtq:workers", 0, -1) == [WORKER.encode()]
+
+
+@pytest.mark.usefixtures("_worker")
 @pytest.mark.parametrize("promote", [True, False])
 def test_what_is_due_is_promoted_by_who_is_asked_to(redis, broker, promote):
     job = scheduled_job(broker)

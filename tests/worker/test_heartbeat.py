@@ -2,6 +2,7 @@
 
 import pytest
 
+import django_rtq
 from django_rtq import signals
 from django_rtq.worker.heartbeat import Heartbeat
 from django_rtq.worker.page import Page
@@ -58,6 +59,8 @@ def test_a_tick_leaves_a_note_for_people(redis, broker, heartbeat):
 
     note = redis.hgetall("rtq:worker:ours")
     assert (note[b"pid"], note[b"jobs_done"], note[b"queues"]) == (b"4711", b"3", b"default,low")
+    assert (note[b"slots"], note[b"version"].decode()) == (b"1", django_rtq.__version__)
+    assert int(note[b"up_seconds"]) < 60
     assert 0 < redis.pttl("rtq:worker:ours") <= 4 * broker.config.lease_seconds * 1000
 
 
