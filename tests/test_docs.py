@@ -256,7 +256,7 @@ def test_every_key_is_documented_with_its_type():
     keys = Keys("rtq").of("q")
     names = [getattr(keys, slot).decode().removeprefix("{rtq:q}:") for slot in keys.__slots__ if slot != "_tag"]
     said = cells(section(read("docs/redis.md"), "## Keys"))
-    assert sorted(said) == sorted(_documented(name) for name in [*names, "rtq:queues", "rtq:worker:"])
+    assert sorted(said) == sorted(_documented(name) for name in [*names, "rtq:queues", "rtq:worker:", "rtq:workers"])
     for script in SCRIPTS.values():
         for name, kind in re.findall(
             r"^-- KEYS\[\d+\] (\w+) +(?:\+ [\w:]+, )?(hash|zset|list|string)\b", script.text, re.M
@@ -273,6 +273,9 @@ def _documented(name):
         "over:": "<id>",
         "unique:": "<digest>",
         "stats:": "<minute>",
+        "tasks:": "<hour>",
+        "served:": "<slice>",
+        "busy:": "<slice>",
     }
     return name + behind.get(name, "<name>" if name == "rtq:worker:" else "")
 
