@@ -66,6 +66,8 @@ class Config:
     schedules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     #: What is different for a queue: name -> {"delayed_first": True}.
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: Seconds between two refreshes of an open page of the admin; 0: pages stay as they were loaded.
+    admin_refresh_seconds: float = 5.0
     #: The modules of each app in which tasks are looked for.
     task_modules: tuple[str, ...] = field(default=("tasks",))
 
@@ -119,7 +121,7 @@ def _default_redis(*, debug: bool) -> str:
 QUEUE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 _POSITIVE = ("lease_seconds", "max_attempts", "max_results", "max_dead", "dead_days", "max_payload_bytes")
-_NOT_NEGATIVE = ("max_crashes", "result_ttl", "kill_grace_seconds", "unknown_task_seconds")
+_NOT_NEGATIVE = ("max_crashes", "result_ttl", "kill_grace_seconds", "unknown_task_seconds", "admin_refresh_seconds")
 _OPTIONAL = ("time_limit", "max_memory_mb")
 _WHOLE = ("max_attempts", "max_crashes", "max_results", "max_dead", "max_payload_bytes")
 

@@ -1,4 +1,7 @@
-"""What lies in the database: the schedules that people make in the admin. Jobs never do."""
+"""What lies in the database: the schedules that people make in the admin. Jobs never do.
+
+Beside them, the models of the pages (menu.py), which have no table.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,13 @@ from django.utils.translation import gettext_lazy as _
 from django_rtq import registry
 from django_rtq.conf import get_config
 from django_rtq.exceptions import InvalidTask, RTQError, TaskNotFound
+from django_rtq.menu import DeadLetter, Job, Queue, RegisteredTask, Worker
 from django_rtq.options import client_name, queue_name
 from django_rtq.periodic import HIGHEST_CAP, LONGEST_EXPRESSION, LONGEST_NAME, MOST_MISSED, cron, every
 from django_rtq.scheduler.entries import Entry, declared_entries, entry_from_row
 from django_rtq.scheduler.mirror import mirror
+
+__all__ = ["DeadLetter", "Job", "Queue", "RegisteredTask", "Schedule", "Worker", "mirror_schedules"]
 
 logger = logging.getLogger("django_rtq")
 

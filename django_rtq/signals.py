@@ -5,6 +5,8 @@ Signals of a job in a worker carry `job` (a Job); those of people carry ids, bec
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.dispatch import Signal
 
 job_enqueued = Signal()  # job_ids, queue, task: delay() has returned
@@ -20,3 +22,16 @@ job_cancelled = Signal()  # job_id, queue
 job_requeued = Signal()  # job_ids, queue
 job_discarded = Signal()  # job_ids, queue
 job_stale = Signal()  # job_ids, worker: finished late, after they were given to others; the result changed nothing
+
+
+def tell_reclaimed(sender: type, queue: str, worker: str, taken: Sequence[tuple[str, str]]) -> None:
+    """Send the signals of jobs that were taken back. Those that had been asked to stop are cancelled."""
+    by_place: dict[str, list[str]] = {"queued": [], "dead": [], "cancelled": []}
+    for job_id, where in taken:
+        by_place[where].append(job_id)
+    if by_place["queued"] or by_place["dead"]:
+        job_reclaimed.send_robust(
+            sender, queue=queue, worker=worker, job_ids=by_place["queued"], buried_ids=by_place["dead"]
+        )
+    for job_id in by_place["cancelled"]:
+        job_cancelled.send_robust(sender, job_id=job_id, queue=queue)

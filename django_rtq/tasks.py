@@ -136,6 +136,11 @@ class Task(Generic[P, R]):
         """The queue of its jobs."""
         return self.queue_name or get_config().default_queue
 
+    @property
+    def parameter_names(self) -> Sequence[str]:
+        """What callers fill in by place, in that order."""
+        return self._signature.names
+
     # -- calling it
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:

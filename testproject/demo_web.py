@@ -49,7 +49,7 @@ def play(stage: Stage, port: int) -> None:
     stage.run("runserver", "--insecure", "--noreload", f"127.0.0.1:{port}")
     _wait_for(stage, port)
     address = f"http://127.0.0.1:{port}/admin/"
-    print(f"admin    {address}   login {LOGIN}, password {LOGIN}")
+    print(f"queues   {address}django_rtq/queue/   login {LOGIN}, password {LOGIN}")
     print("the payment service is out of order, so there are dead letters;")
     print(f"mend it  {address}shop/service/   then requeue them")
     print("Ctrl-C ends everything", flush=True)
@@ -67,8 +67,8 @@ def _add_some_work(orders: dict[str, list[int]], second: int) -> None:
     tasks.audit_order.delay_many([((tenant, order), {})])
     tasks.send_order_mail.delay(tenant, order)
     tasks.resize_picture.using(run_after=20.0).delay(tenant, "cake.png")
-    if second % 5 == 0:
-        tasks.build_report.delay(tenant, random.uniform(2, 8))
+    if second % 30 == 0:  # more than can run at once, and less than half a minute's work
+        tasks.build_report.delay_many([((random.choice(list(orders)), random.uniform(1, 5)), {}) for _ in range(12)])
     if second % 15 == 0:
         tasks.charge_order.delay(tenant, order)
 

@@ -31,7 +31,8 @@ LIST = """
 import django, json, sys
 django.setup()
 from django_rtq import registry
-print(json.dumps([list(registry.all_tasks()), sorted(m for m in sys.modules if m.startswith("django_rtq.worker"))]))
+tasks = [name for name in registry.all_tasks() if not name.startswith("django_rtq.")]
+print(json.dumps([tasks, sorted(m for m in sys.modules if m.startswith("django_rtq.worker"))]))
 """
 
 

@@ -49,6 +49,7 @@ def test_every_option_can_be_set():
         "MAX_MEMORY_MB": 512,
         "SCHEDULES": {"report": {"task": "shop.tasks.report", "every": 60}},
         "QUEUES": {"mail": {"delayed_first": True}},
+        "ADMIN_REFRESH_SECONDS": 0,
         "TASK_MODULES": ["tasks", "jobs.mail"],
     }
     assert set(options) == {option.name.upper() for option in fields(Config)}

@@ -58,7 +58,6 @@ class ScheduleList(ChangeList):
         look_at(self.result_list, request)
 
 
-@admin.register(Schedule)
 class ScheduleAdmin(admin.ModelAdmin):
     """One page for the list, one for each schedule."""
 

@@ -11,11 +11,15 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.details import JobDetails, RawJob
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
+
+if TYPE_CHECKING:
+    from django_rtq.broker.ride import Ride
+    from django_rtq.broker.wire import Wire
 
 LONGEST_PAGE = 500
 DEPTH = 10_000  # jobs that are looked through for those that fit
@@ -101,8 +105,8 @@ class Row:
 class Listing:
     """Reads pages. Any thread may use it."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._wire, self._keys = broker.wire, broker.keys
+    def __init__(self, broker: Broker, wire: Wire | Ride | None = None) -> None:
+        self._wire, self._keys = wire or broker.wire, broker.keys
 
     def page(self, queue: str, state: str, cursor: str, limit: int, wanted: JobFilter, depth: int) -> JobPage:
         """Up to `limit` jobs that fit. Raises ValueError for a state that is not among LISTS."""

@@ -12,7 +12,7 @@ from math import frexp
 from typing import Any
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.scripts import SCRIPTS, Command
 from django_rtq.broker.wire import as_dict
 
 MOST_LANES = 1000  # that are looked at for those with most jobs
@@ -102,8 +102,17 @@ class Statistics:
 
     def clients(self, queue: str, limit: int, *, by: str) -> Clients:
         """The clients with most waiting jobs, or with most of the work, in one round trip."""
-        call = SCRIPTS["clients"].call(self._keys.of(queue), (MOST_LANES, min(limit, 100)))
-        now_ms, lanes, total_us, found = self._wire.one(call, resend=True)
+        reply = self._wire.one(self.ask_for_clients(queue, limit), resend=True)
+        return self.read_clients(reply, limit, by=by)
+
+    def ask_for_clients(self, queue: str, limit: int) -> Command:
+        """The command whose reply read_clients() reads."""
+        return SCRIPTS["clients"].call(self._keys.of(queue), (MOST_LANES, min(limit, 100)))
+
+    @staticmethod
+    def read_clients(reply: Any, limit: int, *, by: str) -> Clients:
+        """The clients with most of what is asked for."""
+        now_ms, lanes, total_us, found = reply
         clients = [
             ClientDetails(
                 client=client.decode(errors="replace"),

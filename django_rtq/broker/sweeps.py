@@ -6,7 +6,7 @@ A sweep acts on a snapshot: who died after `until_ms` is not meant, even if it w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from django_rtq import payload
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
 from django_rtq.broker.details import JobDetails, read_head, unquoted
 from django_rtq.broker.listing import JobFilter, Listing, packed, unpacked
-from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.scripts import SCRIPTS, Command
 from django_rtq.exceptions import PayloadTooLarge
 from django_rtq.job import JobState, moment
 
@@ -81,18 +81,13 @@ class Sweeper:
         self._wire, self._keys = broker.wire, broker.keys
         self._listing = Listing(broker)
 
-    def groups(self, queue: str, depth: int) -> DeadGroups:
-        """The newest dead letters by task and kind of error."""
-        dead = self._keys.of(queue).dead
-        total, found = self._wire.all([("ZCARD", dead), ("ZREVRANGE", dead, 0, max(0, depth - 1))], resend=True)
-        of_kind: dict[tuple[str, str], list[JobDetails]] = {}
-        searched = 0
-        for letter in self._letters(queue, found):
-            searched += 1
-            of_kind.setdefault((letter.task, letter.newest_error[0]), []).append(letter)
-        groups = [_group(task, kind, letters) for (task, kind), letters in of_kind.items()]
-        groups.sort(key=lambda group: (-group.count, group.task, group.error_class))
-        return DeadGroups(groups=groups, searched=searched, total=total)
+    def groups(self, queues: Sequence[str], depth: int) -> dict[str, DeadGroups]:
+        """The newest dead letters of each queue by task and kind of error."""
+        keys = [self._keys.of(queue).dead for queue in queues]
+        asked: list[Command] = [c for key in keys for c in (("ZCARD", key), ("ZREVRANGE", key, 0, max(0, depth - 1)))]
+        replies = self._wire.all(asked, resend=True)
+        letters = self._letters_of(dict(zip(queues, replies[1::2], strict=True)))
+        return {queue: _grouped(letters[queue], total) for queue, total in zip(queues, replies[::2], strict=True)}
 
     def select(self, queue: str, wanted: JobFilter, until_ms: int | None, depth: int) -> Selection:
         """Count those that fit, the oldest first, up to a depth. Without a filter the number is exact."""
@@ -134,17 +129,25 @@ class Sweeper:
         self, queue: str, at: tuple[Any, ...], limit: int, until_ms: int
     ) -> tuple[list[JobDetails], tuple[Any, ...], bool]:
         pairs, at, is_last = self._next(queue, at, limit, until_ms)
-        return list(self._letters(queue, [job_id for _, job_id in pairs])), at, is_last
+        return self._letters(queue, [job_id for _, job_id in pairs]), at, is_last
 
-    def _letters(self, queue: str, ids: Sequence[bytes]) -> Iterator[JobDetails]:
-        """These dead letters as far as a filter needs them, in one round trip."""
-        keys = self._keys.of(queue)
-        parts = [ids[i : i + MAINTAIN_AT_ONCE] for i in range(0, len(ids), MAINTAIN_AT_ONCE)]
-        replies = self._wire.all([SCRIPTS["autopsy"].call(keys, (_BYTES, *part)) for part in parts], resend=True)
-        for part, reply in zip(parts, replies, strict=True):
-            for job_id, (died, record, failure) in zip(part, reply, strict=True):
-                if died:
-                    yield _letter(queue, job_id, died, record, failure)
+    def _letters(self, queue: str, ids: Sequence[bytes]) -> list[JobDetails]:
+        return self._letters_of({queue: ids})[queue]
+
+    def _letters_of(self, found: Mapping[str, Sequence[bytes]]) -> dict[str, list[JobDetails]]:
+        """These dead letters of each queue as far as a filter needs them, in one round trip."""
+        parts = [
+            (queue, ids[i : i + MAINTAIN_AT_ONCE])
+            for queue, ids in found.items()
+            for i in range(0, len(ids), MAINTAIN_AT_ONCE)
+        ]
+        calls = [SCRIPTS["autopsy"].call(self._keys.of(queue), (_BYTES, *part)) for queue, part in parts]
+        letters: dict[str, list[JobDetails]] = {queue: [] for queue in found}
+        for (queue, part), reply in zip(parts, self._wire.all(calls, resend=True) if calls else [], strict=True):
+            letters[queue] += [
+                _letter(queue, job_id, *dead) for job_id, dead in zip(part, reply, strict=True) if dead[0]
+            ]
+        return letters
 
 
 def changed_body(job: JobDetails, args: Sequence[Any], kwargs: Mapping[str, Any], *, most_bytes: int) -> str:
@@ -174,6 +177,15 @@ def _letter(queue: str, job_id: bytes, died: bytes, record: bytes, failure: byte
         died_at=moment(int(float(died))),
         errors=[{"error_class": kind[1] if kind else "", "error": unquoted(message[1]) if message else ""}],
     )
+
+
+def _grouped(letters: Sequence[JobDetails], total: int) -> DeadGroups:
+    of_kind: dict[tuple[str, str], list[JobDetails]] = {}
+    for letter in letters:
+        of_kind.setdefault((letter.task, letter.newest_error[0]), []).append(letter)
+    groups = [_group(task, kind, alike) for (task, kind), alike in of_kind.items()]
+    groups.sort(key=lambda group: (-group.count, group.task, group.error_class))
+    return DeadGroups(groups=groups, searched=len(letters), total=total)
 
 
 def _group(task: str, kind: str, letters: Sequence[JobDetails]) -> DeadGroup:

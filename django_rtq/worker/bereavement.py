@@ -15,7 +15,6 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, JobNotFound, TaskNotFound, TimeLimitExceeded
 from django_rtq.job import Job
 from django_rtq.loop import Backoff
-from django_rtq.worker.heartbeat import tell_reclaimed
 from django_rtq.worker.outcome import Buried, Retried, decide, error_line
 from django_rtq.worker.page import Page
 
@@ -71,7 +70,7 @@ class Bereavement:
         for queue in self._queues:
             taken = self._broker.reclaim_child(queue, estate.worker, estate.guilty)
             if taken:
-                tell_reclaimed(queue, estate.worker, taken)
+                signals.tell_reclaimed(Bereavement, queue, estate.worker, taken)
 
     def _fail(self, worker: str, job_id: str) -> None:
         """A job that had to be killed for its time limit has failed, like one that heeded it."""

@@ -68,7 +68,7 @@ class Heartbeat(Loop):
         for queue in self._queues:
             seconds, taken = self._broker.reclaim(queue)
             if taken:
-                tell_reclaimed(queue, "", taken)
+                signals.tell_reclaimed(Heartbeat, queue, "", taken)
             if len(taken) >= MAINTAIN_AT_ONCE:
                 seconds = 0.0
             if seconds is not None:
@@ -95,16 +95,3 @@ class Heartbeat(Loop):
         if claimed_at:
             note["claim_seconds"] = f"{time.monotonic() - claimed_at:.3f}"
         return note
-
-
-def tell_reclaimed(queue: str, worker: str, taken: Sequence[tuple[str, str]]) -> None:
-    """Send the signals of jobs that were taken back. Those that had been asked to stop are cancelled."""
-    by_place: dict[str, list[str]] = {"queued": [], "dead": [], "cancelled": []}
-    for job_id, where in taken:
-        by_place[where].append(job_id)
-    if by_place["queued"] or by_place["dead"]:
-        signals.job_reclaimed.send_robust(
-            Heartbeat, queue=queue, worker=worker, job_ids=by_place["queued"], buried_ids=by_place["dead"]
-        )
-    for job_id in by_place["cancelled"]:
-        signals.job_cancelled.send_robust(Heartbeat, job_id=job_id, queue=queue)

@@ -1,0 +1,16 @@
+"""The addresses of the pages. Names of queues and jobs stand in them as Django's admin writes its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+from django.contrib.admin.utils import quote
+from django.urls import reverse
+
+
+def address(site_name: str, name: str, *args: str, query: Mapping[str, object] | None = None) -> str:
+    """The address of a page of ours, by its name without "django_rtq_". What is empty in the query is left out."""
+    found = reverse(f"admin:django_rtq_{name}", args=[quote(arg) for arg in args], current_app=site_name)
+    given = {key: value for key, value in (query or {}).items() if value not in (None, "")}
+    return f"{found}?{urlencode(given)}" if given else found

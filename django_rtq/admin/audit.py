@@ -1,0 +1,22 @@
+"""Who did what: an entry in the log of the admin for each action, one for a bulk of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.http import HttpRequest
+from django.utils.text import Truncator
+
+from django_rtq.menu import Entry
+
+_IDS_IN_WORDS = 20
+
+
+def note(request: HttpRequest, entry: Entry, message: str, ids: Sequence[str] = ()) -> None:
+    """Write down what was done. Of many jobs only the first ids are named."""
+    if ids:
+        more = f", … ({len(ids) - _IDS_IN_WORDS} more)" if len(ids) > _IDS_IN_WORDS else ""
+        message = f"{message} {', '.join(i[:64] for i in ids[:_IDS_IN_WORDS])}{more}"
+    assert request.user.pk is not None  # nobody without an account gets this far
+    LogEntry.objects.log_actions(request.user.pk, [entry], CHANGE, Truncator(message).chars(2000), single_object=True)

@@ -1,0 +1,79 @@
+"""Pictures of figures, drawn as SVG on the server. Colours are classes of the style sheet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+WIDTH, HEIGHT = 120.0, 24.0
+
+
+class Line(NamedTuple):
+    """One line of a chart."""
+
+    title: str
+    css: str  # its class
+    values: Sequence[float]
+
+
+def points(values: Sequence[float], width: float, height: float, top: float) -> str:
+    """The places of the values from left to right, as a polyline takes them; `top` is at the upper edge."""
+    step = width / max(1, len(values) - 1)
+    rise = (height - 2) / top if top > 0 else 0
+    last = len(values) - 1
+    return " ".join(
+        f"{place * step:.1f},{height - 1 - value * rise:.1f}"
+        for place, value in enumerate(values)
+        if place in (0, last) or not values[place - 1] == value == values[place + 1]  # most of most lines is flat
+    )
+
+
+def sparkline(values: Sequence[float], label: str) -> SafeString:
+    """A small line without axes. An empty one where nothing happened."""
+    return format_html(
+        '<svg class="rtq-spark" viewBox="0 0 {} {}" role="img" aria-label="{}" preserveAspectRatio="none">'
+        '<title>{}</title><polyline points="{}"/></svg>',
+        int(WIDTH),
+        int(HEIGHT),
+        label,
+        label,
+        points(values, WIDTH, HEIGHT, max(values, default=0)),
+    )
+
+
+def chart(lines: Sequence[Line], label: str, *, width: float = 600.0, height: float = 120.0) -> SafeString:
+    """Several lines on one scale, with three faint marks of it."""
+    top = nice_top(max((max(line.values, default=0) for line in lines), default=0))
+    marks = format_html_join(
+        "",
+        '<line class="rtq-mark" x1="0" x2="{}" y1="{}" y2="{}"/>',
+        ((int(width), y, y) for y in (1, round(height / 2), round(height - 1))),
+    )
+    drawn = format_html_join(
+        "",
+        '<polyline class="{}" points="{}"><title>{}</title></polyline>',
+        ((line.css, points(line.values, width, height, top), line.title) for line in lines),
+    )
+    return format_html(
+        '<svg class="rtq-chart" viewBox="0 0 {} {}" role="img" aria-label="{}" preserveAspectRatio="none">{}{}</svg>',
+        int(width),
+        int(height),
+        label,
+        marks,
+        drawn,
+    )
+
+
+def nice_top(most: float) -> float:
+    """The end of a scale on which the largest value fits: 1, 2 or 5 and zeros."""
+    if most <= 0:
+        return 1.0
+    size = 1.0
+    while size * 10 <= most:
+        size *= 10
+    while size > most:
+        size /= 10
+    return next(size * n for n in (1, 2, 5, 10) if most <= size * n)

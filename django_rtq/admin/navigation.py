@@ -1,0 +1,44 @@
+"""The row of links that stands on every page."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from django.apps import apps
+from django.contrib.admin import AdminSite
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+from django.utils.text import capfirst
+
+_ENTRIES = ("Queue", "Job", "DeadLetter", "Schedule", "Worker", "RegisteredTask")
+
+
+class Place(NamedTuple):
+    """A link of that row."""
+
+    title: str
+    url: str
+    is_here: bool
+
+
+def places(request: HttpRequest, site: AdminSite, here: Any) -> list[Place]:
+    """The entries of the app that are on this site and open to this user."""
+    found = []
+    known = apps.get_app_config("django_rtq").models
+    for name in _ENTRIES:
+        model = known.get(name.lower())
+        if model is None or not site.is_registered(model):
+            continue
+        opts = model._meta
+        try:
+            url = reverse(f"admin:django_rtq_{opts.model_name}_changelist", current_app=site.name)
+        except NoReverseMatch:
+            continue
+        if site.get_model_admin(model).has_view_permission(request):
+            found.append(Place(capfirst(str(opts.verbose_name_plural)), url, _is_here(request, url, opts, here)))
+    return found
+
+
+def _is_here(request: HttpRequest, url: str, opts: Any, here: Any) -> bool:
+    # A job has its page under the entry that lists those that run, but most jobs do not.
+    return bool(opts.model_name == here.model_name and (opts.model_name != "job" or request.path == url))

@@ -1,0 +1,66 @@
+"""What runs, worker by worker, and what of it looks wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from django_rtq.admin.health import is_lost
+from django_rtq.admin.shown import short_id
+from django_rtq.broker.details import RunningJob, WorkerDetails
+from django_rtq.conf import get_config
+from django_rtq.registry import all_tasks
+from django_rtq.templatetags.rtq import rtq_duration
+
+HUNG_SECONDS = 3600.0  # a run without a time limit that takes longer than this is worth a look
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessingList:
+    """What one worker holds."""
+
+    worker: WorkerDetails
+    is_lost: bool
+    text: str
+    rows: list[dict[str, Any]]
+
+
+def processing_lists(workers: Sequence[WorkerDetails]) -> list[ProcessingList]:
+    """The workers that hold anything; those that are gone first, then who runs the longest."""
+    busy = [
+        ProcessingList(
+            worker=worker,
+            is_lost=is_lost(worker),
+            text=_lease_text(worker),
+            rows=[_row(job) for job in sorted(worker.running, key=lambda job: -job.seconds)],
+        )
+        for worker in workers
+        if worker.running
+    ]
+    return sorted(busy, key=lambda found: (not found.is_lost, -max(row["job"].seconds for row in found.rows)))
+
+
+def _lease_text(worker: WorkerDetails) -> str:
+    left = worker.lease_left_seconds
+    if left < 0:
+        return _("its lease ran out %(seconds)d s ago") % {"seconds": -left}
+    return _("%(seconds)d s of its lease left") % {"seconds": left}
+
+
+def _row(job: RunningJob) -> dict[str, Any]:
+    return {"job": job, "short_id": short_id(job.id), "remark": _remark(job)}
+
+
+def _remark(job: RunningJob) -> str:
+    task = all_tasks().get(job.task)
+    limit = job.time_limit or (task.time_limit if task else None) or get_config().time_limit
+    if limit is not None and job.seconds > limit:
+        return _("over its time limit of %(limit)g s") % {"limit": limit}
+    if job.looks_hung(limit):
+        return _("far longer than usual: %(usual)s") % {"usual": rtq_duration(job.usual_seconds)}
+    if limit is None and job.seconds > HUNG_SECONDS:
+        return _("runs for long, and has no time limit")
+    return ""

@@ -1,0 +1,75 @@
+"""What a sweep over dead letters is, did and has left, in words."""
+
+from __future__ import annotations
+
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from django_rtq.admin.sweeps import Sweep
+from django_rtq.job import moment
+from django_rtq.templatetags.rtq import rtq_number
+
+
+def question(verb: str, count: int) -> str:
+    """Is this meant?"""
+    texts = {
+        "requeue": ngettext("Requeue %(count)s dead letter?", "Requeue %(count)s dead letters?", count),
+        "discard": ngettext(
+            "Discard %(count)s dead letter for good?", "Discard %(count)s dead letters for good?", count
+        ),
+    }
+    return texts[verb] % {"count": rtq_number(count)}
+
+
+def done_text(verb: str, count: int) -> str:
+    """What was done."""
+    texts = {
+        "requeue": ngettext(
+            "%(count)s dead letter is queued again.", "%(count)s dead letters are queued again.", count
+        ),
+        "discard": ngettext("%(count)s dead letter is gone.", "%(count)s dead letters are gone.", count),
+    }
+    return texts[verb] % {"count": rtq_number(count)}
+
+
+def progress_text(verb: str, done: int, total: int) -> str:
+    """How far it is."""
+    text = {
+        "requeue": _("%(done)s of %(total)s are queued again."),
+        "discard": _("%(done)s of %(total)s are gone."),
+    }[verb]
+    return text % {"done": rtq_number(done), "total": rtq_number(total)}
+
+
+def too_late(count: int) -> str:
+    """Of what was ticked, some were not dead any more."""
+    return ngettext(
+        "%(count)d of them is not dead any more: somebody may have requeued or discarded it already.",
+        "%(count)d of them are not dead any more: somebody may have requeued or discarded them already.",
+        count,
+    ) % {"count": count}
+
+
+def facts_of(sweep: Sweep) -> list[tuple[str, str]]:
+    """Which dead letters are meant."""
+    until = moment(sweep.until_ms)
+    facts = [(_("Queue"), sweep.queue), *sweep.wanted.facts]
+    if sweep.per_second:
+        facts.append((_("At most a second"), str(sweep.per_second)))
+    if until is not None:
+        local = localtime(until)
+        facts.append((_("Died until"), f"{date_format(local, 'Y-m-d H:i:s')} {local:%Z}"))
+    return facts
+
+
+#: What becomes of the rest of a sweep, by the state of the job that does it.
+HINTS = {
+    "queued": lambda: _("A job of this queue goes on with it as soon as a worker is free; if none comes, go on here."),
+    "paused": lambda: _("The queue is paused, or no worker serves it: the job that does the rest waits. Go on here."),
+    "running": lambda: _("A worker is at it. You may close this page."),
+    "slow": lambda: _("Jobs of this queue do some of them each second. You may close this page."),
+    "over": lambda: _("The job that did it is over."),
+    "failed": lambda: _("The job that did the rest has failed: go on here."),
+}

@@ -1,0 +1,37 @@
+"""Tasks of our own: what takes too long for a web request and has to go on when the browser is closed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django_rtq.broker.inspector import get_inspector
+from django_rtq.broker.listing import JobFilter
+from django_rtq.broker.sweeps import STEP, Action
+from django_rtq.tasks import task
+
+
+def is_chore(name: str) -> bool:
+    """Whether a task is one of these. What they do needs a permission: nobody makes or edits their jobs by hand."""
+    return name.startswith(f"{__name__}.")
+
+
+@task(priority=100, client="")
+def sweep_dead_letters(
+    queue: str, verb: Action, wanted: dict[str, Any], until_ms: int, per_second: int = 0, cursor: str = ""
+) -> int:
+    """Requeue or discard all dead letters that fit and died until then. Returns how many.
+
+    It may be interrupted anywhere and run again: what was requeued is not dead any more, and what has died again
+    meanwhile died too late to be meant. With `per_second` a job does so many and leaves the rest to another one.
+    """
+    inspector, chosen, total = get_inspector(), JobFilter(**wanted), 0
+    while True:
+        limit = per_second or STEP
+        swept = inspector.sweep(queue, verb, chosen, until_ms=until_ms, cursor=cursor, limit=limit)
+        total, cursor = total + len(swept.done), swept.cursor
+        if not cursor:
+            return total
+        if per_second:
+            rest = sweep_dead_letters.using(queue_name=queue, run_after=1.0)
+            rest.delay(queue, verb, wanted, until_ms, per_second, cursor)
+            return total

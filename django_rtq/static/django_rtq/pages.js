@@ -1,0 +1,30 @@
+// Ticks: all of a table at once, or a range with Shift. Copies: a text to the clipboard.
+// Listens on the document, so that it goes on working when live.js swaps a region.
+"use strict";
+(() => {
+  let last = null;
+  const boxes = (of) => [...of.closest("form").querySelectorAll("input[type=checkbox][name=id]")];
+  const count = (form) => form.querySelectorAll("[data-rtq-ticked]").forEach((place) => {
+    place.textContent = boxes(place).filter((box) => box.checked).length;
+  });
+  document.addEventListener("click", async ({ target, shiftKey }) => {
+    if (target.matches("[data-rtq-all]")) boxes(target).forEach((box) => { box.checked = target.checked; });
+    if (target.matches(".rtq input[type=checkbox][name=id]")) {
+      const all = boxes(target);
+      const [from, to] = [all.indexOf(last), all.indexOf(target)].sort((a, b) => a - b);
+      if (shiftKey && from >= 0) all.slice(from, to + 1).forEach((box) => { box.checked = target.checked; });
+      last = target;
+    }
+    if (target.form && target.closest(".rtq")) count(target.form);
+    if (target.matches("[data-rtq-copy]")) {
+      const text = document.getElementById(target.dataset.rtqCopy).textContent;
+      try {
+        await navigator.clipboard.writeText(text);
+        target.textContent = target.dataset.rtqCopied;
+      } catch { // no clipboard without HTTPS: leave the text selected
+        getSelection().selectAllChildren(document.getElementById(target.dataset.rtqCopy));
+      }
+    }
+  });
+  document.documentElement.classList.add("rtq-has-script");
+})();

@@ -1,0 +1,108 @@
+"""Who looks at the pages, and what there is to see."""
+
+import json
+import re
+from types import SimpleNamespace
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from django_rtq import admin as pages
+from django_rtq.admin import access
+from django_rtq.broker.wire import Wire
+from tests.seeds import QUEUE, dead_job, finished_job, queued_job, retrying_job, scheduled_job
+
+MAIL = "testproject.shop.tasks.send_order_mail"
+ALL = [value for name, value in vars(access).items() if name.isupper()]
+
+
+@pytest.fixture
+def person(db):
+    """Makes somebody of the staff with these permissions, and answers a client that is signed in."""
+
+    def sign_in(*permissions, **options):
+        user = User.objects.create(username=f"user-{User.objects.count()}", is_staff=True)
+        names = [permission.partition(".")[2] for permission in permissions]
+        user.user_permissions.set(Permission.objects.filter(codename__in=names, content_type__app_label="django_rtq"))
+        client = Client(**options)
+        client.force_login(user)
+        return client
+
+    return sign_in
+
+
+@pytest.fixture
+def viewer(person):
+    """May look, and no more."""
+    return person(access.VIEW)
+
+
+@pytest.fixture
+def operator(person):
+    """May do everything that our permissions allow."""
+    return person(*ALL)
+
+
+@pytest.fixture
+def round_trips(monkeypatch):
+    """Counts them; the list grows with each."""
+    found, exchange = [], Wire._exchange
+
+    def counted(self, commands):
+        found.append(len(commands))
+        return exchange(self, commands)
+
+    monkeypatch.setattr(Wire, "_exchange", counted)
+    return found
+
+
+def body(*args, task=MAIL, **kwargs):
+    """The JSON of a call."""
+    return json.dumps({"task": task, "args": args, "kwargs": kwargs}, separators=(",", ":"))
+
+
+@pytest.fixture
+def jobs(broker):
+    """A job in each state, all of one queue."""
+    return SimpleNamespace(
+        dead=dead_job(broker, "dead", body=body("bakery", 1), client="bakery"),
+        retrying=retrying_job(broker, "retrying", body=body("bakery", 2), client="bakery"),
+        finished=finished_job(broker, "finished", body=body("bakery", 3), client="bakery"),
+        scheduled=scheduled_job(broker, "scheduled", body=body("florist", 4), client="florist"),
+        queued=queued_job(broker, "queued", body=body("florist", 5), client="florist"),
+    )
+
+
+def every_page():
+    """All pages of all entries: (name of the URL, page)."""
+    for model, model_admin in pages.ENTRIES:
+        for page in model_admin(model, admin.site).pages():
+            yield f"{model._meta.model_name}_{page.name}", page
+
+
+def url_of(name, jobs=None):
+    """An address under which that page has something to show."""
+    dead = jobs.dead.id if jobs else "x"
+    args = {"job": [dead], "queue": [QUEUE], "worker": ["w1"], "registeredtask": [MAIL]}
+    model, _, action = name.partition("_")
+    wants = args.get(model, []) if action not in ("changelist", "find") else []
+    if name in ("job_run_now", "job_cancel") and jobs:
+        wants = [jobs.scheduled.id]
+    query = {"queue": QUEUE} if model in ("deadletter", "job") and action != "changelist" else {}
+    if name == "job_find":
+        query = {"id": dead}
+    if action.endswith("progress"):
+        query |= {"until_ms": 10**15, "total": 5}
+    return pages.pages.address("admin", name, *wants, query=query)
+
+
+def links(html):
+    """Where the links and forms of a page lead."""
+    return re.findall(r'(?:href|action|formaction|src)="([^"]*)"', html)
+
+
+def text(response):
+    """What the page says."""
+    return response.content.decode()

@@ -1,0 +1,218 @@
+"""Dead letters: in groups, ticked, and swept up."""
+
+import json
+import time
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from django_rtq.admin import sweeps
+from django_rtq.broker.inspector import Inspector
+from django_rtq.chores import sweep_dead_letters
+from django_rtq.exceptions import BrokerUnavailable
+from tests.admin.conftest import body, text
+from tests.seeds import QUEUE, claimed_jobs, dead_job, new_job, settlement
+
+PAGE = "/admin/django_rtq/deadletter/"
+LATER = 10**15
+
+
+def die(broker, *names, error="builtins.ValueError", task="shop.tasks.send", client=""):
+    """Let jobs of one task die of one error."""
+    jobs = [new_job(name, body=body(task=task), client=client) for name in names]
+    claimed_jobs(broker, *jobs, worker="failing")
+    line = json.dumps({"error_class": error, "error": "it broke"}, separators=(",", ":"))
+    broker.settle("failing", QUEUE, settlement("bury", *jobs))
+    broker.sign_off([QUEUE], "failing")
+    for job in jobs:
+        broker.wire.one(("HSET", broker.keys.of(QUEUE).errors, job.id, f"{line}\n"))
+    return [job.id for job in jobs]
+
+
+def said(client):
+    """The messages on the next page."""
+    html = text(client.get("/admin/django_rtq/registeredtask/"))
+    return html[html.index('<ul class="messagelist">') :] if "messagelist" in html else ""
+
+
+def test_they_are_grouped_by_task_and_error(broker, operator):
+    die(broker, "a", "b", "c")
+    die(broker, "d", error="shop.errors.Closed")
+    html = text(operator.get(PAGE))
+    assert html.index("Closed") > 0
+    assert ">3<" in html
+    assert f"/queue/{QUEUE}/?state=dead&amp;task=shop.tasks.send&amp;error=shop.errors.Closed" in html
+
+
+def test_a_group_without_a_name_cannot_be_swept(broker, operator):
+    dead_job(broker, "odd", body="nonsense")
+    assert "requeue-all" not in text(operator.get(PAGE))
+
+
+@pytest.mark.parametrize(("verb", "left"), [("requeue", {"queued": 2}), ("discard", {"queued": 0})])
+def test_the_ticked_ones_and_no_others(verb, left, broker, operator, inspector):
+    a, b, c = die(broker, "a", "b", "c")
+    operator.post(f"{PAGE}{verb}/", {"queue": QUEUE, "id": [a, c]})
+    details = inspector.queue(QUEUE)
+    assert details.dead == 1
+    assert details.queued == left["queued"]
+    assert inspector.find(b, QUEUE).state == "dead"
+
+
+def test_who_comes_second_is_told_so(broker, operator, inspector):
+    a, b = die(broker, "a", "b")
+    inspector.requeue(QUEUE, [a])
+    operator.post(f"{PAGE}requeue/", {"queue": QUEUE, "id": [a, b]})
+    words = said(operator)
+    assert "1 dead letter is queued again." in words
+    assert "1 of them is not dead any more" in words
+
+
+def test_many_of_them_are_written_down_in_one_entry(broker, operator):
+    ids = die(broker, *(f"job{n}" for n in range(30)))
+    operator.post(f"{PAGE}discard/", {"queue": QUEUE, "id": ids})
+    entry = LogEntry.objects.get()
+    assert entry.change_message.startswith("30 dead letters are gone.")
+    assert ids[0] in entry.change_message
+    assert "(10 more)" in entry.change_message
+    assert entry.object_id == QUEUE
+
+
+@pytest.mark.parametrize("given", [{}, {"queue": QUEUE}, {"id": ["x"]}, {"queue": "{bad}", "id": ["x"]}])
+def test_nothing_ticked_is_nothing_done(given, broker, operator, inspector):
+    die(broker, "a")
+    operator.post(f"{PAGE}discard/", given)
+    assert "Nothing was done" in said(operator)
+    assert inspector.queue(QUEUE).dead == 1
+
+
+def test_one_form_names_a_thousand_at_most(broker, operator, inspector, settings):
+    ids = [job_id for part in range(3) for job_id in die(broker, *(f"{part}-{n}" for n in range(400)))]
+    settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000
+    operator.post(f"{PAGE}discard/", {"queue": QUEUE, "id": ids})
+    assert inspector.queue(QUEUE).dead == 200
+
+
+def test_the_question_repeats_filter_and_number(broker, operator):
+    die(broker, "a", "b")
+    die(broker, "c", error="shop.errors.Closed")
+    html = text(operator.get(f"{PAGE}requeue-all/", {"queue": QUEUE, "error": "Closed", "task": "send"}))
+    assert "Requeue 1 dead letter?" in html
+    assert "<dd>Closed</dd>" in html
+    assert "<dd>send</dd>" in html
+    assert 'name="until_ms"' in html
+
+
+@pytest.mark.parametrize("verb", ["requeue", "discard"])
+def test_all_that_match_and_no_others(verb, broker, operator, inspector):
+    die(broker, "a", "b")
+    kept = die(broker, "c", error="shop.errors.Closed")
+    operator.post(f"{PAGE}{verb}-all/", {"queue": QUEUE, "error": "ValueError", "until_ms": LATER})
+    assert [job.id for job in inspector.dead(QUEUE)] == kept
+
+
+def test_who_dies_after_the_question_is_left_alone(broker, operator, inspector):
+    die(broker, "a", "b")
+    html = text(operator.get(f"{PAGE}discard-all/", {"queue": QUEUE}))
+    until_ms = html.split('name="until_ms" value="')[1].split('"')[0]
+    time.sleep(0.002)  # the next millisecond
+    later = die(broker, "late")
+    operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": until_ms})
+    assert [job.id for job in inspector.dead(QUEUE)] == later
+
+
+def test_a_question_without_any_has_no_button(broker, operator):
+    die(broker, "a")
+    html = text(operator.get(f"{PAGE}discard-all/", {"queue": QUEUE, "error": "Closed"}))
+    assert "Discard 0 dead letters for good?" in html
+    assert 'name="until_ms"' not in html
+
+
+def test_a_sweep_that_comes_too_late_says_so(broker, operator):
+    operator.post(f"{PAGE}requeue-all/", {"queue": QUEUE, "until_ms": LATER})
+    assert "none is left that matches" in said(operator)
+    assert not LogEntry.objects.exists()
+
+
+@pytest.fixture
+def short_of_time(monkeypatch):
+    """A request may do one step and no more."""
+    monkeypatch.setattr(sweeps, "AT_ONCE_SECONDS", -1.0)
+    monkeypatch.setattr(sweeps, "STEP", 2)
+
+
+def test_a_large_sweep_goes_on_as_a_job_of_the_queue(broker, operator, inspector, short_of_time):
+    die(broker, *"abcde")
+    answer = operator.post(f"{PAGE}requeue-all/", {"queue": QUEUE, "until_ms": LATER})
+    assert inspector.queue(QUEUE).dead == 3
+    page = inspector.listing(QUEUE, "queued")
+    assert page.jobs[0].task == sweep_dead_letters.name
+    assert page.jobs[0].priority == 100
+    assert LogEntry.objects.count() == 1
+
+    html = text(operator.get(answer["Location"]))
+    assert "2 of 5 are queued again." in html
+    assert "no worker serves it" in html
+    assert "Go on here" in html
+
+
+def test_the_job_does_the_rest(broker, operator, inspector, short_of_time):
+    die(broker, *"abcde")
+    operator.post(f"{PAGE}requeue-all/", {"queue": QUEUE, "until_ms": LATER, "error": "ValueError"})
+    job = inspector.listing(QUEUE, "queued").jobs[0]
+    assert sweep_dead_letters(*job.args, **job.kwargs) == 3
+    assert inspector.queue(QUEUE).dead == 0
+
+
+def test_where_no_worker_comes_one_goes_on_by_hand(broker, operator, inspector, short_of_time):
+    die(broker, *"abcde")
+    answer = operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER})
+    assert "2 of 5 are gone." in text(operator.get(answer["Location"]))
+    answer = operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER, "total": 5})
+    assert "4 of 5 are gone." in text(operator.get(answer["Location"]))
+    operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER, "total": 5})
+    assert inspector.queue(QUEUE).dead == 0
+
+
+def test_they_may_come_slowly(broker, operator, inspector):
+    die(broker, *"abcde")
+    given = {"queue": QUEUE, "until_ms": LATER, "per_second": "2", "error": "ValueError"}
+    answer = operator.post(f"{PAGE}requeue-all/", given)
+    assert inspector.queue(QUEUE).dead == 5  # the request itself does nothing
+    assert "0 of 5 are queued again." in text(operator.get(answer["Location"]))
+
+    for done, left in ((2, 3), (2, 1), (1, 0)):
+        (job,) = [job for state in ("queued", "scheduled") for job in chores_in(inspector, state)]
+        assert sweep_dead_letters(*job.args, **job.kwargs) == done
+        inspector.cancel(job.id, QUEUE)
+        assert inspector.queue(QUEUE).dead == left
+    assert not chores_in(inspector, "scheduled")
+
+
+def chores_in(inspector, state):
+    """Our own jobs that are in that state."""
+    return [job for job in inspector.listing(QUEUE, state).jobs if job.task == sweep_dead_letters.name]
+
+
+@pytest.mark.parametrize("rate", ["-1", "abc", "0", "1e3", ""])
+def test_a_rate_that_makes_no_sense_is_none(rate, broker, operator, inspector):
+    die(broker, "a")
+    operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER, "per_second": rate})
+    assert inspector.queue(QUEUE).dead == 0
+
+
+def test_what_was_done_before_redis_went_away_is_written_down(broker, operator, monkeypatch):
+    die(broker, *"abcde")
+    monkeypatch.setattr(sweeps, "STEP", 2)
+    calls, sweep = [], Inspector.sweep
+
+    def once(self, *args, **options):
+        calls.append(args)
+        if len(calls) > 1:
+            raise BrokerUnavailable("gone")
+        return sweep(self, *args, **options)
+
+    monkeypatch.setattr(Inspector, "sweep", once)
+    answer = operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER})
+    assert answer.status_code == 503
+    assert LogEntry.objects.get().change_message.startswith("2 dead letters are gone.")

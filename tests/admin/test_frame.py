@@ -1,0 +1,163 @@
+"""What holds for all pages: their HTML, how often they ask Redis, where they live."""
+
+import re
+
+import pytest
+from django.contrib import admin
+from django.test import override_settings
+from django.urls import include, path, set_script_prefix
+
+from django_rtq import admin as pages
+from tests.admin.conftest import every_page, links, text, url_of
+from tests.conftest import NOBODY
+from tests.seeds import QUEUE, claimed_job
+
+SHOWN = [name for name, page in every_page() if page.method != "POST" and name != "job_find"]
+
+other = admin.AdminSite(name="other")
+pages.register(other)
+urlpatterns = [path("office/", other.urls), path("shop/", include([path("admin/", admin.site.urls)]))]
+
+
+def html_of_ours(response):
+    """Our part of a page."""
+    whole = text(response)
+    return whole[whole.index('<div class="rtq">') : whole.index("</main>")]
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_pages_obey_a_strict_policy(name, jobs, broker, operator):
+    claimed_job(broker, "running", queue="other")
+    html = html_of_ours(operator.get(url_of(name, jobs)))
+    assert not re.search(r"\sstyle\s*=", html)
+    assert not re.search(r"\son[a-z]+\s*=", html)
+    assert "<style" not in html
+    assert "<script" not in html
+    assert "javascript:" not in html
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_scripts_and_styles_are_files(name, jobs, operator):
+    html = text(operator.get(url_of(name, jobs)))
+    assert all('src="/static/' in tag for tag in re.findall(r"<script[^>]*>", html))
+    assert '<link rel="stylesheet" href="/static/django_rtq/pages.css">' in html
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_every_id_of_an_element_is_there_once(name, jobs, operator):
+    ids = re.findall(r'\sid="([^"]+)"', text(operator.get(url_of(name, jobs))))
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_every_field_has_a_label_and_every_table_a_caption(name, jobs, operator):
+    html = html_of_ours(operator.get(url_of(name, jobs)))
+    assert html.count("<table") == html.count("<caption")
+    assert all("scope=" in tag for tag in re.findall(r"<th\b[^>]*>", html))
+    for tag in re.findall(r"<(?:input|textarea|select)\b[^>]*>", html):
+        if 'type="hidden"' not in tag and "aria-label=" not in tag:
+            name_of = re.search(r'id="([^"]+)"', tag)
+            is_inside = re.search(rf"<label\b[^>]*>[^<]*{re.escape(tag)}", html)
+            assert is_inside or f'<label for="{name_of[1]}">' in html
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_pages_ask_redis_a_fixed_number_of_times(name, jobs, operator, round_trips):
+    operator.get(url_of(name, jobs))
+    most = {"deadletter_changelist": 3, "deadletter_requeue_progress": 3, "deadletter_discard_progress": 3}
+    assert len(round_trips) <= most.get(name, 2)
+
+
+@pytest.mark.parametrize("state", ["queued", "scheduled", "running", "retrying", "dead", "finished"])
+def test_each_list_of_a_queue_takes_two_round_trips(state, jobs, operator, round_trips):
+    answer = operator.get(f"{url_of('queue_change')}?state={state}")
+    assert answer.status_code == 200
+    assert 1 <= len(round_trips) <= 2
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_pages_say_it_when_redis_is_away(name, operator, settings):
+    settings.RTQ = {"REDIS": NOBODY}
+    answer = operator.get(url_of(name))
+    if name == "registeredtask_enqueue":
+        assert answer.status_code == 200  # nothing needs to be asked for an empty form
+    else:
+        assert answer.status_code == 503
+        assert "Redis does not answer" in text(answer)
+
+
+def test_an_action_says_it_when_redis_is_away(operator, settings):
+    settings.RTQ = {"REDIS": NOBODY}
+    assert operator.post(url_of("queue_pause")).status_code == 503
+
+
+@pytest.mark.parametrize("name", SHOWN)
+@override_settings(ROOT_URLCONF=__name__)
+def test_on_a_site_of_the_project_every_link_stays_on_it(name, jobs, operator):
+    url = url_of(name, jobs).replace("/shop/admin/", "/office/")
+    html = text(operator.get(url))
+    ours = [link for link in links(html) if "django_rtq" in link and "/static/" not in link]
+    assert ours
+    assert all(link.startswith("/office/") for link in ours)
+
+
+@override_settings(ROOT_URLCONF=__name__)
+def test_on_a_site_of_the_project_an_action_comes_back_to_it(jobs, operator):
+    answer = operator.post(f"/office/django_rtq/job/{jobs.dead.id}/requeue/", {"queue": QUEUE})
+    assert answer["Location"].startswith("/office/django_rtq/job/")
+
+
+@pytest.fixture
+def under_tools():
+    """As if a server in front of us had taken /tools away from each path."""
+    yield lambda: set_script_prefix("/tools/")
+    set_script_prefix("/")
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_under_a_sub_path_every_link_stays_under_it(name, jobs, operator, under_tools):
+    url = url_of(name, jobs)
+    under_tools()
+    answer = operator.get(url)
+    ours = [link for link in links(html_of_ours(answer)) if link and not link.startswith("?")]
+    assert ours
+    assert all(link.startswith("/tools/") for link in ours)
+
+
+@pytest.mark.parametrize("name", [name for name in SHOWN if name.endswith(("changelist", "change"))])
+def test_a_refresh_brings_the_marked_regions_and_no_more(name, jobs, operator):
+    whole = operator.get(url_of(name, jobs))
+    part = operator.get(url_of(name, jobs), headers={"X-RTQ-Refresh": "1"})
+    regions = re.findall(r'data-rtq-live="(\w+)"', text(whole))
+    assert regions
+    assert re.findall(r'data-rtq-live="(\w+)"', text(part)) == regions
+    assert "nav-sidebar" not in text(part)
+    if name != "registeredtask_changelist":  # other tests register tasks, and each has a row
+        assert len(part.content) < 30_000
+
+
+def test_a_refresh_leaves_messages_for_the_page_that_they_are_for(jobs, operator):
+    operator.post(url_of("queue_pause"))
+    operator.get(url_of("queue_changelist"), headers={"X-RTQ-Refresh": "1"})
+    assert "is paused" in text(operator.get(url_of("queue_changelist")))
+
+
+def test_the_refresh_can_be_switched_off(jobs, operator, settings):
+    assert "live.js" in text(operator.get(url_of("queue_changelist")))
+    settings.RTQ = {**settings.RTQ, "ADMIN_REFRESH_SECONDS": 0}
+    assert "live.js" not in text(operator.get(url_of("queue_changelist")))
+
+
+def test_forms_are_not_refreshed_while_they_are_filled_in(jobs, operator):
+    assert "data-rtq-live" not in text(operator.get(url_of("job_edit", jobs)))
+
+
+@pytest.mark.parametrize("attribute", ["_csp_nonce", "csp_nonce"])
+def test_scripts_carry_the_nonce_of_a_policy(attribute, rf, admin_user, jobs):
+    request = rf.get(url_of("queue_changelist"))
+    request.user = admin_user
+    setattr(request, attribute, "abc123")
+    answer = pages.QueueAdmin(pages.Queue, admin.site).overview(request).render()
+    ours = [tag for tag in re.findall(r"<(?:script|link)[^>]*>", text(answer)) if "/django_rtq/" in tag]
+    assert len(ours) == 3
+    assert all(' nonce="abc123"' in tag for tag in ours)

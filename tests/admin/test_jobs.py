@@ -1,0 +1,231 @@
+"""The page of a job, and what a person does with it."""
+
+import json
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.utils.html import escape
+
+from django_rtq.admin import access
+from django_rtq.admin.shown import HIDDEN
+from django_rtq.chores import sweep_dead_letters
+from tests.admin.conftest import MAIL, body, text
+from tests.admin.test_dead_letters import said
+from tests.seeds import QUEUE, claimed_job, dead_job
+
+PAGE = "/admin/django_rtq/job/"
+
+
+def edit(client, job, args, kwargs=None, **more):
+    """Send the form with these arguments."""
+    given = {"queue": QUEUE, "args": json.dumps(args), "kwargs": json.dumps(kwargs or {}), **more}
+    return client.post(f"{PAGE}{job.id}/edit/", given)
+
+
+@pytest.mark.parametrize("state", ["dead", "retrying", "finished", "scheduled", "queued"])
+def test_every_state_has_a_page_with_its_words(state, jobs, operator):
+    job = getattr(jobs, state)
+    html = text(operator.get(f"{PAGE}{job.id}/"))  # without its queue, as the log of the admin links it
+    assert f"rtq-state-{'succeeded' if state == 'finished' else state}" in html
+    assert job.id in html
+
+
+def test_the_page_of_a_job_that_runs_names_its_worker(broker, operator):
+    job = claimed_job(broker, "running", worker="host:1:abc", body=body("bakery", 7))
+    html = text(operator.get(f"{PAGE}{job.id}/"))
+    assert "host:1:abc" in html
+    assert "bakery" in html
+
+
+def test_a_job_that_is_unknown_says_so(operator, broker):
+    answer = operator.get(f"{PAGE}nothing/")
+    assert answer.status_code == 404
+    assert "No such job" in text(answer)
+
+
+def test_an_id_with_odd_signs_can_be_opened_and_acted_on(broker, operator, inspector):
+    job = dead_job(broker, "a/b?c#d %_2F")
+    link = text(operator.get(f"/admin/django_rtq/queue/{QUEUE}/?state=dead")).split('class="rtq-id"><a href="')[1]
+    url = link.split('"')[0].replace("&amp;", "&")
+    assert operator.get(url).status_code == 200
+    operator.post(f"{url.split('?')[0]}requeue/", {"queue": QUEUE})
+    assert inspector.find(job.id).state == "queued"
+
+
+def test_a_job_is_found_by_its_id(jobs, operator):
+    answer = operator.get(f"{PAGE}find/?id=%20{jobs.dead.id}%20", follow=True)
+    assert answer.status_code == 200
+    assert jobs.dead.id in text(answer)
+
+
+def test_the_call_can_be_copied(jobs, operator):
+    html = text(operator.get(f"{PAGE}{jobs.dead.id}/"))
+    assert escape("from testproject.shop.tasks import send_order_mail\n\nsend_order_mail.delay('bakery', 1)") in html
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "becomes"),
+    [
+        ("requeue", "dead", "queued"),
+        ("run-now", "scheduled", "queued"),
+        ("run-now", "retrying", "queued"),
+        ("cancel", "queued", "cancelled"),
+        ("cancel", "scheduled", "cancelled"),
+    ],
+)
+def test_actions_do_what_they_say_and_are_written_down(action, state, becomes, jobs, operator, inspector):
+    job = getattr(jobs, state)
+    operator.post(f"{PAGE}{job.id}/{action}/", {"queue": QUEUE})
+    assert inspector.find(job.id).state == becomes
+    entry = LogEntry.objects.get()
+    assert entry.object_id == job.id
+    assert operator.get(entry.get_admin_url()).status_code == 200
+
+
+def test_discarding_forgets_a_job(jobs, operator):
+    answer = operator.post(f"{PAGE}{jobs.dead.id}/discard/", {"queue": QUEUE}, follow=True)
+    assert answer.status_code == 200
+    assert operator.get(f"{PAGE}{jobs.dead.id}/").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "words"),
+    [
+        ("requeue", "queued", "is queued by now. Somebody may have acted already."),
+        ("discard", "retrying", "is retrying by now."),
+        ("run-now", "queued", "is queued by now."),
+        ("cancel", "dead", "is dead by now."),
+    ],
+)
+def test_who_comes_too_late_is_told_what_it_is_now(action, state, words, jobs, operator):
+    operator.post(f"{PAGE}{getattr(jobs, state).id}/{action}/", {"queue": QUEUE})
+    assert words in said(operator)
+    assert not LogEntry.objects.exists()
+
+
+def test_who_requeues_what_was_discarded_meanwhile_is_told(jobs, operator, inspector):
+    inspector.discard(QUEUE, [jobs.dead.id])
+    assert operator.post(f"{PAGE}{jobs.dead.id}/requeue/", {"queue": QUEUE}).status_code == 404
+
+
+def test_an_action_goes_back_to_where_one_was(jobs, operator):
+    back = f"/admin/django_rtq/queue/{QUEUE}/?state=dead&client=bakery"
+    answer = operator.post(f"{PAGE}{jobs.dead.id}/requeue/", {"queue": QUEUE, "next": back})
+    assert answer["Location"] == back
+
+
+# -- with other arguments
+
+
+def test_a_job_is_requeued_with_other_arguments(jobs, operator, inspector):
+    edit(operator, jobs.dead, ["florist", 9])
+    job = inspector.find(jobs.dead.id)
+    assert job.state == "queued"
+    assert job.args == ["florist", 9]
+    assert LogEntry.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "words"),
+    [
+        (["only one"], {}, "missing a required argument"),
+        (["a", 1, 2], {}, "too many positional arguments"),
+        (["a", 1], {"colour": 1}, "unexpected keyword argument"),
+        ({"a": 1}, {}, "This has to be a list"),
+        (["a", 1], ["b"], "This has to be an object"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(args, kwargs, words, jobs, operator, inspector):
+    answer = edit(operator, jobs.dead, args, kwargs)
+    assert answer.status_code == 200
+    assert words in text(answer)
+    assert inspector.find(jobs.dead.id).state == "dead"
+    assert not LogEntry.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "wrong", ["[1,", "[NaN]", "[" * 2000 + "]" * 2000, '{"$rtq": ["evil"]}', '"' + "x" * 2_000_000 + '"']
+)
+def test_what_is_no_json_is_refused(wrong, jobs, operator, inspector):
+    answer = operator.post(f"{PAGE}{jobs.dead.id}/edit/", {"queue": QUEUE, "args": wrong, "kwargs": "{}"})
+    assert answer.status_code == 200
+    assert inspector.find(jobs.dead.id).state == "dead"
+
+
+def test_who_edits_what_somebody_requeued_meanwhile_is_told(jobs, operator, inspector):
+    inspector.requeue(QUEUE, [jobs.dead.id])
+    edit(operator, jobs.dead, ["florist", 9])
+    assert "is queued by now" in said(operator)
+    assert inspector.find(jobs.dead.id).args == ["bakery", 1]
+
+
+def test_hidden_values_that_are_left_as_they_are_stay_what_they_were(broker, operator, inspector):
+    secret = {"user": "ann", "api_token": "s3cret", "deep": [{"password": "s3cret-2"}]}
+    job = dead_job(broker, "dead", body=body(secret, task="elsewhere.task"))
+    html = text(operator.get(f"{PAGE}{job.id}/edit/?queue={QUEUE}"))
+    assert "s3cret" not in html
+
+    hidden = {"user": "bob", "api_token": HIDDEN, "deep": [{"password": HIDDEN}]}
+    edit(operator, job, [hidden])
+
+    assert inspector.find(job.id).args == [{**secret, "user": "bob"}]
+
+
+def test_dates_survive_being_edited(broker, operator, inspector):
+    date = {"$rtq": ["date", "2026-02-28"]}
+    job = dead_job(broker, "dead", body=body(date, 1, task="elsewhere.task"))
+    html = text(operator.get(f"{PAGE}{job.id}/edit/?queue={QUEUE}"))
+    assert escape('"$rtq"') in html
+    edit(operator, job, [date, 2])
+    found = inspector.find(job.id).args
+    assert found[0].isoformat() == "2026-02-28"
+    assert found[1] == 2
+
+
+# -- by hand
+
+
+def test_a_job_is_enqueued_by_hand(operator, inspector, broker):
+    answer = operator.post(
+        f"/admin/django_rtq/registeredtask/{MAIL.replace('_', '_5F')}/enqueue/",
+        {"args": '["bakery"]', "kwargs": '{"order_id": 5}', "queue_name": "bulk", "delay_seconds": "60"},
+        follow=True,
+    )
+    assert answer.status_code == 200
+    (job,) = inspector.listing("bulk", "scheduled").jobs
+    assert (job.task, job.args, job.kwargs, job.client) == (MAIL, ["bakery"], {"order_id": 5}, "bakery")
+    assert job.id in LogEntry.objects.get().change_message
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"args": "[1]"},
+        {"args": '["a", 1]', "queue_name": "no such name"},
+        {"args": '["a", 1]', "delay_seconds": "-1"},
+        {"args": '["a", 1]', "delay_seconds": "1e99"},
+        {"args": '["a", 1]', "delay_seconds": "nan"},
+        {"args": '["a", 1]', "client": "x" * 201},
+        {"args": '[{"not": "text"}, 1]'},
+    ],
+)
+def test_a_call_that_makes_no_sense_is_not_enqueued(given, operator, inspector, broker):
+    answer = operator.post(f"/admin/django_rtq/registeredtask/{MAIL.replace('_', '_5F')}/enqueue/", given)
+    assert answer.status_code == 200
+    assert 'role="alert"' in text(answer)
+    assert inspector.queues() == []
+
+
+def test_a_task_that_nobody_registered_cannot_be_enqueued(operator, broker):
+    assert operator.post("/admin/django_rtq/registeredtask/os.system/enqueue/", {"args": '["ls"]'}).status_code == 404
+
+
+def test_nobody_gets_around_a_permission_by_a_job_of_ours(broker, person, inspector):
+    # Who may enqueue, but not discard, could let a worker discard.
+    client = person(access.VIEW, access.ENQUEUE, access.EDIT, access.REQUEUE)
+    chore = sweep_dead_letters.name.replace("_", "_5F")
+    assert client.get(f"/admin/django_rtq/registeredtask/{chore}/enqueue/").status_code == 404
+    assert f"{chore}/enqueue/" not in text(client.get("/admin/django_rtq/registeredtask/"))
+    job = dead_job(broker, "dead", body=body(QUEUE, "requeue", {}, 1, task=sweep_dead_letters.name))
+    assert edit(client, job, [QUEUE, "discard", {}, 10**15]).status_code == 403
+    assert inspector.find(job.id).args == [QUEUE, "requeue", {}, 1]

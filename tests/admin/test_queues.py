@@ -1,0 +1,155 @@
+"""The overview, the page of a queue, workers and tasks."""
+
+import re
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from tests.admin.conftest import body, text
+from tests.admin.test_dead_letters import said
+from tests.seeds import QUEUE, claimed_job, let_lapse, queued_job
+
+OVERVIEW = "/admin/django_rtq/queue/"
+PAGE = f"{OVERVIEW}{QUEUE}/"
+
+
+def ids_on(html):
+    """The jobs of a page, in order."""
+    return re.findall(r'class="rtq-id"><a href="/admin/django_rtq/job/([^/]+)/', html)
+
+
+def test_without_any_queue_the_overview_says_how_to_begin(operator, broker):
+    html = text(operator.get(OVERVIEW))
+    assert "No queue has been used yet." in html
+    assert "python manage.py rtq_worker" in html
+
+
+def test_the_overview_counts(jobs, operator):
+    html = text(operator.get(OVERVIEW))
+    assert f'href="{PAGE}"' in html
+    assert f'href="{PAGE}?state=dead"' in html
+    assert "No worker is alive" in html or "No worker serves" in html
+
+
+@pytest.mark.parametrize("span", ["1h", "24h"])
+def test_the_overview_looks_back(span, jobs, operator):
+    html = text(operator.get(f"{OVERVIEW}?span={span}"))
+    assert html.count('<svg class="rtq-chart"') == 2
+    assert html.count("<polyline") >= 5
+
+
+def test_what_waits_without_a_worker_is_a_matter_for_the_banner(broker, operator):
+    queued_job(broker, "a")
+    html = text(operator.get(OVERVIEW))
+    assert "rtq-banner rtq-bad" in html
+    assert f"rtq_worker --queues {QUEUE}" in html
+
+
+def test_a_paused_queue_says_so_on_both_pages(jobs, operator, inspector):
+    inspector.pause(QUEUE)
+    assert "Paused: default." in text(operator.get(OVERVIEW))
+    assert "Resume</button>" in text(operator.get(PAGE))
+
+
+@pytest.mark.parametrize("state", ["queued", "scheduled", "retrying", "dead", "finished"])
+def test_each_tab_lists_its_jobs(state, jobs, operator):
+    html = text(operator.get(f"{PAGE}?state={state}"))
+    assert ids_on(html) == [getattr(jobs, state).id]
+
+
+def test_what_runs_is_listed(broker, operator):
+    job = claimed_job(broker, "running", body=body("bakery", 7))
+    assert ids_on(text(operator.get(f"{PAGE}?state=running"))) == [job.id]
+    assert job.id[-8:] in text(operator.get("/admin/django_rtq/job/"))
+
+
+def test_pages_follow_each_other_without_gaps(broker, operator):
+    made = [queued_job(broker, f"job{n}").id for n in range(120)]
+    seen, url = [], PAGE
+    for _ in range(5):
+        html = text(operator.get(url))
+        seen += ids_on(html)
+        found = re.search(r'rel="next" href="([^"]+)"', html)
+        url = found and found[1].replace("&amp;", "&")
+    assert seen == made
+    assert url is None
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("client=florist", 1),
+        ("client=bakery", 0),
+        ("task=send_order_mail", 1),
+        ("task=other", 0),
+        ("id=0", 1),
+        ("id=x", 0),
+    ],
+)
+def test_filters_stand_in_the_address(query, count, jobs, operator):
+    html = text(operator.get(f"{PAGE}?state=queued&{query}"))
+    assert len(ids_on(html)) == count
+    assert f"state=dead&amp;{query}" in html  # and stay when one looks at another state
+
+
+def test_times_are_meant_in_the_zone_of_the_reader(jobs, operator, settings):
+    settings.TIME_ZONE = "Pacific/Auckland"
+    assert len(ids_on(text(operator.get(f"{PAGE}?state=dead&since=2020-01-01T00:00")))) == 1
+    assert ids_on(text(operator.get(f"{PAGE}?state=dead&until=2020-01-01T00:00"))) == []
+
+
+def test_clients_are_listed_with_what_they_wait_for(broker, operator):
+    for number in range(3):
+        queued_job(broker, f"a{number}", client="noisy-one")
+    queued_job(broker, "b", client="quiet-one")
+    html = text(operator.get(PAGE))
+    clients = html[html.index('data-rtq-live="clients"') :]
+    assert clients.index("noisy-one") < clients.index("quiet-one")
+
+
+def test_pausing_and_resuming(broker, operator, inspector):
+    queued_job(broker, "a")
+    operator.post(f"{PAGE}pause/")
+    assert inspector.queue(QUEUE).paused
+    operator.post(f"{PAGE}pause/")
+    assert "was paused already" in said(operator)
+    operator.post(f"{PAGE}resume/")
+    assert not inspector.queue(QUEUE).paused
+    operator.post(f"{PAGE}resume/")
+    assert "was not paused" in said(operator)
+    assert LogEntry.objects.count() == 2
+
+
+@pytest.mark.parametrize(("typed", "left"), [(QUEUE, 0), ("", 3), ("Default", 3)])
+def test_purging_asks_for_the_name(typed, left, jobs, operator, inspector):
+    assert "3 jobs that wait" in text(operator.get(f"{PAGE}purge/"))
+    operator.post(f"{PAGE}purge/", {"name": typed})
+    details = inspector.queue(QUEUE)
+    assert details.queued + details.scheduled + details.retrying == left
+    assert (details.dead, details.finished) == (1, 1)
+    assert LogEntry.objects.count() == (left == 0)
+
+
+def test_the_jobs_of_a_lost_worker_are_given_back_by_hand(broker, operator, inspector):
+    job = claimed_job(broker, "running", worker="lost")
+    page = "/admin/django_rtq/worker/"
+    operator.post(f"{page}lost/release/")
+    assert "Nothing was done" in said(operator)
+    assert inspector.find(job.id).state == "running"
+
+    let_lapse(broker, "lost")
+    assert "Release its jobs" in text(operator.get(page))
+    operator.post(f"{page}lost/release/")
+    assert "1 job of worker lost was given back." in said(operator)
+    assert inspector.find(job.id).state == "queued"
+
+
+def test_without_a_worker_the_page_says_how_to_start_one(operator, broker):
+    assert "python manage.py rtq_worker" in text(operator.get("/admin/django_rtq/worker/"))
+    assert "python manage.py rtq_worker" in text(operator.get("/admin/django_rtq/job/"))
+
+
+def test_all_tasks_are_listed_and_none_is_called(operator, broker):
+    html = text(operator.get("/admin/django_rtq/registeredtask/"))
+    assert "testproject.shop.tasks.charge_order" in html
+    assert "max_attempts=2" in html

@@ -1,0 +1,161 @@
+"""Words, numbers, pictures, and what is taken from addresses."""
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from django.http import QueryDict
+from django.views.debug import get_default_exception_reporter_filter
+
+from django_rtq.admin import parameters
+from django_rtq.admin.charts import nice_top, points, sparkline
+from django_rtq.admin.filters import Wanted
+from django_rtq.admin.shown import HIDDEN, clean_text, pretty, short_id, without_secrets
+from django_rtq.templatetags.rtq import rtq_ago, rtq_duration, rtq_moment, rtq_number, rtq_percent
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("plain", "plain"),
+        ("two\nlines\t", "two\nlines\t"),
+        ("a\u202eb", "a\\u202eb"),
+        ("\x00\x1b", "\\x00\\x1b"),
+        ("日本", "日本"),
+        ("\ud800", "\\ud800"),
+        ("x" * 30, "x" * 20 + "…"),
+        (None, "None"),
+    ],
+)
+def test_text_is_made_safe_to_look_at(given, shown):
+    assert clean_text(given, 20) == shown
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({"a": [1]}, '{\n  "a": [\n    1\n  ]\n}'),
+        ("é", '"é"'),
+        (timedelta(seconds=1), '"P0DT00H00M01S"'),
+        (datetime(2026, 1, 1, 12, tzinfo=timezone.utc).timetz(), '"12:00:00+00:00"'),
+        (float("inf"), "Infinity"),
+        ({1}, "{1}"),
+    ],
+)
+def test_values_are_shown_as_json_where_they_can(given, shown):
+    assert pretty(given) == shown
+
+
+def test_what_contains_itself_is_shown_too():
+    value = []
+    value.append(value)
+    assert pretty(value) == "[[...]]"
+
+
+@pytest.mark.parametrize("name", ["password", "api_key", "AUTH", "the_secret_one", "signature"])
+def test_values_with_such_names_are_hidden(name):
+    assert without_secrets(None, {"a": [{name: "x"}]}) == {"a": [{name: HIDDEN}]}
+    assert without_secrets(None, "x", name) == HIDDEN
+
+
+@pytest.fixture
+def _forgets_the_filter():
+    get_default_exception_reporter_filter.cache_clear()
+    yield
+    get_default_exception_reporter_filter.cache_clear()
+
+
+@pytest.mark.usefixtures("_forgets_the_filter")
+def test_a_project_says_which_names_are_secret(settings):
+    settings.DEFAULT_EXCEPTION_REPORTER_FILTER = f"{__name__}.Weather"
+    assert without_secrets(None, {"weather": 1, "password": 2}) == {"weather": HIDDEN, "password": 2}
+
+
+class Weather:
+    """A filter of a project."""
+
+    def cleanse_setting(self, key, value):
+        if isinstance(value, dict):
+            return {k: self.cleanse_setting(k, v) for k, v in value.items()}
+        return HIDDEN if key == "weather" else value
+
+
+def test_long_ids_are_shown_by_their_end():
+    assert short_id("0" * 20 + "123456789012") == "…123456789012"
+    assert short_id("short") == "short"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (None, "\u2013"),
+        (0, "0 ms"),
+        (0.0001, "< 1 ms"),
+        (0.0421, "42 ms"),
+        (1.26, "1.3 s"),
+        (59.6, "60 s"),
+        (600, "10 min"),
+        (10_000, "3 h"),
+        (8_640_000_000, "100,000 d"),
+    ],
+)
+def test_durations_are_in_the_unit_that_a_person_would_take(seconds, shown):
+    assert rtq_duration(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(None, "\u2013"), (0, "0"), (0.0, "0"), (1234567, "1,234,567"), (0.25, "0.25"), (6.24, "6.2"), (1234.5, "1,234")],
+)
+def test_numbers_are_written_with_as_many_digits_as_mean_something(number, shown):
+    assert rtq_number(number) == shown
+
+
+@pytest.mark.parametrize(
+    ("part", "shown"),
+    [(None, "\u2013"), (0, "0 %"), (0.0001, "< 0.1 %"), (0.004, "0.4 %"), (0.25, "25 %"), (1, "100 %")],
+)
+def test_parts_are_percentages(part, shown):
+    assert rtq_percent(part) == shown
+
+
+def test_moments_carry_the_absolute_time():
+    now = datetime(2026, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
+    html = rtq_ago(now - timedelta(minutes=10), now)
+    assert html == '<time datetime="2026-02-03T03:55:06+00:00" title="2026-02-03 03:55:06 UTC">10 min ago</time>'
+    assert ">in 5.0 s<" in rtq_ago(now + timedelta(seconds=5), now)
+    assert rtq_ago(None) == rtq_moment(None) == "\u2013"
+
+
+@pytest.mark.parametrize(("most", "top"), [(0, 1), (1, 1), (3, 5), (7, 10), (11, 20), (499, 500), (0.03, 0.05)])
+def test_scales_end_at_round_numbers(most, top):
+    assert nice_top(most) == pytest.approx(top)
+
+
+def test_lines_stay_inside_their_picture():
+    places = [tuple(map(float, place.split(","))) for place in points([0, 5, 10], 100, 20, 10).split()]
+    assert places == [(0, 19), (50, 10), (100, 1)]
+    assert points([0, 0, 0, 0, 4], 100, 20, 4) == "0.0,19.0 75.0,19.0 100.0,1.0"
+    assert "nan" not in sparkline([], "none") + sparkline([0, 0], "zero")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("7", 7), ("", 1), ("-3", 1), ("1e3", 1), ("٣", 1), ("9" * 30, 1), ("500", 100)]
+)
+def test_numbers_of_addresses_are_bounded(text, number):
+    assert parameters.number_of(QueryDict(mutable=True) | {"n": text}, "n", 1, most=100) == number
+
+
+@pytest.mark.parametrize("text", ["x" * 301, "a\x00b", "a\u202eb", "a\nb"])
+def test_texts_of_addresses_are_bounded(text):
+    given = QueryDict(mutable=True)
+    given["task"] = text
+    assert not Wanted.read(given)
+
+
+def test_a_filter_survives_its_own_address():
+    given = QueryDict("task=send&client=a%26b&error=X&id=01&since=2026-02-03T04:05&until=2026-02-03T04:05:06")
+    wanted = Wanted.read(given)
+    again = QueryDict(mutable=True)
+    again.update(wanted.query)
+    assert Wanted.read(again) == wanted
+    assert len(wanted.facts) == 6
