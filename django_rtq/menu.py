@@ -53,6 +53,7 @@ class Queue(Entry):
             ("purge_queue", "Can purge queues"),
             ("enqueue_job", "Can enqueue jobs by hand"),
             ("edit_job", "Can change the arguments of jobs"),
+            ("control_worker", "Can quiet, wake and stop workers"),
         ]
 
 

@@ -13,6 +13,7 @@ PAUSE = "django_rtq.pause_queue"
 PURGE = "django_rtq.purge_queue"
 ENQUEUE = "django_rtq.enqueue_job"
 EDIT = "django_rtq.edit_job"
+CONTROL = "django_rtq.control_worker"
 
 
 class Allowances:

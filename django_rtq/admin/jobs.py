@@ -13,6 +13,7 @@ from django_rtq.admin.calls import CallForm, python_call
 from django_rtq.admin.pages import Page, PagesAdmin
 from django_rtq.admin.processing import processing_lists
 from django_rtq.admin.shown import arguments_of, clean_text, without_secrets
+from django_rtq.admin.stopping import TERMINATING, cancel_words
 from django_rtq.admin.timeline import STATE_TITLES, steps
 from django_rtq.broker.details import JobDetails
 from django_rtq.broker.inspector import get_inspector
@@ -36,6 +37,7 @@ class JobAdmin(PagesAdmin):
             Page("<str:job_id>/requeue/", "requeue", self.requeue, access.REQUEUE, "POST"),
             Page("<str:job_id>/run-now/", "run_now", self.run_now, access.REQUEUE, "POST"),
             Page("<str:job_id>/cancel/", "cancel", self.cancel, access.CANCEL, "POST"),
+            Page("<str:job_id>/terminate/", "terminate", self.terminate, access.CANCEL, "BOTH"),
             Page("<str:job_id>/discard/", "discard", self.discard, access.DISCARD, "POST"),
             Page("<str:job_id>/edit/", "edit", self.edit, access.EDIT, "BOTH"),
             Page("<str:job_id>/", "change", self.job),
@@ -49,6 +51,7 @@ class JobAdmin(PagesAdmin):
         context = {
             "title": _("Running jobs"),
             "lists": processing_lists(front.workers),
+            "here": request.get_full_path(),
             "workers": front.workers,
         }
         return self.draw(request, "processing.html", context)
@@ -70,6 +73,7 @@ class JobAdmin(PagesAdmin):
             "job": job,
             "state": STATE_TITLES[job.state](),
             "is_waiting": job.state in WAITING,
+            "is_running": job.state is JobState.RUNNING,
             "steps": steps(job),
             "arguments": arguments_of(request, job.task, job.args, job.kwargs),
             "result": without_secrets(request, job.result),
@@ -109,13 +113,38 @@ class JobAdmin(PagesAdmin):
         return self._done(request, job_id, queue, _("Run now."), _("Job %(id)s is queued now."))
 
     def cancel(self, request: HttpRequest, job_id: str) -> HttpResponse:
-        """Take a job out before it runs."""
+        """Take a job out before it runs; ask one that runs to stop."""
         queue = self._find(request, job_id).queue
         try:
-            get_inspector().cancel(job_id, queue)
+            answer = get_inspector().cancel(job_id, queue)
         except WrongState:
             return self._not_done(request, job_id, queue)
-        return self._done(request, job_id, queue, _("Cancelled."), _("Job %(id)s is cancelled."))
+        noted, said = cancel_words(answer)
+        return self._done(request, job_id, queue, noted, said)
+
+    def terminate(self, request: HttpRequest, job_id: str) -> HttpResponse:
+        """Stop a job by killing its process, after having asked whether that is meant."""
+        job = self._find(request, job_id)
+        if job.state is not JobState.RUNNING:
+            return self._not_done(request, job_id, job.queue)
+        if request.method != "POST":
+            context = {
+                "title": _("Terminate a job"),
+                "crumbs": self._crumbs(job),
+                "question": _("This kills the process that runs job %(id)s.") % {"id": clean_text(job.id, 60)},
+                "consequence": TERMINATING,
+                "action": self.url("job_terminate", job.id),
+                "fields": {"queue": job.queue},
+                "verb": _("Terminate"),
+                "back": self._page_of(job.id, job.queue),
+            }
+            return self.draw(request, "confirm.html", context, is_form=True)
+        try:
+            answer = get_inspector().cancel(job_id, job.queue, terminate=True)
+        except WrongState:
+            return self._not_done(request, job_id, job.queue)
+        noted, said = cancel_words(answer, terminate=True)
+        return self._done(request, job_id, job.queue, noted, said)
 
     def edit(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Requeue a dead letter with other arguments."""

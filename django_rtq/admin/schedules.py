@@ -11,7 +11,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -21,6 +21,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_rtq import registry
+from django_rtq.admin.navigation import places
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.plan import PlanState
 from django_rtq.conf import get_config
@@ -62,6 +63,7 @@ class ScheduleAdmin(admin.ModelAdmin):
     """One page for the list, one for each schedule."""
 
     form = ScheduleForm
+    change_list_template = "admin/django_rtq/schedules.html"
     list_display = ("name", "task", "when", "next_run", "last_run", "enabled")
     list_filter = ("enabled",)
     search_fields = ("name", "task", "client", "queue")
@@ -73,6 +75,11 @@ class ScheduleAdmin(admin.ModelAdmin):
         (gettext_lazy("Whose, and where"), {"fields": ("queue", "client")}),
         (gettext_lazy("What it comes to"), {"fields": ("when", "next_run", "last_run")}),
     )
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The stock list, with the links to our pages above it."""
+        context = {"places": places(request, self.admin_site, self.opts), **(extra_context or {})}
+        return super().changelist_view(request, context)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """See ScheduleList."""

@@ -55,6 +55,8 @@ def _present(job: JobDetails) -> Step:
             "number": job.attempt,
             "worker": clean_text(job.worker, 60),
         }
+        if job.is_stopping:
+            text = _("%(attempt)s; asked to stop") % {"attempt": text}
     elif job.state in (JobState.SCHEDULED, JobState.RETRYING):
         at, css = job.due_at, "rtq-later"
         title = _("next run due") if job.state is JobState.RETRYING else _("due")

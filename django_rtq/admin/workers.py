@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
@@ -17,7 +18,7 @@ from django_rtq.admin.pages import Page, PagesAdmin
 from django_rtq.admin.shown import clean_text
 from django_rtq.broker.details import WorkerDetails
 from django_rtq.broker.inspector import get_inspector
-from django_rtq.exceptions import WorkerAlive
+from django_rtq.exceptions import WorkerAlive, WorkerNotFound
 from django_rtq.menu import Worker
 
 
@@ -28,6 +29,9 @@ class WorkerAdmin(PagesAdmin):
         return [
             Page("", "changelist", self.workers),
             Page("<str:name>/release/", "release", self.release, access.REQUEUE, "POST"),
+            Page("<str:name>/quiet/", "quiet", self.quiet, access.CONTROL, "POST"),
+            Page("<str:name>/wake/", "wake", self.wake, access.CONTROL, "POST"),
+            Page("<str:name>/stop/", "stop", self.stop, access.CONTROL, "BOTH"),
         ]
 
     def workers(self, request: HttpRequest) -> HttpResponse:
@@ -53,6 +57,52 @@ class WorkerAdmin(PagesAdmin):
             text = said % {"count": released, "name": shown}
             note(request, Worker(name=name[:255]), text)
             messages.success(request, text)
+        return self._back(request)
+
+    def quiet(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Let the rtq_worker of a worker claim nothing more, and stay."""
+        said = _("The rtq_worker of %(name)s was told to be quiet: what runs goes on, nothing more is started.")
+        return self._order(request, name, get_inspector().quiet_worker, _("Told to be quiet."), said)
+
+    def wake(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Let a quiet rtq_worker work again."""
+        said = _("The rtq_worker of %(name)s was told to work again.")
+        return self._order(request, name, get_inspector().wake_worker, _("Told to work again."), said)
+
+    def stop(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Let the rtq_worker of a worker leave, after having asked whether that is meant."""
+        if request.method == "POST":
+            said = _("The rtq_worker of %(name)s was told to stop: it leaves when what runs is done.")
+            return self._order(request, name, get_inspector().stop_worker, _("Told to stop."), said)
+        context = {
+            "title": _("Stop a worker"),
+            "question": _("This stops the rtq_worker of %(name)s, with all its processes.")
+            % {"name": clean_text(name, 100)},
+            "consequence": _(
+                "It starts nothing more, finishes what runs, gives back what takes too long, and ends. From here it "
+                "cannot be started again: whatever looks after processes on its machine has to do that."
+            ),
+            "action": self.url("worker_stop", name),
+            "verb": _("Stop"),
+            "back": self.url("worker_changelist"),
+        }
+        return self.draw(request, "confirm.html", context, is_form=True)
+
+    # -- inside
+
+    def _order(
+        self, request: HttpRequest, name: str, order: Callable[[str], None], noted: str, said: str
+    ) -> HttpResponse:
+        try:
+            order(name)
+        except WorkerNotFound as error:
+            messages.warning(request, _("Nothing was done: %(why)s") % {"why": error})
+        else:
+            note(request, Worker(name=name[:255]), noted)
+            messages.success(request, said % {"name": clean_text(name, 100)})
+        return self._back(request)
+
+    def _back(self, request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(parameters.way_back(request, self.url("worker_changelist")))
 
 

@@ -52,6 +52,7 @@ class Migration(migrations.Migration):
                     ("purge_queue", "Can purge queues"),
                     ("enqueue_job", "Can enqueue jobs by hand"),
                     ("edit_job", "Can change the arguments of jobs"),
+                    ("control_worker", "Can quiet, wake and stop workers"),
                 ],
                 "abstract": False,
                 "managed": False,

@@ -12,7 +12,7 @@ from django.test import Client
 from django_rtq import admin as pages
 from django_rtq.admin import access
 from django_rtq.broker.wire import Wire
-from tests.seeds import QUEUE, dead_job, finished_job, queued_job, retrying_job, scheduled_job
+from tests.seeds import QUEUE, claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
 
 MAIL = "testproject.shop.tasks.send_order_mail"
 ALL = [value for name, value in vars(access).items() if name.isupper()]
@@ -67,6 +67,7 @@ def body(*args, task=MAIL, **kwargs):
 def jobs(broker):
     """A job in each state, all of one queue."""
     return SimpleNamespace(
+        running=claimed_job(broker, "running", worker="w0", body=body("bakery", 6), client="bakery"),
         dead=dead_job(broker, "dead", body=body("bakery", 1), client="bakery"),
         retrying=retrying_job(broker, "retrying", body=body("bakery", 2), client="bakery"),
         finished=finished_job(broker, "finished", body=body("bakery", 3), client="bakery"),
@@ -90,6 +91,8 @@ def url_of(name, jobs=None):
     wants = args.get(model, []) if action not in ("changelist", "find") else []
     if name in ("job_run_now", "job_cancel") and jobs:
         wants = [jobs.scheduled.id]
+    if name == "job_terminate" and jobs:
+        wants = [jobs.running.id]
     query = {"queue": QUEUE} if model in ("deadletter", "job") and action != "changelist" else {}
     if name == "job_find":
         query = {"id": dead}
