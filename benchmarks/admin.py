@@ -49,7 +49,11 @@ def measure(stage: Stage, readings: Readings) -> None:
             costs = [_ms(question) for _ in range(ASKED)]
         readings.add(f"admin.{name}", median(costs))
         readings.add(f"admin.{name}_block", probe.longest_ms)
+    _look(stage, readings)
     _requeue_all(stage, readings, dead)
+    _empty_graveyard(stage)
+    _bury(dead)
+    _click(stage, readings, dead)
     stage.clear()
 
 
@@ -120,6 +124,41 @@ def _job(client: int, task: str = "noop") -> NewJob:
     from django_rtq.job import new_job_id
 
     return NewJob(new_job_id(), 0, 3, f"client-{client}", "", "", "", BODY % task)
+
+
+def _look(stage: Stage, readings: Readings) -> None:
+    """The same through all of Django: what a person waits for, and what an open page fetches again and again."""
+    for name, page in _person(stage).items():
+        readings.add(f"admin.page_{name}", page["ms"])
+        if name != "nothing":
+            readings.add(f"admin.page_{name}_trips", page["trips"])
+            readings.add(f"admin.page_{name}_kb", page["kb"])
+
+
+def _person(stage: Stage, *options: str) -> dict[str, Any]:
+    """What pages.py writes down."""
+    answers = stage.server.directory / f"pages{len(options)}"
+    with stage.process("-m", "benchmarks.pages", str(answers), *options) as child:
+        stage.wait_until(answers.exists, "the pages were looked at", child, seconds=120)
+    found: dict[str, Any] = json.loads(answers.read_text())
+    return found
+
+
+def _empty_graveyard(stage: Stage) -> None:
+    for key in stage.redis.scan_iter(match=f"{{rtq:{GRAVEYARD}}}:*", count=10_000):
+        stage.redis.delete(key)
+
+
+def _click(stage: Stage, readings: Readings, dead: int) -> None:
+    """One click on a page, beside a worker of that queue, until none of the snapshot is dead."""
+    from django_rtq.broker.inspector import get_inspector
+
+    with stage.worker("--queues", GRAVEYARD) as worker, Probe(stage) as probe:
+        started = time.perf_counter()
+        _person(stage, "--click")
+        stage.wait_until(lambda: not get_inspector().queue(GRAVEYARD).dead, "the dead live again", worker)
+        readings.add("admin.click", time.perf_counter() - started)
+    readings.add("admin.click_block", probe.longest_ms)
 
 
 def _requeue_all(stage: Stage, readings: Readings, dead: int) -> None:

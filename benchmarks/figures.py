@@ -35,6 +35,17 @@ class Figure(NamedTuple):
     target: Target | None = None  # None: for comparison only
 
 
+_PAGES = {
+    "overview": "the overview: 50 queues, an hour",
+    "overview_day": "the same with charts of 24 hours",
+    "queue": "a queue: 25 of a million waiting jobs, clients",
+    "queue_dead": "a queue: 25 dead letters, clients",
+    "dead": "dead letters by task and error",
+    "running": "what runs",
+    "workers": "the workers",
+    "tasks": "the tasks and their figures of 24 hours",
+}
+
 FIGURES = {
     "raw.batch": Figure("jobs/s", "no queue at all: pop 64 in a script, decode, call"),
     "raw.single": Figure("jobs/s", "the same one by one"),
@@ -103,6 +114,18 @@ FIGURES = {
         "ms", "the longest that another client waited for an answer meanwhile", Target("<", 10)
     ),
     "admin.requeue": Figure("s", "50,000 dead letters live again, two of three through a filter", Target("<", 10)),
+    "admin.click": Figure("s", "the same by one click beside a worker, with the start of Django", Target("<", 10)),
+    "admin.click_block": Figure("ms", "the server was not there for others: click", Target("<", 10)),
+    "admin.page_nothing": Figure("ms", "a page of the admin with nothing on it, for comparison"),
+    **{
+        name: figure
+        for page, says in _PAGES.items()
+        for name, figure in (
+            (f"admin.page_{page}", Figure("ms", f"{says}, through all of Django", Target("<", 50))),
+            (f"admin.page_{page}_trips", Figure("trips", "its round trips to Redis", Target("<=", 2))),
+            (f"admin.page_{page}_kb", Figure("kB", "of it, fetched at each refresh, uncompressed", Target("<", 30))),
+        )
+    },
     "fairness.last_place": Figure("start", "last of 10 jobs behind 20,000 of another", Target("<=", 30)),
     "fairness.last_place_in_swing": Figure("start", "the same while the worker is busy"),
 }

@@ -12,6 +12,7 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from django_rtq import signals
+from django_rtq.broker import resent
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE, PACKET, get_broker
 from django_rtq.broker.errands import CancelAnswer, Order, send_order, supervisor_of
 from django_rtq.broker.listing import EVERY, JobFilter
@@ -66,7 +67,7 @@ class Inspector(Onlooker):
 
         The others are not dead (any more), or unique, and another one like them lives.
         """
-        done = self._in_steps(queue, "requeue", job_ids, latest_ms)
+        done = self._in_steps(queue, "requeue", job_ids, latest_ms, resent.requeued)
         if done:
             signals.job_requeued.send_robust(Inspector, job_ids=done, queue=queue)
         return done
@@ -82,13 +83,16 @@ class Inspector(Onlooker):
         if job.state is not JobState.DEAD or not job.task:
             raise WrongState(job_id, f"is {job.state}, not dead." if job.task else "cannot be read.")
         body = changed_body(job, args, kwargs, most_bytes=self._broker.config.max_payload_bytes)
-        if self._call(queue, "requeue_changed", (latest_ms, job_id, body)) != b"queued":
+        call = SCRIPTS["requeue_changed"].call(self._keys.of(queue), (latest_ms, job_id, body))
+        (answer,), sent_ago = resent.send(self._broker, [call])
+        is_ours = sent_ago is not None and resent.has_body(self._broker, queue, job_id, body)
+        if answer != b"queued" and not is_ours:
             raise WrongState(job_id, "is not dead any more, died anew, or is unique and another one like it lives.")
         signals.job_requeued.send_robust(Inspector, job_ids=[job_id], queue=queue)
 
     def discard(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST) -> list[str]:
         """Throw dead letters away. Returns those that were; the others are not dead (any more)."""
-        done = self._in_steps(queue, "discard", job_ids, latest_ms)
+        done = self._in_steps(queue, "discard", job_ids, latest_ms, resent.discarded)
         if done:
             signals.job_discarded.send_robust(Inspector, job_ids=done, queue=queue)
         return done
@@ -114,8 +118,9 @@ class Inspector(Onlooker):
     def run_now(self, job_id: str, queue: str | None = None) -> None:
         """Queue a job whose time has not come yet. Raises JobNotFound, and WrongState when it waits for no time."""
         for name in self.queues() if queue is None else [queue]:
-            answer = self._call(name, "run_now", (job_id,)).decode()
-            if answer == "queued":
+            (reply,), sent_ago = resent.send(self._broker, [SCRIPTS["run_now"].call(self._keys.of(name), (job_id,))])
+            answer = reply.decode()
+            if answer == "queued" or (sent_ago is not None and answer != "missing" and self._is_underway(job_id, name)):
                 signals.job_promoted.send_robust(Inspector, job_ids=[job_id], queue=name)
                 return
             if answer != "missing":
@@ -167,14 +172,27 @@ class Inspector(Onlooker):
     def _call(self, queue: str, name: str, arguments: Sequence[Argument]) -> Any:
         return self._wire.one(SCRIPTS[name].call(self._keys.of(queue), arguments), resend=True)
 
-    def _in_steps(self, queue: str, name: str, job_ids: Sequence[str], latest_ms: int) -> list[str]:
+    def _is_underway(self, job_id: str, queue: str) -> bool:
+        """Whether it waits for no time, and is not dead either."""
+        return self.find(job_id, queue).state in (JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED)
+
+    def _in_steps(
+        self, queue: str, name: str, job_ids: Sequence[str], latest_ms: int, read_back: resent.ReadBack
+    ) -> list[str]:
         """Several calls in a packet; each is short, because others wait for Redis too."""
         keys = self._keys.of(queue)
         steps = [job_ids[start : start + MAINTAIN_AT_ONCE] for start in range(0, len(job_ids), MAINTAIN_AT_ONCE)]
         done: list[str] = []
         for start in range(0, len(steps), PACKET):
-            calls = [SCRIPTS[name].call(keys, (latest_ms, *step)) for step in steps[start : start + PACKET]]
-            done += [job_id.decode() for reply in self._wire.all(calls, resend=True) for job_id in reply]
+            packet = steps[start : start + PACKET]
+            replies, sent_ago = resent.send(
+                self._broker, [SCRIPTS[name].call(keys, (latest_ms, *step)) for step in packet]
+            )
+            told = [job_id.decode() for reply in replies for job_id in reply]
+            if sent_ago is not None:
+                untold = [job_id for step in packet for job_id in step if job_id not in set(told)]
+                told += read_back(self._broker, queue, untold, sent_ago) if untold else []
+            done += told
         return done
 
 

@@ -50,7 +50,7 @@ class Wire:
             return []
         try:
             replies = self._exchange(commands)
-        except _ConnectionLost:
+        except ConnectionLost:
             if not resend:
                 raise
             replies = self._exchange(commands)
@@ -161,7 +161,7 @@ def as_dict(reply: Any) -> dict[bytes, bytes]:
     return dict(zip(reply[::2], reply[1::2], strict=True))
 
 
-class _ConnectionLost(BrokerUnavailable):
+class ConnectionLost(BrokerUnavailable):
     """The connection was cut, at once: it was idle for long, or the server went away."""
 
 
@@ -179,5 +179,5 @@ def translate(error: BaseException) -> BrokerError:
     if isinstance(error, redis_exceptions.AuthenticationError | redis_exceptions.AuthorizationError):
         return BrokerUnavailable(f"Redis refused the credentials: {text}")
     if isinstance(error, redis_exceptions.ConnectionError | OSError):
-        return _ConnectionLost(f"The connection to Redis was lost: {text}")
+        return ConnectionLost(f"The connection to Redis was lost: {text}")
     return BrokerError(f"Redis refused a command: {type(error).__name__}: {text}")

@@ -35,7 +35,7 @@ def test_a_dropped_connection_ends_well(redis, broker, verb, moment):
     if not scene.is_resent:
         with pytest.raises(BrokerUnavailable):
             scene.act(broker, jobs)
-    with suppress(WrongState):  # what a person hears whose first click had arrived
+    with suppress(WrongState):  # what a second click hears
         scene.act(broker, jobs)
 
     assert snapshot(redis, times=False) == expected
