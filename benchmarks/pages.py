@@ -29,7 +29,7 @@ PAGES = {
     "workers": f"{ROOT}worker/",
     "tasks": f"{ROOT}registeredtask/",
 }
-ASKED = 25  # times
+ASKED = 15  # times
 
 
 def main(file: Path, click: bool) -> None:
