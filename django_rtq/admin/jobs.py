@@ -47,12 +47,12 @@ class JobAdmin(PagesAdmin):
 
     def processing(self, request: HttpRequest) -> HttpResponse:
         """What runs, worker by worker."""
-        front = get_inspector().front()
+        workers = get_inspector().processing()
         context = {
             "title": _("Running jobs"),
-            "lists": processing_lists(front.workers),
+            "lists": processing_lists(workers),
             "here": request.get_full_path(),
-            "workers": front.workers,
+            "workers": workers,
         }
         return self.draw(request, "processing.html", context)
 

@@ -12,14 +12,15 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.charts import Line, chart, nice_top
-from django_rtq.broker.front import Front, QueueRow, Series
+from django_rtq.broker.front import Front, QueueRow
+from django_rtq.broker.history import Series
 from django_rtq.templatetags.rtq import rtq_duration, rtq_number
 
 #: What the page can look back on: minutes, and minutes that one point of a line stands for.
 SPANS = {"1h": (60, 1), "24h": (1440, 15)}
 
 Address = Callable[..., str]
-_ZERO = SafeString('<td class="rtq-n rtq-zero">0</td>')
+_ZERO = SafeString('<td class="rtq-zero">0</td>')
 
 
 def totals(front: Front, url: Address) -> list[dict[str, Any]]:
@@ -75,14 +76,15 @@ def _row(row: QueueRow, front: Front, url: Address) -> dict[str, Any]:
     queue = row.details
     served = any(queue.name in worker.queues for worker in front.workers)
 
-    home = url("queue_change", queue.name)
+    # Seen from this page, because fifty rows are fetched again and again.
+    home = url("queue_change", queue.name).removeprefix(url("queue_changelist"))
 
     def cell(number: float, state: str = "", css: str = "") -> SafeString:
         if not number:
             return _ZERO
         shown = rtq_number(number)
         inside = format_html('<a href="{}?state={}">{}</a>', home, state, shown) if state else shown
-        return format_html('<td class="rtq-n {}">{}</td>', css, inside)
+        return format_html('<td class="{}">{}</td>', css, inside) if css else format_html("<td>{}</td>", inside)
 
     done = row.series.total("succeeded")
     return {
@@ -95,7 +97,7 @@ def _row(row: QueueRow, front: Front, url: Address) -> dict[str, Any]:
             "".join(
                 [
                     cell(queue.queued, "queued"),
-                    format_html('<td class="rtq-n">{}</td>', rtq_duration(queue.oldest_seconds)),
+                    format_html("<td>{}</td>", rtq_duration(queue.oldest_seconds)),
                     cell(queue.scheduled, "scheduled"),
                     cell(queue.retrying, "retrying", "rtq-is-warn"),
                     cell(queue.running, "running"),
@@ -117,7 +119,7 @@ def _summed(series: Sequence[Series], name: str) -> list[int]:
 
 def _chart(name: str, title: str, lines: list[Line], series: Series, write: Callable[[float], str]) -> dict[str, Any]:
     top = nice_top(max(max(line.values, default=0) for line in lines))
-    every = max(1, series.steps // 24)  # a table of 24 lines tells as much as one of 96
+    every = max(1, series.steps // 12)  # a table of 12 lines tells as much as one of 96
     whens = [series.begins_at + timedelta(seconds=series.step_seconds * i) for i in range(series.steps)]
     return {
         "name": name,

@@ -36,12 +36,7 @@ class WorkerAdmin(PagesAdmin):
 
     def workers(self, request: HttpRequest) -> HttpResponse:
         """Every process that has a lease, or had one and has still jobs written down."""
-        front = get_inspector().front()
-        context = {
-            "title": _("Workers"),
-            "rows": [_row(worker) for worker in front.workers],
-            "queues": ",".join(row.details.name for row in front.queues),
-        }
+        context = {"title": _("Workers"), "rows": [_row(worker) for worker in get_inspector().workers()]}
         return self.draw(request, "workers.html", context)
 
     def release(self, request: HttpRequest, name: str) -> HttpResponse:

@@ -13,6 +13,7 @@ from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.details import Progress, QueueDetails, RunningJob, WorkerDetails, read_head
+from django_rtq.broker.history import History, Series
 from django_rtq.broker.scripts import SCRIPTS, Command
 from django_rtq.broker.server import ServerDetails, read_server
 from django_rtq.broker.statistics import read_figures
@@ -25,25 +26,6 @@ LATELY = 5  # minutes over which rates are taken
 USUAL_HOURS = 6  # of which it is known how long tasks usually run
 _HEAD_BYTES = 400  # of a record: its header, and which task it names
 _LIMIT = re.compile(rb'"time_limit":([0-9.e+]+)')
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
-    """Counters over time. Every list of numbers is as long as there are steps, the present one the last."""
-
-    begins_at: datetime  # the first step
-    step_seconds: int
-    steps: int
-    counts: Mapping[str, list[int]]  # enqueued, succeeded, failed, dead, …, run_ms, wait_ms -> a number for each step
-
-    def of(self, name: str) -> list[int]:
-        """One counter, step by step."""
-        return self.counts.get(name) or [0] * self.steps
-
-    def total(self, name: str, steps: int | None = None) -> int:
-        """One counter, added up; of the last steps only, when that is asked."""
-        numbers = self.of(name)
-        return sum(numbers if steps is None else numbers[-steps:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +61,7 @@ class Lookout:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._wire, self._keys = broker.wire, broker.keys
+        self._history = History(broker)
 
     def front(self, minutes: int, step: int) -> Front:
         """Everything, with counters of so many minutes in steps of so many."""
@@ -87,13 +70,17 @@ class Lookout:
         for name in names:
             keys = self._keys.of(name)
             reads.add("overview", SCRIPTS["overview"].call(keys, ()))
-            reads.add("history", SCRIPTS["history"].call(keys, (minutes, step)))
+            reads.add("history", self._history.ask(name, minutes, step, info.now_ms))
         self._ask_for_workers(reads, names, known)
         replies = reads.replies(self._wire.all(reads.commands, resend=True))
         details = [queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
         workers = self._read_workers(names, known, replies)
         rows = [
-            _row(queue, _series(reply, step), sum(worker.slots for worker in workers if queue.name in worker.queues))
+            _row(
+                queue,
+                self._history.read(queue.name, minutes, step, reply),
+                sum(worker.slots for worker in workers if queue.name in worker.queues),
+            )
             for queue, reply in zip(details, replies["history"], strict=True)
         ]
         now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
@@ -118,7 +105,7 @@ class Lookout:
     def history(self, queue: str, minutes: int, step: int) -> Series:
         """The counters of one queue."""
         command = SCRIPTS["history"].call(self._keys.of(queue), (minutes, step))
-        return _series(self._wire.one(command, resend=True), step)
+        return self._history.read(queue, minutes, step, self._wire.one(command, resend=True))
 
     # -- inside
 
@@ -218,16 +205,6 @@ def _row(details: QueueDetails, series: Series, slots: int) -> QueueRow:
         run_seconds=run_ms / done / 1000 if done else None,
         wait_seconds=series.total("wait_ms") / done / 1000 if done else None,
     )
-
-
-def _series(reply: list[Any], step: int) -> Series:
-    now_ms, steps, *entries = reply
-    counts: dict[str, list[int]] = {}
-    for place, *pairs in entries:
-        for i in range(0, len(pairs), 2):
-            counts.setdefault(pairs[i].decode(), [0] * steps)[place] = pairs[i + 1]
-    first = (now_ms // 60_000 // step - steps + 1) * step
-    return Series(begins_at=_moment(first * 60_000), step_seconds=step * 60, steps=steps, counts=counts)
 
 
 def _liveness(queues: Sequence[QueueDetails]) -> dict[str, Any]:

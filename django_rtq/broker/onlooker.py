@@ -10,7 +10,8 @@ from typing import Any
 
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
 from django_rtq.broker.details import JobDetails, QueueDetails, RawJob, WorkerDetails
-from django_rtq.broker.front import Front, Lookout, Series, queue_details
+from django_rtq.broker.front import Front, Lookout, queue_details
+from django_rtq.broker.history import Series
 from django_rtq.broker.listing import DEPTH, EVERY, JobFilter, JobPage, Listing, Row
 from django_rtq.broker.ride import QueuePage, Ride
 from django_rtq.broker.scripts import SCRIPTS

@@ -134,8 +134,12 @@ def test_scales_end_at_round_numbers(most, top):
 def test_lines_stay_inside_their_picture():
     places = [tuple(map(float, place.split(","))) for place in points([0, 5, 10], 100, 20, 10).split()]
     assert places == [(0, 19), (50, 10), (100, 1)]
-    assert points([0, 0, 0, 0, 4], 100, 20, 4) == "0.0,19.0 75.0,19.0 100.0,1.0"
+    assert points([0, 0, 0, 0, 4], 100, 20, 4) == "0,19 75,19 100,1"
     assert "nan" not in sparkline([], "none") + sparkline([0, 0], "zero")
+
+
+def test_a_small_line_of_many_figures_has_few_points_and_the_last_ones_are_among_them():
+    assert 'points="0,23 27,23 28,1 29,1"' in sparkline([0] * 56 + [1] * 4, "much")
 
 
 @pytest.mark.parametrize(
