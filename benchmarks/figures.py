@@ -40,7 +40,7 @@ _PAGES = {
     "overview_day": "the same with charts of 24 hours",
     "queue": "a queue: 25 of a million waiting jobs, clients",
     "queue_dead": "a queue: 25 dead letters, clients",
-    "dead": "dead letters by task and error",
+    "dead": "the newest 1,000 dead letters by task and error",
     "running": "what runs",
     "workers": "the workers",
     "tasks": "the tasks and their figures of 24 hours",

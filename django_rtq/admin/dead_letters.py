@@ -23,6 +23,7 @@ from django_rtq.menu import DeadLetter
 from django_rtq.templatetags.rtq import rtq_number
 
 GROUPS_SHOWN = 200
+GROUPED = 1000  # of each queue, the newest: what two round trips find without keeping Redis from others
 
 
 class DeadLetterAdmin(PagesAdmin):
@@ -43,7 +44,7 @@ class DeadLetterAdmin(PagesAdmin):
 
     def groups(self, request: HttpRequest) -> HttpResponse:
         """What went wrong how often, the latest first."""
-        found = get_inspector().all_dead_groups()
+        found = get_inspector().all_dead_groups(GROUPED)
         groups = [(queue, group) for queue, of_queue in found.items() for group in of_queue.groups]
         groups.sort(key=lambda pair: pair[1].last_at, reverse=True)
         context = {

@@ -13,7 +13,7 @@ from django.dispatch import receiver
 
 from django_rtq import signals
 from django_rtq.broker import resent
-from django_rtq.broker.broker import MAINTAIN_AT_ONCE, PACKET, get_broker
+from django_rtq.broker.broker import MAINTAIN_AT_ONCE, get_broker
 from django_rtq.broker.errands import CancelAnswer, Order, send_order, supervisor_of
 from django_rtq.broker.listing import EVERY, JobFilter
 from django_rtq.broker.onlooker import Onlooker
@@ -179,20 +179,15 @@ class Inspector(Onlooker):
     def _in_steps(
         self, queue: str, name: str, job_ids: Sequence[str], latest_ms: int, read_back: resent.ReadBack
     ) -> list[str]:
-        """Several calls in a packet; each is short, because others wait for Redis too."""
+        """Short calls, each by itself: others wait for Redis too, and it would run a packet of them to its end."""
         keys = self._keys.of(queue)
-        steps = [job_ids[start : start + MAINTAIN_AT_ONCE] for start in range(0, len(job_ids), MAINTAIN_AT_ONCE)]
         done: list[str] = []
-        for start in range(0, len(steps), PACKET):
-            packet = steps[start : start + PACKET]
-            replies, sent_ago = resent.send(
-                self._broker, [SCRIPTS[name].call(keys, (latest_ms, *step)) for step in packet]
-            )
-            told = [job_id.decode() for reply in replies for job_id in reply]
-            if sent_ago is not None:
-                untold = [job_id for step in packet for job_id in step if job_id not in set(told)]
-                told += read_back(self._broker, queue, untold, sent_ago) if untold else []
-            done += told
+        for start in range(0, len(job_ids), MAINTAIN_AT_ONCE):
+            step = job_ids[start : start + MAINTAIN_AT_ONCE]
+            (reply,), sent_ago = resent.send(self._broker, [SCRIPTS[name].call(keys, (latest_ms, *step))])
+            told = [job_id.decode() for job_id in reply]
+            untold = [job_id for job_id in step if job_id not in set(told)] if sent_ago is not None else []
+            done += told + (read_back(self._broker, queue, untold, sent_ago or 0.0) if untold else [])
         return done
 
 

@@ -101,11 +101,11 @@ class Onlooker:
         return self._statistics.tasks(self.queues() if queues is None else queues, max(0, min(hours, 48)))
 
     def dead_groups(self, queue: str, depth: int = DEPTH) -> DeadGroups:
-        """The newest dead letters by task and kind of error, in two round trips."""
+        """The newest dead letters by task and kind of error, in one round trip; the first time in two."""
         return self._sweeper.groups([queue], depth)[queue]
 
     def all_dead_groups(self, depth: int = DEPTH) -> dict[str, DeadGroups]:
-        """dead_groups() of every queue, in three round trips."""
+        """dead_groups() of every queue, in two round trips; the first time in three."""
         return self._sweeper.groups(self.queues(), depth)
 
     def select(

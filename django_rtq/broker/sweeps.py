@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -15,12 +15,14 @@ from django_rtq import payload
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
 from django_rtq.broker.details import JobDetails, read_head, unquoted
 from django_rtq.broker.listing import JobFilter, Listing, packed, unpacked
-from django_rtq.broker.scripts import SCRIPTS, Command
+from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import PayloadTooLarge
 from django_rtq.job import JobState, moment
 
 MOST_DEAD = 100_000  # that are looked through to be counted
 STEP = 1000  # dead letters that one step looks at
+GROUPED = 250  # that one script adds up; others wait for Redis meanwhile
+TOGETHER = 1000  # that the scripts of one round trip add up
 LATEST = 10**15  # later than any death
 _BYTES = 1000  # that are read of a record, and of its newest failure
 _CLASS = re.compile(r'"error_class":"([^"\\]*)"')
@@ -80,14 +82,25 @@ class Sweeper:
     def __init__(self, broker: Broker) -> None:
         self._wire, self._keys = broker.wire, broker.keys
         self._listing = Listing(broker)
+        self._sizes: dict[str, int] = {}  # queue -> dead letters when it was asked last
 
     def groups(self, queues: Sequence[str], depth: int) -> dict[str, DeadGroups]:
         """The newest dead letters of each queue by task and kind of error."""
-        keys = [self._keys.of(queue).dead for queue in queues]
-        asked: list[Command] = [c for key in keys for c in (("ZCARD", key), ("ZREVRANGE", key, 0, max(0, depth - 1)))]
-        replies = self._wire.all(asked, resend=True)
-        letters = self._letters_of(dict(zip(queues, replies[1::2], strict=True)))
-        return {queue: _grouped(letters[queue], total) for queue, total in zip(queues, replies[::2], strict=True)}
+        parts: dict[str, list[Any]] = {queue: [] for queue in queues}
+        while True:
+            # How many there were last time spares a round trip to count them.
+            most = {queue: max(1, min(depth, self._sizes.get(queue, 1))) for queue in queues}
+            asked = [(q, at) for q in queues for at in range(len(parts[q]) * GROUPED, most[q], GROUPED)]
+            if not asked:
+                return {queue: _grouped(queue, replies) for queue, replies in parts.items()}
+            for packet in _packets(asked, most):
+                calls = [
+                    SCRIPTS["inquest"].call(self._keys.of(queue), (start, min(GROUPED, max(0, depth - start)), _BYTES))
+                    for queue, start in packet
+                ]
+                for (queue, _), reply in zip(packet, self._wire.all(calls, resend=True), strict=True):
+                    parts[queue].append(reply)
+                    self._sizes[queue] = reply[0]
 
     def select(self, queue: str, wanted: JobFilter, until_ms: int | None, depth: int) -> Selection:
         """Count those that fit, the oldest first, up to a depth. Without a filter the number is exact."""
@@ -179,22 +192,48 @@ def _letter(queue: str, job_id: bytes, died: bytes, record: bytes, failure: byte
     )
 
 
-def _grouped(letters: Sequence[JobDetails], total: int) -> DeadGroups:
-    of_kind: dict[tuple[str, str], list[JobDetails]] = {}
-    for letter in letters:
-        of_kind.setdefault((letter.task, letter.newest_error[0]), []).append(letter)
-    groups = [_group(task, kind, alike) for (task, kind), alike in of_kind.items()]
-    groups.sort(key=lambda group: (-group.count, group.task, group.error_class))
-    return DeadGroups(groups=groups, searched=len(letters), total=total)
+def _packets(asked: Sequence[tuple[str, int]], most: Mapping[str, int]) -> list[list[tuple[str, int]]]:
+    """What goes out together: Redis serves nobody else between small commands that arrive together."""
+    packets: list[list[tuple[str, int]]] = []
+    weight = 0
+    for queue, start in asked:
+        letters = min(GROUPED, most[queue] - start)
+        if not packets or weight + letters > TOGETHER + len(most):  # a queue without any costs next to nothing
+            packets.append([])
+            weight = 0
+        packets[-1].append((queue, start))
+        weight += letters
+    return packets
 
 
-def _group(task: str, kind: str, letters: Sequence[JobDetails]) -> DeadGroup:
-    moments = [letter.died_at for letter in letters if letter.died_at]
-    return DeadGroup(
-        task=task,
-        error_class=kind,
-        count=len(letters),
-        first_at=min(moments),
-        last_at=max(moments),
-        message=letters[0].newest_error[1],
+def _grouped(queue: str, replies: Sequence[Any]) -> DeadGroups:
+    """What the script `inquest` answers for the parts of a queue, the newest first, added up."""
+    found: dict[tuple[str, str], DeadGroup] = {}
+    for _, *entries in replies:
+        for count, first, last, record, failure in entries:
+            newest = _letter(queue, b"", last, record, failure)
+            group = DeadGroup(
+                task=newest.task,
+                error_class=newest.newest_error[0],
+                count=count,
+                first_at=_moment(first),
+                last_at=_moment(last),
+                message=newest.newest_error[1],
+            )
+            key = (group.task, group.error_class)
+            found[key] = _both(found[key], group) if key in found else group
+    return DeadGroups(
+        groups=sorted(found.values(), key=lambda group: (-group.count, group.task, group.error_class)),
+        searched=sum(group.count for group in found.values()),
+        total=replies[0][0] if replies else 0,
     )
+
+
+def _both(newer: DeadGroup, older: DeadGroup) -> DeadGroup:
+    return replace(newer, count=newer.count + older.count, first_at=min(newer.first_at, older.first_at))
+
+
+def _moment(score: bytes) -> datetime:
+    at = moment(int(float(score)))
+    assert at is not None
+    return at

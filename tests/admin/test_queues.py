@@ -27,7 +27,7 @@ def test_without_any_queue_the_overview_says_how_to_begin(operator, broker):
 def test_the_overview_counts(jobs, operator):
     html = text(operator.get(OVERVIEW))
     assert f'href="{QUEUE}/"' in html
-    assert f'href="{PAGE}?state=dead"' in html
+    assert f'href="{QUEUE}/?state=dead"' in html
     assert "No worker is alive" in html or "No worker serves" in html
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from django_rtq.broker.inspector import Inspector
 from django_rtq.broker.job_progress import note_progress
+from django_rtq.broker.listing import JobFilter
 from django_rtq.broker.patience import wait_for_end
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.settlement import Settlement
@@ -29,7 +30,18 @@ from tests.seeds import (
 )
 
 PROGRESS = '{"done":1,"total":2,"text":""}'
-READING = {"autopsy", "clients", "find", "history", "lineup", "overview", "processing", "tasks"}  # and not writing
+# Those that do not write.
+READING = {
+    "autopsy",
+    "clients",
+    "find",
+    "history",
+    "inquest",
+    "lineup",
+    "overview",
+    "processing",
+    "tasks",
+}  # and not writing
 SLOT_MS = 1_700_000_000_000
 
 
@@ -215,7 +227,7 @@ def _by_hand(seed, verb, **traits):
 
 SCENES = {
     "ack": _settling("ack"),
-    "autopsy": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_groups(QUEUE)),
+    "autopsy": Scene(_dead, lambda broker, jobs: Inspector(broker).select(QUEUE, JobFilter(task="none"))),
     "audit": Scene(_bent, lambda broker, jobs: broker.audit(QUEUE)),
     "begin": Scene(_nobody_is_known, lambda broker, jobs: broker.begin(QUEUE, "report", "d1", SLOT_MS)),
     "bury": _settling("bury"),
@@ -231,6 +243,7 @@ SCENES = {
     "find": Scene(_queued, lambda broker, jobs: Inspector(broker).find(jobs[0].id)),
     "fire": Scene(_begun, lambda broker, jobs: broker.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True),
     "history": _by_hand(_queued, "history"),
+    "inquest": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_groups(QUEUE)),
     "lineup": Scene(_queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued")),
     "overview": Scene(_queued, lambda broker, jobs: Inspector(broker).overview()),
     "pause": _by_hand(_queued, "pause"),

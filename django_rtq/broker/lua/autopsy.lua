@@ -15,10 +15,11 @@ local answer = {}
 
 local records, failures = redis.call("HMGET", q.jobs, unpack(ids)), redis.call("HMGET", q.errors, unpack(ids))
 for i, died in ipairs(redis.call("ZMSCORE", q.dead, unpack(ids))) do
-  local lines = failures[i] or ""
-  -- Searched from behind, as a plain text: a pattern would take as long as tracebacks are, squared.
-  local before = string.find(string.reverse(lines), "\n", 2, true)
-  local start = before and #lines - before + 2 or 1
+  local lines, start = failures[i] or "", 1
+  local ends = string.find(lines, "\n", 1, true) -- a plain text: a pattern would look at every character
+  while ends and ends < #lines do
+    start, ends = ends + 1, string.find(lines, "\n", ends + 1, true)
+  end
   answer[i] = { died or "", string.sub(records[i] or "", 1, bytes), string.sub(lines, start, start + bytes - 1) }
 end
 return answer
