@@ -168,9 +168,13 @@ def _requeue_all(stage: Stage, readings: Readings, dead: int) -> None:
 
     inspector, cursor, done = get_inspector(), "", 0
     wanted = JobFilter(task="fail")  # as from the page of a group: it has to look at every one
-    answers = stage.server.directory / "longest"
-    pinger = ("-m", "benchmarks.pinger", str(stage.server.port), str(answers))
-    with Probe(stage) as probe, stage.process(*pinger) as child:
+    idle, answers = stage.server.directory / "longest_idle", stage.server.directory / "longest"
+    pinger = ("-m", "benchmarks.pinger", str(stage.server.port))
+    with stage.process(*pinger, str(idle)) as child:
+        stage.wait_until(idle.exists, "the first answer to a ping", child)
+        time.sleep(3)
+    readings.add("admin.requeue_ping_floor", float(idle.read_text()))
+    with Probe(stage) as probe, stage.process(*pinger, str(answers)) as child:
         stage.wait_until(answers.exists, "the first answer to a ping", child)
         started = time.perf_counter()
         until_ms = inspector.select(GRAVEYARD, wanted).until_ms

@@ -119,6 +119,7 @@ FIGURES = {
     "admin.requeue_ping": Figure(
         "ms", "the longest that another client waited for an answer meanwhile", Target("<", 10)
     ),
+    "admin.requeue_ping_floor": Figure("ms", "the same for 3 s in which nothing is asked of the server"),
     "admin.requeue": Figure("s", "50,000 dead letters live again, two of three through a filter", Target("<", 10)),
     "admin.click": Figure("s", "the same by one click beside a worker, with the start of Django", Target("<", 10)),
     "admin.click_block": Figure("ms", "the server was not there for others: click", Target("<", 10)),

@@ -145,21 +145,12 @@ class Sweeper:
         return self._letters(queue, [job_id for _, job_id in pairs]), at, is_last
 
     def _letters(self, queue: str, ids: Sequence[bytes]) -> list[JobDetails]:
-        return self._letters_of({queue: ids})[queue]
-
-    def _letters_of(self, found: Mapping[str, Sequence[bytes]]) -> dict[str, list[JobDetails]]:
-        """These dead letters of each queue as far as a filter needs them, in one round trip."""
-        parts = [
-            (queue, ids[i : i + MAINTAIN_AT_ONCE])
-            for queue, ids in found.items()
-            for i in range(0, len(ids), MAINTAIN_AT_ONCE)
-        ]
-        calls = [SCRIPTS["autopsy"].call(self._keys.of(queue), (_BYTES, *part)) for queue, part in parts]
-        letters: dict[str, list[JobDetails]] = {queue: [] for queue in found}
-        for (queue, part), reply in zip(parts, self._wire.all(calls, resend=True) if calls else [], strict=True):
-            letters[queue] += [
-                _letter(queue, job_id, *dead) for job_id, dead in zip(part, reply, strict=True) if dead[0]
-            ]
+        """These dead letters as far as a filter needs them. Each script by itself: others wait for Redis too."""
+        letters: list[JobDetails] = []
+        for start in range(0, len(ids), MAINTAIN_AT_ONCE):
+            part = ids[start : start + MAINTAIN_AT_ONCE]
+            reply = self._wire.one(SCRIPTS["autopsy"].call(self._keys.of(queue), (_BYTES, *part)), resend=True)
+            letters += [_letter(queue, job_id, *dead) for job_id, dead in zip(part, reply, strict=True) if dead[0]]
         return letters
 
 
