@@ -10,6 +10,8 @@ from collections import defaultdict
 from contextlib import suppress
 from typing import NamedTuple
 
+from django_rtq.broker.broker import get_broker
+from django_rtq.broker.errands import Order, send_order
 from django_rtq.exceptions import WorkerNotFound
 from tests.conftest import wait_until
 
@@ -46,7 +48,7 @@ class Nemesis:
         self._start = start
         self._lease_seconds = lease_seconds
         self._stopped = {}  # worker -> when it may go on
-        self._quiet = {}  # name of a worker -> when its supervisor may go on
+        self._quiet = {}  # supervisor -> when it may go on
         self.workers = [start(0), start(1)]
         self.started = list(self.workers)
         self.faults = []
@@ -78,8 +80,7 @@ class Nemesis:
         for name, until in list(self._quiet.items()):
             if all_of_them or time.monotonic() >= until:
                 del self._quiet[name]
-                with suppress(WorkerNotFound):  # it is dead, and so is the order
-                    self._inspector.wake_worker(name)
+                send_order(get_broker(), name, Order.WORK)  # whoever works for it now, under whatever names
 
     def kill_child(self):
         children = [child for worker in self.workers for child in worker.children]
@@ -124,12 +125,14 @@ class Nemesis:
             self._server.resume()
 
     def quiet_workers(self):
-        names = [worker.name for worker in self._inspector.workers() if worker.supervisor_name]
-        if names:
-            name = self._random.choice(names)
+        workers = [worker for worker in self._inspector.workers() if worker.supervisor_name]
+        if workers:
+            worker = self._random.choice(workers)
             with suppress(WorkerNotFound):
-                self._inspector.quiet_worker(name)
-                self._quiet[name] = time.monotonic() + self._random.uniform(*QUIET_LEASES) * self._lease_seconds
+                self._inspector.quiet_worker(worker.name)
+                self._quiet[worker.supervisor_name] = (
+                    time.monotonic() + self._random.uniform(*QUIET_LEASES) * self._lease_seconds
+                )
 
     def _note(self, pid, seconds=0.0):
         now = time.monotonic()
