@@ -102,7 +102,5 @@ def test_nothing_is_lost_and_every_run_too_many_has_a_fault_to_explain_it(seed, 
     while dead_ids := dead(redis):
         inspector.discard("default", list(dead_ids)[:100])
     inspector.purge("ticks")
-    redis.delete(
-        *("{rtq:ticks}:" + name for name in ("schedules", "bands", "ring:0"))
-    )  # claim would tidy up the latter
+    redis.delete(*("{rtq:ticks}:" + name for name in ("schedules", "bands", "ring:0")))  # claim tidies up the others
     assert_nothing_left(redis)
