@@ -77,6 +77,7 @@ class Nemesis:
                 del self._stopped[worker]
                 with suppress(ProcessLookupError):
                     worker.kill_group(signal.SIGCONT)
+                self._note(worker.pid, 1.0)  # it goes on with what it held, perhaps later than it was to
         for name, until in list(self._quiet.items()):
             if all_of_them or time.monotonic() >= until:
                 del self._quiet[name]
@@ -165,7 +166,8 @@ def unexplained(runs, faults, *, slack=0.2):
     left = []
     for name, starts in runs.items():
         for before, again in itertools.pairwise(starts):
-            hit = [f for f in faults if f.pid in (before.pid, before.parent)]
+            # Who was stopped with jobs in its hands runs them late, when others have run them.
+            hit = [f for f in faults if f.pid in (before.pid, before.parent, again.pid, again.parent)]
             if not any(f.began <= again.at + slack and f.ended >= before.at - slack for f in hit):
                 left.append((name, before, again))
     return left
