@@ -17,13 +17,13 @@ def visit(page, name, jobs):
     return page.goto(f"{url}?{query}" if query else url)
 
 
-def violations(page, **options):
-    """What axe finds, a line for each element."""
+def violations(page, *, of="html", **options):
+    """What axe finds in a part of a page, a line for each element."""
     from axe_playwright_python.base import AXE_SCRIPT
 
     page.wait_for_function("() => document.getAnimations().length === 0")  # colours fade into each other
     page.evaluate(AXE_SCRIPT)
-    found = page.evaluate("options => axe.run(document, options)", {"resultTypes": ["violations"], **options})
+    found = page.evaluate("([of, options]) => axe.run(of, options)", [of, {"resultTypes": ["violations"], **options}])
     return [
         f"{violation['id']}: {node['html'][:200]} {[check['message'] for check in node['any']]}"
         for violation in found["violations"]
