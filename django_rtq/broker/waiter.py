@@ -10,7 +10,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from django_rtq.broker.connection import Recipe
 from django_rtq.broker.scripts import Command
-from django_rtq.broker.wire import translate
+from django_rtq.broker.wire import send, translate
 
 FINE_SECONDS, FINE_STEP_SECONDS = 0.0025, 0.0005  # the end of a wait, and between two looks meanwhile
 
@@ -34,7 +34,7 @@ class Waiter:
         try:
             connection = self._connected()
             if not self._is_waiting:
-                connection.send_packed_command(connection.pack_commands([self._ask_for_token]))
+                send(connection, [self._ask_for_token])
                 self._is_waiting = True
             if seconds is not None and not _can_read(connection, seconds):
                 return False
@@ -55,7 +55,7 @@ class Waiter:
         try:
             connection = self._connected()
             commands = [claim] if self._is_waiting else [self._ask_for_token, claim]
-            connection.send_packed_command(connection.pack_commands(commands))
+            send(connection, commands)
             self._is_waiting = True
             self._token_came()
             return _read(connection)
