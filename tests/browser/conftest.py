@@ -36,9 +36,10 @@ def broker(redis_server):
 
 
 @pytest.fixture(scope="module")
-def office(redis_server, tmp_path_factory):
-    """The admin, whose pages are refreshed five times a second."""
-    office = Office(tmp_path_factory.mktemp("office"), redis_server.url, **refresh_every(0.2))
+def office(request, redis_server, tmp_path_factory):
+    """The admin, whose pages are refreshed as often as the module says."""
+    often = refresh_every(request.module.REFRESH_SECONDS)
+    office = Office(tmp_path_factory.mktemp("office"), redis_server.url, **often)
     yield office.start()
     office.stop()
 

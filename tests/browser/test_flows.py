@@ -10,6 +10,7 @@ from tests.conftest import wait_until
 from tests.seeds import QUEUE, dead_job, queued_job
 from tests.worker.processes import WorkerProcess
 
+REFRESH_SECONDS = 0.2
 OVERVIEW = "/admin/django_rtq/queue/"
 DEAD = f"/admin/django_rtq/queue/{QUEUE}/?state=dead"
 BOX = "input[type=checkbox][name=id]"

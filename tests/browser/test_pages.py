@@ -5,6 +5,7 @@ import pytest
 from tests.admin.conftest import every_page, url_of
 from tests.browser.policy import POLICY
 
+REFRESH_SECONDS = 60  # pages hold still while they are examined
 SHOWN = [name for name, page in every_page() if page.method != "POST" and name not in ("job_find", "queue_change")]
 STATES = ["queued", "scheduled", "running", "retrying", "dead", "finished"]
 LISTS = [f"queue_change?state={state}" for state in STATES]

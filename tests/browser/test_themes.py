@@ -16,7 +16,7 @@ def theme(request, redis_server, tmp_path_factory):
     """An admin in other clothes."""
     if not find_spec(request.param):
         pytest.skip(f"{request.param} is not installed")
-    environment = {"RTQ_TEST_THEME": request.param, **refresh_every(0.2)}
+    environment = {"RTQ_TEST_THEME": request.param, **refresh_every(60)}
     office = Office(tmp_path_factory.mktemp(request.param), redis_server.url, **environment)
     yield office.start()
     office.stop()
