@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -53,6 +54,7 @@ class JobHandle:
         JobNotFound when it was thrown away or forgotten; BrokerUnavailable. A job that waits for another one holds
         its place in the worker meanwhile: do not let jobs wait for jobs of the same queue.
         """
+        _check_timeout(timeout)
         if not wait_for_end(get_broker(), self.queue_name, self.id, timeout):
             raise WaitTimedOut(self.id, f"is not over after {timeout:g} s.")
         details = self._latest()
@@ -85,6 +87,11 @@ class JobHandle:
 
     def __repr__(self) -> str:
         return f"<JobHandle {self.id} in {self.queue_name}>"
+
+
+def _check_timeout(timeout: Any) -> None:
+    if timeout is not None and not (isinstance(timeout, int | float) and math.isfinite(timeout)):
+        raise ValueError(f"timeout is {timeout!r}, but has to be a number of seconds, or None: for ever.")
 
 
 def _why_failed(details: JobDetails) -> str:

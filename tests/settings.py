@@ -13,7 +13,7 @@ INSTALLED_APPS = [*INSTALLED_APPS, "tests.app"]
 RTQ = {
     **RTQ,
     "LEASE_SECONDS": 2.0,
-    "TASK_MODULES": ["tasks", "unique_tasks"],
+    "TASK_MODULES": ["tasks", "unique_tasks", "torture_tasks"],
     **json.loads(os.environ.get("RTQ_TEST_OPTIONS", "{}")),
 }
 DEBUG = bool(os.environ.get("RTQ_TEST_DEBUG"))

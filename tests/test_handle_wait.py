@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+from datetime import timedelta
 
 import pytest
 from django.test import override_settings
@@ -156,3 +157,9 @@ def test_it_took_too_long(broker, timeout):
 def test_redis_away():
     with override_settings(RTQ={"REDIS": NOBODY}), pytest.raises(BrokerUnavailable):
         JobHandle("any", QUEUE).wait(5)
+
+
+@pytest.mark.parametrize("timeout", ["5", float("nan"), float("inf"), timedelta(seconds=1)])
+def test_what_is_no_number_of_seconds_is_refused_in_words(timeout):
+    with pytest.raises(ValueError, match="has to be a number of seconds, or None: for ever"):
+        JobHandle("any", QUEUE).wait(timeout)

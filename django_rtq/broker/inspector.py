@@ -112,15 +112,17 @@ class Inspector(Onlooker):
         return Swept(done=act(queue, ids, latest_ms=until_ms), looked_at=looked_at, cursor=cursor)
 
     def run_now(self, job_id: str, queue: str | None = None) -> None:
-        """Queue a job whose time has not come yet. Raises JobNotFound, and WrongState when it waits for no time."""
+        """Queue a job whose time has not come yet.
+
+        Raises JobNotFound, and WrongState when it waits for no time, or for the end of one that is like it (G9).
+        """
         for name in self.queues() if queue is None else [queue]:
             answer = self._call(name, "run_now", (job_id,)).decode()
             if answer == "queued":
                 signals.job_promoted.send_robust(Inspector, job_ids=[job_id], queue=name)
                 return
             if answer != "missing":
-                is_over = answer == "finished"
-                raise WrongState(job_id, "is finished already." if is_over else "does not wait for a time (any more).")
+                raise WrongState(job_id, _why_not_now(answer))
         raise JobNotFound(job_id)
 
     def release_worker(self, worker: str, queues: Iterable[str] | None = None) -> list[str]:
@@ -198,3 +200,10 @@ def forget_inspector(*, setting: str, **kwargs: object) -> None:
     """Tests that override the settings get what they set."""
     if setting in ("RTQ", "CACHES", "DEBUG"):
         get_inspector.cache_clear()
+
+
+def _why_not_now(answer: str) -> str:
+    verb, _, first = answer.partition(" ")
+    if verb == "after":
+        return f"runs when job {first} is over: of these two only one may live."
+    return "is finished already." if verb == "finished" else "does not wait for a time (any more)."

@@ -11,10 +11,12 @@ import time
 from collections.abc import Sequence
 
 from django_rtq.exceptions import BrokerError
+from django_rtq.loop import Backoff
 from django_rtq.worker.ledger import Ledger
 
 MOMENT_SECONDS = 0.005  # the longest that a finished job waits to be acknowledged while others run
 LOOK_SECONDS = 0.002  # between two looks of the watch
+LONGEST_PAUSE_SECONDS = 0.5  # between two tries to tell while Redis is away
 MOST = 128
 
 
@@ -108,10 +110,13 @@ class BatchWatch:
 
     def _hand_over(self, batch: Batch) -> None:
         self._ledger.release(batch.cut())
-        try:
-            self._ledger.settle()
-        except BrokerError:
-            return  # the next claim tells it
-        finally:
-            if self._batch is batch:
-                self._batch = None
+        backoff = Backoff(LONGEST_PAUSE_SECONDS)
+        while self._batch is batch and not self._stopped:  # else the next claim tells it
+            try:
+                self._ledger.settle()
+            except BrokerError:
+                time.sleep(backoff.next_seconds())  # the slow job may take hours, and others wait for what it held up
+            else:
+                break
+        if self._batch is batch:
+            self._batch = None

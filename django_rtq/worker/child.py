@@ -210,7 +210,7 @@ class Child:
 
     def _tell_all(self) -> None:
         self._crew.forget_news()
-        self._ledger.settle()
+        self._ledger.tell_counts()
         self._ledger.reconcile()
 
     # -- patience

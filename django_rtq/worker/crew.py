@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import queue
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -19,6 +20,7 @@ from django.db import connections
 
 from django_rtq.conf import Config
 from django_rtq.exceptions import BrokerError
+from django_rtq.loop import Backoff
 from django_rtq.worker.batch import Batch, BatchSize, BatchWatch
 from django_rtq.worker.executor import Executor
 from django_rtq.worker.isolation import Isolation
@@ -28,6 +30,8 @@ from django_rtq.worker.outcome import Outcome
 from django_rtq.worker.page import Page
 from django_rtq.worker.reports import Reports
 from django_rtq.worker.run import Run
+
+logger = logging.getLogger("django_rtq")
 
 
 def make_crew(config: Config, page: Page, ledger: Ledger, concurrency: int) -> Crew:
@@ -163,10 +167,26 @@ class Crew:
     def _over(self, run: Run, outcome: Outcome, slot: int = 0) -> None:
         self._ledger.add(run, outcome)
         if run.may_run_once:
-            # At once: should the process die now, what is not told yet would run again.
-            with suppress(BrokerError):
-                self._ledger.settle()
+            self._insist(run, slot)
         self._page.finish(slot)
+
+    def _insist(self, run: Run, slot: int) -> None:
+        """Tell Redis at once, and go on only when it knows: what is over and not told would be given back at our death.
+
+        While Redis is away this waits, for as long as the supervisor lets us live. Then the page still says that the
+        job was begun, and it is dead, not given back.
+        """
+        self._page.limit(0.0, slot)  # it is over: not its time limit is what this may exceed
+        backoff = Backoff()
+        while True:
+            try:
+                return self._ledger.settle()
+            except BrokerError as error:
+                seconds = backoff.next_seconds()
+                if seconds <= 0.1:
+                    job_id = run.job_id.decode()
+                    logger.warning("job %s may run but once: waiting until Redis has its end: %s", job_id, error)
+            time.sleep(seconds)
 
     def _execute(self, run: Run) -> Outcome:
         assert run.task is not None
@@ -188,7 +208,7 @@ class Threads(Crew):
         self._is_suspect_here = False
         self._is_news = False  # a job is over and nobody was told
         self._changed = threading.Condition()
-        self._todo: queue.SimpleQueue[tuple[Run, int] | None] = queue.SimpleQueue()
+        self._todo: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
 
     @property
@@ -230,8 +250,7 @@ class Threads(Crew):
                 future = self._event_loop.submit(self._executor, run, slot)
                 future.add_done_callback(partial(self._coroutine_done, run, slot))
             else:
-                self._hire()
-                self._todo.put((run, slot))
+                self._hand_out(partial(self._run_in_thread, run, slot))
         with self._changed:
             self._changed.wait_for(lambda: self._free)
 
@@ -249,26 +268,33 @@ class Threads(Crew):
         self._limits.close()
         super().stop()
 
-    def _hire(self) -> None:
-        """One thread more, while there are fewer than slots."""
-        if len(self._threads) < self._slots:
-            thread = threading.Thread(target=self._serve, name=f"rtq-jobs-{len(self._threads)}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+    def _hand_out(self, act: Callable[[], None]) -> None:
+        """Have a thread do it, one more while there are fewer than slots."""
+        with self._changed:
+            if len(self._threads) < self._slots:
+                thread = threading.Thread(target=self._serve, name=f"rtq-jobs-{len(self._threads)}", daemon=True)
+                self._threads.append(thread)
+                thread.start()
+        self._todo.put(act)
 
     def _serve(self) -> None:
-        while (todo := self._todo.get()) is not None:
-            run, slot = todo
+        while (act := self._todo.get()) is not None:
             try:
-                self._isolation.clean_up()
-                self._done(run, slot, self._executor.execute(run, slot))
+                act()
             except BaseException as error:  # noqa: BLE001 - the top of a thread
                 give_up(error, self._ledger)
         connections.close_all()
 
+    def _run_in_thread(self, run: Run, slot: int) -> None:
+        self._isolation.clean_up()
+        self._done(run, slot, self._executor.execute(run, slot))
+
     def _coroutine_done(self, run: Run, slot: int, future: Future[Outcome]) -> None:
         try:
-            self._done(run, slot, future.result())
+            if run.may_run_once:  # it waits for Redis, and other coroutines must not
+                self._hand_out(partial(self._done, run, slot, future.result()))
+            else:
+                self._done(run, slot, future.result())
         except BaseException as error:  # noqa: BLE001 - the top of a thread
             give_up(error, self._ledger)
 

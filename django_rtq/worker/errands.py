@@ -28,6 +28,8 @@ logger = logging.getLogger("django_rtq")
 
 LONGEST_WAIT_SECONDS = 60.0
 
+Wishes = Mapping[tuple[str, str], str]
+
 
 class Errands(Loop):
     """Hears what people want, in its own thread. The supervisor's main thread carries it out."""
@@ -38,7 +40,10 @@ class Errands(Loop):
         super().__init__()
         self.supervisor = f"{options.name}:{os.getpid()}:{secrets.token_hex(4)}"
         self.order: Order | None = None
-        self._wishes: Mapping[tuple[str, str], str] = {}  # worker and job -> how it is to stop
+        # Worker and job -> how it is to stop. Of each thread that asks its own: an answer that came late takes back
+        # nothing that the other has heard since.
+        self._found: Wishes = {}
+        self._told: Wishes = {}
         self._broker = broker
         self._queues = options.queues
         self._children = children
@@ -57,14 +62,17 @@ class Errands(Loop):
         if order is not None and order is not self.order:
             self.order = order
             self._wake()
-        self.note(asked)
+        self._found = self._note(asked)
         return 0.0
 
-    def note(self, asked: Sequence[Asked]) -> None:
-        """These jobs are to stop. Called by the heartbeat as well."""
-        self._wishes = {(worker, job_id): how for worker, job_id, how in asked}
+    def tell(self, asked: Sequence[Asked]) -> None:
+        """These jobs are to stop, the heartbeat says."""
+        self._told = self._note(asked)
+
+    def _note(self, asked: Sequence[Asked]) -> Wishes:
         if asked:
             self._wake()
+        return {(worker, job_id): how for worker, job_id, how in asked}
 
     def wait(self, seconds: float) -> None:
         """Until there is a token. After a while without one the connection is only seen to be alive."""
@@ -77,13 +85,14 @@ class Errands(Loop):
 
     def stop_jobs(self, child: ChildProcess) -> None:
         """Tell a child which of its jobs are to stop, or kill it. Again and again, for a job may just have begun."""
-        wishes = self._wishes
-        for job_id in child.page.started() if wishes else ():
-            how = wishes.get((child.page.worker, job_id))
-            if how == "terminate" and job_id not in child.terminated:
+        found, told = self._found, self._told
+        for job_id in child.page.started() if found or told else ():
+            job = (child.page.worker, job_id)
+            hows = (found.get(job), told.get(job))
+            if "terminate" in hows and job_id not in child.terminated:
                 child.terminated.append(job_id)
                 logger.warning("process %d is killed: job %s is to be terminated", child.pid, job_id)
                 child.kill(signal.SIGKILL)
-            elif how == "ask":
+            elif "ask" in hows and job_id not in child.terminated:
                 child.page.ask_to_stop(job_id)
                 child.kill(signal.SIGUSR1)

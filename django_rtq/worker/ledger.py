@@ -170,10 +170,11 @@ class Ledger:
 
     def settle(self) -> None:
         """Tell all there is to tell, without claiming. Raises BrokerUnavailable."""
-        if self._settlements:
-            fetched = self.fetch(0, idle=False)
-            if fetched.error is not None:
-                raise BrokerUnavailable(str(fetched.error)) from fetched.error
+        with self._trip:  # what another thread has under way is not told yet, and comes back if it cannot be
+            if self._settlements:
+                fetched = self.fetch(0, idle=False)
+                if fetched.error is not None:
+                    raise BrokerUnavailable(str(fetched.error)) from fetched.error
 
     def tell_progress(self, said: Said) -> None:
         """Tell how far jobs are, which were perhaps claimed under a former name. Raises BrokerUnavailable."""

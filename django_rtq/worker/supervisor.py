@@ -55,7 +55,7 @@ class Supervisor:
             self._nursery.pages,
             promotes=options.scheduler,
             supervisor=self._errands.supervisor,
-            tell_asked=self._errands.note,
+            tell_asked=self._errands.tell,
         )
         self._loops: list[Loop] = [heartbeat, self._errands]
         if options.scheduler:

@@ -22,6 +22,7 @@ from tests.broker.twins import LEASE_MS, QUEUES, RESULT_MS, Twins, lanes_of
 
 CLIENTS = ("", "acme", "a:b c", "ü")
 BODY = '{"task":"täsk","args":[[],{}]}'
+CHANGED = '{"task":"täsk","args":["ü"]}'
 PROGRESS = '{"done":1,"total":null,"text":"ü"}'
 ERROR = '{"error":"it broke","traceback":"line\\n"}'
 DUES = ("", "", "", "", "+0", "+1", "+3000", "+20000", "past", "now", "soon")
@@ -204,12 +205,25 @@ class QueueMachine(RuleBasedStateMachine):
             self.twins.note_progress(queue, name, job_id, PROGRESS)
 
     @precondition(lambda self: any(model.dead for model in self.twins.models.values()))
-    @rule(queue=queues, verb=st.sampled_from(("requeue", "requeue", "requeue", "discard")), places=several, times=twice)
+    @rule(queue=queues, verb=st.sampled_from(("requeue", "requeue", "change", "discard")), places=several, times=twice)
     def look_after_the_dead(self, queue: str, verb: str, places: list[int], times: int) -> None:
         dead = sorted(self.twins.models[queue].dead)
-        ids = [*self._pick(dead, places), *self._pick(self.known[queue], places[:1])]
+        ids = list(dict.fromkeys([*self._pick(dead, places), *self._pick(self.known[queue], places[:1])]))
+        latest = self.twins.clock.now - places[0] % 2
         for _ in range(times):
-            getattr(self.twins, verb)(queue, list(dict.fromkeys(ids)))
+            if verb == "change":
+                self.twins.requeue_changed(queue, latest, ids[0], CHANGED)
+            else:
+                getattr(self.twins, verb)(queue, ids)
+
+    @rule(queue=queues, places=several, times=twice, worker=indexes)
+    def take_it_in_hand(self, queue: str, places: list[int], times: int, worker: int) -> None:
+        """Jobs run before their time, and what a worker holds is taken from it, if its lease is over."""
+        scheduled = sorted(self.twins.models[queue].scheduled)
+        for job_id in [*self._pick(scheduled, places), *self._pick(self.known[queue], places[:1])] * times:
+            self.twins.run_now(queue, job_id)
+        for _ in range(times):
+            self.twins.release_worker(queue, self._holder(worker) if self.holders else self._worker(worker))
 
     @rule(queue=queues, verb=st.sampled_from(("pause", "resume", "resume")))
     def pause_or_resume(self, queue: str, verb: str) -> None:

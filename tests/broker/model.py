@@ -244,6 +244,9 @@ class Queue(Parts):
             return "finished" if job_id in self.finished else "missing"
         if job_id not in self.scheduled:
             return "elsewhere"
+        first = self.unique.get(self.digests[job_id].digest, "") if job_id in self.digests else ""
+        if first and first in self.digests and self._heir_of(first) == job_id:
+            return f"after {first}"
         del self.scheduled[job_id]
         self.retrying.pop(job_id, None)
         self._queue_up(job_id, self.clock.now)

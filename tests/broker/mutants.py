@@ -103,7 +103,7 @@ MUTANTS = (
     Mutant("claim_trims_one_too_few", "q.lane .. lane, taken, -1", "q.lane .. lane, taken - 1, -1"),
     Mutant("given_back_twice", 'if redis.call("LPOS"', 'if false and redis.call("LPOS"'),
     Mutant("dead_not_added", 'redis.call("ZADD", q.dead, now, id)', NOTHING, ("reclaim", "reclaim_child")),
-    Mutant("buried_nowhere", 'redis.call("ZADD", q.dead, now, id)\n    if', "if", ("bury",)),
+    Mutant("buried_nowhere", 'redis.call("ZADD", q.dead, now, id)\n    note', "note", ("bury",)),
     Mutant("reclaim_drops_the_rest", "if left == 0 then redis.call", "if true then redis.call"),
     Mutant("cancel_while_it_runs", 'return { "asked", worker }', "break"),
     Mutant("cancel_asks_nobody", 'if how == "terminate" or wish == "" then', "if false then"),
@@ -126,6 +126,7 @@ MUTANTS = (
     Mutant("crashes_are_no_attempts", "(failed + crashed + 1)", "(failed + 1)"),
     Mutant("requeue_keeps_failures", 'redis.call("HDEL", q.failures, id)', NOTHING, ("requeue",)),
     Mutant("requeue_keeps_crashes", 'redis.call("HDEL", q.crashes, id)', NOTHING, ("requeue",)),
+    Mutant("run_now_beside_one_like_it", "select(4, note_of(q, first)) == id", "false", ("run_now",)),
     Mutant("run_now_leaves_it_scheduled", 'redis.call("ZREM", q.scheduled, id)', NOTHING, ("run_now",)),
     Mutant(
         "run_now_of_what_does_not_wait",

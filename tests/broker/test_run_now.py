@@ -10,10 +10,12 @@ from tests.seeds import (
     claimed_job,
     dead_job,
     finished_job,
+    held_job,
     new_job,
     queued_job,
     retrying_job,
     scheduled_job,
+    settle,
 )
 from tests.snapshots import GONE, MS, changes, snapshot
 
@@ -45,6 +47,20 @@ def test_a_retry_keeps_its_failures(redis, broker, inspector):
     after = snapshot(redis)
     assert not {"scheduled", "retrying"} & set(after)
     assert after["failures"] == {job.id: "1"}
+
+
+def test_who_waits_for_the_end_of_one_like_it_goes_on_waiting(redis, broker, inspector):
+    first = held_job(broker, heir="heir")
+    (heir,) = (job_id.decode() for job_id in redis.zrange(broker.keys.of(QUEUE).scheduled, 0, -1))
+    before = snapshot(redis)
+
+    with pytest.raises(WrongState, match=f"{heir}: runs when job {first.id} is over: of these two only one may live"):
+        inspector.run_now(heir)
+
+    assert snapshot(redis) == before
+    settle(broker, "ack", first)
+    inspector.run_now(heir)
+    assert claim(broker) == [heir]
 
 
 @pytest.mark.parametrize("seed", [queued_job, claimed_job, dead_job, finished_job])

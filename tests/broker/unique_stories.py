@@ -57,6 +57,20 @@ def of_those_alike_one_lives(twins: Twins) -> None:
     send_unique(twins, "q", digest="d2")
 
 
+def who_waits_for_another_is_not_run_before_it(twins: Twins) -> None:
+    (first,) = send_unique(twins, "a")
+    twins.claim("w0", ("mail",))
+    (heir,) = send_unique(twins, "b", on_conflict="rerun")
+    twins.run_now("mail", heir)
+    run(twins, "retry", [first], 1000, 1, ERROR)
+    for job_id in (heir, first):
+        twins.run_now("mail", job_id)
+    twins.claim("w0", ("mail",))
+    twins.let_limit_pass("mail", "d1")
+    twins.run_now("mail", heir)
+    twins.claim("w1", ("mail",))
+
+
 def the_dead_keep_nobody_out(twins: Twins) -> None:
     (first,) = send_unique(twins, "a")
     twins.claim("w0", ("mail",))
@@ -192,5 +206,6 @@ UNIQUE_STORIES = (
     a_change_comes_while_it_runs,
     heirs_come_too_late,
     an_heir_has_run_before_its_time,
+    who_waits_for_another_is_not_run_before_it,
     the_last_time_counts,
 )

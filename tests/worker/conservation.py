@@ -59,4 +59,5 @@ def assert_nothing_left(redis):
     """All jobs are finished, and of the keys only those are left that are kept for a time."""
     assert_all_settled(redis)
     assert not dead(redis)
-    assert not [name for _, name in keys_of(redis) if name.partition(":")[0] not in KEPT + COUNTED]
+    left = [pair for pair in keys_of(redis) if pair[1].partition(":")[0] not in KEPT + COUNTED]
+    assert not left, left

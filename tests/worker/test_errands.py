@@ -91,6 +91,16 @@ def test_a_job_of_that_id_in_the_hands_of_another_is_not_meant(broker, errands, 
     assert (woken, child.signals) == ([], [])
 
 
+def test_an_answer_that_the_heartbeat_got_late_takes_no_wish_back(broker, errands, child, woken):
+    job = asked_job(broker)
+    runs(child, job)
+    errands.tick()
+    errands.tell([])
+    errands.stop_jobs(child)
+
+    assert (woken, child.signals) == ([True], ["SIGUSR1"])
+
+
 def test_an_order_wakes_who_has_to_carry_it_out_once(broker, errands, woken):
     errands.tick()
     assert errands.order is None
@@ -125,7 +135,7 @@ def test_the_heartbeat_hears_of_it_as_well_and_says_where_to_leave_orders(redis,
         lambda: [(child.pid, child.page)],
         promotes=True,
         supervisor=errands.supervisor,
-        tell_asked=errands.note,
+        tell_asked=errands.tell,
     )
     job = asked_job(broker)
     runs(child, job)

@@ -165,6 +165,68 @@ def test_a_child_that_dies_while_redis_is_away_is_settled_when_it_is_back(start,
     assert_nothing_left(client)
 
 
+ONCE = pytest.mark.parametrize(
+    ("concurrency", "task"), [(1, tasks.gate), (1, tasks.agate), (3, tasks.gate), (3, tasks.agate)]
+)
+
+
+@pytest.fixture
+def ended_once(start, client, fragile, diary):
+    """A job that may run but once has ended while Redis was away: its worker and its handle."""
+
+    def end(concurrency, task):
+        worker = start("--concurrency", concurrency, LEASE_SECONDS=10)
+        job = task.using(max_crashes=0, max_attempts=1, time_limit=3).delay("once", "gate")
+        diary.wait("start", "once")
+        fragile.kill()
+        diary.open("gate")
+        diary.wait("end", "once")
+        wait_until(lambda: "may run but once: waiting until Redis has its end" in worker.log)
+        return worker, job
+
+    return end
+
+
+@ONCE
+def test_what_may_run_once_and_ended_while_redis_was_away_does_not_run_again_after_a_crash(
+    ended_once, fragile, diary, concurrency, task
+):
+    worker, job = ended_once(concurrency, task)
+    os.kill(worker.child, signal.SIGKILL)
+    wait_until(lambda: "taken back when Redis answers" in worker.log)
+    fragile.start()
+    wait_until(lambda: job.state is JobState.DEAD)
+    after = tasks.note.delay("after")
+
+    assert after.wait(10) == "after"
+    assert diary.starts("once") == 1
+    worker.stop()
+
+
+@ONCE
+def test_what_may_run_once_and_ended_while_redis_was_away_is_settled_when_it_is_back(
+    ended_once, client, fragile, diary, concurrency, task
+):
+    worker, job = ended_once(concurrency, task)
+    fragile.start()
+    wait_until(lambda: is_empty(client))
+
+    assert job.state is JobState.SUCCEEDED
+    assert diary.starts("once") == 1
+    worker.stop()
+    assert_nothing_left(client)
+
+
+def test_a_second_signal_ends_the_wait_for_redis_after_a_job_that_may_run_once(ended_once, fragile, diary):
+    worker, _ = ended_once(1, tasks.gate)
+    worker.kill(signal.SIGTERM)
+    wait_until(lambda: "stops: running jobs have" in worker.log)
+    code, seconds = worker.stop()
+
+    assert (code, seconds < 3) == (128 + signal.SIGTERM, True)
+    fragile.start()
+
+
 def test_cut_connections_and_forgotten_scripts_under_load_lose_and_repeat_nothing(rtq_worker, redis, diary):
     workers = [rtq_worker(), rtq_worker("--concurrency", 3)]
     names = [f"job-{i}" for i in range(1500)]

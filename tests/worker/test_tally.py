@@ -1,10 +1,14 @@
 """What a child counts of its runs, and when it tells."""
 
+import os
+
 import pytest
 
 from django_rtq.broker.statistics import bucket_of, middle_of
 from django_rtq.worker import tally as tally_module
+from django_rtq.worker.child import Child
 from django_rtq.worker.ledger import Ledger
+from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.outcome import Acked, Buried, Expired, Retried
 from django_rtq.worker.page import Page
 from django_rtq.worker.run import Run
@@ -151,3 +155,15 @@ def test_a_lost_connection_loses_no_count_that_did_not_arrive(redis, broker, led
     ledger.settle()
 
     assert inspector.tasks()[TASK].done == 1
+
+
+def test_a_quiet_worker_keeps_no_counts_to_itself(redis, broker):
+    child = Child(broker, Page(1), WorkerOptions(queues=[QUEUE]), parent=os.getppid())
+    child._ledger.sign_on()
+    for _ in range(2):  # the second time it would not be due
+        work(broker, child._ledger, DONE)
+        child._tell_all()
+
+    counts = [int(redis.hget(key, f"done {TASK}")) for key in redis.scan_iter(f"{{rtq:{QUEUE}}}:tasks*")]
+    assert sum(counts) == 2
+    child._leave()

@@ -3,82 +3,104 @@
 RTQ_TORTURE_SECONDS says how long, RTQ_TORTURE_SEED which faults.
 """
 
+import itertools
 import os
 import random
 import time
 from collections import Counter
 
-from tests.app import tasks
+import pytest
+
 from tests.conftest import wait_until
-from tests.worker.conservation import assert_nothing_left, records
-from tests.worker.torture import Nemesis, runs_by_name, unexplained
+from tests.worker.conservation import assert_nothing_left, dead, records
+from tests.worker.hardship import Hardship, not_followed, outcomes, ran_after_cancel, twice_alive
+from tests.worker.torture import Nemesis, is_hit_by, runs_by_name, terminations, unexplained
 
 SECONDS = float(os.environ.get("RTQ_TORTURE_SECONDS", "8"))
 LEASE_SECONDS = 1.0
 OPTIONS = [("--processes", 2), ("--processes", 2, "--concurrency", 3)]
+STEP_MS = 200
+TICK = {"task": "tests.app.torture_tasks.tick", "every": STEP_MS / 1000, "missed": "all"}
 
 
-def enqueue(numbers, dice):
-    """Some of each kind, for several clients."""
-    names = {"quick": [], "slow": [], "async": [], "failing": [], "later": []}
-    for number in numbers:
-        kind = dice.choices(list(names), [90, 3, 3, 2, 2])[0]
-        names[kind].append(f"{kind}-{number}")
-    client = str(dice.randrange(5))
-    work, awork = tasks.work.using(client=client), tasks.awork.using(client=client)
-    handles = work.delay_many([((name,), {}) for name in names["quick"]])
-    handles += work.delay_many([((name, 0.02), {}) for name in names["slow"]])
-    handles += awork.delay_many([((name, 0.02), {}) for name in names["async"]])
-    handles += tasks.fail_twice.delay_many([((name,), {}) for name in names["failing"]])
-    handles += work.using(run_after=0.3).delay_many([((name,), {}) for name in names["later"]])
-    return {handle.id for handle in handles}, {name for found in names.values() for name in found}
+@pytest.fixture
+def seed():
+    seed = int(os.environ.get("RTQ_TORTURE_SEED", "0")) or random.SystemRandom().randrange(10**6)
+    print(f"RTQ_TORTURE_SEED={seed}")  # noqa: T201 - to be found in the report of a failure
+    return seed
 
 
-def torture(nemesis, redis, dice):
-    """Enqueue and do harm until the time is over. Returns ids and names of all jobs."""
-    ids, names, until, number = set(), set(), time.monotonic() + SECONDS, 0
+@pytest.fixture
+def nemesis(seed, rtq_worker, redis, redis_server, inspector):
+    def start(number):
+        options = {"LEASE_SECONDS": LEASE_SECONDS, "MAX_RESULTS": 10_000_000, "SCHEDULES": {"tick": TICK}}
+        return rtq_worker("--queues", "default,ticks", *OPTIONS[number], is_ready=False, **options)
+
+    return Nemesis(seed, redis, redis_server, inspector, start, lease_seconds=LEASE_SECONDS)
+
+
+def torture(nemesis, redis, hardship, dice):
+    """Enqueue, cancel and do harm until the time is over, and wait until all is done."""
+    until = time.monotonic() + SECONDS
     while time.monotonic() < until:
-        next_fault = time.monotonic() + dice.uniform(0.05, 0.4)
-        more_ids, more_names = enqueue(range(number, number + 100), dice)
-        ids, names, number = ids | more_ids, names | more_names, number + 100
-        wait_until(lambda at=next_fault: time.monotonic() > at)
-        wait_until(lambda: len(records(redis)) < 3000, 30)
+        hardship.enqueue()
+        hardship.cancel()
+        hardship.let_pass(time.monotonic() + dice.uniform(0.05, 0.4), lambda: records(redis))
         nemesis.act()
     nemesis.release(all_of_them=True)
-    return ids, names
+    wait_until(lambda: not waiting(redis), 30)
+    wait_until(lambda: all(worker.children for worker in nemesis.workers))  # the last may be starting still
+    assert [worker.stop()[0] for worker in nemesis.workers] == [0, 0]
+
+
+def waiting(redis):
+    """What is not over; there is always a tick on its way."""
+    held = {job_id.decode() for job_id in redis.hkeys("{rtq:default}:jobs")}
+    return held - dead(redis)
 
 
 def counted(redis, field):
     return sum(int(redis.hget(key, field) or 0) for key in redis.scan_iter("{rtq:default}:stats:*"))
 
 
-def finished_ids(redis):
-    return {job_id.decode() for job_id in redis.zrange("{rtq:default}:finished", 0, -1)}
+def gaps_of_ticks(redis):
+    slots = sorted(int(job_id[:12], 16) for job_id in redis.zrange("{rtq:ticks}:finished", 0, -1))
+    return {after - before for before, after in itertools.pairwise(slots)}
 
 
-def test_nothing_is_lost_and_every_run_too_many_has_a_fault_to_explain_it(rtq_worker, redis, diary):
-    seed = int(os.environ.get("RTQ_TORTURE_SEED", "0")) or random.SystemRandom().randrange(10**6)
-    print(f"RTQ_TORTURE_SEED={seed}")  # noqa: T201 - to be found in the report of a failure
+def test_nothing_is_lost_and_every_run_too_many_has_a_fault_to_explain_it(seed, nemesis, redis, inspector, diary):
     dice = random.Random(seed)
+    hardship = Hardship(dice)
 
-    def start(number):
-        options = {"LEASE_SECONDS": LEASE_SECONDS, "MAX_RESULTS": 10_000_000}
-        return rtq_worker(*OPTIONS[number], is_ready=False, **options)
+    torture(nemesis, redis, hardship, dice)
 
-    nemesis = Nemesis(seed, redis, start, lease_seconds=LEASE_SECONDS)
-    ids, names = torture(nemesis, redis, dice)
-    wait_until(lambda: not records(redis), 30)
-    wait_until(lambda: all(worker.children for worker in nemesis.workers))  # the last may be starting still
-    codes = [worker.stop()[0] for worker in nemesis.workers]
-
-    runs = runs_by_name(diary.entries("start"))
-    failing = {name for name in names if name.startswith("failing")}
-    print(f"{len(names)} jobs, {sum(map(len, runs.values()))} runs, {dict(nemesis.counts)}")  # noqa: T201
-    assert codes == [0, 0]
-    assert {name.split(" ")[0] for name in diary.names("end")} | failing == names  # nothing is lost
-    assert finished_ids(redis) == ids
-    assert counted(redis, "succeeded") == len(ids)  # and nothing was acknowledged twice
-    too_many = Counter(name for name, _, _ in unexplained(runs, nemesis.faults))
-    assert too_many.keys() <= failing
+    entries = diary.entries("start")
+    faults = [*nemesis.faults, *terminations(nemesis.started, entries + diary.entries("end"))]
+    runs, ended, dead_ids = runs_by_name(entries), runs_by_name(diary.entries("end")), dead(redis)
+    ends = {(name, run.pid, run.attempt): run.at for name, found in ended.items() for run in found}
+    states = outcomes(redis)
+    tally = Counter(states.values())
+    print(  # noqa: T201
+        f"{len(hardship.names)} jobs, {len(hardship.calls)} unique calls, {len(entries)} runs, {dict(tally)}, "
+        f"{len(dead_ids)} dead, {dict(nemesis.counts)}"
+    )
+    names = {name for name in hardship.names if name.split("-")[0] not in ("failing", "once")}
+    assert names - ended.keys() <= {name for _, name, _ in hardship.cancelled}  # nothing is lost
+    assert hardship.ids <= states.keys() | dead_ids
+    assert counted(redis, "succeeded") == tally["succeeded"]  # and nothing was acknowledged twice
+    assert counted(redis, "cancelled") == tally["cancelled"]
+    assert {name: len(found) for name, found in runs.items() if name.startswith("once") and len(found) > 1} == {}
+    assert ran_after_cancel(hardship.cancelled, runs, lambda run: is_hit_by(run, faults)) == []
+    assert twice_alive(hardship.calls, runs, ends, lambda run: is_hit_by(run, faults)) == []
+    assert not_followed(hardship.calls, runs, hardship.cancelled) == []
+    left = unexplained(runs, faults)
+    assert [found for found in left if not found[0].startswith("failing")] == []
+    too_many = Counter(name for name, _, _ in left)
     assert not too_many or max(too_many.values()) <= 2  # their failures
+    assert gaps_of_ticks(redis) <= {STEP_MS}
+    assert {inspector.find(job_id, "default").task for job_id in dead_ids} <= {"tests.app.torture_tasks.once"}
+    while dead_ids := dead(redis):
+        inspector.discard("default", list(dead_ids)[:100])
+    inspector.purge("ticks")
+    redis.delete(*("{rtq:ticks}:" + name for name in ("schedules", "bands", "ring:0")))  # claim tidies up the others
     assert_nothing_left(redis)

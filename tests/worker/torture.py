@@ -3,13 +3,21 @@
 import itertools
 import os
 import random
+import re
 import signal
 import time
 from collections import defaultdict
 from contextlib import suppress
 from typing import NamedTuple
 
+from django_rtq.broker.broker import get_broker
+from django_rtq.broker.errands import Order, send_order
+from django_rtq.exceptions import WorkerNotFound
+from tests.conftest import wait_until
+
 STOP_LEASES = (1.1, 1.8)  # how long a worker is stopped, in leases
+HANG_LEASES = (0.2, 1.5)  # how long Redis hangs
+QUIET_LEASES = (0.2, 1.0)  # how long workers are quiet
 
 
 class Fault(NamedTuple):
@@ -26,18 +34,23 @@ class Run(NamedTuple):
     at: float
     pid: int
     parent: int
+    attempt: int
 
 
 class Nemesis:
-    """Kills, stops and cuts off the workers of a test."""
+    """Kills, stops, silences and cuts off the workers of a test, and lets their Redis hang."""
 
-    def __init__(self, seed, redis, start, *, lease_seconds):
+    def __init__(self, seed, redis, server, inspector, start, *, lease_seconds):
         self._random = random.Random(seed)
         self._redis = redis
+        self._server = server
+        self._inspector = inspector
         self._start = start
         self._lease_seconds = lease_seconds
         self._stopped = {}  # worker -> when it may go on
+        self._quiet = {}  # supervisor -> when it may go on
         self.workers = [start(0), start(1)]
+        self.started = list(self.workers)
         self.faults = []
         self.counts = defaultdict(int)
 
@@ -50,6 +63,8 @@ class Nemesis:
             self.stop_worker: 2,
             self.cut_connections: 3,
             self.forget_scripts: 2,
+            self.hang_redis: 2,
+            self.quiet_workers: 2,
         }
         (act,) = self._random.choices(list(kinds), list(kinds.values()))
         act()
@@ -62,6 +77,11 @@ class Nemesis:
                 del self._stopped[worker]
                 with suppress(ProcessLookupError):
                     worker.kill_group(signal.SIGCONT)
+                self._note(worker.pid, 1.0)  # it goes on with what it held, perhaps later than it was to
+        for name, until in list(self._quiet.items()):
+            if all_of_them or time.monotonic() >= until:
+                del self._quiet[name]
+                send_order(get_broker(), name, Order.WORK)  # whoever works for it now, under whatever names
 
     def kill_child(self):
         children = [child for worker in self.workers for child in worker.children]
@@ -79,6 +99,7 @@ class Nemesis:
         self._note(worker.pid)
         worker.wait()
         self.workers[number] = self._start(number)
+        self.started.append(self.workers[number])
 
     def stop_worker(self):
         worker = self._random.choice(self.workers)
@@ -95,18 +116,49 @@ class Nemesis:
     def forget_scripts(self):
         self._redis.script_flush()
 
+    def hang_redis(self):
+        """No fault that explains a second run: nobody's lease ends while nobody could renew it."""
+        until = time.monotonic() + self._random.uniform(*HANG_LEASES) * self._lease_seconds
+        self._server.pause()
+        try:
+            wait_until(lambda: time.monotonic() >= until)
+        finally:
+            self._server.resume()
+
+    def quiet_workers(self):
+        workers = [worker for worker in self._inspector.workers() if worker.supervisor_name]
+        if workers:
+            worker = self._random.choice(workers)
+            with suppress(WorkerNotFound):
+                self._inspector.quiet_worker(worker.name)
+                self._quiet[worker.supervisor_name] = (
+                    time.monotonic() + self._random.uniform(*QUIET_LEASES) * self._lease_seconds
+                )
+
     def _note(self, pid, seconds=0.0):
         now = time.monotonic()
         self.faults.append(Fault(now, now + seconds, pid))
+
+
+def terminations(workers, entries):
+    """The children that supervisors killed because a job was to be terminated, as their logs have it."""
+    last = {entry.pid: entry.at for entry in entries}  # what a dead process wrote last
+    killed = [int(pid) for worker in workers for pid in re.findall(r"process (\d+) is killed: job", worker.log)]
+    return [Fault(last[pid], last[pid] + 5.0, pid) for pid in killed if pid in last]
 
 
 def runs_by_name(entries):
     """The starts of every job, in order."""
     runs = defaultdict(list)
     for entry in entries:
-        name, parent, _ = entry.name.split(" ")
-        runs[name].append(Run(entry.at, entry.pid, int(parent)))
+        name, parent, attempt = entry.name.split(" ")
+        runs[name].append(Run(entry.at, entry.pid, int(parent), int(attempt)))
     return runs
+
+
+def is_hit_by(run, faults):
+    """Whether something has happened to the process of a run."""
+    return any(fault.pid in (run.pid, run.parent) for fault in faults)
 
 
 def unexplained(runs, faults, *, slack=0.2):
@@ -114,7 +166,8 @@ def unexplained(runs, faults, *, slack=0.2):
     left = []
     for name, starts in runs.items():
         for before, again in itertools.pairwise(starts):
-            hit = [f for f in faults if f.pid in (before.pid, before.parent)]
+            # Who was stopped with jobs in its hands runs them late, when others have run them.
+            hit = [f for f in faults if f.pid in (before.pid, before.parent, again.pid, again.parent)]
             if not any(f.began <= again.at + slack and f.ended >= before.at - slack for f in hit):
                 left.append((name, before, again))
     return left

@@ -9,6 +9,15 @@ local function note_error(errors, id, line)
   redis.call("HSET", errors, id, lines)
 end
 
+-- A run failed. It counts, unless this worker could not run the job at all.
+local function note_failure(q, id, failures, line, now)
+  if failures ~= "0" then
+    redis.call("HINCRBY", q.failures, id, failures)
+    count(q.stats, now, "failed", 1)
+  end
+  note_error(q.errors, id, line)
+end
+
 -- A run took its worker down: count it, and say whether that was once too often. Then the job is dead.
 local function crash(q, id, record, worker, now)
   local _, _, max_crashes = header(record)

@@ -43,11 +43,7 @@ for _, i in ipairs(mine) do
   -- Without a record it is over: it was asked to stop; or a torn log had given it to two, and one was done first.
   if redis.call("HEXISTS", q.jobs, id) == 1 then
     redis.call("ZADD", q.dead, now, id)
-    if failures ~= "0" then
-      redis.call("HINCRBY", q.failures, id, failures)
-      count(q.stats, now, "failed", 1)
-    end
-    note_error(q.errors, id, line)
+    note_failure(q, id, failures, line, now)
     tell_waiting(q, { id })
     let_go(q, { id })
     count(q.stats, now, "dead", 1)

@@ -1,5 +1,5 @@
 -- release_worker: take back the jobs of one worker whose lease is over, because a person says so.
--- running -> queued, or dead
+-- running -> queued, or dead; cancelled, if it was asked to stop
 -- uses: _prelude _lanes _schedule _digests _waiting _outcomes _stopping _failures _reclaiming
 --
 -- KEYS[1] workers     zset  worker -> lease deadline
@@ -32,7 +32,7 @@
 -- KEYS[28] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- ARGV[1] worker      its name
 --
--- returns {"alive" while its lease lasts, else "released" or "unknown", id, "queued" or "dead", ...}
+-- returns {"alive" while its lease lasts, else "released" or "unknown", id, "queued", "dead" or "cancelled", ...}
 -- sent twice: there is nothing left to take back
 
 local NAMES = { "workers", "sweep", "jobs", "bands", "turn", "lanes", "since", "failures", "crashes", "errors", "dead",

@@ -43,11 +43,7 @@ for _, i in ipairs(mine) do
   if redis.call("HEXISTS", q.jobs, id) == 1 then
     schedule(q, { due, id })
     redis.call("ZADD", q.retrying, due, id)
-    if failures ~= "0" then
-      redis.call("HINCRBY", q.failures, id, failures)
-      count(q.stats, now, "failed", 1)
-    end
-    note_error(q.errors, id, line)
+    note_failure(q, id, failures, line, now)
   end
   redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job
 end

@@ -1,6 +1,6 @@
 -- run_now: queue a job whose time has not come yet.
 -- scheduled, retrying -> queued
--- uses: _prelude _lanes
+-- uses: _prelude _lanes _schedule _digests
 --
 -- KEYS[1] scheduled   zset  id -> due
 -- KEYS[2] retrying    zset  id -> due; those of scheduled that have failed
@@ -15,18 +15,24 @@
 -- KEYS[11] scratch    never exists; see the rules for scripts
 -- KEYS[12] ring       + band, zset  client -> turn
 -- KEYS[13] lane       + band:client, list  ids
+-- KEYS[14] digests    hash  id -> until when, ms, digest, heir
+-- KEYS[15] unique     + digest, string  id of the job that holds it
 -- ARGV[1] id          the job
 --
--- returns "queued", or why not: "missing", "finished", or "elsewhere": it waits for no time (any more)
+-- returns "queued", or why not: "missing", "finished", "elsewhere": it waits for no time (any more), or "after <id>":
+--         it waits for the end of that one, which is like it
 -- sent twice: "elsewhere" or "finished", and nothing changes
 
 local NAMES = { "scheduled", "retrying", "jobs", "finished", "bands", "turn", "lanes", "since", "wake", "sweep",
-  "scratch", "ring", "lane" }
+  "scratch", "ring", "lane", "digests", "unique" }
 local q, id = named(KEYS, NAMES, 1), ARGV[1]
 local now, record = now_ms(q.sweep), redis.call("HGET", q.jobs, id)
 
 if not record then return redis.call("ZSCORE", q.finished, id) and "finished" or "missing" end
 if not redis.call("ZSCORE", q.scheduled, id) then return "elsewhere" end
+local _, _, digest = note_of(q, id)
+local first = digest and redis.call("GET", q.unique .. digest)
+if first and first ~= id and is_heir(q, id) and select(4, note_of(q, first)) == id then return "after " .. first end
 redis.call("DEL", q.scratch) -- lets a full server be drained
 queue_up(q, id, record, now)
 redis.call("ZREM", q.retrying, id)
