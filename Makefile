@@ -13,17 +13,20 @@ PORT ?= 8000
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-web test lint format format-check types check matrix bench clean redis
+.PHONY: help demo demo-web screenshots test lint format format-check types check matrix bench clean redis
 
 help:  ## Show this list
 	@echo "make …     (PYTHON=python3.12 picks an interpreter, VENV=.venv the environment)"
-	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F'\t' '{ printf "  %-10s %s\n", $$1, $$2 }'
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F'\t' '{ printf "  %-11s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.run redis  ## Thousands of jobs, failures and crashes, and what becomes of them
 	@$(BIN)/python -m testproject.demo
 
 demo-web: $(VENV)/.run redis  ## The same in the admin; Ctrl-C ends it (PORT=8000)
 	@PORT=$(PORT) $(BIN)/python -m testproject.demo_web
+
+screenshots: $(VENV)/.dev redis  ## Take the pictures of the docs anew (needs Chromium)
+	@$(BIN)/python -m testproject.screenshots
 
 test: $(VENV)/.dev redis  ## Run the tests (ARGS="-k claim -x")
 	$(BIN)/python -m pytest $(ARGS)

@@ -30,8 +30,8 @@ class StageError(RuntimeError):
 class Stage:
     """Owns the server, the files and the processes of a demo, from ``with`` to the end of it."""
 
-    def __init__(self) -> None:
-        self._redis = PrivateRedis()
+    def __init__(self, *, appendonly: bool = False) -> None:
+        self._redis = PrivateRedis(appendonly=appendonly)
         self._directory = Path(tempfile.mkdtemp(prefix="rtq-demo-"))
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 

@@ -107,20 +107,26 @@ def _row(row: QueueRow, front: Front, url: Address) -> dict[str, Any]:
                 ]
             )
         ),
-        "done_series": row.series.of("succeeded"),
+        "done_series": _complete(row.series.of("succeeded")),
         "spark_label": _("%(name)s: %(count)s done") % {"name": queue.name, "count": rtq_number(done)},
         "utilisation": row.utilisation,
     }
 
 
 def _summed(series: Sequence[Series], name: str) -> list[int]:
-    return [sum(numbers) for numbers in zip(*(one.of(name) for one in series), strict=True)]
+    return [sum(numbers) for numbers in zip(*(_complete(one.of(name)) for one in series), strict=True)]
+
+
+def _complete(values: Sequence[int]) -> Sequence[int]:
+    """Without the step that still goes on: each line would end in a fall that means nothing."""
+    return values[:-1]
 
 
 def _chart(name: str, title: str, lines: list[Line], series: Series, write: Callable[[float], str]) -> dict[str, Any]:
     top = nice_top(max(max(line.values, default=0) for line in lines))
-    every = max(1, series.steps // 12)  # a table of 12 lines tells as much as one of 96
-    whens = [series.begins_at + timedelta(seconds=series.step_seconds * i) for i in range(series.steps)]
+    steps = len(lines[0].values)
+    every = max(1, steps // 12)  # a table of 12 lines tells as much as one of 96
+    whens = [series.begins_at + timedelta(seconds=series.step_seconds * i) for i in range(steps)]
     return {
         "name": name,
         "title": title,
@@ -130,7 +136,7 @@ def _chart(name: str, title: str, lines: list[Line], series: Series, write: Call
         "top_text": _("top of the scale: %(top)s") % {"top": write(top)},
         "rows": [
             (f"{localtime(whens[i]):%H:%M}", [write(_mean(line.values[i : i + every])) for line in lines])
-            for i in range(0, series.steps, every)
+            for i in range(0, steps, every)
         ],
     }
 

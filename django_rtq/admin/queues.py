@@ -53,7 +53,6 @@ class QueueAdmin(PagesAdmin):
             "totals": overview.totals(front, self.url),
             "rows": overview.rows(front, self.url),
             "charts": overview.charts(front, span) if front.queues else [],
-            "span_title": titles[span],
             "spans": [
                 {"title": title, "url": self.url("queue_changelist", query={"span": key}), "is_here": key == span}
                 for key, title in titles.items()

@@ -14,9 +14,6 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
-from django_rtq.admin import charts, shown
-from django_rtq.admin.addresses import address
-
 register = template.Library()
 
 NOTHING = "\N{EN DASH}"
@@ -29,9 +26,9 @@ def rtq_text(text: object, most: int = 200) -> str:
 
 
 @register.filter
-def rtq_json(value: Any, most: int = shown.LONGEST_VALUE) -> str:
+def rtq_json(value: Any, most: int = 0) -> str:
     """A value of a job as indented JSON, cut."""
-    return shown.pretty(value, most)
+    return shown.pretty(value, most or shown.LONGEST_VALUE)
 
 
 @register.filter
@@ -133,3 +130,8 @@ _UNITS: tuple[tuple[float, float, Callable[[], str]], ...] = (
     (7200, 60, lambda: _("%(number)s min")),
     (172_800, 3600, lambda: _("%(number)s h")),
 )
+
+
+# Last: these write with what stands above, and a theme may load a template, and us with it, before the admin.
+from django_rtq.admin import charts, shown  # noqa: E402
+from django_rtq.admin.addresses import address  # noqa: E402

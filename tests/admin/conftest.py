@@ -96,6 +96,8 @@ def url_of(name, jobs=None):
     query = {"queue": QUEUE} if model in ("deadletter", "job") and action != "changelist" else {}
     if name == "job_find":
         query = {"id": dead}
+    elif name == "job_terminate":
+        query = {}  # wherever it runs
     if action.endswith("progress"):
         query |= {"until_ms": 10**15, "total": 5}
     return pages.pages.address("admin", name, *wants, query=query)

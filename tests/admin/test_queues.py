@@ -5,6 +5,7 @@ import re
 import pytest
 from django.contrib.admin.models import LogEntry
 
+from django_rtq.admin import overview
 from tests.admin.conftest import body, text
 from tests.admin.test_dead_letters import said
 from tests.seeds import QUEUE, claimed_job, let_lapse, queued_job
@@ -36,6 +37,17 @@ def test_the_overview_looks_back(span, jobs, operator):
     html = text(operator.get(f"{OVERVIEW}?span={span}"))
     assert html.count('<svg class="rtq-chart"') == 2
     assert html.count("<polyline") >= 5
+
+
+def test_lines_end_with_the_last_whole_minute(broker, jobs, inspector):
+    keys, front = broker.keys.of(QUEUE), inspector.front(60)
+    began = int(front.queues[0].series.begins_at.timestamp()) // 60
+    for ago, number in ((0, 7), (1, 5)):
+        broker.wire.one(("HSET", keys.stats_of(began + 59 - ago), "succeeded", number))
+    line = overview.charts(inspector.front(60), "1h")[0]["lines"][0]
+    assert len(line.values) == 59
+    assert line.values[-1] in (5, 7)  # 7 when a minute has ended since
+    assert overview.rows(front, lambda *args, **kwargs: "")[0]["done_series"] == [0] * 59
 
 
 def test_what_waits_without_a_worker_is_a_matter_for_the_banner(broker, operator):

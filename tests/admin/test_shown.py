@@ -1,5 +1,7 @@
 """Words, numbers, pictures, and what is taken from addresses."""
 
+import subprocess
+import sys
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -163,3 +165,15 @@ def test_a_filter_survives_its_own_address():
     again.update(wanted.query)
     assert Wanted.read(again) == wanted
     assert len(wanted.facts) == 6
+
+
+def test_a_theme_may_load_the_filters_before_the_admin():
+    program = """
+import django
+from django.conf import settings
+apps = ["contenttypes", "auth", "messages", "admin.apps.SimpleAdminConfig"]
+settings.configure(INSTALLED_APPS=[*(f"django.contrib.{app}" for app in apps), "django_rtq"])
+django.setup()
+import django_rtq.templatetags.rtq
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

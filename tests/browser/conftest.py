@@ -1,0 +1,99 @@
+"""A browser, a server of the admin for it to visit, and jobs to look at."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import redis as redis_py
+from django.test import override_settings
+
+from django_rtq.broker.broker import get_broker
+from testproject.redis_server import PrivateRedis
+from tests.browser.chromium import PATIENCE_MS, chromium, window
+from tests.browser.office import Office, refresh_every
+from tests.seeds import claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
+
+NOTE = "tests.app.tasks.note"
+HOSTILE = "<script>alert(1)</script>\u202e\x07" + "w" * 3000
+
+
+@pytest.fixture(scope="module")
+def redis_server():
+    """A server of this module: what visits it stays connected from one test to the next."""
+    with PrivateRedis() as server:
+        yield server
+
+
+@pytest.fixture
+def broker(redis_server):
+    """The broker of this process, on an empty database."""
+    with redis_py.Redis.from_url(redis_server.url) as client:
+        client.flushdb()
+    with override_settings(RTQ={"REDIS": redis_server.url}):
+        broker = get_broker()
+        yield broker
+        broker.close()
+
+
+@pytest.fixture(scope="module")
+def office(request, redis_server, tmp_path_factory):
+    """The admin, whose pages are refreshed as often as the module says."""
+    often = refresh_every(request.module.REFRESH_SECONDS)
+    office = Office(tmp_path_factory.mktemp("office"), redis_server.url, **often)
+    yield office.start()
+    office.stop()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Ends with the module, and its event loop with it: other tests have loops of their own."""
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _patience(browser):
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=PATIENCE_MS)
+
+
+@pytest.fixture
+def complaints():
+    """What the browser wrote to its console as a warning or an error. Empty it where that is as it should be."""
+    return []
+
+
+@pytest.fixture
+def page(browser, office, complaints):
+    """Somebody who may do everything looks at the admin. The console stays clean."""
+
+    def hear(said):
+        is_ours = not said.location["url"].endswith("/favicon.ico")  # the testproject has none
+        if said.type in ("error", "warning") and is_ours:
+            complaints.append(said.text)
+
+    with window(browser, office) as page:
+        page.on("console", hear)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        yield page
+    assert complaints == []
+
+
+@pytest.fixture
+def jobs(broker):
+    """A job in each state, some of them hostile."""
+    return SimpleNamespace(
+        dead=dead_job(broker, "dead", body=body("dead"), client="bakery"),
+        worst=dead_job(broker, "worst", body=body(HOSTILE), client=HOSTILE[:200]),
+        retrying=retrying_job(broker, "retrying", body=body("retrying"), client="bakery"),
+        finished=finished_job(broker, "finished", body=body("finished")),
+        scheduled=scheduled_job(broker, "scheduled", body=body("scheduled"), client="florist"),
+        queued=queued_job(broker, "queued", body=body("queued"), client="florist"),
+        running=claimed_job(broker, "running", queue="other", body=body("running")),
+    )
+
+
+def body(name, task=NOTE):
+    """The JSON of a call that notes a name in the diary."""
+    return json.dumps({"task": task, "args": [name], "kwargs": {}}, separators=(",", ":"))

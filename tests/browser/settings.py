@@ -1,0 +1,22 @@
+"""The settings of the server that the browser visits. RTQ_TEST_THEME names the theme of the admin, if any."""
+
+import os
+
+import django
+
+from tests.settings import *  # noqa: F403
+from tests.settings import INSTALLED_APPS, MIDDLEWARE
+
+# What each wants in front of django.contrib.admin, by its own instructions.
+THEMES = {"unfold": ["unfold"], "jazzmin": ["jazzmin"], "grappelli": ["grappelli"]}
+
+theme = os.environ.get("RTQ_TEST_THEME", "")
+if theme:
+    INSTALLED_APPS = [*THEMES[theme], *INSTALLED_APPS]
+elif django.VERSION >= (6, 0):
+    from django.utils.csp import CSP
+
+    MIDDLEWARE = [*MIDDLEWARE, "django.middleware.csp.ContentSecurityPolicyMiddleware"]
+    SECURE_CSP = {"default-src": [CSP.SELF]}
+else:
+    MIDDLEWARE = [*MIDDLEWARE, "tests.browser.policy.Policy"]

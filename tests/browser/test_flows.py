@@ -1,0 +1,206 @@
+"""What an operator does in a browser, with a real worker where jobs have to run."""
+
+import base64
+
+import pytest
+
+from tests.browser.chromium import window
+from tests.browser.conftest import body
+from tests.conftest import wait_until
+from tests.seeds import QUEUE, dead_job, queued_job
+from tests.worker.processes import WorkerProcess
+
+REFRESH_SECONDS = 0.2
+OVERVIEW = "/admin/django_rtq/queue/"
+DEAD = f"/admin/django_rtq/queue/{QUEUE}/?state=dead"
+BOX = "input[type=checkbox][name=id]"
+
+
+@pytest.fixture
+def dead_letters(broker):
+    """Twelve."""
+    return [dead_job(broker, f"letter{n}", body=body(f"letter{n}")) for n in range(12)]
+
+
+@pytest.fixture
+def worker(broker, redis_server, tmp_path):
+    """Starts a real worker; answers what its jobs have noted."""
+    started, diary = [], tmp_path / "diary"
+
+    def start():
+        environment = {
+            "DJANGO_SETTINGS_MODULE": "tests.settings",
+            "RTQ_REDIS_URL": redis_server.url,
+            "RTQ_DATABASE": str(tmp_path / "worker.sqlite3"),
+            "RTQ_TEST_DIARY": str(diary),
+        }
+        started.append(WorkerProcess(["--processes", "1"], environment, tmp_path / "worker.log"))
+        return diary
+
+    yield start
+    for process in started:
+        process.end()
+
+
+def tab(page, state):
+    """The tab of a state with its count."""
+    return page.locator(f".rtq-tabs a[href*='state={state}']")
+
+
+def shows(locator, text):
+    """Wait until an element says this."""
+    from playwright.sync_api import expect
+
+    expect(locator).to_contain_text(text)
+
+
+def status(page):
+    """What the page says about its freshness."""
+    return page.locator(".rtq-live [role=status]")
+
+
+def press_until(page, key, selector):
+    """Press a key until what has the focus matches; it has to be seen that it does."""
+    for _ in range(120):
+        page.keyboard.press(key)
+        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+            assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+            return
+    raise AssertionError(f"{selector} is not reached with {key}")
+
+
+def test_an_open_page_follows_what_happens(broker, page):
+    queued_job(broker, "first")
+    page.goto(f"/admin/django_rtq/queue/{QUEUE}/?state=queued")
+    page.evaluate("window.isTheSamePage = true")
+    shows(tab(page, "queued"), "1")
+    queued_job(broker, "second")
+    shows(tab(page, "queued"), "2")
+    assert page.locator(".rtq-id a").count() == 2
+    assert page.evaluate("window.isTheSamePage")
+
+
+def test_a_page_can_be_halted_and_stays_so(broker, page):
+    queued_job(broker, "first")
+    page.goto(OVERVIEW)
+    page.get_by_role("button", name="Pause").click()
+    shows(status(page), "Not refreshed")
+    with page.expect_request("**/queue/default/**"):
+        page.get_by_role("link", name=QUEUE).click()
+    shows(status(page), "Not refreshed")
+    page.get_by_role("button", name="Go live").click()
+    shows(status(page), "Live")
+
+
+def test_ticks_survive_a_refresh(broker, dead_letters, page):
+    page.goto(DEAD)
+    page.locator(BOX).first.check()
+    dead_job(broker, "later", body=body("later"))
+    shows(tab(page, "dead"), "13")
+    assert page.locator(f"{BOX}:checked").count() == 1
+    assert page.locator(BOX).count() == 12
+
+
+def test_a_page_says_since_when_it_is_stale(broker, office, page, complaints):
+    queued_job(broker, "first")
+    page.goto(OVERVIEW)
+    shows(status(page), "Live")
+    office.stop()
+    shows(status(page), "stale since")
+    shows(page.locator(".rtq"), QUEUE)  # what was seen last is still there
+    office.start()
+    shows(status(page), "Live")
+    complaints.clear()  # the browser has said that nobody answered
+
+
+def test_ten_dead_letters_are_ticked_and_the_rest_confirmed_and_all_run(broker, dead_letters, page, worker):
+    page.goto(DEAD)
+    boxes = page.locator(BOX)
+    boxes.nth(0).click()
+    boxes.nth(9).click(modifiers=["Shift"])
+    shows(page.locator("[data-rtq-ticked]"), "10")
+    page.get_by_role("button", name="Requeue ticked").click()
+    shows(page.locator(".messagelist"), "10")
+    shows(tab(page, "queued"), "10")
+
+    page.get_by_role("link", name="Requeue all that match …").click()
+    shows(page.locator(".rtq"), "2")
+    assert page.locator("[data-rtq-live]").count() == 0  # a question does not change while it is read
+    page.locator(".rtq form button[type=submit]").click()
+    shows(page.locator(".messagelist"), "2")
+
+    page.goto(f"/admin/django_rtq/queue/{QUEUE}/?state=finished")
+    diary = worker()
+    shows(tab(page, "finished"), "12")
+    wait_until(lambda: diary.read_text().count(" end letter") == 12, seconds=30)
+    assert page.locator(".rtq-id a").count() == 12
+
+
+def test_without_javascript_all_is_there_but_the_refresh(broker, browser, office, dead_letters):
+    with window(browser, office, java_script_enabled=False) as page:
+        page.goto(OVERVIEW)
+        assert not page.locator(".rtq-live").is_visible()
+        page.get_by_role("link", name=QUEUE, exact=True).click()
+        tab(page, "dead").click()
+        assert not page.locator("[data-rtq-all]").is_visible()
+        page.locator(BOX).nth(0).check()
+        page.locator(BOX).nth(1).check()
+        page.get_by_role("button", name="Requeue ticked").click()
+        shows(page.locator(".messagelist"), "2")
+        shows(tab(page, "queued"), "2")
+        page.locator(".rtq-id a").first.click()
+        page.get_by_role("button", name="Requeue", exact=True).click()
+        shows(page.locator(".rtq-state").first, "queued")
+
+
+def test_a_keyboard_is_enough(broker, dead_letters, page):
+    page.goto(OVERVIEW)
+    press_until(page, "Tab", f".rtq tbody th a[href$='{QUEUE}/']")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/queue/{QUEUE}/")
+    press_until(page, "Tab", ".rtq-tabs a[href*='state=dead']")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**state=dead**")
+    press_until(page, "Tab", BOX)
+    page.keyboard.press("Space")
+    press_until(page, "Tab", "button[formaction*='requeue']")
+    page.keyboard.press("Enter")
+    shows(page.locator(".messagelist"), "1")
+    shows(tab(page, "dead"), "11")
+
+
+def test_the_focus_survives_a_refresh(broker, page):
+    queued_job(broker, "first")
+    page.goto(OVERVIEW)
+    press_until(page, "Tab", f".rtq tbody th a[href$='{QUEUE}/']")
+    queued_job(broker, "second")
+    shows(page.locator(".rtq tbody tr").first, "2")
+    assert page.evaluate("document.activeElement.getAttribute('href')").endswith(f"{QUEUE}/")
+
+
+@pytest.mark.parametrize(("scheme", "is_dark"), [("light", False), ("dark", True)])
+def test_a_picture_of_the_page_is_light_or_dark(broker, browser, page, dead_letters, scheme, is_dark):
+    page.emulate_media(color_scheme=scheme)
+    page.goto(DEAD)
+    bright = brightness(browser, page.screenshot())
+    assert (bright < 80) is is_dark
+    assert (bright > 170) is not is_dark
+
+
+def brightness(browser, png):
+    """How bright a picture is in the mean, 0 to 255. The browser reads it for us, where no policy forbids."""
+    look = """async data => {
+        const image = new Image();
+        image.src = "data:image/png;base64," + data;
+        await image.decode();
+        const canvas = document.createElement("canvas");
+        [canvas.width, canvas.height] = [image.width, image.height];
+        const context = canvas.getContext("2d");
+        context.drawImage(image, 0, 0);
+        const bytes = context.getImageData(0, 0, image.width, image.height).data;
+        let [sum, number] = [0, 0];
+        for (let i = 0; i < bytes.length; i += 40) { sum += (bytes[i] + bytes[i + 1] + bytes[i + 2]) / 3; number += 1; }
+        return sum / number;
+    }"""
+    with browser.new_page() as blank:
+        return blank.evaluate(look, base64.b64encode(png).decode())
