@@ -15,6 +15,7 @@ from django.db import models, router, transaction
 from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq import registry
@@ -144,11 +145,17 @@ class Schedule(models.Model):
         every(seconds=1, name=self.name)
         source = {entry.name: entry.source for entry in declared_entries(get_config())}.get(self.name)
         if source:
-            raise InvalidTask(f"There is a schedule of this name in the {source} of the project. Take another name.")
+            taken = {
+                "code": gettext("There is a schedule of this name in the code of the project. Take another name."),
+                "settings": gettext(
+                    "There is a schedule of this name in the settings of the project. Take another name."
+                ),
+            }
+            raise InvalidTask(taken[source])
 
     def _check_either(self) -> None:
         if bool(self.cron) == (self.every is not None):
-            raise InvalidTask("Give either a cron expression or a number of seconds, and not both.")
+            raise InvalidTask(gettext("Give either a cron expression or a number of seconds, and not both."))
 
 
 def mirror_schedules() -> int:

@@ -53,6 +53,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
 
     assert names == sources()
     assert "django_rtq/py.typed" in names
+    assert len([name for name in names if name.endswith(".mo")]) == 2
     assert len([name for name in names if name.endswith(".lua")]) == len(LUA) > 20
 
 

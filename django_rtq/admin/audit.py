@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.http import HttpRequest
 from django.utils.text import Truncator
+from django.utils.translation import ngettext
 
 from django_rtq.menu import Entry
 
@@ -16,7 +17,14 @@ _IDS_IN_WORDS = 20
 def note(request: HttpRequest, entry: Entry, message: str, ids: Sequence[str] = ()) -> None:
     """Write down what was done. Of many jobs only the first ids are named."""
     if ids:
-        more = f", … ({len(ids) - _IDS_IN_WORDS} more)" if len(ids) > _IDS_IN_WORDS else ""
-        message = f"{message} {', '.join(i[:64] for i in ids[:_IDS_IN_WORDS])}{more}"
+        message = f"{message} {_in_words(ids)}"
     assert request.user.pk is not None  # nobody without an account gets this far
     LogEntry.objects.log_actions(request.user.pk, [entry], CHANGE, Truncator(message).chars(2000), single_object=True)
+
+
+def _in_words(ids: Sequence[str]) -> str:
+    names, more = ", ".join(i[:64] for i in ids[:_IDS_IN_WORDS]), len(ids) - _IDS_IN_WORDS
+    if more <= 0:
+        return names
+    text = ngettext("%(names)s, … (%(count)d more)", "%(names)s, … (%(count)d more)", more)
+    return text % {"names": names, "count": more}

@@ -97,8 +97,11 @@ def _summary(front: Front) -> str:
 
 
 def _names(names: list[str]) -> str:
-    more = _(" and %(count)d more") % {"count": len(names) - _NAMED} if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    shown, more = ", ".join(names[:_NAMED]), len(names) - _NAMED
+    if more <= 0:
+        return shown
+    text = ngettext("%(names)s and %(count)d more", "%(names)s and %(count)d more", more)
+    return text % {"names": shown, "count": more}
 
 
 _BAD = {"evicts", "log_failed", "snapshot_failed", "replica"}

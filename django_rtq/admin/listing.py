@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest
-from django.utils.text import capfirst
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from django_rtq.admin import parameters
 from django_rtq.admin.filters import Wanted
 from django_rtq.admin.shown import short_id
+from django_rtq.admin.timeline import STATE_TITLES
 from django_rtq.broker.details import JobDetails, QueueDetails
 from django_rtq.broker.listing import LISTS, JobPage
 from django_rtq.templatetags.rtq import rtq_number
@@ -27,6 +27,14 @@ TITLES = {
     "retrying": gettext_lazy("retrying"),
     "dead": gettext_lazy("dead"),
     "finished": gettext_lazy("finished"),
+}
+_TABS = {
+    "queued": pgettext_lazy("jobs", "Queued"),
+    "scheduled": pgettext_lazy("jobs", "Scheduled"),
+    "running": pgettext_lazy("jobs", "Running"),
+    "retrying": pgettext_lazy("jobs", "Retrying"),
+    "dead": pgettext_lazy("jobs", "Dead"),
+    "finished": pgettext_lazy("jobs", "Finished"),
 }
 _WHEN = {
     "queued": gettext_lazy("Waits since"),
@@ -97,7 +105,7 @@ class Listing:
 
 def _tab(name: str, details: QueueDetails, listing: Listing, url: Address) -> dict[str, Any]:
     return {
-        "title": capfirst(str(TITLES[name])),
+        "title": str(_TABS[name]),
         "count": getattr(details, name),
         "url": url("queue_change", listing.queue, query={"state": name, **listing.wanted.query}),
         "is_here": name == listing.state,
@@ -113,7 +121,7 @@ def _row(job: JobDetails, state: str, url: Address) -> dict[str, Any]:
         "running": (job.claimed_at, job.worker),
         "retrying": (job.due_at, error),
         "dead": (job.died_at, error),
-        "finished": (job.finished_at, str(job.state)),
+        "finished": (job.finished_at, STATE_TITLES[job.state]()),
     }[state]
     return {
         "job": job,
@@ -144,10 +152,17 @@ def _empty_words(listing: Listing, page: JobPage) -> dict[str, str]:
         return {"empty_title": _("No job fits."), "empty_text": _("Change the filter, or look at another state.")}
     if listing.cursor:
         return {"empty_title": _("There are no more."), "empty_text": ""}
-    title = _("Nothing is %(state)s.") % {"state": TITLES[listing.state]}
-    return {"empty_title": title, "empty_text": str(_EMPTY.get(listing.state, ""))}
+    return {"empty_title": str(_NOTHING[listing.state]), "empty_text": str(_EMPTY.get(listing.state, ""))}
 
 
+_NOTHING = {
+    "queued": gettext_lazy("Nothing is queued."),
+    "scheduled": gettext_lazy("Nothing is scheduled."),
+    "running": gettext_lazy("Nothing is running."),
+    "retrying": gettext_lazy("Nothing is retrying."),
+    "dead": gettext_lazy("Nothing is dead."),
+    "finished": gettext_lazy("Nothing is finished."),
+}
 _EMPTY = {
     "queued": gettext_lazy("All that was enqueued has been started, or waits for its time."),
     "dead": gettext_lazy("Every job that failed is being tried again, or was taken care of."),

@@ -146,4 +146,4 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _size(number: int) -> str:
-    return f"{rtq_number(round(number / 1_048_576, 1))} MB"
+    return _("%(number)s MB") % {"number": rtq_number(round(number / 1_048_576, 1))}

@@ -118,11 +118,12 @@ class PagesAdmin(admin.ModelAdmin):
         try:
             return page.view(request, **{name: unquote(text) for name, text in names.items()})
         except JobNotFound as error:
-            return self._problem(request, _("No such job"), error, status=404)
+            why = _("Job %(id)s was not found. It never was, or it is finished and was forgotten.")
+            return self._problem(request, _("No such job"), why % {"id": error.job_id}, status=404)
         except BrokerError as error:
             title = _("Redis does not answer") if isinstance(error, BrokerUnavailable) else _("Redis refused")
-            return self._problem(request, title, error, status=503)
+            return self._problem(request, title, str(error), status=503)
 
-    def _problem(self, request: HttpRequest, title: str, error: Exception, *, status: int) -> HttpResponse:
-        context = {"title": title, "problem": str(error), "status": status}
+    def _problem(self, request: HttpRequest, title: str, problem: str, *, status: int) -> HttpResponse:
+        context = {"title": title, "problem": problem, "status": status}
         return self.draw(request, "problem.html", context, status=status)

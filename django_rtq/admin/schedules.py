@@ -18,14 +18,17 @@ from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 from django.utils.timezone import localtime, now
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from django_rtq import registry
 from django_rtq.admin.navigation import places
+from django_rtq.admin.timeline import STATE_TITLES
+from django_rtq.admin.words import schedule_text
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.plan import PlanState
 from django_rtq.conf import get_config
 from django_rtq.exceptions import RTQError
+from django_rtq.job import JobState
 from django_rtq.models import Schedule
 from django_rtq.scheduler.entries import declared_entries, programme
 from django_rtq.scheduler.outlook import Outlook, look_out
@@ -71,7 +74,7 @@ class ScheduleAdmin(admin.ModelAdmin):
     readonly_fields = ("when", "next_run", "last_run")
     fieldsets = (
         (None, {"fields": ("name", "task", "args", "kwargs", "enabled")}),
-        (gettext_lazy("Time"), {"fields": ("cron", "every", "tz", "missed", "cap", "overlap")}),
+        (pgettext_lazy("of a schedule", "Time"), {"fields": ("cron", "every", "tz", "missed", "cap", "overlap")}),
         (gettext_lazy("Whose, and where"), {"fields": ("queue", "client")}),
         (gettext_lazy("What it comes to"), {"fields": ("when", "next_run", "last_run")}),
     )
@@ -99,7 +102,7 @@ class ScheduleAdmin(admin.ModelAdmin):
         """The time in words, or why there is none."""
         outlook: Outlook | None = getattr(row, "outlook", None)
         problem: str = getattr(row, "problem", "")
-        return outlook.entry.schedule.explain() if outlook else problem or NOTHING
+        return schedule_text(outlook.entry.schedule) if outlook else problem or NOTHING
 
     @admin.display(description=gettext_lazy("next run"))
     def next_run(self, row: Schedule) -> str:
@@ -109,8 +112,8 @@ class ScheduleAdmin(admin.ModelAdmin):
             return NOTHING
         if not getattr(row, "is_in_force", False):
             return _("Redis does not know yet: rtq_schedule sync")
-        left = _("in %(time)s") % {"time": _distance(outlook.next_slot)}
-        return f"{_clock(outlook.next_slot)} ({left})"
+        facts = {"moment": _clock(outlook.next_slot), "time": _distance(outlook.next_slot)}
+        return _("%(moment)s (in %(time)s)") % facts
 
     @admin.display(description=gettext_lazy("last run"))
     def last_run(self, row: Schedule) -> str:
@@ -118,8 +121,9 @@ class ScheduleAdmin(admin.ModelAdmin):
         outlook: Outlook | None = getattr(row, "outlook", None)
         if outlook is None or outlook.last_slot is None:
             return NOTHING
-        ago = _("%(time)s ago") % {"time": _distance(outlook.last_slot)}
-        return f"{_clock(outlook.last_slot)} ({ago}): {outlook.last_state or _('forgotten')}"
+        state = STATE_TITLES[JobState(outlook.last_state)]() if outlook.last_state else _("forgotten")
+        facts = {"moment": _clock(outlook.last_slot), "time": _distance(outlook.last_slot), "state": state}
+        return _("%(moment)s (%(time)s ago): %(state)s") % facts
 
     # -- actions
 
@@ -133,7 +137,7 @@ class ScheduleAdmin(admin.ModelAdmin):
             except (RTQError, TypeError, ValueError) as error:
                 self.message_user(request, f"{row}: {error}", messages.ERROR)
             else:
-                self.log_change(request, row, f"Run now: job {job.id}.")
+                self.log_change(request, row, _("Run now: job %(id)s.") % {"id": job.id})
                 self.message_user(request, _("%(name)s: job %(id)s is queued.") % {"name": row, "id": job.id})
 
     @admin.action(permissions=["change"], description=gettext_lazy("Enable"))
@@ -155,9 +159,12 @@ class ScheduleAdmin(admin.ModelAdmin):
                 self.message_user(request, f"{row}: {' '.join(error.messages)}", messages.ERROR)
             else:
                 switched += 1
-                self.log_change(request, row, "Enabled." if on else "Disabled.")
-        text = _("%(number)d enabled.") if on else _("%(number)d disabled.")
-        self.message_user(request, text % {"number": switched})
+                self.log_change(request, row, _("Enabled.") if on else _("Disabled."))
+        texts = {
+            True: ngettext("%(number)d enabled.", "%(number)d enabled.", switched),
+            False: ngettext("%(number)d disabled.", "%(number)d disabled.", switched),
+        }
+        self.message_user(request, texts[on] % {"number": switched})
 
 
 def look_at(rows: Iterable[Schedule], request: HttpRequest) -> None:

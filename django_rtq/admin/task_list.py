@@ -14,6 +14,7 @@ from django_rtq.admin import access
 from django_rtq.admin.audit import note
 from django_rtq.admin.calls import EnqueueForm
 from django_rtq.admin.pages import Page, PagesAdmin
+from django_rtq.admin.words import schedule_text
 from django_rtq.broker.inspector import get_inspector
 from django_rtq.broker.statistics import TaskFigures
 from django_rtq.chores import is_chore
@@ -96,7 +97,7 @@ def _options(task: Task[Any, Any]) -> Iterator[str]:
     elif task.client:
         yield f"client={task.client}"
     for schedule in task.schedule:
-        yield str(schedule)
+        yield schedule_text(schedule)
 
 
 def _cells(figures: TaskFigures | None) -> list[dict[str, str]]:

@@ -1,14 +1,17 @@
-"""What a sweep over dead letters is, did and has left, in words."""
+"""What a sweep over dead letters is, did and has left, and when schedules fire, in words."""
 
 from __future__ import annotations
 
-from django.utils.formats import date_format
+from collections.abc import Callable
+
+from django.utils.formats import date_format, number_format
 from django.utils.timezone import localtime
+from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from django_rtq.admin.sweeps import Sweep
 from django_rtq.job import moment
+from django_rtq.periodic import Schedule
 from django_rtq.templatetags.rtq import rtq_number
 
 
@@ -73,3 +76,28 @@ HINTS = {
     "over": lambda: _("The job that did it is over."),
     "failed": lambda: _("The job that did the rest has failed: go on here."),
 }
+
+
+def schedule_text(schedule: Schedule) -> str:
+    """When it fires. In another language than English a cron expression stands for itself."""
+    if (get_language() or "en").startswith("en"):
+        return schedule.explain()
+    if schedule.every_ms:
+        return _("every %(duration)s") % {"duration": _length(schedule.every_ms)}
+    return f"{schedule.expression} ({schedule.zone})"
+
+
+def _length(ms: int) -> str:
+    """Exactly, in the largest unit that divides it."""
+    for size, unit in _LENGTHS:
+        if ms % size == 0:
+            return unit(ms // size)
+    return _("%(number)s s") % {"number": number_format(ms / 1000)}
+
+
+_LENGTHS: tuple[tuple[int, Callable[[int], str]], ...] = (
+    (86_400_000, lambda n: ngettext("%(number)d day", "%(number)d days", n) % {"number": n}),
+    (3_600_000, lambda n: ngettext("%(number)d hour", "%(number)d hours", n) % {"number": n}),
+    (60_000, lambda n: ngettext("%(number)d minute", "%(number)d minutes", n) % {"number": n}),
+    (1000, lambda n: ngettext("%(number)d second", "%(number)d seconds", n) % {"number": n}),
+)

@@ -44,8 +44,9 @@ class WorkerAdmin(PagesAdmin):
         shown = clean_text(name, 100)
         try:
             released = len(get_inspector().release_worker(name))
-        except WorkerAlive as error:
-            messages.warning(request, _("Nothing was done: %(why)s") % {"why": error})
+        except WorkerAlive:
+            said = _("Nothing was done: the lease of worker %(name)s is not over, so it may still be working.")
+            messages.warning(request, said % {"name": shown})
         else:
             said = ngettext("%(count)d job of worker %(name)s was given back.",
                             "%(count)d jobs of worker %(name)s were given back.", released)  # fmt: skip
@@ -90,8 +91,9 @@ class WorkerAdmin(PagesAdmin):
     ) -> HttpResponse:
         try:
             order(name)
-        except WorkerNotFound as error:
-            messages.warning(request, _("Nothing was done: %(why)s") % {"why": error})
+        except WorkerNotFound:
+            why = _("Nothing was done: worker %(name)s is not known. It is gone, or began a moment ago.")
+            messages.warning(request, why % {"name": clean_text(name, 100)})
         else:
             note(request, Worker(name=name[:255]), noted)
             messages.success(request, said % {"name": clean_text(name, 100)})

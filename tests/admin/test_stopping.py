@@ -140,7 +140,7 @@ def test_a_worker_is_not_stopped_before_it_was_asked_for_twice(worker, redis, br
 @pytest.mark.parametrize("action", ["quiet", "wake", "stop"])
 def test_a_worker_that_is_gone_is_told_nothing(action, broker, operator):
     answer = operator.post(f"{WORKERS}nobody/{action}/")
-    assert "Nothing was done: Worker nobody: not known." in said(answer)
+    assert "Nothing was done: worker nobody is not known." in said(answer)
     assert not LogEntry.objects.exists()
 
 

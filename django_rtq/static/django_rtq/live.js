@@ -48,7 +48,8 @@
       if (isOn) say(bar.dataset.rtqOn, "on");
     } catch {
       wait = Math.min(wait * 2, 60000);
-      say(`${bar.dataset.rtqStale} ${last.toLocaleTimeString()}`, "stale");
+      const time = last.toLocaleTimeString(document.documentElement.lang || undefined);
+      say(bar.dataset.rtqStale.replace("{time}", time), "stale");
     }
   };
   const next = () => { clearTimeout(timer); if (isOn && !ended) timer = setTimeout(turn, wait); };

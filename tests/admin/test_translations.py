@@ -1,0 +1,236 @@
+"""The catalogs are complete and in order, and the pages speak the language of who looks."""
+
+import re
+from pathlib import Path
+
+import django
+import polib
+import pytest
+from django.test import override_settings
+from django.urls import reverse
+from django.utils import translation
+
+from django_rtq.models import Schedule
+from tests.admin.catalogs import (
+    LANGUAGES,
+    PACKAGE,
+    catalog,
+    key_of,
+    left_in_english,
+    marked_texts,
+    not_marked,
+    placeholders,
+    said_by,
+    translations_of,
+    write_marks,
+)
+from tests.admin.conftest import ALL, MAIL, every_page, url_of
+from tests.conftest import NOBODY
+from tests.seeds import QUEUE, claimed_job, let_lapse
+
+LOOKS = [name for name, page in every_page() if page.method != "POST"]
+STATES = ["queued", "scheduled", "running", "retrying", "dead", "finished"]
+ACTS = {
+    "queue_pause": {},
+    "queue_resume": {},
+    "queue_purge": {"name": "another"},
+    "deadletter_requeue": {"queue": QUEUE},
+    "deadletter_requeue_all": {"queue": QUEUE, "until_ms": 10**15},
+    "job_requeue": {"queue": QUEUE},
+    "job_cancel": {"queue": QUEUE},
+    "job_edit": {"queue": QUEUE, "args": "{}", "kwargs": "["},
+    "worker_release": {},
+    "worker_quiet": {},
+    "worker_wake": {},
+    "worker_stop": {},
+}
+
+#: What jobs, tasks and the server bring along.
+DATA = re.compile(
+    r"^(testproject|django_rtq)\.|_order|_picture|_report|_catalogue|_carrier|_letters|=|\d-\w+$| UTC$"
+    r"|^(bakery|florist|it broke|default|mail|orders|reports|w1|Redis [\d.]+)$|^Send the mail of an order"
+)
+
+
+@pytest.fixture(params=LANGUAGES)
+def language(request):
+    """Each language in turn; forgotten when the test is over."""
+    yield request.param
+    translation.deactivate()
+
+
+@pytest.fixture
+def reader(language, person):
+    """May do everything, and reads that language."""
+    return person(*ALL, headers={"Accept-Language": LANGUAGES[language]})
+
+
+@pytest.fixture
+def marking_reader(tmp_path, settings, person):
+    """Sees all texts that are marked between brackets."""
+    write_marks(tmp_path)
+    settings.LOCALE_PATHS = [str(tmp_path)]
+    yield person(*ALL, headers={"Accept-Language": "eo"})
+    translation.deactivate()
+
+
+def assert_all_is_translated(answer, language):
+    assert answer["Content-Language"] == translation.to_language(language)
+    assert left_in_english(answer.content.decode(), language) == set()
+
+
+# -- catalogs
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_text_that_is_marked_is_in_the_catalog_and_no_other(language):
+    known, marked = {key_of(entry) for entry in catalog(language)}, marked_texts()
+
+    assert marked - known == set(), "run makemessages and translate what is new: see docs/admin.md"
+    assert known - marked == set(), "run makemessages: these are not in the sources any more"
+    assert len(known) > 300
+
+
+def test_there_are_catalogs_of_these_languages_and_no_others():
+    assert {path.name for path in (PACKAGE / "locale").iterdir()} == set(LANGUAGES)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_text_is_translated(language):
+    entries = catalog(language)
+
+    assert [entry.msgid for entry in entries if entry.fuzzy or not all(translations_of(entry))] == []
+    assert [entry.msgid for entry in entries if entry.obsolete] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_translations_keep_the_placeholders(language):
+    for entry in catalog(language):
+        for text in translations_of(entry):
+            assert placeholders(text) == placeholders(entry.msgid_plural or entry.msgid), entry.msgid
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_compiled_catalog_is_that_of_the_source(language):
+    written, compiled = (
+        {key_of(entry): translations_of(entry) for entry in catalog(language, kind)} for kind in ("po", "mo")
+    )
+
+    assert compiled == written, "run compilemessages: see docs/admin.md"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_words_that_django_has_as_well_are_those_of_django(language):
+    """Catalogs of apps are one: a word of ours takes the place of Django's on all pages of the project."""
+    ours = {entry.msgid: entry.msgstr for entry in catalog(language) if not entry.msgctxt}
+    folder = Path(django.__file__).parent
+    files = [
+        *folder.glob(f"conf/locale/{language}/**/django.mo"),
+        *folder.glob(f"contrib/*/locale/{language}/**/django.mo"),
+    ]
+    theirs = {e.msgid: e.msgstr for path in files for e in polib.mofile(str(path)) if not e.msgctxt and e.msgstr}
+
+    assert {text: ours[text] for text in ours.keys() & theirs} == {text: theirs[text] for text in ours.keys() & theirs}
+    assert ours.keys() & theirs
+
+
+# -- pages
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_every_page_is_in_the_language_of_the_reader(name, language, jobs, broker, reader):
+    broker.sign_on([QUEUE], "w1")
+
+    answer = reader.get(url_of(name, jobs), follow=True)
+
+    assert answer.status_code == 200
+    assert_all_is_translated(answer, language)
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("client", ["", "nobody"])
+def test_every_list_of_a_queue_is_in_the_language_of_the_reader(state, client, language, jobs, broker, reader):
+    answer = reader.get(url_of("queue_change"), {"state": state, "client": client})
+
+    assert answer.status_code == 200
+    assert_all_is_translated(answer, language)
+
+
+@pytest.mark.parametrize("of", ["dead", "retrying", "finished", "scheduled", "queued"])
+def test_jobs_in_every_state_are_told_in_the_language_of_the_reader(of, language, jobs, reader):
+    answer = reader.get(reverse("admin:django_rtq_job_change", args=[getattr(jobs, of).id]), {"queue": QUEUE})
+
+    assert answer.status_code == 200
+    assert_all_is_translated(answer, language)
+
+
+def test_what_runs_and_who_runs_it_is_told_in_the_language_of_the_reader(language, broker, reader):
+    job = claimed_job(broker, "running", worker="w1", client="bakery")
+    pages = [reverse("admin:django_rtq_job_changelist"), reverse("admin:django_rtq_worker_changelist")]
+    pages += [reverse(f"admin:django_rtq_job_{name}", args=[job.id]) for name in ("change", "terminate")]
+    pages += [reverse("admin:django_rtq_worker_stop", args=["w1"])]
+
+    for _before_and_after_it_was_asked_to_stop in range(2):
+        for url in pages:
+            answer = reader.get(url)
+            assert answer.status_code == 200
+            assert_all_is_translated(answer, language)
+        answer = reader.post(reverse("admin:django_rtq_job_cancel", args=[job.id]), follow=True)
+        assert_all_is_translated(answer, language)
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_no_page_says_anything_that_was_not_marked(name, jobs, broker, marking_reader):
+    broker.sign_on([QUEUE], "w1")
+
+    for query in [{}, *({"state": state} for state in STATES if name == "queue_change")]:
+        answer = marking_reader.get(url_of(name, jobs), query or None, follow=True)
+        _, _, ours = answer.content.decode().partition('<div class="rtq">')
+        assert {text for text in not_marked(ours) if not DATA.search(text)} == set()
+        assert answer["Content-Language"] == "eo"
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_page_in_english_would_be_noticed(name, jobs, operator):
+    answer = operator.get(url_of(name, jobs), follow=True)
+
+    assert all(left_in_english(answer.content.decode(), language) for language in LANGUAGES)
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_what_became_of_an_action_is_told_in_the_language_of_the_reader(name, language, jobs, broker, reader):
+    broker.sign_on([QUEUE], "w1")
+    let_lapse(broker, "w1")
+
+    for _again in range(2):  # the second time most of them say that somebody was faster
+        answer = reader.post(url_of(name, jobs), ACTS[name], follow=True)
+        assert answer.status_code in (200, 404)
+        assert_all_is_translated(answer, language)
+
+
+def test_trouble_is_told_in_the_language_of_the_reader(language, jobs, reader):
+    missing = reader.get(reverse("admin:django_rtq_job_change", args=["nothing"]))
+    with override_settings(RTQ={"REDIS": NOBODY}):
+        away = reader.get(url_of("queue_changelist"))
+
+    assert (missing.status_code, away.status_code) == (404, 503)
+    for answer in (missing, away):
+        assert_all_is_translated(answer, language)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_schedules_are_in_the_language_of_the_reader(language, admin_client, broker):
+    Schedule(name="nightly", task=MAIL, args=["bakery", 7], cron="0 5 * * *", tz="Europe/Berlin").save()
+    often = Schedule(name="often", task=MAIL, args=["bakery", 7], every=300)
+    often.save()
+    pages = [reverse("admin:django_rtq_schedule_changelist"), reverse("admin:django_rtq_schedule_add")]
+    pages += [reverse("admin:django_rtq_schedule_change", args=[often.pk]), reverse("admin:index")]
+
+    said = set()
+    for url in pages:
+        answer = admin_client.get(url, headers={"Accept-Language": LANGUAGES[language]})
+        assert answer.status_code == 200
+        assert_all_is_translated(answer, language)
+        said |= set(said_by(answer.content.decode()))
+
+    assert {"0 5 * * * (Europe/Berlin)", {"zh_Hans": "每 5 分钟", "pt_BR": "a cada 5 minutos"}[language]} <= said
