@@ -10,6 +10,7 @@ from django.test import override_settings
 from django.urls import reverse
 from django.utils import translation
 
+from django_rtq import registry
 from django_rtq.models import Schedule
 from tests.admin.catalogs import (
     LANGUAGES,
@@ -50,6 +51,15 @@ DATA = re.compile(
     r"^(testproject|django_rtq)\.|_order|_picture|_report|_catalogue|_carrier|_letters|=|\d-\w+$| UTC$"
     r"|^(bakery|florist|it broke|default|mail|orders|reports|w1|Redis [\d.]+)$|^Send the mail of an order"
 )
+
+
+@pytest.fixture(autouse=True)
+def shop_tasks(monkeypatch):
+    """Only the tasks of the shop: those of other tests have English words for names."""
+    known = {
+        name: task for name, task in registry.all_tasks().items() if name.startswith(("testproject.", "django_rtq."))
+    }
+    monkeypatch.setattr(registry, "_tasks", known)
 
 
 @pytest.fixture(params=LANGUAGES)
