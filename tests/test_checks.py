@@ -78,12 +78,14 @@ def test_a_cache_that_is_not_in_redis_or_cannot_be_opened_is_no_trouble_of_ours(
             assert check_settings() == []
 
 
+@pytest.mark.django_db  # checks of models ask what the database can do
 def test_the_checks_are_django_checks_with_a_tag_of_their_own():
     with override_settings(RTQ=None):
         assert [message.id for message in run_checks(tags=["rtq"])] == ["rtq.E001"]
         assert "rtq.E001" in [message.id for message in run_checks()]
 
 
+@pytest.mark.django_db  # checks of models ask what the database can do
 def test_the_command_reports_missing_settings():
     with override_settings(RTQ=None), pytest.raises(SystemCheckError) as caught:
         call_command("check")
