@@ -87,7 +87,7 @@ def test_it_does_what_has_to_be_done_and_ends_at_a_signal(redis, broker, rtq_sch
 
     code, seconds = scheduler.stop(signal.SIGTERM)
     assert code == 0
-    assert seconds < 1
+    assert seconds < 4  # what it waits for would take longer
     assert "scheduler starts: queues default, low" in scheduler.log
     assert "scheduler has stopped" in scheduler.log
     assert "Traceback" not in scheduler.log
@@ -97,7 +97,7 @@ def test_it_ends_when_its_terminal_is_closed(rtq_scheduler):
     scheduler = rtq_scheduler()
 
     code, seconds = scheduler.stop(signal.SIGHUP)
-    assert (code, seconds < 1) == (0, True)
+    assert (code, seconds < 4) == (0, True)
     assert "scheduler has stopped" in scheduler.log
 
 
@@ -109,7 +109,7 @@ def test_it_starts_periodic_jobs_and_ends_at_ctrl_c(redis, rtq_scheduler):
 
     code, seconds = scheduler.stop(signal.SIGINT)
     assert code == 0
-    assert seconds < 1
+    assert seconds < 4  # what it waits for would take longer
     ids = redis.lrange(f"{{rtq:{QUEUE}}}:lane:0:", 0, -1)
     assert len(ids) == len(set(ids))
 
