@@ -101,7 +101,7 @@ class Broker(Timing):
 
     def sign_on(self, queues: Iterable[str], worker: str) -> None:
         """Begin to take part under a name that was never used before (rule 5)."""
-        self._on_each(queues, "sign_on", (self._lease_ms, worker))
+        self._on_each(queues, "sign_on", (self.lease_ms, worker))
 
     def sign_off(self, queues: Iterable[str], worker: str) -> bool:
         """Leave; False while jobs are written down for the worker."""
@@ -174,7 +174,7 @@ class Broker(Timing):
 
         Returns the seconds until the earliest lease of anybody ends (None: there is none), and the unknown workers.
         """
-        replies = self._on_each(queues, "renew", (self._lease_ms, *workers))
+        replies = self._on_each(queues, "renew", (self.lease_ms, *workers))
         return earliest(replies), {name.decode() for _, names, _ in replies for name in names}
 
     def beat(
@@ -192,11 +192,11 @@ class Broker(Timing):
         until the earliest lease of anybody ends (None: there is none), what was promoted, and which jobs of these
         workers are to stop.
         """
-        commands = [SCRIPTS["renew"].call(self.keys.of(q), (self._lease_ms, *notes)) for q in queues]
+        commands = [SCRIPTS["renew"].call(self.keys.of(q), (self.lease_ms, *notes)) for q in queues]
         if promote:
             commands += [self.promote_command(q, MAINTAIN_AT_ONCE) for q in queues]
         commands += [SCRIPTS["audit"].call(self.keys.of(q), (audited[q], MAINTAIN_AT_ONCE)) for q in queues]
-        commands += note_commands(self.keys, notes, 4 * self._lease_ms)
+        commands += note_commands(self.keys, notes, 4 * self.lease_ms)
         commands += [("SADD", self.keys.queues, *queues), self.plan.ask_for_version]
         *answers, version = self.wire.run(commands, resend=True)  # a full server refuses the notes, but no script
         replies = iter(answers)
@@ -211,7 +211,7 @@ class Broker(Timing):
 
         Returns the seconds until there may be more to do (None: no worker is left), and (id, where to) pairs.
         """
-        (reply,) = self._on_each([queue], "reclaim", (self._lease_ms, limit))
+        (reply,) = self._on_each([queue], "reclaim", (self.lease_ms, limit))
         return earliest([reply]), _pairs(reply[1:])
 
     def reclaim_child(self, queue: str, worker: str, guilty: Iterable[str]) -> list[tuple[str, str]]:
@@ -227,7 +227,8 @@ class Broker(Timing):
     # -- inside
 
     @property
-    def _lease_ms(self) -> int:
+    def lease_ms(self) -> int:
+        """How long a worker may be silent."""
         return int(self.config.lease_seconds * 1000)
 
     def claim_command(self, worker: str, queues: Sequence[str], wanted: int, *, idle: bool = True) -> Command:

@@ -45,8 +45,7 @@ def read_errands(
     broker: Broker, supervisor: str, queues: Sequence[str], workers: Sequence[str]
 ) -> tuple[Order | None, list[Asked]]:
     """The last order, if there is one, and the jobs of these workers that are to stop. It renews their leases, too."""
-    lease_ms = int(broker.config.lease_seconds * 1000)
-    renew = [SCRIPTS["renew"].call(broker.keys.of(queue), (lease_ms, *workers)) for queue in queues]
+    renew = [SCRIPTS["renew"].call(broker.keys.of(queue), (broker.lease_ms, *workers)) for queue in queues]
     order, *replies = broker.wire.all([("GET", broker.keys.order(supervisor)), *renew], resend=True)
     return Order(order.decode()) if order else None, read_asked(replies)
 

@@ -17,7 +17,7 @@ from django_rtq.broker.history import History, Series
 from django_rtq.broker.scripts import SCRIPTS, Command
 from django_rtq.broker.server import ServerDetails, read_server
 from django_rtq.broker.statistics import read_figures
-from django_rtq.broker.wire import as_dict
+from django_rtq.broker.wire import as_dict, clock_ms
 from django_rtq.exceptions import BrokerError
 from django_rtq.job import moment
 
@@ -115,7 +115,7 @@ class Lookout:
         for reply in (queues, workers, time):
             if isinstance(reply, BrokerError):
                 raise reply
-        now_ms = int(time[0]) * 1000 + int(time[1]) // 1000
+        now_ms = clock_ms(time)
         text = info[0] if info and not isinstance(info[0], BrokerError) else b""
         return sorted(n.decode() for n in queues), [w.decode() for w in workers], read_server(text, now_ms)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.scripts import Command
-from django_rtq.broker.wire import Wire
+from django_rtq.broker.wire import Wire, as_dict
 
 _VERSION, _ROW, _SWITCH = b"version", "row:", "switch:"
 
@@ -48,7 +48,7 @@ class Plan:
     def read(self) -> PlanState:
         """All of it."""
         flat = self._wire.one(("HGETALL", self._key), resend=True)
-        found = dict(zip(flat[::2], flat[1::2], strict=True))
+        found = as_dict(flat)
         version = found.pop(_VERSION, b"")
         self.notice(version)
         texts = {name.decode(): value.decode() for name, value in found.items()}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from django_rtq.broker.wire import as_dict
+
 
 class ScheduleState(NamedTuple):
     """The value of one name in the hash `schedules`."""
@@ -23,4 +25,4 @@ class ScheduleState(NamedTuple):
 
 def read_states(flat: Sequence[bytes]) -> dict[str, ScheduleState]:
     """By name, from the answer to HGETALL."""
-    return {flat[i].decode(): ScheduleState.read(flat[i + 1]) for i in range(0, len(flat), 2)}
+    return {name.decode(): ScheduleState.read(state) for name, state in as_dict(flat).items()}

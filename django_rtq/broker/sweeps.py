@@ -16,6 +16,7 @@ from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
 from django_rtq.broker.details import JobDetails, read_head, unquoted
 from django_rtq.broker.listing import JobFilter, Listing, packed, unpacked
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.wire import clock_ms
 from django_rtq.exceptions import PayloadTooLarge
 from django_rtq.job import JobState, moment
 
@@ -106,8 +107,7 @@ class Sweeper:
         """Count those that fit, the oldest first, up to a depth. Without a filter the number is exact."""
         dead = self._keys.of(queue).dead
         if until_ms is None:
-            time = self._wire.one(("TIME",), resend=True)
-            until_ms = int(time[0]) * 1000 + int(time[1]) // 1000
+            until_ms = clock_ms(self._wire.one(("TIME",), resend=True))
         total = self._wire.one(("ZCOUNT", dead, "-inf", until_ms), resend=True)
         if not wanted:
             return Selection(count=total, searched=total, total=total, until_ms=until_ms)

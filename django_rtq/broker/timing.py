@@ -10,7 +10,7 @@ from django_rtq.broker.new_job import NewJob, UniqueJob
 from django_rtq.broker.plan import Plan
 from django_rtq.broker.schedule_state import ScheduleState, read_states
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
-from django_rtq.broker.wire import Wire
+from django_rtq.broker.wire import Wire, clock_ms
 from django_rtq.conf import Config
 
 MAINTAIN_AT_ONCE = 100  # jobs of others, or lanes, that one call of a sweep touches
@@ -108,12 +108,10 @@ class Timing:
         It looks for news of the plan as well: nobody fires by one that was changed before.
         """
         states: list[Command] = [("HGETALL", self.keys.of(queue).schedules) for queue in queues]
-        (seconds, micros), version, *replies = self.wire.all(
-            [("TIME",), self.plan.ask_for_version, *states], resend=True
-        )
+        time, version, *replies = self.wire.all([("TIME",), self.plan.ask_for_version, *states], resend=True)
         self.plan.notice(version)
         found = dict(zip(queues, map(read_states, replies), strict=True))
-        return int(seconds) * 1000 + int(micros) // 1000, found
+        return clock_ms(time), found
 
     def drop_schedules(self, queue: str, names: Sequence[str]) -> None:
         """Forget schedules. One that is declared after all begins anew."""

@@ -169,6 +169,12 @@ def as_dict(reply: Any) -> dict[bytes, bytes]:
     return dict(zip(reply[::2], reply[1::2], strict=True))
 
 
+def clock_ms(reply: Any) -> int:
+    """What TIME answers, as milliseconds."""
+    seconds, micros = reply
+    return int(seconds) * 1000 + int(micros) // 1000
+
+
 class ConnectionLost(BrokerUnavailable):
     """The connection was cut, at once: it was idle for long, or the server went away."""
 

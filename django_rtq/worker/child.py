@@ -14,7 +14,6 @@ import logging
 import os
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 from django_rtq.broker.broker import Broker, Claimed, Fetched
@@ -28,6 +27,7 @@ from django_rtq.worker.ledger import Ledger
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.page import Page
 from django_rtq.worker.run import Run
+from django_rtq.worker.vitals import memory_bytes
 
 logger = logging.getLogger("django_rtq")
 T = TypeVar("T")
@@ -243,7 +243,7 @@ class Child:
         options, most_mb = self._options, self._broker.config.max_memory_mb
         if options.max_jobs is not None and self._jobs_done >= options.max_jobs:
             return True
-        return most_mb is not None and self._jobs_done > 0 and memory_mb() > most_mb
+        return most_mb is not None and self._jobs_done > 0 and (memory_bytes() or 0) > most_mb * 1_048_576
 
     def _leave(self) -> None:
         """The supervisor has the clock: who takes too long is killed, and his jobs are given back."""
@@ -274,12 +274,3 @@ def _runs(claimed: Claimed, worker: str) -> Sequence[Run]:
         Run(queue, job_id, record, worker=worker, now_ms=now_ms, counts=counts.get(place, (0, 0)))
         for place, (job_id, record) in enumerate(zip(claimed.ids, claimed.records, strict=True))
     ]
-
-
-def memory_mb() -> float:
-    """The resident memory of this process; 0 where the system does not tell (it is not Linux)."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except OSError:
-        return 0.0
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1_048_576
