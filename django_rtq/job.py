@@ -115,8 +115,8 @@ def new_job_id() -> str:
 
     Random bits come from the system, because a project may seed Python's own generator.
     """
-    noise = os.urandom(10).hex()
-    return f"{time.time_ns() // 1_000_000:012x}7{noise[:3]}{'89ab'[int(noise[3], 16) & 3]}{noise[4:19]}"
+    noise = int.from_bytes(os.urandom(10), "big") & _ID_NOISE
+    return f"{time.time_ns() // 1_000_000 << 80 | _ID_MARKS | noise:032x}"
 
 
 def moment(ms: int | None) -> datetime | None:
@@ -126,5 +126,8 @@ def moment(ms: int | None) -> datetime | None:
     except OverflowError:
         return None
 
+
+_ID_NOISE = 0xFFF << 64 | 0x3FFF_FFFF_FFFF_FFFF  # random, between and behind
+_ID_MARKS = 0x7 << 76 | 0b10 << 62  # version and variant
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from django.core.signals import setting_changed
@@ -80,14 +81,14 @@ class Broker(Timing):
     def _take_in(self, queue: str, script: str, jobs: Sequence[NewJob | UniqueJob], at_once: int) -> list[str]:
         if queue not in self._announced:
             self.announce([queue])
-        head = SCRIPTS[script].head(self.keys.of(queue))
+        call, keys = SCRIPTS[script].packed_call, self.keys.of(queue)
         if len(jobs) == 1:
-            return [answer.decode() for answer in self.wire.one((*head, *jobs[0]), resend=True)]
+            return [answer.decode() for answer in self.wire.one(call(keys, jobs[0]), resend=True)]
         answers: list[str] = []
         for start in range(0, len(jobs), PACKET * at_once):
             packet = jobs[start : start + PACKET * at_once]
             parts = [packet[i : i + at_once] for i in range(0, len(packet), at_once)]
-            commands = [(*head, *(value for job in part for value in job)) for part in parts]
+            commands = [call(keys, tuple(chain.from_iterable(part))) for part in parts]
             answers += [a.decode() for reply in self.wire.all(commands, resend=True) for a in reply]
         return answers
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-import hiredis
 import redis
 from redis import exceptions as redis_exceptions
 
-from django_rtq.broker.scripts import BY_SHA, Command
+from django_rtq.broker.scripts import Command, pack, script_of
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
 
 # What a server says that will serve again soon: after a restart, during a failover, while it is stopped by a script.
@@ -28,8 +27,6 @@ _PASSING_ERRORS = (
     redis_exceptions.AskError,  # and MovedError
 )
 _FULL = re.compile(r"(?:^| -)OOM\b")
-# What redis-py packs with in the end, a third of the way later.
-_pack: Callable[[Command], bytes] = hiredis.pack_command  # type: ignore[assignment]
 
 
 class Wire:
@@ -52,21 +49,20 @@ class Wire:
         if not commands:
             return []
         try:
-            replies = self._exchange(commands)
+            # What may be sent twice finds out by itself that its connection was cut while nobody used it.
+            replies = self._exchange(commands, is_tried=not resend)
         except ConnectionLost:
             if not resend:
                 raise
             replies = self._exchange(commands)
-        unknown = [i for i, reply in enumerate(replies) if isinstance(reply, redis_exceptions.NoScriptError)]
-        if unknown:
-            self._load([commands[i] for i in unknown])
-            for i, reply in zip(unknown, self._exchange([commands[i] for i in unknown]), strict=True):
-                replies[i] = reply
-        return [self._checked(reply) for reply in replies]
+        for reply in replies:
+            if isinstance(reply, redis_exceptions.RedisError):
+                return self._mended(commands, replies)
+        return replies
 
     def one(self, command: Command, *, resend: bool = False) -> Any:
         """The reply to one command. Raises BrokerError."""
-        (reply,) = self.run([command], resend=resend)
+        (reply,) = self.run((command,), resend=resend)
         if isinstance(reply, BrokerError):
             raise reply
         return reply
@@ -84,15 +80,24 @@ class Wire:
         self._drop_idle()
         self._pool.disconnect()
 
+    def _mended(self, commands: Sequence[Command], replies: list[Any]) -> list[Any]:
+        """The replies, when all scripts are known; errors as ours."""
+        unknown = [i for i, reply in enumerate(replies) if isinstance(reply, redis_exceptions.NoScriptError)]
+        if unknown:
+            self._load([commands[i] for i in unknown])
+            for i, reply in zip(unknown, self._exchange([commands[i] for i in unknown]), strict=True):
+                replies[i] = reply
+        return [self._checked(reply) for reply in replies]
+
     def _load(self, commands: Sequence[Command]) -> None:
-        texts = {BY_SHA[command[1]].text for command in commands}  # type: ignore[index]
+        texts = {script_of(command).text for command in commands}
         for reply in self._exchange([("SCRIPT", "LOAD", text) for text in texts]):
             if isinstance(reply, Exception):
                 raise translate(reply) from reply
 
-    def _exchange(self, commands: Sequence[Command]) -> list[Any]:
+    def _exchange(self, commands: Sequence[Command], *, is_tried: bool = True) -> list[Any]:
         try:
-            connection = self._borrow()
+            connection = self._borrow(is_tried=is_tried)
         except redis_exceptions.RedisError as error:
             raise translate(error) from error
         try:
@@ -107,13 +112,13 @@ class Wire:
         self._idle.append(connection)
         return replies
 
-    def _borrow(self) -> Any:
+    def _borrow(self, *, is_tried: bool) -> Any:
         while self._idle:
             try:
                 connection = self._idle.pop()
             except IndexError:  # another thread was quicker
                 break
-            if _is_open(connection):
+            if not is_tried or _is_open(connection):
                 return connection
             self._drop(connection)
         return self._pool.get_connection(*self._pool_arguments)
@@ -149,7 +154,7 @@ def _is_open(connection: Any) -> bool:
 
 def send(connection: Any, commands: Sequence[Command]) -> None:
     """Send commands over one connection, in one packet."""
-    connection.send_packed_command([b"".join(map(_pack, commands))])
+    connection.send_packed_command([b"".join(map(pack, commands)) if len(commands) > 1 else pack(commands[0])])
 
 
 def exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:

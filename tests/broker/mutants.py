@@ -187,5 +187,5 @@ def _wrong(script: Script, mutant: Mutant) -> Script:
     wrong = copy.copy(script)
     wrong.text = script.text.replace(mutant.old, mutant.new)
     wrong.sha = hashlib.sha1(wrong.text.encode(), usedforsecurity=False).hexdigest().encode()
-    wrong._heads = {}
+    wrong._heads, wrong._packed_heads = {}, {}
     return wrong
