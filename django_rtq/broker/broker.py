@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.signals import setting_changed
 from django.dispatch import receiver
@@ -32,8 +32,7 @@ ENQUEUE_AT_ONCE = 500  # jobs of one script call
 PACKET = 8  # script calls of one round trip: Redis works on the first while the others are on their way
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
+class Claimed(NamedTuple):
     """The jobs of one queue that a claim brought."""
 
     queue: str
@@ -51,6 +50,8 @@ class Fetched:
     claimed: list[Claimed] = field(default_factory=list)
     stale: list[str] = field(default_factory=list)  # settled, but no longer this worker's
     error: BrokerError | None = None  # something was refused; what could not be settled is still in the settlement
+    found: int = 0  # jobs that were claimed
+    statuses: set[str] = field(default_factory=set)  # of the queues that were asked
 
 
 class Broker(Timing):
@@ -244,16 +245,11 @@ class Broker(Timing):
             fetched.error = reply
             return
         for queue, (status, now_ms, ids, records, counts) in zip(queues, reply, strict=False):
-            fetched.claimed.append(
-                Claimed(
-                    queue=queue,
-                    status=status.decode(),
-                    now_ms=now_ms,
-                    ids=ids,
-                    records=records,
-                    counts={counts[i]: (counts[i + 1], counts[i + 2]) for i in range(0, len(counts), 3)},
-                )
-            )
+            text = status.decode()
+            tried = {counts[i]: (counts[i + 1], counts[i + 2]) for i in range(0, len(counts), 3)} if counts else {}
+            fetched.claimed.append(Claimed(queue, text, now_ms, ids, records, tried))
+            fetched.found += len(ids)
+            fetched.statuses.add(text)
 
 
 def _sound(reply: Any) -> Any:

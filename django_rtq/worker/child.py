@@ -105,25 +105,24 @@ class Child:
         if self._options.max_jobs is not None:
             wanted = min(wanted, self._options.max_jobs - self._jobs_done)
         fetched = self._ledger.fetch(wanted, idle=self._crew.is_idle, queues=self._options.order())
-        if fetched.error is not None and not any(claimed.ids for claimed in fetched.claimed):
+        if fetched.error is not None and not fetched.found:
             raise BrokerUnavailable(str(fetched.error)) from fetched.error
         return fetched
 
     def _take(self, fetched: Fetched) -> bool:
         """Run what was claimed. Returns whether there was anything, or may be at once."""
         self._page.note(jobs_done=self._jobs_done, claimed_at=time.monotonic())
-        if any(claimed.status == "unknown" for claimed in fetched.claimed):
+        if "unknown" in fetched.statuses:
             self._patiently(self._start_anew)
             return True
-        self._crew.mind(is_suspect_next=any(claimed.status == "suspect" for claimed in fetched.claimed))
-        found = sum(len(claimed.ids) for claimed in fetched.claimed)
-        if found:
-            if self._waiter.is_waiting and found >= self._crew.wanted():
+        self._crew.mind(is_suspect_next="suspect" in fetched.statuses)
+        if fetched.found:
+            if self._waiter.is_waiting and fetched.found >= self._crew.wanted():
                 self._waiter.close()  # the next token is for somebody who has a slot
             worker = self._ledger.worker
             self._crew.run([run for claimed in fetched.claimed for run in _runs(claimed, worker)])
-            self._jobs_done += found
-        return found > 0
+            self._jobs_done += fetched.found
+        return fetched.found > 0
 
     def _start_anew(self) -> None:
         """We were given up for dead. What we finished may still be accepted; then we are somebody else."""
@@ -163,9 +162,8 @@ class Child:
 
     def _wait_for_work(self) -> None:
         """Blocks until there is something to do, and takes it. After a while without a token it asks anyhow."""
-        fetched = Fetched()
         try:
-            self._wait_and_claim(fetched)
+            fetched = self._wait_and_claim()
         except _Wake:
             self._is_waiting = False
             self._ledger.release(self._ledger.held)  # it may have come a moment after the answer to a claim
@@ -174,11 +172,11 @@ class Child:
             self._ledger.doubt()
             self._pause(error)
         else:
-            if fetched.claimed:
+            if fetched is not None:
                 self._take(fetched)
 
-    def _wait_and_claim(self, fetched: Fetched) -> None:
-        """Returns when a claim has brought something, or was refused."""
+    def _wait_and_claim(self) -> Fetched | None:
+        """What a claim has brought, at last; None when it was refused, or we are not to wait any more."""
         queues = self._options.order()
         claim = self._broker.claim_command(self._ledger.worker, queues, 1)
         try:
@@ -186,10 +184,13 @@ class Child:
             while not self._is_stopping and not self._page.is_quiet and os.getppid() == self._parent:
                 asked_at = time.monotonic()
                 answer = self._waiter.wait_and_claim(claim)
-                if answer is None or any(claimed[0] == b"unknown" or claimed[2] for claimed in answer):
-                    self._broker.read_claim(fetched, queues, answer or ())
+                if answer is None:
+                    return None
+                fetched = Fetched()
+                self._broker.read_claim(fetched, queues, answer)
+                if fetched.found or "unknown" in fetched.statuses:
                     self._ledger.hold(fetched, asked_at=asked_at)
-                    return
+                    return fetched
                 self._page.note(jobs_done=self._jobs_done, claimed_at=time.monotonic())
                 self._is_waiting = False
                 self._ledger.tell_counts()
@@ -198,6 +199,7 @@ class Child:
             self._is_waiting = False
         if os.getppid() != self._parent:
             self._is_stopping = True  # nobody renews our lease any more
+        return None
 
     def _rest(self) -> None:
         """Quiet, by order: finish what runs, claim nothing, and stay."""

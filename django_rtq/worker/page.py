@@ -20,6 +20,7 @@ import struct
 import time
 
 _NAME, _DONE, _CLAIMED, _QUIET, _SLOTS, _SLOT, _ONCE, _DEADLINE, _WISH = 0, 64, 72, 80, 256, 256, 119, 120, 128
+_NOTES, _TIME = struct.Struct("Qd"), struct.Struct("d")
 _CLEAN = bytes(_WISH - _ONCE)
 LONGEST_NAME, LONGEST_ID = 63, 118
 
@@ -53,7 +54,7 @@ class Page:
 
     def limit(self, deadline: float, slot: int = 0) -> None:
         """Kill this child when the job in the slot is still running at that time.monotonic()."""
-        struct.pack_into("d", self._memory, _SLOTS + slot * _SLOT + _DEADLINE, deadline)
+        _TIME.pack_into(self._memory, _SLOTS + slot * _SLOT + _DEADLINE, deadline)
 
     def finish(self, slot: int = 0) -> None:
         """The job in the slot is over."""
@@ -61,7 +62,7 @@ class Page:
 
     def note(self, *, jobs_done: int, claimed_at: float) -> None:
         """Redis has answered a claim."""
-        struct.pack_into("Qd", self._memory, _DONE, jobs_done, claimed_at)
+        _NOTES.pack_into(self._memory, _DONE, jobs_done, claimed_at)
 
     # -- written by the supervisor, and read by the child
 
@@ -105,7 +106,7 @@ class Page:
 
     def notes(self) -> tuple[int, float]:
         """Jobs done, and the time.monotonic() of the last answer to a claim (0: none yet)."""
-        done, claimed_at = struct.unpack_from("Qd", self._memory, _DONE)
+        done, claimed_at = _NOTES.unpack_from(self._memory, _DONE)
         return done, claimed_at
 
     def started(self) -> list[str]:
@@ -125,7 +126,7 @@ class Page:
         for at in range(_SLOTS, len(self._memory), _SLOT):
             length = self._memory[at]
             if length:
-                (deadline,) = struct.unpack_from("d", self._memory, at + _DEADLINE)
+                (deadline,) = _TIME.unpack_from(self._memory, at + _DEADLINE)
                 job_id = bytes(self._memory[at + 1 : at + 1 + length]).decode(errors="replace")
                 found.append((job_id, bool(self._memory[at + _ONCE]), deadline))
         return found
