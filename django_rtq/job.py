@@ -115,8 +115,19 @@ def new_job_id() -> str:
 
     Random bits come from the system, because a project may seed Python's own generator.
     """
-    noise = int.from_bytes(os.urandom(10), "big") & _ID_NOISE
-    return f"{time.time_ns() // 1_000_000 << 80 | _ID_MARKS | noise:032x}"
+    try:
+        noise = _noises.pop()
+    except IndexError:
+        first, *others = (_new_noise() for _ in range(_NOISES_AT_ONCE))
+        _noises.extend(others)
+        noise = first
+    return f"{time.time_ns() // 1_000_000:012x}{noise}"
+
+
+def _new_noise() -> str:
+    """All of an id but its time: the version, 12 random bits, the variant, 62 random bits."""
+    digits = os.urandom(10).hex()
+    return f"7{digits[:3]}{'89ab'[int(digits[3], 16) & 3]}{digits[4:19]}"
 
 
 def moment(ms: int | None) -> datetime | None:
@@ -127,7 +138,8 @@ def moment(ms: int | None) -> datetime | None:
         return None
 
 
-_ID_NOISE = 0xFFF << 64 | 0x3FFF_FFFF_FFFF_FFFF  # random, between and behind
-_ID_MARKS = 0x7 << 76 | 0b10 << 62  # version and variant
+_NOISES_AT_ONCE = 100
+_noises: list[str] = []  # for ids to come, each for one
+os.register_at_fork(after_in_child=_noises.clear)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

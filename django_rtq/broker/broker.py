@@ -82,14 +82,14 @@ class Broker(Timing):
     def _take_in(self, queue: str, script: str, jobs: Sequence[NewJob | UniqueJob], at_once: int) -> list[str]:
         if queue not in self._announced:
             self.announce([queue])
-        call, keys = SCRIPTS[script].packed_call, self.keys.of(queue)
+        verb, keys = SCRIPTS[script], self.keys.of(queue)
         if len(jobs) == 1:
-            return [answer.decode() for answer in self.wire.one(call(keys, jobs[0]), resend=True)]
+            return [answer.decode() for answer in self.wire.one(verb.packed_call(keys, jobs[0]), resend=True)]
         answers: list[str] = []
         for start in range(0, len(jobs), PACKET * at_once):
             packet = jobs[start : start + PACKET * at_once]
             parts = [packet[i : i + at_once] for i in range(0, len(packet), at_once)]
-            commands = [call(keys, tuple(chain.from_iterable(part))) for part in parts]
+            commands = [verb.call(keys, chain.from_iterable(part)) for part in parts]
             answers += [a.decode() for reply in self.wire.all(commands, resend=True) for a in reply]
         return answers
 
