@@ -64,7 +64,8 @@ def test_what_json_can_carry_is_written_as_plain_compact_json(value):
     assert dumps(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-@given(st.lists(VALUES), st.dictionaries(KEYS, VALUES))
+@given(st.lists(VALUES) | st.lists(st.integers()), st.dictionaries(KEYS, VALUES))
+@example([True, 1], {})
 def test_the_arguments_of_a_call_come_back(args, kwargs):
     fragment = dumps_call(tuple(args), kwargs, names=(), task="t")
 

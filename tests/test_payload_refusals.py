@@ -204,6 +204,8 @@ def test_names_in_messages_are_safe_to_print():
 def test_an_integer_longer_than_python_writes_is_refused():
     with pytest.raises(Unserializable, match=r"value\[0\] cannot be written as text: .*digits"):
         dumps([10 ** (sys.get_int_max_str_digits() + 1)])
+    with pytest.raises(Unserializable, match=r'argument "order" cannot be written as text: .*digits'):
+        dumps_call((10 ** (sys.get_int_max_str_digits() + 1),), {}, names=["order"], task="t")
 
 
 def test_a_lazy_object_is_refused_without_asking_for_what_it_stands_for():
