@@ -62,9 +62,9 @@ def _page(client: Client, url: str) -> dict[str, float]:
 
     trips, exchange = [], Wire._exchange
 
-    def counted(self: Wire, commands: Any) -> Any:
+    def counted(self: Wire, commands: Any, **options: Any) -> Any:
         trips.append(len(commands))
-        return exchange(self, commands)
+        return exchange(self, commands, **options)
 
     _ask(client, url)  # templates are read, scripts are loaded
     Wire._exchange = counted  # type: ignore[method-assign]

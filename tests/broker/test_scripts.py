@@ -3,11 +3,12 @@
 import re
 from pathlib import Path
 
+import hiredis
 import pytest
 
 from django_rtq.broker import scripts
 from django_rtq.broker.keys import Keys
-from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.scripts import SCRIPTS, pack, script_of
 from tests.broker.scenes import READING, SCENES
 
 LUA = Path(scripts.__file__).parent / "lua"
@@ -215,6 +216,17 @@ def test_a_call_names_its_keys_in_the_order_of_the_header():
     assert ack[:5] == (b"EVALSHA", SCRIPTS["ack"].sha, len(ack) - 5, keys.running("w1"), keys.jobs)
     assert ack[-2:] == (10, "id")
     assert SCRIPTS["find"].call(keys, ("id",))[-2:] == (keys.progress, "id")
+
+
+@pytest.mark.parametrize("text", ["", "7", "mail", 'a "\\r\\n$1\r\n', "\x00", "é", "🦄", "x" * 100_000])
+def test_a_packed_call_is_what_the_packer_makes_of_the_call(text):
+    keys, arguments = Keys("größe").of("mail"), ("id", -100, 3, text, "")
+    script = SCRIPTS["enqueue"]
+
+    packed = script.packed_call(keys, arguments)
+
+    assert pack(packed) == hiredis.pack_command(script.call(keys, arguments))
+    assert script_of(packed) is script
 
 
 def test_a_claim_of_several_queues_names_the_keys_of_each():

@@ -211,6 +211,17 @@ def test_a_connection_that_was_cut_while_idle_costs_nothing(redis, broker):
     assert place_of(redis, job) == "running:w2"
 
 
+def test_nor_do_several_that_were_cut_for_what_may_be_sent_twice(redis, broker):
+    connections = [broker.wire._borrow(is_tried=False) for _ in range(3)]
+    broker.wire._idle.extend(connections)
+    redis.client_kill_filter(_type="normal", skipme=True)
+
+    job = queued_job(broker)
+
+    assert place_of(redis, job) == "lane:0:"
+    assert broker.wire.one(COUNT) == 1
+
+
 def test_closed_it_may_be_used_again(redis, broker):
     broker.wire.one(COUNT)
     broker.close()
