@@ -67,6 +67,13 @@ class Plan:
         """Let a schedule that no row has made fire, or fire no more."""
         self._write([], {_SWITCH + name: f"on {os.urandom(8).hex()}" if on else "off"}, wake)
 
+    def restore(self, lost: PlanState) -> None:
+        """Put back what Redis has lost. All who do so write the same, in one command."""
+        rows = {_ROW + name: json.dumps(row) for name, row in lost.rows.items()}
+        fields = rows | {_SWITCH + name: text for name, text in lost.switches.items()}
+        flat = [text for pair in fields.items() for text in pair]
+        self._wire.one(("HSET", self._key, *flat, _VERSION, lost.version), resend=True)
+
     def _write(self, commands: list[Command], fields: Mapping[str, str], wake: Iterable[str]) -> None:
         # The version with the fields, in one command: who sees it sees them.
         flat = [text for pair in fields.items() for text in pair]

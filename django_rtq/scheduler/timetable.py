@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.plan import PlanState
 from django_rtq.broker.schedule_state import ScheduleState
 from django_rtq.exceptions import BrokerError
 from django_rtq.scheduler.entries import Entry, Programme, declared_entries, programme
@@ -32,7 +33,7 @@ class Timetable:
         self._broker = broker
         self._queues = frozenset(queues)
         self._declared = declared_entries(broker.config)
-        self._version = b""  # of the plan, as far as it was obeyed
+        self._plan = PlanState()  # as far as it was obeyed
         self._told: set[tuple[str, str]] = set()  # what was said of rows that cannot be obeyed
         self._known_since: dict[tuple[str, str], int] = {}  # name, definition -> since when this process counts, ms
         self._asks_at = 0.0  # when it asks Redis again, on the monotonic clock
@@ -41,7 +42,7 @@ class Timetable:
     @property
     def is_outdated(self) -> bool:
         """Whether the plan was changed since it was read."""
-        return self._broker.plan.latest != self._version
+        return self._broker.plan.latest != self._plan.version
 
     def fire_due(self) -> float | None:
         """Start what is due now. Returns the seconds until it has to be called again; None: there is no entry."""
@@ -64,9 +65,13 @@ class Timetable:
         return max(0.0, self._asks_at - time.monotonic())
 
     def _read_plan(self) -> None:
-        state = self._broker.plan.read()
-        self._obey(programme(self._declared, state))
-        self._version = state.version
+        plan = self._broker.plan.read()
+        if self._plan.version and not plan.version:  # whoever empties it leaves a version
+            logger.warning("Redis has lost which schedules people had made or switched off: they are put back")
+            self._broker.plan.restore(self._plan)
+            plan = self._broker.plan.read()
+        self._obey(programme(self._declared, plan))
+        self._plan = plan
         self._asks_at = 0.0
 
     def _obey(self, found: Programme) -> None:

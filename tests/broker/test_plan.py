@@ -59,6 +59,18 @@ def test_a_switch_that_was_on_again_is_another_one(broker):
     assert broker.plan.read().switches["a"] != before
 
 
+def test_what_redis_has_lost_is_put_back_as_it_was(redis, broker):
+    broker.plan.change({"a": ROW, "b": ROW})
+    broker.plan.switch("c", on=False)
+    before = broker.plan.read()
+    redis.flushall()
+
+    broker.plan.restore(before)
+    broker.plan.restore(before)  # others had noticed too
+
+    assert broker.plan.read() == before
+
+
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_lost_connection_costs_nothing(redis, broker, moment):
     broker.plan.read()

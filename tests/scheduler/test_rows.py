@@ -88,6 +88,33 @@ def test_who_did_not_hear_of_a_change_does_not_fire_by_what_was_before(broker, a
     elsewhere.close()
 
 
+def test_what_redis_has_lost_fires_all_the_same(redis, broker, at, put, caplog):
+    put(mine=row(), gone=row())
+    broker.plan.switch("declared", on=False)
+    timetable = Timetable(broker, [QUEUE])
+    at(0, timetable)
+    put(gone=None)
+    before = broker.plan.read()
+    at(1, timetable)
+    redis.flushall()
+
+    assert at(MINUTE_MS, timetable) == []  # begins anew, like all that Redis had known
+    assert at(2 * MINUTE_MS, timetable) == [2 * MINUTE_MS]
+
+    assert broker.plan.read() == before
+    assert caplog.messages == ["Redis has lost which schedules people had made or switched off: they are put back"]
+
+
+def test_what_people_have_emptied_stays_empty(broker, at, put):
+    put(mine=row())
+    timetable = Timetable(broker, [QUEUE])
+    at(0, timetable)
+    put(mine=None)
+
+    assert at(MINUTE_MS, timetable) == []
+    assert broker.plan.read().rows == {}
+
+
 def test_what_passed_while_it_was_off_was_not_missed(broker, at, put):
     timetable = Timetable(broker, [QUEUE])
     put(mine=row(missed="all"))
