@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
+from collections.abc import Iterable
 
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connections
 
+from django_rtq import registry
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.keys import check_queue_name
+from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerError, InvalidTask
 from django_rtq.models import mirror_schedules
+
+logger = logging.getLogger("django_rtq")
 
 
 def queue_names(text: str) -> list[str]:
@@ -23,6 +29,17 @@ def queue_names(text: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def doubt_queues(names: Iterable[str]) -> None:
+    """Say which of these nothing in the project names: that is likely a slip. They are served all the same."""
+    config = get_config()
+    known = {config.default_queue, *config.queues, *(task.queue for task in registry.all_tasks().values())}
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean {close[0]}?" if close else ""
+            logger.warning('queue %s: no task has it, and RTQ["QUEUES"] does not name it.%s', name, hint)
+
+
 def bring_schedules() -> None:
     """Bring the schedules of the database to Redis before schedulers start, which have no database.
 
@@ -31,7 +48,7 @@ def bring_schedules() -> None:
     try:
         mirror_schedules()
     except (DatabaseError, ImproperlyConfigured, BrokerError) as error:
-        logging.getLogger("django_rtq").info("the schedules of the database were not brought to Redis: %s", error)
+        logger.info("the schedules of the database were not brought to Redis: %s", error)
     finally:
         connections.close_all()
         get_broker().close()
@@ -39,7 +56,6 @@ def bring_schedules() -> None:
 
 def show_logs(verbosity: int) -> None:
     """Where a project says nothing of our logger, people are told what happens all the same."""
-    logger = logging.getLogger("django_rtq")
     if verbosity == 0 or logger.hasHandlers():
         return
     handler = logging.StreamHandler()
