@@ -36,11 +36,11 @@ MUTANTS = (
     Mutant("sign_off_leaves_jobs_behind", 'redis.call("EXISTS", q.running) == 1', "false", ("sign_off",)),
     # G8: enqueued twice is enqueued once
     Mutant("enqueue_without_exists_check", 'redis.call("HEXISTS", q.jobs, id) == 1 or', "", ("enqueue",)),
-    Mutant("enqueue_one_forgets_finished", '== 1 or redis.call("ZSCORE", q.finished, id)', "== 1", ("enqueue",)),
-    Mutant("enqueue_one_forgets_ghosts", 'redis.call("HEXISTS", q.ghosts, id) == 1', "false", ("enqueue",)),
+    Mutant("enqueue_forgets_finished", '== 1 or redis.call("ZSCORE", q.finished, id)', "== 1", ("enqueue",)),
+    Mutant("enqueue_forgets_ghosts", 'redis.call("HEXISTS", q.ghosts, id) == 1', "false", ("enqueue",)),
     Mutant("enqueue_many_without_exists_check", "known[id] = live[i] or", "known[id] ="),
-    Mutant("enqueue_forgets_finished", "or finished[i] or", "or"),
-    Mutant("enqueue_forgets_ghosts", "or ghosts[i] or", "or"),
+    Mutant("enqueue_many_forgets_finished", "or finished[i] or", "or"),
+    Mutant("enqueue_many_forgets_ghosts", "or ghosts[i] or", "or"),
     # G9: of those alike one lives
     Mutant("digest_not_held", 'redis.call("SET", q.unique .. digest, id, "PX", string.format("%.0f", ms))', NOTHING),
     Mutant("held_until_done_all_the_same", 'if span == "start" then', "if false then"),
@@ -68,7 +68,7 @@ MUTANTS = (
     Mutant("replaced_job_keeps_its_time", "schedule(q, { job.ready, id })", NOTHING),
     Mutant("requeued_beside_another", "or (digest and holder(q, digest)) then", "then", ("requeue",)),
     Mutant("requeued_without_its_digest", "if digest then hold(q, id, digest, ms) end", NOTHING, ("requeue",)),
-    Mutant("unique_without_exists_check", 'if is_known(job.id) then return "exists" end', NOTHING),
+    Mutant("unique_without_exists_check", 'if is_known(q, job.id) then return "exists" end', NOTHING),
     # the index: nobody who has work is forgotten
     Mutant("no_ring_entry_on_give_back", "index_lane(q, band, client, now)\n  if", "if"),
     Mutant("no_turn_for_a_client", 'q.ring .. band, "NX", redis', 'q.ring .. band, "XX", redis'),
@@ -91,7 +91,7 @@ MUTANTS = (
     Mutant("the_most_served_come_first", "ipairs({ sooner, later })", "ipairs({ later, sooner })"),
     Mutant("released_to_the_end", 'return end\n  redis.call("LPUSH", lane', 'return end\n  redis.call("RPUSH", lane'),
     Mutant("released_in_reverse", "for place = #mine, 1, -1 do", "for place = 1, #mine do"),
-    Mutant("front_ignored", 'if front == "1" then', "if false then"),
+    Mutant("front_ignored", 'front == "1" then redis.call("LPUSH", lane', 'false then redis.call("LPUSH", lane'),
     Mutant("front_ignored_among_many", 'client, front == "1", now', "client, false, now"),
     Mutant("promoted_among_the_others", "if is_ahead and", "if false and"),
     Mutant("promoted_below_the_others", "1, -2)) + 0.5", "1, -2)) - 0.5"),
