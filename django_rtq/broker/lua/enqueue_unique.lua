@@ -1,6 +1,6 @@
 -- enqueue_unique: take in jobs of which no second like them may live.
 -- — -> queued, or scheduled when it has a time, or when it is to run after the one that runs
--- uses: _prelude _lanes _schedule _taking_in _digests _unique _conflicts
+-- uses: _prelude _lanes _schedule _taking_in _digests _runners _unique _conflicts
 --
 -- KEYS[1] jobs        hash  id -> record
 -- KEYS[2] finished    zset  id -> when it may be forgotten

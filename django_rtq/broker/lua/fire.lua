@@ -1,6 +1,6 @@
 -- fire: start a periodic job for one slot of its schedule, once, whoever comes first.
 -- — -> queued
--- uses: _prelude _lanes _schedule _taking_in _digests _unique
+-- uses: _prelude _lanes _schedule _taking_in _digests _runners _unique
 --
 -- KEYS[1] schedules   hash  name -> last slot, last job, digest of the definition, since when it counts
 -- KEYS[2] jobs        hash  id -> record
