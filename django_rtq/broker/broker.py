@@ -73,7 +73,8 @@ class Broker(Timing):
 
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
         """Take in jobs: "ok", or "exists" for a known id (G8). Raises BrokerUnavailable, BrokerFull."""
-        return self._take_in(queue, "enqueue", jobs, ENQUEUE_AT_ONCE)
+        verb = "enqueue" if len(jobs) == 1 else "enqueue_many"
+        return self._take_in(queue, verb, jobs, ENQUEUE_AT_ONCE)
 
     def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
         """Take in jobs of which no second like them may live (G9): "ok", "exists", "duplicate <id>", "after <id>"."""

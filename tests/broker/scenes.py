@@ -69,6 +69,10 @@ def _nobody_is_known(broker):
 
 
 def _new(broker):
+    return [new_job("a", client="x")]
+
+
+def _many_new(broker):
     return [*_several(), new_job("e", due="+60000"), new_job("f", client="x", front=True)]
 
 
@@ -238,6 +242,7 @@ SCENES = {
         _dead, lambda broker, jobs: Inspector(broker).discard(QUEUE, [job.id for job in jobs]), may_vanish=True
     ),
     "enqueue": Scene(_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
+    "enqueue_many": Scene(_many_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
     "enqueue_unique": Scene(_unique, lambda broker, jobs: broker.enqueue_unique(QUEUE, jobs), may_vanish=True),
     "expire": _settling("expire"),
     "find": Scene(_queued, lambda broker, jobs: Inspector(broker).find(jobs[0].id)),

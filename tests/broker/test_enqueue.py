@@ -123,15 +123,6 @@ def test_in_front_it_comes_before_the_other_jobs_of_its_client(redis, broker):
     assert snapshot(redis, times=False)["lane:0:acme"] == ["c", "a", "b"]
 
 
-def test_many_jobs_keep_their_order(redis, broker):
-    jobs = [new_job() for _ in range(1100)]
-
-    assert broker.enqueue(QUEUE, jobs) == ["ok"] * 1100
-
-    assert snapshot(redis)["lane:0:"] == [job.id for job in jobs]
-    assert len(live_jobs(redis)) == 1100
-
-
 @pytest.mark.parametrize("known", [queued_job, scheduled_job, claimed_job, retrying_job, dead_job, finished_job])
 def test_an_id_that_is_known_is_refused(redis, broker, known):
     job = known(broker)
@@ -148,15 +139,6 @@ def test_an_id_that_a_lane_still_names_is_refused(redis, broker, inspector):
     redis.delete(broker.keys.of(QUEUE).finished)  # its outcome was forgotten meanwhile
 
     assert broker.enqueue(QUEUE, [job]) == ["exists"]
-
-
-def test_an_id_is_taken_once_in_one_call(redis, broker):
-    one, other = new_job("a"), new_job("b")
-
-    assert broker.enqueue(QUEUE, [one, other, one]) == ["ok", "ok", "exists"]
-
-    assert snapshot(redis, times=False)["lane:0:"] == ["a", "b"]
-    assert snapshot(redis)["stats"] == {"enqueued": 2}
 
 
 def test_a_lost_reply_makes_one_job_and_says_that_it_exists(redis, broker):

@@ -10,7 +10,7 @@ from tests.broker.scenes import SCENES, UNIQUE_SCENES, seeded
 from tests.snapshots import snapshot
 
 ALL = {**SCENES, **UNIQUE_SCENES}
-REFUSED = {"begin", "enqueue", "enqueue_unique", "fire"}  # when the server is full
+REFUSED = {"begin", "enqueue", "enqueue_many", "enqueue_unique", "fire"}  # when the server is full
 SENT_TWICE = [verb for verb, scene in ALL.items() if not scene.grows]
 
 

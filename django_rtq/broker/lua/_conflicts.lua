@@ -6,7 +6,7 @@ end
 
 -- The one that holds it and has not started takes arguments and time of the other.
 local function replace(q, id, job, now)
-  if is_running(q, id) then return end
+  if runner_of(q, id) then return end
   hold(q, id, job.digest, job.ms + math.max(0, job.ready - now))
   if not redis.call("ZSCORE", q.scheduled, id) then -- its time had come: it keeps its place in the line
     job.band, job.client = header(redis.call("HGET", q.jobs, id))
@@ -30,7 +30,7 @@ local function come_after(q, id, heir, job)
     redis.call("HSET", q.jobs, heir, record_of(job))
     return false
   end
-  if not is_running(q, id) then return false end
+  if not runner_of(q, id) then return false end
   local span, ms, digest = note_of(q, id)
   redis.call("HSET", q.digests, id, (span and span .. " " .. ms .. " " .. digest or job.note) .. " " .. job.id)
   schedule(q, { job.ready + job.ms, job.id })

@@ -9,6 +9,15 @@ local function note_error(errors, id, line)
   redis.call("HSET", errors, id, lines)
 end
 
+-- Where the newest failure begins among those kept.
+local function newest_of(lines)
+  local start, ends = 1, string.find(lines, "\n", 1, true) -- a plain text: a pattern would look at every character
+  while ends and ends < #lines do
+    start, ends = ends + 1, string.find(lines, "\n", ends + 1, true)
+  end
+  return start
+end
+
 -- A run failed. It counts, unless this worker could not run the job at all.
 local function note_failure(q, id, failures, line, now)
   if failures ~= "0" then

@@ -1,13 +1,5 @@
 -- _unique: who holds a digest.
 
--- Whether a worker has the job.
-local function is_running(q, id)
-  for _, worker in ipairs(redis.call("ZRANGE", q.workers, 0, -1)) do
-    if redis.call("HEXISTS", q.running .. worker, id) == 1 then return true end
-  end
-  return false
-end
-
 -- The job that holds a digest, and its heir; nil when none does. What is over or dead holds nothing, whatever a torn
 -- log left, and neither does what was to hold until it starts, and has: so a claim need not know of digests.
 local function holder(q, digest)
@@ -16,7 +8,7 @@ local function holder(q, digest)
   local span, _, _, heir = note_of(q, id)
   if span == "start" then
     local has_failed = redis.call("HEXISTS", q.failures, id) == 1 or redis.call("HEXISTS", q.crashes, id) == 1
-    if has_failed or is_running(q, id) then return nil end
+    if has_failed or runner_of(q, id) then return nil end
   end
   return id, is_heir(q, heir) and heir or nil
 end

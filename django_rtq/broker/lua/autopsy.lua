@@ -1,5 +1,5 @@
 -- autopsy: what some dead letters are, and what they died of, as far as a line or two tell. Reads only.
--- uses: _prelude
+-- uses: _prelude _failures
 --
 -- KEYS[1] dead        zset  id -> time of death
 -- KEYS[2] jobs        hash  id -> record
@@ -15,11 +15,8 @@ local answer = {}
 
 local records, failures = redis.call("HMGET", q.jobs, unpack(ids)), redis.call("HMGET", q.errors, unpack(ids))
 for i, died in ipairs(redis.call("ZMSCORE", q.dead, unpack(ids))) do
-  local lines, start = failures[i] or "", 1
-  local ends = string.find(lines, "\n", 1, true) -- a plain text: a pattern would look at every character
-  while ends and ends < #lines do
-    start, ends = ends + 1, string.find(lines, "\n", ends + 1, true)
-  end
-  answer[i] = { died or "", string.sub(records[i] or "", 1, bytes), string.sub(lines, start, start + bytes - 1) }
+  local lines = failures[i] or ""
+  local newest = newest_of(lines)
+  answer[i] = { died or "", string.sub(records[i] or "", 1, bytes), string.sub(lines, newest, newest + bytes - 1) }
 end
 return answer

@@ -1,6 +1,6 @@
 -- cancel: take a job out before it runs, or ask it to stop.
 -- queued, scheduled, retrying -> cancelled; running -> asked to stop: cancelled, unless it succeeds before it stops
--- uses: _prelude _schedule _digests _waiting _outcomes
+-- uses: _prelude _schedule _digests _runners _waiting _outcomes
 --
 -- KEYS[1] jobs        hash  id -> record
 -- KEYS[2] scheduled   zset  id -> due
@@ -50,14 +50,13 @@ if not record then
 end
 if redis.call("ZSCORE", q.dead, id) then return { "dead", "" } end
 redis.call("DEL", q.scratch) -- lets a full server be drained
-for _, worker in ipairs(redis.call("ZRANGE", q.workers, 0, -1)) do
-  if redis.call("HEXISTS", q.running .. worker, id) == 1 then
-    local wish = redis.call("HGET", q.stopping, id) or ""
-    if how == "terminate" or wish == "" then
-      redis.call("HSET", q.stopping, id, table.concat({ how, keep_ms, most, outcome }, " "))
-    end
-    return { "asked", worker }
+local worker = runner_of(q, id)
+if worker then
+  local wish = redis.call("HGET", q.stopping, id) or ""
+  if how == "terminate" or wish == "" then
+    redis.call("HSET", q.stopping, id, table.concat({ how, keep_ms, most, outcome }, " "))
   end
+  return { "asked", worker }
 end
 
 -- To find an id in a lane costs as much as the lane is long: it stays there, and claim passes it over.

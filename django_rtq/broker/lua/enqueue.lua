@@ -1,4 +1,4 @@
--- enqueue: take in jobs, each once however often it is sent.
+-- enqueue: take in the one job of a delay(), as directly as can be, and once however often it is sent.
 -- — -> queued, or scheduled when it has a time
 -- uses: _prelude _lanes _schedule _taking_in
 --
@@ -16,67 +16,28 @@
 -- KEYS[12] ring       + band, zset  client -> turn
 -- KEYS[13] lane       + band:client, list  ids
 -- KEYS[14] stats      + minute, hash  counters
--- ARGV[...] jobs      of each: id, band, max_crashes, client, due, expires, front, body
+-- ARGV[1] id          the job
+-- ARGV[2] band        its priority
+-- ARGV[3] max_crashes
+-- ARGV[4] client
+-- ARGV[5] due         "+ms" from now, "ms" since 1970, "" at once
+-- ARGV[6] expires     "+ms" after it is ready, "ms" since 1970, "" never
+-- ARGV[7] front       "1": before the other jobs of its client, else ""
+-- ARGV[8] body        JSON
 --
--- returns for each job "ok", or "exists" when its id is known: live, or finished lately
--- sent twice: every id exists the second time, and nothing changes
+-- returns {"ok"}, or {"exists"} when its id is known: live, or finished lately
+-- sent twice: the id exists the second time, and nothing changes
 
 local NAMES = { "jobs", "finished", "ghosts", "scheduled", "bands", "turn", "lanes", "since", "wake", "due", "sweep",
   "ring", "lane", "stats" }
-local q, jobs = named(KEYS, NAMES, 1), ARGV
+local q, id, band, max_crashes, client = named(KEYS, NAMES, 1), ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local due, expires, front, body = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local now = now_ms(q.sweep)
 
--- The one job of a delay(), as directly as can be.
-local function take(id, band, max_crashes, client, due, expires, front, body)
-  local is_known = redis.call("HEXISTS", q.jobs, id) == 1 or redis.call("ZSCORE", q.finished, id)
-  if is_known or redis.call("HEXISTS", q.ghosts, id) == 1 then return "exists" end
-  local ready, since = moment(due, now) or now, made_at(id, now)
-  if ready > now then
-    schedule(q, { ready, id })
-  else
-    index_lane(q, band, client, since or now)
-    if not since then redis.call("HSET", q.since, id, now) end
-    local lane = q.lane .. band .. ":" .. client
-    if front == "1" then redis.call("LPUSH", lane, id) else redis.call("RPUSH", lane, id) end
-  end
-  -- The record last: a torn log then leaves an id without one, which is dropped, and not a job in no place.
-  redis.call("HSET", q.jobs, id, new_record(band, max_crashes, ready, expires, client, body))
-  count(q.stats, now, "enqueued", 1)
-  return "ok"
-end
-
--- index_lane for many lanes at one stroke.
-local function index_lanes(lanes)
-  local turn, heads, rings = redis.call("INCRBY", q.turn, #lanes) - #lanes, {}, {}
-  for i, lane in ipairs(lanes) do
-    heads[#heads + 1], heads[#heads + 2] = lane.since, lane.band .. ":" .. lane.client
-    local places = rings[lane.band] or {}
-    rings[lane.band] = places
-    places[#places + 1], places[#places + 2] = turn + i, lane.client
-  end
-  redis.call("ZADD", q.lanes, "NX", unpack(heads))
-  for band, places in pairs(rings) do
-    redis.call("ZADD", q.bands, band, band)
-    redis.call("ZADD", q.ring .. band, "NX", unpack(places))
-  end
-  redis.call("ZADD", q.wake, 0, "work")
-end
-
-local function take_in(plan)
-  if #plan.lanes > 0 then index_lanes(plan.lanes) end
-  if #plan.since > 0 then redis.call("HSET", q.since, unpack(plan.since)) end
-  for _, lane in ipairs(plan.lanes) do
-    local name = q.lane .. lane.band .. ":" .. lane.client
-    if #lane.last > 0 then redis.call("RPUSH", name, unpack(lane.last)) end
-    if #lane.first > 0 then redis.call("LPUSH", name, unpack(lane.first)) end
-  end
-  if #plan.later > 0 then schedule(q, plan.later) end
-  if #plan.records > 0 then
-    redis.call("HSET", q.jobs, unpack(plan.records)) -- last: see above
-    count(q.stats, now, "enqueued", #plan.records / 2)
-  end
-  return plan.answers
-end
-
-if #jobs == FIELDS then return { take(unpack(jobs)) } end
-return take_in(plan_for(jobs, known_of(q, jobs), now))
+if is_known(q, id) then return { "exists" } end
+local ready = moment(due, now) or now
+if ready > now then schedule(q, { ready, id }) else line_up(q, id, band, client, front, now) end
+-- The record last: a torn log then leaves an id without one, which is dropped, and not a job in no place.
+redis.call("HSET", q.jobs, id, new_record(band, max_crashes, ready, expires, client, body))
+count(q.stats, now, "enqueued", 1)
+return { "ok" }

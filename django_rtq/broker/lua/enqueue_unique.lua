@@ -1,6 +1,6 @@
 -- enqueue_unique: take in jobs of which no second like them may live.
 -- — -> queued, or scheduled when it has a time, or when it is to run after the one that runs
--- uses: _prelude _lanes _schedule _taking_in _digests _unique _conflicts
+-- uses: _prelude _lanes _schedule _taking_in _digests _runners _unique _conflicts
 --
 -- KEYS[1] jobs        hash  id -> record
 -- KEYS[2] finished    zset  id -> when it may be forgotten
@@ -46,22 +46,14 @@ local function job_at(place)
   return job
 end
 
-local function is_known(id)
-  return redis.call("HEXISTS", q.jobs, id) == 1 or redis.call("ZSCORE", q.finished, id)
-    or redis.call("HEXISTS", q.ghosts, id) == 1
-end
-
-local function line_up(job)
-  local since, lane = made_at(job.id, now), q.lane .. job.band .. ":" .. job.client
-  index_lane(q, job.band, job.client, since or now)
-  if not since then redis.call("HSET", q.since, job.id, now) end
-  if job.front == "1" then redis.call("LPUSH", lane, job.id) else redis.call("RPUSH", lane, job.id) end
-end
-
 -- The record comes after the place, and the note last: what a torn log keeps of this holds nothing.
 local function take_in(job)
   if job.digest ~= "" then hold(q, job.id, job.digest, job.ms + math.max(0, job.ready - now)) end
-  if job.ready > now then schedule(q, { job.ready, job.id }) else line_up(job) end
+  if job.ready > now then
+    schedule(q, { job.ready, job.id })
+  else
+    line_up(q, job.id, job.band, job.client, job.front, now)
+  end
   redis.call("HSET", q.jobs, job.id, record_of(job))
   if job.digest ~= "" then redis.call("HSET", q.digests, job.id, job.note) end
 end
@@ -70,7 +62,7 @@ local function enqueue(job)
   local first, heir
   if job.digest ~= "" then first, heir = holder(q, job.digest) end
   if first and heir == job.id then return "after " .. first end
-  if is_known(job.id) then return "exists" end
+  if is_known(q, job.id) then return "exists" end
   if not first then
     take_in(job)
     taken = taken + 1

@@ -1,5 +1,5 @@
 -- find: all that is known of one job. Reads only.
--- uses: _prelude
+-- uses: _prelude _runners
 --
 -- KEYS[1] jobs        hash  id -> record
 -- KEYS[2] scheduled   zset  id -> due
@@ -23,13 +23,8 @@
 local NAMES = { "jobs", "scheduled", "dead", "failures", "crashes", "errors", "results", "finished", "workers",
   "running", "sweep", "stopping", "progress" }
 local q, id = named(KEYS, NAMES, 1), ARGV[1]
-local holder, held, lease = "", "", ""
+local worker, held, lease = runner_of(q, id)
 
-local workers = redis.call("ZRANGE", q.workers, 0, -1, "WITHSCORES")
-for i = 1, #workers, 2 do
-  local entry = redis.call("HGET", q.running .. workers[i], id)
-  if entry then holder, held, lease = workers[i], entry, workers[i + 1] end
-end
 return {
   redis.call("HGET", q.jobs, id) or "",
   redis.call("ZSCORE", q.scheduled, id) or "",
@@ -39,9 +34,9 @@ return {
   redis.call("HGET", q.errors, id) or "",
   redis.call("HGET", q.results, id) or "",
   redis.call("ZSCORE", q.finished, id) or "",
-  holder,
-  held,
-  lease,
+  worker or "",
+  held or "",
+  lease or "",
   now_ms(q.sweep),
   redis.call("HGET", q.stopping, id) or "",
   redis.call("HGET", q.progress, id) or "",

@@ -1,6 +1,6 @@
 -- fire: start a periodic job for one slot of its schedule, once, whoever comes first.
 -- — -> queued
--- uses: _prelude _lanes _schedule _digests _unique
+-- uses: _prelude _lanes _schedule _taking_in _digests _runners _unique
 --
 -- KEYS[1] schedules   hash  name -> last slot, last job, digest of the definition, since when it counts
 -- KEYS[2] jobs        hash  id -> record
@@ -62,7 +62,7 @@ if first and first ~= id then
 end
 -- A server that fell back to an older state may know the job, and not that its slot is over.
 if redis.call("HEXISTS", q.jobs, id) == 0 and not redis.call("ZSCORE", q.finished, id) then
-  local record = string.format("%s %s %s %.0f %s\n", band, max_crashes, slot, moment(expires, slot) or 0, client) .. body
+  local record = new_record(band, max_crashes, slot, expires, client, body)
   if digest ~= "" then hold(q, id, digest, ms) end
   index_lane(q, band, client, slot)
   local line = q.lane .. band .. ":" .. client

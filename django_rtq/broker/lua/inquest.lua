@@ -1,5 +1,5 @@
 -- inquest: what some dead letters died of, the newest first, added up by task and kind of error. Reads only.
--- uses: _prelude
+-- uses: _prelude _failures
 --
 -- KEYS[1] dead        zset  id -> time of death
 -- KEYS[2] jobs        hash  id -> record
@@ -22,19 +22,16 @@ if #ids == 0 then return answer end
 
 local records, failures = redis.call("HMGET", q.jobs, unpack(ids)), redis.call("HMGET", q.errors, unpack(ids))
 for i, record in ipairs(records) do
-  local lines, start_of, died = failures[i] or "", 1, dead[2 * i]
-  local ends = string.find(lines, "\n", 1, true)
-  while ends and ends < #lines do
-    start_of, ends = ends + 1, string.find(lines, "\n", ends + 1, true)
-  end
+  local lines, died = failures[i] or "", dead[2 * i]
+  local newest = newest_of(lines)
   -- What it cannot read is a kind of its own here: who reads the answer knows better.
   local task = string.match(record or "", '^[^\n]*\n{"task":"([^"\\]*)"') or record or ""
-  local kind = task .. "\n" .. (string.match(lines, '"error_class":"([^"\\]*)"', start_of) or "")
+  local kind = task .. "\n" .. (string.match(lines, '"error_class":"([^"\\]*)"', newest) or "")
   local group = of_kind[kind]
   if group then
     group[1], group[2] = group[1] + 1, died
   else
-    local failure = string.sub(lines, start_of, start_of + bytes - 1)
+    local failure = string.sub(lines, newest, newest + bytes - 1)
     of_kind[kind] = { 1, died, died, string.sub(record or "", 1, bytes), failure }
     answer[#answer + 1] = of_kind[kind]
   end

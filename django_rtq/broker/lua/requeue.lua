@@ -1,6 +1,6 @@
 -- requeue: give dead letters a new life, with all their attempts.
 -- dead -> queued
--- uses: _prelude _lanes _schedule _digests _unique _reviving
+-- uses: _prelude _lanes _schedule _digests _runners _unique _reviving
 --
 -- KEYS[1] dead        zset  id -> time of death
 -- KEYS[2] jobs        hash  id -> record

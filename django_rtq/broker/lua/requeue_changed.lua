@@ -1,6 +1,6 @@
 -- requeue_changed: give a dead letter a new life, with all its attempts and other arguments.
 -- dead -> queued
--- uses: _prelude _lanes _schedule _digests _unique _reviving
+-- uses: _prelude _lanes _schedule _digests _runners _unique _reviving
 --
 -- KEYS[1] dead        zset  id -> time of death
 -- KEYS[2] jobs        hash  id -> record

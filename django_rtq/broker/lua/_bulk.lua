@@ -1,0 +1,49 @@
+-- _bulk: many new jobs, from what the caller sends to a plan of what is written.
+
+local FIELDS = 8
+
+-- Which of the ids are live, finished lately, or still named in a lane.
+local function known_of(q, jobs)
+  local ids, known = {}, {}
+  for i = 1, #jobs, FIELDS do ids[#ids + 1] = jobs[i] end
+  local live, finished = redis.call("HMGET", q.jobs, unpack(ids)), redis.call("ZMSCORE", q.finished, unpack(ids))
+  local ghosts = redis.call("EXISTS", q.ghosts) == 1 and redis.call("HMGET", q.ghosts, unpack(ids)) or {}
+  for i, id in ipairs(ids) do known[id] = live[i] or finished[i] or ghosts[i] or nil end
+  return known
+end
+
+-- Plan a job for the end of its lane, or its front.
+local function plan_lane(plan, id, band, client, front, now)
+  local name, since = band .. ":" .. client, made_at(id, now)
+  if not since then
+    plan.since[#plan.since + 1], plan.since[#plan.since + 2], since = id, now, now
+  end
+  local lane = plan.lanes[name]
+  if not lane then
+    lane = { band = band, client = client, since = since, first = {}, last = {} }
+    plan.lanes[name], plan.lanes[#plan.lanes + 1] = lane, lane
+  end
+  local ids = front and lane.first or lane.last
+  ids[#ids + 1] = id
+end
+
+-- Find the place of each job that is not known: a lane, or a time.
+local function plan_for(jobs, known, now)
+  local plan = { answers = {}, lanes = {}, later = {}, since = {}, records = {} }
+  local later, records = plan.later, plan.records
+  for i = 1, #jobs, FIELDS do
+    local id, band, max_crashes, client, due, expires, front, body = unpack(jobs, i, i + FIELDS - 1)
+    plan.answers[#plan.answers + 1] = known[id] and "exists" or "ok"
+    if not known[id] then
+      local ready = moment(due, now) or now
+      if ready > now then
+        later[#later + 1], later[#later + 2] = ready, id
+      else
+        plan_lane(plan, id, band, client, front == "1", now)
+      end
+      records[#records + 1], records[#records + 2] = id, new_record(band, max_crashes, ready, expires, client, body)
+      known[id] = true
+    end
+  end
+  return plan
+end

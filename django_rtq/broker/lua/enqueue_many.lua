@@ -1,0 +1,60 @@
+-- enqueue_many: take in jobs, each once however often it is sent.
+-- — -> queued, or scheduled when it has a time
+-- uses: _prelude _lanes _schedule _taking_in _bulk
+--
+-- KEYS[1] jobs        hash  id -> record
+-- KEYS[2] finished    zset  id -> when it may be forgotten
+-- KEYS[3] ghosts      hash  id -> lane; cancelled, but still named in a lane
+-- KEYS[4] scheduled   zset  id -> due
+-- KEYS[5] bands       zset  band -> priority
+-- KEYS[6] turn        string  the last turn number
+-- KEYS[7] lanes       zset  band:client -> since when its first job waits
+-- KEYS[8] since       hash  id -> waits since
+-- KEYS[9] wake        zset  token for workers
+-- KEYS[10] due        zset  token for schedulers
+-- KEYS[11] sweep      hash  the highest time seen
+-- KEYS[12] ring       + band, zset  client -> turn
+-- KEYS[13] lane       + band:client, list  ids
+-- KEYS[14] stats      + minute, hash  counters
+-- ARGV[...] jobs      of each, those of enqueue: id, band, max_crashes, client, due, expires, front, body; at most 500
+--
+-- returns for each job "ok", or "exists" when its id is known: live, or finished lately
+-- sent twice: every id exists the second time, and nothing changes
+
+local NAMES = { "jobs", "finished", "ghosts", "scheduled", "bands", "turn", "lanes", "since", "wake", "due", "sweep",
+  "ring", "lane", "stats" }
+local q, jobs = named(KEYS, NAMES, 1), ARGV
+local now = now_ms(q.sweep)
+
+-- index_lane for many lanes at one stroke.
+local function index_lanes(lanes)
+  local turn, heads, rings = redis.call("INCRBY", q.turn, #lanes) - #lanes, {}, {}
+  for i, lane in ipairs(lanes) do
+    heads[#heads + 1], heads[#heads + 2] = lane.since, lane.band .. ":" .. lane.client
+    local places = rings[lane.band] or {}
+    rings[lane.band] = places
+    places[#places + 1], places[#places + 2] = turn + i, lane.client
+  end
+  redis.call("ZADD", q.lanes, "NX", unpack(heads))
+  for band, places in pairs(rings) do
+    redis.call("ZADD", q.bands, band, band)
+    redis.call("ZADD", q.ring .. band, "NX", unpack(places))
+  end
+  redis.call("ZADD", q.wake, 0, "work")
+end
+
+local plan = plan_for(jobs, known_of(q, jobs), now)
+if #plan.lanes > 0 then index_lanes(plan.lanes) end
+if #plan.since > 0 then redis.call("HSET", q.since, unpack(plan.since)) end
+for _, lane in ipairs(plan.lanes) do
+  local name = q.lane .. lane.band .. ":" .. lane.client
+  if #lane.last > 0 then redis.call("RPUSH", name, unpack(lane.last)) end
+  if #lane.first > 0 then redis.call("LPUSH", name, unpack(lane.first)) end
+end
+if #plan.later > 0 then schedule(q, plan.later) end
+if #plan.records > 0 then
+  -- The records last: a torn log then leaves ids without one, which are dropped, and not jobs in no place.
+  redis.call("HSET", q.jobs, unpack(plan.records))
+  count(q.stats, now, "enqueued", #plan.records / 2)
+end
+return plan.answers

@@ -1,0 +1,106 @@
+"""— -> queued, or scheduled when it has a time; several at one stroke."""
+
+import pytest
+
+from tests.seeds import (
+    QUEUE,
+    claimed_job,
+    dead_job,
+    finished_job,
+    new_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+)
+from tests.snapshots import MS, live_jobs, snapshot
+
+
+def test_each_goes_to_the_place_that_it_would_have_alone(redis, broker):
+    jobs = [
+        new_job("a", client="x"),
+        new_job("b", client="y", expires="1900000000000"),
+        new_job("c", client="x", front=True),
+        new_job("d", client="x", priority=5, body='{"args": []}'),
+        new_job("e", due="+60000"),
+    ]
+
+    assert broker.enqueue(QUEUE, jobs) == ["ok"] * 5
+
+    assert snapshot(redis, times=False) == {
+        "rtq:queues": {QUEUE},
+        "jobs": {
+            "a": "0 3 <ms> 0 x\n{}",
+            "b": "0 3 <ms> <ms> y\n{}",
+            "c": "0 3 <ms> 0 x\n{}",
+            "d": '5 3 <ms> 0 x\n{"args": []}',
+            "e": "0 3 <ms> 0 \n{}",
+        },
+        "lane:0:x": ["c", "a"],
+        "lane:0:y": ["b"],
+        "lane:5:x": ["d"],
+        "ring:0": {"x": 1, "y": 2},
+        "ring:5": {"x": 3},
+        "bands": {"0": 0, "5": 5},
+        "lanes": {"0:x": MS, "0:y": MS, "5:x": MS},
+        "turn": "3",
+        "wake": {"work": 0},
+        "scheduled": {"e": MS},
+        "due": {"due": 0},
+        "stats": {"enqueued": 5},
+    }
+
+
+def test_many_jobs_keep_their_order(redis, broker):
+    jobs = [new_job() for _ in range(1100)]
+
+    assert broker.enqueue(QUEUE, jobs) == ["ok"] * 1100
+
+    assert snapshot(redis)["lane:0:"] == [job.id for job in jobs]
+    assert len(live_jobs(redis)) == 1100
+
+
+@pytest.mark.parametrize("known", [queued_job, scheduled_job, claimed_job, retrying_job, dead_job, finished_job])
+def test_ids_that_are_known_are_refused_and_the_others_are_not(redis, broker, known):
+    job, other = known(broker), new_job()
+    before = live_jobs(redis)
+
+    assert broker.enqueue(QUEUE, [job, other]) == ["exists", "ok"]
+
+    after = live_jobs(redis)
+    assert after.pop(other.id)
+    assert after == before
+
+
+def test_ids_that_a_lane_still_names_are_refused(redis, broker, inspector):
+    job = queued_job(broker)
+    inspector.cancel(job.id)
+    redis.delete(broker.keys.of(QUEUE).finished)  # its outcome was forgotten meanwhile
+
+    assert broker.enqueue(QUEUE, [job, new_job()]) == ["exists", "ok"]
+
+
+def test_an_id_is_taken_once_in_one_call(redis, broker):
+    one, other = new_job("a"), new_job("b")
+
+    assert broker.enqueue(QUEUE, [one, other, one]) == ["ok", "ok", "exists"]
+
+    assert snapshot(redis, times=False)["lane:0:"] == ["a", "b"]
+    assert snapshot(redis)["stats"] == {"enqueued": 2}
+
+
+def test_a_lost_reply_makes_each_job_once_and_says_that_they_exist(redis, broker):
+    jobs = [new_job("a"), new_job("b")]
+    redis.drop_connection("after")
+
+    assert broker.enqueue(QUEUE, jobs) == ["exists", "exists"]
+
+    assert snapshot(redis, times=False)["lane:0:"] == ["a", "b"]
+
+
+def test_none_at_all_changes_nothing(redis, broker):
+    queued_job(broker)
+    before = snapshot(redis)
+
+    assert broker.enqueue(QUEUE, []) == []
+
+    assert snapshot(redis) == before
