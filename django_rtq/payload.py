@@ -115,9 +115,7 @@ _STRINGS = frozenset({str})
 _INTEGERS = frozenset({int})
 
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
-_write = c_make_encoder and c_make_encoder(
-    None, _JSON.default, encode_basestring, None, _JSON.key_separator, _JSON.item_separator, False, False, False
-)
+_write = c_make_encoder and c_make_encoder(None, _JSON.default, encode_basestring, None, ":", ",", False, False, False)
 _encode_sorted = json.JSONEncoder(allow_nan=False, check_circular=False, sort_keys=True).encode
 
 
