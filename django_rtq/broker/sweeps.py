@@ -17,8 +17,7 @@ from django_rtq.broker.details import JobDetails, read_head, unquoted
 from django_rtq.broker.listing import JobFilter, Listing, packed, unpacked
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.wire import clock_ms
-from django_rtq.exceptions import PayloadTooLarge
-from django_rtq.job import JobState, moment
+from django_rtq.job import JobState, check_size, moment
 
 MOST_DEAD = 100_000  # that are looked through to be counted
 STEP = 1000  # dead letters that one step looks at
@@ -159,12 +158,7 @@ def changed_body(job: JobDetails, args: Sequence[Any], kwargs: Mapping[str, Any]
     call = {"args": list(args), "kwargs": dict(kwargs)}
     given = {name: value for name, value in call.items() if value}
     body = payload.dumps({"task": job.task, **given, **job.options}, what=f"the call of {job.task}")
-    size = len(body.encode())
-    if size > most_bytes:
-        raise PayloadTooLarge(
-            f"{job.task}: the arguments take {size:,} bytes as JSON, but "
-            f'RTQ["MAX_PAYLOAD_BYTES"] is {most_bytes:,}. Store them and pass a key.'
-        )
+    check_size(job.task, body, most_bytes)
     return body
 
 
