@@ -38,8 +38,6 @@ class QueueRow:
     done_per_minute: float  # over the last minutes
     failed_per_minute: float  # runs
     utilisation: float | None  # the share of the slots' time that its jobs took lately, 0 to 1; None: no slots
-    run_seconds: float | None  # how long a job ran on average, over the whole series; None: none was done
-    wait_seconds: float | None  # how long a job waited for its first run on average
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +191,6 @@ def _since(then_ms: bytes, now_ms: int) -> float | None:
 def _row(details: QueueDetails, series: Series, slots: int) -> QueueRow:
     steps = max(1, LATELY * 60 // series.step_seconds)
     minutes = steps * series.step_seconds / 60
-    done, run_ms = series.total("succeeded"), series.total("run_ms")
     busy_ms = series.total("run_ms", steps)
     return QueueRow(
         details=details,
@@ -202,8 +199,6 @@ def _row(details: QueueDetails, series: Series, slots: int) -> QueueRow:
         done_per_minute=series.total("succeeded", steps) / minutes,
         failed_per_minute=series.total("failed", steps) / minutes,
         utilisation=min(1.0, busy_ms / (slots * minutes * 60_000)) if slots else None,
-        run_seconds=run_ms / done / 1000 if done else None,
-        wait_seconds=series.total("wait_ms") / done / 1000 if done else None,
     )
 
 
