@@ -9,10 +9,10 @@ from django.utils.timezone import localtime
 from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 
+from django_rtq.admin.figures import number_text
 from django_rtq.admin.sweeps import Sweep
 from django_rtq.job import moment
 from django_rtq.periodic import Schedule
-from django_rtq.templatetags.rtq import rtq_number
 
 
 def question(verb: str, count: int) -> str:
@@ -23,7 +23,7 @@ def question(verb: str, count: int) -> str:
             "Discard %(count)s dead letter for good?", "Discard %(count)s dead letters for good?", count
         ),
     }
-    return texts[verb] % {"count": rtq_number(count)}
+    return texts[verb] % {"count": number_text(count)}
 
 
 def done_text(verb: str, count: int) -> str:
@@ -34,7 +34,7 @@ def done_text(verb: str, count: int) -> str:
         ),
         "discard": ngettext("%(count)s dead letter is gone.", "%(count)s dead letters are gone.", count),
     }
-    return texts[verb] % {"count": rtq_number(count)}
+    return texts[verb] % {"count": number_text(count)}
 
 
 def progress_text(verb: str, done: int, total: int) -> str:
@@ -43,7 +43,7 @@ def progress_text(verb: str, done: int, total: int) -> str:
         "requeue": _("%(done)s of %(total)s are queued again."),
         "discard": _("%(done)s of %(total)s are gone."),
     }[verb]
-    return text % {"done": rtq_number(done), "total": rtq_number(total)}
+    return text % {"done": number_text(done), "total": number_text(total)}
 
 
 def too_late(count: int) -> str:
