@@ -1,10 +1,12 @@
-"""Numbers, percentages and durations as people read them."""
+"""Numbers, percentages, durations and moments as people read them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
-from django.utils.formats import number_format
+from django.utils.formats import date_format, number_format
+from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 NOTHING = "\N{EN DASH}"
@@ -44,6 +46,12 @@ def duration_text(seconds: float | None) -> str:
         if seconds < most:
             return unit() % {"number": number_format(round(seconds / size), force_grouping=True)}
     return _("%(number)s d") % {"number": number_format(round(seconds / 86_400), force_grouping=True)}
+
+
+def moment_text(moment: datetime) -> str:
+    """A moment in the reader's zone, to the second."""
+    local = localtime(moment)
+    return f"{date_format(local, 'Y-m-d H:i:s')} {local:%Z}"
 
 
 _UNITS: tuple[tuple[float, float, Callable[[], str]], ...] = (

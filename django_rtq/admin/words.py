@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from django.utils.formats import date_format, number_format
-from django.utils.timezone import localtime
+from django.utils.formats import number_format
 from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.figures import number_text
+from django_rtq.admin.figures import moment_text, number_text
 from django_rtq.admin.sweeps import Sweep
 from django_rtq.job import moment
 from django_rtq.periodic import Schedule
@@ -62,8 +61,7 @@ def facts_of(sweep: Sweep) -> list[tuple[str, str]]:
     if sweep.per_second:
         facts.append((_("At most a second"), str(sweep.per_second)))
     if until is not None:
-        local = localtime(until)
-        facts.append((_("Died until"), f"{date_format(local, 'Y-m-d H:i:s')} {local:%Z}"))
+        facts.append((_("Died until"), moment_text(until)))
     return facts
 
 

@@ -7,15 +7,13 @@ from typing import Any
 
 import django
 from django import template
-from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from django_rtq.admin import charts, shown
 from django_rtq.admin.addresses import address
-from django_rtq.admin.figures import NOTHING, duration_text, number_text, percent_text
+from django_rtq.admin.figures import NOTHING, duration_text, moment_text, number_text, percent_text
 
 register = template.Library()
 register.filter("rtq_number", number_text)
@@ -56,8 +54,7 @@ def rtq_moment(moment: datetime | None, text: str = "") -> str:
     """A moment in the reader's zone, to the second; or a text that shows it when pointed at."""
     if moment is None:
         return NOTHING
-    local = localtime(moment)
-    whole = f"{date_format(local, 'Y-m-d H:i:s')} {local.strftime('%Z')}"
+    whole = moment_text(moment)
     return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), whole, text or whole)
 
 
