@@ -149,6 +149,13 @@ def moment(ms: int | None) -> datetime | None:
         return None
 
 
+def clock_moment(ms: float) -> datetime:
+    """moment() of what a clock has shown: there is one."""
+    at = moment(int(ms))
+    assert at is not None
+    return at
+
+
 _NOISES_AT_ONCE = 100
 _noises: list[str] = []  # for ids to come, each for one
 os.register_at_fork(after_in_child=_noises.clear)

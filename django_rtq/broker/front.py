@@ -19,7 +19,7 @@ from django_rtq.broker.server import ServerDetails, read_server
 from django_rtq.broker.statistics import read_figures
 from django_rtq.broker.wire import as_dict, clock_ms
 from django_rtq.exceptions import BrokerError
-from django_rtq.job import moment
+from django_rtq.job import clock_moment, moment
 
 MOST_SHOWN = 1000  # running jobs of a queue
 LATELY = 5  # minutes over which rates are taken
@@ -82,7 +82,7 @@ class Lookout:
             for queue, reply in zip(details, replies["history"], strict=True)
         ]
         now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
-        return Front(now=_moment(now_ms), queues=rows, workers=workers, server=info, **_liveness(details))
+        return Front(now=clock_moment(now_ms), queues=rows, workers=workers, server=info, **_liveness(details))
 
     def workers(self, queues: Sequence[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
         """Who works on these queues, and what runs there; and how long that usually takes, if that is asked."""
@@ -259,9 +259,3 @@ def _worker_details(
         supervisor_name=note.get(b"errands", b"").decode(),
         is_quiet=note.get(b"quiet") == b"1",
     )
-
-
-def _moment(ms: float) -> datetime:
-    at = moment(int(ms))
-    assert at is not None
-    return at
