@@ -1,6 +1,7 @@
 """Settings of a project with the admin, as a start of Django makes it: sessions, messages and all."""
 
 from benchmarks.settings import *  # noqa: F403
+from testproject.settings import TEMPLATES  # noqa: F401
 
 ALLOWED_HOSTS = ["testserver"]
 ROOT_URLCONF = "testproject.urls"
@@ -25,18 +26,4 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-]
-
-TEMPLATES = [
-    {
-        "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "APP_DIRS": True,
-        "OPTIONS": {
-            "context_processors": [
-                "django.template.context_processors.request",
-                "django.contrib.auth.context_processors.auth",
-                "django.contrib.messages.context_processors.messages",
-            ],
-        },
-    },
 ]

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any
 
 from django_rtq import payload
+from django_rtq.exceptions import PayloadTooLarge
 
 if sys.version_info >= (3, 11):
     from enum import StrEnum
@@ -110,6 +111,16 @@ def read_record(job_id: str, queue: str, record: bytes, *, failures: int = 0, cr
     )
 
 
+def check_size(task: str, body: str, most_bytes: int) -> None:
+    """Raises PayloadTooLarge. Four bytes are the most that a character takes: callers in a hurry look at that first."""
+    size = len(body.encode())
+    if size > most_bytes:
+        raise PayloadTooLarge(
+            f"{task}: the arguments take {size:,} bytes as JSON, but "
+            f'RTQ["MAX_PAYLOAD_BYTES"] is {most_bytes:,}. Store them and pass a key.'
+        )
+
+
 def new_job_id() -> str:
     """A UUID of version 7 (RFC 9562) in 32 hexadecimal digits: sorted by time, never used twice.
 
@@ -136,6 +147,13 @@ def moment(ms: int | None) -> datetime | None:
         return None if ms is None else _EPOCH + timedelta(milliseconds=ms)
     except OverflowError:
         return None
+
+
+def clock_moment(ms: float) -> datetime:
+    """moment() of what a clock has shown: there is one."""
+    at = moment(int(ms))
+    assert at is not None
+    return at
 
 
 _NOISES_AT_ONCE = 100

@@ -16,9 +16,9 @@ from django_rtq.backoff import DEFAULT, Backoff
 from django_rtq.broker.broker import NewJob, UniqueJob, get_broker
 from django_rtq.conf import get_config
 from django_rtq.context import JobContext
-from django_rtq.exceptions import DuplicateJob, InvalidTask, PayloadError, PayloadTooLarge
+from django_rtq.exceptions import DuplicateJob, InvalidTask, PayloadError
 from django_rtq.handle import JobHandle
-from django_rtq.job import new_job_id
+from django_rtq.job import check_size, new_job_id
 from django_rtq.options import (
     ClientOption,
     Moment,
@@ -224,11 +224,8 @@ class Task(Generic[P, R]):
         self._signature.check(args, kwargs)
         call = payload.dumps_call(args, kwargs, names=self._signature.names, task=self.name)
         body = f'{{"task":"{self.name}"{"," if call else ""}{call}{self._in_record}'
-        if len(body) * 4 > config.max_payload_bytes and len(body.encode()) > config.max_payload_bytes:
-            raise PayloadTooLarge(
-                f"{self.name}: the arguments take {len(body.encode()):,} bytes as JSON, but "
-                f'RTQ["MAX_PAYLOAD_BYTES"] is {config.max_payload_bytes:,}. Store them and pass a key.'
-            )
+        if len(body) * 4 > config.max_payload_bytes:
+            check_size(self.name, body, config.max_payload_bytes)
         return NewJob(
             new_job_id(),
             self.priority,

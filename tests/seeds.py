@@ -15,6 +15,7 @@ QUEUE = "default"
 WORKER = "w1"
 KEEP_MS = 3_600_000
 ERROR = json.dumps({"error": "it broke"})
+NOTE = "done 3600000 d1"  # what is kept of the digest of a unique_job()
 
 _numbers = itertools.count(1)
 
@@ -109,14 +110,25 @@ def finished_job(broker, name=None, **options):
     return job
 
 
+def enqueue_unique(broker, *jobs):
+    """What becomes of unique jobs."""
+    return broker.enqueue_unique(QUEUE, jobs)
+
+
+def entered_job(broker, name="a", **options):
+    """A unique job that waits."""
+    job = unique_job(name, **options)
+    assert enqueue_unique(broker, job) == ["ok"]
+    return job
+
+
 def held_job(broker, name=None, *, heir=None, worker=WORKER, **options):
     """A unique job that a worker runs; another of that name waits for its end."""
-    job = unique_job(name, **options)
-    assert broker.enqueue_unique(QUEUE, [job]) == ["ok"]
+    job = entered_job(broker, name, **options)
     assert claim(broker, worker=worker) == [job.id]
     if heir:
         again = unique_job(heir, **{**options, "on_conflict": "rerun"})
-        assert broker.enqueue_unique(QUEUE, [again]) == [f"after {job.id}"]
+        assert enqueue_unique(broker, again) == [f"after {job.id}"]
     return job
 
 

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq.admin import access, parameters
 from django_rtq.admin.audit import note
+from django_rtq.admin.figures import number_text
 from django_rtq.admin.pages import Page, PagesAdmin
 from django_rtq.admin.sweeps import Sweep
 from django_rtq.admin.words import HINTS, done_text, facts_of, progress_text, question, too_late
@@ -20,7 +21,6 @@ from django_rtq.broker.sweeps import Action, DeadGroup, DeadGroups
 from django_rtq.exceptions import JobNotFound
 from django_rtq.job import JobState
 from django_rtq.menu import DeadLetter
-from django_rtq.templatetags.rtq import rtq_number
 
 GROUPS_SHOWN = 200
 GROUPED = 1000  # of each queue, the newest: what two round trips find without keeping Redis from others
@@ -170,7 +170,7 @@ def _found_text(found: Collection[DeadGroups]) -> str:
     if searched >= total:
         return ""
     text = _("The newest %(searched)s of %(total)s were looked at.")
-    return text % {"searched": rtq_number(searched), "total": rtq_number(total)}
+    return text % {"searched": number_text(searched), "total": number_text(total)}
 
 
 def _state_of(job_id: str, queue: str) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.http import QueryDict
 from django.utils.dateparse import parse_datetime
-from django.utils.timezone import get_current_timezone, is_naive, localtime, make_aware
+from django.utils.timezone import get_current_timezone, is_naive, make_aware
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.parameters import text_of
@@ -75,8 +75,3 @@ def moment_of(text: str) -> datetime | None:
     if moment is None or not 1970 < moment.year < 3000:
         return None
     return make_aware(moment, get_current_timezone()) if is_naive(moment) else moment
-
-
-def as_written(moment: datetime) -> str:
-    """A moment as forms write it."""
-    return localtime(moment).strftime("%Y-%m-%dT%H:%M:%S")

@@ -9,9 +9,9 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from django_rtq.admin.figures import duration_text
 from django_rtq.broker.details import WorkerDetails
 from django_rtq.broker.front import Front
-from django_rtq.templatetags.rtq import rtq_duration
 
 LONG_WAIT_SECONDS = 300.0
 _NAMED = 5  # queues in one sentence
@@ -86,7 +86,7 @@ def _queues(front: Front) -> Iterator[str]:
         worst = max(late, key=lambda q: q.oldest_seconds or 0)
         yield _("The oldest job of %(name)s has been waiting for %(duration)s.") % {
             "name": worst.name,
-            "duration": rtq_duration(worst.oldest_seconds),
+            "duration": duration_text(worst.oldest_seconds),
         }
 
 

@@ -11,12 +11,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from django_rtq.admin import parameters
+from django_rtq.admin.figures import number_text
 from django_rtq.admin.filters import Wanted
 from django_rtq.admin.shown import short_id
 from django_rtq.admin.timeline import STATE_TITLES
 from django_rtq.broker.details import JobDetails, QueueDetails
 from django_rtq.broker.listing import LISTS, JobPage
-from django_rtq.templatetags.rtq import rtq_number
 
 PAGE = 25  # jobs
 
@@ -142,7 +142,7 @@ def _found_text(page: JobPage) -> str:
 
 
 def _searched_text(page: JobPage) -> str:
-    return _("%(count)s were searched; there are more.") % {"count": rtq_number(page.searched)}
+    return _("%(count)s were searched; there are more.") % {"count": number_text(page.searched)}
 
 
 def _empty_words(listing: Listing, page: JobPage) -> dict[str, str]:

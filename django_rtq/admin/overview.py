@@ -12,9 +12,9 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.charts import Line, chart, nice_top
+from django_rtq.admin.figures import duration_text, number_text
 from django_rtq.broker.front import Front, QueueRow
 from django_rtq.broker.history import Series
-from django_rtq.templatetags.rtq import rtq_duration, rtq_number
 
 #: What the page can look back on: minutes, and minutes that one point of a line stands for.
 SPANS = {"1h": (60, 1), "24h": (1440, 15)}
@@ -30,7 +30,7 @@ def totals(front: Front, url: Address) -> list[dict[str, Any]]:
     oldest = max((queue.oldest_seconds for queue in details if queue.oldest_seconds is not None), default=None)
     cells = [
         _total(_("Queued"), sum(queue.queued for queue in details)),
-        {"title": _("Oldest wait"), "text": rtq_duration(oldest), "css": "" if oldest else "rtq-zero"},
+        {"title": _("Oldest wait"), "text": duration_text(oldest), "css": "" if oldest else "rtq-zero"},
         _total(_("Scheduled"), sum(queue.scheduled for queue in details)),
         _total(_("Retrying"), sum(queue.retrying for queue in details)),
         _total(_("Running"), sum(queue.running for queue in details), url("job_changelist")),
@@ -63,13 +63,13 @@ def charts(front: Front, span: str) -> list[dict[str, Any]]:
         Line(_("run"), "", [ms / n / 1000 if n else 0.0 for ms, n in zip(run_ms, done, strict=True)]),
     ]
     return [
-        _chart("throughput", _("Jobs a minute"), throughput, series[0], rtq_number),
-        _chart("times", _("Wait and run time, on average"), times, series[0], rtq_duration),
+        _chart("throughput", _("Jobs a minute"), throughput, series[0], number_text),
+        _chart("times", _("Wait and run time, on average"), times, series[0], duration_text),
     ]
 
 
 def _total(title: str, number: float, url: str = "", css: str = "") -> dict[str, Any]:
-    return {"title": title, "text": rtq_number(number), "url": url, "css": css or ("" if number else "rtq-zero")}
+    return {"title": title, "text": number_text(number), "url": url, "css": css or ("" if number else "rtq-zero")}
 
 
 def _row(row: QueueRow, front: Front, url: Address) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _row(row: QueueRow, front: Front, url: Address) -> dict[str, Any]:
     def cell(number: float, state: str = "", css: str = "") -> SafeString:
         if not number:
             return _ZERO
-        shown = rtq_number(number)
+        shown = number_text(number)
         inside = format_html('<a href="{}?state={}">{}</a>', home, state, shown) if state else shown
         return format_html('<td class="{}">{}</td>', css, inside) if css else format_html("<td>{}</td>", inside)
 
@@ -97,7 +97,7 @@ def _row(row: QueueRow, front: Front, url: Address) -> dict[str, Any]:
             "".join(
                 [
                     cell(queue.queued, "queued"),
-                    format_html("<td>{}</td>", rtq_duration(queue.oldest_seconds)),
+                    format_html("<td>{}</td>", duration_text(queue.oldest_seconds)),
                     cell(queue.scheduled, "scheduled"),
                     cell(queue.retrying, "retrying", "rtq-is-warn"),
                     cell(queue.running, "running"),
@@ -108,7 +108,7 @@ def _row(row: QueueRow, front: Front, url: Address) -> dict[str, Any]:
             )
         ),
         "done_series": _complete(row.series.of("succeeded")),
-        "spark_label": _("%(name)s: %(count)s done") % {"name": queue.name, "count": rtq_number(done)},
+        "spark_label": _("%(name)s: %(count)s done") % {"name": queue.name, "count": number_text(done)},
         "utilisation": row.utilisation,
     }
 
@@ -146,4 +146,4 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _size(number: int) -> str:
-    return _("%(number)s MB") % {"number": rtq_number(round(number / 1_048_576, 1))}
+    return _("%(number)s MB") % {"number": number_text(round(number / 1_048_576, 1))}

@@ -8,12 +8,12 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from django_rtq.admin.figures import duration_text
 from django_rtq.admin.health import is_lost
 from django_rtq.admin.shown import short_id
 from django_rtq.broker.details import RunningJob, WorkerDetails
 from django_rtq.conf import get_config
 from django_rtq.registry import all_tasks
-from django_rtq.templatetags.rtq import rtq_duration
 
 HUNG_SECONDS = 3600.0  # a run without a time limit that takes longer than this is worth a look
 
@@ -60,7 +60,7 @@ def _remark(job: RunningJob) -> str:
     if limit is not None and job.seconds > limit:
         return _("over its time limit of %(limit)g s") % {"limit": limit}
     if job.looks_hung(limit):
-        return _("far longer than usual: %(usual)s") % {"usual": rtq_duration(job.usual_seconds)}
+        return _("far longer than usual: %(usual)s") % {"usual": duration_text(job.usual_seconds)}
     if limit is None and job.seconds > HUNG_SECONDS:
         return _("runs for long, and has no time limit")
     return ""

@@ -12,6 +12,7 @@ from django.utils.translation import ngettext
 
 from django_rtq.admin import access, overview, parameters
 from django_rtq.admin.audit import note
+from django_rtq.admin.figures import duration_text
 from django_rtq.admin.health import health_of
 from django_rtq.admin.listing import PAGE, Listing
 from django_rtq.admin.pages import Page, PagesAdmin
@@ -21,7 +22,6 @@ from django_rtq.broker.inspector import get_inspector
 from django_rtq.conf import QUEUE_NAME, get_config
 from django_rtq.exceptions import BrokerError
 from django_rtq.menu import Queue
-from django_rtq.templatetags.rtq import rtq_duration
 
 CLIENTS_SHOWN = 20
 
@@ -177,7 +177,7 @@ def _state_of(details: QueueDetails) -> dict[str, Any]:
     """What to know of a queue before its jobs."""
     is_alone = details.contact_seconds is None or details.contact_seconds > get_config().lease_seconds
     warning = _("No worker serves this queue, so nothing of it runs. Start one:") if is_alone else ""
-    waits = rtq_duration(details.oldest_seconds)
+    waits = duration_text(details.oldest_seconds)
     return {
         "waiting": _waiting(details),
         "warning": warning,

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django_rtq.admin import access
 from django_rtq.admin.audit import note
 from django_rtq.admin.calls import EnqueueForm
+from django_rtq.admin.figures import NOTHING, duration_text, number_text, percent_text
 from django_rtq.admin.pages import Page, PagesAdmin
 from django_rtq.admin.words import schedule_text
 from django_rtq.broker.inspector import get_inspector
@@ -22,7 +23,6 @@ from django_rtq.exceptions import InvalidTask, PayloadError
 from django_rtq.menu import RegisteredTask
 from django_rtq.registry import all_tasks
 from django_rtq.tasks import Task
-from django_rtq.templatetags.rtq import NOTHING, rtq_duration, rtq_number, rtq_percent
 
 HOURS = 24
 
@@ -104,11 +104,11 @@ def _cells(figures: TaskFigures | None) -> list[dict[str, str]]:
     if figures is None:
         return [{"text": NOTHING, "css": "rtq-zero"}] * 7
     return [
-        {"text": rtq_number(figures.done)},
-        {"text": rtq_number(figures.failed), "css": "rtq-is-bad" if figures.failed else "rtq-zero"},
-        {"text": rtq_percent(figures.failure_rate)},
-        {"text": rtq_duration(figures.run_p50)},
-        {"text": rtq_duration(figures.run_p95)},
-        {"text": rtq_duration(figures.wait_p50)},
-        {"text": rtq_duration(figures.wait_p95)},
+        {"text": number_text(figures.done)},
+        {"text": number_text(figures.failed), "css": "rtq-is-bad" if figures.failed else "rtq-zero"},
+        {"text": percent_text(figures.failure_rate)},
+        {"text": duration_text(figures.run_p50)},
+        {"text": duration_text(figures.run_p95)},
+        {"text": duration_text(figures.wait_p50)},
+        {"text": duration_text(figures.wait_p95)},
     ]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from django.utils.formats import date_format, number_format
-from django.utils.timezone import localtime
+from django.utils.formats import number_format
 from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 
+from django_rtq.admin.figures import moment_text, number_text
 from django_rtq.admin.sweeps import Sweep
 from django_rtq.job import moment
 from django_rtq.periodic import Schedule
-from django_rtq.templatetags.rtq import rtq_number
 
 
 def question(verb: str, count: int) -> str:
@@ -23,7 +22,7 @@ def question(verb: str, count: int) -> str:
             "Discard %(count)s dead letter for good?", "Discard %(count)s dead letters for good?", count
         ),
     }
-    return texts[verb] % {"count": rtq_number(count)}
+    return texts[verb] % {"count": number_text(count)}
 
 
 def done_text(verb: str, count: int) -> str:
@@ -34,7 +33,7 @@ def done_text(verb: str, count: int) -> str:
         ),
         "discard": ngettext("%(count)s dead letter is gone.", "%(count)s dead letters are gone.", count),
     }
-    return texts[verb] % {"count": rtq_number(count)}
+    return texts[verb] % {"count": number_text(count)}
 
 
 def progress_text(verb: str, done: int, total: int) -> str:
@@ -43,7 +42,7 @@ def progress_text(verb: str, done: int, total: int) -> str:
         "requeue": _("%(done)s of %(total)s are queued again."),
         "discard": _("%(done)s of %(total)s are gone."),
     }[verb]
-    return text % {"done": rtq_number(done), "total": rtq_number(total)}
+    return text % {"done": number_text(done), "total": number_text(total)}
 
 
 def too_late(count: int) -> str:
@@ -62,8 +61,7 @@ def facts_of(sweep: Sweep) -> list[tuple[str, str]]:
     if sweep.per_second:
         facts.append((_("At most a second"), str(sweep.per_second)))
     if until is not None:
-        local = localtime(until)
-        facts.append((_("Died until"), f"{date_format(local, 'Y-m-d H:i:s')} {local:%Z}"))
+        facts.append((_("Died until"), moment_text(until)))
     return facts
 
 

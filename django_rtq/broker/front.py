@@ -19,7 +19,7 @@ from django_rtq.broker.server import ServerDetails, read_server
 from django_rtq.broker.statistics import read_figures
 from django_rtq.broker.wire import as_dict, clock_ms
 from django_rtq.exceptions import BrokerError
-from django_rtq.job import moment
+from django_rtq.job import clock_moment, moment
 
 MOST_SHOWN = 1000  # running jobs of a queue
 LATELY = 5  # minutes over which rates are taken
@@ -38,8 +38,6 @@ class QueueRow:
     done_per_minute: float  # over the last minutes
     failed_per_minute: float  # runs
     utilisation: float | None  # the share of the slots' time that its jobs took lately, 0 to 1; None: no slots
-    run_seconds: float | None  # how long a job ran on average, over the whole series; None: none was done
-    wait_seconds: float | None  # how long a job waited for its first run on average
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +82,7 @@ class Lookout:
             for queue, reply in zip(details, replies["history"], strict=True)
         ]
         now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
-        return Front(now=_moment(now_ms), queues=rows, workers=workers, server=info, **_liveness(details))
+        return Front(now=clock_moment(now_ms), queues=rows, workers=workers, server=info, **_liveness(details))
 
     def workers(self, queues: Sequence[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
         """Who works on these queues, and what runs there; and how long that usually takes, if that is asked."""
@@ -193,7 +191,6 @@ def _since(then_ms: bytes, now_ms: int) -> float | None:
 def _row(details: QueueDetails, series: Series, slots: int) -> QueueRow:
     steps = max(1, LATELY * 60 // series.step_seconds)
     minutes = steps * series.step_seconds / 60
-    done, run_ms = series.total("succeeded"), series.total("run_ms")
     busy_ms = series.total("run_ms", steps)
     return QueueRow(
         details=details,
@@ -202,8 +199,6 @@ def _row(details: QueueDetails, series: Series, slots: int) -> QueueRow:
         done_per_minute=series.total("succeeded", steps) / minutes,
         failed_per_minute=series.total("failed", steps) / minutes,
         utilisation=min(1.0, busy_ms / (slots * minutes * 60_000)) if slots else None,
-        run_seconds=run_ms / done / 1000 if done else None,
-        wait_seconds=series.total("wait_ms") / done / 1000 if done else None,
     )
 
 
@@ -264,9 +259,3 @@ def _worker_details(
         supervisor_name=note.get(b"errands", b"").decode(),
         is_quiet=note.get(b"quiet") == b"1",
     )
-
-
-def _moment(ms: float) -> datetime:
-    at = moment(int(ms))
-    assert at is not None
-    return at

@@ -13,7 +13,7 @@ from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.scripts import SCRIPTS, Command
-from django_rtq.job import moment
+from django_rtq.job import clock_moment
 
 MOST_KEPT = 1000  # series; of some 50 KB, where much happened
 
@@ -81,8 +81,7 @@ def _series(reply: list[Any], step: int) -> Series:
     for place, *pairs in entries:
         for i in range(0, len(pairs), 2):
             counts.setdefault(pairs[i].decode(), [0] * steps)[place] = pairs[i + 1]
-    begins_at = moment((now_ms // 60_000 // step - steps + 1) * step * 60_000)
-    assert begins_at is not None
+    begins_at = clock_moment((now_ms // 60_000 // step - steps + 1) * step * 60_000)
     return Series(begins_at=begins_at, step_seconds=step * 60, steps=steps, counts=counts)
 
 
@@ -93,10 +92,8 @@ def _joined(kept: Series, latest: Series) -> Series | None:
     if start < 0 or begins > kept.last or not _go_together(kept, latest, kept.last - begins):
         return None
     end = start + kept.steps - latest.steps
-    begins_at = moment(first * kept.step_seconds * 1000)
-    assert begins_at is not None
     return Series(
-        begins_at=begins_at,
+        begins_at=clock_moment(first * kept.step_seconds * 1000),
         step_seconds=kept.step_seconds,
         steps=kept.steps,
         counts={name: kept.of(name)[start:end] + latest.of(name) for name in {**kept.counts, **latest.counts}},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -91,15 +91,7 @@ class Row:
 
     job_id: bytes
     cursor: tuple[Any, ...]  # behind this one
-    due: bytes = b""
-    died: bytes = b""
-    finished: bytes = b""
-    worker: bytes = b""
-    held: bytes = b""
-    lease: bytes = b""
-    now_ms: int = 0
-    wish: bytes = b""
-    progress: bytes = b""
+    known: Mapping[str, Any] = field(default_factory=dict)  # fields of RawJob
 
 
 class Listing:
@@ -198,11 +190,11 @@ class Listing:
         now_ms, *entries = self._wire.one(SCRIPTS["processing"].call(self._keys.of(queue), (2000, 0)), resend=True)
         rows = []
         for worker, lease_ms, _, *held in entries:
-            lease = b"%d" % (now_ms + lease_ms)
+            by = {"worker": worker, "lease": b"%d" % (now_ms + lease_ms), "now_ms": now_ms}
             for job_id, claim, _, wish, progress in held:
                 cursor = (int(claim.split(b" ")[1]), job_id.decode())
-                by = {"worker": worker, "held": claim, "lease": lease, "wish": wish, "progress": progress}
-                rows.append(Row(job_id, cursor, now_ms=now_ms, **by))
+                run = {"held": claim, "wish": wish, "progress": progress}
+                rows.append(Row(job_id, cursor, {**by, **run}))
         rows.sort(key=lambda row: row.cursor)
         behind = [row for row in rows if len(at) != 2 or row.cursor > (float(at[0]), str(at[1]))]
         return behind[:size], at, "all" if len(behind) <= size else "more"
@@ -218,23 +210,13 @@ def _raw(queue: str, row: Row, values: Sequence[bytes | None]) -> RawJob:
         crashes=crashes,
         errors=errors,
         outcome=outcome,
-        due=row.due,
-        died=row.died,
-        finished=row.finished,
-        worker=row.worker,
-        held=row.held,
-        lease=row.lease,
-        now_ms=row.now_ms,
-        wish=row.wish,
-        progress=row.progress,
+        **row.known,
     )
 
 
 def _row(state: str, score: float, job_id: bytes) -> Row:
-    cursor, at = (score, job_id.decode()), b"%d" % score
-    if state == "dead":
-        return Row(job_id, cursor, died=at)
-    return Row(job_id, cursor, finished=at) if state == "finished" else Row(job_id, cursor, due=at)
+    name = {"dead": "died", "finished": "finished"}.get(state, "due")
+    return Row(job_id, (score, job_id.decode()), {name: b"%d" % score})
 
 
 def is_or_ends(full: str, name: str) -> bool:

@@ -148,7 +148,7 @@ class Onlooker:
         key, is_last = self._keys.of(queue).dead, False
         while not is_last:
             pairs, is_last = self._listing.scored(key, at, page, is_newest_first=True)
-            rows = [Row(job_id, (score, job_id.decode()), died=b"%d" % score) for score, job_id in pairs]
+            rows = [Row(job_id, (score, job_id.decode()), {"died": b"%d" % score}) for score, job_id in pairs]
             for row, job in self._listing.opened(queue, rows):
                 at = row.cursor
                 if job is not None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
-
-from django_rtq.job import moment
 
 _NEARLY_FULL = 0.9  # of maxmemory
 
@@ -21,10 +18,6 @@ class ServerDetails:
     used_memory: int | None = None  # bytes
     max_memory: int | None = None  # bytes; 0: no limit
     eviction_policy: str = ""
-    has_append_only_log: bool | None = None
-    connected_clients: int | None = None
-    up_seconds: int | None = None
-    saved_at: datetime | None = None  # the last snapshot
     #: What endangers jobs: "evicts" (it deletes jobs when full), "volatile" (no append-only log: a restart loses jobs),
     #: "nearly_full", "log_failed", "snapshot_failed" (it could not write to its disk), "replica" (read only).
     warnings: list[str] = field(default_factory=list)
@@ -36,7 +29,6 @@ def read_server(info: bytes, now_ms: int) -> ServerDetails:
     told = {name: value for name, colon, value in lines if colon}
     if not told:
         return ServerDetails(now_ms=now_ms)
-    saved = _number(told, "rdb_last_save_time")
     return ServerDetails(
         now_ms=now_ms,
         is_known=True,
@@ -45,10 +37,6 @@ def read_server(info: bytes, now_ms: int) -> ServerDetails:
         used_memory=_number(told, "used_memory"),
         max_memory=_number(told, "maxmemory"),
         eviction_policy=told.get("maxmemory_policy", ""),
-        has_append_only_log=told["aof_enabled"] == "1" if "aof_enabled" in told else None,
-        connected_clients=_number(told, "connected_clients"),
-        up_seconds=_number(told, "uptime_in_seconds"),
-        saved_at=moment(saved * 1000) if saved is not None else None,
         warnings=_warnings(told),
     )
 

@@ -17,8 +17,7 @@ from django_rtq.broker.details import JobDetails, read_head, unquoted
 from django_rtq.broker.listing import JobFilter, Listing, packed, unpacked
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.wire import clock_ms
-from django_rtq.exceptions import PayloadTooLarge
-from django_rtq.job import JobState, moment
+from django_rtq.job import JobState, check_size, clock_moment, moment
 
 MOST_DEAD = 100_000  # that are looked through to be counted
 STEP = 1000  # dead letters that one step looks at
@@ -159,12 +158,7 @@ def changed_body(job: JobDetails, args: Sequence[Any], kwargs: Mapping[str, Any]
     call = {"args": list(args), "kwargs": dict(kwargs)}
     given = {name: value for name, value in call.items() if value}
     body = payload.dumps({"task": job.task, **given, **job.options}, what=f"the call of {job.task}")
-    size = len(body.encode())
-    if size > most_bytes:
-        raise PayloadTooLarge(
-            f"{job.task}: the arguments take {size:,} bytes as JSON, but "
-            f'RTQ["MAX_PAYLOAD_BYTES"] is {most_bytes:,}. Store them and pass a key.'
-        )
+    check_size(job.task, body, most_bytes)
     return body
 
 
@@ -207,8 +201,8 @@ def _grouped(queue: str, replies: Sequence[Any]) -> DeadGroups:
                 task=newest.task,
                 error_class=newest.newest_error[0],
                 count=count,
-                first_at=_moment(first),
-                last_at=_moment(last),
+                first_at=clock_moment(float(first)),
+                last_at=clock_moment(float(last)),
                 message=newest.newest_error[1],
             )
             key = (group.task, group.error_class)
@@ -222,9 +216,3 @@ def _grouped(queue: str, replies: Sequence[Any]) -> DeadGroups:
 
 def _both(newer: DeadGroup, older: DeadGroup) -> DeadGroup:
     return replace(newer, count=newer.count + older.count, first_at=min(newer.first_at, older.first_at))
-
-
-def _moment(score: bytes) -> datetime:
-    at = moment(int(float(score)))
-    assert at is not None
-    return at

@@ -1,22 +1,24 @@
-"""Words, numbers and pictures for the pages of the admin."""
+"""Words, numbers and pictures for the templates of the admin."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
 
 import django
 from django import template
-from django.utils.formats import date_format, number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
-register = template.Library()
+from django_rtq.admin import charts, shown
+from django_rtq.admin.addresses import address
+from django_rtq.admin.figures import NOTHING, duration_text, moment_text, number_text, percent_text
 
-NOTHING = "\N{EN DASH}"
+register = template.Library()
+register.filter("rtq_number", number_text)
+register.filter("rtq_percent", percent_text)
+register.filter("rtq_duration", duration_text)
 
 
 @register.filter
@@ -37,45 +39,6 @@ def rtq_short(task: object) -> str:
     return shown.clean_text(task, 300).rpartition(".")[2]
 
 
-@register.filter
-def rtq_number(value: float | None) -> str:
-    """1234 as 1,234, in the manner of the language; 0.25 keeps two digits."""
-    if value is None:
-        return NOTHING
-    if 0 <= value < 1000 and value == int(value):
-        return str(int(value))
-    digits = 0 if value == int(value) or value >= 100 else 1 if value >= 1 else 2
-    return number_format(round(value, digits), decimal_pos=digits, force_grouping=True)
-
-
-@register.filter
-def rtq_percent(part: float | None) -> str:
-    """0.25 as 25 %."""
-    if part is None:
-        return NOTHING
-    if 0 < part < 0.001:
-        return _("< %(number)s %%") % {"number": number_format(0.1, decimal_pos=1)}
-    digits = 1 if 0 < part < 0.1 else 0
-    return _("%(number)s %%") % {"number": number_format(round(100 * part, digits), decimal_pos=digits)}
-
-
-@register.filter
-def rtq_duration(seconds: float | None) -> str:
-    """How long, in the unit that a person would take."""
-    if seconds is None:
-        return NOTHING
-    if 0 < seconds < 0.0005:
-        return _("< 1 ms")
-    if seconds < 0.9995:
-        return _("%(number)s ms") % {"number": number_format(round(seconds * 1000))}
-    if seconds < 9.95:
-        return _("%(number)s s") % {"number": number_format(round(seconds, 1), decimal_pos=1)}
-    for most, size, unit in _UNITS:
-        if seconds < most:
-            return unit() % {"number": number_format(round(seconds / size), force_grouping=True)}
-    return _("%(number)s d") % {"number": number_format(round(seconds / 86_400), force_grouping=True)}
-
-
 @register.simple_tag
 def rtq_ago(moment: datetime | None, now: datetime | None = None) -> str:
     """How long ago, or until then, with the moment itself when pointed at."""
@@ -83,7 +46,7 @@ def rtq_ago(moment: datetime | None, now: datetime | None = None) -> str:
         return NOTHING
     seconds = ((now or datetime.now(timezone.utc)) - moment).total_seconds()
     text = _("in %(duration)s") if seconds < 0 else _("%(duration)s ago")
-    return rtq_moment(moment, text % {"duration": rtq_duration(abs(seconds) if abs(seconds) >= 1 else 1.0)})
+    return rtq_moment(moment, text % {"duration": duration_text(abs(seconds) if abs(seconds) >= 1 else 1.0)})
 
 
 @register.simple_tag
@@ -91,8 +54,7 @@ def rtq_moment(moment: datetime | None, text: str = "") -> str:
     """A moment in the reader's zone, to the second; or a text that shows it when pointed at."""
     if moment is None:
         return NOTHING
-    local = localtime(moment)
-    whole = f"{date_format(local, 'Y-m-d H:i:s')} {local.strftime('%Z')}"
+    whole = moment_text(moment)
     return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), whole, text or whole)
 
 
@@ -123,15 +85,3 @@ def rtq_nonce(context: template.Context) -> str:
 def rtq_lists_breadcrumbs() -> bool:
     """Whether this Django writes breadcrumbs as a list."""
     return django.VERSION >= (6, 1)
-
-
-_UNITS: tuple[tuple[float, float, Callable[[], str]], ...] = (
-    (119.5, 1, lambda: _("%(number)s s")),
-    (7200, 60, lambda: _("%(number)s min")),
-    (172_800, 3600, lambda: _("%(number)s h")),
-)
-
-
-# Last: these write with what stands above, and a theme may load a template, and us with it, before the admin.
-from django_rtq.admin import charts, shown  # noqa: E402
-from django_rtq.admin.addresses import address  # noqa: E402

@@ -10,9 +10,10 @@ from django.views.debug import get_default_exception_reporter_filter
 
 from django_rtq.admin import parameters
 from django_rtq.admin.charts import nice_top, points, sparkline
+from django_rtq.admin.figures import duration_text, number_text, percent_text
 from django_rtq.admin.filters import Wanted
 from django_rtq.admin.shown import HIDDEN, clean_text, pretty, short_id, without_secrets
-from django_rtq.templatetags.rtq import rtq_ago, rtq_duration, rtq_moment, rtq_number, rtq_percent
+from django_rtq.templatetags.rtq import rtq_ago, rtq_moment
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_long_ids_are_shown_by_their_end():
     ],
 )
 def test_durations_are_in_the_unit_that_a_person_would_take(seconds, shown):
-    assert rtq_duration(seconds) == shown
+    assert duration_text(seconds) == shown
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_durations_are_in_the_unit_that_a_person_would_take(seconds, shown):
     [(None, "\u2013"), (0, "0"), (0.0, "0"), (1234567, "1,234,567"), (0.25, "0.25"), (6.24, "6.2"), (1234.5, "1,234")],
 )
 def test_numbers_are_written_with_as_many_digits_as_mean_something(number, shown):
-    assert rtq_number(number) == shown
+    assert number_text(number) == shown
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def test_numbers_are_written_with_as_many_digits_as_mean_something(number, shown
     [(None, "\u2013"), (0, "0 %"), (0.0001, "< 0.1 %"), (0.004, "0.4 %"), (0.25, "25 %"), (1, "100 %")],
 )
 def test_parts_are_percentages(part, shown):
-    assert rtq_percent(part) == shown
+    assert percent_text(part) == shown
 
 
 def test_moments_carry_the_absolute_time():

@@ -6,10 +6,13 @@ import pytest
 
 from tests.conftest import wait_until
 from tests.seeds import (
+    NOTE,
     QUEUE,
     claim,
     claim_all,
     dead_job,
+    enqueue_unique,
+    entered_job,
     held_job,
     limit_of,
     names,
@@ -20,25 +23,11 @@ from tests.seeds import (
 )
 from tests.snapshots import MS, live_jobs, snapshot
 
-NOTE = "done 3600000 d1"
-
-
-def enqueue(broker, *jobs):
-    return broker.enqueue_unique(QUEUE, jobs)
-
-
-def entered(broker, name="a", **options):
-    """A unique job that waits."""
-    job = unique_job(name, **options)
-    assert enqueue(broker, job) == ["ok"]
-    return job
-
-
 # -- it works
 
 
 def test_it_holds_its_digest_and_is_a_job_like_others(redis, broker):
-    assert enqueue(broker, unique_job("a", client="acme", priority=5)) == ["ok"]
+    assert enqueue_unique(broker, unique_job("a", client="acme", priority=5)) == ["ok"]
 
     assert snapshot(redis, times=False) == {
         "rtq:queues": {QUEUE},
@@ -58,10 +47,10 @@ def test_it_holds_its_digest_and_is_a_job_like_others(redis, broker):
 @pytest.mark.parametrize("on_conflict", ["return", "raise", "rerun"])
 @pytest.mark.parametrize("due", ["", "+60000"])
 def test_a_second_one_changes_nothing_while_the_first_waits(redis, broker, on_conflict, due):
-    first = entered(broker, due=due)
+    first = entered_job(broker, due=due)
     before = snapshot(redis)
 
-    assert enqueue(broker, unique_job("b", on_conflict=on_conflict, body="[1]")) == [f"duplicate {first.id}"]
+    assert enqueue_unique(broker, unique_job("b", on_conflict=on_conflict, body="[1]")) == [f"duplicate {first.id}"]
 
     assert snapshot(redis) == before
 
@@ -69,13 +58,15 @@ def test_a_second_one_changes_nothing_while_the_first_waits(redis, broker, on_co
 def test_of_one_call_the_first_is_taken_in(broker):
     jobs = [unique_job(name) for name in "abc"]
 
-    assert enqueue(broker, *jobs) == ["ok", f"duplicate {jobs[0].id}", f"duplicate {jobs[0].id}"]
+    assert enqueue_unique(broker, *jobs) == ["ok", f"duplicate {jobs[0].id}", f"duplicate {jobs[0].id}"]
 
     assert claim_all(broker) == [jobs[0].id]
 
 
 def test_others_are_none_of_its_business(broker):
-    assert enqueue(broker, unique_job("a"), unique_job("b", digest="d2"), unique_job("c", digest="")) == ["ok"] * 3
+    assert (
+        enqueue_unique(broker, unique_job("a"), unique_job("b", digest="d2"), unique_job("c", digest="")) == ["ok"] * 3
+    )
     assert broker.enqueue_unique("other", [unique_job("d")]) == ["ok"]
     assert broker.enqueue(QUEUE, [new_job("e")]) == ["ok"]
 
@@ -83,23 +74,23 @@ def test_others_are_none_of_its_business(broker):
 
 
 def test_a_job_that_is_not_unique_after_all_holds_nothing(redis, broker):
-    assert enqueue(broker, unique_job("a", digest=""), unique_job("b", digest="")) == ["ok", "ok"]
+    assert enqueue_unique(broker, unique_job("a", digest=""), unique_job("b", digest="")) == ["ok", "ok"]
 
     assert not {"digests", "unique:"} & set(snapshot(redis))
 
 
 def test_the_limit_counts_from_when_it_is_ready(redis, broker):
-    entered(broker, limit_ms=5000)
+    entered_job(broker, limit_ms=5000)
     assert 0 < limit_of(broker) <= 5000
-    entered(broker, limit_ms=5000, digest="d2", due="+60000")
+    entered_job(broker, limit_ms=5000, digest="d2", due="+60000")
     assert 60_000 < limit_of(broker, "d2") <= 65_000
 
 
 def test_after_the_limit_it_keeps_nobody_out(redis, broker):
-    first = entered(broker, limit_ms=1)
+    first = entered_job(broker, limit_ms=1)
     wait_until(lambda: limit_of(broker) < 0)
 
-    second = entered(broker, "b")
+    second = entered_job(broker, "b")
 
     assert claim(broker) == [first.id]
     settle(broker, "ack", first, worker="w2")
@@ -109,7 +100,7 @@ def test_after_the_limit_it_keeps_nobody_out(redis, broker):
 def test_a_thousand_keep_their_order(redis, broker):
     jobs = [unique_job(digest=f"d{number}") for number in range(1000)]
 
-    assert enqueue(broker, *jobs) == ["ok"] * 1000
+    assert enqueue_unique(broker, *jobs) == ["ok"] * 1000
 
     assert snapshot(redis)["lane:0:"] == [job.id for job in jobs]
 
@@ -119,7 +110,7 @@ def test_of_a_burst_from_many_threads_one_is_taken_in(redis, broker):
 
     def burst():
         gate.wait(5)
-        answers.extend(enqueue(broker, unique_job())[0] for _ in range(65))
+        answers.extend(enqueue_unique(broker, unique_job())[0] for _ in range(65))
 
     threads = [threading.Thread(target=burst) for _ in range(8)]
     for thread in threads:
@@ -143,7 +134,7 @@ def test_it_is_free_when_the_run_is_over(redis, broker, end):
 
     assert "unique:d1" not in snapshot(redis)
     assert ("digests" in snapshot(redis)) == (end == "bury")  # a dead letter may be requeued
-    assert enqueue(broker, unique_job("b")) == ["ok"]
+    assert enqueue_unique(broker, unique_job("b")) == ["ok"]
 
 
 def test_it_is_free_when_it_has_crashed_too_often(redis, broker):
@@ -154,8 +145,8 @@ def test_it_is_free_when_it_has_crashed_too_often(redis, broker):
 
 
 def test_it_is_free_when_it_is_cancelled_purged_or_discarded(redis, broker, inspector):
-    inspector.cancel(entered(broker).id)
-    entered(broker, "b")
+    inspector.cancel(entered_job(broker).id)
+    entered_job(broker, "b")
     inspector.purge(QUEUE)  # the id that the cancelled one has left
     inspector.purge(QUEUE)
     job = held_job(broker, "c")
@@ -170,7 +161,7 @@ def test_it_is_held_while_the_job_goes_back(redis, broker, verb):
     job = held_job(broker, "a")
     settle(broker, verb, job)
 
-    assert enqueue(broker, unique_job("b")) == [f"duplicate {job.id}"]
+    assert enqueue_unique(broker, unique_job("b")) == [f"duplicate {job.id}"]
 
 
 def test_a_job_that_lost_it_does_not_free_that_of_another(redis, broker):
@@ -187,7 +178,7 @@ def test_what_a_torn_log_left_keeps_nobody_out(redis, broker, seed):
     owner = seed(broker).id if seed else "nobody"
     redis.set(broker.keys.of(QUEUE).unique + b"d1", owner)
 
-    job = entered(broker)
+    job = entered_job(broker)
 
     assert snapshot(redis)["unique:d1"] == job.id
 
@@ -196,9 +187,9 @@ def test_one_of_which_the_note_was_lost_is_held_until_it_is_done(redis, broker):
     job = held_job(broker, "a", until="start")
     redis.delete(broker.keys.of(QUEUE).digests)
 
-    assert enqueue(broker, unique_job("b")) == [f"duplicate {job.id}"]
+    assert enqueue_unique(broker, unique_job("b")) == [f"duplicate {job.id}"]
     settle(broker, "ack", job)
-    assert enqueue(broker, unique_job("c")) == ["ok"]
+    assert enqueue_unique(broker, unique_job("c")) == ["ok"]
 
 
 # -- until it starts
@@ -207,8 +198,8 @@ def test_one_of_which_the_note_was_lost_is_held_until_it_is_done(redis, broker):
 def test_until_it_starts_others_wait_behind_it(redis, broker):
     first = held_job(broker, "a", until="start")
 
-    second = entered(broker, "b", until="start")
-    assert enqueue(broker, unique_job("c", until="start")) == [f"duplicate {second.id}"]
+    second = entered_job(broker, "b", until="start")
+    assert enqueue_unique(broker, unique_job("c", until="start")) == [f"duplicate {second.id}"]
 
     settle(broker, "ack", first)
     assert snapshot(redis)["unique:d1"] == second.id
@@ -223,14 +214,14 @@ def test_a_job_that_has_started_once_keeps_nobody_out_until_its_start(broker, en
     else:
         broker.reclaim_child(QUEUE, "w1", [job.id])
 
-    assert enqueue(broker, unique_job("b", until="start")) == ["ok"]
+    assert enqueue_unique(broker, unique_job("b", until="start")) == ["ok"]
 
 
 def test_a_job_that_was_given_back_has_not_started(broker):
     job = held_job(broker, "a", until="start")
     settle(broker, "release", job)
 
-    assert enqueue(broker, unique_job("b", until="start")) == [f"duplicate {job.id}"]
+    assert enqueue_unique(broker, unique_job("b", until="start")) == [f"duplicate {job.id}"]
 
 
 # -- sent twice, lost on the way
@@ -241,7 +232,7 @@ def test_a_lost_reply_is_no_duplicate(redis, broker, moment):
     job = unique_job("a")
     redis.drop_connection(moment)
 
-    assert enqueue(broker, job) == [{"before": "ok", "after": "exists"}[moment]]
+    assert enqueue_unique(broker, job) == [{"before": "ok", "after": "exists"}[moment]]
 
     assert claim_all(broker) == [job.id]
 
@@ -251,6 +242,6 @@ def test_an_id_that_is_known_is_refused(redis, broker, known):
     job = known(broker)
     before = snapshot(redis)
 
-    assert enqueue(broker, unique_job()._replace(id=job.id)) == ["exists"]
+    assert enqueue_unique(broker, unique_job()._replace(id=job.id)) == ["exists"]
 
     assert snapshot(redis) == before

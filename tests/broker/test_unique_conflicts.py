@@ -2,21 +2,8 @@
 
 import pytest
 
-from tests.seeds import QUEUE, claim_all, held_job, limit_of, settle, unique_job
+from tests.seeds import NOTE, QUEUE, claim_all, enqueue_unique, entered_job, held_job, limit_of, settle, unique_job
 from tests.snapshots import GONE, MS, changes, live_jobs, place_of, snapshot
-
-NOTE = "done 3600000 d1"
-
-
-def enqueue(broker, *jobs):
-    return broker.enqueue_unique(QUEUE, jobs)
-
-
-def entered(broker, name="a", **options):
-    """A unique job that waits."""
-    job = unique_job(name, **options)
-    assert enqueue(broker, job) == ["ok"]
-    return job
 
 
 def arguments_of(redis, job):
@@ -30,7 +17,7 @@ def test_changes_while_it_runs_make_one_more_run_with_the_last_arguments(redis, 
     first = held_job(broker, "a")
     changes_ = [unique_job(name, on_conflict="rerun", body=f'["{name}"]') for name in "bcde"]
 
-    answers = enqueue(broker, *changes_)
+    answers = enqueue_unique(broker, *changes_)
 
     heir = changes_[0]
     assert answers == [f"after {first.id}"] + [f"duplicate {first.id}"] * 3
@@ -83,11 +70,11 @@ def test_an_heir_waits_no_longer_than_the_limit(redis, broker):
 def test_an_heir_that_was_cancelled_leaves_its_place(broker, inspector):
     first = held_job(broker, "a")
     one, other = unique_job("b", on_conflict="rerun"), unique_job("c", on_conflict="rerun")
-    enqueue(broker, one)
+    enqueue_unique(broker, one)
 
     inspector.cancel(one.id)
 
-    assert enqueue(broker, other) == [f"after {first.id}"]
+    assert enqueue_unique(broker, other) == [f"after {first.id}"]
     settle(broker, "ack", first)
     broker.promote(QUEUE)
     assert claim_all(broker) == [other.id]
@@ -97,11 +84,11 @@ def test_an_heir_that_was_cancelled_leaves_its_place(broker, inspector):
 
 
 def test_the_one_that_waits_takes_arguments_and_time_of_the_other(redis, broker):
-    first = entered(broker, due="+60000", limit_ms=1000)
+    first = entered_job(broker, due="+60000", limit_ms=1000)
     was_due = snapshot(redis)["scheduled"][first.id]
 
     other = unique_job("b", on_conflict="replace", due="+90000", body='["new"]', client="x", limit_ms=1000)
-    assert enqueue(broker, other) == [f"duplicate {first.id}"]
+    assert enqueue_unique(broker, other) == [f"duplicate {first.id}"]
 
     assert arguments_of(redis, first) == '["new"]'
     assert snapshot(redis)["scheduled"][first.id] >= was_due + 30_000
@@ -110,18 +97,18 @@ def test_the_one_that_waits_takes_arguments_and_time_of_the_other(redis, broker)
 
 
 def test_without_a_time_it_is_ready_now(redis, broker):
-    first = entered(broker, due="+60000", client="x")
+    first = entered_job(broker, due="+60000", client="x")
 
-    enqueue(broker, unique_job("b", on_conflict="replace", client="y", body="[2]"))
+    enqueue_unique(broker, unique_job("b", on_conflict="replace", client="y", body="[2]"))
 
     assert place_of(redis, first) == "lane:0:y"
     assert claim_all(broker) == [first.id]
 
 
 def test_what_waits_for_a_worker_keeps_its_place(redis, broker):
-    first, _ = entered(broker, client="x"), entered(broker, "behind", client="x", digest="d2")
+    first, _ = entered_job(broker, client="x"), entered_job(broker, "behind", client="x", digest="d2")
 
-    enqueue(broker, unique_job("b", on_conflict="replace", client="y", priority=5, due="+60000", body="[2]"))
+    enqueue_unique(broker, unique_job("b", on_conflict="replace", client="y", priority=5, due="+60000", body="[2]"))
 
     assert snapshot(redis, times=False)["lane:0:x"] == ["a", "behind"]
     assert live_jobs(redis)[first.id].startswith("0 3 ")
@@ -132,7 +119,7 @@ def test_one_that_failed_waits_for_the_new_time(redis, broker):
     job = held_job(broker, "a")
     settle(broker, "retry", job)
 
-    enqueue(broker, unique_job("b", on_conflict="replace", due="+90000"))
+    enqueue_unique(broker, unique_job("b", on_conflict="replace", due="+90000"))
 
     after = snapshot(redis)
     assert after["retrying"] == after["scheduled"]
@@ -143,7 +130,7 @@ def test_one_that_runs_is_not_touched(redis, broker):
     first = held_job(broker, "a")
     before = snapshot(redis)
 
-    assert enqueue(broker, unique_job("b", on_conflict="replace", body="[2]")) == [f"duplicate {first.id}"]
+    assert enqueue_unique(broker, unique_job("b", on_conflict="replace", body="[2]")) == [f"duplicate {first.id}"]
 
     assert snapshot(redis) == before
 
@@ -156,7 +143,7 @@ def test_a_lost_reply_makes_one_heir(redis, broker, moment):
     first = held_job(broker, "a")
     redis.drop_connection(moment)
 
-    assert enqueue(broker, unique_job("b", on_conflict="rerun")) == [f"after {first.id}"]
+    assert enqueue_unique(broker, unique_job("b", on_conflict="rerun")) == [f"after {first.id}"]
 
     assert len(snapshot(redis)["scheduled"]) == 1
     assert snapshot(redis)["stats"] == {"enqueued": 2}

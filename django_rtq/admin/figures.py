@@ -1,0 +1,61 @@
+"""Numbers, percentages, durations and moments as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from django.utils.formats import date_format, number_format
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+
+NOTHING = "\N{EN DASH}"
+
+
+def number_text(value: float | None) -> str:
+    """1234 as 1,234, in the manner of the language; 0.25 keeps two digits."""
+    if value is None:
+        return NOTHING
+    if 0 <= value < 1000 and value == int(value):
+        return str(int(value))
+    digits = 0 if value == int(value) or value >= 100 else 1 if value >= 1 else 2
+    return number_format(round(value, digits), decimal_pos=digits, force_grouping=True)
+
+
+def percent_text(part: float | None) -> str:
+    """0.25 as 25 %."""
+    if part is None:
+        return NOTHING
+    if 0 < part < 0.001:
+        return _("< %(number)s %%") % {"number": number_format(0.1, decimal_pos=1)}
+    digits = 1 if 0 < part < 0.1 else 0
+    return _("%(number)s %%") % {"number": number_format(round(100 * part, digits), decimal_pos=digits)}
+
+
+def duration_text(seconds: float | None) -> str:
+    """How long, in the unit that a person would take."""
+    if seconds is None:
+        return NOTHING
+    if 0 < seconds < 0.0005:
+        return _("< 1 ms")
+    if seconds < 0.9995:
+        return _("%(number)s ms") % {"number": number_format(round(seconds * 1000))}
+    if seconds < 9.95:
+        return _("%(number)s s") % {"number": number_format(round(seconds, 1), decimal_pos=1)}
+    for most, size, unit in _UNITS:
+        if seconds < most:
+            return unit() % {"number": number_format(round(seconds / size), force_grouping=True)}
+    return _("%(number)s d") % {"number": number_format(round(seconds / 86_400), force_grouping=True)}
+
+
+def moment_text(moment: datetime) -> str:
+    """A moment in the reader's zone, to the second."""
+    local = localtime(moment)
+    return f"{date_format(local, 'Y-m-d H:i:s')} {local:%Z}"
+
+
+_UNITS: tuple[tuple[float, float, Callable[[], str]], ...] = (
+    (119.5, 1, lambda: _("%(number)s s")),
+    (7200, 60, lambda: _("%(number)s min")),
+    (172_800, 3600, lambda: _("%(number)s h")),
+)
