@@ -16,12 +16,10 @@ import hiredis
 from django_rtq.broker.keys import QueueKeys
 
 Argument = bytes | str | int | float
-# What redis-py packs with in the end, a third of the way later.
-_pack: Callable[[tuple[Argument, ...]], bytes] = hiredis.pack_command  # type: ignore[assignment]
-
-
 Command = tuple[Argument, ...] | bytes  # bytes: in the form in which it is sent
 
+# What redis-py packs with in the end, a third of the way later.
+_pack: Callable[[tuple[Argument, ...]], bytes] = hiredis.pack_command  # type: ignore[assignment]
 _USES = re.compile(r"^-- uses: (.*)$", re.MULTILINE)
 _KEY = re.compile(r"^-- KEYS\[\d+\] (\w+)(?: +(\+ worker)\b)?", re.MULTILINE)
 
