@@ -19,6 +19,7 @@ from tests.worker.torture import Nemesis, is_hit_by, runs_by_name, terminations,
 SECONDS = float(os.environ.get("RTQ_TORTURE_SECONDS", "8"))
 LEASE_SECONDS = 1.0
 OPTIONS = [("--processes", 2), ("--processes", 2, "--concurrency", 3)]
+MOST_RESULTS = 10_000_000
 STEP_MS = 200
 TICK = {"task": "tests.app.torture_tasks.tick", "every": STEP_MS / 1000, "missed": "all"}
 
@@ -31,9 +32,16 @@ def seed():
 
 
 @pytest.fixture
+def rtq_settings(rtq_settings, settings):
+    """This process cancels jobs, and would forget all outcomes but the newest ones."""
+    settings.RTQ = {**settings.RTQ, "MAX_RESULTS": MOST_RESULTS}
+    return rtq_settings
+
+
+@pytest.fixture
 def nemesis(seed, rtq_worker, redis, redis_server, inspector):
     def start(number):
-        options = {"LEASE_SECONDS": LEASE_SECONDS, "MAX_RESULTS": 10_000_000, "SCHEDULES": {"tick": TICK}}
+        options = {"LEASE_SECONDS": LEASE_SECONDS, "MAX_RESULTS": MOST_RESULTS, "SCHEDULES": {"tick": TICK}}
         return rtq_worker("--queues", "default,ticks", *OPTIONS[number], is_ready=False, **options)
 
     return Nemesis(seed, redis, redis_server, inspector, start, lease_seconds=LEASE_SECONDS)
@@ -45,7 +53,7 @@ def torture(nemesis, redis, hardship, dice):
     while time.monotonic() < until:
         hardship.enqueue()
         hardship.cancel()
-        hardship.let_pass(time.monotonic() + dice.uniform(0.05, 0.4), lambda: records(redis))
+        hardship.let_pass(time.monotonic() + dice.uniform(0.05, 0.4), lambda: records(redis), nemesis.release)
         nemesis.act()
     nemesis.release(all_of_them=True)
     wait_until(lambda: not waiting(redis), 30)
