@@ -59,7 +59,7 @@ class Plan:
     def change(self, rows: Mapping[str, Mapping[str, Any] | None], *, wake: Iterable[str] = ()) -> None:
         """Put rows, or take those out that are None, and wake a scheduler of these queues."""
         gone = [_ROW + name for name, row in rows.items() if row is None]
-        put = {_ROW + name: json.dumps(row) for name, row in rows.items() if row is not None}
+        put = _as_fields({name: row for name, row in rows.items() if row is not None})
         commands: list[Command] = [("HDEL", self._key, *gone)] if gone else []
         self._write(commands, put, wake)
 
@@ -69,17 +69,21 @@ class Plan:
 
     def restore(self, lost: PlanState) -> None:
         """Put back what Redis has lost. All who do so write the same, in one command."""
-        rows = {_ROW + name: json.dumps(row) for name, row in lost.rows.items()}
-        fields = rows | {_SWITCH + name: text for name, text in lost.switches.items()}
-        flat = [text for pair in fields.items() for text in pair]
-        self._wire.one(("HSET", self._key, *flat, _VERSION, lost.version), resend=True)
+        switches = {_SWITCH + name: text for name, text in lost.switches.items()}
+        self._write([], _as_fields(lost.rows) | switches, (), version=lost.version)
 
-    def _write(self, commands: list[Command], fields: Mapping[str, str], wake: Iterable[str]) -> None:
+    def _write(
+        self, commands: list[Command], fields: Mapping[str, str], wake: Iterable[str], *, version: bytes = b""
+    ) -> None:
         # The version with the fields, in one command: who sees it sees them.
         flat = [text for pair in fields.items() for text in pair]
-        commands.append(("HSET", self._key, *flat, _VERSION, os.urandom(8).hex()))
+        commands.append(("HSET", self._key, *flat, _VERSION, version or os.urandom(8).hex()))
         commands += [("ZADD", self._keys.of(queue).due, 0, "due") for queue in wake]
         self._wire.all(commands, resend=True)
+
+
+def _as_fields(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    return {_ROW + name: json.dumps(row) for name, row in rows.items()}
 
 
 def _as_row(text: str) -> Mapping[str, Any]:
