@@ -154,7 +154,7 @@ def _is_open(connection: Any) -> bool:
 
 def send(connection: Any, commands: Sequence[Command]) -> None:
     """Send commands over one connection, in one packet."""
-    connection.send_packed_command([b"".join(map(pack, commands)) if len(commands) > 1 else pack(commands[0])])
+    connection.send_packed_command([b"".join(map(pack, commands))])
 
 
 def exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
