@@ -1,9 +1,5 @@
 -- _conflicts: what becomes of a job when another one holds its digest.
 
-local function record_of(job)
-  return new_record(job.band, job.max_crashes, job.ready, job.expires, job.client, job.body)
-end
-
 -- The one that holds it and has not started takes arguments and time of the other.
 local function replace(q, id, job, now)
   if runner_of(q, id) then return end

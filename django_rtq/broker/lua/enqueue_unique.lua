@@ -1,6 +1,6 @@
 -- enqueue_unique: take in jobs of which no second like them may live.
 -- — -> queued, or scheduled when it has a time, or when it is to run after the one that runs
--- uses: _prelude _lanes _schedule _taking_in _digests _runners _unique _conflicts
+-- uses: _prelude _lanes _schedule _taking_in _digests _taking_in_unique _runners _unique _conflicts
 --
 -- KEYS[1] jobs        hash  id -> record
 -- KEYS[2] finished    zset  id -> when it may be forgotten
@@ -35,28 +35,7 @@
 local NAMES = { "jobs", "finished", "ghosts", "scheduled", "retrying", "dead", "failures", "crashes", "digests",
   "unique", "workers", "running", "bands", "turn", "lanes", "since", "wake", "due", "sweep", "ring", "lane", "stats" }
 local q, jobs = named(KEYS, NAMES, 1), ARGV
-local PARTS = { "id", "band", "max_crashes", "client", "due", "expires", "front", "body", "digest", "span", "ms", "conflict" }
 local now, answers, taken = now_ms(q.sweep), {}, 0
-
-local function job_at(place)
-  local job = {}
-  for i, name in ipairs(PARTS) do job[name] = jobs[place + i - 1] end
-  job.ready = moment(job.due, now) or now
-  job.note = job.span .. " " .. job.ms .. " " .. job.digest
-  return job
-end
-
--- The record comes after the place, and the note last: what a torn log keeps of this holds nothing.
-local function take_in(job)
-  if job.digest ~= "" then hold(q, job.id, job.digest, job.ms + math.max(0, job.ready - now)) end
-  if job.ready > now then
-    schedule(q, { job.ready, job.id })
-  else
-    line_up(q, job.id, job.band, job.client, job.front, now)
-  end
-  redis.call("HSET", q.jobs, job.id, record_of(job))
-  if job.digest ~= "" then redis.call("HSET", q.digests, job.id, job.note) end
-end
 
 local function enqueue(job)
   local first, heir
@@ -64,7 +43,7 @@ local function enqueue(job)
   if first and heir == job.id then return "after " .. first end
   if is_known(q, job.id) then return "exists" end
   if not first then
-    take_in(job)
+    take_in(q, job, now)
     taken = taken + 1
     return "ok"
   end
@@ -76,6 +55,6 @@ local function enqueue(job)
   return "duplicate " .. first
 end
 
-for place = 1, #jobs, #PARTS do answers[#answers + 1] = enqueue(job_at(place)) end
+for place = 1, #jobs, #PARTS do answers[#answers + 1] = enqueue(job_at(jobs, place, now)) end
 if taken > 0 then count(q.stats, now, "enqueued", taken) end
 return answers
