@@ -110,7 +110,7 @@ class PrivateRedis:
             self._launch(binary)
             return self
         for attempt in range(1, PORTS_TRIED + 1):
-            self.port = _free_port()
+            self.port = free_port()
             try:
                 self._launch(binary)
             except RedisDidNotStart:
@@ -214,7 +214,8 @@ class PrivateRedis:
             process.wait()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """One that nobody listens on at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

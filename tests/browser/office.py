@@ -8,6 +8,7 @@ import sys
 import urllib.request
 from pathlib import Path
 
+from testproject.redis_server import free_port
 from tests.conftest import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -78,9 +79,3 @@ def answers(port):
     """Whether somebody listens there."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
