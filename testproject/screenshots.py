@@ -9,15 +9,14 @@
 from __future__ import annotations
 
 import math
-import os
 import random
-import shutil
 import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from testproject.chromium import NoChromium, find_chromium, launched
 from testproject.demo_stage import Stage, StageError
 from testproject.demo_web import LOGIN, add_some_work, free_port, open_office
 from testproject.redis_server import NoRedisServer, RedisDidNotStart
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
 WIDTH, HEIGHT = 1280, 900
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 BUSY_SECONDS = 24  # of real work before the first picture
 
 
@@ -38,7 +36,7 @@ def main() -> int:
     try:
         with Stage(appendonly=True) as stage:
             play(stage)
-    except (StageError, NoRedisServer, RedisDidNotStart) as problem:
+    except (StageError, NoChromium, NoRedisServer, RedisDidNotStart) as problem:
         print(f"\n{problem}", file=sys.stderr)
         return 1
     return 0
@@ -82,12 +80,7 @@ def picture(page: Page, address: str, name: str) -> None:
 @contextmanager
 def looking(address: str, scheme: str) -> Iterator[Page]:
     """Sign in at the demo's admin."""
-    from playwright.sync_api import sync_playwright
-
-    path = os.environ.get("RTQ_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        raise StageError("There is no Chromium on PATH: apt-get install chromium, or say where with RTQ_CHROMIUM=…")
-    with sync_playwright() as playwright, playwright.chromium.launch(executable_path=path, args=ARGUMENTS) as browser:
+    with launched(find_chromium()) as browser:
         page = browser.new_page(
             base_url=address,
             color_scheme="dark" if scheme == "dark" else "light",
