@@ -21,13 +21,18 @@ def is_quiet(inspector):
     return [worker.is_quiet for worker in inspector.workers()]
 
 
+def found_workers(inspector, count=1):
+    """The processes of the worker, as soon as all of them are known with their supervisor."""
+    wait_until(lambda: [bool(worker.supervisor_name) for worker in inspector.workers()] == [True] * count)
+    return inspector.workers()
+
+
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_a_quiet_worker_finishes_what_runs_claims_nothing_and_stays(rtq_worker, redis, inspector, diary, concurrency):
     worker = rtq_worker("--concurrency", concurrency, "--processes", 2)
-    wait_until(lambda: all(found.supervisor_name for found in inspector.workers()))
+    one, other = found_workers(inspector, 2)
     running = tasks.gate.delay("running", "gate")
     diary.wait("start", "running")
-    one, other = inspector.workers()
     assert one.supervisor_name == other.supervisor_name
 
     inspector.quiet_worker(one.name)
@@ -49,10 +54,10 @@ def test_a_quiet_worker_finishes_what_runs_claims_nothing_and_stays(rtq_worker, 
 
 def test_who_takes_the_place_of_a_dead_process_is_quiet_too(rtq_worker, redis, inspector, diary):
     worker = rtq_worker()
-    wait_until(lambda: all(found.supervisor_name for found in inspector.workers()))
+    (found,) = found_workers(inspector)
     job = tasks.loop.delay("loop")
     diary.wait("start", "loop")
-    inspector.quiet_worker(inspector.workers()[0].name)
+    inspector.quiet_worker(found.name)
     wait_until(lambda: "is quiet" in worker.log)
     child = worker.child
 
@@ -66,8 +71,8 @@ def test_who_takes_the_place_of_a_dead_process_is_quiet_too(rtq_worker, redis, i
 
 def test_a_quiet_worker_stops_when_it_is_told_to(rtq_worker, redis, inspector, diary):
     worker = rtq_worker()
-    wait_until(lambda: all(found.supervisor_name for found in inspector.workers()))
-    inspector.quiet_worker(inspector.workers()[0].name)
+    (found,) = found_workers(inspector)
+    inspector.quiet_worker(found.name)
     wait_until(lambda: "is quiet" in worker.log)
 
     code, seconds = worker.stop()
@@ -77,11 +82,11 @@ def test_a_quiet_worker_stops_when_it_is_told_to(rtq_worker, redis, inspector, d
 
 def test_a_worker_that_is_told_to_stop_finishes_what_runs_and_leaves(rtq_worker, redis, inspector, diary):
     worker = rtq_worker()
-    wait_until(lambda: all(found.supervisor_name for found in inspector.workers()))
+    (found,) = found_workers(inspector)
     running = tasks.gate.delay("running", "gate")
     diary.wait("start", "running")
 
-    inspector.stop_worker(inspector.workers()[0].name)
+    inspector.stop_worker(found.name)
     wait_until(lambda: "stops: running jobs have" in worker.log)
     diary.open("gate")
 
