@@ -14,8 +14,8 @@ def run(context, name, seconds=0.0):
     """In short steps, so that it can be stopped."""
     with told(f"{name} {os.getppid()} {context.attempt}"):
         until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            context.progress(until - time.monotonic(), seconds, name)
+        while (left := until - time.monotonic()) > 0:
+            context.progress(left, seconds, name)
             time.sleep(0.005)
 
 
