@@ -3,7 +3,7 @@ std = "lua51"
 max_line_length = 130
 cache = false
 
-read_globals = { "redis", "KEYS", "ARGV", "cjson" }
+read_globals = { "redis", "KEYS", "ARGV", "cjson", "named" } -- named(): see scripts.py
 
 -- What a part (_*.lua) says at its left margin, the scripts behind it may use.
 for part in io.popen("ls django_rtq/broker/lua/_*.lua 2>/dev/null"):lines() do

@@ -1,6 +1,7 @@
 """The Lua scripts, and how one is called.
 
-The header of a file is its signature: which files it ``uses``, and which keys of the queue it wants, in order.
+The header of a file is its signature: which files it ``uses``, and which keys of the queue it wants, in order. A script
+has them from ``named()``, which is made here of the header.
 """
 
 from __future__ import annotations
@@ -22,6 +23,13 @@ Command = tuple[Argument, ...] | bytes  # bytes: in the form in which it is sent
 _pack: Callable[[tuple[Argument, ...]], bytes] = hiredis.pack_command  # type: ignore[assignment]
 _USES = re.compile(r"^-- uses: (.*)$", re.MULTILINE)
 _KEY = re.compile(r"^-- KEYS\[\d+\] (\w+)(?: +(\+ worker)\b)?", re.MULTILINE)
+# Written out, because a table of a known size costs a third of one that grows.
+_NAMED = """
+local function named(first)
+  local keys, n = KEYS, (first or 1) - 1
+  return {{ {fields} }}, n + {next}
+end
+"""
 
 
 class Script:
@@ -31,12 +39,11 @@ class Script:
         self.name = name
         body = _read(name)
         uses = _USES.search(body)
-        self.text = "\n".join([*(_read(part) for part in (uses[1].split() if uses else ())), body])
+        keys = _KEY.findall(body)
+        parts = [_read(part) for part in (uses[1].split() if uses else ())]
+        self.text = "\n".join([_named([name for name, _ in keys]), *parts, body])
         self.sha = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest().encode()
-        self._key_names = [
-            "running_of" if of_any_worker else "running" if name == "running" else name
-            for name, of_any_worker in _KEY.findall(body)
-        ]
+        self._key_names = ["running_of" if of_any_worker else name for name, of_any_worker in keys]
         self._heads: dict[bytes, tuple[Argument, ...]] = {}
         self._packed_heads: dict[bytes, tuple[int, str]] = {}
 
@@ -81,6 +88,12 @@ class Script:
     def _head(self, keys: QueueKeys, worker: str) -> tuple[Argument, ...]:
         wanted = [keys.running(worker) if name == "running" else getattr(keys, name) for name in self._key_names]
         return (b"EVALSHA", self.sha, len(wanted), *wanted)
+
+
+def _named(names: Sequence[str]) -> str:
+    """What gives the keys of a queue by their names, and where those of the next queue begin."""
+    fields = ", ".join(f"{name} = keys[n + {place}]" for place, name in enumerate(names, 1))
+    return _NAMED.format(fields=fields, next=len(names) + 1)
 
 
 def _read(name: str) -> str:

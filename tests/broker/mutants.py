@@ -88,7 +88,7 @@ MUTANTS = (
     # G6: order
     Mutant("band_order_reversed", '"ZREVRANGE", q.bands', '"ZRANGE", q.bands'),
     Mutant("turn_not_advanced", 'redis.call("ZADD", ring, unpack(places))', NOTHING),
-    Mutant("the_most_served_come_first", "ipairs({ sooner, later })", "ipairs({ later, sooner })"),
+    Mutant("the_most_served_come_first", "taken == most and later or sooner", "taken == most and sooner or later"),
     Mutant("released_to_the_end", 'return end\n  redis.call("LPUSH", lane', 'return end\n  redis.call("RPUSH", lane'),
     Mutant("released_in_reverse", "for place = #mine, 1, -1 do", "for place = 1, #mine do"),
     Mutant("front_ignored", 'front == "1" then redis.call("LPUSH", lane', 'false then redis.call("LPUSH", lane'),
@@ -99,8 +99,9 @@ MUTANTS = (
     Mutant("requeued_ahead", "(%-?%d+)%+?(", "(%-?%d+%+?)("),
     Mutant("promoted_too_early", '"-inf", now, "WITHSCORES"', '"-inf", now + 1, "WITHSCORES"'),
     # G1: nothing lost, nothing doubled
-    Mutant("claim_trims_one_too_many", "q.lane .. lane, taken, -1", "q.lane .. lane, taken + 1, -1"),
-    Mutant("claim_trims_one_too_few", "q.lane .. lane, taken, -1", "q.lane .. lane, taken - 1, -1"),
+    Mutant("claim_leaves_the_one", 'if taken == 1 then redis.call("LPOP", lane) end', NOTHING),
+    Mutant("claim_trims_one_too_many", "lane, taken, -1", "lane, taken + 1, -1"),
+    Mutant("claim_trims_one_too_few", "lane, taken, -1", "lane, taken - 1, -1"),
     Mutant("given_back_twice", 'if redis.call("LPOS"', 'if false and redis.call("LPOS"'),
     Mutant("dead_not_added", 'redis.call("ZADD", q.dead, now, id)', NOTHING, ("reclaim", "reclaim_child")),
     Mutant("buried_nowhere", 'redis.call("ZADD", q.dead, now, id)\n    note', "note", ("bury",)),
@@ -157,7 +158,7 @@ MUTANTS = (
     Mutant("since_is_kept", "q.has_since then", "false then"),
     # time
     Mutant("time_runs_backwards", "(high > now and high - now < HOUR_MS)", "(false)"),
-    Mutant("expires_before_it_is_ready", "moment(expires, ready) or 0, client)", "moment(expires, 0) or 0, client)"),
+    Mutant("expires_before_it_is_ready", "moment(expires, ready))", "moment(expires, 0))"),
     Mutant("skew_is_believed", "math.abs(now - made) <= SKEW_MS", "true"),
 )
 

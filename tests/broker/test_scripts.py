@@ -21,7 +21,7 @@ COMMANDS = set(
     """
     DEL EXISTS EXPIRE GET INCR INCRBY SETNX TIME
     HDEL HEXISTS HGET HGETALL HINCRBY HLEN HMGET HSET
-    LINDEX LLEN LPOS LPUSH LRANGE LTRIM PEXPIRE RPUSH SET
+    LINDEX LLEN LPOP LPOS LPUSH LRANGE LTRIM PEXPIRE RPUSH SET
     ZADD ZCARD ZINCRBY ZMSCORE ZRANGE ZRANGEBYSCORE ZREM ZREMRANGEBYRANK ZREVRANGE ZSCORE
     """.split()
 )
@@ -49,21 +49,17 @@ def arguments_in_header(name):
     return re.findall(r"^-- ARGV\[(\d+|\.\.\.)\] (\w+)", header_of(name), re.MULTILINE)
 
 
-def names_in_body(name):
-    """The names that `named` gives to the keys."""
-    code = code_of(name)
-    listed = re.search(r"local NAMES = \{(.*?)\}", code, re.DOTALL) or re.search(
-        r"named\(KEYS, \{(.*?)\}, 1\)", code, re.DOTALL
-    )
-    return re.findall(r'"(\w+)"', listed.group(1))
+def names_in_header(name):
+    """What `named` gives."""
+    return [key for _, key in keys_in_header(name)]
 
 
 def naming_ends(name):
     """Where the lines end that give names to keys and arguments."""
     code = code_of(name)
-    naming = r"local .*|\s+\".*[,}]|for i = .*ARGV.* end|"
+    naming = r"local .*|for i = .*ARGV.* end|while KEYS.* end|"
     lines = code.splitlines()
-    last = max(i for i, line in enumerate(lines) if "KEYS" in line or "ARGV" in line)
+    last = max(i for i, line in enumerate(lines) if re.search(r"KEYS|ARGV|named\(", line))
     between = lines[: last + 1]
     return [line for line in between if line and not re.fullmatch(naming, line)], "\n".join(lines[last + 1 :])
 
@@ -101,7 +97,6 @@ def test_keys_are_numbered_and_named_in_order(name):
     listed = keys_in_header(name)
 
     assert [int(number) for number, _ in listed] == list(range(1, len(listed) + 1))
-    assert names_in_body(name) == [key for _, key in listed]
     assert len({key for _, key in listed}) == len(listed)
 
 
@@ -128,7 +123,7 @@ def test_after_the_naming_lines_no_key_or_argument_appears_by_number(name):
 
 @every_script
 def test_every_key_that_is_named_is_used_and_every_key_that_is_used_is_named(name):
-    named, used = set(names_in_body(name)), keys_touched(reach_of(name))
+    named, used = set(names_in_header(name)), keys_touched(reach_of(name))
     reads_by_name = {"failures", "crashes", "since", "ghosts"} if "q[name]" in code_of(name) else set()
 
     assert used | reads_by_name == named
@@ -186,7 +181,7 @@ def test_payloads_are_never_decoded_and_clocks_never_asked_but_through_now_ms(na
 
 @every_script
 def test_who_drains_a_full_server_begins_its_writes_with_one_that_is_allowed(name):
-    has_scratch = "scratch" in names_in_body(name)
+    has_scratch = "scratch" in names_in_header(name)
 
     assert has_scratch == (name not in {"begin", "enqueue", "enqueue_many", "enqueue_unique", "fire", *READING})
     if has_scratch:

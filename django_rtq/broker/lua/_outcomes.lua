@@ -31,10 +31,12 @@ end
 -- Settle runs after which nothing follows: `list` is id, ms to keep, outcome text in turn. Answers the stale ids.
 local function end_runs(q, list, most, now, field)
   local mine, stale = held_by(q.running, list, 3)
-  local ids, finished, outcomes = {}, {}, {}
+  local ids, finished, outcomes, forgotten_at = {}, {}, {}, {}
   for _, i in ipairs(mine) do
+    local keep_ms = list[i + 1] -- mostly the same
+    forgotten_at[keep_ms] = forgotten_at[keep_ms] or string.format("%.0f", now + keep_ms)
     ids[#ids + 1] = list[i]
-    finished[#finished + 1], finished[#finished + 2] = now + list[i + 1], list[i]
+    finished[#finished + 1], finished[#finished + 2] = forgotten_at[keep_ms], list[i]
     if list[i + 2] ~= "" then outcomes[#outcomes + 1], outcomes[#outcomes + 2] = list[i], list[i + 2] end
   end
   if #ids == 0 then return stale, 0 end

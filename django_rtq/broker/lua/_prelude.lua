@@ -19,15 +19,6 @@ local function contact(sweep, now, lease_ms)
   redis.call("HSET", sweep, "contact", now, "high", now)
 end
 
--- Name the keys as the script does, and read those that will be written: in a cluster that is moving
--- a slot this stops a script before its first write.
-local function named(keys, names, first)
-  local q = {}
-  for i, name in ipairs(names) do q[name] = keys[first + i - 1] end
-  redis.call("EXISTS", unpack(keys, first, first + #names - 1))
-  return q
-end
-
 -- "+500" is from now on, "500" a moment; "" is none.
 local function moment(text, now)
   if string.sub(text, 1, 1) == "+" then return now + tonumber(text) end

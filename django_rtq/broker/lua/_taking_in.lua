@@ -9,7 +9,8 @@ local function made_at(id, now)
 end
 
 local function new_record(band, max_crashes, ready, expires, client, body)
-  return string.format("%s %s %.0f %.0f %s\n", band, max_crashes, ready, moment(expires, ready) or 0, client) .. body
+  local expires_at = expires == "" and "0" or string.format("%.0f", moment(expires, ready))
+  return string.format("%s %s %.0f %s %s\n", band, max_crashes, ready, expires_at, client) .. body
 end
 
 -- Whether an id is live, finished lately, or still named in a lane.

@@ -30,9 +30,7 @@
 -- returns the ids that were stale: no longer this worker's to settle
 -- sent twice: every id is stale the second time, and nothing changes
 
-local NAMES = { "running", "jobs", "failures", "crashes", "errors", "since", "retrying", "results", "finished", "sweep",
-  "scratch", "stats", "waiting", "over", "scheduled", "due", "digests", "unique", "stopping", "progress" }
-local q, most, run_ms, wait_ms = named(KEYS, NAMES, 1), tonumber(ARGV[1]), ARGV[2], ARGV[3]
+local q, most, run_ms, wait_ms = named(), tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local jobs = { select(4, unpack(ARGV)) }
 local now = now_ms(q.sweep)
 

@@ -16,8 +16,7 @@
 -- returns where to start next, or 0: all were seen
 -- sent twice: there is nothing left to put right
 
-local NAMES = { "bands", "turn", "lanes", "since", "wake", "sweep", "scratch", "ring", "lane" }
-local q, start, limit = named(KEYS, NAMES, 1), tonumber(ARGV[1]), tonumber(ARGV[2])
+local q, start, limit = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
 local now = now_ms(q.sweep)
 local lanes = redis.call("ZRANGE", q.lanes, start, start + limit - 1)
 local removed = 0

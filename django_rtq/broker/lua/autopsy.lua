@@ -10,7 +10,7 @@
 -- returns of each {time of death, beginning of the record, beginning of the newest failure}; "" where there is none
 -- sent twice: answers twice
 
-local q, bytes, ids = named(KEYS, { "dead", "jobs", "errors" }, 1), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
+local q, bytes, ids = named(), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
 local answer = {}
 
 local records, failures = redis.call("HMGET", q.jobs, unpack(ids)), redis.call("HMGET", q.errors, unpack(ids))

@@ -10,7 +10,7 @@
 -- returns "begun", or "already" when it counts with this definition
 -- sent twice: "already", and nothing changes
 
-local q, name, definition, since = named(KEYS, { "schedules", "sweep" }, 1), ARGV[1], ARGV[2], ARGV[3]
+local q, name, definition, since = named(), ARGV[1], ARGV[2], ARGV[3]
 local now = now_ms(q.sweep)
 local state = redis.call("HGET", q.schedules, name) or ""
 local last_slot, last_id, last_definition, began = string.match(state, "^(%d+) (%S+) (%S+) (%d+)$")

@@ -28,10 +28,7 @@
 -- returns the ids that were stale: no longer this worker's to settle
 -- sent twice: every id is stale the second time, and nothing changes
 
-local NAMES = { "running", "jobs", "failures", "errors", "dead", "sweep", "scratch", "stats", "waiting", "over",
-  "scheduled", "retrying", "due", "digests", "unique", "crashes", "since", "results", "finished", "stopping",
-  "progress" }
-local q, jobs = named(KEYS, NAMES, 1), ARGV
+local q, jobs = named(), ARGV
 local now = now_ms(q.sweep)
 local mine, stale = held_by(q.running, jobs, 3)
 if #mine == 0 then return stale end

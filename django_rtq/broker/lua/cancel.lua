@@ -35,10 +35,7 @@
 --         "already": it is cancelled, and was before
 -- sent twice: "already", or "asked" again, and nothing changes
 
-local NAMES = { "jobs", "scheduled", "dead", "ghosts", "failures", "crashes", "errors", "since", "retrying", "results",
-  "finished", "workers", "sweep", "scratch", "stats", "running", "waiting", "over", "due", "digests", "unique",
-  "stopping", "progress" }
-local q, most, id = named(KEYS, NAMES, 1), tonumber(ARGV[1]), ARGV[2]
+local q, most, id = named(), tonumber(ARGV[1]), ARGV[2]
 local keep_ms, outcome, how = ARGV[3], ARGV[4], ARGV[5]
 local now = now_ms(q.sweep)
 local record = redis.call("HGET", q.jobs, id)

@@ -26,9 +26,8 @@
 --         status: "ok"; "paused"; "unknown": the worker has to sign on; "suspect": the next has crashed a worker
 -- sent twice: gives more jobs; what the worker does not know of it finds in `running` and releases
 
-local NAMES = { "paused", "workers", "running", "jobs", "bands", "turn", "lanes", "since", "failures", "crashes",
-  "ghosts", "wake", "sweep", "scratch", "ring", "lane" }
-local keys, worker, wanted, idle = KEYS, ARGV[1], tonumber(ARGV[2]), ARGV[3] == "1"
+local worker, wanted, idle, queues, first = ARGV[1], tonumber(ARGV[2]), ARGV[3] == "1", {}, 1
+while KEYS[first] do queues[#queues + 1], first = named(first) end
 
 -- Which of the keys that are mostly not there are there: it saves asking them for each job.
 local function look_around(q)
@@ -57,8 +56,7 @@ local function claim_from(q, now)
 end
 
 -- All rights first: a claim that stops half way would leave jobs with a worker that does not hear of them.
-local queues, answers = {}, {}
-for first = 1, #keys, #NAMES do queues[#queues + 1] = named(keys, NAMES, first) end
+local answers = {}
 for _, q in ipairs(queues) do
   if not redis.call("ZSCORE", q.workers, worker) then return { { "unknown", now_ms(q.sweep), {}, {}, {} } } end
 end

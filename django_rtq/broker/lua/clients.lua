@@ -15,8 +15,7 @@
 -- returns {now, lanes, µs of all, {client, queued, since when the first waits, runs, µs}, ...}
 -- sent twice: answers twice
 
-local NAMES = { "bands", "lanes", "sweep", "lane", "served", "busy" }
-local q, most, wanted = named(KEYS, NAMES, 1), tonumber(ARGV[1]), tonumber(ARGV[2])
+local q, most, wanted = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
 local now, SLICE_MS, SLICES, ALL = now_ms(q.sweep), 600000, 6, "\n"
 local clients, known, total, answer = {}, {}, 0, {}
 

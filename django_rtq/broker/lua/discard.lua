@@ -26,9 +26,7 @@
 -- returns the ids that were thrown away; the others are not dead (any more)
 -- sent twice: none is dead the second time, and nothing changes
 
-local NAMES = { "dead", "jobs", "failures", "crashes", "errors", "since", "retrying", "sweep", "scratch", "stats",
-  "waiting", "over", "scheduled", "due", "digests", "unique", "stopping", "progress" }
-local q, latest, ids = named(KEYS, NAMES, 1), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
+local q, latest, ids = named(), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
 local gone = {}
 
 for i, died in ipairs(#ids > 0 and redis.call("ZMSCORE", q.dead, unpack(ids)) or {}) do

@@ -28,9 +28,7 @@
 -- returns {"ok"}, or {"exists"} when its id is known: live, or finished lately
 -- sent twice: the id exists the second time, and nothing changes
 
-local NAMES = { "jobs", "finished", "ghosts", "scheduled", "bands", "turn", "lanes", "since", "wake", "due", "sweep",
-  "ring", "lane", "stats" }
-local q, id, band, max_crashes, client = named(KEYS, NAMES, 1), ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local q, id, band, max_crashes, client = named(), ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local due, expires, front, body = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local now = now_ms(q.sweep)
 

@@ -21,9 +21,7 @@
 -- returns for each job "ok", or "exists" when its id is known: live, or finished lately
 -- sent twice: every id exists the second time, and nothing changes
 
-local NAMES = { "jobs", "finished", "ghosts", "scheduled", "bands", "turn", "lanes", "since", "wake", "due", "sweep",
-  "ring", "lane", "stats" }
-local q, jobs = named(KEYS, NAMES, 1), ARGV
+local q, jobs = named(), ARGV
 local now = now_ms(q.sweep)
 
 -- index_lane for many lanes at one stroke.

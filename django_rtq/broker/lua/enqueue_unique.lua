@@ -32,9 +32,7 @@
 --         "after <id>" when it is taken in, and waits for the end of that one
 -- sent twice: every id exists the second time, or is the same duplicate; a replaced one gets its time anew
 
-local NAMES = { "jobs", "finished", "ghosts", "scheduled", "retrying", "dead", "failures", "crashes", "digests",
-  "unique", "workers", "running", "bands", "turn", "lanes", "since", "wake", "due", "sweep", "ring", "lane", "stats" }
-local q, jobs = named(KEYS, NAMES, 1), ARGV
+local q, jobs = named(), ARGV
 local now, answers, taken = now_ms(q.sweep), {}, 0
 
 local function enqueue(job)

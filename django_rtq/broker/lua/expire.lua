@@ -28,9 +28,7 @@
 -- returns the ids that were stale: no longer this worker's to settle
 -- sent twice: every id is stale the second time, and nothing changes
 
-local NAMES = { "running", "jobs", "failures", "crashes", "errors", "since", "retrying", "results", "finished", "sweep",
-  "scratch", "stats", "waiting", "over", "scheduled", "due", "digests", "unique", "stopping", "progress" }
-local q, most, jobs = named(KEYS, NAMES, 1), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
+local q, most, jobs = named(), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
 
 local stale = end_runs(q, jobs, most, now_ms(q.sweep), "expired")
 return stale

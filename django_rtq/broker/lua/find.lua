@@ -20,9 +20,7 @@
 --         when the lease of that worker ends, now, how it is to stop, how far it is}; "" where there is none
 -- sent twice: answers twice
 
-local NAMES = { "jobs", "scheduled", "dead", "failures", "crashes", "errors", "results", "finished", "workers",
-  "running", "sweep", "stopping", "progress" }
-local q, id = named(KEYS, NAMES, 1), ARGV[1]
+local q, id = named(), ARGV[1]
 local worker, held, lease = runner_of(q, id)
 
 return {

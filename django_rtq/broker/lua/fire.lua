@@ -40,9 +40,7 @@
 --         "duplicate <id>" of the job that holds its digest, "unknown" for a schedule that has not begun
 -- sent twice: "already", and nothing changes
 
-local NAMES = { "schedules", "jobs", "dead", "finished", "bands", "turn", "lanes", "wake", "sweep", "ring", "lane",
-  "stats", "digests", "unique", "workers", "running", "failures", "crashes", "scheduled", "retrying" }
-local q, name, slot, overlap, id = named(KEYS, NAMES, 1), ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local q, name, slot, overlap, id = named(), ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local band, max_crashes, client, expires, front, body = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 local digest, span, ms = ARGV[11], ARGV[12], ARGV[13]
 local now = now_ms(q.sweep)

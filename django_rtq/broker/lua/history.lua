@@ -9,7 +9,7 @@
 -- returns {now, steps, {place of a step, name, number, ...}, ...}: the steps in which anything happened
 -- sent twice: answers twice
 
-local q, minutes, step = named(KEYS, { "sweep", "stats" }, 1), tonumber(ARGV[1]), tonumber(ARGV[2])
+local q, minutes, step = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
 local now, steps = now_ms(q.sweep), math.ceil(minutes / step)
 local first = math.floor(now / 60000 / step) - steps + 1
 local answer = { now, steps }

@@ -12,7 +12,7 @@
 --         newest failure}, ...}; "" where there is none
 -- sent twice: answers twice
 
-local q, start, most = named(KEYS, { "dead", "jobs", "errors" }, 1), tonumber(ARGV[1]), tonumber(ARGV[2])
+local q, start, most = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
 local bytes = tonumber(ARGV[3])
 local answer, of_kind, ids = { redis.call("ZCARD", q.dead) }, {}, {}
 

@@ -16,7 +16,7 @@
 -- returns {"more", "all" or "cut": some lanes are longer; band, turn, client of the last lane, id, ...}
 -- sent twice: answers twice
 
-local q = named(KEYS, { "bands", "ring", "lane" }, 1)
+local q = named()
 local band, turn, client, last = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local wanted, alone = tonumber(ARGV[5]), ARGV[6] == "1"
 local DEEP, LANES = 10000, 200

@@ -16,8 +16,7 @@
 --         finished, when anybody spoke last, when somebody promoted last}; "" for a moment that there is not
 -- sent twice: answers twice
 
-local NAMES = { "jobs", "scheduled", "retrying", "dead", "workers", "lanes", "paused", "sweep", "finished", "running" }
-local q, running = named(KEYS, NAMES, 1), 0
+local q, running = named(), 0
 
 for _, worker in ipairs(redis.call("ZRANGE", q.workers, 0, -1)) do
   running = running + redis.call("HLEN", q.running .. worker)

@@ -8,7 +8,7 @@
 -- returns "paused", or "already"
 -- sent twice: "already", and nothing changes
 
-local q = named(KEYS, { "paused", "sweep", "scratch" }, 1)
+local q = named()
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 if redis.call("SETNX", q.paused, string.format("%.0f", now_ms(q.sweep))) == 1 then return "paused" end

@@ -14,8 +14,7 @@
 --         stop, how far it is}, ...}, ...}
 -- sent twice: answers twice
 
-local NAMES = { "workers", "jobs", "sweep", "running", "stopping", "progress" }
-local q, most, bytes = named(KEYS, NAMES, 1), tonumber(ARGV[1]), tonumber(ARGV[2])
+local q, most, bytes = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
 local now = now_ms(q.sweep)
 local answer, has_more = { now }, redis.call("EXISTS", q.stopping, q.progress) > 0
 

@@ -11,7 +11,7 @@
 -- returns "ok", or "stale": no longer this worker's
 -- sent twice: is noted again
 
-local q, id, line = named(KEYS, { "running", "progress", "sweep", "scratch" }, 1), ARGV[1], ARGV[2]
+local q, id, line = named(), ARGV[1], ARGV[2]
 local now = now_ms(q.sweep)
 
 if redis.call("HEXISTS", q.running, id) == 0 then return "stale" end

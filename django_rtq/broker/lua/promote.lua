@@ -20,9 +20,7 @@
 -- returns {ms until the next is due, or -1, id, ...}: what was promoted
 -- sent twice: goes on where the first call stopped
 
-local NAMES = { "scheduled", "retrying", "jobs", "bands", "turn", "lanes", "since", "wake", "sweep", "scratch", "ring",
-  "lane" }
-local q, limit, is_ahead = named(KEYS, NAMES, 1), tonumber(ARGV[1]), ARGV[2] == "1"
+local q, limit, is_ahead = named(), tonumber(ARGV[1]), ARGV[2] == "1"
 local now, answer = now_ms(q.sweep), { -1 }
 local due = redis.call("ZRANGEBYSCORE", q.scheduled, "-inf", now, "WITHSCORES", "LIMIT", 0, limit)
 local ids, lanes, since, fresh = {}, {}, {}, {}

@@ -27,9 +27,7 @@
 -- returns {how many were thrown away, how many were looked at}; {0, 0}: none is left
 -- sent twice: goes on where the first call stopped
 
-local NAMES = { "jobs", "scheduled", "lanes", "ghosts", "failures", "crashes", "errors", "since", "retrying", "sweep",
-  "scratch", "stats", "lane", "waiting", "over", "due", "digests", "unique", "stopping", "progress" }
-local q, limit = named(KEYS, NAMES, 1), tonumber(ARGV[1])
+local q, limit = named(), tonumber(ARGV[1])
 local ids = redis.call("ZRANGE", q.scheduled, 0, limit - 1)
 local lane = #ids == 0 and redis.call("ZRANGE", q.lanes, 0, 0)[1]
 if lane then ids = redis.call("LRANGE", q.lane .. lane, 0, limit - 1) end

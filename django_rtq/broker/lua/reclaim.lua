@@ -36,10 +36,7 @@
 -- returns {ms until there may be more to do, or -1; id, "queued", "dead" or "cancelled", ...}
 -- sent twice: goes on where the first call stopped
 
-local NAMES = { "workers", "sweep", "jobs", "bands", "turn", "lanes", "since", "failures", "crashes", "errors", "dead",
-  "wake", "scratch", "stats", "ring", "lane", "running", "waiting", "over", "scheduled", "retrying", "due", "digests",
-  "unique", "results", "finished", "stopping", "progress" }
-local q, lease_ms, limit = named(KEYS, NAMES, 1), tonumber(ARGV[1]), tonumber(ARGV[2])
+local q, lease_ms, limit = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
 local now = now_ms(q.sweep)
 
 redis.call("DEL", q.scratch) -- lets a full server be drained

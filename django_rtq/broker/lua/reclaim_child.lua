@@ -36,10 +36,7 @@
 -- returns {id, "queued", "dead" or "cancelled", ...}
 -- sent twice: there is nothing left to take back
 
-local NAMES = { "workers", "sweep", "jobs", "bands", "turn", "lanes", "since", "failures", "crashes", "errors", "dead",
-  "wake", "scratch", "stats", "ring", "lane", "running", "waiting", "over", "scheduled", "retrying", "due", "digests",
-  "unique", "results", "finished", "stopping", "progress" }
-local q, worker, guilty = named(KEYS, NAMES, 1), ARGV[1], {}
+local q, worker, guilty = named(), ARGV[1], {}
 for i = 2, #ARGV do guilty[ARGV[i]] = true end
 local now, answer = now_ms(q.sweep), {}
 

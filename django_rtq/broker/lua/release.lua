@@ -33,10 +33,7 @@
 -- returns the ids that were stale: no longer this worker's to give back
 -- sent twice: every id is stale the second time, and nothing changes
 
-local NAMES = { "running", "jobs", "bands", "turn", "lanes", "since", "wake", "sweep", "scratch", "ring", "lane",
-  "failures", "crashes", "errors", "retrying", "results", "finished", "stats", "waiting", "over", "stopping",
-  "progress", "digests", "due", "scheduled", "unique" }
-local q, ids = named(KEYS, NAMES, 1), ARGV
+local q, ids = named(), ARGV
 local now = now_ms(q.sweep)
 local mine, stale = held_by(q.running, ids, 1)
 if #mine == 0 then return stale end

@@ -35,10 +35,7 @@
 -- returns {"alive" while its lease lasts, else "released" or "unknown", id, "queued", "dead" or "cancelled", ...}
 -- sent twice: there is nothing left to take back
 
-local NAMES = { "workers", "sweep", "jobs", "bands", "turn", "lanes", "since", "failures", "crashes", "errors", "dead",
-  "wake", "scratch", "stats", "ring", "lane", "running", "waiting", "over", "scheduled", "retrying", "due", "digests",
-  "unique", "finished", "progress", "results", "stopping" }
-local q, worker = named(KEYS, NAMES, 1), ARGV[1]
+local q, worker = named(), ARGV[1]
 local now, deadline = now_ms(q.sweep), redis.call("ZSCORE", q.workers, worker)
 
 if not deadline then return { "unknown" } end

@@ -13,7 +13,7 @@
 --         of their jobs that were asked to stop: worker, id, "ask" or "terminate"}
 -- sent twice: the leases are a little longer
 
-local q = named(KEYS, { "workers", "sweep", "scratch", "running", "stopping" }, 1)
+local q = named()
 local lease_ms, names = tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
 local now = now_ms(q.sweep)
 local unknown, asked = {}, {}

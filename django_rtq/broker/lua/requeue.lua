@@ -28,9 +28,7 @@
 -- returns the ids that were queued; the others are not dead (any more), or another job holds their digest
 -- sent twice: none is dead the second time, and nothing changes
 
-local NAMES = { "dead", "jobs", "failures", "crashes", "bands", "turn", "lanes", "since", "wake", "sweep", "scratch",
-  "stats", "ring", "lane", "digests", "unique", "workers", "running", "scheduled", "retrying" }
-local q, latest, ids = named(KEYS, NAMES, 1), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
+local q, latest, ids = named(), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
 local now, queued = now_ms(q.sweep), {}
 
 redis.call("DEL", q.scratch) -- lets a full server be drained

@@ -29,9 +29,7 @@
 -- returns "queued", or "elsewhere": it is not dead (any more), has died anew, or another job holds its digest
 -- sent twice: "elsewhere", and nothing changes
 
-local NAMES = { "dead", "jobs", "failures", "crashes", "bands", "turn", "lanes", "since", "wake", "sweep", "scratch",
-  "stats", "ring", "lane", "digests", "unique", "workers", "running", "scheduled", "retrying" }
-local q, latest, id, body = named(KEYS, NAMES, 1), tonumber(ARGV[1]), ARGV[2], ARGV[3]
+local q, latest, id, body = named(), tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local now = now_ms(q.sweep)
 
 if not is_dead(q, id, latest) then return "elsewhere" end

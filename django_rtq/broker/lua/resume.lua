@@ -8,7 +8,7 @@
 -- returns "resumed", or "already"
 -- sent twice: "already", and a worker looks in vain
 
-local q = named(KEYS, { "paused", "wake", "scratch" }, 1)
+local q = named()
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 redis.call("ZADD", q.wake, 0, "work")

@@ -28,9 +28,7 @@
 -- returns the ids that were stale: no longer this worker's to settle
 -- sent twice: every id is stale the second time, and nothing changes
 
-local NAMES = { "running", "jobs", "failures", "errors", "scheduled", "retrying", "due", "sweep", "scratch", "stats",
-  "crashes", "since", "results", "finished", "waiting", "over", "stopping", "progress", "digests", "unique" }
-local q, jobs = named(KEYS, NAMES, 1), ARGV
+local q, jobs = named(), ARGV
 local now = now_ms(q.sweep)
 local mine, stale = held_by(q.running, jobs, 4)
 if #mine == 0 then return stale end

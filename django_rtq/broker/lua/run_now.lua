@@ -23,9 +23,7 @@
 --         it waits for the end of that one, which is like it
 -- sent twice: "elsewhere" or "finished", and nothing changes
 
-local NAMES = { "scheduled", "retrying", "jobs", "finished", "bands", "turn", "lanes", "since", "wake", "sweep",
-  "scratch", "ring", "lane", "digests", "unique" }
-local q, id = named(KEYS, NAMES, 1), ARGV[1]
+local q, id = named(), ARGV[1]
 local now, record = now_ms(q.sweep), redis.call("HGET", q.jobs, id)
 
 if not record then return redis.call("ZSCORE", q.finished, id) and "finished" or "missing" end

@@ -11,7 +11,7 @@
 -- returns "ok", or "busy" while jobs are written down for it
 -- sent twice: nothing happens the second time
 
-local q, worker = named(KEYS, { "workers", "running", "bands", "wake", "scratch" }, 1), ARGV[1]
+local q, worker = named(), ARGV[1]
 
 if redis.call("EXISTS", q.running) == 1 then return "busy" end
 redis.call("DEL", q.scratch) -- lets a full server be drained

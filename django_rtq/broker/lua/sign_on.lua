@@ -10,7 +10,7 @@
 -- returns "ok"
 -- sent twice: the lease is a little longer
 
-local q, lease_ms, worker = named(KEYS, { "workers", "sweep", "scratch" }, 1), tonumber(ARGV[1]), ARGV[2]
+local q, lease_ms, worker = named(), tonumber(ARGV[1]), ARGV[2]
 local now = now_ms(q.sweep)
 
 redis.call("DEL", q.scratch) -- lets a full server be drained

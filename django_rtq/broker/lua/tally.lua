@@ -12,8 +12,7 @@
 -- returns {}
 -- sent twice: counts twice
 
-local NAMES = { "sweep", "scratch", "tasks", "served", "busy" }
-local q, counters, counted = named(KEYS, NAMES, 1), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
+local q, counters, counted = named(), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
 local MOST, SLICE_MS, TASKS_SECONDS, CLIENTS_SECONDS, ALL = 10000, 600000, 180000, 4200, "\n"
 local now = now_ms(q.sweep)
 local tasks = q.tasks .. string.format("%.0f", math.floor(now / HOUR_MS))

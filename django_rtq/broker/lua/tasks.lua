@@ -8,7 +8,7 @@
 -- returns {name, number, ...}
 -- sent twice: answers twice
 
-local q, hours = named(KEYS, { "sweep", "tasks" }, 1), tonumber(ARGV[1])
+local q, hours = named(), tonumber(ARGV[1])
 local hour, sums, answer = math.floor(now_ms(q.sweep) / HOUR_MS), {}, {}
 
 for each = hour - hours, hour do

@@ -28,9 +28,7 @@
 -- returns {outcomes forgotten, dead letters forgotten}
 -- sent twice: goes on where the first call stopped
 
-local NAMES = { "results", "finished", "dead", "jobs", "failures", "crashes", "errors", "since", "retrying", "sweep",
-  "scratch", "waiting", "over", "scheduled", "due", "digests", "unique", "stopping", "progress" }
-local q, max_dead, dead_ms, limit = named(KEYS, NAMES, 1), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local q, max_dead, dead_ms, limit = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now = now_ms(q.sweep)
 
 redis.call("DEL", q.scratch) -- lets a full server be drained

@@ -13,7 +13,7 @@
 -- returns "wait", or "over"
 -- sent twice: is waited for a little longer
 
-local q = named(KEYS, { "jobs", "dead", "waiting", "over", "sweep", "scratch" }, 1)
+local q = named()
 local id, wait_ms = ARGV[1], ARGV[2]
 local KEPT_MS, AT_ONCE = 120000, 100
 local now = now_ms(q.sweep)
