@@ -7,9 +7,10 @@ along: these are statistics.
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from math import frexp
+from typing import TypeVar
 
 from django_rtq.broker.scripts import Argument
 from django_rtq.broker.statistics import BUCKETS, bucket_of, counter_name
@@ -18,40 +19,78 @@ from django_rtq.worker.run import Run
 TELL_SECONDS = 1.0
 _SHORT_WAITS = [bucket_of(ms) for ms in range(1000)]
 _AT_ONCE = 500  # counters, or clients, of one script call
+_Counted = TypeVar("_Counted")
 
 
-class _Counts:
-    """Those of one task of one client."""
+class _OfTask:
+    """How the runs of one task went."""
 
-    __slots__ = ("done", "others", "runs", "seconds", "waits")
+    __slots__ = ("outcomes", "runs", "waits")
 
     def __init__(self) -> None:
-        self.done = 0
-        self.others: dict[str, int] = {}  # failed, retried, dead, expired
-        self.seconds = 0.0
+        self.outcomes: defaultdict[str, int] = defaultdict(int)  # done, failed, retried, dead, expired
         self.runs: dict[int, int] = {}  # bucket -> how many took so long
         self.waits: dict[int, int] = {}
+
+    def counters(self) -> Iterator[tuple[str, int]]:
+        """Each by its name, but for the task's."""
+        yield from self.outcomes.items()
+        for letter, buckets in (("r", self.runs), ("w", self.waits)):
+            for bucket, number in buckets.items():
+                yield f"{letter}{bucket}", number
+
+
+class _OfClient:
+    """How many runs one client had, and how long they took together."""
+
+    __slots__ = ("runs", "seconds")
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.seconds = 0.0
+
+
+class _OfQueue:
+    """What was counted in one queue."""
+
+    __slots__ = ("clients", "tasks")
+
+    def __init__(self) -> None:
+        self.tasks: defaultdict[str, _OfTask] = defaultdict(_OfTask)
+        self.clients: defaultdict[bytes, _OfClient] = defaultdict(_OfClient)
+
+    def calls(self) -> Iterator[Sequence[Argument]]:
+        """The arguments of script calls that write it down."""
+        counters = [
+            (counter_name(name, task), number)
+            for task, of_task in self.tasks.items()
+            for name, number in of_task.counters()
+        ]
+        for part in _parts(counters):
+            yield (len(part), *(value for pair in part for value in pair))
+        clients = [(client, one.runs, round(one.seconds * 1_000_000)) for client, one in self.clients.items()]
+        for triples in _parts(clients):
+            yield (0, *(value for triple in triples for value in triple))
 
 
 class Tally:
     """Counts since it was last asked for them. Whoever uses it holds a lock."""
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[str, str, bytes], _Counts] = {}
+        self._queues: defaultdict[str, _OfQueue] = defaultdict(_OfQueue)
         self._tell_at = 0.0  # on time.monotonic()
 
     def __bool__(self) -> bool:
-        return bool(self._counts)
+        return bool(self._queues)
 
     def add_done(self, run: Run, wait_ms: int) -> None:
         """Count a run that ended well. This is on the way of every job: well under a microsecond."""
-        key = (run.queue, run.task_name, run.client)
-        counts = self._counts.get(key)
-        if counts is None:
-            counts = self._counts[key] = _Counts()
-        seconds, runs, waits = run.seconds, counts.runs, counts.waits
-        counts.done += 1
-        counts.seconds += seconds
+        of_queue = self._queues[run.queue]
+        of_task, of_client, seconds = of_queue.tasks[run.task_name], of_queue.clients[run.client], run.seconds
+        of_task.outcomes["done"] += 1
+        of_client.runs += 1
+        of_client.seconds += seconds
+        runs, waits = of_task.runs, of_task.waits
         # bucket_of(), without the call.
         fraction, octave = frexp(seconds)
         bucket = int(fraction * BUCKETS) + octave * BUCKETS
@@ -63,13 +102,15 @@ class Tally:
         """Count a run that did not end well; nothing of a record that could not be read."""
         if run.task is None:
             return
-        counts = self._counts.setdefault((run.queue, run.task_name, run.client), _Counts())
+        of_queue = self._queues[run.queue]
+        of_task = of_queue.tasks[run.task_name]
         for outcome in outcomes:
-            counts.others[outcome] = counts.others.get(outcome, 0) + 1
+            of_task.outcomes[outcome] += 1
         if "failed" in outcomes:
             bucket = bucket_of(run.seconds)
-            counts.runs[bucket] = counts.runs.get(bucket, 0) + 1
-            counts.seconds += run.seconds
+            of_task.runs[bucket] = of_task.runs.get(bucket, 0) + 1
+            of_queue.clients[run.client].runs += 1
+            of_queue.clients[run.client].seconds += run.seconds
 
     def make_due(self) -> None:
         """It is to be told at the next occasion."""
@@ -77,32 +118,13 @@ class Tally:
 
     def take(self) -> dict[str, list[Sequence[Argument]]]:
         """By queue the arguments of script calls that write it down, and begin anew; nothing if it is not time yet."""
-        if not self._counts or time.monotonic() < self._tell_at:
+        if not self._queues or time.monotonic() < self._tell_at:
             return {}
-        counts, self._counts = self._counts, {}
+        queues, self._queues = self._queues, defaultdict(_OfQueue)
         self._tell_at = time.monotonic() + TELL_SECONDS
-        of_queue: dict[str, dict[tuple[str, bytes], _Counts]] = {}
-        for (queue, task, client), of_both in counts.items():
-            of_queue.setdefault(queue, {})[task, client] = of_both
-        return {queue: list(_calls(of_both)) for queue, of_both in of_queue.items()}
+        return {queue: list(of_queue.calls()) for queue, of_queue in queues.items()}
 
 
-def _calls(counts: Mapping[tuple[str, bytes], _Counts]) -> Iterator[Sequence[Argument]]:
-    counters: Counter[str] = Counter()
-    runs: Counter[bytes] = Counter()
-    seconds: dict[bytes, float] = {}
-    for (task, client), one in counts.items():
-        for outcome, number in (("done", one.done), *one.others.items()):
-            counters[counter_name(outcome, task)] += number
-        for letter, buckets in (("r", one.runs), ("w", one.waits)):
-            for bucket, number in buckets.items():
-                counters[counter_name(f"{letter}{bucket}", task)] += number
-        runs[client] += sum(one.runs.values())
-        seconds[client] = seconds.get(client, 0.0) + one.seconds
-    told = [pair for pair in counters.items() if pair[1]]
-    for start in range(0, len(told), _AT_ONCE):
-        part = told[start : start + _AT_ONCE]
-        yield (len(part), *(value for pair in part for value in pair))
-    clients = [(client, number, round(seconds[client] * 1_000_000)) for client, number in runs.items() if number]
-    for start in range(0, len(clients), _AT_ONCE):
-        yield (0, *(value for triple in clients[start : start + _AT_ONCE] for value in triple))
+def _parts(counted: Sequence[_Counted]) -> Iterator[Sequence[_Counted]]:
+    for start in range(0, len(counted), _AT_ONCE):
+        yield counted[start : start + _AT_ONCE]
