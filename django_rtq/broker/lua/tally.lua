@@ -28,14 +28,16 @@ redis.call("DEL", q.scratch) -- lets a full server be drained
 for i = 1, 2 * counters, 2 do
   if has_room(tasks, counted[i]) then redis.call("HINCRBY", tasks, counted[i], counted[i + 1]) end
 end
+local all_us = 0
 for i = 2 * counters + 1, #counted, 3 do
   local client, runs, us = counted[i], counted[i + 1], counted[i + 2]
-  redis.call("HINCRBY", served, ALL, us)
+  all_us = all_us + us
   if has_room(served, client) then
     redis.call("HINCRBY", served, client, runs)
     redis.call("ZINCRBY", busy, us, client)
   end
 end
+if #counted > 2 * counters then redis.call("HINCRBY", served, ALL, string.format("%.0f", all_us)) end
 redis.call("EXPIRE", tasks, TASKS_SECONDS)
 redis.call("EXPIRE", served, CLIENTS_SECONDS)
 redis.call("EXPIRE", busy, CLIENTS_SECONDS)
