@@ -81,4 +81,5 @@ def has_signed_on(redis, worker):
     """Whether all children of a worker take part, in whatever queue."""
     names = [name for key in redis.scan_iter("*:workers") for name in redis.zrange(key, 0, -1)]
     pids = {int(name.split(b":")[-2]) for name in names}
-    return bool(worker.children) and pids.issuperset(worker.children)
+    children = worker.children
+    return len(children) == worker.processes and pids.issuperset(children)

@@ -27,6 +27,7 @@ class WorkerProcess:
                 start_new_session=True,
             )
         self.pid = self._process.pid
+        self.processes = int(arguments[arguments.index("--processes") + 1]) if "--processes" in arguments else 1
 
     @property
     def is_running(self):
