@@ -49,9 +49,11 @@ def arguments_in_header(name):
     return re.findall(r"^-- ARGV\[(\d+|\.\.\.)\] (\w+)", header_of(name), re.MULTILINE)
 
 
-def names_in_header(name):
-    """What `named` gives."""
-    return [key for _, key in keys_in_header(name)]
+def names_in_body(name):
+    """The names that `named` gives to the keys, and to which."""
+    given = re.findall(r"(\w+) = keys\[n \+ (\d+)\]", SCRIPTS[name].text)
+    assert [int(place) for _, place in given] == list(range(1, len(given) + 1))
+    return [key for key, _ in given]
 
 
 def naming_ends(name):
@@ -97,6 +99,7 @@ def test_keys_are_numbered_and_named_in_order(name):
     listed = keys_in_header(name)
 
     assert [int(number) for number, _ in listed] == list(range(1, len(listed) + 1))
+    assert names_in_body(name) == [key for _, key in listed]
     assert len({key for _, key in listed}) == len(listed)
 
 
@@ -123,7 +126,7 @@ def test_after_the_naming_lines_no_key_or_argument_appears_by_number(name):
 
 @every_script
 def test_every_key_that_is_named_is_used_and_every_key_that_is_used_is_named(name):
-    named, used = set(names_in_header(name)), keys_touched(reach_of(name))
+    named, used = set(names_in_body(name)), keys_touched(reach_of(name))
     reads_by_name = {"failures", "crashes", "since", "ghosts"} if "q[name]" in code_of(name) else set()
 
     assert used | reads_by_name == named
@@ -181,7 +184,7 @@ def test_payloads_are_never_decoded_and_clocks_never_asked_but_through_now_ms(na
 
 @every_script
 def test_who_drains_a_full_server_begins_its_writes_with_one_that_is_allowed(name):
-    has_scratch = "scratch" in names_in_header(name)
+    has_scratch = "scratch" in names_in_body(name)
 
     assert has_scratch == (name not in {"begin", "enqueue", "enqueue_many", "enqueue_unique", "fire", *READING})
     if has_scratch:
