@@ -109,8 +109,9 @@ class Tally:
         if "failed" in outcomes:
             bucket = bucket_of(run.seconds)
             of_task.runs[bucket] = of_task.runs.get(bucket, 0) + 1
-            of_queue.clients[run.client].runs += 1
-            of_queue.clients[run.client].seconds += run.seconds
+            of_client = of_queue.clients[run.client]
+            of_client.runs += 1
+            of_client.seconds += run.seconds
 
     def make_due(self) -> None:
         """It is to be told at the next occasion."""

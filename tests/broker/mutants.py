@@ -88,7 +88,7 @@ MUTANTS = (
     # G6: order
     Mutant("band_order_reversed", '"ZREVRANGE", q.bands', '"ZRANGE", q.bands'),
     Mutant("turn_not_advanced", 'redis.call("ZADD", ring, unpack(places))', NOTHING),
-    Mutant("the_most_served_come_first", "taken == most and later or sooner", "taken == most and sooner or later"),
+    Mutant("the_most_served_come_first", "taken == most and later or going_on", "taken == most and going_on or later"),
     Mutant("released_to_the_end", 'return end\n  redis.call("LPUSH", lane', 'return end\n  redis.call("RPUSH", lane'),
     Mutant("released_in_reverse", "for place = #mine, 1, -1 do", "for place = 1, #mine do"),
     Mutant("front_ignored", 'front == "1" then redis.call("LPUSH", lane', 'false then redis.call("LPUSH", lane'),

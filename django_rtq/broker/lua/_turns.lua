@@ -26,7 +26,7 @@ local function take_turns(q, band, wanted, may_be_suspect)
   return turns
 end
 
--- Take the first ids out of a lane. One alone, as mostly where clients are many, goes for half of what LTRIM costs.
+-- Take the first ids out of a lane. One alone, as mostly where clients are many, by LPOP: LTRIM answers with a table.
 local function shorten(lane, taken)
   if taken == 1 then redis.call("LPOP", lane) end
   if taken > 1 then redis.call("LTRIM", lane, taken, -1) end
@@ -34,7 +34,7 @@ end
 
 -- Take the ids out of their lanes. Who still has work goes to the end of the ring, the least served first.
 local function end_turns(q, band, turns, now)
-  local most, sooner, later, gone, heads = math.max(0, unpack(turns.taken)), {}, {}, {}, {}
+  local most, going_on, later, gone, heads = math.max(0, unpack(turns.taken)), {}, {}, {}, {}
   for c, client in ipairs(turns.clients) do
     local taken, lane = turns.taken[c], band .. ":" .. client
     local first = turns.lines[c][taken + 1]
@@ -44,15 +44,15 @@ local function end_turns(q, band, turns, now)
       redis.call("ZREM", q.lanes, lane)
     elseif taken > 0 then
       heads[#heads + 1], heads[#heads + 2] = waiting_since(q, first, now), lane
-      local list = taken == most and later or sooner
+      local list = taken == most and later or going_on
       list[#list + 1] = client
     end
   end
-  for _, client in ipairs(later) do sooner[#sooner + 1] = client end
+  for _, client in ipairs(later) do going_on[#going_on + 1] = client end
   local ring, places = q.ring .. band, {}
-  if #sooner > 0 then
-    local last = redis.call("INCRBY", q.turn, #sooner) - #sooner
-    for i, client in ipairs(sooner) do places[2 * i - 1], places[2 * i] = last + i, client end
+  if #going_on > 0 then
+    local last = redis.call("INCRBY", q.turn, #going_on) - #going_on
+    for i, client in ipairs(going_on) do places[2 * i - 1], places[2 * i] = last + i, client end
     redis.call("ZADD", ring, unpack(places))
     redis.call("ZADD", q.lanes, unpack(heads))
   end
