@@ -22,7 +22,7 @@ LOGIN = "demo"
 def main() -> int:
     try:
         with Stage(appendonly=True) as stage:  # as a server should be set up: the pages would warn of another
-            play(stage, free_port(int(os.environ.get("PORT", "8000"))))
+            play(stage, next_free_port(int(os.environ.get("PORT", "8000"))))
     except (StageError, NoRedisServer, RedisDidNotStart) as problem:
         print(f"\n{problem}", file=sys.stderr)
         return 1
@@ -92,7 +92,7 @@ def _wait_for(stage: Stage, port: int) -> None:
     raise StageError(f"The admin did not answer.\n{stage.log_of('runserver')}")
 
 
-def free_port(wanted: int) -> int:
+def next_free_port(wanted: int) -> int:
     """The port, or the next one that nobody listens on."""
     for port in range(wanted, wanted + 20):
         with socket.socket() as probe:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from testproject.chromium import NoChromium, find_chromium, launched
 from testproject.demo_stage import Stage, StageError
-from testproject.demo_web import LOGIN, add_some_work, free_port, open_office
+from testproject.demo_web import LOGIN, add_some_work, next_free_port, open_office
 from testproject.redis_server import NoRedisServer, RedisDidNotStart
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def main() -> int:
 
 def play(stage: Stage) -> None:
     """Let the shop work, and take the pictures."""
-    port = free_port(8100)
+    port = next_free_port(8100)
     orders = open_office(stage, port)
     draw_up_the_past()
     for second in range(BUSY_SECONDS):
