@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import base64
 import json
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 LONGEST_PAGE = 500
 DEPTH = 10_000  # jobs that are looked through for those that fit
+_BAND, _TURN = re.compile(r"-?[0-9]{1,12}\+?"), re.compile(r"-?[0-9]{1,16}")  # in cursors
 _BATCH = 500  # jobs looked through in two round trips, when there is a filter
 
 #: What may be listed, and in which order. Queued: as the clients come to turn at this moment, all of one client's
@@ -236,7 +239,9 @@ def unpacked(text: str) -> tuple[Any, ...]:
         if not isinstance(found, list):
             return ()
         if len(found) == 2:
-            return (float(found[0]), str(found[1]))
-        return (str(int(found[0])), str(float(found[1])), str(found[2]), str(found[3]))
-    except (ValueError, TypeError, IndexError, OverflowError):
+            score = float(found[0])
+            return (score, str(found[1])) if math.isfinite(score) else ()
+        band, turn, client, last = map(str, found)
+    except (ValueError, TypeError, OverflowError):
         return ()
+    return (band, turn, client, last) if _BAND.fullmatch(band) and _TURN.fullmatch(turn) else ()

@@ -195,7 +195,7 @@ def test_a_worker_that_runs_something_gets_no_suspect(redis, broker):
     broker.sign_on([QUEUE], WORKER)
     before = snapshot(redis)
 
-    (claimed,) = broker.claim(WORKER, [QUEUE], 10, idle=False)
+    (claimed,) = broker.claim(WORKER, [QUEUE], 10, idle=0)
 
     assert (claimed.status, claimed.ids) == ("suspect", [])
     assert set(changes(before, snapshot(redis))) <= {"turn"}
@@ -205,7 +205,7 @@ def test_a_suspect_holds_up_the_queues_behind_it(redis, broker):
     suspect_job(broker)
     queued_job(broker, queue="low")
 
-    high, low = claim_from(broker, QUEUE, "low", idle=False)
+    high, low = claim_from(broker, QUEUE, "low", idle=0)
 
     assert (high.status, high.ids, low.ids) == ("suspect", [], [])
 

@@ -1,7 +1,7 @@
 -- lineup: some of the jobs that wait: the bands in order, in each the clients by their turns, of each its lane.
 -- Reads only. In a lane it looks no further than DEEP jobs.
 --
--- uses: _prelude
+-- uses: _prelude _lanes
 --
 -- KEYS[1] bands       zset  band -> priority
 -- KEYS[2] ring        + band, zset  client -> turn
@@ -49,7 +49,7 @@ end
 if band ~= "" and walk(band, turn, client, last) then return answer end
 if band ~= "" and not alone and walk_ring(band, "(" .. turn) then return answer end
 for _, each in ipairs(redis.call("ZREVRANGE", q.bands, 0, -1)) do
-  local is_left = band == "" or tonumber(each) < tonumber(band)
+  local is_left = band == "" or tonumber(rank(each)) < tonumber(rank(band))
   if is_left and walk_ring(each, "-inf") then return answer end
 end
 if is_cut then answer[1] = "cut" end
