@@ -184,10 +184,14 @@ class Listing:
         call = SCRIPTS["lineup"].call(
             self._keys.of(queue), (band, turn, whose, last, min(size, LONGEST_PAGE), "1" if alone else "0")
         )
-        status, *lane = self._wire.one(call, resend=True)
-        place, ids = tuple(part.decode() for part in lane[:3]), lane[3:]
-        rows = [Row(job_id, (*place, job_id.decode())) for job_id in ids]
-        return rows, (*place, ""), status.decode()
+        status, *lanes = self._wire.one(call, resend=True)
+        places = [tuple(part.decode() for part in lane[:3]) for lane in lanes]
+        rows = [
+            Row(job_id, (*place, job_id.decode()))
+            for place, (_, _, _, *ids) in zip(places, lanes, strict=True)
+            for job_id in ids
+        ]
+        return rows, (*places[-1], ""), status.decode()
 
     def _running(self, queue: str, at: tuple[Any, ...], size: int) -> tuple[list[Row], tuple[Any, ...], str]:
         now_ms, *entries = self._wire.one(SCRIPTS["processing"].call(self._keys.of(queue), (2000, 0)), resend=True)
