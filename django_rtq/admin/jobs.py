@@ -17,11 +17,10 @@ from django_rtq.admin.stopping import TERMINATING, cancel_words
 from django_rtq.admin.timeline import STATE_TITLES, steps
 from django_rtq.broker.details import JobDetails
 from django_rtq.broker.inspector import get_inspector
-from django_rtq.chores import is_chore
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
 from django_rtq.job import JobState
 from django_rtq.menu import Job
-from django_rtq.registry import all_tasks
+from django_rtq.registry import all_tasks, is_internal
 
 WAITING = (JobState.QUEUED, JobState.SCHEDULED, JobState.RETRYING)
 
@@ -82,7 +81,7 @@ class JobAdmin(PagesAdmin):
             if job.state is JobState.DEAD or not job.state.is_final
             else "",
             "is_known": job.task in all_tasks(),
-            "is_chore": is_chore(job.task),
+            "is_internal": is_internal(job.task),
         }
         return self.draw(request, "job.html", context)
 
@@ -149,7 +148,7 @@ class JobAdmin(PagesAdmin):
     def edit(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Requeue a dead letter with other arguments."""
         job = self._find(request, job_id)
-        if is_chore(job.task):
+        if is_internal(job.task):
             raise PermissionDenied
         if job.state is not JobState.DEAD:
             return self._not_done(request, job_id, job.queue)

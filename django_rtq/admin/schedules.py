@@ -21,6 +21,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from django_rtq import registry
+from django_rtq.admin import access
 from django_rtq.admin.navigation import places
 from django_rtq.admin.timeline import STATE_TITLES
 from django_rtq.admin.words import schedule_text
@@ -40,7 +41,7 @@ class TaskInput(forms.TextInput):
     """Offers the registered tasks, and takes any name: the model says what is wrong with it."""
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        tasks = format_html_join("", '<option value="{}"></option>', ((task,) for task in registry.all_tasks()))
+        tasks = format_html_join("", '<option value="{}"></option>', ((name,) for name in _names()))
         field = super().render(name, value, {**(attrs or {}), "list": f"{name}-names"}, renderer)
         return format_html('{}<datalist id="{}-names">{}</datalist>', field, name, tasks)
 
@@ -95,6 +96,20 @@ class ScheduleAdmin(admin.ModelAdmin):
             look_at([row], request)
         return row
 
+    # -- who may
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """A schedule enqueues jobs of any task, with any arguments: making one needs both permissions."""
+        return super().has_add_permission(request) and request.user.has_perm(access.ENQUEUE)
+
+    def has_change_permission(self, request: HttpRequest, obj: Schedule | None = None) -> bool:
+        """To change, enable and run one as well."""
+        return super().has_change_permission(request, obj) and request.user.has_perm(access.ENQUEUE)
+
+    def has_disable_permission(self, request: HttpRequest) -> bool:
+        """To stop one needs no permission to enqueue; nor does deleting it."""
+        return super().has_change_permission(request)
+
     # -- columns
 
     @admin.display(description=gettext_lazy("when"))
@@ -145,7 +160,7 @@ class ScheduleAdmin(admin.ModelAdmin):
         """Let them fire from now on."""
         self._switch(request, rows.filter(enabled=False), on=True)
 
-    @admin.action(permissions=["change"], description=gettext_lazy("Disable"))
+    @admin.action(permissions=["disable"], description=gettext_lazy("Disable"))
     def disable(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
         """Let them fire no more."""
         self._switch(request, rows.filter(enabled=True), on=False)
@@ -183,6 +198,11 @@ def look_at(rows: Iterable[Schedule], request: HttpRequest) -> None:
         vars(row).update(outlook=outlook, is_in_force=in_force.get(row.name) == row.as_row())
     for name, problem in found.broken.items():
         vars(by_name[name]).update(problem=problem)
+
+
+def _names() -> list[str]:
+    """The tasks that people may choose."""
+    return [name for name, task in registry.all_tasks().items() if not task.internal]
 
 
 def _clock(moment: datetime) -> str:

@@ -6,6 +6,7 @@ import difflib
 from datetime import datetime
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError
 from django.utils.timezone import localtime
@@ -102,6 +103,8 @@ class Command(RTQCommand):
                 row.switch(on=on)
         except DatabaseError as error:
             raise CommandError(f"The database did not answer: {one_line(error)}") from error
+        except ValidationError as error:
+            raise CommandError(f"{one_line(name)} cannot work: {one_line(' '.join(error.messages))}") from error
         self._sync()
         return changed
 
