@@ -13,7 +13,7 @@ from django_rtq.admin.calls import CallForm, python_call
 from django_rtq.admin.pages import Page, PagesAdmin
 from django_rtq.admin.processing import processing_lists
 from django_rtq.admin.shown import arguments_of, clean_text, without_secrets
-from django_rtq.admin.stopping import TERMINATING, cancel_words
+from django_rtq.admin.stopping import ENDINGS, Ending, cancel_words
 from django_rtq.admin.timeline import STATE_TITLES, steps
 from django_rtq.broker.details import JobDetails
 from django_rtq.broker.inspector import get_inspector
@@ -35,9 +35,9 @@ class JobAdmin(PagesAdmin):
             Page("find/", "find", self.find),
             Page("<str:job_id>/requeue/", "requeue", self.requeue, access.REQUEUE, "POST"),
             Page("<str:job_id>/run-now/", "run_now", self.run_now, access.REQUEUE, "POST"),
-            Page("<str:job_id>/cancel/", "cancel", self.cancel, access.CANCEL, "POST"),
+            Page("<str:job_id>/cancel/", "cancel", self.cancel, access.CANCEL, "BOTH"),
             Page("<str:job_id>/terminate/", "terminate", self.terminate, access.CANCEL, "BOTH"),
-            Page("<str:job_id>/discard/", "discard", self.discard, access.DISCARD, "POST"),
+            Page("<str:job_id>/discard/", "discard", self.discard, access.DISCARD, "BOTH"),
             Page("<str:job_id>/edit/", "edit", self.edit, access.EDIT, "BOTH"),
             Page("<str:job_id>/", "change", self.job),
         ]
@@ -95,8 +95,12 @@ class JobAdmin(PagesAdmin):
         return self._not_done(request, job_id, queue)
 
     def discard(self, request: HttpRequest, job_id: str) -> HttpResponse:
-        """Throw a dead letter away."""
-        queue = self._find(request, job_id).queue
+        """Throw a dead letter away, after having asked whether that is meant."""
+        job = self._find(request, job_id)
+        queue = job.queue
+        if request.method != "POST":
+            is_dead = job.state is JobState.DEAD
+            return self._ask(request, job, "discard") if is_dead else self._not_done(request, job_id, queue)
         if get_inspector().discard(queue, [job_id]):
             otherwise = self.url("queue_change", queue, query={"state": "dead"})
             return self._done(request, job_id, queue, _("Discarded."), _("Job %(id)s is gone."), otherwise)
@@ -112,8 +116,13 @@ class JobAdmin(PagesAdmin):
         return self._done(request, job_id, queue, _("Run now."), _("Job %(id)s is queued now."))
 
     def cancel(self, request: HttpRequest, job_id: str) -> HttpResponse:
-        """Take a job out before it runs; ask one that runs to stop."""
-        queue = self._find(request, job_id).queue
+        """Take a job out before it runs, or ask one that runs to stop, after having asked whether that is meant."""
+        job = self._find(request, job_id)
+        queue = job.queue
+        if request.method != "POST":
+            if job.state.is_final:
+                return self._not_done(request, job_id, queue)
+            return self._ask(request, job, "stop" if job.state is JobState.RUNNING else "cancel")
         try:
             answer = get_inspector().cancel(job_id, queue)
         except WrongState:
@@ -127,17 +136,7 @@ class JobAdmin(PagesAdmin):
         if job.state is not JobState.RUNNING:
             return self._not_done(request, job_id, job.queue)
         if request.method != "POST":
-            context = {
-                "title": _("Terminate a job"),
-                "crumbs": self._crumbs(job),
-                "question": _("This kills the process that runs job %(id)s.") % {"id": clean_text(job.id, 60)},
-                "consequence": TERMINATING,
-                "action": self.url("job_terminate", job.id),
-                "fields": {"queue": job.queue},
-                "verb": _("Terminate"),
-                "back": self._page_of(job.id, job.queue),
-            }
-            return self.draw(request, "confirm.html", context, is_form=True)
+            return self._ask(request, job, "terminate")
         try:
             answer = get_inspector().cancel(job_id, job.queue, terminate=True)
         except WrongState:
@@ -173,6 +172,23 @@ class JobAdmin(PagesAdmin):
         given = request.POST if request.method == "POST" else request.GET
         queue = parameters.queue_of(given)
         return get_inspector().find(job_id, queue or None)
+
+    def _ask(self, request: HttpRequest, job: JobDetails, what: Ending) -> HttpResponse:
+        """A page that asks whether this is meant; it changes nothing, also when it is fetched twice."""
+        words, back = ENDINGS[what], self._page_of(job.id, job.queue)
+        next_url = parameters.way_back(request, "")
+        context = {
+            "title": words.title,
+            "crumbs": self._crumbs(job),
+            "question": str(words.question) % {"id": clean_text(job.id, 60)},
+            "consequence": words.consequence,
+            "facts": [(_("Task"), clean_text(job.task, 300)), (_("Queue"), job.queue)],
+            "action": self.url(f"job_{words.page}", job.id),
+            "fields": [("queue", job.queue), *([("next", next_url)] if next_url else [])],
+            "verb": words.verb,
+            "back": next_url or back,
+        }
+        return self.draw(request, "confirm.html", context, is_form=True)
 
     def _crumbs(self, job: JobDetails) -> list[dict[str, str]]:
         return [
