@@ -22,6 +22,7 @@ from django_rtq.broker.sweeps import Action, DeadGroup, DeadGroups
 from django_rtq.exceptions import JobNotFound
 from django_rtq.job import JobState
 from django_rtq.menu import DeadLetter
+from django_rtq.redaction import group_message
 
 GROUPS_SHOWN = 200
 GROUPED = 1000  # of each queue, the newest: what two round trips find without keeping Redis from others
@@ -178,10 +179,16 @@ class DeadLetterAdmin(PagesAdmin):
         return {
             "queue": queue,
             "group": group,
+            "message": _message_of(group),
             "url": self.url("queue_change", queue, query={"state": "dead", **query, "queue": ""}),
             "requeue_url": self.url("deadletter_requeue_all", query=query) if is_known else "",
             "discard_url": self.url("deadletter_discard_all", query=query) if is_known else "",
         }
+
+
+def _message_of(group: DeadGroup) -> str:
+    message = group_message(group)
+    return _("Its arguments are long: see the job for its message.") if message is None else message
 
 
 def _found_text(found: Collection[DeadGroups]) -> str:

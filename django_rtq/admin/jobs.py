@@ -12,7 +12,7 @@ from django_rtq.admin.audit import note
 from django_rtq.admin.calls import CallForm, python_call
 from django_rtq.admin.pages import Page, PagesAdmin
 from django_rtq.admin.processing import processing_lists
-from django_rtq.admin.shown import arguments_of, clean_text, without_secrets
+from django_rtq.admin.shown import arguments_of, clean_text
 from django_rtq.admin.stopping import ENDINGS, Ending, cancel_words
 from django_rtq.admin.timeline import STATE_TITLES, steps
 from django_rtq.broker.details import JobDetails
@@ -20,7 +20,8 @@ from django_rtq.broker.inspector import get_inspector
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
 from django_rtq.job import JobState
 from django_rtq.menu import Job
-from django_rtq.registry import all_tasks, is_internal
+from django_rtq.redaction import is_unknown, redacted
+from django_rtq.registry import is_internal
 
 WAITING = (JobState.QUEUED, JobState.SCHEDULED, JobState.RETRYING)
 
@@ -65,7 +66,9 @@ class JobAdmin(PagesAdmin):
 
     def job(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """All that is known of a job."""
-        job = self._find(request, job_id)
+        may_edit = request.user.has_perm(access.EDIT)
+        job = redacted(self._find(request, job_id), shows_unknown=may_edit)
+        has_call = job.state is JobState.DEAD or not job.state.is_final
         context = {
             "title": _("Job %(id)s") % {"id": clean_text(job.id, 40)},
             "crumbs": [{"url": self.url("queue_change", job.queue), "title": job.queue}],
@@ -74,13 +77,12 @@ class JobAdmin(PagesAdmin):
             "is_waiting": job.state in WAITING,
             "is_running": job.state is JobState.RUNNING,
             "steps": steps(job),
-            "arguments": arguments_of(request, job.task, job.args, job.kwargs),
-            "result": without_secrets(request, job.result),
+            "arguments": arguments_of(job),
+            "are_hidden": bool(job.args) and is_unknown(job.task) and not may_edit,
+            "result": job.result,
             "attempts": job.attempts[::-1],
-            "call": python_call(job.task, job.args, job.kwargs)
-            if job.state is JobState.DEAD or not job.state.is_final
-            else "",
-            "is_known": job.task in all_tasks(),
+            "call": python_call(job.task, job.args, job.kwargs) if has_call else "",
+            "is_known": not is_unknown(job.task),
             "is_internal": is_internal(job.task),
         }
         return self.draw(request, "job.html", context)

@@ -22,6 +22,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from django_rtq import registry
 from django_rtq.admin import access
+from django_rtq.admin.calls import restored
 from django_rtq.admin.navigation import places
 from django_rtq.admin.timeline import STATE_TITLES
 from django_rtq.admin.words import schedule_text
@@ -31,6 +32,7 @@ from django_rtq.conf import get_config
 from django_rtq.exceptions import RTQError
 from django_rtq.job import JobState
 from django_rtq.models import Schedule
+from django_rtq.redaction import hidden, hidden_args
 from django_rtq.scheduler.entries import declared_entries, programme
 from django_rtq.scheduler.outlook import Outlook, look_out
 
@@ -47,10 +49,21 @@ class TaskInput(forms.TextInput):
 
 
 class ScheduleForm(forms.ModelForm):
-    """What a person fills in."""
+    """What a person fills in. A secret that stood hidden and is left as it is keeps its old value."""
 
     class Meta:
         widgets = {"task": TaskInput(attrs={"class": "vTextField"})}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._shown = _shown(self.instance, may_edit=True)
+        self.initial.update(self._shown)
+
+    def clean_args(self) -> Any:
+        return restored(self.cleaned_data["args"], self._shown["args"], self.instance.args)
+
+    def clean_kwargs(self) -> Any:
+        return restored(self.cleaned_data["kwargs"], self._shown["kwargs"], self.instance.kwargs)
 
 
 class ScheduleList(ChangeList):
@@ -94,6 +107,8 @@ class ScheduleAdmin(admin.ModelAdmin):
         row: Schedule | None = super().get_object(request, object_id, from_field)
         if row is not None:
             look_at([row], request)
+            if not self.has_change_permission(request, row):  # then it is shown, and not saved
+                vars(row).update(_shown(row, may_edit=False))
         return row
 
     # -- who may
@@ -198,6 +213,11 @@ def look_at(rows: Iterable[Schedule], request: HttpRequest) -> None:
         vars(row).update(outlook=outlook, is_in_force=in_force.get(row.name) == row.as_row())
     for name, problem in found.broken.items():
         vars(by_name[name]).update(problem=problem)
+
+
+def _shown(row: Schedule, *, may_edit: bool) -> dict[str, Any]:
+    """The arguments without their secrets."""
+    return {"args": hidden_args(row.task, row.args, shows_unknown=may_edit), "kwargs": hidden(row.kwargs)}
 
 
 def _names() -> list[str]:

@@ -7,8 +7,8 @@ from django.contrib.admin.models import LogEntry
 from django.utils.html import escape
 
 from django_rtq.admin import access
-from django_rtq.admin.shown import HIDDEN
 from django_rtq.chores import sweep_dead_letters
+from django_rtq.redaction import HIDDEN
 from tests.admin.conftest import MAIL, body, text
 from tests.admin.test_dead_letters import hidden_fields, said
 from tests.seeds import QUEUE, claimed_job, dead_job

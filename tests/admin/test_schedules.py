@@ -11,6 +11,7 @@ from django.urls import reverse
 from django_rtq import registry, task
 from django_rtq.chores import sweep_dead_letters
 from django_rtq.models import Schedule
+from django_rtq.redaction import HIDDEN
 from django_rtq.scheduler.timetable import Timetable
 from tests.conftest import NOBODY
 from tests.seeds import QUEUE
@@ -35,6 +36,10 @@ FORM = {
 
 def report(number):
     """A function to be made a task."""
+
+
+def sign_in(user, password, **options):
+    """Another one."""
 
 
 @pytest.fixture(autouse=True)
@@ -238,6 +243,32 @@ def test_with_the_permission_to_enqueue_all_of_it_works(person, broker, nightly)
     assert broker.plan.read().rows["nightly"]["args"] == [8]
     assert "is queued." in act(client, "run_now", nightly)
     assert len(take_all(broker)) == 1
+
+
+# -- secrets
+
+
+def test_secrets_are_hidden_and_stay_what_they_were(person, broker, nightly):
+    task(sign_in)
+    name, call = f"{__name__}.sign_in", {"args": ["ann", "s3cret"], "kwargs": {"api_token": "s3cret-2", "n": 1}}
+    Schedule.objects.filter(pk=nightly.pk).update(task=name, **call)
+    client = person("view_queue", "enqueue_job", *ALL_OF_SCHEDULES)
+    assert "s3cret" not in client.get(change_of(nightly)).text
+
+    kwargs = {"api_token": HIDDEN, "n": 2}
+    given = {**FORM, "task": name, "args": json.dumps(["bob", HIDDEN]), "kwargs": json.dumps(kwargs)}
+    assert client.post(change_of(nightly), given).status_code == 302
+
+    row = Schedule.objects.get()
+    assert (row.args, row.kwargs) == (["bob", "s3cret"], {"api_token": "s3cret-2", "n": 2})
+
+
+def test_secrets_are_hidden_from_those_who_may_only_look(person, broker, nightly):
+    Schedule.objects.filter(pk=nightly.pk).update(kwargs={"api_token": "s3cret"})
+    html = person("view_schedule").get(change_of(nightly)).text
+    assert "s3cret" not in html
+    assert HIDDEN in html
+    assert Schedule.objects.get().kwargs == {"api_token": "s3cret"}
 
 
 # -- internal tasks
