@@ -12,6 +12,7 @@ import redis
 from redis import exceptions as redis_exceptions
 
 from django_rtq.broker.scripts import Command, pack, script_of
+from django_rtq.broker.sentinel import is_current
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
 
 # What a server says that will serve again soon: after a restart, during a failover, while it is stopped by a script.
@@ -118,7 +119,7 @@ class Wire:
                 connection = self._idle.pop()
             except IndexError:  # another thread was quicker
                 break
-            if not is_tried or _is_open(connection):
+            if is_current(connection) and (not is_tried or _is_open(connection)):
                 return connection
             self._drop(connection)
         return self._pool.get_connection(*self._pool_arguments)
