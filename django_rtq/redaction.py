@@ -211,21 +211,22 @@ def _without_ends(text: str, secret: str) -> str:
 def _like(error: BaseException, secrets: Secrets) -> BaseException:
     """An error of the same name with its message redacted. Those of a group stand in its message."""
     kind = type(error)
+    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__str__": lambda self: self.args[0]}
+    notes: Any = vars(error).get("__notes__")
     try:
         text = _formatted(error, chain=False) if hasattr(error, "exceptions") else str(error)
-    except Exception as trouble:  # noqa: BLE001 - it is the user's __str__
-        text = f"<its message could not be made: {type(trouble).__name__}>"
-    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__str__": lambda self: self.args[0]}
+        notes = [secrets.hide(str(note)) for note in notes] if isinstance(notes, list) else []
+    except BaseException as trouble:  # noqa: BLE001 - it is the user's __str__, and this process has to go on
+        text, notes = f"<its message could not be made: {type(trouble).__name__}>", []
     copy: BaseException = type(kind.__name__, (Exception,), names)(secrets.hide(text))
     copy.__traceback__ = error.__traceback__
-    notes = getattr(error, "__notes__", None)
-    if isinstance(notes, list):
-        vars(copy)["__notes__"] = [secrets.hide(str(note)) for note in notes]
+    if notes:
+        vars(copy)["__notes__"] = notes
     return copy
 
 
 def _formatted(error: BaseException, *, chain: bool) -> str:
     try:
         return "".join(traceback.format_exception(type(error), error, error.__traceback__, chain=chain))
-    except Exception as trouble:  # noqa: BLE001 - it is the user's __str__ again
+    except BaseException as trouble:  # noqa: BLE001 - it is the user's __str__ again
         return f"<the traceback could not be made: {type(trouble).__name__}>"
