@@ -40,3 +40,15 @@ def test_a_token_that_comes_later_ends_it_too(redis, broker, waiter):
 
     assert waiter.wait(30) is True
     timer.join()
+
+
+def test_who_waits_already_asks_for_no_second_token(redis, broker, waiter):
+    key = broker.keys.of(QUEUE).due
+    assert waiter.wait(0) is False
+    for word in (b"first", b"second"):
+        redis.zadd(key, {"due": 0})
+
+        assert waiter.wait_and_claim(("ECHO", word)) == word
+
+    assert not waiter.is_waiting
+    assert redis.zcard(key) == 0

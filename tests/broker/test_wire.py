@@ -78,6 +78,7 @@ def test_what_is_loaded_is_what_the_name_says():
         "MOVED 3999 127.0.0.1:6381",
         "ASK 3999 127.0.0.1:6381",
         "NOREPLICAS Not enough good replicas to write.",
+        "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
         "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)",
         "NOAUTH Authentication required.",
         "WRONGPASS invalid username-password pair or user is disabled.",
@@ -200,6 +201,37 @@ def test_a_late_reply_is_not_taken_for_the_answer_to_another_question(redis, bro
         broker.wire.one(("BLPOP", "rtq:nothing", 0.1))
 
     assert broker.wire.one(("ECHO", "mine")) == b"mine"
+
+
+class Interrupted(BaseException):
+    """As a time limit, or a cancellation, in the midst of a call."""
+
+
+def test_the_reply_to_an_interrupted_question_is_not_taken_for_the_answer_to_another(redis, broker):
+    broker.wire.one(COUNT)
+    (connection,) = broker.wire._idle
+
+    def interrupt():
+        raise Interrupted
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr(connection, "read_response", interrupt)
+        broker.wire.one(("ECHO", "theirs"))
+
+    assert broker.wire.one(("ECHO", "mine")) == b"mine"
+    assert broker.wire.one(("ECHO", "mine too")) == b"mine too"
+
+
+@pytest.mark.parametrize("resend", [False, True])
+def test_a_connection_that_was_lost_shows_although_the_command_succeeds(redis, broker, resend):
+    broker.wire.one(COUNT)
+    before = broker.wire.connections_lost
+    broker.wire.one(COUNT, resend=resend)
+    assert broker.wire.connections_lost == before
+    redis.client_kill_filter(_type="normal", skipme=True)
+
+    assert broker.wire.one(COUNT, resend=resend) == 3
+    assert broker.wire.connections_lost != before
 
 
 def test_a_connection_that_was_cut_while_idle_costs_nothing(redis, broker):
