@@ -5,9 +5,13 @@ import json
 
 import pytest
 
+from django_rtq import signals
+from django_rtq.worker.ledger import Ledger
+from django_rtq.worker.page import Page
 from tests.app import diary as diaries
 from tests.app import tasks  # noqa: F401 - so that they are registered here as well
 from tests.conftest import LEASE_SECONDS, wait_until
+from tests.seeds import QUEUE
 from tests.worker.conservation import assert_conserved
 from tests.worker.processes import WorkerProcess
 
@@ -83,3 +87,24 @@ def has_signed_on(redis, worker):
     pids = {int(name.split(b":")[-2]) for name in names}
     children = worker.children
     return len(children) == worker.processes and pids.issuperset(children)
+
+
+@pytest.fixture
+def ledger(broker):
+    ledger = Ledger(broker, Page(1), [QUEUE], base_name="host")
+    ledger.sign_on()
+    yield ledger
+    ledger.close()
+
+
+@pytest.fixture
+def stale():
+    """What was said to have come too late."""
+    found = []
+
+    def note(*, job_ids, **kwargs):
+        found.extend(job_ids)
+
+    signals.job_stale.connect(note)
+    yield found
+    signals.job_stale.disconnect(note)
