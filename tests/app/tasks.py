@@ -51,6 +51,18 @@ def gate(name, gate):
         wait_for(gate)
 
 
+@task(backoff=constant(60))
+def fail_at_gate(name, gate):
+    """Fails the first time, when the gate is open."""
+    if (diary.folder() / f"failed-{name}").exists():
+        note.func(name)
+        return
+    diary.write("start", name)
+    wait_for(gate)
+    (diary.folder() / f"failed-{name}").touch()
+    raise ValueError(name)
+
+
 @task(backoff=AT_ONCE)
 async def agate(name, gate):
     with told(name):

@@ -3,7 +3,9 @@
 import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.wire import _is_open
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
+from tests.conftest import wait_until
 from tests.seeds import QUEUE, WORKER, claim, claimed_job, queued_job, settlement
 from tests.snapshots import live_jobs, place_of, snapshot
 
@@ -207,16 +209,17 @@ class Interrupted(BaseException):
     """As a time limit, or a cancellation, in the midst of a call."""
 
 
-def test_the_reply_to_an_interrupted_question_is_not_taken_for_the_answer_to_another(redis, broker):
+def test_the_reply_to_an_interrupted_question_is_not_taken_for_the_answer_to_another(redis, broker, monkeypatch):
     broker.wire.one(COUNT)
     (connection,) = broker.wire._idle
 
     def interrupt():
         raise Interrupted
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted):
-        patch.setattr(connection, "read_response", interrupt)
+    monkeypatch.setattr(connection, "read_response", interrupt)
+    with pytest.raises(Interrupted):
         broker.wire.one(("ECHO", "theirs"))
+    monkeypatch.undo()
 
     assert broker.wire.one(("ECHO", "mine")) == b"mine"
     assert broker.wire.one(("ECHO", "mine too")) == b"mine too"
@@ -229,6 +232,7 @@ def test_a_connection_that_was_lost_shows_although_the_command_succeeds(redis, b
     broker.wire.one(COUNT, resend=resend)
     assert broker.wire.connections_lost == before
     redis.client_kill_filter(_type="normal", skipme=True)
+    wait_until(lambda: not any(map(_is_open, broker.wire._idle)))
 
     assert broker.wire.one(COUNT, resend=resend) == 3
     assert broker.wire.connections_lost != before
