@@ -31,7 +31,8 @@ class Isolation:
     """Runs functions so that they leave nothing to the next. Any thread may use it.
 
     Language, time zone and all that lives in context variables: each function runs in a copy of the context
-    in which this was made. Database connections: looked after as Django does around a request, once one was opened.
+    in which this was made, and the signals of its run are sent in the same copy. Database connections: looked after as
+    Django does around a request, once one was opened.
     """
 
     def __init__(self) -> None:
@@ -43,9 +44,17 @@ class Isolation:
 
     def call(self, run: Run, *args: Any) -> Any:
         """Call the function of a job in a context of its own, in which the job is the current one."""
+        variables = run.variables
+        if variables is None:
+            variables = self.begin(run)
+        return variables.run(run.task.func, *args, **run.kwargs)  # type: ignore[union-attr]
+
+    def begin(self, run: Run) -> contextvars.Context:
+        """Give a run its context, in the thread that will call its function."""
         here, context = self._here.both
         here.run = run
-        return context.copy().run(run.task.func, *args, **run.kwargs)  # type: ignore[union-attr]
+        run.variables = context.copy()
+        return run.variables
 
     def clean_up(self) -> None:
         """Close connections that are broken or too old, in the thread that used them."""

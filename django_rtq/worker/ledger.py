@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
 import re
 import secrets
@@ -102,7 +103,8 @@ class Ledger:
             else:
                 self._add_other(settlement, run, outcome)
         if type(outcome) is not Acked or signals.job_succeeded.receivers:
-            _tell(run, outcome)
+            variables = contextvars.copy_context() if run.variables is None else run.variables
+            variables.run(_tell, run, outcome)
 
     def _add_other(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
         if isinstance(outcome, Retried | Buried):

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from django.db import connection
 from django.utils import timezone, translation
@@ -265,6 +266,20 @@ def returns(kind):
 def settings_of_thread():
     """What a job sees of what others may have left."""
     return [translation.get_language(), timezone.get_current_timezone_name(), connection.in_atomic_block]
+
+
+TENANT = ContextVar("tenant", default=None)
+
+
+@task(backoff=AT_ONCE)
+def tenant(name):
+    """What a receiver of signals may have set for this job."""
+    return [TENANT.get(), *settings_of_thread.func()[:2]]
+
+
+@task(backoff=AT_ONCE)
+async def atenant(name):
+    return tenant.func(name)
 
 
 @task(backoff=AT_ONCE)

@@ -10,14 +10,19 @@ DONE = Acked('{"state":"succeeded"}')
 
 def claim(ledger, wanted=10):
     """Runs of what a fetch brings."""
-    fetched = ledger.fetch(wanted, idle=True)
-    runs = []
-    for claimed in fetched.claimed:
-        for job_id, record in zip(claimed.ids, claimed.records, strict=True):
-            run = Run(claimed.queue, job_id, record, worker=ledger.worker, now_ms=claimed.now_ms)
-            run.open()
-            runs.append(run)
+    runs = claim_unread(ledger, wanted)
+    for run in runs:
+        run.open()
     return runs
+
+
+def claim_unread(ledger, wanted=10):
+    """The same, before anybody has looked into the records."""
+    return [
+        Run(claimed.queue, job_id, record, worker=ledger.worker, now_ms=claimed.now_ms)
+        for claimed in ledger.fetch(wanted, idle=True).claimed
+        for job_id, record in zip(claimed.ids, claimed.records, strict=True)
+    ]
 
 
 def enqueue(broker, count=1):
