@@ -59,6 +59,7 @@ class Child:
             role="waiter",
             # An answer may be that old, and has to come well within a lease.
             longest_seconds=min(IDLE_SECONDS, broker.config.lease_seconds / 3),
+            on_other_master=self._ledger.compare_soon,
         )
         self._backoff = Backoff()
         self._is_stopping = False

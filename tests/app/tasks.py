@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from django.db import connection
+from django.db import OperationalError, connection
 from django.utils import timezone, translation
 
 from django_rtq import Bury, Retry, constant, task
@@ -314,6 +314,18 @@ def query(breaks=False):
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     return seen
+
+
+@task(backoff=AT_ONCE)
+def query_and_break_close(name):
+    """Leaves a connection that raises when it is closed, as a driver does whose server went away."""
+    with told(name):
+        query.func()
+        connection.close = fail_to_close
+
+
+def fail_to_close():
+    raise OperationalError("server has gone away")
 
 
 @task(backoff=AT_ONCE)
