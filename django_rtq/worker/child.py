@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -25,6 +26,7 @@ from django_rtq.worker.batch import MOMENT_SECONDS
 from django_rtq.worker.crew import Crew, make_crew, out_of_memory
 from django_rtq.worker.ledger import Ledger
 from django_rtq.worker.options import WorkerOptions
+from django_rtq.worker.os_signals import ignore
 from django_rtq.worker.page import Page
 from django_rtq.worker.run import Run
 from django_rtq.worker.vitals import memory_bytes
@@ -65,6 +67,16 @@ class Child:
         self._is_stopping = False
         self._is_waiting = False
         self._jobs_done = 0
+
+    def listen(self) -> None:
+        """Take the signals of this process. Jobs run in it, so it sees to it that they stay ours."""
+        self._crew.handlers.install(
+            {
+                signal.SIGTERM: self.stop,
+                signal.SIGUSR1: self.heed,
+                signal.SIGINT: ignore,  # Ctrl-C goes to all; the supervisor tells us
+            }
+        )
 
     def stop(self, signum: int = 0, frame: object = None) -> None:
         """Claim nothing more. A signal handler: takes note, and ends a wait.
