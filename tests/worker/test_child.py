@@ -20,8 +20,14 @@ SUPERVISOR, INIT = 4711, 1
 @pytest.fixture
 def parent(monkeypatch):
     """Whose child this process is; append another to make it an orphan."""
-    parents = [SUPERVISOR]
-    monkeypatch.setattr(os, "getppid", lambda: parents[-1])
+    parents, looks = [SUPERVISOR], []
+
+    def getppid():
+        looks.append(parents[-1])
+        assert looks.count(INIT) < 100, "it goes on as an orphan"
+        return parents[-1]
+
+    monkeypatch.setattr(os, "getppid", getppid)
     return parents
 
 
@@ -70,6 +76,7 @@ def test_an_orphan_does_not_wait_for_redis(make, parent, broker):
 
     def be_away(*arguments):
         parent.append(INIT)
+        assert len(parent) < 5
         raise BrokerUnavailable("away")
 
     broker.sign_on = broker.sign_off = be_away
