@@ -9,13 +9,12 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from contextvars import ContextVar
 
-from django.db import OperationalError, connection
+from django.db import connection
 from django.utils import timezone, translation
 
 from django_rtq import Bury, Retry, constant, task
-from tests.app import diary, long_tasks, signal_tasks  # noqa: F401 - so that they are registered
+from tests.app import context_tasks, diary, long_tasks, signal_tasks  # noqa: F401 - so that they are registered
 
 AT_ONCE = constant(0)
 
@@ -50,18 +49,6 @@ def sleep(name, seconds):
 def gate(name, gate):
     with told(name):
         wait_for(gate)
-
-
-@task(backoff=constant(60))
-def fail_at_gate(name, gate):
-    """Fails the first time, when the gate is open."""
-    if (diary.folder() / f"failed-{name}").exists():
-        note.func(name)
-        return
-    diary.write("start", name)
-    wait_for(gate)
-    (diary.folder() / f"failed-{name}").touch()
-    raise ValueError(name)
 
 
 @task(backoff=AT_ONCE)
@@ -268,20 +255,6 @@ def settings_of_thread():
     return [translation.get_language(), timezone.get_current_timezone_name(), connection.in_atomic_block]
 
 
-TENANT = ContextVar("tenant", default=None)
-
-
-@task(backoff=AT_ONCE)
-def tenant(name):
-    """What a receiver of signals may have set for this job."""
-    return [TENANT.get(), *settings_of_thread.func()[:2]]
-
-
-@task(backoff=AT_ONCE)
-async def atenant(name):
-    return tenant.func(name)
-
-
 @task(backoff=AT_ONCE)
 def leave_traces():
     translation.activate("de")
@@ -314,18 +287,6 @@ def query(breaks=False):
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     return seen
-
-
-@task(backoff=AT_ONCE)
-def query_and_break_close(name):
-    """Leaves a connection that raises when it is closed, as a driver does whose server went away."""
-    with told(name):
-        query.func()
-        connection.close = fail_to_close
-
-
-def fail_to_close():
-    raise OperationalError("server has gone away")
 
 
 @task(backoff=AT_ONCE)

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq import JobState
-from tests.app import tasks
+from tests.app import context_tasks, tasks
 from tests.conftest import wait_until
 from tests.worker.conservation import assert_all_settled, assert_nothing_left
 
@@ -44,7 +44,7 @@ def test_a_broken_database_connection_is_replaced_and_the_query_log_stays_short(
 
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_a_connection_that_cannot_be_closed_is_no_failure_of_the_job(rtq_worker, redis, diary, concurrency):
-    job = tasks.query_and_break_close.delay("job")
+    job = context_tasks.query_and_break_close.delay("job")
     worker = rtq_worker("--concurrency", concurrency)
     wait_until(lambda: job.state.is_final)
     after = tasks.query.delay()

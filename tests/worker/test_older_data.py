@@ -6,46 +6,13 @@ What a worker had told in them is not known any more: it runs again, and no job 
 import shutil
 
 import pytest
-from django.test import override_settings
 
 from django_rtq import JobState
-from django_rtq.broker.broker import get_broker
-from testproject.redis_server import PrivateRedis
 from tests.app import tasks
+from tests.app.long_tasks import fail_at_gate
 from tests.app.unique_tasks import keep_up
-from tests.conftest import Redis, wait_until
+from tests.conftest import wait_until
 from tests.worker.conservation import assert_nothing_left, records
-
-
-@pytest.fixture
-def fragile():
-    """A server of this test alone: all that it has answered is in its file."""
-    with PrivateRedis(appendonly=True, arguments=["--appendfsync", "always"]) as server:
-        yield server
-
-
-@pytest.fixture
-def client(fragile):
-    client = Redis.from_url(fragile.url, protocol=2)
-    with override_settings(RTQ={"REDIS": fragile.url, "LEASE_SECONDS": 1.0}):
-        yield client
-        get_broker().close()
-    client.close()
-
-
-@pytest.fixture
-def start(rtq_worker, fragile, client):
-    """Start a worker on that server. It is ended before the server is."""
-    started = []
-
-    def start(*arguments):
-        started.append(rtq_worker(*arguments, url=fragile.url, is_ready=False, LEASE_SECONDS=1.0))
-        return started[-1]
-
-    yield start
-    for worker in started:
-        worker.end()
-    assert_nothing_left(client)
 
 
 @pytest.fixture
@@ -73,32 +40,38 @@ def copy(source, target):
     (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
 
 
-def is_back(client, job):
+def end(worker, client):
+    worker.stop()
+    assert_nothing_left(client)
+
+
+def is_back(job):
     """Whether the job waits again, or is over."""
     return job.state in (JobState.QUEUED, JobState.SUCCEEDED)
 
 
 def test_a_worker_with_one_slot_that_runs_a_long_job(start, client, moment, diary):
     lost, current = tasks.gate.delay("lost", "first"), tasks.gate.delay("current", "second")
-    start("--no-scheduler")
+    worker = start("--no-scheduler")
     diary.wait("start", "lost")
     bring_back = moment()
     diary.open("first")
     diary.wait("start", "current")
     bring_back()
     assert lost.state is JobState.RUNNING
-    wait_until(lambda: is_back(client, lost))  # while the other runs on, in the main thread
+    wait_until(lambda: is_back(lost))  # while the other runs on, in the main thread
 
     assert diary.ends("current") == 0
     diary.open("second")
     wait_until(lambda: not records(client))
     assert (lost.state, current.state) == (JobState.SUCCEEDED, JobState.SUCCEEDED)
     assert diary.starts("lost") == 2
+    end(worker, client)
 
 
 def test_a_worker_that_is_idle(start, client, moment, diary):
     lost = tasks.gate.delay("lost", "gate")
-    start("--no-scheduler")
+    worker = start("--no-scheduler")
     diary.wait("start", "lost")
     bring_back = moment()
     diary.open("gate")
@@ -107,11 +80,12 @@ def test_a_worker_that_is_idle(start, client, moment, diary):
     diary.wait("end", "lost", times=2)
 
     wait_until(lambda: lost.state is JobState.SUCCEEDED)
+    end(worker, client)
 
 
 def test_a_worker_with_several_slots(start, client, moment, diary):
     lost, current = tasks.gate.delay("lost", "first"), tasks.agate.delay("current", "second")
-    start("--no-scheduler", "--concurrency", 2)
+    worker = start("--no-scheduler", "--concurrency", 2)
     diary.wait("start", "lost")
     diary.wait("start", "current")
     bring_back = moment()
@@ -124,12 +98,13 @@ def test_a_worker_with_several_slots(start, client, moment, diary):
     diary.open("second")
     wait_until(lambda: not records(client))
     assert (current.state, diary.starts("current")) == (JobState.SUCCEEDED, 1)
+    end(worker, client)
 
 
 def test_a_unique_job_does_not_hold_its_place_for_ever(start, client, moment, diary):
     keep_up.delay("it", "lost", "first")
     tasks.gate.delay("current", "second")
-    start("--no-scheduler")
+    worker = start("--no-scheduler")
     diary.wait("start", "it-lost")
     bring_back = moment()
     diary.open("first")
@@ -141,12 +116,13 @@ def test_a_unique_job_does_not_hold_its_place_for_ever(start, client, moment, di
 
     diary.wait("end", "it-next")
     wait_until(lambda: not records(client))
+    end(worker, client)
 
 
 def test_a_retry_that_was_lost(start, client, moment, diary):
-    lost = tasks.fail_at_gate.using(max_attempts=3).delay("lost", "first")
+    lost = fail_at_gate.using(max_attempts=3).delay("lost", "first")
     tasks.gate.delay("current", "second")
-    start("--no-scheduler")
+    worker = start("--no-scheduler")
     diary.wait("start", "lost")
     bring_back = moment()
     diary.open("first")
@@ -158,3 +134,4 @@ def test_a_retry_that_was_lost(start, client, moment, diary):
     wait_until(lambda: not records(client))
 
     assert lost.state is JobState.SUCCEEDED
+    end(worker, client)

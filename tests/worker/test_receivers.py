@@ -10,7 +10,7 @@ from django_rtq.context import current_job
 from django_rtq.worker.crew import make_crew
 from django_rtq.worker.page import Page
 from tests import seeds
-from tests.app.tasks import TENANT
+from tests.app.context_tasks import TENANT
 from tests.conftest import wait_until
 from tests.worker.ledgers import claim_unread
 
@@ -50,7 +50,7 @@ def heard():
 
 def run(broker, ledger, crew, task, *names):
     """The ids of jobs that have run, one after the other."""
-    body = '{"task":"tests.app.tasks.%s","args":[%s]}'
+    body = '{"task":"tests.app.%s","args":[%s]}'
     jobs = [seeds.queued_job(broker, body=body % (task, json.dumps(name))) for name in names]
     for _ in jobs:
         crew.run(claim_unread(ledger, 1))
@@ -62,7 +62,7 @@ def kept(text):
     return json.loads(text)["result"]
 
 
-@pytest.mark.parametrize("task", ["tenant", "atenant"])
+@pytest.mark.parametrize("task", ["context_tasks.tenant", "context_tasks.atenant"])
 def test_what_a_receiver_of_job_started_sets_holds_for_that_job_alone(broker, ledger, crew, heard, task):
     first, second, third = run(broker, ledger, crew, task, "one", None, "three")
 
@@ -82,7 +82,7 @@ def test_what_a_receiver_of_job_started_sets_holds_for_that_job_alone(broker, le
     assert TENANT.get() is None
 
 
-@pytest.mark.parametrize("task", ["attempts", "raises", "aleave"])
+@pytest.mark.parametrize("task", ["tasks.attempts", "tasks.raises", "tasks.aleave"])
 def test_receivers_of_a_failure_find_it_too(broker, ledger, crew, heard, diary, task):
     (job_id,) = run(broker, ledger, crew, task, "one")
 
@@ -98,7 +98,7 @@ def test_what_a_receiver_sets_for_a_job_that_never_began_is_seen_by_no_other(bro
         seeds.queued_job(broker, body="no JSON")
         crew.run(claim_unread(ledger))
         wait_until(lambda: crew.is_idle)
-        (job_id,) = run(broker, ledger, crew, "tenant", None)
+        (job_id,) = run(broker, ledger, crew, "context_tasks.tenant", None)
     finally:
         signals.job_buried.disconnect(leave)
 
