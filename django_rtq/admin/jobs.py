@@ -13,6 +13,7 @@ from django_rtq.admin.calls import CallForm, python_call
 from django_rtq.admin.pages import Page, PagesAdmin
 from django_rtq.admin.processing import processing_lists
 from django_rtq.admin.shown import arguments_of, clean_text, without_secrets
+from django_rtq.admin.standing import why_not_yet
 from django_rtq.admin.stopping import TERMINATING, cancel_words
 from django_rtq.admin.timeline import STATE_TITLES, steps
 from django_rtq.broker.details import JobDetails
@@ -66,7 +67,7 @@ class JobAdmin(PagesAdmin):
 
     def job(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """All that is known of a job."""
-        job = self._find(request, job_id)
+        job, standing = get_inspector().find_standing(job_id, parameters.queue_of(request.GET) or None)
         context = {
             "title": _("Job %(id)s") % {"id": clean_text(job.id, 40)},
             "crumbs": [{"url": self.url("queue_change", job.queue), "title": job.queue}],
@@ -75,6 +76,7 @@ class JobAdmin(PagesAdmin):
             "is_waiting": job.state in WAITING,
             "is_running": job.state is JobState.RUNNING,
             "steps": steps(job),
+            "why_not_yet": why_not_yet(job, standing),
             "arguments": arguments_of(request, job.task, job.args, job.kwargs),
             "result": without_secrets(request, job.result),
             "attempts": job.attempts[::-1],

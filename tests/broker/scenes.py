@@ -41,6 +41,7 @@ READING = {
     "overview",
     "processing",
     "sift",
+    "standing",
     "tasks",
 }  # and not writing
 SLOT_MS = 1_700_000_000_000
@@ -270,6 +271,7 @@ SCENES = {
     "sift": Scene(_queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued", filter=JobFilter(task="x"))),
     "sign_off": Scene(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
     "sign_on": Scene(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
+    "standing": Scene(_queued, lambda broker, jobs: Inspector(broker).find_standing(jobs[0].id)),
     "stop": Scene(_asked, lambda broker, jobs: settle(broker, "stop", *jobs), is_resent=False),
     "tally": Scene(_nobody_is_known, _tally, is_resent=False, grows=True),
     "tasks": Scene(_queued, lambda broker, jobs: Inspector(broker).tasks()),
