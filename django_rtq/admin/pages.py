@@ -134,7 +134,7 @@ class PagesAdmin(admin.ModelAdmin):
         return self.draw(request, "problem.html", context, status=status)
 
     def _away(self, request: HttpRequest, title: str, problem: str) -> HttpResponse:
-        """A page that the browser asks for again by itself, without a script. What was sent as a form is not repeated."""
+        """A page that the browser asks for again by itself, without a script. A form is not sent again."""
         seconds = get_config().admin_refresh_seconds if request.method in ("GET", "HEAD") else 0
         whole = max(1, round(seconds)) if seconds else 0
         answer = self._problem(request, title, problem, status=503, again_seconds=whole)

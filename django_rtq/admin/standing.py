@@ -9,8 +9,9 @@ from django.utils.translation import gettext as _
 
 from django_rtq.admin.figures import duration_text, number_text
 from django_rtq.admin.shown import clean_text
-from django_rtq.broker.details import JobDetails, Standing
+from django_rtq.broker.details import JobDetails
 from django_rtq.broker.front import UNSCHEDULED
+from django_rtq.broker.standing import Standing
 from django_rtq.job import JobState
 
 MANY = 1000  # jobs before it in its lane: there it stops counting

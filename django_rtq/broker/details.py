@@ -10,7 +10,7 @@ from typing import Any
 
 from django_rtq import payload
 from django_rtq.exceptions import PayloadError
-from django_rtq.job import Header, JobState, clock_moment, moment
+from django_rtq.job import Header, JobState, moment
 
 _TASK = re.compile(r'\{"task":"((?:[^"\\]|\\.)*)"')  # what every body begins with
 LONGEST_RECORD = 65_536  # bytes of a record that are shown as they are
@@ -156,31 +156,6 @@ class JobDetails:
     def attempts(self) -> list[Attempt]:
         """The runs that failed, as far as they are kept, the newest last."""
         return [Attempt.read(error) for error in self.errors]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """What a job waits for, as far as its queue tells."""
-
-    now: datetime  # the server's time
-    paused_at: datetime | None  # None: the queue is not paused
-    workers: int  # that serve the queue; counted up to 100
-    ahead: int | None  # jobs before it in its lane, counted up to 1,000; cancelled ones may be among them. None: not known
-    after: str  # the job for whose end it waits; "": none
-    promoted_at: datetime | None  # when somebody looked for due jobs
-
-    @classmethod
-    def read(cls, reply: list[Any]) -> Standing:
-        """What the script `standing` tells."""
-        now_ms, paused, workers, ahead, after, promoted = reply
-        return cls(
-            now=clock_moment(now_ms),
-            paused_at=moment(int(float(paused))) if paused else None,
-            workers=workers,
-            ahead=ahead if isinstance(ahead, int) else None,
-            after=after.decode(errors="replace"),
-            promoted_at=moment(int(float(promoted))) if promoted else None,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

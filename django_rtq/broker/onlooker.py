@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
-from django_rtq.broker.details import JobDetails, QueueDetails, RawJob, Standing, WorkerDetails
+from django_rtq.broker.details import JobDetails, QueueDetails, RawJob, WorkerDetails
 from django_rtq.broker.front import Front, Lookout, queue_details
 from django_rtq.broker.history import Series
 from django_rtq.broker.listing import DEPTH, EVERY, JobFilter, JobPage, Listing, Row
 from django_rtq.broker.ride import QueuePage, Ride
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.standing import Standing
 from django_rtq.broker.statistics import Clients, Statistics, TaskFigures
 from django_rtq.broker.sweeps import MOST_DEAD, DeadGroups, Selection, Sweeper
 from django_rtq.broker.wire import as_dict

@@ -60,7 +60,7 @@ class Sieve:
     def _wishes(self, *, times: bool) -> tuple[Argument, ...]:
         wanted = self._wanted
         client = "" if wanted.client is None else f"={wanted.client}"
-        since, until = ((wanted.since, wanted.until) if times else (None, None))
+        since, until = (wanted.since, wanted.until) if times else (None, None)
         moments = ["" if at is None else repr(at.timestamp() * 1000) for at in (since, until)]
         most = _MESSAGE_BYTES if wanted.error else _BYTES
         return (wanted.task, client, wanted.error_class, wanted.error, *moments, most)

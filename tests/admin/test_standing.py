@@ -6,7 +6,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from django_rtq.admin.standing import why_not_yet
-from django_rtq.broker.details import JobDetails, Standing
+from django_rtq.broker.details import JobDetails
+from django_rtq.broker.standing import Standing
 from django_rtq.job import JobState
 from tests.admin.conftest import text
 from tests.seeds import QUEUE, queued_job, scheduled_job
@@ -29,7 +30,12 @@ def at(**ago):
         ("queued", {}, {"ahead": 7}, "It waits behind other jobs without a client, at most 7."),
         ("queued", {}, {"ahead": 1000}, "It waits behind many other jobs without a client."),
         ("queued", {}, {"ahead": None}, "It waits for its turn."),
-        ("queued", {"expires_at": at(seconds=1)}, {}, "It was not started in time, and is dropped when its turn comes."),
+        (
+            "queued",
+            {"expires_at": at(seconds=1)},
+            {},
+            "It was not started in time, and is dropped when its turn comes.",
+        ),
         ("queued", {}, {"paused_at": at(minutes=5)}, "The queue was paused 5 min ago: nothing of it is started."),
         ("queued", {}, {"workers": 0}, "No worker serves this queue."),
         (

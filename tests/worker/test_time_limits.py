@@ -37,9 +37,7 @@ def test_a_job_that_runs_too_long_gets_an_exception_and_has_failed(rtq_worker, r
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_job_that_does_not_heed_its_limit_is_killed_and_has_failed(
-    rtq_worker, redis, diary, inspector, concurrency
-):
+def test_a_job_that_does_not_heed_its_limit_is_killed_and_has_failed(rtq_worker, redis, diary, inspector, concurrency):
     worker = rtq_worker("--concurrency", concurrency, KILL_GRACE_SECONDS=0.2)
     stubborn = tasks.stubborn.using(time_limit=0.1, max_attempts=2, max_crashes=0).delay("stubborn")
     if concurrency == 1:

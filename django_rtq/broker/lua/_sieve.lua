@@ -10,10 +10,7 @@ end
 
 -- By the record: its task, its client, and from when on it could start, where that is asked.
 local function fits_record(wanted, record)
-  if wanted.client ~= "" then
-    local _, client = header(record)
-    if wanted.client ~= "=" .. client then return false end
-  end
+  if wanted.client ~= "" and wanted.client ~= "=" .. select(2, header(record)) then return false end
   if wanted.since or wanted.till then
     local ready = tonumber(string.match(record, "^%S+ %S+ (%d+) ") or 0)
     if ready < (wanted.since or ready) or ready > (wanted.till or ready) then return false end
