@@ -71,8 +71,9 @@ def new_dead_letters(front: Front, url: Address) -> Iterator[Trouble]:
             died,
         ) % {"name": row.details.name, "count": number_text(died), "dead": number_text(row.details.dead)}
         if row.newest_dead is not None and row.newest_dead.newest_error[0]:
-            newest = {"task": _short(row.newest_dead.task), "error": _short(row.newest_dead.newest_error[0])}
-            text = f"{text} {_('The newest: %(task)s, %(error)s.') % newest}"
+            told = {"task": _short(row.newest_dead.task), "error": _short(row.newest_dead.newest_error[0])}
+            newest = _("The newest: %(task)s, %(error)s.") % told
+            text = f"{text} {newest}"
         yield Trouble(text=text, url=url("queue_change", row.details.name, query={"state": "dead"}))
     rest = len(found) - _NAMED
     if rest > 0:
@@ -159,7 +160,8 @@ def _failing(row: QueueRow, task: str, figures: TaskFigures, since: str, url: Ad
     }
     text = _("%(task)s in queue %(name)s fails: %(failed)s of %(runs)s runs since %(since)s.") % told
     if newest is not None and newest.newest_error[0]:
-        text = f"{text} {_('The newest error: %(error)s.') % {'error': _short(newest.newest_error[0])}}"
+        error = _("The newest error: %(error)s.") % {"error": _short(newest.newest_error[0])}
+        text = f"{text} {error}"
     return Trouble(
         text=text,
         url=url("queue_change", row.details.name, query={"state": state, "task": task}),
