@@ -80,19 +80,18 @@ class Lookout:
         replies = reads.replies(self._wire.all(reads.commands, resend=True))
         details = [queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
         workers = self._read_workers(names, known, replies)
+        tasks = {name: read_figures([reply]) for name, reply in zip(names, replies["tasks"], strict=True)}
         rows = [
             _row(
                 queue,
                 self._history.read(queue.name, minutes, step, reply),
                 sum(worker.slots for worker in workers if queue.name in worker.queues),
-                tasks=read_figures([tasks]),
+                tasks=tasks[queue.name],
                 failures=failures,
             )
-            for queue, reply, tasks, failures in zip(
-                details, replies["history"], replies["tasks"], replies["failures"], strict=True
-            )
+            for queue, reply, failures in zip(details, replies["history"], replies["failures"], strict=True)
         ]
-        workers = _with_usual(workers, read_figures(replies["tasks"]))
+        workers = _with_usual(workers, tasks)
         now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
         return Front(now=clock_moment(now_ms), queues=rows, workers=workers, server=info, **_liveness(details))
 
@@ -106,7 +105,8 @@ class Lookout:
             reads.add("tasks", SCRIPTS["tasks"].call(self._keys.of(name), (USUAL_HOURS,)))
         replies = reads.replies(self._wire.all(reads.commands, resend=True))
         workers = self._read_workers(names, known, replies)
-        return _with_usual(workers, read_figures(replies["tasks"]))
+        figures = read_figures(replies["tasks"])
+        return _with_usual(workers, dict.fromkeys(names, figures))
 
     def history(self, queue: str, minutes: int, step: int) -> Series:
         """The counters of one queue."""
@@ -219,11 +219,15 @@ def _latest(queue: str, found: list[bytes]) -> JobDetails | None:
     return read_letter(queue, found[0], found[2], found[3]) if found else None
 
 
-def _with_usual(workers: list[WorkerDetails], figures: Mapping[str, TaskFigures]) -> list[WorkerDetails]:
-    """The workers, and of each job that runs how long its task usually does."""
-    usual = {task: figures.run_p95 for task, figures in figures.items()}
+def _with_usual(workers: list[WorkerDetails], figures: Mapping[str, Mapping[str, TaskFigures]]) -> list[WorkerDetails]:
+    """The workers, and of each job that runs how long its task usually does, by figures of its queue."""
+
+    def usual(job: RunningJob) -> float | None:
+        of_task = figures[job.queue].get(job.task)
+        return None if of_task is None else of_task.run_p95
+
     return [
-        replace(worker, running=[replace(job, usual_seconds=usual.get(job.task)) for job in worker.running])
+        replace(worker, running=[replace(job, usual_seconds=usual(job)) for job in worker.running])
         for worker in workers
     ]
 

@@ -10,7 +10,7 @@ from django_rtq.broker.inspector import Inspector
 from tests.browser.chromium import window
 from tests.browser.conftest import body
 from tests.conftest import wait_until
-from tests.seeds import QUEUE, dead_job, queued_job
+from tests.seeds import QUEUE, dead_job, new_job, queued_job
 from tests.worker.processes import WorkerProcess
 
 REFRESH_SECONDS = 0.2
@@ -127,6 +127,17 @@ def test_a_page_whose_server_hangs_is_not_called_live(broker, office, page):
     finally:
         office.thaw()
     shows(status(page), "Live")
+
+
+def test_a_search_through_many_jobs_is_repeated_when_somebody_asks_for_it(broker, page):
+    for start in range(0, 2100, 100):
+        broker.enqueue(QUEUE, [new_job(f"job{start + n}") for n in range(100)])
+    page.goto(f"/admin/django_rtq/queue/{QUEUE}/?state=queued&task=nosuch")
+    shows(status(page), "Not refreshed")
+    shows(page.locator("[data-rtq-halt]"), "not repeated by itself")
+    with page.expect_request(f"**/queue/{QUEUE}/**"):
+        page.get_by_role("button", name="Go live").click()
+    shows(status(page), "Not refreshed")
 
 
 def test_a_page_tells_how_old_it_is(broker, page):
