@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -22,6 +21,7 @@ from django_rtq.admin.troubles import (
 )
 from django_rtq.broker.details import WorkerDetails
 from django_rtq.broker.front import Front
+from django_rtq.broker.server import problems_of
 
 _NAMED = 5  # queues in one sentence
 
@@ -49,7 +49,7 @@ def health_of(front: Front, url: Address) -> Health:
     alone = [row.details for row in front.queues if row.details.name not in served]
     idle = [q.name for q in alone if q.queued or q.scheduled or q.retrying]
     found = [Trouble(text=text, url=url("worker_changelist"), is_bad=True) for text in _workers(front, idle)]
-    found += [Trouble(text=_SERVER[name](front.server), is_bad=name in _BAD) for name in front.server.warnings]
+    found += [Trouble(text=text, is_bad=name in _BAD) for name, text in problems_of(front.server, _)]
     for look in (failing_tasks, new_dead_letters, hung_jobs, silent_workers):
         found += look(front, url)
     found += [Trouble(text=text) for text in _queues(front)]
@@ -122,23 +122,3 @@ def _names(names: list[str]) -> str:
 
 
 _BAD = {"evicts", "log_failed", "snapshot_failed", "replica"}
-_SERVER = {
-    "evicts": lambda server: (
-        _("Redis deletes keys when it is full (maxmemory-policy %(policy)s), and jobs are keys. Set it to noeviction.")
-        % {"policy": server.eviction_policy}
-    ),
-    "volatile": lambda server: _(
-        "Redis keeps no append-only log: when it restarts, jobs may be lost. Set appendonly yes."
-    ),
-    "nearly_full": lambda server: (
-        _("Redis is nearly full: %(used)s of %(most)s.")
-        % {"used": filesizeformat(_bytes(server.used_memory)), "most": filesizeformat(_bytes(server.max_memory))}
-    ),
-    "log_failed": lambda server: _("Redis could not write its append-only log: look at its disk."),
-    "snapshot_failed": lambda server: _("Redis could not save its snapshot: look at its disk."),
-    "replica": lambda server: _("This Redis is a replica, which takes no jobs. Is the address that of the master?"),
-}
-
-
-def _bytes(number: int | None) -> int:
-    return number or 0
