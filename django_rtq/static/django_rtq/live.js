@@ -10,7 +10,7 @@
   const regions = () => document.querySelectorAll("[data-rtq-live]");
   const memory = { get: () => { try { return localStorage.rtqLive; } catch { return ""; } },
                    set: (value) => { try { localStorage.rtqLive = value; } catch { /* private mode */ } } };
-  const language = document.documentElement.lang || undefined;
+  const language = bar.closest("[lang]")?.lang || undefined; // ours may be English on a page in another language
   const ago = new Intl.RelativeTimeFormat(language, { style: "short" });
   let [isOn, ended, wait, timer, last] = [memory.get() !== "off", false, usual, 0, new Date()];
 
