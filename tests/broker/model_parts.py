@@ -237,6 +237,10 @@ class Parts(Holdings):
         line = {"at": self.clock.now, "attempt": attempt, "worker": worker}
         line |= {"error_class": "django_rtq.exceptions.WorkerLost", "error": error, "traceback": ""}
         self._fail(job_id, 0, json.dumps(line, separators=(",", ":")))
+        self._count("failed")
+        if task := json.loads(self.jobs[job_id].body).get("task"):
+            counters = self.tasks[self.clock.now // 3_600_000]
+            counters.update([f"failed {task}", f"{'dead' if crashes > allowed else 'retried'} {task}"])
         return crashes > allowed
 
     def _contact(self) -> None:

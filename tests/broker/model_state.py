@@ -113,6 +113,7 @@ class State:
     due: bool = False
     sweep: dict[str, int] = field(default_factory=dict)
     stats: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    tasks: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # of each hour
     paused: int | None = None
 
     def keyspace(self) -> dict[str, object]:
@@ -136,6 +137,7 @@ class State:
         keys |= {f"running:{worker}": dict(held) for worker, held in self.running.items()}
         keys |= {f"unique:{digest}": job_id for digest, job_id in self.unique.items()}
         keys |= {f"stats:{minute}": texts(counters) for minute, counters in self.stats.items()}
+        keys |= {f"tasks:{hour}": texts(counters) for hour, counters in self.tasks.items()}
         return {name: value for name, value in keys.items() if value}
 
 

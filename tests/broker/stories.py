@@ -127,7 +127,7 @@ def jobs_wait_for_their_time(twins: Twins) -> None:
 
 
 def the_guilty_crash(twins: Twins) -> None:
-    ids = send(twins, *"abc", client="acme")
+    ids = send(twins, *"abc", client="acme", body='{"task":"shop.tasks.ship","args":[1]}')
     twins.claim("w0", ("mail",), 3)
     run(twins, "retry", ids[2:], 0, 1, ERROR)
     twins.promote("mail")

@@ -1,6 +1,6 @@
 -- reclaim: take back the jobs of workers whose lease ran out. Each of them counts as a crash.
 -- running -> queued, or dead; cancelled, if it was asked to stop
--- uses: _prelude _lanes _schedule _digests _waiting _outcomes _stopping _failures _reclaiming
+-- uses: _prelude _lanes _schedule _digests _waiting _outcomes _stopping _failures _figures _crashes _reclaiming
 --
 -- KEYS[1] workers     zset  worker -> lease deadline
 -- KEYS[2] sweep       hash  contact, hold, high
@@ -31,6 +31,7 @@
 -- KEYS[27] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[28] progress   hash  id -> how far it is
 -- KEYS[29] holders   zset  worker -> when it signed on; who may have a processing list
+-- KEYS[30] tasks      + hour, hash  counters
 -- ARGV[1] lease_ms    of the caller: how long to hold after a silence
 -- ARGV[2] limit       jobs to take back in this call, at most 100
 --
