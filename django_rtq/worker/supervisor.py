@@ -24,7 +24,7 @@ from contextlib import ExitStack, suppress
 from django_rtq import logs
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.errands import Order
-from django_rtq.loop import Loop
+from django_rtq.loop import HURRIED_STOP_SECONDS, STOP_SECONDS, Loop, stop_all
 from django_rtq.scheduler.scheduler import Scheduler
 from django_rtq.worker.bereavement import Bereavement
 from django_rtq.worker.errands import Errands
@@ -46,8 +46,8 @@ class Supervisor:
     def __init__(self, broker: Broker, options: WorkerOptions) -> None:
         self._options = options
         self._nursery = Nursery(broker.config, options)
-        self._bereavement = Bereavement(broker, options.queues)
         self._wake_reader, self._wake_writer = socket.socketpair()
+        self._bereavement = Bereavement(broker, options.queues, self._wake)
         self._errands = Errands(broker, options, self._nursery.pages, self._wake)
         heartbeat = Heartbeat(
             broker,
@@ -57,7 +57,7 @@ class Supervisor:
             supervisor=self._errands.supervisor,
             tell_asked=self._errands.tell,
         )
-        self._loops: list[Loop] = [heartbeat, self._errands]
+        self._loops: list[Loop] = [heartbeat, self._errands, self._bereavement]
         if options.scheduler:
             self._loops.append(Scheduler(broker, options.queues))
         self._signals: list[int] = []
@@ -77,8 +77,7 @@ class Supervisor:
             try:
                 code = self._watch()
             finally:
-                for loop in self._loops:
-                    loop.stop()
+                stop_all(self._loops, seconds=self._stop_seconds())
             logger.info("worker %s has stopped", self._options.name)
             return code
 
@@ -87,7 +86,6 @@ class Supervisor:
             self._sleep(LOOK_SECONDS)
             for child, status in self._nursery.reap():
                 self._lost(child, status)
-            self._bereavement.settle()
             self._kill_overdue()
             self._heed_people()
             self._heed_signals()
@@ -124,7 +122,6 @@ class Supervisor:
             ", ".join(child.page.started()) or "nothing",
         )  # fmt: skip
         self._bereavement.add(child.page, guilty=guilty, overdue=overdue)
-        self._bereavement.settle()
         if not self._is_draining:
             if self._false_starts:
                 self._sleep(min(0.1 * 2**self._false_starts, 5.0))
@@ -184,6 +181,11 @@ class Supervisor:
         is_over = self._drain_until is not None and time.monotonic() >= self._drain_until
         if is_over or len(self._signals) > 1:
             self._kill_all()
+
+    def _stop_seconds(self) -> float:
+        """How long the ticks that run may take to end."""
+        is_hurried = len(self._signals) > 1 or any(loop.is_hanging for loop in self._loops)
+        return HURRIED_STOP_SECONDS if is_hurried else STOP_SECONDS
 
     def _exit_code(self) -> int:
         return 128 + self._signals[1] if len(self._signals) > 1 else EXIT_OK
