@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import base64
 import json
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 LONGEST_PAGE = 500
 DEPTH = 10_000  # jobs that are looked through for those that fit
+_BAND, _TURN = re.compile(r"-?[0-9]{1,12}\+?"), re.compile(r"-?[0-9]{1,16}")  # in cursors
 _BATCH = 500  # jobs looked through in two round trips, when there is a filter
 
 #: What may be listed, and in which order. Queued: as the clients come to turn at this moment, all of one client's
@@ -212,10 +215,14 @@ class Listing:
         call = SCRIPTS["lineup"].call(
             self._keys.of(queue), (band, turn, whose, last, min(size, LONGEST_PAGE), "1" if alone else "0")
         )
-        status, *lane = self._wire.one(call, resend=True)
-        place, ids = tuple(part.decode() for part in lane[:3]), lane[3:]
-        rows = [Row(job_id, (*place, job_id.decode())) for job_id in ids]
-        return rows, (*place, ""), status.decode()
+        status, *lanes = self._wire.one(call, resend=True)
+        places = [tuple(part.decode() for part in lane[:3]) for lane in lanes]
+        rows = [
+            Row(job_id, (*place, job_id.decode()))
+            for place, (_, _, _, *ids) in zip(places, lanes, strict=True)
+            for job_id in ids
+        ]
+        return rows, (*places[-1], ""), status.decode()
 
     def _running(self, queue: str, at: tuple[Any, ...], size: int) -> tuple[list[Row], tuple[Any, ...], str]:
         now_ms, *entries = self._wire.one(SCRIPTS["processing"].call(self._keys.of(queue), (2000, 0)), resend=True)
@@ -267,7 +274,9 @@ def unpacked(text: str) -> tuple[Any, ...]:
         if not isinstance(found, list):
             return ()
         if len(found) == 2:
-            return (float(found[0]), str(found[1]))
-        return (str(int(found[0])), str(float(found[1])), str(found[2]), str(found[3]))
-    except (ValueError, TypeError, IndexError, OverflowError):
+            score = float(found[0])
+            return (score, str(found[1])) if math.isfinite(score) else ()
+        band, turn, client, last = map(str, found)
+    except (ValueError, TypeError, OverflowError):
         return ()
+    return (band, turn, client, last) if _BAND.fullmatch(band) and _TURN.fullmatch(turn) else ()

@@ -20,7 +20,7 @@ return taken
 """
 _COUNTED_SECONDS = {"stats": 172_800, "tasks": 180_000}
 # What a drained queue still has: times, turns, counters, and outcomes until their time is over.
-FIXED = {"turn", "sweep", "due", "finished", "results", "workers"}
+FIXED = {"turn", "sweep", "due", "finished", "results", "workers", "holders"}
 _KINDS = {
     "string": {"turn", "paused", "unique"},
     "set": {"queues"},
@@ -42,7 +42,8 @@ _KINDS = {
         "progress",
     },
     "zset": {
-        *("bands", "ring", "lanes", "scheduled", "retrying", "workers", "dead", "finished", "wake", "due"),
+        *("bands", "ring", "lanes", "scheduled", "retrying", "workers", "holders", "dead", "finished"),
+        *("wake", "due"),
     },
 }
 

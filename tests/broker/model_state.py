@@ -97,6 +97,7 @@ class State:
     scheduled: dict[str, int] = field(default_factory=dict)
     retrying: dict[str, int] = field(default_factory=dict)
     workers: dict[str, int] = field(default_factory=dict)
+    holders: dict[str, int] = field(default_factory=dict)  # who has signed on, and when
     running: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     failures: dict[str, int] = field(default_factory=dict)
     crashes: dict[str, int] = field(default_factory=dict)
@@ -127,7 +128,7 @@ class State:
             "due": {"due": 0} if self.due else {},
             "paused": None if self.paused is None else str(self.paused),
         }
-        for name in ("scheduled", "retrying", "workers", "dead", "results", "finished"):
+        for name in ("scheduled", "retrying", "workers", "holders", "dead", "results", "finished"):
             keys[name] = dict(getattr(self, name))
         for name in ("since", "failures", "crashes", "sweep", "digests", "stopping", "progress"):
             keys[name] = texts(getattr(self, name))

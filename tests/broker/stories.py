@@ -134,7 +134,7 @@ def the_guilty_crash(twins: Twins) -> None:
     twins.reclaim_child("mail", "w0", ids[:1])
     twins.reclaim_child("mail", "w0", ids[:1])
     run(twins, "ack", ids[:1], KEEP_MS, DONE)  # too late
-    twins.claim("w1", ("mail",), 3, idle=False)  # it runs something else
+    twins.claim("w1", ("mail",), 3, idle=0)  # it runs something else
     send(twins, "other", client="second")
     twins.claim("w1", ("mail",), 3)  # the suspect alone
     twins.claim("w1", ("mail",), 3)
