@@ -22,8 +22,9 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, JobNotFound, TaskNotFound, TimeLimitExceeded
 from django_rtq.job import Job
 from django_rtq.loop import Loop
+from django_rtq.worker.finished import tell_finished
 from django_rtq.worker.outcome import Buried, Retried, decide, error_line
-from django_rtq.worker.page import Page
+from django_rtq.worker.page import Finished, Page
 
 logger = logging.getLogger("django_rtq")
 
@@ -37,6 +38,7 @@ class _Estate:
     worker: str
     guilty: Sequence[str]  # were running: they count a crash
     overdue: Sequence[str]  # did not heed their time limit: they count a failure
+    finished: Sequence[Finished]  # were over; Redis may not know it
 
 
 class Bereavement(Loop):
@@ -59,7 +61,7 @@ class Bereavement(Loop):
         if page.worker:
             if not self._estates:
                 self._moved_at = time.monotonic()
-            self._estates.append(_Estate(page.worker, guilty, overdue))
+            self._estates.append(_Estate(page.worker, guilty, overdue, page.finished()))
             self.interrupt()
 
     @property
@@ -87,6 +89,8 @@ class Bereavement(Loop):
         return LONGEST_WAIT_SECONDS
 
     def _settle(self, estate: _Estate, tell: list[Tell]) -> None:
+        tell_finished(self._broker, self._queues, estate.worker, estate.finished)
+        self._moved_at = time.monotonic()
         for job_id in estate.overdue:
             try:
                 self._fail(estate.worker, job_id, tell)

@@ -11,6 +11,7 @@ While Redis is away it waits, and what it finished meanwhile is settled when Red
 from __future__ import annotations
 
 import logging
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -51,12 +52,13 @@ class Child:
         self._parent = parent
         self._ledger = Ledger(broker, page, options.queues, base_name=options.name)
         self._crew: Crew = make_crew(broker.config, page, self._ledger, options.concurrency)
+        # An answer may be that old, and has to come well within a lease; so has a sign of life.
+        self._longest_seconds = min(IDLE_SECONDS, broker.config.lease_seconds / 3)
         self._waiter = Waiter(
             broker.recipe,
             [broker.keys.of(queue).wake for queue in options.queues],
             role="waiter",
-            # An answer may be that old, and has to come well within a lease.
-            longest_seconds=min(IDLE_SECONDS, broker.config.lease_seconds / 3),
+            longest_seconds=self._longest_seconds,
         )
         self._backoff = Backoff()
         self._is_stopping = False
@@ -147,7 +149,8 @@ class Child:
         until = time.monotonic() + IDLE_SECONDS
         try:
             while not self._is_stopping and not self._page.is_quiet and time.monotonic() < until:
-                if self._crew.wait(MOMENT_SECONDS if self._crew.wanted() else IDLE_SECONDS):
+                self._page.live(time.monotonic())
+                if self._crew.wait(MOMENT_SECONDS if self._crew.wanted() else self._longest_seconds):
                     return
                 if self._crew.wanted() and self._waiter.wait(0):
                     return
@@ -183,6 +186,7 @@ class Child:
             self._is_waiting = True
             while not self._is_stopping and not self._page.is_quiet and os.getppid() == self._parent:
                 asked_at = time.monotonic()
+                self._page.live(asked_at)
                 answer = self._waiter.wait_and_claim(claim)
                 if answer is None:
                     return None
@@ -206,6 +210,7 @@ class Child:
         self._waiter.close()
         while self._page.is_quiet and not self._is_stopping:
             self._patiently(self._tell_all)
+            self._page.live(time.monotonic())
             time.sleep(_SLICE_SECONDS)
             if os.getppid() != self._parent:
                 self._is_stopping = True
@@ -237,6 +242,7 @@ class Child:
             logger.warning("worker %s waits for Redis: %s", self._ledger.worker, error)
         until = time.monotonic() + seconds
         while not self._is_stopping and (left := until - time.monotonic()) > 0:
+            self._page.live(time.monotonic())
             time.sleep(min(left, _SLICE_SECONDS))
 
     # -- leaving
@@ -249,6 +255,7 @@ class Child:
 
     def _leave(self) -> None:
         """The supervisor has the clock: who takes too long is killed, and his jobs are given back."""
+        self._page.live(math.inf)
         self._waiter.close()
         while not self._crew.is_idle:
             self._crew.wait(_SLICE_SECONDS)
