@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 
 from django_rtq.exceptions import BrokerError
 from django_rtq.loop import Backoff
+from django_rtq.worker.entries import MOST_AT_ONCE
 from django_rtq.worker.ledger import Ledger
-from django_rtq.worker.page import MOST_AT_ONCE, Page
+from django_rtq.worker.page import Page
 
 MOMENT_SECONDS = 0.005  # the longest that a finished job waits to be acknowledged while others run
 LOOK_SECONDS = 0.002  # between two looks of the watch

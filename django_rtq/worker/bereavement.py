@@ -22,9 +22,10 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, JobNotFound, TaskNotFound, TimeLimitExceeded
 from django_rtq.job import Job
 from django_rtq.loop import Loop
+from django_rtq.worker.entries import Finished
 from django_rtq.worker.finished import tell_finished
 from django_rtq.worker.outcome import Buried, Retried, decide, error_line
-from django_rtq.worker.page import Finished, Page
+from django_rtq.worker.page import Page
 
 logger = logging.getLogger("django_rtq")
 

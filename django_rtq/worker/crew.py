@@ -22,12 +22,13 @@ from django_rtq.conf import Config
 from django_rtq.exceptions import BrokerError
 from django_rtq.loop import Backoff
 from django_rtq.worker.batch import Batch, BatchSize, BatchWatch
+from django_rtq.worker.entries import Mark
 from django_rtq.worker.executor import Executor
 from django_rtq.worker.isolation import Isolation
 from django_rtq.worker.ledger import Ledger
 from django_rtq.worker.limits import MainThreadLimit, ThreadLimits
 from django_rtq.worker.outcome import Outcome
-from django_rtq.worker.page import Mark, Page
+from django_rtq.worker.page import Page
 from django_rtq.worker.reports import Reports
 from django_rtq.worker.run import Run
 
@@ -182,7 +183,7 @@ class Crew:
             self._insist(run)
 
     def _insist(self, run: Run) -> None:
-        """Tell Redis at once, and go on only when it knows: if this machine dies before, the job is dead though it is over.
+        """Tell Redis at once, and go on only when it knows: should this machine die before, the job would be dead.
 
         While Redis is away this waits, for as long as the supervisor lets us live. Then the supervisor tells.
         """

@@ -1,4 +1,4 @@
-"""What a child had finished and could not tell Redis: its supervisor tells it, so that no finished job runs again (G2)."""
+"""What a child had finished and could not tell Redis: its supervisor tells it, so that it does not run again (G2)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from django_rtq import payload
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.settlement import Settlement
-from django_rtq.worker.page import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, Finished
+from django_rtq.worker.entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, Finished
 
 logger = logging.getLogger("django_rtq")
 

@@ -16,7 +16,8 @@ from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
 from django_rtq.broker.scripts import Argument
 from django_rtq.loop import Loop
 from django_rtq.scheduler.scheduler import tell_promoted
-from django_rtq.worker.page import Mark, Page
+from django_rtq.worker.entries import Mark
+from django_rtq.worker.page import Page
 from django_rtq.worker.vitals import memory_bytes
 
 START_SECONDS = 0.2  # until the next beat while a child has not signed on yet

@@ -14,13 +14,13 @@ from django_rtq.broker.broker import Broker, Fetched
 from django_rtq.broker.job_progress import note_progress
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
+from django_rtq.worker.entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, TOMBSTONE_MS
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, Retried, error_line, shortened
-from django_rtq.worker.page import ACKED, BURIED, CANCELLED, EXPIRED, LONGEST_NAME, RETRIED, Page
+from django_rtq.worker.page import LONGEST_NAME, Page
 from django_rtq.worker.reports import Said
 from django_rtq.worker.run import Run
 from django_rtq.worker.tally import Tally
 
-TOMBSTONE_MS = 120_000  # an id without a result is kept so long, so that a late second enqueue is harmless (G8)
 LOOK_AGAIN_SECONDS = 5.0
 EXIT_FORKED = 70
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")  # a script writes the name into JSON
@@ -83,11 +83,14 @@ class Ledger:
             if settlement is None:
                 settlement = self._settlements[run.queue] = Settlement()
             if type(outcome) is Acked:
-                keep_ms = int(run.result_ttl(self._broker.config) * 1000) if outcome.result else TOMBSTONE_MS
-                text = outcome.result.encode()
-                settlement.ack += (run.job_id, keep_ms, text)
-                if not self._page.finish(run.entry, ACKED, keep_ms, text):
-                    self._finish(run, ACKED, keep_ms, shortened(text))
+                if outcome.result:
+                    keep_ms, text = int(run.result_ttl(self._broker.config) * 1000), outcome.result.encode()
+                    settlement.ack += (run.job_id, keep_ms, text)
+                    if not self._page.finish(run.entry, ACKED, keep_ms, text):
+                        self._finish(run, ACKED, keep_ms, shortened(text))
+                else:
+                    settlement.ack += (run.job_id, TOMBSTONE_MS, b"")
+                    self._page.finish_bare(run.entry)
                 wait_ms = run.wait_ms
                 settlement.run_ms += run.seconds * 1000
                 settlement.wait_ms += wait_ms
@@ -122,7 +125,7 @@ class Ledger:
             self._finish(run, CANCELLED, keep_ms, text.encode())
 
     def _finish(self, run: Run, verb: int, ms: int, text: bytes, *, is_counted: bool = True) -> None:
-        """Note it where the supervisor finds it if this process is killed before Redis knows it; cut, if it is too long."""
+        """Note it where the supervisor finds it if this process is killed before Redis knows it; cut, if need be."""
         attempt = run.attempt
         if not self._page.finish(run.entry, verb, ms, text, is_counted=is_counted, attempt=attempt):
             text = shortened(text)

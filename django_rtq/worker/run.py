@@ -10,7 +10,7 @@ from django_rtq.conf import Config
 from django_rtq.context import JobContext
 from django_rtq.job import Job, read_record
 from django_rtq.tasks import Task
-from django_rtq.worker.page import LONGEST_ID
+from django_rtq.worker.entries import LONGEST_ID
 from django_rtq.worker.reports import Reports
 
 

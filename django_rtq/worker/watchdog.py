@@ -20,9 +20,10 @@ from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.settlement import Settlement
 from django_rtq.loop import Loop
+from django_rtq.worker.entries import Mark
 from django_rtq.worker.finished import tell_finished
 from django_rtq.worker.heartbeat import Children
-from django_rtq.worker.page import Mark, Page
+from django_rtq.worker.page import Page
 
 logger = logging.getLogger("django_rtq")
 
@@ -131,6 +132,6 @@ class Watchdog(Loop):
                 tell.append(partial(signals.tell_reclaimed, Watchdog, queue, worker, taken))
         seen.reclaimed = worker
         logger.error(
-            "process %d of worker %s shows no sign of life for %.1f s and runs no job: what it had claimed is given back",
+            "process %d of worker %s shows no sign of life for %.1f s and runs nothing: what it claimed is given back",
             pid, worker, seen.silent_seconds,
         )  # fmt: skip

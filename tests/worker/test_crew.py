@@ -7,8 +7,9 @@ import pytest
 
 from django_rtq.conf import Config
 from django_rtq.worker.crew import make_crew
+from django_rtq.worker.entries import ACKED, Mark
 from django_rtq.worker.outcome import Acked, Buried, Retried
-from django_rtq.worker.page import ACKED, Mark, Page
+from django_rtq.worker.page import Page
 from django_rtq.worker.run import Run
 from tests.conftest import wait_until
 
