@@ -6,8 +6,10 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 
+from django_rtq import databases
 from django_rtq.exceptions import BrokerError
 
 logger = logging.getLogger("django_rtq")
@@ -46,8 +48,10 @@ class Loop:
     name = "loop"
 
     def __init__(self, *, longest_backoff_seconds: float = _LONGEST_BACKOFF) -> None:
-        #: Held during a tick. Whoever forks takes it first, so that no child inherits a lock that a tick holds.
+        #: Held during a tick; see at_rest().
         self.busy = threading.Lock()
+        #: Held by whoever waits for `busy`, so that no other tick begins meanwhile.
+        self.turnstile = threading.Lock()
         #: time.monotonic() at the end of the last tick that raised nothing; 0: there was none yet.
         self.answered_at = 0.0
         self._stopped = threading.Event()
@@ -70,6 +74,7 @@ class Loop:
 
     def start(self) -> None:
         """Begin to tick in a thread named rtq-<name>."""
+        databases.watch()
         self._thread = threading.Thread(target=self._run, name=f"rtq-{self.name}", daemon=True)
         self._thread.start()
 
@@ -116,22 +121,44 @@ class Loop:
                 self._stopped.wait(self._backoff.next_seconds())
 
     def _tick(self) -> float:
+        with self.turnstile:
+            pass
         with self.busy:
             self._ticking_since = time.monotonic()
             try:
                 seconds = self.tick()
                 self.answered_at = time.monotonic()
             finally:
+                # Whatever receivers of signals and functions of the project have opened: until the next tick the
+                # database may be restarted, or this process may fork.
+                databases.close_opened()
                 self._ticking_since = None
         return seconds
 
 
-def stop_all(loops: Sequence[Loop], *, seconds: float = STOP_SECONDS) -> None:
-    """Stop loops together: all of them have these seconds. Threads that need longer are left to the process' end."""
+def stop_all(loops: Sequence[Loop], *, is_hurried: bool = False) -> None:
+    """Stop loops together, against one deadline. Threads that need longer are left to the end of the process."""
     for loop in loops:
         loop.tell_to_stop()
-    until = time.monotonic() + seconds
+    is_hurried = is_hurried or any(loop.is_hanging for loop in loops)
+    until = time.monotonic() + (HURRIED_STOP_SECONDS if is_hurried else STOP_SECONDS)
     while (alive := [loop for loop in loops if not loop.join(0.0)]) and time.monotonic() < until:
         alive[0].join(0.05)
     for loop in loops:
         loop.interrupt()  # what it waited on is left to nobody
+
+
+@contextmanager
+def at_rest(loops: Sequence[Loop], *, seconds: float) -> Iterator[bool]:
+    """No tick begins in here. Gives whether none is running either; for that it waits, at most so long in all."""
+    until = time.monotonic() + seconds
+    with ExitStack() as stack:
+        for loop in loops:
+            stack.enter_context(loop.turnstile)
+        are_all = True
+        for loop in loops:
+            if loop.busy.acquire(timeout=max(0.0, until - time.monotonic())):
+                stack.callback(loop.busy.release)
+            else:
+                are_all = False
+        yield are_all

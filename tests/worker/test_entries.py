@@ -312,4 +312,4 @@ def test_whatever_moment_a_child_is_killed_at_what_it_wrote_makes_sense(written,
         assert {*page.started(), *page.waiting()} <= set(names(known))
         seen.update(page.started())
         assert len(page.started()) <= 1
-    assert len(seen) > 10
+    assert len(seen) >= 8  # each job was seen to run, and to be over

@@ -7,48 +7,11 @@ from contextlib import suppress
 
 import pytest
 import redis as redis_py
-from django.test import override_settings
 
 from django_rtq import JobState
-from django_rtq.broker.broker import get_broker
-from testproject.redis_server import PrivateRedis
 from tests.app import tasks
-from tests.conftest import Redis, wait_until
+from tests.conftest import wait_until
 from tests.worker.conservation import assert_nothing_left, records
-
-
-@pytest.fixture
-def fragile():
-    """A server of this test alone: it keeps its data when it is killed."""
-    with PrivateRedis(appendonly=True, arguments=["--appendfsync", "always"]) as server:
-        yield server
-
-
-@pytest.fixture
-def client(fragile):
-    """A client of it; the broker of this process uses it, too."""
-    client = Redis.from_url(fragile.url, protocol=2)
-    with override_settings(RTQ={"REDIS": fragile.url, "LEASE_SECONDS": 1.0}):
-        yield client
-        get_broker().close()
-    client.close()
-
-
-@pytest.fixture
-def start(rtq_worker, fragile, client):
-    """Start a worker on the fragile server. All are ended before it is."""
-    started = []
-
-    def start(*arguments, **options):
-        options = {"LEASE_SECONDS": 1.0, **options}
-        worker = rtq_worker(*arguments, url=fragile.url, is_ready=False, **options)
-        wait_until(lambda: client.zcard("{rtq:default}:workers") >= len(started) + 1)
-        started.append(worker)
-        return worker
-
-    yield start
-    for worker in started:
-        worker.end()
 
 
 def is_empty(client):
