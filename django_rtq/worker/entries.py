@@ -229,6 +229,8 @@ class Entries:
 
     def take(self, mark: Mark, number: int = 0) -> None:
         """Take what has not started from the child. Then wait a moment, and look what that is."""
+        if mark is not Mark.NOTHING and self.taken is mark:
+            return  # it was never without it since
         self._memory[_MARK] = Mark.NOTHING
         COUNT.pack_into(self._memory, _MARKED, number)
         self._memory[_MARK] = mark

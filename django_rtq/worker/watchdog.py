@@ -11,9 +11,10 @@ Both are read from the page. What is taken away is marked there first, so that t
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from django_rtq import signals
@@ -36,13 +37,14 @@ SETTLE_SECONDS = 0.01  # after that long a process has seen a mark, or we see wh
 class _Seen:
     """What was seen of a process so far."""
 
+    looked_at: float
     running: tuple[int, list[str], float] = (0, [], 0.0)  # number of the claim, what of it runs, sign of life
     running_since: float = 0.0
     released: int = 0  # number of the claim whose rest was given back
     alive_at: float = 0.0
     silent_seconds: float = 0.0  # how long we have looked on without a sign of life
-    looked_at: float = field(default_factory=time.monotonic)
     suspect: float = -1.0  # `alive_at` when it was silent for too long, and Redis answered us
+    tried: str = ""  # the name whose jobs were to be taken back
     reclaimed: str = ""  # the name whose jobs were taken back
 
 
@@ -61,7 +63,7 @@ class Watchdog(Loop):
     def tick(self) -> float:
         """Look at each child. Redis is asked only when there is something to give back."""
         children = self._children()
-        self._seen = {page: self._seen.get(page) or _Seen() for _, page in children}
+        self._seen = {page: self._seen.get(page) or _Seen(time.monotonic()) for _, page in children}
         tell: list[Callable[[], object]] = []
         try:
             for pid, page in children:
@@ -80,7 +82,7 @@ class Watchdog(Loop):
             seen.running, seen.running_since = running, now
         elif running[1] and now - seen.running_since >= SLOW_SECONDS and seen.released != page.number:
             self._release_rest(pid, page, seen, tell)
-        if page.alive_at != seen.alive_at or running[1]:
+        if page.alive_at != seen.alive_at or page.alive_at == math.inf or running[1]:
             seen.alive_at, seen.silent_seconds = page.alive_at, 0.0
         else:
             seen.silent_seconds += min(now - seen.looked_at, 2 * LOOK_SECONDS)  # we may have been frozen as well
@@ -123,8 +125,10 @@ class Watchdog(Loop):
         page.take(Mark.ALL, page.number)
         time.sleep(SETTLE_SECONDS)
         if page.started() or page.alive_at != alive_at:
-            page.take(Mark.NOTHING)
+            if seen.tried != worker:  # else Redis may have heard of it, though it did not answer
+                page.take(Mark.NOTHING)
             return
+        seen.tried = worker
         tell_finished(self._broker, self._queues, worker, page.finished())
         for queue in self._queues:
             taken = self._broker.reclaim_child(queue, worker, [])

@@ -152,6 +152,8 @@ def test_of_a_claim_whose_rest_was_taken_nothing_more_starts_but_of_the_next_one
     assert page.taken is Mark.REST
     assert not page.start(1)
     assert page.started() == names(IDS[:1])
+    page.take(Mark.REST, page.number)  # once more: it is not without a mark for a moment
+    assert not page.start(1)
     page.begin(IDS)
     assert page.taken is Mark.NOTHING
     assert page.is_marked
