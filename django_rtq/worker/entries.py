@@ -29,7 +29,7 @@ _OUTCOME = struct.Struct("=IIqII")  # where its text is, how long that is, milli
 _ACKED = struct.Struct("=IIq")  # the same, without what is not told of a job that succeeded
 LONGEST_ID = 255
 MOST_AT_ONCE = 128  # jobs of one claim, for a child with one slot
-TEXTS = 1_048_576  # bytes of an area of texts; they take memory only when they are used
+TEXTS = 1_179_648  # bytes of an area of texts: the longest result, and more; memory is taken when it is used
 _FULL, _SHORT = TEXTS - 65_536, 2_000  # the rest is for short texts, when longer ones do not fit any more
 TOMBSTONE_MS = 120_000  # an id without a result is kept so long, so that a late second enqueue is harmless (G8)
 
