@@ -53,9 +53,16 @@ ask = threading.Event()
 thread.start()
 until(lambda: programs and state(programs[0].pid) == "Z")
 
+# Whoever adopts nobody leaves alone what others have started in the main thread, too.
+mine = subprocess.Popen(["sh", "-c", "exit 9"])
+until(lambda: state(mine.pid) == "Z")
+if sys.argv[1] == "adopts":
+    mine.wait()
+
 codes = sorted(os.waitstatus_to_exitcode(status) for _, status in nursery.reap())
 nursery.reap()
 print("own", codes)
+print("mine", mine.wait())
 print("left", [pid for pid in family()])
 print("program", programs[0].wait())
 ask.set()
@@ -83,4 +90,4 @@ def test_orphans_are_collected_and_no_status_is_stolen(redis_server, how):
     )
 
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.splitlines() == ["own [3, 4, 5]", "left []", "program 7", "late [6]"]
+    assert ended.stdout.splitlines() == ["own [3, 4, 5]", "mine 9", "left []", "program 7", "late [6]"]
