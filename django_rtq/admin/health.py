@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_rtq.admin.figures import duration_text
 from django_rtq.broker.details import WorkerDetails
 from django_rtq.broker.front import Front
+from django_rtq.broker.server import problems_of
 
 LONG_WAIT_SECONDS = 300.0
 _NAMED = 5  # queues in one sentence
@@ -45,8 +45,8 @@ def health_of(front: Front) -> Health:
     idle = [q.name for q in alone if q.queued or q.scheduled or q.retrying]
     health.idle_queues = ",".join(idle)
     health.bad += _workers(front, idle)
-    health.bad += [_SERVER[name](front.server) for name in front.server.warnings if name in _BAD]
-    health.warnings += [_SERVER[name](front.server) for name in front.server.warnings if name not in _BAD]
+    for name, text in problems_of(front.server, _):
+        (health.bad if name in _BAD else health.warnings).append(text)
     health.warnings += _queues(front)
     health.summary = _summary(front)
     return health
@@ -105,23 +105,3 @@ def _names(names: list[str]) -> str:
 
 
 _BAD = {"evicts", "log_failed", "snapshot_failed", "replica"}
-_SERVER = {
-    "evicts": lambda server: (
-        _("Redis deletes keys when it is full (maxmemory-policy %(policy)s), and jobs are keys. Set it to noeviction.")
-        % {"policy": server.eviction_policy}
-    ),
-    "volatile": lambda server: _(
-        "Redis keeps no append-only log: when it restarts, jobs may be lost. Set appendonly yes."
-    ),
-    "nearly_full": lambda server: (
-        _("Redis is nearly full: %(used)s of %(most)s.")
-        % {"used": filesizeformat(_bytes(server.used_memory)), "most": filesizeformat(_bytes(server.max_memory))}
-    ),
-    "log_failed": lambda server: _("Redis could not write its append-only log: look at its disk."),
-    "snapshot_failed": lambda server: _("Redis could not save its snapshot: look at its disk."),
-    "replica": lambda server: _("This Redis is a replica, which takes no jobs. Is the address that of the master?"),
-}
-
-
-def _bytes(number: int | None) -> int:
-    return number or 0

@@ -17,6 +17,7 @@ from django_rtq.admin.shown import short_id
 from django_rtq.admin.timeline import STATE_TITLES
 from django_rtq.broker.details import JobDetails, QueueDetails
 from django_rtq.broker.listing import LISTS, JobPage
+from django_rtq.redaction import redacted
 
 PAGE = 25  # jobs
 
@@ -90,7 +91,7 @@ class Listing:
             "listing_title": _("Jobs: %(state)s") % {"state": TITLES[self.state]},
             "when_title": _WHEN[self.state],
             "what_title": _WHAT.get(self.state, ""),
-            "job_rows": [_row(job, self.state, url) for job in page.jobs],
+            "job_rows": [_row(redacted(job), self.state, url) for job in page.jobs],
             "ticks": self.state == "dead",
             "found_text": _found_text(page),
             "next_url": self.url(url, after=page.next_cursor) if page.next_cursor else "",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from django_rtq.broker.notes import note_commands
 from django_rtq.broker.plan import Plan
 from django_rtq.broker.recipe import read_recipe
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
+from django_rtq.broker.server import refuse_mode
 from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.timing import MAINTAIN_AT_ONCE, Timing, earliest
 from django_rtq.broker.wire import Wire
@@ -60,6 +61,10 @@ class Broker(Timing):
     def __init__(self, config: Config, *, role: str = "client") -> None:
         self.config = config
         self.recipe = read_recipe(config)
+        if role == "client":  # a request must not wait for as long as a worker may
+            self.recipe = replace(
+                self.recipe, socket_timeout=config.socket_timeout, connect_timeout=config.socket_connect_timeout
+            )
         self.keys = Keys(config.prefix)
         self.wire = Wire(self.recipe.command_pool(role=role))
         self.plan = Plan(self.wire, self.keys)
@@ -95,9 +100,11 @@ class Broker(Timing):
         return answers
 
     def announce(self, queues: Iterable[str]) -> None:
-        """Say that these queues exist, so that people see them."""
+        """Say that these queues exist, so that people see them. Raises ConfigurationError for a Redis Cluster."""
         names = list(queues)
-        self.wire.one(("SADD", self.keys.queues, *names), resend=True)
+        hello, added = self.wire.run([("HELLO",), ("SADD", self.keys.queues, *names)], resend=True)
+        refuse_mode(hello)
+        _sound(added)
         self._announced.update(names)
 
     # -- by workers

@@ -15,6 +15,7 @@ from django_rtq.broker.history import Series
 from django_rtq.broker.listing import DEPTH, EVERY, JobFilter, JobPage, Listing, Row
 from django_rtq.broker.ride import QueuePage, Ride
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.server import ServerDetails, ask_server
 from django_rtq.broker.statistics import Clients, Statistics, TaskFigures
 from django_rtq.broker.sweeps import MOST_DEAD, DeadGroups, Selection, Sweeper
 from django_rtq.broker.wire import as_dict
@@ -51,6 +52,10 @@ class Onlooker:
         """All that an overview shows, in two round trips: with counters of so many minutes, an even number of steps."""
         minutes = max(1, min(minutes, 1440))
         return self._lookout.front(minutes, step or max(1, minutes // 60))
+
+    def server(self) -> ServerDetails:
+        """What the Redis server says of itself. Raises BrokerRefused, ConfigurationError for a Redis Cluster."""
+        return ask_server(self._wire)
 
     def history(self, queue: str, minutes: int = 60, *, step: int | None = None) -> Series:
         """The counters of one queue, as in front()."""

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from django_rtq import payload
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
-from django_rtq.broker.details import JobDetails, read_head, unquoted
+from django_rtq.broker.details import JobDetails, read_call, read_head, unquoted
 from django_rtq.broker.listing import JobFilter, Listing, packed, unpacked
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.wire import clock_ms
@@ -25,6 +25,7 @@ GROUPED = 250  # that one script adds up; others wait for Redis meanwhile
 TOGETHER = 1000  # that the scripts of one round trip add up
 LATEST = 10**15  # later than any death
 _BYTES = 1000  # that are read of a record, and of its newest failure
+_GROUP_BYTES = 4000  # of the newest of a group: what it was called with is needed to hide its secrets
 _CLASS = re.compile(r'"error_class":"([^"\\]*)"')
 _MESSAGE = re.compile(r'"error":"((?:[^"\\]|\\.)*)')
 
@@ -41,6 +42,7 @@ class DeadGroup:
     first_at: datetime
     last_at: datetime
     message: str  # of the newest, its beginning
+    call: dict[str, Any] | None = field(default_factory=dict)  # of the newest; None: it is too long to be read here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,9 @@ class Sweeper:
                 return {queue: _grouped(queue, replies) for queue, replies in parts.items()}
             for packet in _packets(asked, most):
                 calls = [
-                    SCRIPTS["inquest"].call(self._keys.of(queue), (start, min(GROUPED, max(0, depth - start)), _BYTES))
+                    SCRIPTS["inquest"].call(
+                        self._keys.of(queue), (start, min(GROUPED, max(0, depth - start)), _GROUP_BYTES)
+                    )
                     for queue, start in packet
                 ]
                 for (queue, _), reply in zip(packet, self._wire.all(calls, resend=True), strict=True):
@@ -196,7 +200,7 @@ def _grouped(queue: str, replies: Sequence[Any]) -> DeadGroups:
     found: dict[tuple[str, str], DeadGroup] = {}
     for _, *entries in replies:
         for count, first, last, record, failure in entries:
-            newest = _letter(queue, b"", last, record, failure)
+            newest, call = _letter(queue, b"", last, record, failure), read_call(record)[1]
             group = DeadGroup(
                 task=newest.task,
                 error_class=newest.newest_error[0],
@@ -204,6 +208,7 @@ def _grouped(queue: str, replies: Sequence[Any]) -> DeadGroups:
                 first_at=clock_moment(float(first)),
                 last_at=clock_moment(float(last)),
                 message=newest.newest_error[1],
+                call=call if call or len(record) < _GROUP_BYTES else None,
             )
             key = (group.task, group.error_class)
             found[key] = _both(found[key], group) if key in found else group

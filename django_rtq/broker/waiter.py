@@ -10,6 +10,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from django_rtq.broker.connection import Recipe
 from django_rtq.broker.scripts import Command
+from django_rtq.broker.sentinel import is_current
 from django_rtq.broker.wire import send, translate
 
 FINE_SECONDS, FINE_STEP_SECONDS = 0.0025, 0.0005  # the end of a wait, and between two looks meanwhile
@@ -90,6 +91,8 @@ class Waiter:
         return token is not None
 
     def _connected(self) -> Any:
+        if self._connection is not None and not is_current(self._connection):
+            self.close()  # nobody puts a token there any more
         if self._connection is None:
             self._connection = self._recipe.blocking_connection(role=self._role, block_seconds=self._longest_seconds)
             self._connection.connect()

@@ -10,9 +10,11 @@ from typing import Any
 
 import redis
 from redis import exceptions as redis_exceptions
+from redis.sentinel import MasterNotFoundError
 
 from django_rtq.broker.scripts import Command, pack, script_of
-from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
+from django_rtq.broker.sentinel import is_current
+from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable
 
 # What a server says that will serve again soon: after a restart, during a failover, while it is stopped by a script.
 # redis-py takes the code off an error that it has a class for; Redis before 7 puts it into the error of a script.
@@ -26,6 +28,9 @@ _PASSING_ERRORS = (
     redis_exceptions.TryAgainError,
     redis_exceptions.AskError,  # and MovedError
 )
+# What time alone does not cure. redis-py has no classes for these.
+_REFUSED = re.compile(r"DB index is out of range|invalid DB index|CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER")
+_NOT_CONNECTED = re.compile(r"Error -?\d+ connecting to ")
 _FULL = re.compile(r"(?:^| -)OOM\b")
 
 
@@ -118,7 +123,7 @@ class Wire:
                 connection = self._idle.pop()
             except IndexError:  # another thread was quicker
                 break
-            if not is_tried or _is_open(connection):
+            if is_current(connection) and (not is_tried or _is_open(connection)):
                 return connection
             self._drop(connection)
         return self._pool.get_connection(*self._pool_arguments)
@@ -196,7 +201,14 @@ def translate(error: BaseException) -> BrokerError:
     if isinstance(error, _PASSING_ERRORS) or _PASSING.search(text):
         return BrokerUnavailable(f"Redis cannot serve now: {text}")
     if isinstance(error, redis_exceptions.AuthenticationError | redis_exceptions.AuthorizationError):
-        return BrokerUnavailable(f"Redis refused the credentials: {text}")
+        return BrokerRefused(f'Redis refused the credentials in RTQ["REDIS"]: {text}')
+    if _REFUSED.search(text):
+        return BrokerRefused(f'Redis cannot be used as RTQ["REDIS"] says: {text}')
+    if isinstance(error, MasterNotFoundError):  # its text goes on with what each Sentinel said, in full
+        return ConnectionLost(f"No Sentinel names a master: {text.partition(' : ')[0]}")
     if isinstance(error, redis_exceptions.ConnectionError | OSError):
-        return ConnectionLost(f"The connection to Redis was lost: {text}")
+        was_there = not _NOT_CONNECTED.match(text)
+        return ConnectionLost(
+            f"The connection to Redis was lost: {text}" if was_there else f"Redis cannot be reached: {text}"
+        )
     return BrokerError(f"Redis refused a command: {type(error).__name__}: {text}")

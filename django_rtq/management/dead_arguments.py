@@ -53,7 +53,7 @@ def is_filtered(options: dict[str, Any]) -> bool:
 
 
 def check_selection(options: dict[str, Any]) -> None:
-    """Raises CommandError unless the options say clearly which dead letters are meant."""
+    """Raises CommandError, for wrong usage, unless the options say clearly which dead letters are meant."""
     for name in ("queue", "task", "error"):
         # An empty shell variable must not become "all of them".
         if options[name] == "":
@@ -80,7 +80,7 @@ _LIMIT_HELP = {
     "discard": "The newest N of them.",
 }
 _JSON_HELP = {
-    "list": "Print a list in JSON, with arguments and tracebacks.",
+    "list": "Print a list in JSON, with arguments and tracebacks; secrets are hidden as in the admin.",
     "requeue": 'Print {"requeued": n, "ids": [...]}.',
     "discard": 'Print {"discarded": n, "ids": [...]}.',
 }

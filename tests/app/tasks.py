@@ -334,3 +334,9 @@ def fail_twice(context, name):
         if failed < 2:
             marks.write_text("x" * (failed + 1))
             raise ValueError(name)
+
+
+@task(max_attempts=1)
+def sign_in(user, password):
+    """Fails with a message that tells its arguments."""
+    raise ValueError(f"{user} may not sign in with {password}")

@@ -153,6 +153,27 @@ def test_without_javascript_all_is_there_but_the_refresh(broker, browser, office
         shows(page.locator(".rtq-state").first, "queued")
 
 
+def test_what_is_discarded_is_confirmed_also_without_javascript(broker, browser, office, dead_letters, inspector):
+    with window(browser, office, java_script_enabled=False) as page:
+        page.goto(DEAD)
+        page.locator(BOX).nth(0).check()
+        page.locator(BOX).nth(1).check()
+        page.get_by_role("button", name="Discard ticked …").click()
+        shows(page.locator(".rtq-banner"), "Discard 2 dead letters for good?")
+        assert inspector.queue(QUEUE).dead == 12
+        page.get_by_role("button", name="Discard", exact=True).click()
+        shows(page.locator(".messagelist"), "2 dead letters are gone.")
+        shows(tab(page, "dead"), "10")
+
+        page.locator(".rtq-id a").first.click()
+        page.get_by_role("link", name="Discard …").click()
+        page.get_by_role("link", name="Back").click()
+        page.get_by_role("link", name="Discard …").click()
+        page.get_by_role("button", name="Discard", exact=True).click()
+        shows(page.locator(".messagelist"), "is gone.")
+        shows(tab(page, "dead"), "9")
+
+
 def test_a_keyboard_is_enough(broker, dead_letters, page):
     page.goto(OVERVIEW)
     press_until(page, "Tab", f".rtq tbody th a[href$='{QUEUE}/']")

@@ -17,6 +17,7 @@ from django_rtq.management.worker_setup import (
     bring_schedules,
     doubt_queues,
     ending_at_signals,
+    meet_server,
     queue_names,
     show_logs,
 )
@@ -49,6 +50,7 @@ class Command(RTQCommand):
         queues = queue_names(options["queues"] or config.default_queue)
         broker = Broker(config, role="scheduler")
         show_logs(options["verbosity"])
+        meet_server(broker)
         doubt_queues(queues)
         bring_schedules()
         logs.connect()

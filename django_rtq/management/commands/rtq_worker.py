@@ -18,11 +18,13 @@ from django.utils import autoreload
 
 from django_rtq.broker.broker import Broker
 from django_rtq.conf import get_config
-from django_rtq.exceptions import ConfigurationError
+from django_rtq.exceptions import ConfigurationError, RTQError
+from django_rtq.management.printable import one_line
 from django_rtq.management.worker_setup import (
     bring_schedules,
     doubt_queues,
     ending_at_signals,
+    meet_server,
     queue_names,
     show_logs,
 )
@@ -88,6 +90,10 @@ class Command(BaseCommand):
             scheduler=not options["no_scheduler"],
         )
         show_logs(options["verbosity"])
+        try:
+            meet_server(broker)
+        except RTQError as error:
+            raise CommandError(one_line(error)) from error
         doubt_queues(queues)
         if worker_options.scheduler:
             bring_schedules()
