@@ -28,8 +28,12 @@ class Settlement:
     wait_ms: int = 0
 
     def __bool__(self) -> bool:
-        verbs = self.ack or self.retry or self.bury or self.release or self.expire or self.stop
-        return bool(verbs or self.tally)
+        return self.has_outcomes or bool(self.release or self.tally)
+
+    @property
+    def has_outcomes(self) -> bool:
+        """Whether it tells of runs."""
+        return bool(self.ack or self.retry or self.bury or self.expire or self.stop)
 
     def job_ids(self) -> set[bytes]:
         """The jobs that it is about."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,10 +17,11 @@ from django_rtq.broker.scripts import Command, pack, script_of
 from django_rtq.broker.sentinel import is_current
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable
 
-# What a server says that will serve again soon: after a restart, during a failover, while it is stopped by a script.
+# What a server says that will serve again soon: after a restart, during a failover, while a script stops it or its
+# disk is full.
 # redis-py takes the code off an error that it has a class for; Redis before 7 puts it into the error of a script.
 _PASSING = re.compile(
-    r"(?:^| -)(?:LOADING|READONLY|MASTERDOWN|BUSY|TRYAGAIN|CLUSTERDOWN|MOVED|ASK|NOREPLICAS|UNBLOCKED)\b"
+    r"(?:^| -)(?:LOADING|READONLY|MASTERDOWN|BUSY|TRYAGAIN|CLUSTERDOWN|MOVED|ASK|NOREPLICAS|UNBLOCKED|MISCONF)\b"
 )
 _PASSING_ERRORS = (
     redis_exceptions.BusyLoadingError,
@@ -44,6 +46,10 @@ class Wire:
         self._pool_arguments = ("EVALSHA",) if named and redis.VERSION < (5, 3) else ()
         # Ours from the pool on: its bookkeeping at each loan takes as long as a fifth of a delay().
         self._idle: list[Any] = []
+        #: Another number after each connection that ended: Redis may have restarted since with older data, or another
+        #: server may answer now. Only compare it with a former value.
+        self.connections_lost = 0
+        self._numbers = itertools.count(1)
 
     def run(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
         """The replies, in order; a command that was refused has its BrokerError in its place.
@@ -129,6 +135,8 @@ class Wire:
         return self._pool.get_connection(*self._pool_arguments)
 
     def _drop(self, connection: Any) -> None:
+        # Without a lock: an exception may be planted in a job at any bytecode, and would leave it locked.
+        self.connections_lost = next(self._numbers)
         connection.disconnect()
         self._pool.release(connection)
 

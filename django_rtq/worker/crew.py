@@ -27,6 +27,7 @@ from django_rtq.worker.executor import Executor
 from django_rtq.worker.isolation import Isolation
 from django_rtq.worker.ledger import Ledger
 from django_rtq.worker.limits import MainThreadLimit, ThreadLimits
+from django_rtq.worker.os_signals import OwnHandlers
 from django_rtq.worker.outcome import Outcome
 from django_rtq.worker.page import Page
 from django_rtq.worker.reports import Reports
@@ -118,6 +119,7 @@ class Crew:
         self._event_loop = EventLoop()
         self._size = BatchSize()
         self._watch = BatchWatch(ledger, self._give_back)
+        self.handlers = OwnHandlers()
 
     def wanted(self) -> int:
         """How many jobs could start now."""
@@ -145,6 +147,7 @@ class Crew:
                 self._give_back([run.job_id, *batch.cut()])
                 break
             self._over(run, self._executor.open(run) or self._execute(run))
+            self.handlers.restore()
             now = time.perf_counter()
             slowest, last, done = max(slowest, now - last), now, done + 1
         if is_watched:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import Context
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +20,7 @@ class Run:
 
     reports: Reports | None = None  # where the job says how far it is
     entry = 0  # its own on the page
+    variables: Context | None = None  # the context variables of this run: of its function and of receivers of signals
 
     def __init__(
         self,

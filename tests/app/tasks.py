@@ -14,7 +14,7 @@ from django.db import connection
 from django.utils import timezone, translation
 
 from django_rtq import Bury, Retry, constant, task
-from tests.app import diary, long_tasks  # noqa: F401 - so that they are registered
+from tests.app import context_tasks, diary, long_tasks, signal_tasks  # noqa: F401 - so that they are registered
 
 AT_ONCE = constant(0)
 

@@ -6,11 +6,15 @@ import json
 import pytest
 from django.test import override_settings
 
+from django_rtq import signals
 from django_rtq.broker.broker import get_broker
+from django_rtq.worker.ledger import Ledger
+from django_rtq.worker.page import Page
 from testproject.redis_server import PrivateRedis
 from tests.app import diary as diaries
 from tests.app import tasks  # noqa: F401 - so that they are registered here as well
 from tests.conftest import LEASE_SECONDS, Redis, wait_until
+from tests.seeds import QUEUE
 from tests.worker.conservation import assert_conserved
 from tests.worker.processes import WorkerProcess
 
@@ -120,3 +124,24 @@ def start(rtq_worker, fragile, client):
     yield start
     for worker in started:
         worker.end()
+
+
+@pytest.fixture
+def ledger(broker):
+    ledger = Ledger(broker, Page(1), [QUEUE], base_name="host")
+    ledger.sign_on()
+    yield ledger
+    ledger.close()
+
+
+@pytest.fixture
+def stale():
+    """What was said to have come too late."""
+    found = []
+
+    def note(*, job_ids, **kwargs):
+        found.extend(job_ids)
+
+    signals.job_stale.connect(note)
+    yield found
+    signals.job_stale.disconnect(note)

@@ -42,7 +42,8 @@ def child(broker):
     page = Page(1)
     ledger = Ledger(broker, page, [QUEUE, "low"], base_name="host")
     ledger.sign_on()
-    return ledger, page
+    yield ledger, page
+    ledger.close()
 
 
 def tell(broker, ledger, page):
@@ -184,4 +185,5 @@ def test_with_several_slots_what_redis_knows_leaves_the_page(redis, broker):
 
     ledger.reconcile()
     ledger.settle()
+    ledger.close()
     assert page.finished() == []

@@ -88,6 +88,46 @@ def test_what_was_finished_while_redis_was_away_is_settled_when_it_is_back(start
     assert_nothing_left(client)
 
 
+@pytest.mark.parametrize("why", ["it is stopped", "it is old"])
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_what_was_finished_is_told_before_a_process_leaves_however_long_redis_is_away(
+    start, client, fragile, diary, why, concurrency
+):
+    worker = start("--concurrency", concurrency, *(["--max-jobs", 1] if why == "it is old" else []), LEASE_SECONDS=10)
+    job = tasks.gate.delay("job", "gate")
+    diary.wait("start", "job")
+    fragile.kill()
+    if why == "it is stopped":
+        worker.kill(signal.SIGTERM)
+        wait_until(lambda: "stops: running jobs have" in worker.log)
+    child = worker.child
+    diary.open("gate")
+    wait_until(lambda: "waits for Redis before it leaves" in worker.log)
+    let_pass(2.0)  # more tries than it may give up after
+    assert worker.children == [child]
+    fragile.start()
+    wait_until(lambda: is_empty(client))
+
+    assert (job.state, job.refresh().attempt) == (JobState.SUCCEEDED, 1)
+    assert diary.starts() == 1
+    worker.stop() if worker.is_running else None
+    assert_nothing_left(client)
+
+
+def test_the_time_to_drain_ends_also_while_redis_is_away(start, fragile, diary):
+    worker = start("--drain-seconds", 1)
+    tasks.gate.delay("job", "gate")
+    diary.wait("start", "job")
+    fragile.kill()
+    diary.open("gate")
+    diary.wait("end", "job")
+    code, _ = worker.stop()
+
+    assert code == 0
+    assert "was killed by SIGKILL" in worker.log
+    fragile.start()
+
+
 def test_a_worker_can_be_stopped_while_redis_is_gone(start, client, fragile, diary):
     worker = start()
     fragile.kill()
