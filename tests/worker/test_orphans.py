@@ -45,6 +45,7 @@ for code in (3, 4, 5):
     child(code, orphan=True)
 until(lambda: all(state(each.pid) == "Z" for each in nursery.children))
 until(lambda: sys.argv[1] != "adopts" or len(family()) == 6)
+until(lambda: all(state(pid) == "Z" for pid in family()))
 
 # A receiver in another thread has started a program that is over, and has not asked for its status yet.
 programs = []
