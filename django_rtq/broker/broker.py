@@ -29,6 +29,7 @@ from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 
 ENQUEUE_AT_ONCE = 500  # jobs of one script call
+RECLAIM_AT_ONCE = 50  # jobs of one call: each is moved by itself, which takes longer than most
 PACKET = 8  # script calls of one round trip: Redis works on the first while the others are on their way
 
 
@@ -209,7 +210,7 @@ class Broker(Timing):
         self.plan.notice(_sound(version))
         return earliest(renewed), promoted, read_asked(renewed)
 
-    def reclaim(self, queue: str, *, limit: int = MAINTAIN_AT_ONCE) -> tuple[float | None, list[tuple[str, str]]]:
+    def reclaim(self, queue: str, *, limit: int = RECLAIM_AT_ONCE) -> tuple[float | None, list[tuple[str, str]]]:
         """Take back jobs of workers whose lease ran out.
 
         Returns the seconds until there may be more to do (None: no worker is left), and (id, where to) pairs.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.details import JobDetails, RawJob
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
+from django_rtq.broker.wire import clock_ms
 
 if TYPE_CHECKING:
     from django_rtq.broker.ride import Ride
@@ -27,8 +28,8 @@ _BATCH = 500  # jobs looked through in two round trips, when there is a filter
 
 #: What may be listed, and in which order. Queued: as the clients come to turn at this moment, all of one client's
 #: jobs together, though they will be claimed in turn with those of others; of a lane the first 10,000. Scheduled and
-#: retrying: what is due first comes first. Running: the oldest first. Dead: the newest first. Finished: what is kept
-#: longest comes first; of tasks with the same result_ttl that is what finished last.
+#: retrying: what is due first comes first. Running: the oldest first. Dead: the newest first. Finished: those of
+#: which an outcome is kept, what finished last comes first.
 LISTS = ("queued", "scheduled", "running", "retrying", "dead", "finished")
 
 
@@ -132,12 +133,15 @@ class Listing:
         if state == "finished":
             hashes.append(keys.results)  # else what is left of a cancelled job in its lane would be told as finished
         commands: list[Command] = [("HMGET", key, *ids) for key in hashes]
+        if state == "finished":  # what is over its time is not shown, though Redis may keep it a little longer
+            commands += [("ZMSCORE", keys.finished, *ids), ("TIME",)]
         if state == "scheduled":
             commands.append(("ZMSCORE", keys.retrying, *ids))  # they have a list of their own
         found = self._wire.all(commands, resend=True)
+        now_ms = clock_ms(found.pop()) if state == "finished" else 0
         is_else = found.pop() if state == "scheduled" else [None] * len(rows)
         for row, is_retrying, *values in zip(rows, is_else, *found, strict=True):
-            yield row, _raw(queue, row, values).details() if is_retrying is None else None
+            yield row, _raw(queue, row, values, now_ms).details() if is_retrying is None else None
 
     def _rows(
         self, queue: str, state: str, at: tuple[Any, ...], size: int, wanted: JobFilter
@@ -148,7 +152,7 @@ class Listing:
         if state == "running":
             return self._running(queue, at, size)
         is_newest_first = state in ("dead", "finished")
-        key = getattr(self._keys.of(queue), state)
+        key = getattr(self._keys.of(queue), "kept" if state == "finished" else state)
         pairs, is_last = self.scored(key, at, size, is_newest_first=is_newest_first)
         return [_row(state, score, job_id) for score, job_id in pairs], at, "all" if is_last else "more"
 
@@ -200,8 +204,8 @@ class Listing:
         return behind[:size], at, "all" if len(behind) <= size else "more"
 
 
-def _raw(queue: str, row: Row, values: Sequence[bytes | None]) -> RawJob:
-    record, failures, crashes, errors, outcome = (value or b"" for value in (*values, b"")[:5])
+def _raw(queue: str, row: Row, values: Sequence[bytes | None], now_ms: int) -> RawJob:
+    record, failures, crashes, errors, outcome, finished = (value or b"" for value in (*values, b"", b"")[:6])
     return RawJob(
         id=row.job_id.decode(errors="replace"),
         queue=queue,
@@ -210,12 +214,13 @@ def _raw(queue: str, row: Row, values: Sequence[bytes | None]) -> RawJob:
         crashes=crashes,
         errors=errors,
         outcome=outcome,
-        **row.known,
+        finished=finished,
+        **{"now_ms": now_ms, **row.known},
     )
 
 
 def _row(state: str, score: float, job_id: bytes) -> Row:
-    name = {"dead": "died", "finished": "finished"}.get(state, "due")
+    name = {"dead": "died", "finished": "kept"}.get(state, "due")
     return Row(job_id, (score, job_id.decode()), {name: b"%d" % score})
 
 

@@ -168,4 +168,4 @@ class Onlooker:
         }
 
 
-_FIND = "record due died failures crashes errors outcome finished worker held lease now_ms wish progress".split()
+_FIND = "record due died failures crashes errors outcome finished worker held lease now_ms wish progress kept".split()

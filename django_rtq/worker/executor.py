@@ -139,7 +139,7 @@ class Executor:
         client = f'"client":{payload.dumps(run.client.decode())},' if run.client else ""
         return Acked(
             f'{{"state":"succeeded","task":"{run.task_name}",{client}"attempt":{run.attempt},'
-            f'"seconds":{run.seconds:.6f},"kept":{kept_seconds},"result":{text}}}'
+            f'"seconds":{run.seconds:.6f},"result":{text}}}'
         )
 
 

@@ -20,7 +20,7 @@ return taken
 """
 _STATS_SECONDS = 172_800
 # What a drained queue still has: times, turns, counters, and outcomes until their time is over.
-FIXED = {"turn", "sweep", "due", "finished", "results", "workers"}
+FIXED = {"turn", "sweep", "due", "finished", "kept", "results", "workers"}
 _KINDS = {
     "string": {"turn", "paused", "unique"},
     "set": {"queues"},
@@ -41,7 +41,7 @@ _KINDS = {
         "progress",
     },
     "zset": {
-        *("bands", "ring", "lanes", "scheduled", "retrying", "workers", "dead", "finished", "wake", "due"),
+        *("bands", "ring", "lanes", "scheduled", "retrying", "workers", "dead", "finished", "kept", "wake", "due"),
     },
 }
 
@@ -97,6 +97,10 @@ def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
     found += [f"{job_id} is finished and lives" for job_id in finished if job_id in jobs]
     found += [
         f"{job_id} has a result, and is not finished" for job_id in queue.get("results", {}) if job_id not in finished
+    ]
+    found += [
+        f"{job_id} is kept, and has no result, or is not kept, and has one"
+        for job_id in queue.get("results", {}).keys() ^ queue.get("kept", {}).keys()
     ]
     found += [f"{job_id} is no ghost" for job_id, lane in ghosts.items() if job_id not in lanes.get(lane, ())]
     found += [f"{worker} runs jobs and has no lease" for worker in running if worker not in queue.get("workers", {})]

@@ -12,6 +12,7 @@ from tests.broker.model_unique import Holdings
 
 SKEW_MS = 1000  # a job whose id tells another time than the server's notes since when it waits
 KEPT_ERRORS = 5
+TOMBSTONE_MS = 120_000  # an id is known so long after the end of its job
 
 Entry = tuple[str, int, str]  # id, ms to keep or failures to count, outcome or failure
 
@@ -148,9 +149,18 @@ class Parts(Holdings):
             self.finished[job_id] = self.clock.now + keep_ms
             if outcome:
                 self.results[job_id] = outcome
-        for job_id in in_order(self.finished)[: max(0, len(self.finished) - self.limits.max_results)]:
-            del self.finished[job_id]
+                self.kept[job_id] = self.clock.now
+        self._drop_outcomes(in_order(self.kept)[: max(0, len(self.kept) - self.limits.max_results)])
+
+    def _drop_outcomes(self, job_ids: Sequence[str]) -> None:
+        """The ids stay for their two minutes; half a ms tells that there was an outcome."""
+        for job_id in job_ids:
             self.results.pop(job_id, None)
+            last = self.kept.pop(job_id, 0) + TOMBSTONE_MS
+            if last > self.clock.now:
+                self.finished[job_id] = last + 0.5
+            else:
+                del self.finished[job_id]
 
     def _forget(self, job_ids: Sequence[str]) -> None:
         self._let_go(job_ids)
@@ -200,8 +210,11 @@ class Parts(Holdings):
         return crashes > allowed
 
     def _contact(self) -> None:
-        if self.clock.now - self.sweep.get("contact", self.clock.now) > self.limits.lease_ms / 2:
-            self.sweep["hold"] = self.clock.now + self.limits.lease_ms
+        now, half = self.clock.now, self.limits.lease_ms // 2
+        last, hold = self.sweep.get("contact", now), self.sweep.get("hold", 0)
+        if (silence := now - last) > half:  # an outage: for leases that time has not passed
+            self.workers = {worker: deadline + silence for worker, deadline in self.workers.items()}
+            self.sweep["hold"] = hold + silence if hold > last else now + half
         self.sweep |= {"contact": self.clock.now, "high": self.clock.now}
 
     def _until(self, moments: dict[str, int]) -> int | None:

@@ -204,6 +204,20 @@ def leases_run_out(twins: Twins) -> None:
     twins.find("mail", ids[1])
 
 
+def outages_come_again_and_again(twins: Twins) -> None:
+    """More often than a lease: whoever is dead stays so, and its jobs come back."""
+    send(twins, "a")
+    twins.claim("w0", ("mail",))
+    for _ in range(6):
+        twins.renew(["w1"])
+        twins.advance(LEASE_MS // 3)
+        twins.renew(["w1"])
+        twins.reclaim("mail")
+        twins.advance(LEASE_MS)
+        twins.reclaim("mail")
+    assert not twins.models["mail"].running["w0"]
+
+
 def dead_letters_are_trimmed(twins: Twins) -> None:
     ids = send(twins, *"abcdef")
     twins.claim("w0", ("mail",), 6)
@@ -242,6 +256,7 @@ STORIES = (
     a_suspect_is_before_nobody,
     a_lease_lasts_to_the_end,
     leases_run_out,
+    outages_come_again_and_again,
     dead_letters_are_trimmed,
     a_log_was_torn,
 )

@@ -24,6 +24,7 @@ OVER = {
     "running:w1": GONE,
     "stopping": GONE,
     "finished": {"a": MS},
+    "kept": {"a": MS},
     "results": {"a": '{"state": "cancelled"}'},
 }
 

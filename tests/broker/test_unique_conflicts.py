@@ -44,6 +44,7 @@ def test_the_end_of_the_first_wakes_the_scheduler_for_its_heir(redis, broker):
         "digests": {"b": NOTE},
         "due": {"due": 0},
         "finished": {"a": MS},
+        "kept": {"a": MS},
         "results": {"a": '"done"'},
         "stats": {"enqueued": 2, "succeeded": 1},
     }

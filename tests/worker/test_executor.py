@@ -60,7 +60,6 @@ def test_what_a_task_returns_is_kept(executor, diary, task):
         "task": f"tests.app.tasks.{task}",
         "client": "client",
         "attempt": 1,
-        "kept": 3600.0,
         "result": "x",
     }
 

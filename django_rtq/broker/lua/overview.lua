@@ -9,21 +9,23 @@
 -- KEYS[6] lanes       zset  band:client -> since when its first job waits
 -- KEYS[7] paused      string  present while paused
 -- KEYS[8] sweep       hash  the highest time seen
--- KEYS[9] finished    zset  id -> when it may be forgotten
+-- KEYS[9] kept        zset  id -> when it finished; those of which an outcome is kept
 -- KEYS[10] running    + worker, hash  id -> attempt and claim time
 --
 -- returns {now, live jobs, scheduled, retrying, dead, running, lanes, since when the oldest waits, paused since,
---         finished, when anybody spoke last, when somebody promoted last}; "" for a moment that there is not
+--         outcomes kept, when anybody spoke last, when somebody promoted last, by how many ms the server's clock is
+--         behind}; "" for a moment that there is not
 -- sent twice: answers twice
 
 local q, running = named(), 0
+local now, _, clock = now_ms(q.sweep)
 
 for _, worker in ipairs(redis.call("ZRANGE", q.workers, 0, -1)) do
   running = running + redis.call("HLEN", q.running .. worker)
 end
 local retrying = redis.call("ZCARD", q.retrying)
 return {
-  now_ms(q.sweep),
+  now,
   redis.call("HLEN", q.jobs),
   redis.call("ZCARD", q.scheduled) - retrying,
   retrying,
@@ -32,7 +34,8 @@ return {
   redis.call("ZCARD", q.lanes),
   redis.call("ZRANGE", q.lanes, 0, 0, "WITHSCORES")[2] or "",
   redis.call("GET", q.paused) or "",
-  redis.call("ZCARD", q.finished),
+  redis.call("ZCARD", q.kept),
   redis.call("HGET", q.sweep, "contact") or "",
   redis.call("HGET", q.sweep, "promoted") or "",
+  math.max(0, now - clock),
 }

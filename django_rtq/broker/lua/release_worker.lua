@@ -1,6 +1,6 @@
 -- release_worker: take back the jobs of one worker whose lease is over, because a person says so.
 -- running -> queued, or dead; cancelled, if it was asked to stop
--- uses: _prelude _lanes _schedule _digests _waiting _outcomes _stopping _failures _reclaiming
+-- uses: _prelude _lanes _schedule _digests _waiting _keeping _outcomes _stopping _failures _reclaiming
 --
 -- KEYS[1] workers     zset  worker -> lease deadline
 -- KEYS[2] sweep       hash  the highest time seen
@@ -30,6 +30,7 @@
 -- KEYS[26] progress   hash  id -> how far it is
 -- KEYS[27] results    hash  id -> outcome
 -- KEYS[28] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[29] kept       zset  id -> when it finished; those of which an outcome is kept
 -- ARGV[1] worker      its name
 --
 -- returns {"alive" while its lease lasts, else "released" or "unknown", id, "queued", "dead" or "cancelled", ...}
