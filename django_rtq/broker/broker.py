@@ -171,6 +171,10 @@ class Broker(Timing):
         replies = self.wire.all([("HKEYS", self.keys.of(name).running(worker)) for name in names], resend=True)
         return dict(zip(names, replies, strict=True))
 
+    def errors(self, queue: str, job_id: bytes) -> bytes:
+        """The last failures of a job, one JSON a line."""
+        return self.wire.one(("HGET", self.keys.of(queue).errors, job_id), resend=True) or b""
+
     # -- by supervisors and schedulers
 
     def renew(self, queues: Sequence[str], workers: Sequence[str]) -> tuple[float | None, set[str]]:

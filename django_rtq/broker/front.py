@@ -167,9 +167,7 @@ class _Reads:
 
 def queue_details(name: str, reply: list[Any]) -> QueueDetails:
     """What the script `overview` tells."""
-    now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, contact, promoted, behind = (
-        reply
-    )
+    now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, contact, promoted, behind = reply
     return QueueDetails(
         name=name,
         paused=paused != b"",

@@ -11,10 +11,22 @@ from collections.abc import Iterable, Sequence
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker, Fetched
+from django_rtq.broker.details import read_errors
 from django_rtq.broker.job_progress import note_progress
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
-from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, Retried, error_line
+from django_rtq.worker.outcome import (
+    Acked,
+    Buried,
+    Cancelled,
+    Expired,
+    Outcome,
+    Retried,
+    Unknown,
+    decide_unknown,
+    error_line,
+    unknown_since,
+)
 from django_rtq.worker.page import LONGEST_NAME, Page
 from django_rtq.worker.reports import Said
 from django_rtq.worker.run import Run
@@ -76,6 +88,8 @@ class Ledger:
         if run.worker != self.worker:
             signals.job_stale.send_robust(Ledger, job_ids=[run.job_id.decode()], worker=run.worker)
             return
+        if isinstance(outcome, Unknown):
+            outcome = self._follows_from(outcome, run)
         with self._lock:
             self._held.pop(run.job_id, None)
             settlement = self._settlements.get(run.queue)
@@ -92,6 +106,17 @@ class Ledger:
                 self._add_other(settlement, run, outcome)
         if type(outcome) is not Acked or signals.job_succeeded.receivers:
             _tell(run, outcome)
+
+    def _follows_from(self, outcome: Unknown, run: Run) -> Outcome:
+        """Asks Redis since when the job meets workers that do not know its task; rare, and no claim tells it."""
+        try:
+            since_ms = unknown_since(read_errors(self._broker.errors(run.queue, run.job_id)))
+        except BrokerError:
+            since_ms = None
+        # A person may have requeued it since then: that counts anew.
+        waited_ms = 0 if since_ms is None else run.now_ms - max(since_ms, run.ready_ms)
+        longest_seconds = self._broker.config.unknown_task_seconds
+        return decide_unknown(outcome.error, waited_seconds=waited_ms / 1000, longest_seconds=longest_seconds)
 
     def _add_other(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
         if isinstance(outcome, Retried | Buried):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -52,7 +53,14 @@ class Cancelled:
     """It was asked to stop, and did."""
 
 
-Outcome = Acked | Retried | Buried | Expired | Cancelled
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """This process does not know its task. The ledger makes of it what follows: see decide_unknown."""
+
+    error: TaskNotFound
+
+
+Outcome = Acked | Retried | Buried | Expired | Cancelled | Unknown
 
 
 def decide(task: Task[Any, Any], error: BaseException, *, failures: int, max_attempts: int) -> Retried | Buried:
@@ -73,21 +81,32 @@ def decide(task: Task[Any, Any], error: BaseException, *, failures: int, max_att
 
 def decide_unknown(error: TaskNotFound, *, waited_seconds: float, longest_seconds: float) -> Retried | Buried:
     """A task that this process does not know: a newer worker may, so its jobs wait, but not for ever."""
-    if waited_seconds > longest_seconds:
+    if waited_seconds >= longest_seconds:
         return Buried(error, is_counted=False)
     return Retried(error, PARK_SECONDS, is_counted=False)
 
 
+def unknown_since(errors: Sequence[Mapping[str, Any]]) -> int | None:
+    """Since when a job waits for a worker that knows its task, ms, by its failures; None: it has not met one yet
+    that does not."""
+    newest = errors[-1] if errors else {}
+    at = newest.get("at")
+    return at if newest.get("error_class") == _class_of(TaskNotFound) and isinstance(at, int) else None
+
+
+def _class_of(kind: type[BaseException]) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
 def error_line(error: BaseException, *, at_ms: int, attempt: int, worker: str, seconds: float = 0.0) -> str:
     """A failure as one line of JSON, cut to a bounded length. Never raises, whatever the exception does."""
-    kind = type(error)
     return payload.dumps(
         {
             "at": at_ms,  # the end of the run
             "seconds": round(seconds, 6),
             "attempt": attempt,
             "worker": worker,
-            "error_class": f"{kind.__module__}.{kind.__qualname__}",
+            "error_class": _class_of(type(error)),
             "error": _text(error)[:LONGEST_ERROR],
             "traceback": _clean(_traceback(error))[-LONGEST_TRACEBACK:],
         }

@@ -115,7 +115,8 @@ class Queue(Parts):
                 continue
             self._schedule(job_id, self.clock.now + delay_ms)
             self.retrying[job_id] = self.clock.now + delay_ms
-            self._fail(job_id, failures, line)
+            if failures or not self._failed_so(job_id, line):
+                self._fail(job_id, failures, line)
         return stale
 
     def bury(self, worker: str, entries: Sequence[Entry]) -> list[str]:

@@ -176,6 +176,11 @@ class Parts(Holdings):
             self._count("failed")
         self.errors[job_id] = [*self.errors.get(job_id, []), line][-KEPT_ERRORS:]
 
+    def _failed_so(self, job_id: str, line: str) -> bool:
+        """Whether the newest failure is of this class."""
+        newest = json.loads(self.errors.get(job_id, ["{}"])[-1]).get("error_class", "")
+        return "error_class" in line and newest == json.loads(line)["error_class"]
+
     def _die(self, job_id: str) -> None:
         self.dead[job_id] = self.clock.now
         self._let_go([job_id])

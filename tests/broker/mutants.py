@@ -124,6 +124,11 @@ MUTANTS = (
     Mutant("crash_not_counted", '"HINCRBY", q.crashes, id, 1', '"HINCRBY", q.crashes, id, 0'),
     Mutant("max_crashes_off_by_one", "crashes <= max_crashes", "crashes < max_crashes"),
     Mutant("failure_not_counted", '"HINCRBY", q.failures, id, failures', '"HGET", q.failures, id'),
+    Mutant(
+        "unknown_is_told_again_and_again", 'if failures ~= "0" or not is_again(q.errors, id, line) then', "if true then"
+    ),
+    Mutant("a_failure_is_not_told_again", 'if failures ~= "0" or not is_again(', "if not is_again("),
+    Mutant("an_older_failure_of_the_kind_will_do", "class, newest_of(lines), true)", "class, 1, true)"),
     Mutant("crashes_are_no_attempts", "(failed + crashed + 1)", "(failed + 1)"),
     Mutant("requeue_keeps_failures", 'redis.call("HDEL", q.failures, id)', NOTHING, ("requeue",)),
     Mutant("requeue_keeps_crashes", 'redis.call("HDEL", q.crashes, id)', NOTHING, ("requeue",)),

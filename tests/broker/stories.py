@@ -107,6 +107,19 @@ def failures_are_counted(twins: Twins) -> None:
     twins.discard("mail", [job_id])
 
 
+def nobody_knows_a_task(twins: Twins) -> None:
+    """The first failure of the kind is kept: it tells since when. Others in between are told of."""
+    (job_id,) = send(twins, "a")
+    for kind, counted in (("x.Unknown", 0), ("x.Unknown", 0), ("x.Other", 0), ("x.Other", 1), ("x.Unknown", 0)):
+        line = f'{{"at":{twins.clock.now},"error_class":"{kind}","error":"not \\"error_class\\":\\"x.Other\\""}}'
+        twins.claim("w0", ("mail",))
+        run(twins, "retry", [job_id], 0, counted, line)
+        twins.promote("mail")
+        twins.advance(1000)
+    twins.claim("w0", ("mail",))
+    run(twins, "bury", [job_id], 0, line)
+
+
 def jobs_wait_for_their_time(twins: Twins) -> None:
     send(twins, "late", due="+3000", expires="+1000")
     twins.take_token("mail", "due")
@@ -250,6 +263,7 @@ STORIES = (
     work_is_settled,
     known_jobs_are_taken_in_once,
     failures_are_counted,
+    nobody_knows_a_task,
     jobs_wait_for_their_time,
     the_guilty_crash,
     a_suspect_waits_behind_others,

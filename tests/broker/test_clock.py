@@ -1,9 +1,5 @@
 """The server's clock is put back, or forward: time goes on all the same, and never back (rule 8)."""
 
-from collections.abc import Callable
-from contextlib import contextmanager
-from typing import NamedTuple
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,7 +13,11 @@ from tests.snapshots import place_of
 HOUR_MS = 3_600_000
 LEASE_MS = int(LEASE_SECONDS * 1000)
 BEGAN_MS = 1_800_000_000_000
-OWN_CLOCK = Mutant("own_clock", 'redis.call("TIME")', '{ math.floor(redis.call("GET", "clock") / 1000), redis.call("GET", "clock") % 1000 * 1000 }')
+OWN_CLOCK = Mutant(
+    "own_clock",
+    'redis.call("TIME")',
+    '{ math.floor(redis.call("GET", "clock") / 1000), redis.call("GET", "clock") % 1000 * 1000 }',
+)
 
 
 class Server:
@@ -142,7 +142,10 @@ def test_by_how_much_the_clock_is_behind_is_told(server, inspector):
 
 
 elapsing = st.tuples(st.just("elapse"), st.integers(0, 20_000) | st.integers(0, 2 * HOUR_MS))
-stepping = st.tuples(st.just("step"), st.integers(-20_000, 20_000) | st.integers(-HOUR_MS, HOUR_MS) | st.sampled_from((-HOUR_MS, -HOUR_MS - 1)))
+stepping = st.tuples(
+    st.just("step"),
+    st.integers(-20_000, 20_000) | st.integers(-HOUR_MS, HOUR_MS) | st.sampled_from((-HOUR_MS, -HOUR_MS - 1)),
+)
 forgetting = st.tuples(st.just("forget"), st.just(0))
 
 

@@ -42,7 +42,8 @@ for _, i in ipairs(mine) do
   if redis.call("HEXISTS", q.jobs, id) == 1 then
     schedule(q, { due, id })
     redis.call("ZADD", q.retrying, due, id)
-    note_failure(q, id, failures, line, now)
+    -- Of a job that waits for a worker that knows its task the first such failure is kept: it tells since when.
+    if failures ~= "0" or not is_again(q.errors, id, line) then note_failure(q, id, failures, line, now) end
   end
   redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job
 end
