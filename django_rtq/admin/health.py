@@ -14,6 +14,7 @@ from django_rtq.broker.details import WorkerDetails
 from django_rtq.broker.front import Front
 
 LONG_WAIT_SECONDS = 300.0
+CLOCK_SECONDS = 1.0  # by which the server's clock may be behind before it is told
 _NAMED = 5  # queues in one sentence
 
 
@@ -47,6 +48,7 @@ def health_of(front: Front) -> Health:
     health.bad += _workers(front, idle)
     health.bad += [_SERVER[name](front.server) for name in front.server.warnings if name in _BAD]
     health.warnings += [_SERVER[name](front.server) for name in front.server.warnings if name not in _BAD]
+    health.warnings += _clock(front)
     health.warnings += _queues(front)
     health.summary = _summary(front)
     return health
@@ -88,6 +90,15 @@ def _queues(front: Front) -> Iterator[str]:
             "name": worst.name,
             "duration": duration_text(worst.oldest_seconds),
         }
+
+
+def _clock(front: Front) -> Iterator[str]:
+    behind = max((q.details.clock_behind_seconds for q in front.queues), default=0.0)
+    if behind >= CLOCK_SECONDS:
+        yield _(
+            "The clock of the Redis server was put back and is %(duration)s behind. Until it has caught up, jobs go by"
+            " a time that runs a tenth more slowly."
+        ) % {"duration": duration_text(behind)}
 
 
 def _summary(front: Front) -> str:

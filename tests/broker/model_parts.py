@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django_rtq.broker.broker import NewJob, UniqueJob
@@ -12,6 +12,7 @@ from tests.broker.model_unique import Holdings
 
 SKEW_MS = 1000  # a job whose id tells another time than the server's notes since when it waits
 KEPT_ERRORS = 5
+DROPPED_AT_ONCE = 1000  # outcomes that are too many
 TOMBSTONE_MS = 120_000  # an id is known so long after the end of its job
 
 Entry = tuple[str, int, str]  # id, ms to keep or failures to count, outcome or failure
@@ -134,15 +135,17 @@ class Parts(Holdings):
             del self.running[worker][job_id]
         return stale, len(mine)
 
-    def _end_stopped(self, job_ids: Sequence[str]) -> set[str]:
+    def _end_stopped(self, job_ids: Iterable[str]) -> set[str]:
         """Those that were asked to stop are over."""
-        ended = [job_id for job_id in job_ids if job_id in self.stopping]
-        for job_id in ended:
-            _, keep_ms, _, outcome = self.stopping[job_id].split(" ", 3)
-            self._remember([(job_id, int(keep_ms), outcome)])
+        asked = [job_id for job_id in job_ids if job_id in self.stopping]
+        ended = {job_id for job_id in asked if job_id in self.jobs}  # else it was over before, and the log was torn
+        for job_id in asked:
+            if job_id in ended:
+                _, keep_ms, _, outcome = self.stopping[job_id].split(" ", 3)
+                self._remember([(job_id, int(keep_ms), outcome)])
+                self._count("cancelled")
             self._forget([job_id])
-            self._count("cancelled")
-        return set(ended)
+        return ended
 
     def _remember(self, outcomes: Sequence[Entry]) -> None:
         for job_id, keep_ms, outcome in outcomes:
@@ -150,7 +153,8 @@ class Parts(Holdings):
             if outcome:
                 self.results[job_id] = outcome
                 self.kept[job_id] = self.clock.now
-        self._drop_outcomes(in_order(self.kept)[: max(0, len(self.kept) - self.limits.max_results)])
+        over = max(0, len(self.kept) - self.limits.max_results)
+        self._drop_outcomes(in_order(self.kept)[: min(over, DROPPED_AT_ONCE)])
 
     def _drop_outcomes(self, job_ids: Sequence[str]) -> None:
         """The ids stay for their two minutes; half a ms tells that there was an outcome."""
@@ -194,6 +198,8 @@ class Parts(Holdings):
             del self.running[worker][job_id]
             if job_id in ended:
                 taken.append((job_id, "cancelled"))
+                continue
+            if job_id not in self.jobs:
                 continue
             if job_id in guilty and self._crash(job_id, worker):
                 self._die(job_id)

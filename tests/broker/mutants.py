@@ -116,6 +116,7 @@ MUTANTS = (
         for verb in ("retry", "bury", "release", "reclaim", "reclaim_child")
     ),
     Mutant("stopped_jobs_are_not_counted", 'count(q.stats, now, "cancelled", 1)\n        ended', "ended"),
+    Mutant("over_and_cancelled_all_the_same", "== 1 then -- else it is over", ">= 0 then -- else it is over"),
     Mutant("progress_of_others", 'redis.call("HEXISTS", q.running, id) == 0', "false", ("progress",)),
     Mutant("cancel_forgets_the_ghost", 'if not redis.call("ZSCORE", q.scheduled, id) then', "if false then"),
     Mutant("claim_keeps_the_ghost", "q.has_ghosts then", "false then"),
@@ -129,6 +130,9 @@ MUTANTS = (
     ),
     Mutant("a_failure_is_not_told_again", 'if failures ~= "0" or not is_again(', "if not is_again("),
     Mutant("an_older_failure_of_the_kind_will_do", "class, newest_of(lines), true)", "class, 1, true)"),
+    Mutant(
+        "failures_are_no_attempts", "local attempt = crashes + tonumber(", "local attempt = crashes + 0 * tonumber("
+    ),
     Mutant("crashes_are_no_attempts", "(failed + crashed + 1)", "(failed + 1)"),
     Mutant("requeue_keeps_failures", 'redis.call("HDEL", q.failures, id)', NOTHING, ("requeue",)),
     Mutant("requeue_keeps_crashes", 'redis.call("HDEL", q.crashes, id)', NOTHING, ("requeue",)),
@@ -155,6 +159,7 @@ MUTANTS = (
     Mutant("reclaim_before_the_deadline", '"-inf", now, "LIMIT", 0, 10', '"-inf", now + 1, "LIMIT", 0, 10'),
     # G10: nothing grows for ever
     Mutant("results_without_end", "if over > 0 then drop_outcomes(q, ids", "if false then drop_outcomes(q, ids"),
+    Mutant("all_that_is_too_much_goes_at_once", "q.kept) - most, AT_ONCE)", "q.kept) - most, 5000)"),
     Mutant("what_was_to_be_kept_shortest_goes_first", '"ZRANGE", q.kept, 0, over', '"ZRANGE", q.finished, 0, over'),
     Mutant("an_id_goes_with_its_outcome", "if last > now then", "if false then"),
     Mutant("an_id_stays_as_long_as_its_outcome", "if last > now then", "if true then"),
@@ -173,6 +178,9 @@ MUTANTS = (
     # time
     Mutant("time_runs_backwards", "if clock >= high then", "if true then"),
     Mutant("time_that_was_slow_becomes_fast", "tenths - 9 * clock", "math.floor(tenths / 10)"),
+    Mutant("a_schedule_that_began_too_late", "is_sound(last_slot) and is_sound(began)", "is_sound(last_slot)"),
+    Mutant("a_slot_that_fired_too_early", "is_sound(last_slot) and is_sound(began)", "is_sound(began)"),
+    Mutant("a_shorter_wait_ends_a_longer", '"ZADD", q.waiting, "GT", now', '"ZADD", q.waiting, now'),
     Mutant("expires_before_it_is_ready", "moment(expires, ready))", "moment(expires, 0))"),
     Mutant("skew_is_believed", "math.abs(now - made) <= SKEW_MS", "true"),
 )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from django_rtq.broker.broker import NewJob
+from django_rtq.broker.scripts import SCRIPTS
 from tests.broker.twins import DEAD_MS, LEASE_MS, RESULT_MS, Twins
 
 ERROR = '{"error":"it broke"}'
 PROGRESS = '{"done":1,"total":null,"text":""}'
 DONE = '{"state":"succeeded"}'
 KEEP_MS = 100_000
+HOUR_MS = 3_600_000
 
 
 def send(twins: Twins, *names: str, queue: str = "mail", **options: Any) -> list[str]:
@@ -258,6 +260,55 @@ def a_log_was_torn(twins: Twins) -> None:
     twins.claim("w0", ("mail",), 5)
 
 
+def a_log_was_torn_at_the_end_of_a_job(twins: Twins) -> None:
+    (job_id,) = send(twins, "a")
+    twins.claim("w0", ("mail",))
+    run(twins, "ack", [job_id], KEEP_MS, DONE)
+    twins.stop_half("mail", "torn", job_id)
+    twins.find("mail", job_id)
+
+
+def a_job_crashes_that_failed_before(twins: Twins) -> None:
+    (job_id,) = send(twins, "a", max_crashes=3)
+    twins.claim("w0", ("mail",))
+    run(twins, "retry", [job_id], 0, 1, ERROR)
+    twins.promote("mail")
+    twins.claim("w0", ("mail",))
+    twins.reclaim_child("mail", "w0", [job_id])
+
+
+def fewer_outcomes_are_kept_than_before(twins: Twins) -> None:
+    keys, model = twins.broker.keys.of("mail"), twins.models["mail"]
+    old = {f"old-{number:04}": twins.clock.now - 5000 + number for number in range(2010)}
+    model.kept.update(old)
+    model.finished.update({job_id: ended + RESULT_MS for job_id, ended in old.items()})
+    model.results.update(dict.fromkeys(old, DONE))
+    twins.redis.zadd(keys.kept, old)
+    twins.redis.zadd(keys.finished, model.finished)
+    twins.redis.hset(keys.results, mapping=model.results)
+    ids = send(twins, "a", "b")
+    twins.claim("w0", ("mail",), 2)
+    for job_id in ids:
+        run(twins, "ack", [job_id], KEEP_MS, DONE)
+
+
+def the_longer_of_two_waits_counts(twins: Twins) -> None:
+    (job_id,) = send(twins, "a")
+    keys = twins.broker.keys.of("mail")
+    for wait_ms in (60_000, 1000):
+        twins.broker.wire.one(SCRIPTS["wait"].call(keys, (job_id, wait_ms)))
+    assert twins.redis.zscore(keys.waiting, job_id) == twins.clock.now + 60_000
+    twins.redis.delete(keys.waiting)
+
+
+def a_schedule_began_by_a_clock_that_was_ahead(twins: Twins) -> None:
+    now, schedules = twins.clock.now, twins.broker.keys.of("mail").schedules
+    for last_slot, began in ((now + 2 * HOUR_MS, now), (0, now + 2 * HOUR_MS)):
+        twins.redis.hset(schedules, "report", f"{last_slot} x d1 {began}")
+        assert twins.broker.begin("mail", "report", "d1", now)
+    twins.redis.delete(schedules)
+
+
 STORIES = (
     clients_take_turns,
     work_is_settled,
@@ -273,4 +324,9 @@ STORIES = (
     outages_come_again_and_again,
     dead_letters_are_trimmed,
     a_log_was_torn,
+    a_log_was_torn_at_the_end_of_a_job,
+    a_job_crashes_that_failed_before,
+    fewer_outcomes_are_kept_than_before,
+    the_longer_of_two_waits_counts,
+    a_schedule_began_by_a_clock_that_was_ahead,
 )

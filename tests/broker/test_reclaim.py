@@ -53,6 +53,15 @@ def test_a_silent_workers_job_is_queued_again_and_a_crash_counted(redis, broker)
     }
 
 
+def test_earlier_failures_count_among_the_attempts(redis, broker):
+    job = lapsed_job(broker, "a")
+    redis.hset(broker.keys.of(QUEUE).failures, job.id, 2)
+
+    broker.reclaim(QUEUE)
+
+    assert json.loads(snapshot(redis)["errors"][job.id])["attempt"] == 3
+
+
 def test_over_the_limit_of_crashes_a_job_is_dead(redis, broker):
     job = lapsed_job(broker, "a", max_crashes=0)
     before = snapshot(redis, times=False)

@@ -68,6 +68,18 @@ def test_an_heir_waits_no_longer_than_the_limit(redis, broker):
     assert due == made + 60_000
 
 
+def test_an_heir_without_a_record_inherits_nothing(redis, broker):
+    """As a torn log leaves one that was thrown away."""
+    first = held_job(broker, "a", heir="b")
+    (heir,) = snapshot(redis)["scheduled"]
+    redis.hdel(broker.keys.of(QUEUE).jobs, heir)
+
+    assert settle(broker, "ack", first) == []
+
+    assert "unique:d1" not in snapshot(redis)
+    assert enqueue_unique(broker, unique_job("c")) == ["ok"]
+
+
 def test_an_heir_that_was_cancelled_leaves_its_place(broker, inspector):
     first = held_job(broker, "a")
     one, other = unique_job("b", on_conflict="rerun"), unique_job("c", on_conflict="rerun")

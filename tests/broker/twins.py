@@ -248,6 +248,14 @@ class Twins:
         self.models[queue].running[worker][job_id] = held
         self.reclaim_child(queue, worker, guilty)
 
+    def stop_half(self, queue: str, worker: str, job_id: str) -> None:
+        """A torn log kept that a job which was to stop is over, and not that no worker has it. Then that one dies."""
+        keys, wish, held = self.broker.keys.of(queue), f"ask {RESULT_MS} 4 {CANCELLED}", f"1 {self.clock.now}"
+        self.redis.hset(keys.stopping, job_id, wish)
+        self.redis.hset(keys.running(worker), job_id, held)
+        self.models[queue].stopping[job_id], self.models[queue].running[worker][job_id] = wish, held
+        self.reclaim_child(queue, worker, [job_id])
+
     # -- the comparison
 
     def same(self, reply: object, expected: object) -> None:

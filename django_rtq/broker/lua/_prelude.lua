@@ -8,7 +8,8 @@ local HOUR_MS, STATS_SECONDS = 3600000, 172800
 local function slow_time(sweep, clock, high)
   local tenths, at = string.match(redis.call("HGET", sweep, "anchor") or "", "^(%d+) (%d+)$")
   tenths = (tenths or 10 * high) + 9 * math.max(0, clock - (at or clock))
-  return tenths - 10 * clock < 10 * HOUR_MS and tenths or 10 * clock
+  local ahead = tenths - 10 * clock
+  return (ahead > 0 and ahead < 10 * HOUR_MS) and tenths or 10 * clock
 end
 
 -- The time in ms, in tenths of a ms, and what the server's clock shows, ms: mostly the same as the time.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from argparse import ArgumentTypeError
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from time import sleep
 from typing import Any
@@ -99,7 +99,7 @@ class Command(RTQCommand):
         overview, workers = inspector.overview(queues), inspector.workers(queues)
         if json:
             return as_json({"queues": [asdict(queue) for queue in overview], "workers": list(map(_worker, workers))})
-        return "\n\n".join([self._queue_text(overview), self._worker_text(workers)])
+        return "\n\n".join([self._queue_text(overview), self._worker_text(workers), *_clock_text(overview)])
 
     def _queue_text(self, queues: Sequence[QueueDetails]) -> str:
         return self._text(table(QUEUE_COLUMNS, map(_queue_row, queues))) if queues else NO_QUEUE
@@ -109,6 +109,15 @@ class Command(RTQCommand):
 
     def _text(self, lines: list[str]) -> str:
         return "\n".join([self.style.MIGRATE_HEADING(lines[0]), *lines[1:]])
+
+
+def _clock_text(queues: Sequence[QueueDetails]) -> Iterator[str]:
+    behind = max((queue.clock_behind_seconds for queue in queues), default=0.0)
+    if behind >= 1:
+        yield (
+            f"The clock of the Redis server was put back and is {duration(behind)} behind. Until it has caught up, "
+            "jobs go by a time that runs a tenth more slowly."
+        )
 
 
 def _seconds(text: str) -> float:
