@@ -154,13 +154,15 @@ class Parts(Holdings):
                 self.results[job_id] = outcome
                 self.kept[job_id] = self.clock.now
         over = max(0, len(self.kept) - self.limits.max_results)
-        self._drop_outcomes(in_order(self.kept)[: min(over, DROPPED_AT_ONCE)])
+        dropped = in_order(self.kept)[: min(over, DROPPED_AT_ONCE)]
+        youngest = max((self.kept[job_id] for job_id in dropped), default=0)
+        self._drop_outcomes(dropped, youngest)
 
-    def _drop_outcomes(self, job_ids: Sequence[str]) -> None:
-        """The ids stay for their two minutes; half a ms tells that there was an outcome."""
+    def _drop_outcomes(self, job_ids: Sequence[str], youngest: int = 0) -> None:
+        """The ids stay for two minutes after the youngest ended; half a ms tells that there was an outcome."""
         for job_id in job_ids:
             self.results.pop(job_id, None)
-            last = self.kept.pop(job_id, 0) + TOMBSTONE_MS
+            last = max(self.kept.pop(job_id, 0), youngest) + TOMBSTONE_MS
             if last > self.clock.now:
                 self.finished[job_id] = last + 0.5
             else:

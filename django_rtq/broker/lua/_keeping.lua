@@ -4,22 +4,20 @@
 -- ids bounds memory only: it is far above what two minutes bring.
 local TOMBSTONE_MS, MOST_IDS, AT_ONCE = 120000, 1000000, 1000
 
--- Drop the outcomes of these jobs. `finished_at` says of those that have one when they finished: an id stays until two
--- minutes after that. Its moment has half a ms then, which tells it from the id of a job that had no outcome.
-local function drop_outcomes(q, ids, finished_at, now)
-  local going, staying = {}, {}
-  for i, id in ipairs(ids) do
-    local last = (finished_at[i] or 0) + TOMBSTONE_MS
-    if last > now then
-      staying[#staying + 1], staying[#staying + 2] = string.format("%.1f", last + 0.5), id
-    else
-      going[#going + 1] = id
-    end
-  end
-  if #staying > 0 then redis.call("ZADD", q.finished, unpack(staying)) end
+-- Until when the ids of jobs that finished at a moment are known. Half a ms more tells them from ids of jobs that had
+-- no outcome. nil: no longer.
+local function known_until(finished_at, now)
+  if finished_at + TOMBSTONE_MS > now then return string.format("%.1f", finished_at + TOMBSTONE_MS + 0.5) end
+end
+
+-- Drop the outcomes of these jobs, and their ids too unless they are to be known until some moment. `kept` is seen to by
+-- who calls this: where the oldest go, they go by rank, which costs a third.
+local function drop_outcomes(q, ids, last)
+  local staying = {}
+  for i = 1, last and #ids or 0 do staying[2 * i - 1], staying[2 * i] = last, ids[i] end
+  if last then redis.call("ZADD", q.finished, unpack(staying)) end
   redis.call("HDEL", q.results, unpack(ids))
-  redis.call("ZREM", q.kept, unpack(ids))
-  if #going > 0 then redis.call("ZREM", q.finished, unpack(going)) end
+  if not last then redis.call("ZREM", q.finished, unpack(ids)) end
 end
 
 -- Keep ids and outcomes. `finished` is moment and id in turn, `outcomes` id and text. Of too many outcomes those go
@@ -27,15 +25,21 @@ end
 local function remember(q, finished, outcomes, most, now)
   redis.call("ZADD", q.finished, unpack(finished))
   if #outcomes > 0 then
-    local kept = {}
-    for i = 1, #outcomes, 2 do kept[i], kept[i + 1] = now, outcomes[i] end
+    local kept, text = {}, string.format("%.0f", now)
+    for i = 1, #outcomes, 2 do kept[i], kept[i + 1] = text, outcomes[i] end
     redis.call("ZADD", q.kept, unpack(kept))
     redis.call("HSET", q.results, unpack(outcomes))
-    local over, ids, moments = math.min(redis.call("ZCARD", q.kept) - most, AT_ONCE), {}, {}
-    local oldest = over > 0 and redis.call("ZRANGE", q.kept, 0, over - 1, "WITHSCORES") or {}
-    for i = 1, #oldest, 2 do ids[#ids + 1], moments[#moments + 1] = oldest[i], oldest[i + 1] end
-    if over > 0 then drop_outcomes(q, ids, moments, now) end
+    local over = math.min(redis.call("ZCARD", q.kept) - most, AT_ONCE)
+    if over > 0 then
+      local youngest = redis.call("ZRANGE", q.kept, over - 1, over - 1, "WITHSCORES")[2]
+      drop_outcomes(q, redis.call("ZRANGE", q.kept, 0, over - 1), known_until(youngest, now))
+      redis.call("ZREMRANGEBYRANK", q.kept, 0, over - 1)
+    end
   end
   local over = math.min(redis.call("ZCARD", q.finished) - MOST_IDS, AT_ONCE)
-  if over > 0 then drop_outcomes(q, redis.call("ZRANGE", q.finished, 0, over - 1), {}, now) end
+  if over > 0 then
+    local ids = redis.call("ZRANGE", q.finished, 0, over - 1)
+    redis.call("ZREM", q.kept, unpack(ids))
+    drop_outcomes(q, ids)
+  end
 end

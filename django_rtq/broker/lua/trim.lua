@@ -34,7 +34,13 @@ local now = now_ms(q.sweep)
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 local old = redis.call("ZRANGEBYSCORE", q.finished, "-inf", now, "LIMIT", 0, 10 * limit) -- an id costs little
-if #old > 0 then drop_outcomes(q, old, redis.call("ZMSCORE", q.kept, unpack(old)), now) end
+local going, kept = {}, #old > 0 and redis.call("ZMSCORE", q.kept, unpack(old)) or {}
+if #old > 0 then redis.call("ZREM", q.kept, unpack(old)) end
+for i, finished_at in ipairs(kept) do -- an outcome that was to be kept for seconds leaves its id behind
+  local last = finished_at and known_until(finished_at, now)
+  if last then drop_outcomes(q, { old[i] }, last) else going[#going + 1] = old[i] end
+end
+if #going > 0 then drop_outcomes(q, going) end
 local over = math.min(redis.call("ZCARD", q.dead) - max_dead, limit)
 local dead = over > 0 and redis.call("ZRANGE", q.dead, 0, over - 1)
   or redis.call("ZRANGEBYSCORE", q.dead, "-inf", now - dead_ms, "LIMIT", 0, limit)
