@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import Context
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +18,7 @@ class Run:
     """A claimed job. Making it costs little; what only failures, signals and contexts need is made when asked for."""
 
     reports: Reports | None = None  # where the job says how far it is
+    variables: Context | None = None  # the context variables of this run: of its function and of receivers of signals
 
     def __init__(
         self,
