@@ -105,7 +105,7 @@ def test_a_tick_comes_sooner_when_a_lease_is_about_to_run_out(redis, broker, hea
 
 def test_what_is_left_to_take_back_does_not_wait_for_the_next_beat(redis, broker, heartbeat):
     broker.sign_on([QUEUE, "low"], "ours")
-    seeds.claimed_jobs(broker, *(seeds.new_job() for _ in range(250)), worker="lost")
+    seeds.claimed_jobs(broker, *(seeds.new_job() for _ in range(120)), worker="lost")
     let_lapse(broker, "lost")
     outage_is_long_over(redis)
 
