@@ -70,6 +70,19 @@ def test_who_has_no_jobs_is_not_compared_and_has_no_timer(make):
     wait_until(lambda: comparisons.number > before)
 
 
+def test_who_has_many_short_jobs_does_not_wake_the_thread_with_each(make):
+    reconciler, comparisons = make(3600)
+    reconciler.note_jobs()
+    wait_until(lambda: not reconciler._is_asleep)
+    wakes = []
+    reconciler._news.set = lambda: wakes.append(1)
+    for _ in range(10):
+        reconciler.note_jobs()  # all jobs are over again whenever the thread looks
+    del reconciler._news.set
+
+    assert (wakes, comparisons.number) == ([], 0)
+
+
 def test_a_reason_to_compare_ends_the_pause(make):
     reconciler, comparisons = make(3600)
     begin(reconciler, comparisons)
