@@ -13,6 +13,7 @@ from django_rtq.admin.calls import CallForm, python_call
 from django_rtq.admin.pages import Page, PagesAdmin
 from django_rtq.admin.processing import processing_lists
 from django_rtq.admin.shown import arguments_of, clean_text
+from django_rtq.admin.standing import why_not_yet
 from django_rtq.admin.stopping import ENDINGS, Ending, cancel_words
 from django_rtq.admin.timeline import STATE_TITLES, steps
 from django_rtq.broker.details import JobDetails
@@ -67,7 +68,8 @@ class JobAdmin(PagesAdmin):
     def job(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """All that is known of a job."""
         may_edit = request.user.has_perm(access.EDIT)
-        job = redacted(self._find(request, job_id), shows_unknown=may_edit)
+        found, standing = get_inspector().find_standing(job_id, parameters.queue_of(request.GET) or None)
+        job = redacted(found, shows_unknown=may_edit)
         has_call = job.state is JobState.DEAD or not job.state.is_final
         context = {
             "title": _("Job %(id)s") % {"id": clean_text(job.id, 40)},
@@ -77,6 +79,7 @@ class JobAdmin(PagesAdmin):
             "is_waiting": job.state in WAITING,
             "is_running": job.state is JobState.RUNNING,
             "steps": steps(job),
+            "why_not_yet": why_not_yet(job, standing),
             "arguments": arguments_of(job),
             "are_hidden": bool(job.args) and is_unknown(job.task) and not may_edit,
             "result": job.result,

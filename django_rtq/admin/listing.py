@@ -20,6 +20,7 @@ from django_rtq.broker.listing import LISTS, JobPage
 from django_rtq.redaction import redacted
 
 PAGE = 25  # jobs
+MOST_REFRESHED = 2000  # jobs that an open page may look through every few seconds
 
 TITLES = {
     "queued": gettext_lazy("queued"),
@@ -97,6 +98,7 @@ class Listing:
             "next_url": self.url(url, after=page.next_cursor) if page.next_cursor else "",
             "first_url": self.url(url),
             "is_later": bool(self.cursor),
+            "is_costly": bool(self.wanted) and page.searched > MOST_REFRESHED,
             "here": self.url(url, after=self.cursor),
             "requeue_all_url": url("deadletter_requeue_all", query=bulk),
             "discard_all_url": url("deadletter_discard_all", query=bulk),

@@ -119,7 +119,7 @@ class Child:
         wanted = self._crew.wanted()
         if self._options.max_jobs is not None:
             wanted = min(wanted, self._options.max_jobs - self._jobs_done)
-        fetched = self._ledger.fetch(wanted, idle=self._crew.is_idle, queues=self._options.order())
+        fetched = self._ledger.fetch(wanted, idle=self._crew.idle_slots, queues=self._options.order())
         if fetched.error is not None and not fetched.found:
             raise BrokerUnavailable(str(fetched.error)) from fetched.error
         return fetched
@@ -137,7 +137,7 @@ class Child:
             worker = self._ledger.worker
             self._crew.run([run for claimed in fetched.claimed for run in _runs(claimed, worker)])
             self._jobs_done += fetched.found
-        return fetched.found > 0
+        return fetched.found > 0 or "more" in fetched.statuses
 
     def _start_anew(self) -> None:
         """We were given up for dead. What we finished may still be accepted; then we are somebody else."""

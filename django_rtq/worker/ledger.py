@@ -151,12 +151,12 @@ class Ledger:
 
     # -- round trips
 
-    def fetch(self, wanted: int, *, idle: bool, queues: Sequence[str] | None = None) -> Fetched:
+    def fetch(self, wanted: int, *, idle: int, queues: Sequence[str] | None = None) -> Fetched:
         """Settle all there is to settle, and claim. Raises BrokerUnavailable: then nothing is forgotten."""
         with self._trip:
             return self._fetch(wanted, self._queues if queues is None else queues, idle=idle)
 
-    def _fetch(self, wanted: int, queues: Sequence[str], *, idle: bool) -> Fetched:
+    def _fetch(self, wanted: int, queues: Sequence[str], *, idle: int) -> Fetched:
         with self._lock:
             for queue, calls in self._tally.take().items():
                 self._settlements.setdefault(queue, Settlement()).tally += calls
@@ -203,7 +203,7 @@ class Ledger:
         """Tell all there is to tell, without claiming. Raises BrokerUnavailable."""
         with self._trip:  # what another thread has under way is not told yet, and comes back if it cannot be
             if self._settlements:
-                fetched = self.fetch(0, idle=False)
+                fetched = self.fetch(0, idle=0)
                 if fetched.error is not None:
                     raise BrokerUnavailable(str(fetched.error)) from fetched.error
 
@@ -217,7 +217,7 @@ class Ledger:
         with self._lock:
             self._tally.make_due()
         if self._tally:
-            self.fetch(0, idle=False)
+            self.fetch(0, idle=0)
         self.settle()
 
     # -- comparing

@@ -95,7 +95,10 @@ def test_parts_are_percentages(part, shown):
 def test_moments_carry_the_absolute_time():
     now = datetime(2026, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
     html = rtq_ago(now - timedelta(minutes=10), now)
-    assert html == '<time datetime="2026-02-03T03:55:06+00:00" title="2026-02-03 03:55:06 UTC">10 min ago</time>'
+    assert (
+        html
+        == '<time datetime="2026-02-03T03:55:06+00:00" title="2026-02-03 03:55:06 UTC" dir="auto">10 min ago</time>'
+    )
     assert ">in 5.0 s<" in rtq_ago(now + timedelta(seconds=5), now)
     assert rtq_ago(None) == rtq_moment(None) == "\u2013"
 

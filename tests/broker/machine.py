@@ -29,6 +29,7 @@ DUES = ("", "", "", "", "+0", "+1", "+3000", "+20000", "past", "now", "soon")
 EXPIRIES = ("", "", "+5000", "now", "soon")
 # How far the clock is off that made the id; None: an id that tells no time.
 SKEWS = (0, 0, 0, -1000, -1001, 1000, 1001, 5000, None)
+TORN = ("turn", "band", "trim", "worker")  # what a torn log has lost
 KEEPS = (1000, 120_000, RESULT_MS)
 PAUSES = (1, 999, 3000, LEASE_MS // 2, LEASE_MS // 2 + 1, LEASE_MS - 1, LEASE_MS, LEASE_MS, LEASE_MS + 1, 60_000)
 
@@ -115,8 +116,8 @@ class QueueMachine(RuleBasedStateMachine):
             self.workers.append(f"w{len(self.workers)}")
             self.twins.sign_on(self.workers[-1], order)
 
-    @rule(worker=indexes, order=orders, wanted=st.integers(1, 5), idle=st.sampled_from((True, True, False)))
-    def claim(self, worker: int, order: tuple[str, ...], wanted: int, idle: bool) -> None:
+    @rule(worker=indexes, order=orders, wanted=st.integers(1, 5), idle=st.sampled_from((1, 1, 4, 9, 0)))
+    def claim(self, worker: int, order: tuple[str, ...], wanted: int, idle: int) -> None:
         self.twins.claim(self._worker(worker), order, wanted, idle=idle)
 
     @precondition(lambda self: self.holders)
@@ -182,12 +183,12 @@ class QueueMachine(RuleBasedStateMachine):
         for _ in range(times):
             getattr(self.twins, verb)(queue, limit)
 
-    @rule(queue=queues, worker=indexes, guilty=st.lists(indexes, max_size=2), times=twice)
-    def child_dies(self, queue: str, worker: int, guilty: list[int], times: int) -> None:
+    @rule(queue=queues, worker=indexes, guilty=st.lists(indexes, max_size=2), times=twice, limit=limits)
+    def child_dies(self, queue: str, worker: int, guilty: list[int], times: int, limit: int) -> None:
         name = self._holder(worker) if self.holders else self._worker(worker)
         held = self._held(queue, name)
         for _ in range(times):
-            self.twins.reclaim_child(queue, name, self._pick(held, guilty))
+            self.twins.reclaim_child(queue, name, self._pick(held, guilty), limit)
 
     # -- by people
 
@@ -244,9 +245,11 @@ class QueueMachine(RuleBasedStateMachine):
     def let_limit_pass(self, queue: str, digest: str) -> None:
         self.twins.let_limit_pass(queue, digest)
 
-    @rule(queue=queues, place=indexes, what=st.sampled_from(("turn", "band", "trim")), is_guilty=st.booleans())
+    @rule(queue=queues, place=indexes, what=st.sampled_from(TORN), is_guilty=st.booleans())
     def tear_the_log(self, queue: str, place: int, what: str, is_guilty: bool) -> None:
-        for lane in self._pick(lanes_of(self.twins.models[queue]), [place]):
+        for worker in self._pick(self.holders, [place]) if what == "worker" else ():
+            self.twins.lose_worker(queue, worker)
+        for lane in self._pick(lanes_of(self.twins.models[queue]), [place]) if what != "worker" else ():
             if what == "turn":
                 self.twins.lose_turn(queue, lane)
             elif what == "band":

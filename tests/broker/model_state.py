@@ -97,6 +97,7 @@ class State:
     scheduled: dict[str, int] = field(default_factory=dict)
     retrying: dict[str, int] = field(default_factory=dict)
     workers: dict[str, int] = field(default_factory=dict)
+    holders: dict[str, int] = field(default_factory=dict)  # who has signed on, and when
     running: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     failures: dict[str, int] = field(default_factory=dict)
     crashes: dict[str, int] = field(default_factory=dict)
@@ -112,6 +113,7 @@ class State:
     due: bool = False
     sweep: dict[str, int] = field(default_factory=dict)
     stats: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    tasks: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # of each hour
     paused: int | None = None
 
     def keyspace(self) -> dict[str, object]:
@@ -126,7 +128,7 @@ class State:
             "due": {"due": 0} if self.due else {},
             "paused": None if self.paused is None else str(self.paused),
         }
-        for name in ("scheduled", "retrying", "workers", "dead", "results", "finished"):
+        for name in ("scheduled", "retrying", "workers", "holders", "dead", "results", "finished"):
             keys[name] = dict(getattr(self, name))
         for name in ("since", "failures", "crashes", "sweep", "digests", "stopping", "progress"):
             keys[name] = texts(getattr(self, name))
@@ -135,6 +137,7 @@ class State:
         keys |= {f"running:{worker}": dict(held) for worker, held in self.running.items()}
         keys |= {f"unique:{digest}": job_id for digest, job_id in self.unique.items()}
         keys |= {f"stats:{minute}": texts(counters) for minute, counters in self.stats.items()}
+        keys |= {f"tasks:{hour}": texts(counters) for hour, counters in self.tasks.items()}
         return {name: value for name, value in keys.items() if value}
 
 

@@ -138,6 +138,21 @@ def test_a_suspect_waits_until_the_slots_are_empty_and_then_has_them_alone(make,
     assert crew.wanted() == 2
 
 
+def test_suspects_that_came_together_run_beside_each_other_and_nothing_else_does(make, diary):
+    crew, _, _ = make(4)
+    assert crew.idle_slots == 4
+    crew.run([run_of(name, "gate", name, crashes=1) for name in ("one", "two")])
+    crew.mind(is_suspect_next=True)
+    for gate in ("one", "two"):
+        diary.wait("start", gate)
+    for number, gate in enumerate(("one", "two"), 1):
+        assert (crew.wanted(), crew.idle_slots) == (0, 0)
+        diary.open(gate)
+        wait_until(lambda number=number: len(crew._free) == 2 + number)
+
+    assert (crew.wanted(), crew.idle_slots) == (4, 4)
+
+
 def test_what_a_coroutine_raises_to_leave_does_not_end_the_event_loop(make, diary):
     crew, ledger, _ = make(2)
     for kind in ("SystemExit", "Interrupt", "Cancelled"):
