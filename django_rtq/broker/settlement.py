@@ -10,7 +10,7 @@ from django_rtq.broker.scripts import SCRIPTS, Argument, Command
 
 MOST_JOBS = 500  # of one script call: Lua's unpack takes some 8,000 values
 MOST_TALLIES = 10  # calls that are kept while Redis is away
-_WIDTHS = {"ack": 3, "expire": 3, "stop": 3, "retry": 4, "bury": 3, "release": 1}  # arguments for each job
+_WIDTHS = {"ack": 3, "expire": 3, "stop": 3, "retry": 5, "bury": 3, "release": 1}  # arguments for each job
 
 
 @dataclass(slots=True)

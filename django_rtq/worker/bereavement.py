@@ -85,7 +85,7 @@ class Bereavement:
         line = error_line(error, at_ms=time.time_ns() // 1_000_000, attempt=job.attempt, worker=worker)
         settlement = Settlement()
         if isinstance(outcome, Retried):
-            settlement.retry = [job_id, int(outcome.delay_seconds * 1000), 1, line]
+            settlement.retry = [job_id, int(outcome.delay_seconds * 1000), 1, line, job.client]
         else:
             settlement.bury = [job_id, 1, line]
         if not self._broker.settle(worker, job.queue, settlement):

@@ -99,7 +99,7 @@ class Ledger:
             line = error_line(outcome.error, at_ms=at_ms, attempt=run.attempt, worker=self.worker, seconds=run.seconds)
             if isinstance(outcome, Retried):
                 delay_ms = int(outcome.delay_seconds * 1000)
-                settlement.retry += (run.job_id, delay_ms, int(outcome.is_counted), line)
+                settlement.retry += (run.job_id, delay_ms, int(outcome.is_counted), line, run.client)
                 self._tally.add_failed(run, "failed", "retried")
             else:
                 settlement.bury += (run.job_id, int(outcome.is_counted), line)

@@ -17,6 +17,7 @@ class Run:
     """A claimed job. Making it costs little; what only failures, signals and contexts need is made when asked for."""
 
     reports: Reports | None = None  # where the job says how far it is
+    client = b""  # until the record was read
 
     def __init__(
         self,

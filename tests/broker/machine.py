@@ -244,13 +244,15 @@ class QueueMachine(RuleBasedStateMachine):
     def let_limit_pass(self, queue: str, digest: str) -> None:
         self.twins.let_limit_pass(queue, digest)
 
-    @rule(queue=queues, place=indexes, what=st.sampled_from(("turn", "band", "trim")), is_guilty=st.booleans())
+    @rule(queue=queues, place=indexes, what=st.sampled_from(("turn", "band", "index", "trim")), is_guilty=st.booleans())
     def tear_the_log(self, queue: str, place: int, what: str, is_guilty: bool) -> None:
         for lane in self._pick(lanes_of(self.twins.models[queue]), [place]):
             if what == "turn":
                 self.twins.lose_turn(queue, lane)
             elif what == "band":
                 self.twins.lose_band(queue, lane[0])
+            elif what == "index":
+                self.twins.bend_index(queue, lane[1])
             else:
                 self._claim_half(queue, lane, is_guilty=is_guilty)
 

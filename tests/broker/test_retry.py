@@ -33,6 +33,8 @@ def test_it_waits_for_its_next_attempt(redis, broker):
     assert changes(before, snapshot(redis, times=False)) == {
         "running:w1": GONE,
         "scheduled": {"a": MS},
+        "later": {"": MS},
+        "later:": {"a": MS},
         "retrying": {"a": MS},
         "due": {"due": 0},
         "failures": {"a": "1"},
@@ -76,7 +78,7 @@ def test_a_worker_that_could_not_run_it_spends_no_attempt(redis, broker):
 def test_the_last_five_failures_are_kept(redis, broker):
     job = claimed_job(broker)
     for number in range(7):
-        entry = [job.id, 0, 1, json.dumps({"error": f"{number}%d%1"})]
+        entry = [job.id, 0, 1, json.dumps({"error": f"{number}%d%1"}), ""]
         broker.settle(WORKER, QUEUE, Settlement(retry=entry))
         run_again(broker, job)
 

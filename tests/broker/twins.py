@@ -86,9 +86,9 @@ class Twins:
 
     def fetch(self, worker: str, plan: Plan, queues: Sequence[str] = (), *, wanted: int = 0, idle: bool = True) -> None:
         """Settle and claim in one round trip."""
+        settlements = {queue: settlement(self._told_whose(queue, verbs)) for queue, verbs in plan.items()}
         stale = [job_id for queue, verbs in plan.items() for job_id in self._settle_model(worker, queue, verbs)]
         claims = claim([self.models[name] for name in queues], worker, wanted, idle=idle) if wanted else []
-        settlements = {queue: settlement(verbs) for queue, verbs in plan.items()}
         fetched = self.broker.fetch(worker, settlements, queues, wanted=wanted, idle=idle)
         for queue, (status, _) in zip(queues, claims, strict=False):
             if status == "suspect":
@@ -109,6 +109,12 @@ class Twins:
             else:
                 stale += getattr(model, verb)(worker, entries) if entries else []
         return stale
+
+    def _told_whose(self, queue: str, verbs: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+        """A worker says of those that are to wait again whose they are."""
+        jobs = self.models[queue].jobs
+        retried = [(*entry, jobs[entry[0]].client if entry[0] in jobs else "") for entry in verbs.get("retry", ())]
+        return {**verbs, "retry": retried}
 
     def _told(self, part: Claimed) -> tuple[str, dict[str, str]]:
         ids = [job_id.decode() for job_id in part.ids]
@@ -240,6 +246,16 @@ class Twins:
         self.redis.zrem(self.broker.keys.of(queue).bands, band)
         self.models[queue].bands.discard(band)
         self.audit(queue)
+
+    def bend_index(self, queue: str, client: str) -> None:
+        """A torn log kept in the index what waits for its time no more; promote comes by."""
+        self.promote(queue)
+        keys, now = self.broker.keys.of(queue), self.clock.now
+        self.redis.zadd(keys.later + f":{client}".encode(), {"torn": now})
+        self.redis.zadd(keys.later, {client: now}, lt=True)
+        model = self.models[queue]
+        model.later[client] = min(now, model.later.get(client, now))
+        self.promote(queue)
 
     def claim_half(self, queue: str, worker: str, job_id: str, guilty: Sequence[str]) -> None:
         """A torn log kept that a worker holds a job, and not that it left its lane. Then the worker dies."""

@@ -1,6 +1,6 @@
--- promote: put jobs whose time has come into their lanes.
+-- promote: put jobs whose time has come into their lanes. Clients take turns when there are more than one call takes.
 -- scheduled, retrying -> queued
--- uses: _prelude _lanes
+-- uses: _prelude _lanes _later _due
 --
 -- KEYS[1] scheduled   zset  id -> due
 -- KEYS[2] retrying    zset  id -> due; those of scheduled that have failed
@@ -14,6 +14,7 @@
 -- KEYS[10] scratch    never exists; see the rules for scripts
 -- KEYS[11] ring       + band, zset  client -> turn
 -- KEYS[12] lane       + band:client, list  ids
+-- KEYS[13] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] limit       jobs in this call, at most 100
 -- ARGV[2] ahead       "1" where they go ahead of their band's other work, else ""
 --
@@ -22,11 +23,9 @@
 
 local q, limit, is_ahead = named(), tonumber(ARGV[1]), ARGV[2] == "1"
 local now, answer = now_ms(q.sweep), { -1 }
-local due = redis.call("ZRANGEBYSCORE", q.scheduled, "-inf", now, "WITHSCORES", "LIMIT", 0, limit)
-local ids, lanes, since, fresh = {}, {}, {}, {}
+local picked, lanes, since, fresh = pick_due(q, limit, now), {}, {}, {}
 
-local function line_up(id, record, moment)
-  local band, client = header(record)
+local function line_up(id, record, moment, band, client)
   if is_ahead and tonumber(band) then
     -- In its header, so that it comes back there whoever gives it back.
     band, record = band .. "+", string.gsub(record, "^%-?%d+", "%0+", 1)
@@ -41,12 +40,9 @@ local function line_up(id, record, moment)
   since[#since + 1], since[#since + 2], answer[#answer + 1] = id, moment, id
 end
 
+for _, job in ipairs(picked.jobs) do line_up(unpack(job)) end
 redis.call("DEL", q.scratch) -- lets a full server be drained
 redis.call("HSET", q.sweep, "promoted", now) -- for people: somebody looks after what is due
-for i = 1, #due, 2 do ids[#ids + 1] = due[i] end
-for i, record in ipairs(#ids > 0 and redis.call("HMGET", q.jobs, unpack(ids)) or {}) do
-  if record then line_up(ids[i], record, due[2 * i]) end
-end
 if #fresh > 0 then redis.call("HSET", q.jobs, unpack(fresh)) end
 if #since > 0 then redis.call("HSET", q.since, unpack(since)) end
 for _, lane in ipairs(lanes) do
@@ -54,9 +50,10 @@ for _, lane in ipairs(lanes) do
   index_lane(q, band, client, first_due)
   redis.call("RPUSH", q.lane .. band .. ":" .. client, unpack(lanes[band .. ":" .. client]))
 end
-if #ids > 0 then
-  redis.call("ZREM", q.retrying, unpack(ids))
-  redis.call("ZREM", q.scheduled, unpack(ids)) -- last: a torn log may cost second runs, not a job
+end_looks(q, picked, now)
+if #picked.ids > 0 then
+  redis.call("ZREM", q.retrying, unpack(picked.ids))
+  redis.call("ZREM", q.scheduled, unpack(picked.ids)) -- last: a torn log may cost second runs, not a job
 end
 local next_due = redis.call("ZRANGE", q.scheduled, 0, 0, "WITHSCORES")[2]
 if next_due then answer[1] = math.max(0, next_due - now) end

@@ -30,6 +30,7 @@
 -- KEYS[26] finished   zset  id -> when it may be forgotten
 -- KEYS[27] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[28] progress   hash  id -> how far it is
+-- KEYS[29] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] lease_ms    of the caller: how long to hold after a silence
 -- ARGV[2] limit       jobs to take back in this call, at most 100
 --

@@ -28,6 +28,7 @@
 -- KEYS[24] due        zset  token for schedulers
 -- KEYS[25] scheduled  zset  id -> due
 -- KEYS[26] unique     + digest, string  id of the job that holds it
+-- KEYS[27] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[...] ids       in the order in which they were claimed; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to give back

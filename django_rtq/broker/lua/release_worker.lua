@@ -30,6 +30,7 @@
 -- KEYS[26] progress   hash  id -> how far it is
 -- KEYS[27] results    hash  id -> outcome
 -- KEYS[28] stopping   hash  id -> how it is to stop; runs, and was asked to
+-- KEYS[29] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] worker      its name
 --
 -- returns {"alive" while its lease lasts, else "released" or "unknown", id, "queued", "dead" or "cancelled", ...}

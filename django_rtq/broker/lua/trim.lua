@@ -21,6 +21,7 @@
 -- KEYS[17] unique     + digest, string  id of the job that holds it
 -- KEYS[18] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[19] progress   hash  id -> how far it is
+-- KEYS[20] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] max_dead    dead letters to keep
 -- ARGV[2] dead_ms     how long to keep them
 -- ARGV[3] limit       entries of each kind in this call, at most 100
