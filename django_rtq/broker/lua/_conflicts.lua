@@ -10,7 +10,7 @@ local function replace(q, id, job, now)
     redis.call("HSET", q.jobs, id, record_of(job))
   elseif job.ready > now then
     if client ~= job.client then unindex(q, client, { id }) end
-    schedule(q, { [job.client] = { job.ready, id } })
+    schedule(q, job.client, job.ready, id)
     redis.call("ZADD", q.retrying, "XX", job.ready, id)
     redis.call("HSET", q.jobs, id, record_of(job))
   else
@@ -28,7 +28,7 @@ local function come_after(q, id, heir, job)
     local _, client = header(redis.call("HGET", q.jobs, heir))
     if client ~= job.client then
       unindex(q, client, { heir })
-      schedule(q, { [job.client] = { tonumber(redis.call("ZSCORE", q.scheduled, heir)), heir } })
+      schedule(q, job.client, tonumber(redis.call("ZSCORE", q.scheduled, heir)), heir)
     end
     redis.call("HSET", q.jobs, heir, record_of(job))
     return false
@@ -36,7 +36,7 @@ local function come_after(q, id, heir, job)
   if not runner_of(q, id) then return false end
   local span, ms, digest = note_of(q, id)
   redis.call("HSET", q.digests, id, (span and span .. " " .. ms .. " " .. digest or job.note) .. " " .. job.id)
-  schedule(q, { [job.client] = { job.ready + job.ms, job.id } })
+  schedule(q, job.client, job.ready + job.ms, job.id)
   redis.call("HSET", q.jobs, job.id, record_of(job))
   redis.call("HSET", q.digests, job.id, job.note)
   return true

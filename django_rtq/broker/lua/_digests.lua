@@ -32,7 +32,7 @@ local function let_go(q, ids)
       if owner == id or not owner then hold(q, heir, digest, ms) end
       local record = redis.call("HGET", q.jobs, heir)
       local _, client = header(record)
-      schedule(q, { [client] = { tonumber(string.match(record, "^%S+ %S+ (%d+)") or 0), heir } })
+      schedule(q, client, tonumber(string.match(record, "^%S+ %S+ (%d+)") or 0), heir)
     elseif owner == id then
       redis.call("DEL", q.unique .. digest)
     end

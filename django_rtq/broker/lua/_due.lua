@@ -3,7 +3,7 @@
 
 local BY_TIME = 4 -- of a crowd, one job in so many goes by its time alone: it may be missing in the index
 
--- Pick jobs, from one place in a list of id and due to another. One without a record only goes away.
+-- Pick jobs, from one place in a list of id and due to another. One whose record is lost only goes away.
 local function pick(q, picked, due, first, last)
   local ids, moments = {}, {}
   for i = 2 * first - 1, 2 * last, 2 do
@@ -17,6 +17,8 @@ local function pick(q, picked, due, first, last)
       local band, client = header(record)
       table.insert(ids_leaving(picked, client), ids[i])
       table.insert(picked.jobs, { ids[i], record, moments[i], band, client })
+    else
+      picked.has[ids[i]] = "lost"
     end
   end
 end

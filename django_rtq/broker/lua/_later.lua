@@ -13,20 +13,26 @@ end
 -- due was picked, and those that the index still says to look at are put right.
 local function due_by_turns(q, picked, wanted, is_crowd, now)
   local clients = redis.call("ZRANGEBYSCORE", q.later, "-inf", now, "LIMIT", 0, wanted)
-  local share, ids, due = math.ceil(wanted / math.max(#clients, 1)), {}, {}
+  local share, ids, leaving, due = math.ceil(wanted / math.max(#clients, 1)), {}, {}, {}
   for _, client in ipairs(clients) do
     if #ids < wanted and (is_crowd or not picked.leaving[client]) then
-      local leaving, room = ids_leaving(picked, client), math.min(#ids + share, wanted)
-      local most = room - #ids + #leaving -- the first ones may have been picked by their time
+      local theirs, room = ids_leaving(picked, client), math.min(#ids + share, wanted)
+      local most = room - #ids + #theirs -- the first ones may have been picked by their time
       for _, id in ipairs(redis.call("ZRANGEBYSCORE", q.later .. ":" .. client, "-inf", now, "LIMIT", 0, most)) do
-        local is_new = not picked.has[id]
-        if not is_new or #ids < room then leaving[#leaving + 1] = id end
-        if is_new and #ids < room then ids[#ids + 1] = id end
+        if picked.has[id] == "lost" then
+          theirs[#theirs + 1] = id
+        elseif not picked.has[id] and #ids < room then
+          ids[#ids + 1], leaving[#ids + 1] = id, theirs
+        end
       end
     end
   end
   for i, moment in ipairs(#ids > 0 and redis.call("ZMSCORE", q.scheduled, unpack(ids)) or {}) do
-    if moment and tonumber(moment) <= now then due[#due + 1], due[#due + 2] = ids[i], moment end
+    if moment and tonumber(moment) <= now then
+      due[#due + 1], due[#due + 2] = ids[i], moment
+    else
+      table.insert(leaving[i], ids[i])
+    end
   end
   return due
 end

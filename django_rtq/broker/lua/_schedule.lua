@@ -5,19 +5,35 @@
 -- says when promote looks at a client next. Nothing rests on it: what a torn log left too much in it is dropped when
 -- promote comes by, and what is missing is promoted by its time alone.
 
--- Let jobs wait: client -> due and id in turn. Wakes a scheduler when one is due earlier than all before.
-local function schedule(q, of_clients)
-  local next_due = tonumber(redis.call("ZRANGE", q.scheduled, 0, 0, "WITHSCORES")[2] or math.huge)
-  local first_due = math.huge
-  for client, entries in pairs(of_clients) do
-    local earliest = math.huge
-    for i = 1, #entries, 2 do earliest = math.min(earliest, entries[i]) end
-    first_due = math.min(first_due, earliest)
-    redis.call("ZADD", q.scheduled, unpack(entries))
-    redis.call("ZADD", q.later, "LT", earliest, client) -- before its ids, so that promote finds all that there are
-    redis.call("ZADD", q.later .. ":" .. client, unpack(entries))
+-- When the first of all is due.
+local function first_due(q)
+  return tonumber(redis.call("ZRANGE", q.scheduled, 0, 0, "WITHSCORES")[2] or math.huge)
+end
+
+-- Let a job wait. Wakes a scheduler when it is due earlier than all before. A client is noted before its job, so that
+-- promote finds whatever is in the index.
+local function schedule(q, client, due, id)
+  local next_due = first_due(q)
+  redis.call("ZADD", q.scheduled, due, id)
+  redis.call("ZADD", q.later, "LT", due, client)
+  redis.call("ZADD", q.later .. ":" .. client, due, id)
+  if due < next_due then redis.call("ZADD", q.due, 0, "due") end
+end
+
+-- schedule for many jobs at one stroke: due and id in turn, all together and by client.
+local function schedule_many(q, entries, of_clients)
+  local next_due, looks = first_due(q), {}
+  local earliest = next_due
+  for client, theirs in pairs(of_clients) do
+    local first = theirs[1]
+    for i = 3, #theirs, 2 do first = math.min(first, theirs[i]) end
+    looks[#looks + 1], looks[#looks + 2] = first, client
+    earliest = math.min(earliest, first)
   end
-  if first_due < next_due then redis.call("ZADD", q.due, 0, "due") end
+  redis.call("ZADD", q.scheduled, unpack(entries))
+  redis.call("ZADD", q.later, "LT", unpack(looks))
+  for client, theirs in pairs(of_clients) do redis.call("ZADD", q.later .. ":" .. client, unpack(theirs)) end
+  if earliest < next_due then redis.call("ZADD", q.due, 0, "due") end
 end
 
 -- Take jobs of a client out of the index.

@@ -50,7 +50,7 @@ for _, lane in ipairs(plan.lanes) do
   if #lane.last > 0 then redis.call("RPUSH", name, unpack(lane.last)) end
   if #lane.first > 0 then redis.call("LPUSH", name, unpack(lane.first)) end
 end
-if next(plan.later) then schedule(q, plan.later) end
+if #plan.later > 0 then schedule_many(q, plan.later, plan.later_of) end
 if #plan.records > 0 then
   -- The records last: a torn log then leaves ids without one, which are dropped, and not jobs in no place.
   redis.call("HSET", q.jobs, unpack(plan.records))

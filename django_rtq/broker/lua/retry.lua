@@ -40,7 +40,7 @@ for _, i in ipairs(mine) do
   local id, due, failures, line, client = jobs[i], now + jobs[i + 1], jobs[i + 2], jobs[i + 3], jobs[i + 4]
   -- Without a record it is over: it was asked to stop; or a torn log had given it to two, and one was done first.
   if redis.call("HEXISTS", q.jobs, id) == 1 then
-    schedule(q, { [client] = { due, id } })
+    schedule(q, client, due, id)
     redis.call("ZADD", q.retrying, due, id)
     note_failure(q, id, failures, line, now)
   end
