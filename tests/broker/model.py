@@ -168,7 +168,7 @@ class Queue(Parts):
         is_crowd = len(due) == limit
         by_time = ceil(limit / 4) if is_crowd else len(due)
         promoted = due[:by_time]
-        looked_at = self._take_turns(promoted, limit - by_time, is_crowd=is_crowd)
+        looked_at = self._take_turns(promoted, limit - by_time) if is_crowd or not due else set()
         promoted += [job_id for job_id in due if job_id not in promoted][: limit - len(promoted)]
         looked_at |= {self.jobs[job_id].client for job_id in promoted}
         for job_id in promoted:
@@ -180,13 +180,12 @@ class Queue(Parts):
             self._look_again(client)
         return self._until(self.scheduled), promoted
 
-    def _take_turns(self, promoted: list[str], wanted: int, *, is_crowd: bool) -> set[str]:
+    def _take_turns(self, promoted: list[str], wanted: int) -> set[str]:
         """Add the shares of the next clients. Answers who was looked at."""
-        known = {self.jobs[job_id].client for job_id in promoted}
         clients, end = due_at(self.later, self.clock.now)[:wanted], len(promoted) + wanted
         looked_at = set()
         for client in clients:
-            if len(promoted) < end and (is_crowd or client not in known):
+            if len(promoted) < end:
                 looked_at.add(client)
                 share = min(ceil(wanted / len(clients)), end - len(promoted))
                 due = due_at(self.scheduled_of(client), self.clock.now)
