@@ -103,6 +103,7 @@ def _fill(stage: Stage, jobs: int) -> None:
 
 
 def _bury(jobs: int) -> None:
+    from django_rtq import payload
     from django_rtq.broker.broker import get_broker
     from django_rtq.broker.settlement import Settlement
 
@@ -113,7 +114,8 @@ def _bury(jobs: int) -> None:
         (claimed,) = broker.claim(WORKER, [GRAVEYARD], 500)
         kinds = ("builtins.ValueError", "redis.exceptions.TimeoutError", "shop.errors.OutOfStock")
         lines = [
-            json.dumps({"at": 1, "error_class": kinds[n % 3], "error": "no", "traceback": TRACEBACK}) for n in range(3)
+            payload.dumps({"at": 1, "error_class": kinds[n % 3], "error": "no", "traceback": TRACEBACK})
+            for n in range(3)
         ]
         buried = [value for n, job_id in enumerate(claimed.ids) for value in (job_id, 1, lines[n % 3])]
         broker.settle(WORKER, GRAVEYARD, Settlement(bury=buried))

@@ -6,7 +6,7 @@ from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq import chores, logs  # noqa: F401 - workers have to know the tasks of chores
-from django_rtq.checks import check_settings
+from django_rtq.checks import check_server, check_settings
 from django_rtq.conf import task_modules
 from django_rtq.scheduler.entries import check_schedules
 
@@ -22,5 +22,6 @@ class RTQConfig(AppConfig):
         """No word to Redis here: `migrate` and `collectstatic` have to work without it."""
         logs.connect_people()
         django_checks.register(check_settings, "rtq")
+        django_checks.register(check_server, "rtq", deploy=True)
         django_checks.register(check_schedules, "rtq")
         autodiscover_modules(*task_modules())

@@ -1,4 +1,4 @@
-"""System checks: settings that contradict themselves. None of them talks to Redis."""
+"""System checks: settings that contradict themselves; with --deploy, also what the Redis server says of itself."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import Any
 
 from django.core.checks import CheckMessage, Error, Warning
 
+from django_rtq.broker.inspector import get_inspector
 from django_rtq.broker.recipe import caches_in, read_recipe
+from django_rtq.broker.server import problems_of
 from django_rtq.conf import get_config
-from django_rtq.exceptions import ConfigurationError
+from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError
 
 
 def check_settings(**kwargs: Any) -> list[CheckMessage]:
@@ -39,3 +41,20 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
             )
         ]
     return []
+
+
+def check_server(**kwargs: Any) -> list[CheckMessage]:
+    """rtq.E004: the server refuses us, or is a Redis Cluster. rtq.W002: something about it endangers jobs.
+
+    For `check --deploy`. A server that is away is passed over: images are built where there is none.
+    """
+    if check_settings():
+        return []  # that comes first
+    try:
+        server = get_inspector().server()
+    except ConfigurationError as error:
+        return [Error(str(error), id="rtq.E004")]
+    except BrokerError as error:
+        is_away = isinstance(error, BrokerUnavailable) and not isinstance(error, BrokerRefused)
+        return [] if is_away else [Error(str(error), id="rtq.E004")]
+    return [Warning(problem, id="rtq.W002") for _, problem in problems_of(server)]

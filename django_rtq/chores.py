@@ -1,21 +1,32 @@
-"""Tasks of our own: what takes too long for a web request and has to go on when the browser is closed."""
+"""Tasks of our own: what takes too long for a web request and has to go on when the browser is closed.
+
+They are internal: what they do needs a permission, which is asked for by whoever enqueues them. So nobody makes or
+edits their jobs by hand, in forms, schedules or commands: see registry.get_open_task().
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 from django_rtq.broker.inspector import get_inspector
 from django_rtq.broker.listing import JobFilter
 from django_rtq.broker.sweeps import STEP, Action
-from django_rtq.tasks import task
+from django_rtq.registry import register
+from django_rtq.tasks import Task
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def is_chore(name: str) -> bool:
-    """Whether a task is one of these. What they do needs a permission: nobody makes or edits their jobs by hand."""
-    return name.startswith(f"{__name__}.")
+def chore(func: Callable[P, R]) -> Task[P, R]:
+    """Make a function an internal task, whose jobs go before all others of their queue."""
+    declared = Task(func=func, priority=100, internal=True)
+    register(declared)
+    return declared
 
 
-@task(priority=100, client="")
+@chore
 def sweep_dead_letters(
     queue: str, verb: Action, wanted: dict[str, Any], until_ms: int, per_second: int = 0, cursor: str = ""
 ) -> int:

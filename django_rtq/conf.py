@@ -35,6 +35,9 @@ class Config:
     redis: str | Mapping[str, Any] = ""
     #: The database number; required with an alias of CACHES, because cache.clear() empties the cache's own.
     db: int | None = None
+    #: Seconds until a command of a producer, a page or a command line gives up, and until connecting does.
+    socket_timeout: float = 5.0
+    socket_connect_timeout: float = 5.0
     #: What every key starts with.
     prefix: str = "rtq"
     #: The queue of tasks that name none.
@@ -89,7 +92,8 @@ def read_config(options: Any, *, debug: bool) -> Config:
         kind = type(options).__name__
         raise ConfigurationError(f'RTQ is of type {kind}, but has to be a dictionary of options, like {{"REDIS": …}}.')
     values = {_field_name(key): value for key, value in (options or {}).items()}
-    values = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+    # REDIS stays as it was written: what is wrong with it is told by its type.
+    values = {name: tuple(v) if isinstance(v, list) and name != "redis" else v for name, v in values.items()}
     if not values.get("redis"):
         values["redis"] = _default_redis(debug=debug)
     config = Config(**values)
@@ -120,7 +124,16 @@ def _default_redis(*, debug: bool) -> str:
 
 QUEUE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
-_POSITIVE = ("lease_seconds", "max_attempts", "max_results", "max_dead", "dead_days", "max_payload_bytes")
+_POSITIVE = (
+    "socket_timeout",
+    "socket_connect_timeout",
+    "lease_seconds",
+    "max_attempts",
+    "max_results",
+    "max_dead",
+    "dead_days",
+    "max_payload_bytes",
+)
 _NOT_NEGATIVE = ("max_crashes", "result_ttl", "kill_grace_seconds", "unknown_task_seconds", "admin_refresh_seconds")
 _OPTIONAL = ("time_limit", "max_memory_mb")
 _WHOLE = ("max_attempts", "max_crashes", "max_results", "max_dead", "max_payload_bytes")

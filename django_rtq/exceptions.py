@@ -9,6 +9,7 @@ RTQError
 │   └── PayloadTooLarge     more than RTQ["MAX_PAYLOAD_BYTES"]
 ├── BrokerError             Redis did not do what it was asked
 │   ├── BrokerUnavailable   no answer, or not now
+│   │   └── BrokerRefused   wrong credentials, database number or TLS certificate: waiting does not help
 │   └── BrokerFull          Redis is out of memory
 ├── JobError                about one job
 │   ├── JobNotFound
@@ -70,6 +71,13 @@ class BrokerError(RTQError):
 
 class BrokerUnavailable(BrokerError):
     """Redis did not answer, or cannot serve now. The command may or may not have run."""
+
+
+class BrokerRefused(BrokerUnavailable):
+    """Redis, or TLS on the way to it, refuses us: wrong credentials, database number or certificate.
+
+    Waiting does not help unless somebody changes the server. A worker that meets it when it starts exits with code 1.
+    """
 
 
 class BrokerFull(BrokerError):

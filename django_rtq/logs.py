@@ -1,6 +1,7 @@
 """What happens to jobs, as log lines: the only place with their wording and levels.
 
-Arguments of jobs are never logged. What succeeds is told at DEBUG only, and costs nothing else.
+Arguments of jobs are never logged, and secret ones are replaced in the messages of errors. What succeeds is told at
+DEBUG only, and costs nothing else.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from types import TracebackType
 
 from django_rtq import signals
 from django_rtq.job import Job
+from django_rtq.redaction import Secrets
 
 logger = logging.getLogger("django_rtq")
 
@@ -56,14 +58,14 @@ def log_promoted(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> Non
 def log_retried(*, job: Job | None, job_id: str, error: BaseException, delay_seconds: float, **kwargs: object) -> None:
     logger.warning(
         "job %s retried in %.3g s after attempt %s: %s",
-        job_id, delay_seconds, job.attempt if job else "?", job.task if job else "?", exc_info=_info(error),
+        job_id, delay_seconds, job.attempt if job else "?", job.task if job else "?", exc_info=_info(error, job),
     )  # fmt: skip
 
 
 def log_buried(*, job: Job | None, job_id: str, error: BaseException, **kwargs: object) -> None:
     logger.error(
         "job %s buried after attempt %s: %s",
-        job_id, job.attempt if job else "?", job.task if job else "?", exc_info=_info(error),
+        job_id, job.attempt if job else "?", job.task if job else "?", exc_info=_info(error, job),
     )  # fmt: skip
 
 
@@ -107,5 +109,6 @@ def _some(job_ids: Sequence[str]) -> str:
     return ", ".join(job_ids[:10]) + (", …" if len(job_ids) > 10 else "")
 
 
-def _info(error: BaseException) -> tuple[type[BaseException], BaseException, TracebackType | None]:
-    return type(error), error, error.__traceback__
+def _info(error: BaseException, job: Job | None) -> tuple[type[BaseException], BaseException, TracebackType | None]:
+    shown = error if job is None else Secrets.of(job.task, job.args, job.kwargs).hide_in_error(error)
+    return type(shown), shown, shown.__traceback__

@@ -127,7 +127,7 @@ class Schedule(models.Model):
     def _checks(self) -> Iterator[tuple[str, Callable[[], object]]]:
         """For each field what raises when it makes no sense."""
         yield "name", self._check_name
-        yield "task", lambda: registry.get_task(self.task)
+        yield "task", lambda: registry.get_open_task(self.task)
         yield "queue", lambda: queue_name("queue", self.queue)
         yield "client", lambda: client_name("client", self.client)
         yield ("every" if self.cron else "cron"), self._check_either

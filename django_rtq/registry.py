@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
-from django_rtq.exceptions import TaskNotFound
+from django_rtq.exceptions import InvalidTask, TaskNotFound
 
 if TYPE_CHECKING:
     from django_rtq.tasks import Task
@@ -28,6 +28,21 @@ def get_task(name: str) -> Task[Any, Any]:
         raise TaskNotFound(
             f"No task {name!r} is registered here.{hint} Its module may be missing, or newer than this process."
         ) from None
+
+
+def get_open_task(name: str) -> Task[Any, Any]:
+    """The task of that name, for a job that a person makes or changes. Raises TaskNotFound, and InvalidTask if it is
+    internal.
+    """
+    task = get_task(name)
+    if task.internal:
+        raise InvalidTask(f"{name} is internal to django_rtq: it cannot be enqueued by hand, edited or scheduled.")
+    return task
+
+
+def is_internal(name: str) -> bool:
+    """Whether people are refused to make and change jobs of this task."""
+    return name in _tasks and _tasks[name].internal
 
 
 def all_tasks() -> dict[str, Task[Any, Any]]:

@@ -79,6 +79,7 @@ class Task(Generic[P, R]):
     unique_seconds: float = DAY_SECONDS
     unique_on_conflict: OnConflict = "return"
     run_after: Moment | None = None
+    internal: bool = field(default=False, repr=False)  # people neither make nor edit jobs of it; not for @task
     changed: frozenset[str] = field(default=frozenset(), repr=False)  # options that using() set
 
     def __post_init__(self) -> None:

@@ -161,7 +161,7 @@ def settle(broker, verb, *jobs, worker=WORKER, **details):
     return broker.settle(worker, QUEUE, settlement(verb, *jobs, **details))
 
 
-def claim(broker, wanted=1, *, worker="w2", queues=(QUEUE,), idle=True):
+def claim(broker, wanted=1, *, worker="w2", queues=(QUEUE,), idle=1):
     """Claim for a worker that is new, or was not; answers the ids."""
     broker.sign_on(queues, worker)
     return [i.decode() for part in broker.claim(worker, queues, wanted, idle=idle) for i in part.ids]

@@ -1,4 +1,4 @@
-"""`manage.py check` speaks of settings that cannot work, and does not ask Redis."""
+"""`manage.py check` reports settings that cannot work; with --deploy it asks the Redis server too."""
 
 import pytest
 from django.core.checks import ERROR, WARNING, run_checks
@@ -6,7 +6,8 @@ from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from django.test import override_settings
 
-from django_rtq.checks import check_settings
+from django_rtq.broker.broker import get_broker
+from django_rtq.checks import check_server, check_settings
 from tests.conftest import NOBODY
 
 
@@ -91,3 +92,28 @@ def test_the_command_reports_missing_settings():
         call_command("check")
 
     assert '(rtq.E001) RTQ["REDIS"] is not set.' in str(caught.value)
+
+
+def found_on_server(url):
+    with override_settings(RTQ={"REDIS": url}):
+        found = [(message.level, message.id, message.msg) for message in check_server()]
+        get_broker().close()
+        return found
+
+
+def test_the_server_is_asked_for_a_deploy(redis, redis_server):
+    ((level, name, text),) = found_on_server(redis_server.url)
+
+    assert (level, name) == (WARNING, "rtq.W002")
+    assert text.endswith("Set appendonly yes.")
+
+
+def test_a_server_that_refuses_us_is_an_error(redis, redis_server):
+    ((level, name, text),) = found_on_server(f"redis://127.0.0.1:{redis_server.port}/99")
+
+    assert (level, name) == (ERROR, "rtq.E004")
+    assert text.endswith("DB index is out of range")
+
+
+def test_a_server_that_is_away_is_passed_over():
+    assert found_on_server(NOBODY) == []

@@ -33,6 +33,8 @@ def test_every_option_can_be_set():
     options = {
         "REDIS": URL,
         "DB": 5,
+        "SOCKET_TIMEOUT": 0.5,
+        "SOCKET_CONNECT_TIMEOUT": 1,
         "PREFIX": "app1",
         "DEFAULT_QUEUE": "main",
         "LEASE_SECONDS": 20,
@@ -98,7 +100,16 @@ def test_an_option_that_is_not_known_is_refused_with_the_next_best(key, hint):
     assert str(caught.value) == f"RTQ has an unknown option {key!r}.{hint}"
 
 
-POSITIVE = ["LEASE_SECONDS", "MAX_ATTEMPTS", "MAX_RESULTS", "MAX_DEAD", "DEAD_DAYS", "MAX_PAYLOAD_BYTES"]
+POSITIVE = [
+    "SOCKET_TIMEOUT",
+    "SOCKET_CONNECT_TIMEOUT",
+    "LEASE_SECONDS",
+    "MAX_ATTEMPTS",
+    "MAX_RESULTS",
+    "MAX_DEAD",
+    "DEAD_DAYS",
+    "MAX_PAYLOAD_BYTES",
+]
 NOT_NEGATIVE = ["MAX_CRASHES", "RESULT_TTL", "KILL_GRACE_SECONDS", "UNKNOWN_TASK_SECONDS"]
 OPTIONAL = ["TIME_LIMIT", "MAX_MEMORY_MB"]
 NO_NUMBERS = ["5", True, False, math.nan, math.inf, -math.inf, [5], -1, -(10**400)]

@@ -6,6 +6,7 @@ import pytest
 
 from django_rtq import logs, signals
 from django_rtq.job import Job
+from django_rtq.redaction import HIDDEN
 
 JOB = Job(id="j1", task="shop.tasks.mail", queue="mail", client="acme", args=["a secret"], attempt=2)
 RECLAIMED = {"queue": "mail", "worker": "", "job_ids": [], "buried_ids": []}
@@ -82,6 +83,24 @@ def test_what_went_wrong_is_told_in_one_line(connected, caplog, signal, values, 
     assert "secret" not in caplog.text
     if "error" in values:
         assert record.exc_info[1] is values["error"]
+
+
+@pytest.mark.parametrize(("signal", "more"), [(signals.job_retried, {"delay_seconds": 1}), (signals.job_buried, {})])
+def test_secret_arguments_are_replaced_in_what_is_told_of_an_error(connected, caplog, signal, more):
+    word = "s3cret-word"
+    job = Job(id="j1", task="shop.tasks.mail", queue="mail", kwargs={"password": word, "to": "ann"})
+    try:
+        raise ValueError(f"ann is not let in with {word}")
+    except ValueError as caught:
+        error = caught
+    connected(logging.INFO)
+
+    signal.send_robust(None, job=job, job_id="j1", error=error, **more)
+
+    (record,) = caplog.records
+    assert f"ValueError: ann is not let in with {HIDDEN}" in caplog.text
+    assert word not in caplog.text + repr(record.exc_info[1])
+    assert record.exc_info[2] is error.__traceback__
 
 
 @pytest.mark.parametrize(("signal", "values", "line"), QUIET)

@@ -7,6 +7,7 @@ from django.db import transaction
 from django.test import override_settings
 
 from django_rtq import every, registry, task
+from django_rtq.chores import sweep_dead_letters
 from django_rtq.models import Schedule, mirror_schedules
 from django_rtq.scheduler.timetable import Timetable
 from tests.conftest import NOBODY
@@ -215,3 +216,42 @@ def test_a_timetable_has_it_at_once(broker, committed):
 @pytest.mark.django_db
 def test_the_migrations_make_what_the_models_say():
     call_command("makemigrations", "django_rtq", check=True, dry_run=True, verbosity=0)
+
+
+# -- internal tasks
+
+
+@pytest.fixture
+def discarding():
+    """The fields of a row that would discard all dead letters."""
+    registry.register(sweep_dead_letters)
+    return {"task": sweep_dead_letters.name, "args": [QUEUE, "discard", {}, 10**15], "cron": "", "every": 1}
+
+
+@pytest.mark.django_db
+def test_an_internal_task_is_refused_at_its_field(broker, committed, discarding):
+    with committed(), pytest.raises(ValidationError) as caught:
+        row(**discarding).save()
+
+    assert "is internal to django_rtq" in caught.value.message_dict["task"][0]
+    assert broker.plan.read().rows == {}
+
+
+@pytest.mark.django_db
+def test_rows_of_internal_tasks_that_nobody_checked_do_not_reach_redis(broker, committed, discarding):
+    with committed():
+        row(name="sound").save()
+    Schedule.objects.bulk_create([row(**discarding)])
+
+    assert mirror_schedules() == 0
+    assert list(broker.plan.read().rows) == ["sound"]
+
+
+@pytest.mark.django_db
+def test_a_row_of_an_internal_task_that_redis_has_goes_out(broker, discarding):
+    made = row(**discarding)
+    Schedule.objects.bulk_create([made])
+    broker.plan.change({made.name: made.as_row()})
+
+    assert mirror_schedules() == 1
+    assert broker.plan.read().rows == {}

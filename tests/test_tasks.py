@@ -9,7 +9,7 @@ import pytest
 from django.test import override_settings
 
 from django_rtq import JobContext, JobHandle, JobState, Task, registry, signals, task
-from django_rtq.broker.broker import ENQUEUE_AT_ONCE
+from django_rtq.broker.scripts import AT_ONCE
 from django_rtq.exceptions import (
     BrokerFull,
     BrokerUnavailable,
@@ -248,10 +248,10 @@ def test_delay_many_sends_a_few_hundred_in_one_call_of_a_script(redis, broker):
     take(broker)
     redis.config_resetstat()
 
-    handles = add.delay_many(((i,), {"b": i}) for i in range(ENQUEUE_AT_ONCE * 2 + 1))
+    handles = add.delay_many(((i,), {"b": i}) for i in range(AT_ONCE * 2 + 1))
 
     assert scripts_run(redis) == 3
-    assert len({handle.id for handle in handles}) == ENQUEUE_AT_ONCE * 2 + 1
+    assert len({handle.id for handle in handles}) == AT_ONCE * 2 + 1
     jobs = take_all(broker, wanted=3)
     assert [(job.id, job.args, job.kwargs) for job in jobs] == [
         (handle.id, [i], {"b": i}) for i, handle in enumerate(handles[:3])

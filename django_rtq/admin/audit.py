@@ -17,12 +17,13 @@ _IDS_IN_WORDS = 20
 def note(request: HttpRequest, entry: Entry, message: str, ids: Sequence[str] = ()) -> None:
     """Write down what was done. Of many jobs only the first ids are named."""
     if ids:
-        message = f"{message} {_in_words(ids)}"
+        message = f"{message} {in_words(ids)}"
     assert request.user.pk is not None  # nobody without an account gets this far
     LogEntry.objects.log_actions(request.user.pk, [entry], CHANGE, Truncator(message).chars(2000), single_object=True)
 
 
-def _in_words(ids: Sequence[str]) -> str:
+def in_words(ids: Sequence[str]) -> str:
+    """The first ids, and how many more there are."""
     names, more = ", ".join(i[:64] for i in ids[:_IDS_IN_WORDS]), len(ids) - _IDS_IN_WORDS
     if more <= 0:
         return names

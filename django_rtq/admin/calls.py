@@ -10,10 +10,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_rtq import payload
-from django_rtq.admin.shown import HIDDEN, parameter_names, without_secrets
 from django_rtq.broker.keys import check_queue_name
 from django_rtq.conf import get_config
 from django_rtq.exceptions import InvalidTask, PayloadError, RTQError
+from django_rtq.redaction import hidden, hidden_args
 from django_rtq.registry import all_tasks
 
 
@@ -40,8 +40,11 @@ class CallForm(forms.Form):
             "args": list(args) if isinstance(args, list | tuple) else [args],
             "kwargs": kwargs if isinstance(kwargs, dict) else {},
         }
-        shown = {"args": _hide_list(task, self._given["args"]), "kwargs": without_secrets(None, self._given["kwargs"])}
-        super().__init__(data, initial={name: as_edited(value) for name, value in shown.items()})
+        self._shown: dict[str, Any] = {
+            "args": hidden_args(task, self._given["args"], shows_unknown=True),
+            "kwargs": hidden(self._given["kwargs"]),
+        }
+        super().__init__(data, initial={name: as_edited(value) for name, value in self._shown.items()})
 
     def clean_args(self) -> list[Any]:
         value = self._read("args", [])
@@ -74,7 +77,7 @@ class CallForm(forms.Form):
             value = payload.loads(text) if text.strip() else empty
         except PayloadError as error:
             raise forms.ValidationError(_("This is not JSON that arguments can be: %(why)s") % {"why": error}) from None
-        return _restored(value, self._given[name])
+        return restored(value, self._shown[name], self._given[name])
 
 
 class EnqueueForm(CallForm):
@@ -113,26 +116,20 @@ def as_edited(value: Any) -> str:
 
 
 def python_call(task: str, args: Any, kwargs: Any) -> str:
-    """The call as a person would type it into a shell, without its secrets; "" for what is no call."""
+    """The call as a person would type it into a shell, of what may be seen; "" for what is no call."""
     module, _dot, name = task.rpartition(".")
     if not (name and isinstance(args, list) and isinstance(kwargs, dict)):
         return ""
-    given = [repr(value) for value in _hide_list(task, args)]
-    given += [f"{key}={value!r}" for key, value in without_secrets(None, kwargs).items()]
+    given = [repr(value) for value in args] + [f"{key}={value!r}" for key, value in kwargs.items()]
     return f"from {module} import {name}\n\n{name}.delay({', '.join(given)})"
 
 
-def _hide_list(task: str, args: list[Any]) -> list[Any]:
-    names = parameter_names(task)
-    return [without_secrets(None, v, names[i] if i < len(names) else "") for i, v in enumerate(args)]
-
-
-def _restored(value: Any, old: Any) -> Any:
-    """The value with what is still hidden put back."""
-    if value == HIDDEN:
+def restored(value: Any, shown: Any, old: Any) -> Any:
+    """A value that was edited as it was shown, with what is still hidden put back."""
+    if value == shown and shown != old:
         return old
-    if isinstance(value, dict) and isinstance(old, dict):
-        return {key: _restored(item, old[key]) if key in old else item for key, item in value.items()}
-    if isinstance(value, list) and isinstance(old, list):
-        return [_restored(item, old[i]) if i < len(old) else item for i, item in enumerate(value)]
+    if isinstance(value, dict) and isinstance(shown, dict) and isinstance(old, dict):
+        return {key: restored(v, shown[key], old[key]) if key in old else v for key, v in value.items()}
+    if isinstance(value, list) and isinstance(shown, list) and isinstance(old, list):
+        return [restored(v, shown[i], old[i]) if i < len(old) else v for i, v in enumerate(value)]
     return value

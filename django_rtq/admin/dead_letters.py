@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,9 +11,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from django_rtq.admin import access, parameters
-from django_rtq.admin.audit import note
+from django_rtq.admin.audit import in_words, note
 from django_rtq.admin.figures import number_text
 from django_rtq.admin.pages import Page, PagesAdmin
+from django_rtq.admin.shown import clean_text
 from django_rtq.admin.sweeps import Sweep
 from django_rtq.admin.words import HINTS, done_text, facts_of, progress_text, question, too_late
 from django_rtq.broker.inspector import get_inspector
@@ -21,6 +22,7 @@ from django_rtq.broker.sweeps import Action, DeadGroup, DeadGroups
 from django_rtq.exceptions import JobNotFound
 from django_rtq.job import JobState
 from django_rtq.menu import DeadLetter
+from django_rtq.redaction import group_message
 
 GROUPS_SHOWN = 200
 GROUPED = 1000  # of each queue, the newest: what two round trips find without keeping Redis from others
@@ -57,12 +59,14 @@ class DeadLetterAdmin(PagesAdmin):
     # -- act
 
     def ticked(self, request: HttpRequest, *, verb: Action) -> HttpResponse:
-        """Requeue or discard the jobs that were ticked."""
+        """Requeue the jobs that were ticked; discard them, when that was confirmed."""
         queue, ids = parameters.queue_of(request.POST), parameters.ids_of(request.POST)
         back = HttpResponseRedirect(parameters.way_back(request, self.url("deadletter_changelist")))
         if not queue or not ids:
             messages.warning(request, _("Nothing was done: no job was ticked."))
             return back
+        if verb == "discard" and "confirmed" not in request.POST:
+            return self._ask(request, queue, ids)
         inspector = get_inspector()
         done = inspector.requeue(queue, ids) if verb == "requeue" else inspector.discard(queue, ids)
         if done:
@@ -103,6 +107,22 @@ class DeadLetterAdmin(PagesAdmin):
         return self._draw_sweep(request, sweep, {"progress": progress, "can_go_on": can_go_on}, total=total)
 
     # -- inside
+
+    def _ask(self, request: HttpRequest, queue: str, ids: Sequence[str]) -> HttpResponse:
+        """Whether it is meant to discard these."""
+        back = parameters.way_back(request, self.url("deadletter_changelist"))
+        context = {
+            "title": _("Discard dead letters"),
+            "question": question("discard", len(ids)),
+            "consequence": _("Their arguments and failures are deleted. They cannot be brought back."),
+            "facts": [(_("Queue"), queue), (_("Jobs"), clean_text(in_words(ids)))],
+            "action": self.url("deadletter_discard"),
+            "fields": [("queue", queue), ("next", back), ("confirmed", "yes"), *(("id", job_id) for job_id in ids)],
+            "verb": _("Discard"),
+            "back": back,
+            "crumbs": [{"url": self.url("deadletter_changelist"), "title": _("Dead letters")}],
+        }
+        return self.draw(request, "confirm.html", context, is_form=True)
 
     def _sweep(self, request: HttpRequest, sweep: Sweep) -> HttpResponse:
         inspector = get_inspector()
@@ -159,10 +179,16 @@ class DeadLetterAdmin(PagesAdmin):
         return {
             "queue": queue,
             "group": group,
+            "message": _message_of(group),
             "url": self.url("queue_change", queue, query={"state": "dead", **query, "queue": ""}),
             "requeue_url": self.url("deadletter_requeue_all", query=query) if is_known else "",
             "discard_url": self.url("deadletter_discard_all", query=query) if is_known else "",
         }
+
+
+def _message_of(group: DeadGroup) -> str:
+    message = group_message(group)
+    return _("Its arguments are long: see the job for its message.") if message is None else message
 
 
 def _found_text(found: Collection[DeadGroups]) -> str:

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from django_rtq.admin.figures import duration_text
+from django_rtq.admin.figures import number_text
+from django_rtq.admin.troubles import (
+    Address,
+    Trouble,
+    failed_lately,
+    failing_tasks,
+    hung_jobs,
+    long_waits,
+    new_dead_letters,
+    silent_workers,
+)
 from django_rtq.broker.details import WorkerDetails
 from django_rtq.broker.front import Front
+from django_rtq.broker.server import problems_of
 
-LONG_WAIT_SECONDS = 300.0
 _NAMED = 5  # queues in one sentence
 
 
@@ -21,35 +30,37 @@ _NAMED = 5  # queues in one sentence
 class Health:
     """The banner of the overview."""
 
-    bad: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    summary: str = ""  # when all is well
+    problems: list[Trouble] = field(default_factory=list)  # the worst first
+    summary: str = ""  # when there is none
+    is_well: bool = True  # and nothing is left to do either
     idle_queues: str = ""  # with work, and without a worker: as an option of the command
-
-    @property
-    def problems(self) -> list[str]:
-        """The worst first."""
-        return [*self.bad, *self.warnings]
 
     @property
     def level(self) -> str:
         """The name of its colour."""
-        return "bad" if self.bad else "warn"
+        if self.problems:
+            return "bad" if self.problems[0].is_bad else "warn"
+        return "good" if self.is_well else "plain"
 
 
-def health_of(front: Front) -> Health:
+def health_of(front: Front, url: Address) -> Health:
     """What is wrong, as far as it can be seen from the front."""
-    health = Health()
     served = {name for worker in front.workers if not is_lost(worker) for name in worker.queues}
     alone = [row.details for row in front.queues if row.details.name not in served]
     idle = [q.name for q in alone if q.queued or q.scheduled or q.retrying]
-    health.idle_queues = ",".join(idle)
-    health.bad += _workers(front, idle)
-    health.bad += [_SERVER[name](front.server) for name in front.server.warnings if name in _BAD]
-    health.warnings += [_SERVER[name](front.server) for name in front.server.warnings if name not in _BAD]
-    health.warnings += _queues(front)
-    health.summary = _summary(front)
-    return health
+    found = [Trouble(text=text, url=url("worker_changelist"), is_bad=True) for text in _workers(front, idle)]
+    found += [Trouble(text=text, is_bad=name in _BAD) for name, text in problems_of(front.server, _)]
+    for look in (failing_tasks, new_dead_letters, hung_jobs, silent_workers):
+        found += look(front, url)
+    found += [Trouble(text=text) for text in _queues(front)]
+    found += long_waits(front, url)
+    summary, is_well = _summary(front)
+    return Health(
+        problems=sorted(found, key=lambda trouble: not trouble.is_bad),
+        summary=summary,
+        is_well=is_well,
+        idle_queues=",".join(idle),
+    )
 
 
 def is_lost(worker: WorkerDetails) -> bool:
@@ -81,19 +92,25 @@ def _queues(front: Front) -> Iterator[str]:
     paused = [q.details.name for q in front.queues if q.details.paused]
     if paused:
         yield _("Paused: %(names)s.") % {"names": _names(paused)}
-    late = [q.details for q in front.queues if (q.details.oldest_seconds or 0) > LONG_WAIT_SECONDS]
-    if late:
-        worst = max(late, key=lambda q: q.oldest_seconds or 0)
-        yield _("The oldest job of %(name)s has been waiting for %(duration)s.") % {
-            "name": worst.name,
-            "duration": duration_text(worst.oldest_seconds),
-        }
 
 
-def _summary(front: Front) -> str:
+def _summary(front: Front) -> tuple[str, bool]:
+    """What to say when there is no trouble, and whether nothing at all is left to do."""
     count = len(front.workers)
     workers = ngettext("%(count)d worker", "%(count)d workers", count) % {"count": count}
-    return _("All is well: %(workers)s, nobody waits for long.") % {"workers": workers}
+    failed, dead = sum(map(failed_lately, front.queues)), sum(row.details.dead for row in front.queues)
+    if not failed and not dead:
+        return _("All is well: %(workers)s, nobody waits for long.") % {"workers": workers}, True
+    parts = [_("%(workers)s, nobody waits for long.") % {"workers": workers}]
+    if failed:
+        text = ngettext("%(count)s run failed lately.", "%(count)s runs failed lately.", failed)
+        parts.append(text % {"count": number_text(failed)})
+    if dead:
+        text = ngettext(
+            "%(count)s dead letter is left from before.", "%(count)s dead letters are left from before.", dead
+        )
+        parts.append(text % {"count": number_text(dead)})
+    return " ".join(parts), False
 
 
 def _names(names: list[str]) -> str:
@@ -105,23 +122,3 @@ def _names(names: list[str]) -> str:
 
 
 _BAD = {"evicts", "log_failed", "snapshot_failed", "replica"}
-_SERVER = {
-    "evicts": lambda server: (
-        _("Redis deletes keys when it is full (maxmemory-policy %(policy)s), and jobs are keys. Set it to noeviction.")
-        % {"policy": server.eviction_policy}
-    ),
-    "volatile": lambda server: _(
-        "Redis keeps no append-only log: when it restarts, jobs may be lost. Set appendonly yes."
-    ),
-    "nearly_full": lambda server: (
-        _("Redis is nearly full: %(used)s of %(most)s.")
-        % {"used": filesizeformat(_bytes(server.used_memory)), "most": filesizeformat(_bytes(server.max_memory))}
-    ),
-    "log_failed": lambda server: _("Redis could not write its append-only log: look at its disk."),
-    "snapshot_failed": lambda server: _("Redis could not save its snapshot: look at its disk."),
-    "replica": lambda server: _("This Redis is a replica, which takes no jobs. Is the address that of the master?"),
-}
-
-
-def _bytes(number: int | None) -> int:
-    return number or 0

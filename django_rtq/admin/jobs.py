@@ -12,16 +12,17 @@ from django_rtq.admin.audit import note
 from django_rtq.admin.calls import CallForm, python_call
 from django_rtq.admin.pages import Page, PagesAdmin
 from django_rtq.admin.processing import processing_lists
-from django_rtq.admin.shown import arguments_of, clean_text, without_secrets
-from django_rtq.admin.stopping import TERMINATING, cancel_words
+from django_rtq.admin.shown import arguments_of, clean_text
+from django_rtq.admin.standing import why_not_yet
+from django_rtq.admin.stopping import ENDINGS, Ending, cancel_words
 from django_rtq.admin.timeline import STATE_TITLES, steps
 from django_rtq.broker.details import JobDetails
 from django_rtq.broker.inspector import get_inspector
-from django_rtq.chores import is_chore
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
 from django_rtq.job import JobState
 from django_rtq.menu import Job
-from django_rtq.registry import all_tasks
+from django_rtq.redaction import is_unknown, redacted
+from django_rtq.registry import is_internal
 
 WAITING = (JobState.QUEUED, JobState.SCHEDULED, JobState.RETRYING)
 
@@ -36,9 +37,9 @@ class JobAdmin(PagesAdmin):
             Page("find/", "find", self.find),
             Page("<str:job_id>/requeue/", "requeue", self.requeue, access.REQUEUE, "POST"),
             Page("<str:job_id>/run-now/", "run_now", self.run_now, access.REQUEUE, "POST"),
-            Page("<str:job_id>/cancel/", "cancel", self.cancel, access.CANCEL, "POST"),
+            Page("<str:job_id>/cancel/", "cancel", self.cancel, access.CANCEL, "BOTH"),
             Page("<str:job_id>/terminate/", "terminate", self.terminate, access.CANCEL, "BOTH"),
-            Page("<str:job_id>/discard/", "discard", self.discard, access.DISCARD, "POST"),
+            Page("<str:job_id>/discard/", "discard", self.discard, access.DISCARD, "BOTH"),
             Page("<str:job_id>/edit/", "edit", self.edit, access.EDIT, "BOTH"),
             Page("<str:job_id>/", "change", self.job),
         ]
@@ -66,7 +67,10 @@ class JobAdmin(PagesAdmin):
 
     def job(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """All that is known of a job."""
-        job = self._find(request, job_id)
+        may_edit = request.user.has_perm(access.EDIT)
+        found, standing = get_inspector().find_standing(job_id, parameters.queue_of(request.GET) or None)
+        job = redacted(found, shows_unknown=may_edit)
+        has_call = job.state is JobState.DEAD or not job.state.is_final
         context = {
             "title": _("Job %(id)s") % {"id": clean_text(job.id, 40)},
             "crumbs": [{"url": self.url("queue_change", job.queue), "title": job.queue}],
@@ -75,14 +79,14 @@ class JobAdmin(PagesAdmin):
             "is_waiting": job.state in WAITING,
             "is_running": job.state is JobState.RUNNING,
             "steps": steps(job),
-            "arguments": arguments_of(request, job.task, job.args, job.kwargs),
-            "result": without_secrets(request, job.result),
+            "why_not_yet": why_not_yet(job, standing),
+            "arguments": arguments_of(job),
+            "are_hidden": bool(job.args) and is_unknown(job.task) and not may_edit,
+            "result": job.result,
             "attempts": job.attempts[::-1],
-            "call": python_call(job.task, job.args, job.kwargs)
-            if job.state is JobState.DEAD or not job.state.is_final
-            else "",
-            "is_known": job.task in all_tasks(),
-            "is_chore": is_chore(job.task),
+            "call": python_call(job.task, job.args, job.kwargs) if has_call else "",
+            "is_known": not is_unknown(job.task),
+            "is_internal": is_internal(job.task),
         }
         return self.draw(request, "job.html", context)
 
@@ -96,8 +100,12 @@ class JobAdmin(PagesAdmin):
         return self._not_done(request, job_id, queue)
 
     def discard(self, request: HttpRequest, job_id: str) -> HttpResponse:
-        """Throw a dead letter away."""
-        queue = self._find(request, job_id).queue
+        """Throw a dead letter away, after having asked whether that is meant."""
+        job = self._find(request, job_id)
+        queue = job.queue
+        if request.method != "POST":
+            is_dead = job.state is JobState.DEAD
+            return self._ask(request, job, "discard") if is_dead else self._not_done(request, job_id, queue)
         if get_inspector().discard(queue, [job_id]):
             otherwise = self.url("queue_change", queue, query={"state": "dead"})
             return self._done(request, job_id, queue, _("Discarded."), _("Job %(id)s is gone."), otherwise)
@@ -113,8 +121,13 @@ class JobAdmin(PagesAdmin):
         return self._done(request, job_id, queue, _("Run now."), _("Job %(id)s is queued now."))
 
     def cancel(self, request: HttpRequest, job_id: str) -> HttpResponse:
-        """Take a job out before it runs; ask one that runs to stop."""
-        queue = self._find(request, job_id).queue
+        """Take a job out before it runs, or ask one that runs to stop, after having asked whether that is meant."""
+        job = self._find(request, job_id)
+        queue = job.queue
+        if request.method != "POST":
+            if job.state.is_final:
+                return self._not_done(request, job_id, queue)
+            return self._ask(request, job, "stop" if job.state is JobState.RUNNING else "cancel")
         try:
             answer = get_inspector().cancel(job_id, queue)
         except WrongState:
@@ -128,17 +141,7 @@ class JobAdmin(PagesAdmin):
         if job.state is not JobState.RUNNING:
             return self._not_done(request, job_id, job.queue)
         if request.method != "POST":
-            context = {
-                "title": _("Terminate a job"),
-                "crumbs": self._crumbs(job),
-                "question": _("This kills the process that runs job %(id)s.") % {"id": clean_text(job.id, 60)},
-                "consequence": TERMINATING,
-                "action": self.url("job_terminate", job.id),
-                "fields": {"queue": job.queue},
-                "verb": _("Terminate"),
-                "back": self._page_of(job.id, job.queue),
-            }
-            return self.draw(request, "confirm.html", context, is_form=True)
+            return self._ask(request, job, "terminate")
         try:
             answer = get_inspector().cancel(job_id, job.queue, terminate=True)
         except WrongState:
@@ -149,7 +152,7 @@ class JobAdmin(PagesAdmin):
     def edit(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Requeue a dead letter with other arguments."""
         job = self._find(request, job_id)
-        if is_chore(job.task):
+        if is_internal(job.task):
             raise PermissionDenied
         if job.state is not JobState.DEAD:
             return self._not_done(request, job_id, job.queue)
@@ -174,6 +177,23 @@ class JobAdmin(PagesAdmin):
         given = request.POST if request.method == "POST" else request.GET
         queue = parameters.queue_of(given)
         return get_inspector().find(job_id, queue or None)
+
+    def _ask(self, request: HttpRequest, job: JobDetails, what: Ending) -> HttpResponse:
+        """A page that asks whether this is meant; it changes nothing, also when it is fetched twice."""
+        words, back = ENDINGS[what], self._page_of(job.id, job.queue)
+        next_url = parameters.way_back(request, "")
+        context = {
+            "title": words.title,
+            "crumbs": self._crumbs(job),
+            "question": str(words.question) % {"id": clean_text(job.id, 60)},
+            "consequence": words.consequence,
+            "facts": [(_("Task"), clean_text(job.task, 300)), (_("Queue"), job.queue)],
+            "action": self.url(f"job_{words.page}", job.id),
+            "fields": [("queue", job.queue), *([("next", next_url)] if next_url else [])],
+            "verb": words.verb,
+            "back": next_url or back,
+        }
+        return self.draw(request, "confirm.html", context, is_form=True)
 
     def _crumbs(self, job: JobDetails) -> list[dict[str, str]]:
         return [

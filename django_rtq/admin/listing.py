@@ -17,8 +17,10 @@ from django_rtq.admin.shown import short_id
 from django_rtq.admin.timeline import STATE_TITLES
 from django_rtq.broker.details import JobDetails, QueueDetails
 from django_rtq.broker.listing import LISTS, JobPage
+from django_rtq.redaction import redacted
 
 PAGE = 25  # jobs
+MOST_REFRESHED = 2000  # jobs that an open page may look through every few seconds
 
 TITLES = {
     "queued": gettext_lazy("queued"),
@@ -90,12 +92,13 @@ class Listing:
             "listing_title": _("Jobs: %(state)s") % {"state": TITLES[self.state]},
             "when_title": _WHEN[self.state],
             "what_title": _WHAT.get(self.state, ""),
-            "job_rows": [_row(job, self.state, url) for job in page.jobs],
+            "job_rows": [_row(redacted(job), self.state, url) for job in page.jobs],
             "ticks": self.state == "dead",
             "found_text": _found_text(page),
             "next_url": self.url(url, after=page.next_cursor) if page.next_cursor else "",
             "first_url": self.url(url),
             "is_later": bool(self.cursor),
+            "is_costly": bool(self.wanted) and page.searched > MOST_REFRESHED,
             "here": self.url(url, after=self.cursor),
             "requeue_all_url": url("deadletter_requeue_all", query=bulk),
             "discard_all_url": url("deadletter_discard_all", query=bulk),

@@ -12,6 +12,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.access import VIEW, Allowances
@@ -101,7 +102,11 @@ class PagesAdmin(admin.ModelAdmin):
     # -- inside
 
     def _frame(self, request: HttpRequest) -> dict[str, Any]:
-        return {**self.admin_site.each_context(request), "places": places(request, self.admin_site, self.opts)}
+        return {
+            **self.admin_site.each_context(request),
+            "places": places(request, self.admin_site, self.opts),
+            "is_in_english": _is_left_in_english(),
+        }
 
     def _guarded(self, page: Page) -> View:
         view = update_wrapper(partial(self._answer, page), page.view)
@@ -122,8 +127,24 @@ class PagesAdmin(admin.ModelAdmin):
             return self._problem(request, _("No such job"), why % {"id": error.job_id}, status=404)
         except BrokerError as error:
             title = _("Redis does not answer") if isinstance(error, BrokerUnavailable) else _("Redis refused")
-            return self._problem(request, title, str(error), status=503)
+            return self._away(request, title, str(error))
 
-    def _problem(self, request: HttpRequest, title: str, problem: str, *, status: int) -> HttpResponse:
-        context = {"title": title, "problem": problem, "status": status}
+    def _problem(self, request: HttpRequest, title: str, problem: str, *, status: int, **more: Any) -> HttpResponse:
+        context = {"title": title, "problem": problem, "status": status, **more}
         return self.draw(request, "problem.html", context, status=status)
+
+    def _away(self, request: HttpRequest, title: str, problem: str) -> HttpResponse:
+        """A page that the browser asks for again by itself, without a script. A form is not sent again."""
+        seconds = get_config().admin_refresh_seconds if request.method in ("GET", "HEAD") else 0
+        whole = max(1, round(seconds)) if seconds else 0
+        answer = self._problem(request, title, problem, status=503, again_seconds=whole)
+        if whole:
+            answer["Retry-After"] = answer["Refresh"] = str(whole)
+        return answer
+
+
+def _is_left_in_english() -> bool:
+    """Whether our texts are English on a page that is in another language, because there is no catalog for it."""
+    sample = "Jobs that run go on running, and nothing is lost."
+    is_foreign = not (get_language() or "en").startswith("en")
+    return is_foreign and _("Jobs that run go on running, and nothing is lost.") == sample

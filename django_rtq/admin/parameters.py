@@ -39,8 +39,8 @@ def ids_of(given: QueryDict) -> list[str]:
 
 
 def way_back(request: HttpRequest, otherwise: str) -> str:
-    """Where to go after an action: the page that was left, if it is one of this site."""
-    wanted = request.POST.get("next", "")
+    """Where to go after an action, or back from its question: the page that was left, if it is one of this site."""
+    wanted = (request.POST if request.method == "POST" else request.GET).get("next", "")
     is_ours = len(wanted) <= 4000 and url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )

@@ -8,14 +8,10 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.figures import duration_text
 from django_rtq.admin.health import is_lost
+from django_rtq.admin.remarks import remark_on
 from django_rtq.admin.shown import short_id
 from django_rtq.broker.details import RunningJob, WorkerDetails
-from django_rtq.conf import get_config
-from django_rtq.registry import all_tasks
-
-HUNG_SECONDS = 3600.0  # a run without a time limit that takes longer than this is worth a look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +47,4 @@ def _lease_text(worker: WorkerDetails) -> str:
 
 
 def _row(job: RunningJob) -> dict[str, Any]:
-    return {"job": job, "short_id": short_id(job.id), "remark": _remark(job)}
-
-
-def _remark(job: RunningJob) -> str:
-    task = all_tasks().get(job.task)
-    limit = job.time_limit or (task.time_limit if task else None) or get_config().time_limit
-    if limit is not None and job.seconds > limit:
-        return _("over its time limit of %(limit)g s") % {"limit": limit}
-    if job.looks_hung(limit):
-        return _("far longer than usual: %(usual)s") % {"usual": duration_text(job.usual_seconds)}
-    if limit is None and job.seconds > HUNG_SECONDS:
-        return _("runs for long, and has no time limit")
-    return ""
+    return {"job": job, "short_id": short_id(job.id), "remark": remark_on(job)}

@@ -48,7 +48,7 @@ class QueueAdmin(PagesAdmin):
         titles = {"1h": _("Last hour"), "24h": _("Last 24 hours")}
         context = {
             "title": _("Task queues"),
-            "health": health_of(front),
+            "health": health_of(front, self.url),
             "workers": front.workers,
             "totals": overview.totals(front, self.url),
             "rows": overview.rows(front, self.url),

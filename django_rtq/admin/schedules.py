@@ -21,6 +21,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from django_rtq import registry
+from django_rtq.admin import access
+from django_rtq.admin.calls import restored
 from django_rtq.admin.navigation import places
 from django_rtq.admin.timeline import STATE_TITLES
 from django_rtq.admin.words import schedule_text
@@ -30,6 +32,7 @@ from django_rtq.conf import get_config
 from django_rtq.exceptions import RTQError
 from django_rtq.job import JobState
 from django_rtq.models import Schedule
+from django_rtq.redaction import hidden, hidden_args
 from django_rtq.scheduler.entries import declared_entries, programme
 from django_rtq.scheduler.outlook import Outlook, look_out
 
@@ -40,16 +43,27 @@ class TaskInput(forms.TextInput):
     """Offers the registered tasks, and takes any name: the model says what is wrong with it."""
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        tasks = format_html_join("", '<option value="{}"></option>', ((task,) for task in registry.all_tasks()))
+        tasks = format_html_join("", '<option value="{}"></option>', ((name,) for name in _names()))
         field = super().render(name, value, {**(attrs or {}), "list": f"{name}-names"}, renderer)
         return format_html('{}<datalist id="{}-names">{}</datalist>', field, name, tasks)
 
 
 class ScheduleForm(forms.ModelForm):
-    """What a person fills in."""
+    """What a person fills in. A secret that stood hidden and is left as it is keeps its old value."""
 
     class Meta:
         widgets = {"task": TaskInput(attrs={"class": "vTextField"})}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._shown = _shown(self.instance, may_edit=True)
+        self.initial.update(self._shown)
+
+    def clean_args(self) -> Any:
+        return restored(self.cleaned_data["args"], self._shown["args"], self.instance.args)
+
+    def clean_kwargs(self) -> Any:
+        return restored(self.cleaned_data["kwargs"], self._shown["kwargs"], self.instance.kwargs)
 
 
 class ScheduleList(ChangeList):
@@ -93,7 +107,23 @@ class ScheduleAdmin(admin.ModelAdmin):
         row: Schedule | None = super().get_object(request, object_id, from_field)
         if row is not None:
             look_at([row], request)
+            if not self.has_change_permission(request, row):  # then it is shown, and not saved
+                vars(row).update(_shown(row, may_edit=False))
         return row
+
+    # -- who may
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """A schedule enqueues jobs of any task, with any arguments: making one needs both permissions."""
+        return super().has_add_permission(request) and request.user.has_perm(access.ENQUEUE)
+
+    def has_change_permission(self, request: HttpRequest, obj: Schedule | None = None) -> bool:
+        """To change, enable and run one as well."""
+        return super().has_change_permission(request, obj) and request.user.has_perm(access.ENQUEUE)
+
+    def has_disable_permission(self, request: HttpRequest) -> bool:
+        """To stop one needs no permission to enqueue; nor does deleting it."""
+        return super().has_change_permission(request)
 
     # -- columns
 
@@ -145,7 +175,7 @@ class ScheduleAdmin(admin.ModelAdmin):
         """Let them fire from now on."""
         self._switch(request, rows.filter(enabled=False), on=True)
 
-    @admin.action(permissions=["change"], description=gettext_lazy("Disable"))
+    @admin.action(permissions=["disable"], description=gettext_lazy("Disable"))
     def disable(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
         """Let them fire no more."""
         self._switch(request, rows.filter(enabled=True), on=False)
@@ -183,6 +213,16 @@ def look_at(rows: Iterable[Schedule], request: HttpRequest) -> None:
         vars(row).update(outlook=outlook, is_in_force=in_force.get(row.name) == row.as_row())
     for name, problem in found.broken.items():
         vars(by_name[name]).update(problem=problem)
+
+
+def _shown(row: Schedule, *, may_edit: bool) -> dict[str, Any]:
+    """The arguments without their secrets."""
+    return {"args": hidden_args(row.task, row.args, shows_unknown=may_edit), "kwargs": hidden(row.kwargs)}
+
+
+def _names() -> list[str]:
+    """The tasks that people may choose."""
+    return [name for name, task in registry.all_tasks().items() if not task.internal]
 
 
 def _clock(moment: datetime) -> str:

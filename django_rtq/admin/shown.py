@@ -1,4 +1,4 @@
-"""How what jobs brought along is shown: escaped, cut, and without its secrets.
+"""How what jobs brought along is shown: escaped, and cut. Its secrets are hidden before: see redaction.py.
 
 It came from users and from failures. Templates escape what is HTML; here goes what would still deceive the eye,
 such as marks that turn the direction of writing.
@@ -12,14 +12,12 @@ from datetime import time
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
-from django.http import HttpRequest
-from django.views.debug import SafeExceptionReporterFilter, get_exception_reporter_filter
 
+from django_rtq.broker.details import JobDetails
 from django_rtq.exceptions import TaskNotFound
 from django_rtq.registry import get_task
 
 LONGEST_VALUE = 10_000  # characters of one argument, result or traceback
-HIDDEN = SafeExceptionReporterFilter.cleansed_substitute
 _PRINTED = "\n\t"
 
 
@@ -42,22 +40,13 @@ def pretty(value: Any, most: int = LONGEST_VALUE) -> str:
     return clean_text(text, most)
 
 
-def without_secrets(request: HttpRequest | None, value: Any, name: str = "") -> Any:
-    """A copy in which the values of names like "password" and "token" are hidden, however deep they lie.
-
-    Which names these are says the project, as it does for Django's error pages: DEFAULT_EXCEPTION_REPORTER_FILTER.
-    """
-    hide = getattr(get_exception_reporter_filter(request), "cleanse_setting", None)
-    return value if hide is None else hide(name, value)
-
-
-def arguments_of(request: HttpRequest | None, task: str, args: Any, kwargs: Any) -> list[tuple[str, Any]]:
-    """The arguments of a call by the names of the task's parameters, without their secrets."""
-    given = args if isinstance(args, list) else [args]
-    names = list(parameter_names(task)[: len(given)])
-    names += [str(place + 1) for place in range(len(names), len(given))]
-    pairs = [*zip(names, given, strict=True), *(kwargs.items() if isinstance(kwargs, dict) else [("**", kwargs)])]
-    return [(clean_text(name, 200), without_secrets(request, value, name)) for name, value in pairs]
+def arguments_of(job: JobDetails) -> list[tuple[str, Any]]:
+    """The arguments of a redacted job by the names of the task's parameters."""
+    names = list(parameter_names(job.task)[: len(job.args)])
+    names += [str(place + 1) for place in range(len(names), len(job.args))]
+    kwargs: Any = job.kwargs  # what lies in Redis may be anything
+    pairs = [*zip(names, job.args, strict=True), *(kwargs.items() if isinstance(kwargs, dict) else [("**", kwargs)])]
+    return [(clean_text(name, 200), value) for name, value in pairs]
 
 
 def parameter_names(task: str) -> Sequence[str]:

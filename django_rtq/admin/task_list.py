@@ -18,7 +18,6 @@ from django_rtq.admin.pages import Page, PagesAdmin
 from django_rtq.admin.words import schedule_text
 from django_rtq.broker.inspector import get_inspector
 from django_rtq.broker.statistics import TaskFigures
-from django_rtq.chores import is_chore
 from django_rtq.exceptions import InvalidTask, PayloadError
 from django_rtq.menu import RegisteredTask
 from django_rtq.registry import all_tasks
@@ -50,7 +49,7 @@ class TaskAdmin(PagesAdmin):
     def enqueue(self, request: HttpRequest, name: str) -> HttpResponse:
         """A job with arguments from a form."""
         task = all_tasks().get(name)
-        if task is None or is_chore(name):
+        if task is None or task.internal:
             raise Http404
         form = EnqueueForm(request.POST or None, task=name)
         if request.method == "POST" and form.is_valid():
@@ -79,7 +78,7 @@ def _row(name: str, task: Task[Any, Any] | None, figures: TaskFigures | None) ->
     return {
         "name": name,
         "is_known": task is not None,  # not the task itself: a template would call it
-        "may_be_enqueued": task is not None and not is_chore(name),
+        "may_be_enqueued": task is not None and not task.internal,
         "queue": task.queue if task else "",
         "options": ", ".join(_options(task)) if task else "",
         "cells": _cells(figures),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -21,14 +21,14 @@ from django_rtq.broker.new_job import NewJob, UniqueJob
 from django_rtq.broker.notes import note_commands
 from django_rtq.broker.plan import Plan
 from django_rtq.broker.recipe import read_recipe
-from django_rtq.broker.scripts import SCRIPTS, Argument, Command
+from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument, Command
+from django_rtq.broker.server import refuse_mode
 from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.timing import MAINTAIN_AT_ONCE, Timing, earliest
 from django_rtq.broker.wire import Wire
 from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 
-ENQUEUE_AT_ONCE = 500  # jobs of one script call
 PACKET = 8  # script calls of one round trip: Redis works on the first while the others are on their way
 
 
@@ -36,7 +36,9 @@ class Claimed(NamedTuple):
     """The jobs of one queue that a claim brought."""
 
     queue: str
-    status: str  # ok, paused, unknown (sign on first), suspect (one that has crashed a worker comes next)
+    #: ok; paused; unknown (sign on first); suspect (these have crashed a worker, or the next one has); more (it stopped
+    #: at a great many cancelled jobs: ask again at once)
+    status: str
     now_ms: int  # the server's time of the claim
     ids: list[bytes]
     records: list[bytes]
@@ -60,6 +62,10 @@ class Broker(Timing):
     def __init__(self, config: Config, *, role: str = "client") -> None:
         self.config = config
         self.recipe = read_recipe(config)
+        if role == "client":  # a request must not wait for as long as a worker may
+            self.recipe = replace(
+                self.recipe, socket_timeout=config.socket_timeout, connect_timeout=config.socket_connect_timeout
+            )
         self.keys = Keys(config.prefix)
         self.wire = Wire(self.recipe.command_pool(role=role))
         self.plan = Plan(self.wire, self.keys)
@@ -74,7 +80,7 @@ class Broker(Timing):
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
         """Take in jobs: "ok", or "exists" for a known id (G8). Raises BrokerUnavailable, BrokerFull."""
         verb = "enqueue" if len(jobs) == 1 else "enqueue_many"
-        return self._take_in(queue, verb, jobs, ENQUEUE_AT_ONCE)
+        return self._take_in(queue, verb, jobs, AT_ONCE)
 
     def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
         """Take in jobs of which no second like them may live (G9): "ok", "exists", "duplicate <id>", "after <id>"."""
@@ -95,9 +101,11 @@ class Broker(Timing):
         return answers
 
     def announce(self, queues: Iterable[str]) -> None:
-        """Say that these queues exist, so that people see them."""
+        """Say that these queues exist, so that people see them. Raises ConfigurationError for a Redis Cluster."""
         names = list(queues)
-        self.wire.one(("SADD", self.keys.queues, *names), resend=True)
+        hello, added = self.wire.run([("HELLO",), ("SADD", self.keys.queues, *names)], resend=True)
+        refuse_mode(hello)
+        _sound(added)
         self._announced.update(names)
 
     # -- by workers
@@ -111,18 +119,14 @@ class Broker(Timing):
         return b"busy" not in self._on_each(queues, "sign_off", (worker,), worker=worker)
 
     def fetch(
-        self,
-        worker: str,
-        settlements: Mapping[str, Settlement],
-        queues: Sequence[str],
-        *,
-        wanted: int,
-        idle: bool = True,
+        self, worker: str, settlements: Mapping[str, Settlement], queues: Sequence[str], *, wanted: int, idle: int = 1
     ) -> Fetched:
-        """Settle what is done and claim up to `wanted` jobs from the first queues that have any, in one round trip.
+        """Settle what is done and claim jobs from the first queues that have any, in one round trip.
 
-        What was settled is removed from `settlements`. Raises BrokerUnavailable when there was no answer: then
-        jobs may have been settled, and jobs may have been claimed that the worker does not know of.
+        Up to `wanted` jobs, and AT_ONCE at the most. `idle` is the number of slots while no job runs in them, else 0:
+        jobs that have crashed a worker run apart from others (D47). What was settled is removed from `settlements`.
+        Raises BrokerUnavailable when there was no answer: then jobs may have been settled, and jobs may have been
+        claimed that the worker does not know of.
         """
         parts: list[tuple[str, str]] = []
         commands: list[Command] = []
@@ -150,7 +154,7 @@ class Broker(Timing):
             self.read_claim(fetched, queues, replies[-1])
         return fetched
 
-    def claim(self, worker: str, queues: Sequence[str], wanted: int, *, idle: bool = True) -> list[Claimed]:
+    def claim(self, worker: str, queues: Sequence[str], wanted: int, *, idle: int = 1) -> list[Claimed]:
         """Give a worker the next jobs. Raises BrokerError."""
         fetched = self.fetch(worker, {}, queues, wanted=wanted, idle=idle)
         if fetched.error:
@@ -219,11 +223,16 @@ class Broker(Timing):
 
     def reclaim_child(self, queue: str, worker: str, guilty: Iterable[str]) -> list[tuple[str, str]]:
         """Take back the jobs of a worker that was seen to die; only the guilty ones count a crash (G5)."""
-        (reply,) = self._on_each([queue], "reclaim_child", (worker, *guilty))
-        return _pairs(reply)
+        taken: list[tuple[str, str]] = []
+        arguments: tuple[Argument, ...] = (worker, AT_ONCE, *guilty)
+        while True:
+            ((left, *pairs),) = self._on_each([queue], "reclaim_child", arguments)
+            taken += _pairs(pairs)
+            if not left:
+                return taken
 
     def audit(self, queue: str, start: int = 0) -> int:
-        """Put some lanes right that a torn log has bent. Returns where to go on; 0: all were seen."""
+        """Put some lanes and workers right that a torn log has bent. Returns where to go on; 0: all were seen."""
         (reply,) = self._on_each([queue], "audit", (start, MAINTAIN_AT_ONCE))
         return int(reply)
 
@@ -234,10 +243,10 @@ class Broker(Timing):
         """How long a worker may be silent."""
         return int(self.config.lease_seconds * 1000)
 
-    def claim_command(self, worker: str, queues: Sequence[str], wanted: int, *, idle: bool = True) -> Command:
+    def claim_command(self, worker: str, queues: Sequence[str], wanted: int, *, idle: int = 1) -> Command:
         """The command that claims, for a Waiter that sends it together with its wait."""
         keys = [self.keys.of(queue) for queue in queues]
-        return SCRIPTS["claim"].call_many(keys, (worker, wanted, "1" if idle else "0"), worker=worker)
+        return SCRIPTS["claim"].call_many(keys, (worker, min(wanted, AT_ONCE), int(idle)), worker=worker)
 
     @staticmethod
     def read_claim(fetched: Fetched, queues: Sequence[str], reply: Any) -> None:

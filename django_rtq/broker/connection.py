@@ -8,16 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import redis
-from redis.backoff import NoBackoff
 from redis.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
-from redis.retry import Retry
-from redis.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConnection
+from redis.sentinel import SentinelConnectionPool
 
-#: How long a command may take, and how long it may take to connect.
+from django_rtq.broker.sentinel import SentinelService, following, master_of, no_retry
+
+#: How long a command may take, and how long it may take to connect, unless RTQ says otherwise.
 COMMAND_SECONDS = 5.0
 CONNECT_SECONDS = 5.0
-#: Sentinels are asked one after the other: one that is gone must not cost much.
-SENTINEL_SECONDS = 2.0
 #: A connection that was idle for longer is tried with a PING before it is used.
 HEALTH_CHECK_SECONDS = 30
 #: A bound against leaks, not a limit to be reached: redis-py fails above it instead of waiting.
@@ -40,32 +38,6 @@ _IDENTITY = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SentinelService:
-    """A master that Sentinels look after: whom to ask, and for which name."""
-
-    addresses: tuple[tuple[str, int], ...]  # of the Sentinels: host, port
-    service: str
-    arguments: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)  # of redis.Redis
-    min_other_sentinels: int = 0  # answers of a Sentinel that sees fewer others are not believed
-    force_master_ip: str | None = None
-
-    def manager(self) -> Sentinel:
-        """A Sentinel of our own. It connects when it is first asked."""
-        timeouts = {"socket_timeout": SENTINEL_SECONDS, "socket_connect_timeout": SENTINEL_SECONDS}
-        # With redis-py's own default of version 8 a Sentinel that is gone would be asked eleven times.
-        ours = {"retry": _no_retry(), "protocol": 2, "decode_responses": False}
-        known = {}
-        if self.force_master_ip is not None:  # the first releases of redis-py 5 do not know it
-            known["force_master_ip"] = self.force_master_ip
-        return Sentinel(  # type: ignore[no-untyped-call]
-            list(self.addresses),
-            min_other_sentinels=self.min_other_sentinels,
-            sentinel_kwargs={**timeouts, **self.arguments, **ours},
-            **known,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """How to reach Redis: everything needed to make connections of our own.
 
@@ -77,13 +49,12 @@ class Recipe:
     #: Host, credentials, TLS: the arguments of the connection class that are not ours to decide.
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
     sentinel: SentinelService | None = None
+    socket_timeout: float = COMMAND_SECONDS  # seconds until a command raises redis.TimeoutError
+    connect_timeout: float = CONNECT_SECONDS
 
     def command_pool(self, *, role: str) -> redis.ConnectionPool:
-        """A new pool for commands; the caller disconnects it. Nothing is ever sent twice by itself.
-
-        A command that takes longer than COMMAND_SECONDS raises redis.TimeoutError.
-        """
-        return self._pool(role=role, socket_timeout=COMMAND_SECONDS, health_check_interval=HEALTH_CHECK_SECONDS)
+        """A new pool for commands; the caller disconnects it. Nothing is ever sent twice by itself."""
+        return self._pool(role=role, socket_timeout=self.socket_timeout, health_check_interval=HEALTH_CHECK_SECONDS)
 
     def blocking_connection(self, *, role: str, block_seconds: float) -> AbstractConnection:
         """One connection, not connected yet, for reads that block for up to ``block_seconds``.
@@ -92,7 +63,7 @@ class Recipe:
         """
         # No health check: a PING before each read would be one round trip more, and the reader
         # notices a broken connection anyhow.
-        pool = self._pool(role=role, socket_timeout=block_seconds + COMMAND_SECONDS, health_check_interval=0)
+        pool = self._pool(role=role, socket_timeout=block_seconds + self.socket_timeout, health_check_interval=0)
         return cast(AbstractConnection, pool.make_connection())
 
     def _pool(self, *, role: str, socket_timeout: float, health_check_interval: int) -> redis.ConnectionPool:
@@ -100,10 +71,10 @@ class Recipe:
             "db": self.db,
             "client_name": f"rtq:{role}",
             "socket_timeout": socket_timeout,
-            "socket_connect_timeout": CONNECT_SECONDS,
+            "socket_connect_timeout": self.connect_timeout,
             "health_check_interval": health_check_interval,
             # A command whose reply got lost may have run. Only its caller knows whether to send it again.
-            "retry": _no_retry(),
+            "retry": no_retry(),
             "decode_responses": False,
             # Replies have another shape in RESP3, which redis-py 8 would speak and others would not.
             "protocol": 2,
@@ -118,11 +89,12 @@ class Recipe:
                 max_connections=MAX_CONNECTIONS,
                 **arguments,
             )
+        master = master_of(self.sentinel)
         return SentinelConnectionPool(  # type: ignore[no-untyped-call]
             self.sentinel.service,
-            self.sentinel.manager(),
+            master.manager,
             is_master=True,
-            connection_class=_asking_first(self.connection_class),
+            connection_class=following(self.connection_class, master),
             max_connections=MAX_CONNECTIONS,
             **arguments,
         )
@@ -144,22 +116,6 @@ class _UnixConnection(UnixDomainSocketConnection):
     def __init__(self, *, socket_timeout: float, **arguments: Any) -> None:
         super().__init__(socket_timeout=socket_timeout, **arguments)  # type: ignore[no-untyped-call]
         self.socket_timeout = socket_timeout
-
-
-class _AsksFirst(SentinelManagedConnection):
-    """Asks Sentinel before anything is sent.
-
-    Newer redis-py (6.4, 8.1) does so in connect() only: a connection that got lost and is used again would
-    silently go back to the old master, and a new one to localhost.
-    """
-
-    def send_packed_command(self, command: Any, check_health: bool = True) -> None:
-        self.connect()  # type: ignore[no-untyped-call]  # does nothing while connected
-        super().send_packed_command(command, check_health)  # type: ignore[no-untyped-call]
-
-
-def _asking_first(connection_class: type[AbstractConnection]) -> type[AbstractConnection]:
-    return type(connection_class.__name__, (_AsksFirst, connection_class), {})
 
 
 def argument_names(connection_class: type) -> frozenset[str]:
@@ -199,10 +155,6 @@ def _named_by(classes: Iterable[type]) -> frozenset[str]:
 
 def _is_redis_own(connection_class: type) -> bool:
     return connection_class.__module__.partition(".")[0] == "redis"
-
-
-def _no_retry() -> Retry:
-    return Retry(NoBackoff(), 0)
 
 
 def _address(host: str, port: int) -> str:

@@ -213,7 +213,7 @@ class RawJob:
         if not self.record:
             return self._finished() if self.outcome or self.finished else None
         failures, crashes = int(self.failures or 0), int(self.crashes or 0)
-        header, call = _read(self.record)
+        header, call = read_call(self.record)
         attempt = int(self.held.split(b" ")[0]) if self.held else failures + crashes
         return JobDetails(
             id=self.id,
@@ -312,7 +312,8 @@ def _made_at(job_id: str) -> datetime | None:
         return None
 
 
-def _read(record: bytes) -> tuple[Header | None, dict[str, Any]]:
+def read_call(record: bytes) -> tuple[Header | None, dict[str, Any]]:
+    """Header and call of a record; None and {} for what cannot be read."""
     line, _, body = record.partition(b"\n")
     try:
         header = Header.read(line)

@@ -12,17 +12,19 @@ from datetime import datetime
 from typing import Any
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.details import Progress, QueueDetails, RunningJob, WorkerDetails, read_head
+from django_rtq.broker.details import JobDetails, Progress, QueueDetails, RunningJob, WorkerDetails, read_head
 from django_rtq.broker.history import History, Series
 from django_rtq.broker.scripts import SCRIPTS, Command
 from django_rtq.broker.server import ServerDetails, read_server
-from django_rtq.broker.statistics import read_figures
+from django_rtq.broker.sieve import read_letter
+from django_rtq.broker.statistics import TaskFigures, read_figures
 from django_rtq.broker.wire import as_dict, clock_ms
 from django_rtq.exceptions import BrokerError
 from django_rtq.job import clock_moment, moment
 
 MOST_SHOWN = 1000  # running jobs of a queue
 LATELY = 5  # minutes over which rates are taken
+FAILING_HOURS = 1  # before the present one, of which it is told how tasks did
 USUAL_HOURS = 6  # of which it is known how long tasks usually run
 _HEAD_BYTES = 400  # of a record: its header, and which task it names
 _LIMIT = re.compile(rb'"time_limit":([0-9.e+]+)')
@@ -38,6 +40,9 @@ class QueueRow:
     done_per_minute: float  # over the last minutes
     failed_per_minute: float  # runs
     utilisation: float | None  # the share of the slots' time that its jobs took lately, 0 to 1; None: no slots
+    tasks: Mapping[str, TaskFigures] = field(default_factory=dict)  # by name; of this hour and the one before it
+    newest_dead: JobDetails | None = None  # as far as a line or two tell
+    newest_retrying: JobDetails | None = None  # that whose next attempt is the last to come
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,18 +74,24 @@ class Lookout:
             keys = self._keys.of(name)
             reads.add("overview", SCRIPTS["overview"].call(keys, ()))
             reads.add("history", self._history.ask(name, minutes, step, info.now_ms))
+            reads.add("tasks", SCRIPTS["tasks"].call(keys, (FAILING_HOURS,)))
+            reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_HEAD_BYTES,)))
         self._ask_for_workers(reads, names, known)
         replies = reads.replies(self._wire.all(reads.commands, resend=True))
         details = [queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
         workers = self._read_workers(names, known, replies)
+        tasks = {name: read_figures([reply]) for name, reply in zip(names, replies["tasks"], strict=True)}
         rows = [
             _row(
                 queue,
                 self._history.read(queue.name, minutes, step, reply),
                 sum(worker.slots for worker in workers if queue.name in worker.queues),
+                tasks=tasks[queue.name],
+                failures=failures,
             )
-            for queue, reply in zip(details, replies["history"], strict=True)
+            for queue, reply, failures in zip(details, replies["history"], replies["failures"], strict=True)
         ]
+        workers = _with_usual(workers, tasks)
         now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
         return Front(now=clock_moment(now_ms), queues=rows, workers=workers, server=info, **_liveness(details))
 
@@ -94,11 +105,8 @@ class Lookout:
             reads.add("tasks", SCRIPTS["tasks"].call(self._keys.of(name), (USUAL_HOURS,)))
         replies = reads.replies(self._wire.all(reads.commands, resend=True))
         workers = self._read_workers(names, known, replies)
-        usual = {task: figures.run_p95 for task, figures in read_figures(replies["tasks"]).items()}
-        return [
-            replace(worker, running=[replace(job, usual_seconds=usual.get(job.task)) for job in worker.running])
-            for worker in workers
-        ]
+        figures = read_figures(replies["tasks"])
+        return _with_usual(workers, dict.fromkeys(names, figures))
 
     def history(self, queue: str, minutes: int, step: int) -> Series:
         """The counters of one queue."""
@@ -143,7 +151,7 @@ class Lookout:
         ]
 
 
-_KINDS = ("overview", "history", "processing", "note", "left", "tasks")
+_KINDS = ("overview", "history", "processing", "note", "left", "tasks", "failures")
 
 
 class _Reads:
@@ -188,7 +196,9 @@ def _since(then_ms: bytes, now_ms: int) -> float | None:
     return max(0.0, (now_ms - float(then_ms)) / 1000) if then_ms else None
 
 
-def _row(details: QueueDetails, series: Series, slots: int) -> QueueRow:
+def _row(
+    details: QueueDetails, series: Series, slots: int, *, tasks: Mapping[str, TaskFigures], failures: list[Any]
+) -> QueueRow:
     steps = max(1, LATELY * 60 // series.step_seconds)
     minutes = steps * series.step_seconds / 60
     busy_ms = series.total("run_ms", steps)
@@ -199,7 +209,27 @@ def _row(details: QueueDetails, series: Series, slots: int) -> QueueRow:
         done_per_minute=series.total("succeeded", steps) / minutes,
         failed_per_minute=series.total("failed", steps) / minutes,
         utilisation=min(1.0, busy_ms / (slots * minutes * 60_000)) if slots else None,
+        tasks=tasks,
+        newest_dead=_latest(details.name, failures[0]),
+        newest_retrying=_latest(details.name, failures[1]),
     )
+
+
+def _latest(queue: str, found: list[bytes]) -> JobDetails | None:
+    return read_letter(queue, found[0], found[2], found[3]) if found else None
+
+
+def _with_usual(workers: list[WorkerDetails], figures: Mapping[str, Mapping[str, TaskFigures]]) -> list[WorkerDetails]:
+    """The workers, and of each job that runs how long its task usually does, by figures of its queue."""
+
+    def usual(job: RunningJob) -> float | None:
+        of_task = figures[job.queue].get(job.task)
+        return None if of_task is None else of_task.run_p95
+
+    return [
+        replace(worker, running=[replace(job, usual_seconds=usual(job)) for job in worker.running])
+        for worker in workers
+    ]
 
 
 def _liveness(queues: Sequence[QueueDetails]) -> dict[str, Any]:

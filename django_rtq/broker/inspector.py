@@ -17,7 +17,7 @@ from django_rtq.broker.broker import MAINTAIN_AT_ONCE, get_broker
 from django_rtq.broker.errands import CancelAnswer, Order, send_order, supervisor_of
 from django_rtq.broker.listing import EVERY, JobFilter
 from django_rtq.broker.onlooker import Onlooker
-from django_rtq.broker.scripts import SCRIPTS, Argument
+from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument
 from django_rtq.broker.sweeps import LATEST, STEP, Action, Swept, changed_body
 from django_rtq.exceptions import JobNotFound, WorkerAlive, WorkerNotFound, WrongState
 from django_rtq.job import JobState
@@ -134,12 +134,14 @@ class Inspector(Onlooker):
         """Take back the jobs of a worker whose lease is over, now. Returns their ids; WorkerAlive while it lasts."""
         taken: list[str] = []
         for name in self.queues() if queues is None else queues:
-            call = SCRIPTS["release_worker"].call(self._keys.of(name), (worker,))
-            status, *pairs = (part.decode() for part in self._wire.one(call, resend=True))
-            if status == "alive":
-                raise WorkerAlive(worker)
-            taken += pairs[::2]
-            signals.tell_reclaimed(Inspector, name, worker, list(zip(pairs[::2], pairs[1::2], strict=True)))
+            left = 1
+            while left:
+                status, left, *words = self._call(name, "release_worker", (worker, AT_ONCE))
+                if status == b"alive":
+                    raise WorkerAlive(worker)
+                pairs = [word.decode() for word in words]
+                taken += pairs[::2]
+                signals.tell_reclaimed(Inspector, name, worker, list(zip(pairs[::2], pairs[1::2], strict=True)))
         return taken
 
     def pause(self, queue: str) -> bool:

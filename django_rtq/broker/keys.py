@@ -32,6 +32,7 @@ class QueueKeys:
         "failures",
         "finished",
         "ghosts",
+        "holders",
         "jobs",
         "lane",
         "lanes",
@@ -79,6 +80,7 @@ class QueueKeys:
 
     def _name_what_is_known_of_jobs(self) -> None:
         self.workers = self._key("workers")  # zset: worker -> lease deadline, ms
+        self.holders = self._key("holders")  # zset: worker -> when it signed on, ms; who may have a processing list
         self.running_of = self._key("running:")  # + worker, hash: id -> "attempt claimed_ms"
         self.stopping = self._key("stopping")  # hash: id -> how it is to stop; runs, and was asked to
         self.progress = self._key("progress")  # hash: id -> ms, and how far it is as JSON

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import base64
 import json
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.details import JobDetails, RawJob
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
+from django_rtq.broker.sieve import Sieve
+from django_rtq.job import clock_moment
 
 if TYPE_CHECKING:
     from django_rtq.broker.ride import Ride
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 
 LONGEST_PAGE = 500
 DEPTH = 10_000  # jobs that are looked through for those that fit
+_BAND, _TURN = re.compile(r"-?[0-9]{1,12}\+?"), re.compile(r"-?[0-9]{1,16}")  # in cursors
 _BATCH = 500  # jobs looked through in two round trips, when there is a filter
 
 #: What may be listed, and in which order. Queued: as the clients come to turn at this moment, all of one client's
@@ -49,27 +54,29 @@ class JobFilter:
 
     def fits(self, job: JobDetails) -> bool:
         """Whether this job is meant."""
+        at = job.died_at or job.due_at or job.finished_at or job.ready_at
+        return self.fits_place(job.id, at) and self.fits_text(job)
+
+    def fits_place(self, job_id: str, at: datetime | None) -> bool:
+        """Whether it may be meant by its id, and by the moment that its list knows of it."""
+        if not job_id.startswith(self.id):
+            return False
+        if self.since is None and self.until is None:
+            return True
+        if at is None:
+            return False
+        return (self.since is None or self.since <= at) and (self.until is None or at <= self.until)
+
+    def fits_text(self, job: JobDetails) -> bool:
+        """Whether it may be meant by its task, its client and its newest failure."""
         if self.task and not is_or_ends(job.task, self.task):
             return False
         if self.client is not None and job.client != self.client:
             return False
-        if self.id and not job.id.startswith(self.id):
-            return False
-        return self._fits_error(job) and self._fits_time(job)
-
-    def _fits_error(self, job: JobDetails) -> bool:
         kind, message = job.newest_error
         if self.error_class and not is_or_ends(kind, self.error_class):
             return False
         return not self.error or is_or_ends(kind, self.error) or self.error in message
-
-    def _fits_time(self, job: JobDetails) -> bool:
-        if self.since is None and self.until is None:
-            return True
-        at = job.died_at or job.due_at or job.finished_at or job.ready_at
-        if at is None:
-            return False
-        return (self.since is None or self.since <= at) and (self.until is None or at <= self.until)
 
 
 EVERY = JobFilter()
@@ -93,6 +100,13 @@ class Row:
     cursor: tuple[Any, ...]  # behind this one
     known: Mapping[str, Any] = field(default_factory=dict)  # fields of RawJob
 
+    def may_fit(self, wanted: JobFilter) -> bool:
+        """Whether its id, and the moment that its list knows, are no reason against it."""
+        at_ms = self.known.get("died") or self.known.get("due")
+        if at_ms is None:
+            return self.job_id.decode(errors="replace").startswith(wanted.id)
+        return wanted.fits_place(self.job_id.decode(errors="replace"), clock_moment(float(at_ms)))
+
 
 class Listing:
     """Reads pages. Any thread may use it."""
@@ -110,7 +124,8 @@ class Listing:
         searched = 0
         while searched < depth:
             rows, behind, rest = self._rows(queue, state, at, min(size, depth - searched), wanted)
-            for row, job in self.opened(queue, rows, state):
+            looked_at = self._sifted(queue, rows, state, wanted, limit) if wanted else self.opened(queue, rows, state)
+            for row, job in looked_at:
                 searched, at = searched + 1, row.cursor
                 if job is not None and wanted.fits(job):
                     jobs.append(job)
@@ -138,6 +153,25 @@ class Listing:
         is_else = found.pop() if state == "scheduled" else [None] * len(rows)
         for row, is_retrying, *values in zip(rows, is_else, *found, strict=True):
             yield row, _raw(queue, row, values).details() if is_retrying is None else None
+
+    def _sifted(
+        self, queue: str, rows: Sequence[Row], state: str, wanted: JobFilter, most: int
+    ) -> Iterator[tuple[Row, JobDetails | None]]:
+        """opened() of those rows that may fit, so many at a time as somebody goes on; None for the others."""
+        candidates = [row for row in rows if row.may_fit(wanted)]
+        if candidates and state != "finished":  # of those there is no record any more
+            by_ready = state in ("queued", "running")
+            sieve = Sieve(self._wire, self._keys.of(queue), wanted)
+            fitting = sieve.sift([row.job_id for row in candidates], by_ready=by_ready)
+            candidates = [row for row in candidates if row.job_id in fitting]
+        places = {row.job_id: place for place, row in enumerate(candidates)}
+        opened: dict[bytes, JobDetails | None] = {}
+        for row in rows:
+            if row.job_id in places and row.job_id not in opened:
+                place = places[row.job_id]
+                part = self.opened(queue, candidates[place : place + most], state)
+                opened.update((found.job_id, job) for found, job in part)
+            yield row, opened.get(row.job_id)
 
     def _rows(
         self, queue: str, state: str, at: tuple[Any, ...], size: int, wanted: JobFilter
@@ -181,10 +215,14 @@ class Listing:
         call = SCRIPTS["lineup"].call(
             self._keys.of(queue), (band, turn, whose, last, min(size, LONGEST_PAGE), "1" if alone else "0")
         )
-        status, *lane = self._wire.one(call, resend=True)
-        place, ids = tuple(part.decode() for part in lane[:3]), lane[3:]
-        rows = [Row(job_id, (*place, job_id.decode())) for job_id in ids]
-        return rows, (*place, ""), status.decode()
+        status, *lanes = self._wire.one(call, resend=True)
+        places = [tuple(part.decode() for part in lane[:3]) for lane in lanes]
+        rows = [
+            Row(job_id, (*place, job_id.decode()))
+            for place, (_, _, _, *ids) in zip(places, lanes, strict=True)
+            for job_id in ids
+        ]
+        return rows, (*places[-1], ""), status.decode()
 
     def _running(self, queue: str, at: tuple[Any, ...], size: int) -> tuple[list[Row], tuple[Any, ...], str]:
         now_ms, *entries = self._wire.one(SCRIPTS["processing"].call(self._keys.of(queue), (2000, 0)), resend=True)
@@ -236,7 +274,9 @@ def unpacked(text: str) -> tuple[Any, ...]:
         if not isinstance(found, list):
             return ()
         if len(found) == 2:
-            return (float(found[0]), str(found[1]))
-        return (str(int(found[0])), str(float(found[1])), str(found[2]), str(found[3]))
-    except (ValueError, TypeError, IndexError, OverflowError):
+            score = float(found[0])
+            return (score, str(found[1])) if math.isfinite(score) else ()
+        band, turn, client, last = map(str, found)
+    except (ValueError, TypeError, OverflowError):
         return ()
+    return (band, turn, client, last) if _BAND.fullmatch(band) and _TURN.fullmatch(turn) else ()

@@ -5,7 +5,7 @@ A question costs the same however long the queues are: O(1), or O(what it return
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
@@ -15,6 +15,8 @@ from django_rtq.broker.history import Series
 from django_rtq.broker.listing import DEPTH, EVERY, JobFilter, JobPage, Listing, Row
 from django_rtq.broker.ride import QueuePage, Ride
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.server import ServerDetails, ask_server
+from django_rtq.broker.standing import Standing
 from django_rtq.broker.statistics import Clients, Statistics, TaskFigures
 from django_rtq.broker.sweeps import MOST_DEAD, DeadGroups, Selection, Sweeper
 from django_rtq.broker.wire import as_dict
@@ -51,6 +53,10 @@ class Onlooker:
         """All that an overview shows, in two round trips: with counters of so many minutes, an even number of steps."""
         minutes = max(1, min(minutes, 1440))
         return self._lookout.front(minutes, step or max(1, minutes // 60))
+
+    def server(self) -> ServerDetails:
+        """What the Redis server says of itself. Raises BrokerRefused, ConfigurationError for a Redis Cluster."""
+        return ask_server(self._wire)
 
     def history(self, queue: str, minutes: int = 60, *, step: int | None = None) -> Series:
         """The counters of one queue, as in front()."""
@@ -122,11 +128,15 @@ class Onlooker:
         """find() in several queues, in one round trip. Raises JobNotFound."""
         names, script = list(queues), SCRIPTS["find"]
         replies = self._wire.all([script.call(self._keys.of(name), (job_id,)) for name in names], resend=True)
-        for name, reply in zip(names, replies, strict=True):
-            details = RawJob(id=job_id, queue=name, **dict(zip(_FIND, reply, strict=True))).details()
-            if details:
-                return details
-        raise JobNotFound(job_id)
+        return _found(job_id, dict(zip(names, replies, strict=True)))
+
+    def find_standing(self, job_id: str, queue: str | None = None) -> tuple[JobDetails, Standing]:
+        """find(), and what the job waits for if it waits, in one round trip. Raises JobNotFound."""
+        names = self.queues() if queue is None else [queue]
+        calls = [SCRIPTS[script].call(self._keys.of(n), (job_id,)) for n in names for script in ("find", "standing")]
+        replies = self._wire.all(calls, resend=True)
+        details = _found(job_id, dict(zip(names, replies[::2], strict=True)))
+        return details, Standing.read(replies[2 * names.index(details.queue) + 1])
 
     def states_of(self, jobs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """The states of many jobs, (queue, id) each, in one round trip; those that are not known are left out."""
@@ -166,6 +176,15 @@ class Onlooker:
             for minute, reply in zip(wanted, replies, strict=True)
             if reply
         }
+
+
+def _found(job_id: str, replies: Mapping[str, Any]) -> JobDetails:
+    """The job, by what the script `find` answered in each queue. Raises JobNotFound."""
+    for name, reply in replies.items():
+        details = RawJob(id=job_id, queue=name, **dict(zip(_FIND, reply, strict=True))).details()
+        if details:
+            return details
+    raise JobNotFound(job_id)
 
 
 _FIND = "record due died failures crashes errors outcome finished worker held lease now_ms wish progress".split()

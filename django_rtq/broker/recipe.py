@@ -31,7 +31,8 @@ from redis.sentinel import (
     SentinelManagedSSLConnection,
 )
 
-from django_rtq.broker.connection import Recipe, SentinelService, argument_names, identity_arguments
+from django_rtq.broker.connection import Recipe, argument_names, identity_arguments
+from django_rtq.broker.sentinel import SentinelService
 from django_rtq.conf import Config
 from django_rtq.exceptions import ConfigurationError
 

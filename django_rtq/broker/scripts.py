@@ -16,6 +16,8 @@ import hiredis
 
 from django_rtq.broker.keys import QueueKeys
 
+AT_ONCE = 500  # of one's own jobs in a call (rule 6); Lua's unpack takes some 8,000 values
+
 Argument = bytes | str | int | float
 Command = tuple[Argument, ...] | bytes  # bytes: in the form in which it is sent
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
+
+from django.template.defaultfilters import filesizeformat
+from django.utils.translation import gettext_noop
+
+from django_rtq.broker.wire import Wire, clock_ms
+from django_rtq.exceptions import BrokerError, ConfigurationError
 
 _NEARLY_FULL = 0.9  # of maxmemory
 
@@ -57,3 +65,53 @@ def _warnings(told: dict[str, str]) -> list[str]:
 def _number(told: dict[str, str], name: str) -> int | None:
     value = told.get(name, "")
     return int(value) if value.isdigit() else None
+
+
+#: What each of ServerDetails.warnings means, and its cure.
+_PROBLEMS = {
+    "evicts": gettext_noop(
+        "Redis deletes keys when it is full (maxmemory-policy %(policy)s), and jobs are keys. Set it to noeviction."
+    ),
+    "volatile": gettext_noop("Redis keeps no append-only log: when it restarts, jobs may be lost. Set appendonly yes."),
+    "nearly_full": gettext_noop("Redis is nearly full: %(used)s of %(most)s."),
+    "log_failed": gettext_noop("Redis could not write its append-only log: look at its disk."),
+    "snapshot_failed": gettext_noop("Redis could not save its snapshot: look at its disk."),
+    "replica": gettext_noop("This Redis is a replica, which takes no jobs. Is the address that of the master?"),
+}
+
+
+def problems_of(server: ServerDetails, translated: Callable[[str], str] = str) -> Iterator[tuple[str, str]]:
+    """The name of each warning, and what it means in words."""
+    values = {
+        "policy": server.eviction_policy,
+        "used": filesizeformat(server.used_memory or 0),
+        "most": filesizeformat(server.max_memory or 0),
+    }
+    for name in server.warnings:
+        yield name, translated(_PROBLEMS[name]) % values
+
+
+def ask_server(wire: Wire) -> ServerDetails:
+    """What the server says of itself, in one round trip.
+
+    Raises ConfigurationError for a Redis Cluster, BrokerRefused where waiting does not help, BrokerError.
+    """
+    time, hello, info = wire.run([("TIME",), ("HELLO",), ("INFO",)], resend=True)
+    refuse_mode(hello)
+    if isinstance(time, BrokerError):
+        raise time
+    return read_server(b"" if isinstance(info, BrokerError) else info, clock_ms(time))
+
+
+def refuse_mode(hello: Any) -> None:
+    """Raises ConfigurationError for the HELLO of a server that cannot hold queues. Errors are passed over."""
+    told = {} if isinstance(hello, BrokerError) else dict(zip(hello[::2], hello[1::2], strict=False))
+    if told.get(b"mode") == b"cluster":
+        raise ConfigurationError(
+            'RTQ["REDIS"] leads to a Redis Cluster, which is not supported yet. Use one server, or a master with '
+            "replicas and Sentinels."
+        )
+    if told.get(b"mode") == b"sentinel":
+        raise ConfigurationError(
+            'RTQ["REDIS"] leads to a Sentinel, which holds no data. Write {"sentinels": [(host, port)], "service": …}.'
+        )

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from django_rtq.broker.keys import QueueKeys
-from django_rtq.broker.scripts import SCRIPTS, Argument, Command
+from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument, Command
 
-MOST_JOBS = 500  # of one script call: Lua's unpack takes some 8,000 values
 MOST_TALLIES = 10  # calls that are kept while Redis is away
 _WIDTHS = {"ack": 3, "expire": 3, "stop": 3, "retry": 5, "bury": 3, "release": 1}  # arguments for each job
 
@@ -28,8 +27,12 @@ class Settlement:
     wait_ms: int = 0
 
     def __bool__(self) -> bool:
-        verbs = self.ack or self.retry or self.bury or self.release or self.expire or self.stop
-        return bool(verbs or self.tally)
+        return self.has_outcomes or bool(self.release or self.tally)
+
+    @property
+    def has_outcomes(self) -> bool:
+        """Whether it tells of runs."""
+        return bool(self.ack or self.retry or self.bury or self.expire or self.stop)
 
     def job_ids(self) -> set[bytes]:
         """The jobs that it is about."""
@@ -43,8 +46,8 @@ class Settlement:
         """Verb and command of every script call that this takes."""
         for verb, width in _WIDTHS.items():
             entries: list[Argument] = getattr(self, verb)
-            for start in range(0, len(entries), MOST_JOBS * width):
-                part = entries[start : start + MOST_JOBS * width]
+            for start in range(0, len(entries), AT_ONCE * width):
+                part = entries[start : start + AT_ONCE * width]
                 first: tuple[Argument, ...] = ()
                 if verb == "ack":
                     share = len(part) / len(entries)

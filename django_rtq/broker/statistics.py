@@ -1,6 +1,7 @@
 """How tasks and clients did lately: counters that workers add up and write down once a second.
 
-They are statistics: what a worker that is killed had not written down yet is missing.
+They are statistics: what a worker that is killed had not written down yet is missing. The runs that it was in at that
+moment are counted as failed by whoever takes its jobs back.
 """
 
 from __future__ import annotations

@@ -5,28 +5,26 @@ A sweep acts on a snapshot: who died after `until_ms` is not meant, even if it w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
 from django_rtq import payload
-from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
-from django_rtq.broker.details import JobDetails, read_head, unquoted
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.details import JobDetails, read_call
 from django_rtq.broker.listing import JobFilter, Listing, packed, unpacked
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.sieve import Sieve, read_letter
 from django_rtq.broker.wire import clock_ms
-from django_rtq.job import JobState, check_size, clock_moment, moment
+from django_rtq.job import check_size, clock_moment
 
 MOST_DEAD = 100_000  # that are looked through to be counted
 STEP = 1000  # dead letters that one step looks at
 GROUPED = 250  # that one script adds up; others wait for Redis meanwhile
 TOGETHER = 1000  # that the scripts of one round trip add up
 LATEST = 10**15  # later than any death
-_BYTES = 1000  # that are read of a record, and of its newest failure
-_CLASS = re.compile(r'"error_class":"([^"\\]*)"')
-_MESSAGE = re.compile(r'"error":"((?:[^"\\]|\\.)*)')
+_GROUP_BYTES = 4000  # of the newest of a group: what it was called with is needed to hide its secrets
 
 Action = Literal["requeue", "discard"]
 
@@ -41,6 +39,7 @@ class DeadGroup:
     first_at: datetime
     last_at: datetime
     message: str  # of the newest, its beginning
+    call: dict[str, Any] | None = field(default_factory=dict)  # of the newest; None: it is too long to be read here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +94,9 @@ class Sweeper:
                 return {queue: _grouped(queue, replies) for queue, replies in parts.items()}
             for packet in _packets(asked, most):
                 calls = [
-                    SCRIPTS["inquest"].call(self._keys.of(queue), (start, min(GROUPED, max(0, depth - start)), _BYTES))
+                    SCRIPTS["inquest"].call(
+                        self._keys.of(queue), (start, min(GROUPED, max(0, depth - start)), _GROUP_BYTES)
+                    )
                     for queue, start in packet
                 ]
                 for (queue, _), reply in zip(packet, self._wire.all(calls, resend=True), strict=True):
@@ -110,13 +111,8 @@ class Sweeper:
         total = self._wire.one(("ZCOUNT", dead, "-inf", until_ms), resend=True)
         if not wanted:
             return Selection(count=total, searched=total, total=total, until_ms=until_ms)
-        count, searched, at = 0, 0, ()
-        while searched < min(depth, total):
-            letters, at, is_last = self._step(queue, at, min(10 * STEP, depth - searched), until_ms)
-            searched += len(letters)
-            count += sum(map(wanted.fits, letters))
-            if is_last:
-                break
+        searched = min(depth, total)
+        count = Sieve(self._wire, self._keys.of(queue), wanted).muster(0, searched)
         return Selection(count=count, searched=searched, total=total, until_ms=until_ms)
 
     def chosen(
@@ -124,11 +120,11 @@ class Sweeper:
     ) -> tuple[list[str], int, str]:
         """The ids that fit among the next dead letters, how many were looked at, and where to go on."""
         limit = max(1, min(limit, 10 * STEP))
-        if wanted:
-            letters, at, is_last = self._step(queue, unpacked(cursor), limit, until_ms)
-            return [x.id for x in letters if wanted.fits(x)], len(letters), "" if is_last else packed(at)
         pairs, at, is_last = self._next(queue, unpacked(cursor), limit, until_ms)
-        return [job_id.decode() for _, job_id in pairs], len(pairs), "" if is_last else packed(at)
+        ids = [job_id for died, job_id in pairs if wanted.fits_place(job_id.decode(), clock_moment(died))]
+        fitting = Sieve(self._wire, self._keys.of(queue), wanted).sift(ids) if wanted else set(ids)
+        chosen = [job_id.decode() for job_id in ids if job_id in fitting]
+        return chosen, len(pairs), "" if is_last else packed(at)
 
     # -- inside
 
@@ -136,21 +132,6 @@ class Sweeper:
         key = self._keys.of(queue).dead
         pairs, is_last = self._listing.scored(key, at, limit, is_newest_first=False, most=until_ms)
         return pairs, (pairs[-1][0], pairs[-1][1].decode()) if pairs else at, is_last
-
-    def _step(
-        self, queue: str, at: tuple[Any, ...], limit: int, until_ms: int
-    ) -> tuple[list[JobDetails], tuple[Any, ...], bool]:
-        pairs, at, is_last = self._next(queue, at, limit, until_ms)
-        return self._letters(queue, [job_id for _, job_id in pairs]), at, is_last
-
-    def _letters(self, queue: str, ids: Sequence[bytes]) -> list[JobDetails]:
-        """These dead letters as far as a filter needs them. Each script by itself: others wait for Redis too."""
-        letters: list[JobDetails] = []
-        for start in range(0, len(ids), MAINTAIN_AT_ONCE):
-            part = ids[start : start + MAINTAIN_AT_ONCE]
-            reply = self._wire.one(SCRIPTS["autopsy"].call(self._keys.of(queue), (_BYTES, *part)), resend=True)
-            letters += [_letter(queue, job_id, *dead) for job_id, dead in zip(part, reply, strict=True) if dead[0]]
-        return letters
 
 
 def changed_body(job: JobDetails, args: Sequence[Any], kwargs: Mapping[str, Any], *, most_bytes: int) -> str:
@@ -160,21 +141,6 @@ def changed_body(job: JobDetails, args: Sequence[Any], kwargs: Mapping[str, Any]
     body = payload.dumps({"task": job.task, **given, **job.options}, what=f"the call of {job.task}")
     check_size(job.task, body, most_bytes)
     return body
-
-
-def _letter(queue: str, job_id: bytes, died: bytes, record: bytes, failure: bytes) -> JobDetails:
-    header, task = read_head(record)
-    text = failure.decode(errors="replace")
-    kind, message = _CLASS.search(text), _MESSAGE.search(text)
-    return JobDetails(
-        id=job_id.decode(errors="replace"),
-        queue=queue,
-        state=JobState.DEAD,
-        task=task,
-        client=header.client if header else "",
-        died_at=moment(int(float(died))),
-        errors=[{"error_class": kind[1] if kind else "", "error": unquoted(message[1]) if message else ""}],
-    )
 
 
 def _packets(asked: Sequence[tuple[str, int]], most: Mapping[str, int]) -> list[list[tuple[str, int]]]:
@@ -196,7 +162,7 @@ def _grouped(queue: str, replies: Sequence[Any]) -> DeadGroups:
     found: dict[tuple[str, str], DeadGroup] = {}
     for _, *entries in replies:
         for count, first, last, record, failure in entries:
-            newest = _letter(queue, b"", last, record, failure)
+            newest, call = read_letter(queue, b"", record, failure), read_call(record)[1]
             group = DeadGroup(
                 task=newest.task,
                 error_class=newest.newest_error[0],
@@ -204,6 +170,7 @@ def _grouped(queue: str, replies: Sequence[Any]) -> DeadGroups:
                 first_at=clock_moment(float(first)),
                 last_at=clock_moment(float(last)),
                 message=newest.newest_error[1],
+                call=call if call or len(record) < _GROUP_BYTES else None,
             )
             key = (group.task, group.error_class)
             found[key] = _both(found[key], group) if key in found else group

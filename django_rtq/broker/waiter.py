@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from redis.exceptions import RedisError, ResponseError
 
 from django_rtq.broker.connection import Recipe
 from django_rtq.broker.scripts import Command
+from django_rtq.broker.sentinel import is_current
 from django_rtq.broker.wire import send, translate
 
 FINE_SECONDS, FINE_STEP_SECONDS = 0.0025, 0.0005  # the end of a wait, and between two looks meanwhile
@@ -18,11 +19,20 @@ FINE_SECONDS, FINE_STEP_SECONDS = 0.0025, 0.0005  # the end of a wait, and betwe
 class Waiter:
     """Waits for a token in one of several sorted sets. For one thread."""
 
-    def __init__(self, recipe: Recipe, keys: Sequence[bytes], *, role: str, longest_seconds: float) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        keys: Sequence[bytes],
+        *,
+        role: str,
+        longest_seconds: float,
+        on_other_master: Callable[[], None] = lambda: None,
+    ) -> None:
         self._recipe = recipe
         self._ask_for_token: Command = ("BZPOPMIN", *keys, longest_seconds)
         self._role = role
         self._longest_seconds = longest_seconds
+        self._on_other_master = on_other_master
         self._connection: Any = None
         self._is_waiting = False  # the server has our question, and we have no answer yet
 
@@ -90,6 +100,9 @@ class Waiter:
         return token is not None
 
     def _connected(self) -> Any:
+        if self._connection is not None and not is_current(self._connection):
+            self.close()  # nobody puts a token there any more
+            self._on_other_master()
         if self._connection is None:
             self._connection = self._recipe.blocking_connection(role=self._role, block_seconds=self._longest_seconds)
             self._connection.connect()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -10,14 +11,17 @@ from typing import Any
 
 import redis
 from redis import exceptions as redis_exceptions
+from redis.sentinel import MasterNotFoundError
 
 from django_rtq.broker.scripts import Command, pack, script_of
-from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
+from django_rtq.broker.sentinel import is_current
+from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable
 
-# What a server says that will serve again soon: after a restart, during a failover, while it is stopped by a script.
+# What a server says that will serve again soon: after a restart, during a failover, while a script stops it or its
+# disk is full.
 # redis-py takes the code off an error that it has a class for; Redis before 7 puts it into the error of a script.
 _PASSING = re.compile(
-    r"(?:^| -)(?:LOADING|READONLY|MASTERDOWN|BUSY|TRYAGAIN|CLUSTERDOWN|MOVED|ASK|NOREPLICAS|UNBLOCKED)\b"
+    r"(?:^| -)(?:LOADING|READONLY|MASTERDOWN|BUSY|TRYAGAIN|CLUSTERDOWN|MOVED|ASK|NOREPLICAS|UNBLOCKED|MISCONF)\b"
 )
 _PASSING_ERRORS = (
     redis_exceptions.BusyLoadingError,
@@ -26,6 +30,9 @@ _PASSING_ERRORS = (
     redis_exceptions.TryAgainError,
     redis_exceptions.AskError,  # and MovedError
 )
+# What time alone does not cure. redis-py has no classes for these.
+_REFUSED = re.compile(r"DB index is out of range|invalid DB index|CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER")
+_NOT_CONNECTED = re.compile(r"Error -?\d+ connecting to ")
 _FULL = re.compile(r"(?:^| -)OOM\b")
 
 
@@ -39,6 +46,10 @@ class Wire:
         self._pool_arguments = ("EVALSHA",) if named and redis.VERSION < (5, 3) else ()
         # Ours from the pool on: its bookkeeping at each loan takes as long as a fifth of a delay().
         self._idle: list[Any] = []
+        #: Another number after each connection that ended: Redis may have restarted since with older data, or another
+        #: server may answer now. Only compare it with a former value.
+        self.connections_lost = 0
+        self._numbers = itertools.count(1)
 
     def run(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
         """The replies, in order; a command that was refused has its BrokerError in its place.
@@ -118,12 +129,14 @@ class Wire:
                 connection = self._idle.pop()
             except IndexError:  # another thread was quicker
                 break
-            if not is_tried or _is_open(connection):
+            if is_current(connection) and (not is_tried or _is_open(connection)):
                 return connection
             self._drop(connection)
         return self._pool.get_connection(*self._pool_arguments)
 
     def _drop(self, connection: Any) -> None:
+        # Without a lock: an exception may be planted in a job at any bytecode, and would leave it locked.
+        self.connections_lost = next(self._numbers)
         connection.disconnect()
         self._pool.release(connection)
 
@@ -196,7 +209,14 @@ def translate(error: BaseException) -> BrokerError:
     if isinstance(error, _PASSING_ERRORS) or _PASSING.search(text):
         return BrokerUnavailable(f"Redis cannot serve now: {text}")
     if isinstance(error, redis_exceptions.AuthenticationError | redis_exceptions.AuthorizationError):
-        return BrokerUnavailable(f"Redis refused the credentials: {text}")
+        return BrokerRefused(f'Redis refused the credentials in RTQ["REDIS"]: {text}')
+    if _REFUSED.search(text):
+        return BrokerRefused(f'Redis cannot be used as RTQ["REDIS"] says: {text}')
+    if isinstance(error, MasterNotFoundError):  # its text goes on with what each Sentinel said, in full
+        return ConnectionLost(f"No Sentinel names a master: {text.partition(' : ')[0]}")
     if isinstance(error, redis_exceptions.ConnectionError | OSError):
-        return ConnectionLost(f"The connection to Redis was lost: {text}")
+        was_there = not _NOT_CONNECTED.match(text)
+        return ConnectionLost(
+            f"The connection to Redis was lost: {text}" if was_there else f"Redis cannot be reached: {text}"
+        )
     return BrokerError(f"Redis refused a command: {type(error).__name__}: {text}")

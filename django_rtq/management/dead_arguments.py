@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from django_rtq.management.rtq_command import WRONG_USAGE
 from django_rtq.management.typed_names import job_id
 
 ACTIONS = {
@@ -52,21 +53,25 @@ def is_filtered(options: dict[str, Any]) -> bool:
 
 
 def check_selection(options: dict[str, Any]) -> None:
-    """Raises CommandError unless the options say clearly which dead letters are meant."""
+    """Raises CommandError, for wrong usage, unless the options say clearly which dead letters are meant."""
     for name in ("queue", "task", "error"):
         # An empty shell variable must not become "all of them".
         if options[name] == "":
-            raise CommandError(f"--{name} is empty. Leave it out, or say which.")
+            raise CommandError(f"--{name} is empty. Leave it out, or say which.", returncode=WRONG_USAGE)
     if not options["ids"]:
         if options["action"] != "list" and not (options["all"] or is_filtered(options)):
             raise CommandError(
                 f"Which dead letters? Give ids, or a filter (--queue, --task, --error), or --all to "
-                f"{options['action']} every one of every queue."
+                f"{options['action']} every one of every queue.",
+                returncode=WRONG_USAGE,
             )
         return
     for name in ("task", "error", "limit", "all"):
         if options[name]:
-            raise CommandError(f"Give either ids or --{name}: together it is not clear which dead letters you mean.")
+            raise CommandError(
+                f"Give either ids or --{name}: together it is not clear which dead letters you mean.",
+                returncode=WRONG_USAGE,
+            )
 
 
 _LIMIT_HELP = {
@@ -75,7 +80,7 @@ _LIMIT_HELP = {
     "discard": "The newest N of them.",
 }
 _JSON_HELP = {
-    "list": "Print a list in JSON, with arguments and tracebacks.",
+    "list": "Print a list in JSON, with arguments and tracebacks; secrets are hidden as in the admin.",
     "requeue": 'Print {"requeued": n, "ids": [...]}.',
     "discard": 'Print {"discarded": n, "ids": [...]}.',
 }

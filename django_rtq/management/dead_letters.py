@@ -66,7 +66,7 @@ def find_dead_one(inspector: Inspector, job_id: str, queue: str | None) -> JobDe
 
 
 def described(job: JobDetails) -> dict[str, Any]:
-    """A dead letter as it is printed as JSON."""
+    """A redacted dead letter as it is printed as JSON."""
     failure = Failure.newest_of(job)
     return {
         "id": job.id,

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django_rtq.exceptions import RTQError
 from django_rtq.management.printable import one_line
 
+WRONG_USAGE = 2  # as argparse has it
 INTERRUPTED = 130  # as shells have it: 128 + SIGINT
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 

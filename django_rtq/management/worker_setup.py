@@ -10,10 +10,11 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connections
 
 from django_rtq import registry
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.broker import Broker, get_broker
 from django_rtq.broker.keys import check_queue_name
+from django_rtq.broker.server import ask_server, problems_of
 from django_rtq.conf import get_config
-from django_rtq.exceptions import BrokerError, InvalidTask
+from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, InvalidTask
 from django_rtq.models import mirror_schedules
 
 logger = logging.getLogger("django_rtq")
@@ -38,6 +39,22 @@ def doubt_queues(names: Iterable[str]) -> None:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f" Did you mean {close[0]}?" if close else ""
             logger.warning('queue %s: no task has it, and RTQ["QUEUES"] does not name it.%s', name, hint)
+
+
+def meet_server(broker: Broker) -> None:
+    """Log what endangers jobs on the server. A server that is away is waited for later.
+
+    Raises BrokerError or ConfigurationError for what waiting does not cure: wrong credentials, database number or
+    certificate, missing permissions, a Redis Cluster.
+    """
+    try:
+        server = ask_server(broker.wire)
+    except BrokerUnavailable as error:
+        if isinstance(error, BrokerRefused):
+            raise
+        return
+    for _, problem in problems_of(server):
+        logger.warning("%s", problem)
 
 
 def bring_schedules() -> None:

@@ -87,7 +87,7 @@ def _switched(entry: Entry, switch: str) -> Entry:
 
 def entry_from_row(name: str, row: Mapping[str, Any]) -> Entry:
     """An entry that a person made. Raises TaskNotFound, InvalidTask, TypeError or ValueError when it makes no sense."""
-    task = registry.get_task(str(row.get("task")))
+    task = registry.get_open_task(str(row.get("task")))
     changes = {option: row[key] for option, key in (("queue_name", "queue"), ("client", "client")) if row.get(key)}
     if changes:
         task = task.using(**changes)
@@ -132,7 +132,7 @@ def check_schedules(**kwargs: Any) -> list[CheckMessage]:
 
 def _entry_from_settings(name: str, options: Mapping[str, Any]) -> Entry:
     try:
-        task = registry.get_task(str(options.get("task")))
+        task = registry.get_open_task(str(options.get("task")))
         schedule = schedule_from_settings(name, options)
         task.check_call(schedule.args, dict(schedule.kwargs))
     except (TaskNotFound, InvalidTask, TypeError) as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from django_rtq import registry
 from django_rtq.broker.broker import get_broker
 from django_rtq.exceptions import InvalidTask, TaskNotFound
 from django_rtq.scheduler.entries import entry_from_row
@@ -25,7 +26,7 @@ def mirror(read: Callable[[], Rows]) -> int:
     """
     plan, changed = get_broker().plan, 0
     for _ in range(MOST_LOOKS):
-        there, wanted = plan.read().rows, read()
+        there, wanted = plan.read().rows, {name: row for name, row in read().items() if not _is_refused(row)}
         changes: dict[str, Mapping[str, Any] | None] = {name: None for name in there.keys() - wanted.keys()}
         changes |= {name: row for name, row in wanted.items() if there.get(name) != row}
         if not changes:
@@ -33,6 +34,11 @@ def mirror(read: Callable[[], Rows]) -> int:
         plan.change(changes, wake=_queues_of(changes.items()))
         changed += len(changes)
     return changed
+
+
+def _is_refused(row: Mapping[str, Any]) -> bool:
+    """Schedulers refuse these themselves; those of an older version do not, so it stays out of the plan."""
+    return registry.is_internal(str(row.get("task")))
 
 
 def _queues_of(rows: Iterable[tuple[str, Mapping[str, Any] | None]]) -> set[str]:

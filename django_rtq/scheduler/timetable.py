@@ -17,6 +17,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.plan import PlanState
 from django_rtq.broker.schedule_state import ScheduleState
 from django_rtq.exceptions import BrokerError
+from django_rtq.redaction import Secrets
 from django_rtq.scheduler.entries import Entry, Programme, declared_entries, programme
 
 logger = logging.getLogger("django_rtq")
@@ -88,9 +89,10 @@ class Timetable:
                 entry.fire(self._broker, slot_ms)
         except BrokerError:
             raise
-        except Exception:
+        except Exception as error:
             # A function of the project, like the task's `client`, was called: it must not keep others from starting.
-            logger.exception("schedule %s: its job could not be made", entry.name)
+            secrets = Secrets.of(entry.task.name, list(entry.schedule.args), dict(entry.schedule.kwargs))
+            logger.error("schedule %s: its job could not be made", entry.name, exc_info=secrets.hide_in_error(error))
 
     def _last_ms(self, entry: Entry, state: ScheduleState | None, now_ms: int) -> int:
         """The moment up to which all slots of an entry are over."""

@@ -55,7 +55,7 @@ def rtq_moment(moment: datetime | None, text: str = "") -> str:
     if moment is None:
         return NOTHING
     whole = moment_text(moment)
-    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), whole, text or whole)
+    return format_html('<time datetime="{}" title="{}" dir="auto">{}</time>', moment.isoformat(), whole, text or whole)
 
 
 @register.simple_tag

@@ -12,6 +12,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.details import JobDetails
 from django_rtq.broker.inspector import Inspector
 from django_rtq.broker.settlement import Settlement
+from django_rtq.broker.statistics import counter_name
 from django_rtq.exceptions import BrokerError, JobNotFound, TaskNotFound, TimeLimitExceeded
 from django_rtq.job import Job
 from django_rtq.loop import Backoff
@@ -83,7 +84,11 @@ class Bereavement:
         most = job.options.get("max_attempts") or task.max_attempts or self._broker.config.max_attempts
         outcome = decide(task, error, failures=job.failures, max_attempts=most)
         line = error_line(error, at_ms=time.time_ns() // 1_000_000, attempt=job.attempt, worker=worker)
-        settlement = Settlement()
+        # The process that would have counted this run for its task was killed.
+        ends = "retried" if isinstance(outcome, Retried) else "dead"
+        settlement = Settlement(
+            tally=[(2, counter_name("failed", job.task), 1, counter_name(ends, job.task), 1)],
+        )
         if isinstance(outcome, Retried):
             settlement.retry = [job_id, int(outcome.delay_seconds * 1000), 1, line, job.client]
         else:

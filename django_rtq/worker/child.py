@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -25,6 +26,7 @@ from django_rtq.worker.batch import MOMENT_SECONDS
 from django_rtq.worker.crew import Crew, make_crew, out_of_memory
 from django_rtq.worker.ledger import Ledger
 from django_rtq.worker.options import WorkerOptions
+from django_rtq.worker.os_signals import ignore
 from django_rtq.worker.page import Page
 from django_rtq.worker.run import Run
 from django_rtq.worker.vitals import memory_bytes
@@ -34,7 +36,9 @@ T = TypeVar("T")
 
 EXIT_DONE, EXIT_RECYCLED = 0, 75
 IDLE_SECONDS = 5.0  # a token may get lost: so often an idle worker asks without one
+MOST_TRIES = 3  # to give back what was not started, before it leaves
 _SLICE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 0.5  # between two tries to tell what is done, before it leaves
 
 
 class _Wake(BaseException):
@@ -57,11 +61,22 @@ class Child:
             role="waiter",
             # An answer may be that old, and has to come well within a lease.
             longest_seconds=min(IDLE_SECONDS, broker.config.lease_seconds / 3),
+            on_other_master=self._ledger.compare_soon,
         )
         self._backoff = Backoff()
         self._is_stopping = False
         self._is_waiting = False
         self._jobs_done = 0
+
+    def listen(self) -> None:
+        """Take the signals of this process. Jobs run in it, so it sees to it that they stay ours."""
+        self._crew.handlers.install(
+            {
+                signal.SIGTERM: self.stop,
+                signal.SIGUSR1: self.heed,
+                signal.SIGINT: ignore,  # Ctrl-C goes to all; the supervisor tells us
+            }
+        )
 
     def stop(self, signum: int = 0, frame: object = None) -> None:
         """Claim nothing more. A signal handler: takes note, and ends a wait.
@@ -82,7 +97,7 @@ class Child:
         """The life. Returns the exit code of the process."""
         try:
             self._patiently(self._ledger.sign_on)
-            while not self._is_stopping and not self._is_old():
+            while not self._is_stopping and not self._is_old() and not self._is_orphan():
                 if self._page.is_quiet:
                     self._rest()
                     continue
@@ -104,7 +119,7 @@ class Child:
         wanted = self._crew.wanted()
         if self._options.max_jobs is not None:
             wanted = min(wanted, self._options.max_jobs - self._jobs_done)
-        fetched = self._ledger.fetch(wanted, idle=self._crew.is_idle, queues=self._options.order())
+        fetched = self._ledger.fetch(wanted, idle=self._crew.idle_slots, queues=self._options.order())
         if fetched.error is not None and not fetched.found:
             raise BrokerUnavailable(str(fetched.error)) from fetched.error
         return fetched
@@ -122,7 +137,7 @@ class Child:
             worker = self._ledger.worker
             self._crew.run([run for claimed in fetched.claimed for run in _runs(claimed, worker)])
             self._jobs_done += fetched.found
-        return fetched.found > 0
+        return fetched.found > 0 or "more" in fetched.statuses
 
     def _start_anew(self) -> None:
         """We were given up for dead. What we finished may still be accepted; then we are somebody else."""
@@ -134,6 +149,8 @@ class Child:
 
     def _find_more(self) -> bool:
         """There was nothing to claim. Wait until there may be; False: a burst is over."""
+        if self._ledger.is_to_be_compared:
+            return True  # before the next claim, which may wait in the server for long
         if not self._crew.is_at_rest:
             self._wait_beside_jobs()
             return True
@@ -152,6 +169,7 @@ class Child:
                 if self._crew.wanted() and self._waiter.wait(0):
                     return
         except BrokerError as error:
+            self._ledger.compare_soon()  # Redis may come back with older data
             self._pause(error)
 
     def _promote(self) -> bool:
@@ -181,7 +199,7 @@ class Child:
         claim = self._broker.claim_command(self._ledger.worker, queues, 1)
         try:
             self._is_waiting = True
-            while not self._is_stopping and not self._page.is_quiet and os.getppid() == self._parent:
+            while not self._is_stopping and not self._page.is_quiet and not self._is_orphan():
                 asked_at = time.monotonic()
                 answer = self._waiter.wait_and_claim(claim)
                 if answer is None:
@@ -194,26 +212,25 @@ class Child:
                 self._page.note(jobs_done=self._jobs_done, claimed_at=time.monotonic())
                 self._is_waiting = False
                 self._ledger.tell_counts()
+                if self._ledger.is_to_be_compared:
+                    return None
                 self._is_waiting = True
         finally:
             self._is_waiting = False
-        if os.getppid() != self._parent:
-            self._is_stopping = True  # nobody renews our lease any more
         return None
 
     def _rest(self) -> None:
         """Quiet, by order: finish what runs, claim nothing, and stay."""
         self._waiter.close()
-        while self._page.is_quiet and not self._is_stopping:
+        while self._page.is_quiet and not self._is_stopping and not self._is_orphan():
             self._patiently(self._tell_all)
             time.sleep(_SLICE_SECONDS)
-            if os.getppid() != self._parent:
-                self._is_stopping = True
 
     def _tell_all(self) -> None:
         self._crew.forget_news()
         self._ledger.tell_counts()
-        self._ledger.reconcile()
+        # It has no connection that waits, and would not notice that Redis was away.
+        self._ledger.reconcile(at_least_each=self._broker.config.lease_seconds)
 
     # -- patience
 
@@ -224,7 +241,7 @@ class Child:
                 result = act()
             except BrokerError as error:
                 self._pause(error)
-                if self._is_stopping:
+                if self._is_stopping or self._is_orphan():
                     return None
             else:
                 if self._backoff.reset():
@@ -241,6 +258,10 @@ class Child:
 
     # -- leaving
 
+    def _is_orphan(self) -> bool:
+        """Whether the supervisor is dead: nobody renews our lease any more."""
+        return os.getppid() != self._parent
+
     def _is_old(self) -> bool:
         options, most_mb = self._options, self._broker.config.max_memory_mb
         if options.max_jobs is not None and self._jobs_done >= options.max_jobs:
@@ -248,26 +269,41 @@ class Child:
         return most_mb is not None and self._jobs_done > 0 and (memory_bytes() or 0) > most_mb * 1_048_576
 
     def _leave(self) -> None:
-        """The supervisor has the clock: who takes too long is killed, and his jobs are given back."""
+        """Tell what is done, give back the rest.
+
+        After a signal the supervisor has the clock: it kills who takes too long, and gives back what was not told.
+        """
         self._waiter.close()
+        self._backoff = Backoff(_LONGEST_PAUSE_SECONDS)
         while not self._crew.is_idle:
             self._crew.wait(_SLICE_SECONDS)
-            self._settle_or_leave_it()
+            self._crew.forget_news()
+            self._try_to_settle()
         self._crew.stop()
         self._ledger.release(self._ledger.held)
-        self._settle_or_leave_it()
+        tries = 1
+        while not self._try_to_settle() and (tries < MOST_TRIES or self._is_worth_waiting()):
+            tries += 1
+        self._ledger.close()
         try:
             self._ledger.sign_off()
         except BrokerError as error:
             logger.warning("worker %s leaves without Redis: %s", self._ledger.worker, error)
 
-    def _settle_or_leave_it(self) -> None:
-        for _ in range(3):
-            try:
-                return self._ledger.settle()
-            except BrokerError:
-                time.sleep(self._backoff.next_seconds())
-        return None
+    def _is_worth_waiting(self) -> bool:
+        """Whether jobs would run again that are over. What was not started is given back by the supervisor, too."""
+        return self._ledger.has_outcomes and not self._is_orphan()
+
+    def _try_to_settle(self) -> bool:
+        try:
+            self._ledger.settle()
+        except BrokerError as error:
+            seconds = self._backoff.next_seconds()
+            if seconds <= _SLICE_SECONDS:
+                logger.warning("worker %s waits for Redis before it leaves: %s", self._ledger.worker, error)
+            time.sleep(seconds)
+            return False
+        return True
 
 
 def _runs(claimed: Claimed, worker: str) -> Sequence[Run]:

@@ -26,6 +26,7 @@ from django_rtq.worker.executor import Executor
 from django_rtq.worker.isolation import Isolation
 from django_rtq.worker.ledger import Ledger
 from django_rtq.worker.limits import MainThreadLimit, ThreadLimits
+from django_rtq.worker.os_signals import OwnHandlers
 from django_rtq.worker.outcome import Outcome
 from django_rtq.worker.page import Page
 from django_rtq.worker.reports import Reports
@@ -105,6 +106,7 @@ class Crew:
     """Runs the jobs of a claim one after the other, in the main thread."""
 
     is_idle = True  # between two claims nothing runs
+    idle_slots = 1  # how many jobs could run side by side, when none runs; else 0
     is_at_rest = True  # and what was over was told with the claim
 
     def __init__(self, config: Config, page: Page, ledger: Ledger) -> None:
@@ -117,6 +119,7 @@ class Crew:
         self._event_loop = EventLoop()
         self._size = BatchSize()
         self._watch = BatchWatch(ledger)
+        self.handlers = OwnHandlers()
 
     def wanted(self) -> int:
         """How many jobs could start now."""
@@ -126,7 +129,7 @@ class Crew:
         """What is over by now is told with the claim that comes next."""
 
     def mind(self, *, is_suspect_next: bool) -> None:
-        """A job that has crashed a worker waits for one that runs nothing else."""
+        """Jobs that have crashed a worker wait for one that runs nothing else."""
 
     def run(self, runs: Sequence[Run]) -> None:
         """Run the jobs of one claim, and note what follows from each."""
@@ -141,6 +144,7 @@ class Crew:
             run = runs[place]
             self._page.start(run.job_id)
             self._over(run, self._executor.open(run) or self._execute(run))
+            self.handlers.restore()
             now = time.perf_counter()
             slowest, last, done = max(slowest, now - last), now, done + 1
         if is_watched:
@@ -205,7 +209,7 @@ class Threads(Crew):
         self._free = list(range(slots))
         self._slots = slots
         self._is_suspect_next = False
-        self._is_suspect_here = False
+        self._suspects = 0  # that run
         self._is_news = False  # a job is over and nobody was told
         self._changed = threading.Condition()
         self._todo: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -222,9 +226,14 @@ class Threads(Crew):
         with self._changed:
             return self.is_idle and not self._is_news
 
+    @property
+    def idle_slots(self) -> int:  # type: ignore[override]
+        """All of them, or none."""
+        return self._slots if self.is_idle else 0
+
     def wanted(self) -> int:
-        """One for each free slot; none while a suspect waits to run alone, or does."""
-        if self._is_suspect_here or (self._is_suspect_next and not self.is_idle):
+        """One for each free slot; none while suspects run, or wait to run apart from others."""
+        if self._suspects or (self._is_suspect_next and not self.is_idle):
             return 0
         return len(self._free)
 
@@ -233,7 +242,7 @@ class Threads(Crew):
         self._is_news = False
 
     def mind(self, *, is_suspect_next: bool) -> None:
-        """The slots empty until it can be had alone, or another worker has taken it."""
+        """The slots empty until it can be had apart from others, or another worker has taken it."""
         self._is_suspect_next = is_suspect_next
 
     def run(self, runs: Sequence[Run]) -> None:
@@ -241,7 +250,7 @@ class Threads(Crew):
         for run in runs:
             with self._changed:
                 slot = self._free.pop()
-                self._is_suspect_here = self._is_suspect_here or run.crashes > 0
+                self._suspects += run.crashes > 0
             self._page.start(run.job_id, slot)
             outcome = self._executor.open(run)
             if outcome is not None:
@@ -303,6 +312,5 @@ class Threads(Crew):
         with self._changed:
             self._free.append(slot)
             self._is_news = True
-            if run.crashes > 0:
-                self._is_suspect_here = False
+            self._suspects -= run.crashes > 0
             self._changed.notify_all()

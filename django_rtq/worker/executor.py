@@ -10,6 +10,7 @@ What is told to the broker (ack, retry, bury) travels with the next claim, in on
 
 from __future__ import annotations
 
+import contextvars
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -62,7 +63,7 @@ class Executor:
         task = run.task
         assert task is not None
         if signals.job_started.receivers:
-            signals.job_started.send_robust(Executor, job=run.job)
+            self._isolation.begin(run).run(_tell_started, run)
         if run.may_run_once:
             self._page.note_once(slot)
         run.reports = self._reports
@@ -89,12 +90,12 @@ class Executor:
         """Steps 3 and 4, for a coroutine function."""
         task = run.task
         assert task is not None
+        place.set(Place(run))
         if signals.job_started.receivers:
-            signals.job_started.send_robust(Executor, job=run.job)
+            _tell_started(run)
         if run.may_run_once:
             self._page.note_once(slot)
         run.reports = self._reports
-        place.set(Place(run))
         limit = run.time_limit(self._config)
         if limit is not None:
             self._announce_limit(limit, slot)
@@ -112,6 +113,7 @@ class Executor:
             outcome = self._succeeded(run, result)
         if self._isolation.uses_database:
             await sync_to_async(self._isolation.clean_up)()  # connections live in the thread that Django uses for them
+        run.variables = contextvars.copy_context()
         return outcome
 
     def _announce_limit(self, seconds: float, slot: int) -> None:
@@ -141,6 +143,10 @@ class Executor:
             f'{{"state":"succeeded","task":"{run.task_name}",{client}"attempt":{run.attempt},'
             f'"seconds":{run.seconds:.6f},"kept":{kept_seconds},"result":{text}}}'
         )
+
+
+def _tell_started(run: Run) -> None:
+    signals.job_started.send_robust(Executor, job=run.job)
 
 
 def _check_size(run: Run, text: str, most: int) -> None:

@@ -7,7 +7,7 @@ import logging
 import threading
 from typing import Any
 
-from django.db import close_old_connections, connections, reset_queries
+from django.db import connections, reset_queries
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
@@ -31,7 +31,8 @@ class Isolation:
     """Runs functions so that they leave nothing to the next. Any thread may use it.
 
     Language, time zone and all that lives in context variables: each function runs in a copy of the context
-    in which this was made. Database connections: looked after as Django does around a request, once one was opened.
+    in which this was made, and the signals of its run are sent in the same copy. Database connections: looked after as
+    Django does around a request, once one was opened.
     """
 
     def __init__(self) -> None:
@@ -43,17 +44,31 @@ class Isolation:
 
     def call(self, run: Run, *args: Any) -> Any:
         """Call the function of a job in a context of its own, in which the job is the current one."""
+        variables = run.variables
+        if variables is None:
+            variables = self.begin(run)
+        return variables.run(run.task.func, *args, **run.kwargs)  # type: ignore[union-attr]
+
+    def begin(self, run: Run) -> contextvars.Context:
+        """Give a run its context, in the thread that will call its function."""
         here, context = self._here.both
         here.run = run
-        return context.copy().run(run.task.func, *args, **run.kwargs)  # type: ignore[union-attr]
+        run.variables = context.copy()
+        return run.variables
 
     def clean_up(self) -> None:
-        """Close connections that are broken or too old, in the thread that used them."""
+        """Close connections that are broken or too old, in the thread that used them. As close_old_connections() does,
+        but a connection that cannot even be closed is no failure of the job.
+        """
         if self._uses_database:
-            close_old_connections()
             for connection in connections.all(initialized_only=True):
-                if connection.in_atomic_block:
-                    _drop(connection)
+                try:
+                    connection.close_if_unusable_or_obsolete()
+                    if connection.in_atomic_block:
+                        _roll_back(connection)
+                except Exception:  # whatever a driver raises
+                    logger.exception("a connection to database %r could not be closed: it is dropped", connection.alias)
+                    del connections[connection.alias]
             if self._is_debug:
                 reset_queries()
 
@@ -70,7 +85,7 @@ class Isolation:
         self._uses_database = True
 
 
-def _drop(connection: BaseDatabaseWrapper) -> None:
+def _roll_back(connection: BaseDatabaseWrapper) -> None:
     """A transaction that a job left open would swallow what the next ones write: it is rolled back."""
     logger.error("a job left a transaction open on database %r: it is rolled back", connection.alias)
     connection.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
 import re
 import secrets
@@ -16,6 +17,7 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, Retried, error_line
 from django_rtq.worker.page import LONGEST_NAME, Page
+from django_rtq.worker.reconciler import Reconciler
 from django_rtq.worker.reports import Said
 from django_rtq.worker.run import Run
 from django_rtq.worker.tally import Tally
@@ -41,8 +43,13 @@ class Ledger:
         self._settlements: dict[str, Settlement] = {}
         self._held: dict[bytes, str] = {}  # id -> queue: claimed under this name, and no outcome yet
         self._tally = Tally()
+        self._perhaps_told: set[str] = set()  # ids that were sent and not answered: stale is no news of them
         self._is_in_doubt = False
         self._look_again_at = 0.0  # on time.monotonic(), while in doubt
+        self._differs = False  # from what Redis has written down, or may
+        self._losses_seen = broker.wire.connections_lost  # when it was last compared
+        self._compared_at = time.monotonic()
+        self._reconciler = Reconciler(self.compare, lambda: bool(self._held), lease_seconds=broker.config.lease_seconds)
         self._pid = os.getpid()
         self.worker = ""
 
@@ -51,11 +58,12 @@ class Ledger:
     def sign_on(self) -> None:
         """Take part under a new name: names are never used again (rule 5). Raises BrokerUnavailable."""
         name = f"{_UNSAFE.sub('-', self._base_name)}:{os.getpid()}:{secrets.token_hex(4)}"
-        with self._lock:
-            self.worker = name[-LONGEST_NAME:]
-            self._held.clear()  # what was claimed under another name belongs to others by now
-        self._page.sign(self.worker)
-        self._broker.sign_on(self._queues, self.worker)
+        with self._trip:
+            with self._lock:
+                self.worker = name[-LONGEST_NAME:]
+                self._held.clear()  # what was claimed under another name belongs to others by now
+            self._page.sign(self.worker)
+            self._broker.sign_on(self._queues, self.worker)
 
     def sign_off(self) -> None:
         """Give up the name; for who holds nothing. Raises BrokerUnavailable."""
@@ -63,6 +71,10 @@ class Ledger:
             self.tell_counts()
             while not self._broker.sign_off(self._queues, self.worker):
                 self._release_unknown()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._reconciler.stop()
 
     # -- outcomes
 
@@ -91,7 +103,8 @@ class Ledger:
             else:
                 self._add_other(settlement, run, outcome)
         if type(outcome) is not Acked or signals.job_succeeded.receivers:
-            _tell(run, outcome)
+            variables = contextvars.copy_context() if run.variables is None else run.variables
+            variables.run(_tell, run, outcome)
 
     def _add_other(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
         if isinstance(outcome, Retried | Buried):
@@ -130,30 +143,46 @@ class Ledger:
         with self._lock:
             return list(self._held)
 
+    @property
+    def has_outcomes(self) -> bool:
+        """Whether runs that are over were not told yet."""
+        with self._lock:
+            return any(settlement.has_outcomes for settlement in self._settlements.values())
+
     # -- round trips
 
-    def fetch(self, wanted: int, *, idle: bool, queues: Sequence[str] | None = None) -> Fetched:
+    def fetch(self, wanted: int, *, idle: int, queues: Sequence[str] | None = None) -> Fetched:
         """Settle all there is to settle, and claim. Raises BrokerUnavailable: then nothing is forgotten."""
         with self._trip:
             return self._fetch(wanted, self._queues if queues is None else queues, idle=idle)
 
-    def _fetch(self, wanted: int, queues: Sequence[str], *, idle: bool) -> Fetched:
+    def _fetch(self, wanted: int, queues: Sequence[str], *, idle: int) -> Fetched:
         with self._lock:
             for queue, calls in self._tally.take().items():
                 self._settlements.setdefault(queue, Settlement()).tally += calls
             settlements, self._settlements = self._settlements, {}
-        was_in_doubt, asked_at = self._is_in_doubt, time.monotonic()
+        asked_at = time.monotonic()
         try:
             fetched = self._broker.fetch(self.worker, settlements, queues, wanted=wanted, idle=idle)
         except BrokerError as error:
+            self._perhaps_told.update(job_id.decode() for s in settlements.values() for job_id in s.job_ids())
             self._put_back(settlements)
             self.doubt()
             raise error if isinstance(error, BrokerUnavailable) else BrokerUnavailable(str(error)) from error
         self._put_back(settlements)
-        if fetched.stale and not was_in_doubt:
-            signals.job_stale.send_robust(Ledger, job_ids=fetched.stale, worker=self.worker)
+        if fetched.stale:
+            self._heed_stale(fetched.stale)
+        if self._perhaps_told and fetched.error is None:
+            self._perhaps_told.clear()
         self.hold(fetched, asked_at=asked_at)
         return fetched
+
+    def _heed_stale(self, job_ids: Sequence[str]) -> None:
+        """Jobs that we settled are not ours: others have them, or Redis has older data than we."""
+        stale = [job_id for job_id in job_ids if job_id not in self._perhaps_told]
+        if stale:
+            self.compare_soon()
+            signals.job_stale.send_robust(Ledger, job_ids=stale, worker=self.worker)
 
     def hold(self, fetched: Fetched, *, asked_at: float) -> None:
         """Note what was claimed. Raises BrokerUnavailable for an answer that comes late: this process was stopped,
@@ -167,12 +196,14 @@ class Ledger:
             for claimed in fetched.claimed:
                 for job_id in claimed.ids:
                     self._held[job_id] = claimed.queue
+        if fetched.found:
+            self._reconciler.note_jobs()
 
     def settle(self) -> None:
         """Tell all there is to tell, without claiming. Raises BrokerUnavailable."""
         with self._trip:  # what another thread has under way is not told yet, and comes back if it cannot be
             if self._settlements:
-                fetched = self.fetch(0, idle=False)
+                fetched = self.fetch(0, idle=0)
                 if fetched.error is not None:
                     raise BrokerUnavailable(str(fetched.error)) from fetched.error
 
@@ -186,22 +217,43 @@ class Ledger:
         with self._lock:
             self._tally.make_due()
         if self._tally:
-            self.fetch(0, idle=False)
+            self.fetch(0, idle=0)
         self.settle()
+
+    # -- comparing
 
     def doubt(self) -> None:
         """An answer got lost: Redis may have written down more, or less, than we know."""
         self._is_in_doubt = True
         self._look_again_at = 0.0
 
-    def reconcile(self) -> None:
-        """After a lost answer: give back what Redis has written down for us and we do not know of.
+    def compare_soon(self) -> None:
+        """Redis may have lost what it had written down, or come back with what it had before."""
+        self._differs = True
+        self._reconciler.compare_soon()
 
-        A claim that we gave up may still be on its way to a server that hangs. So we take a new name as soon as we hold
-        nothing (rule 5): under the old one such a claim is refused. Until then we look again from time to time.
+    @property
+    def is_to_be_compared(self) -> bool:
+        """Whether reconcile() would ask Redis now."""
+        if self._differs or self._losses_seen != self._broker.wire.connections_lost:
+            return True
+        return self._is_in_doubt and time.monotonic() >= self._look_again_at
+
+    def reconcile(self, *, at_least_each: float | None = None) -> None:
+        """Give back what Redis has written down for us and we do not know of, when there is a reason to look.
+
+        With `at_least_each`, also when it was not compared for so many seconds. For the thread that claims, and only
+        while it has no claim under way.
+
+        A claim whose answer got lost may still be on its way to a server that hangs. So we take a new name as soon as
+        we hold nothing (rule 5): under the old one such a claim is refused. Until then we look again from time to time.
         """
         with self._trip:
-            if not self._is_in_doubt or time.monotonic() < self._look_again_at:
+            is_old = at_least_each is not None and time.monotonic() - self._compared_at > at_least_each
+            if not self.is_to_be_compared and not is_old:
+                return
+            if not self._is_in_doubt:
+                self._release_unknown()
                 return
             self.settle()
             self._release_unknown()
@@ -213,13 +265,28 @@ class Ledger:
             self.sign_on()
             self._is_in_doubt = False
 
+    def compare(self) -> None:
+        """The same, at any time and in any thread, but only while something is held.
+
+        Else an idle worker's claim may be waiting in the server, and what it brings would be given back.
+        """
+        with self._trip:
+            if self._held:
+                self._release_unknown()
+
     def _release_unknown(self) -> None:
-        for queue, job_ids in self._broker.running(self.worker, self._queues).items():
-            with self._lock:  # what was done meanwhile is not held any more, but not told yet either
-                done = self._settlements[queue].job_ids() if queue in self._settlements else set()
-                unknown = [job_id for job_id in job_ids if job_id not in self._held and job_id not in done]
-            if unknown:
-                self._broker.settle(self.worker, queue, Settlement(release=list(unknown)))
+        losses, self._differs = self._broker.wire.connections_lost, False
+        try:
+            for queue, job_ids in self._broker.running(self.worker, self._queues).items():
+                with self._lock:  # what was done meanwhile is not held any more, but not told yet either
+                    done = self._settlements[queue].job_ids() if queue in self._settlements else set()
+                    unknown = [job_id for job_id in job_ids if job_id not in self._held and job_id not in done]
+                if unknown:
+                    self._broker.settle(self.worker, queue, Settlement(release=list(unknown)))
+        except BrokerError:
+            self._differs = True
+            raise
+        self._losses_seen, self._compared_at = losses, time.monotonic()
 
     def _put_back(self, settlements: dict[str, Settlement]) -> None:
         """What could not be told is told next time, before what came meanwhile."""

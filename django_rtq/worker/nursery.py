@@ -116,13 +116,11 @@ class Nursery:
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the supervisor tells us
             die_with_parent(signal.SIGKILL)
             if os.getppid() != parent:
                 return EXIT_FAILED  # it was quicker
             child = Child(Broker(self._config, role="worker"), page, self._options, parent=parent)
-            signal.signal(signal.SIGTERM, child.stop)
-            signal.signal(signal.SIGUSR1, child.heed)
+            child.listen()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             return child.work()
         except BaseException:  # noqa: BLE001 - the top of a process

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import Context
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +19,7 @@ class Run:
 
     reports: Reports | None = None  # where the job says how far it is
     client = b""  # until the record was read
+    variables: Context | None = None  # the context variables of this run: of its function and of receivers of signals
 
     def __init__(
         self,

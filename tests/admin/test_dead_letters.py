@@ -1,7 +1,9 @@
 """Dead letters: in groups, ticked, and swept up."""
 
 import json
+import re
 import time
+from html import unescape
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -15,6 +17,7 @@ from tests.seeds import QUEUE, claimed_jobs, dead_job, new_job, settlement
 
 PAGE = "/admin/django_rtq/deadletter/"
 LATER = 10**15
+CONFIRMED = {"confirmed": "yes"}
 
 
 def die(broker, *names, error="builtins.ValueError", task="shop.tasks.send", client=""):
@@ -27,6 +30,14 @@ def die(broker, *names, error="builtins.ValueError", task="shop.tasks.send", cli
     for job in jobs:
         broker.wire.one(("HSET", broker.keys.of(QUEUE).errors, job.id, f"{line}\n"))
     return [job.id for job in jobs]
+
+
+def hidden_fields(html):
+    """What the form of a question sends."""
+    fields = {}
+    for name, value in re.findall(r'<input type="hidden" name="(?!csrf)(\w+)" value="([^"]*)"', html):
+        fields.setdefault(name, []).append(unescape(value))
+    return fields
 
 
 def said(client):
@@ -52,11 +63,31 @@ def test_a_group_without_a_name_cannot_be_swept(broker, operator):
 @pytest.mark.parametrize(("verb", "left"), [("requeue", {"queued": 2}), ("discard", {"queued": 0})])
 def test_the_ticked_ones_and_no_others(verb, left, broker, operator, inspector):
     a, b, c = die(broker, "a", "b", "c")
-    operator.post(f"{PAGE}{verb}/", {"queue": QUEUE, "id": [a, c]})
+    operator.post(f"{PAGE}{verb}/", {"queue": QUEUE, "id": [a, c], **CONFIRMED})
     details = inspector.queue(QUEUE)
     assert details.dead == 1
     assert details.queued == left["queued"]
     assert inspector.find(b, QUEUE).state == "dead"
+
+
+def test_ticked_ones_are_not_discarded_before_it_was_confirmed(broker, operator, inspector):
+    a, b, c = die(broker, "a", "b", "c")
+    back = f"/admin/django_rtq/queue/{QUEUE}/?state=dead"
+
+    html = text(operator.post(f"{PAGE}discard/", {"queue": QUEUE, "id": [a, c], "next": back}))
+
+    assert inspector.queue(QUEUE).dead == 3
+    assert "Discard 2 dead letters for good?" in html
+    assert f"<dd>{a}, {c}</dd>" in html
+    assert not LogEntry.objects.exists()
+    answer = operator.post(f"{PAGE}discard/", hidden_fields(html))
+    assert answer["Location"] == back
+    assert [job.id for job in inspector.dead(QUEUE)] == [b]
+
+
+def test_requeueing_ticked_ones_asks_nothing(broker, operator, inspector):
+    operator.post(f"{PAGE}requeue/", {"queue": QUEUE, "id": die(broker, "a")})
+    assert inspector.queue(QUEUE).queued == 1
 
 
 def test_who_comes_second_is_told_so(broker, operator, inspector):
@@ -70,7 +101,7 @@ def test_who_comes_second_is_told_so(broker, operator, inspector):
 
 def test_many_of_them_are_written_down_in_one_entry(broker, operator):
     ids = die(broker, *(f"job{n}" for n in range(30)))
-    operator.post(f"{PAGE}discard/", {"queue": QUEUE, "id": ids})
+    operator.post(f"{PAGE}discard/", {"queue": QUEUE, "id": ids, **CONFIRMED})
     entry = LogEntry.objects.get()
     assert entry.change_message.startswith("30 dead letters are gone.")
     assert ids[0] in entry.change_message
@@ -81,7 +112,7 @@ def test_many_of_them_are_written_down_in_one_entry(broker, operator):
 @pytest.mark.parametrize("given", [{}, {"queue": QUEUE}, {"id": ["x"]}, {"queue": "{bad}", "id": ["x"]}])
 def test_nothing_ticked_is_nothing_done(given, broker, operator, inspector):
     die(broker, "a")
-    operator.post(f"{PAGE}discard/", given)
+    operator.post(f"{PAGE}discard/", {**given, **CONFIRMED})
     assert "Nothing was done" in said(operator)
     assert inspector.queue(QUEUE).dead == 1
 
@@ -89,7 +120,7 @@ def test_nothing_ticked_is_nothing_done(given, broker, operator, inspector):
 def test_one_form_names_a_thousand_at_most(broker, operator, inspector, settings):
     ids = [job_id for part in range(3) for job_id in die(broker, *(f"{part}-{n}" for n in range(400)))]
     settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000
-    operator.post(f"{PAGE}discard/", {"queue": QUEUE, "id": ids})
+    operator.post(f"{PAGE}discard/", {"queue": QUEUE, "id": ids, **CONFIRMED})
     assert inspector.queue(QUEUE).dead == 200
 
 

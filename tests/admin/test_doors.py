@@ -18,7 +18,7 @@ def given(name, jobs):
     """What a form of that page would send."""
     return {
         "deadletter_requeue": {"queue": QUEUE, "id": [jobs.dead.id]},
-        "deadletter_discard": {"queue": QUEUE, "id": [jobs.dead.id]},
+        "deadletter_discard": {"queue": QUEUE, "id": [jobs.dead.id], "confirmed": "yes"},
         "deadletter_requeue_all": {"queue": QUEUE, "until_ms": 10**15},
         "deadletter_discard_all": {"queue": QUEUE, "until_ms": 10**15},
         "queue_purge": {"name": QUEUE},
@@ -110,6 +110,16 @@ def test_actions_are_not_done_by_looking(name, jobs, operator, seen):
     assert seen() == before
 
 
+@pytest.mark.parametrize("name", [name for name, page in PAGES.items() if page.method == "BOTH"])
+def test_a_page_that_asks_changes_nothing(name, jobs, operator, seen):
+    before = seen()
+    answer = operator.get(url_of(name, jobs))
+    assert answer.status_code == 200
+    assert 'name="csrfmiddlewaretoken"' in answer.content.decode()
+    assert seen() == before
+    assert not LogEntry.objects.exists()
+
+
 @pytest.mark.parametrize("name", LOOKS)
 def test_pages_that_only_show_take_no_forms(name, jobs, operator):
     assert operator.post(url_of(name, jobs)).status_code == 405
@@ -124,7 +134,7 @@ def test_the_menu_shows_the_entries_only_to_those_who_may_look(viewer, person):
     ("permission", "words"),
     [
         (access.REQUEUE, [b"Requeue</button>"]),
-        (access.DISCARD, [b"Discard</button>"]),
+        (access.DISCARD, [b"Discard \xe2\x80\xa6</a>"]),
         (access.EDIT, [b"Requeue with other arguments", b"Raw record"]),
     ],
 )

@@ -86,6 +86,23 @@ def test_pages_say_it_when_redis_is_away(name, operator, settings):
         assert "Redis does not answer" in text(answer)
 
 
+def test_a_page_that_cannot_reach_redis_is_asked_for_again_by_the_browser(operator, settings):
+    settings.RTQ = {"REDIS": NOBODY, "ADMIN_REFRESH_SECONDS": 4}
+    answer = operator.get(url_of("queue_changelist"))
+    assert (answer["Refresh"], answer["Retry-After"]) == ("4", "4")
+    assert "This page tries again every 4 s." in text(answer)
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_what_is_not_asked_for_again_does_not_promise_it(method, operator, settings):
+    settings.RTQ = {"REDIS": NOBODY, "ADMIN_REFRESH_SECONDS": 0 if method == "get" else 4}
+    name = "queue_changelist" if method == "get" else "queue_pause"
+    answer = getattr(operator, method)(url_of(name))
+    assert answer.status_code == 503
+    assert "Refresh" not in answer
+    assert "tries again" not in text(answer)
+
+
 def test_an_action_says_it_when_redis_is_away(operator, settings):
     settings.RTQ = {"REDIS": NOBODY}
     assert operator.post(url_of("queue_pause")).status_code == 503
@@ -140,6 +157,21 @@ def test_a_refresh_leaves_messages_for_the_page_that_they_are_for(jobs, operator
     operator.post(url_of("queue_pause"))
     operator.get(url_of("queue_changelist"), headers={"X-RTQ-Refresh": "1"})
     assert "is paused" in text(operator.get(url_of("queue_changelist")))
+
+
+def test_a_refresh_of_a_job_that_is_gone_has_something_in_its_place(jobs, operator):
+    operator.post(url_of("job_discard", jobs), {"queue": QUEUE})
+    part = operator.get(url_of("job_change", jobs), headers={"X-RTQ-Refresh": "1"})
+    assert part.status_code == 404
+    assert re.findall(r'data-rtq-live="(\w+)"', text(part)) == ["job"]
+    assert "<form" not in text(part)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_every_page_says_what_it_is_about_within_what_is_ours(name, jobs, operator):
+    answer = operator.get(url_of(name, jobs))
+    assert re.findall(r"<h1>(.*?)</h1>", html_of_ours(answer)) == [answer.context["title"]]
+    assert text(answer).count("<h1") == 1
 
 
 def test_the_refresh_can_be_switched_off(jobs, operator, settings):

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from django_rtq import registry, task
+from django_rtq.redaction import HIDDEN
 from tests.admin.conftest import MAIL, body, text, url_of
 from tests.seeds import QUEUE, claimed_job, dead_job, queued_job, settle, settlement
 
@@ -17,7 +19,7 @@ def dead(broker, *args, error=None, client="", **kwargs):
     job = claimed_job(broker, "bad", worker="failing", body=body(*args, **kwargs), client=client)
     told = settlement("bury", job)
     if error is not None:
-        told.bury[-1] = json.dumps(error)
+        told.bury[-1] = json.dumps(error, separators=(",", ":"))
     broker.settle("failing", QUEUE, told)
     return job
 
@@ -101,12 +103,85 @@ def test_secrets_are_hidden_however_deep_they_lie(broker, viewer):
     assert "seen" in html
 
 
-def test_a_secret_by_place_is_hidden_by_the_name_of_the_parameter(broker, viewer, monkeypatch):
-    monkeypatch.setattr("django_rtq.admin.shown.parameter_names", lambda task: ["user", "password"])
-    monkeypatch.setattr("django_rtq.admin.calls.parameter_names", lambda task: ["user", "password"])
-    html = page_of(viewer, dead(broker, "ann", "s3cret"))
+def sign_in(user, password, **options):
+    """A function to be made a task."""
+
+
+@pytest.fixture
+def sign_in_task(monkeypatch):
+    """Its name; it is known."""
+    monkeypatch.setattr(registry, "_tasks", {})
+    return task(sign_in).name
+
+
+def test_a_secret_by_place_is_hidden_by_the_name_of_the_parameter(broker, viewer, sign_in_task):
+    html = page_of(viewer, dead(broker, "ann", "s3cret", task=sign_in_task))
     assert "s3cret" not in html
     assert "ann" in html
+
+
+GROUPS, LIST = "/admin/django_rtq/deadletter/", f"/admin/django_rtq/queue/{QUEUE}/?state="
+
+
+@pytest.fixture
+def leaky(broker, sign_in_task):
+    """A dead letter whose error and progress tell its password."""
+    error = {"error_class": "x.Denied", "error": "no s3cret-word", "traceback": "Traceback:\n  login(s3cret-word)"}
+    return dead(broker, "ann", "s3cret-word", url="ftp://ann:s3cret-word@host", task=sign_in_task, error=error)
+
+
+@pytest.mark.parametrize("who", ["viewer", "operator"])
+def test_a_secret_is_replaced_where_an_error_tells_it(who, broker, leaky, request):
+    client = request.getfixturevalue(who)
+    for html in (page_of(client, leaky), text(client.get(GROUPS)), text(client.get(f"{LIST}dead"))):
+        seen = html.partition('id="rtq-raw"')[0]  # the record, for those who may edit
+        assert f"no {HIDDEN}" in seen
+        assert "s3cret-word" not in seen
+
+
+def test_a_secret_is_replaced_in_the_list_of_what_retries(broker, viewer, sign_in_task):
+    job = claimed_job(broker, "again", worker="failing", body=body("ann", "s3cret-word", task=sign_in_task))
+    told = settlement("retry", job, wait_ms=60_000)
+    told.retry[-1] = json.dumps({"error_class": "x.Denied", "error": "no s3cret-word"})
+    broker.settle("failing", QUEUE, told)
+
+    html = text(viewer.get(f"{LIST}retrying"))
+
+    assert f"Denied: no {HIDDEN}" in html
+    assert "s3cret-word" not in html
+
+
+def test_who_requeues_with_other_arguments_gets_the_secrets_back(leaky, operator, inspector):
+    url = f"/admin/django_rtq/job/{leaky.id}/edit/"
+    given = {"args": json.dumps(["bob", HIDDEN]), "kwargs": json.dumps({"url": "ftp://x"}), "queue": QUEUE}
+    operator.post(url, given)
+    assert inspector.find(leaky.id).args == ["bob", "s3cret-word"]
+
+
+def test_the_message_of_a_group_is_not_shown_if_its_secrets_cannot_be_known(broker, viewer, sign_in_task):
+    error = {"error_class": "x.Denied", "error": "no s3cret-word"}
+    job = dead(broker, "a" * 5000, "s3cret-word", task=sign_in_task, error=error)
+
+    groups = text(viewer.get(GROUPS))
+
+    assert "Denied" in groups
+    assert "Its arguments are long: see the job for its message." in groups
+    assert "s3cret-word" not in groups + page_of(viewer, job)
+
+
+def test_arguments_of_an_unknown_task_are_shown_to_those_who_may_edit_only(broker, viewer, operator):
+    error = {"error_class": "x.Denied", "error": "no anns-own-word", "traceback": "anns-own-word"}
+    job = dead(broker, "anns-own-word", plain="seen", task="elsewhere.task", error=error)
+
+    html = page_of(viewer, job) + text(viewer.get(GROUPS)) + text(viewer.get(f"{LIST}dead"))
+
+    assert "anns-own-word" not in html
+    assert "Hidden: this process does not know the task" in html
+    assert "seen" in html
+    html = page_of(operator, job)
+    assert "elsewhere import task" in html
+    assert "no anns-own-word" in html
+    assert "Hidden: this process" not in html
 
 
 def test_the_secrets_of_a_result_are_hidden(broker, viewer):

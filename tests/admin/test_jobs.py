@@ -7,10 +7,10 @@ from django.contrib.admin.models import LogEntry
 from django.utils.html import escape
 
 from django_rtq.admin import access
-from django_rtq.admin.shown import HIDDEN
 from django_rtq.chores import sweep_dead_letters
+from django_rtq.redaction import HIDDEN
 from tests.admin.conftest import MAIL, body, text
-from tests.admin.test_dead_letters import said
+from tests.admin.test_dead_letters import hidden_fields, said
 from tests.seeds import QUEUE, claimed_job, dead_job
 
 PAGE = "/admin/django_rtq/job/"
@@ -80,6 +80,41 @@ def test_actions_do_what_they_say_and_are_written_down(action, state, becomes, j
     entry = LogEntry.objects.get()
     assert entry.object_id == job.id
     assert operator.get(entry.get_admin_url()).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "words"),
+    [
+        ("discard", "dead", "Discard job {id} for good?"),
+        ("cancel", "queued", "Cancel job {id}?"),
+        ("cancel", "scheduled", "Cancel job {id}?"),
+        ("cancel", "retrying", "Cancel job {id}?"),
+        ("cancel", "running", "Ask job {id} to stop?"),
+    ],
+)
+def test_what_ends_a_job_for_good_asks_first(action, state, words, jobs, operator, inspector):
+    job, back = getattr(jobs, state), f"/admin/django_rtq/queue/{QUEUE}/?state={state}"
+    link = f'/admin/django_rtq/job/{job.id}/{action}/?queue={QUEUE}"'
+    assert link in text(operator.get(f"{PAGE}{job.id}/"))
+
+    html = text(operator.get(f"{PAGE}{job.id}/{action}/", {"queue": QUEUE, "next": back}))
+
+    assert words.format(id=job.id) in html
+    assert (inspector.find(job.id).state, inspector.find(job.id).is_stopping) == (state, False)
+    assert f'href="{back}"' in html
+    assert operator.post(f"{PAGE}{job.id}/{action}/", hidden_fields(html))["Location"] == back
+
+
+@pytest.mark.parametrize(("action", "state"), [("discard", "queued"), ("cancel", "dead"), ("cancel", "finished")])
+def test_a_question_that_comes_too_late_is_not_asked(action, state, jobs, operator):
+    answer = operator.get(f"{PAGE}{getattr(jobs, state).id}/{action}/", {"queue": QUEUE})
+    assert answer.status_code == 302
+    assert "Nothing was done" in said(operator)
+
+
+def test_a_question_leads_back_to_pages_of_this_site_only(jobs, operator):
+    html = text(operator.get(f"{PAGE}{jobs.dead.id}/discard/", {"queue": QUEUE, "next": "//elsewhere.example/"}))
+    assert "elsewhere" not in html
 
 
 def test_discarding_forgets_a_job(jobs, operator):

@@ -5,7 +5,7 @@ import re
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from django_rtq.admin import overview
+from django_rtq.admin import listing, overview
 from tests.admin.conftest import body, text
 from tests.admin.test_dead_letters import said
 from tests.seeds import QUEUE, claimed_job, let_lapse, queued_job
@@ -102,6 +102,13 @@ def test_filters_stand_in_the_address(query, count, jobs, operator):
     html = text(operator.get(f"{PAGE}?state=queued&{query}"))
     assert len(ids_on(html)) == count
     assert f"state=dead&amp;{query}" in html  # and stay when one looks at another state
+
+
+def test_a_search_through_many_jobs_is_not_repeated_by_an_open_page(jobs, operator, monkeypatch):
+    assert "data-rtq-halt" not in text(operator.get(f"{PAGE}?state=dead&task=nosuch"))
+    monkeypatch.setattr(listing, "MOST_REFRESHED", 0)
+    assert "data-rtq-halt" in text(operator.get(f"{PAGE}?state=dead&task=nosuch"))
+    assert "data-rtq-halt" not in text(operator.get(f"{PAGE}?state=dead"))
 
 
 def test_times_are_meant_in_the_zone_of_the_reader(jobs, operator, settings):

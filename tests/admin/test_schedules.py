@@ -1,5 +1,7 @@
 """Schedules in the admin, as a person with a browser meets them."""
 
+import json
+
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission
@@ -7,7 +9,9 @@ from django.test import override_settings
 from django.urls import reverse
 
 from django_rtq import registry, task
+from django_rtq.chores import sweep_dead_letters
 from django_rtq.models import Schedule
+from django_rtq.redaction import HIDDEN
 from django_rtq.scheduler.timetable import Timetable
 from tests.conftest import NOBODY
 from tests.seeds import QUEUE
@@ -32,6 +36,10 @@ FORM = {
 
 def report(number):
     """A function to be made a task."""
+
+
+def sign_in(user, password, **options):
+    """Another one."""
 
 
 @pytest.fixture(autouse=True)
@@ -185,3 +193,114 @@ def test_the_list_stands_among_the_other_pages(nightly, person):
     places = html[html.index('class="rtq-places"') :].partition("</nav>")[0]
     assert "/admin/django_rtq/queue/" in places
     assert f'href="{LIST}" aria-current="page"' in places
+
+
+# -- what needs the permission to enqueue
+
+ALL_OF_SCHEDULES = ("view_schedule", "add_schedule", "change_schedule", "delete_schedule")
+
+
+def change_of(row):
+    return reverse("admin:django_rtq_schedule_change", args=[row.pk])
+
+
+def test_who_may_edit_schedules_but_not_enqueue_starts_nothing(person, broker, nightly):
+    off = Schedule(name="off", task=TASK, args=[1], every=5, enabled=False)
+    off.save()
+    before = broker.plan.read().rows
+    client = person("view_queue", *ALL_OF_SCHEDULES)
+    page = client.get(LIST).text
+
+    assert client.get(ADD).status_code == 403
+    assert client.post(ADD, {**FORM, "name": "another"}).status_code == 403
+    assert client.post(change_of(nightly), {**FORM, "args": "[8]"}).status_code == 403
+    assert client.post(change_of(off), {**FORM, "name": "off"}).status_code == 403
+    assert f'href="{ADD}"' not in page
+    for action in ("run_now", "enable"):
+        assert f'value="{action}"' not in page
+        act(client, action, nightly, off)
+
+    assert take_all(broker) == []
+    assert broker.plan.read().rows == before
+    assert not LogEntry.objects.exists()
+
+
+def test_who_may_not_enqueue_sees_disables_and_deletes_them_all_the_same(person, broker, nightly):
+    client = person("view_queue", *ALL_OF_SCHEDULES)
+
+    assert 'name="_save"' not in client.get(change_of(nightly)).text
+    assert "1 disabled." in act(client, "disable", nightly)
+    assert not Schedule.objects.get().enabled
+    client.post(reverse("admin:django_rtq_schedule_delete", args=[nightly.pk]), {"post": "yes"})
+    assert not Schedule.objects.exists()
+
+
+def test_with_the_permission_to_enqueue_all_of_it_works(person, broker, nightly):
+    client = person("view_queue", "enqueue_job", *ALL_OF_SCHEDULES)
+
+    assert client.post(ADD, {**FORM, "name": "another"}).status_code == 302
+    assert client.post(change_of(nightly), {**FORM, "args": "[8]"}).status_code == 302
+    assert broker.plan.read().rows["nightly"]["args"] == [8]
+    assert "is queued." in act(client, "run_now", nightly)
+    assert len(take_all(broker)) == 1
+
+
+# -- secrets
+
+
+def test_secrets_are_hidden_and_stay_what_they_were(person, broker, nightly):
+    task(sign_in)
+    name, call = f"{__name__}.sign_in", {"args": ["ann", "s3cret"], "kwargs": {"api_token": "s3cret-2", "n": 1}}
+    Schedule.objects.filter(pk=nightly.pk).update(task=name, **call)
+    client = person("view_queue", "enqueue_job", *ALL_OF_SCHEDULES)
+    assert "s3cret" not in client.get(change_of(nightly)).text
+
+    kwargs = {"api_token": HIDDEN, "n": 2}
+    given = {**FORM, "task": name, "args": json.dumps(["bob", HIDDEN]), "kwargs": json.dumps(kwargs)}
+    assert client.post(change_of(nightly), given).status_code == 302
+
+    row = Schedule.objects.get()
+    assert (row.args, row.kwargs) == (["bob", "s3cret"], {"api_token": "s3cret-2", "n": 2})
+
+
+def test_secrets_are_hidden_from_those_who_may_only_look(person, broker, nightly):
+    Schedule.objects.filter(pk=nightly.pk).update(kwargs={"api_token": "s3cret"})
+    html = person("view_schedule").get(change_of(nightly)).text
+    assert "s3cret" not in html
+    assert HIDDEN in html
+    assert Schedule.objects.get().kwargs == {"api_token": "s3cret"}
+
+
+# -- internal tasks
+
+
+@pytest.fixture
+def chore():
+    """The arguments of a job that would discard all dead letters."""
+    registry.register(sweep_dead_letters)
+    return {"task": sweep_dead_letters.name, "args": [QUEUE, "discard", {}, 10**15]}
+
+
+@pytest.mark.parametrize("enabled", ["on", ""])
+def test_nobody_schedules_an_internal_task(person, broker, chore, enabled, transactional_db):
+    client = person("view_queue", "enqueue_job", *ALL_OF_SCHEDULES)
+    given = {**FORM, "task": chore["task"], "args": json.dumps(chore["args"]), "enabled": enabled}
+
+    assert chore["task"] not in client.get(ADD).text
+    assert "is internal to django_rtq" in client.post(ADD, given).text
+    assert not Schedule.objects.exists()
+    assert broker.plan.read().rows == {}
+
+
+def test_a_row_of_an_internal_task_is_neither_run_nor_enabled_nor_made_of_another(person, broker, nightly, chore):
+    Schedule.objects.bulk_create([Schedule(name="sneaky", every=1, enabled=False, **chore)])
+    sneaky = Schedule.objects.get(name="sneaky")
+    client = person("view_queue", "enqueue_job", *ALL_OF_SCHEDULES)
+
+    assert "is internal to django_rtq" in act(client, "run_now", sneaky)
+    assert "0 enabled." in act(client, "enable", sneaky)
+    changed = {**FORM, "task": chore["task"], "args": json.dumps(chore["args"])}
+    assert "is internal to django_rtq" in client.post(change_of(nightly), changed).text
+
+    assert take_all(broker) == []
+    assert list(broker.plan.read().rows) == ["nightly"]

@@ -63,3 +63,17 @@ def careful(name):
     finally:
         time.sleep(0.6)
         diary.write("tidied", name)
+
+
+@task(backoff=constant(60))
+def fail_at_gate(name, gate):
+    """Fails the first time, when the gate is open."""
+    mark = diary.folder() / f"failed-{name}"
+    diary.write("start", name)
+    if mark.exists():
+        diary.write("end", name)
+        return
+    while not (diary.folder() / gate).exists():
+        time.sleep(0.005)
+    mark.touch()
+    raise ValueError(name)

@@ -14,7 +14,7 @@ from django.db import connection
 from django.utils import timezone, translation
 
 from django_rtq import Bury, Retry, constant, task
-from tests.app import diary, long_tasks  # noqa: F401 - so that they are registered
+from tests.app import context_tasks, diary, long_tasks, signal_tasks  # noqa: F401 - so that they are registered
 
 AT_ONCE = constant(0)
 
@@ -334,3 +334,9 @@ def fail_twice(context, name):
         if failed < 2:
             marks.write_text("x" * (failed + 1))
             raise ValueError(name)
+
+
+@task(max_attempts=1)
+def sign_in(user, password):
+    """Fails with a message that tells its arguments."""
+    raise ValueError(f"{user} may not sign in with {password}")

@@ -58,4 +58,4 @@ def held_by(twins: Twins, queue: str) -> list[tuple[str, int, str]]:
 def is_fixed(key: str) -> bool:
     """Whether a key may stay when there is no job."""
     name = key.rpartition("}:")[2]
-    return name in FIXED or name.startswith("stats:")
+    return name in FIXED or name.startswith(("stats:", "tasks:"))

@@ -18,9 +18,9 @@ for _, key in ipairs(redis.call("KEYS", "*")) do
 end
 return taken
 """
-_STATS_SECONDS = 172_800
+_COUNTED_SECONDS = {"stats": 172_800, "tasks": 180_000}
 # What a drained queue still has: times, turns, counters, and outcomes until their time is over.
-FIXED = {"turn", "sweep", "due", "finished", "results", "workers"}
+FIXED = {"turn", "sweep", "due", "finished", "results", "workers", "holders"}
 _KINDS = {
     "string": {"turn", "paused", "unique"},
     "set": {"queues"},
@@ -36,12 +36,14 @@ _KINDS = {
         "results",
         "sweep",
         "stats",
+        "tasks",
         "digests",
         "stopping",
         "progress",
     },
     "zset": {
-        *("bands", "ring", "lanes", "scheduled", "retrying", "later", "workers", "dead", "finished", "wake", "due"),
+        *("bands", "ring", "lanes", "scheduled", "retrying", "later", "workers", "holders", "dead", "finished"),
+        *("wake", "due"),
     },
 }
 
@@ -53,8 +55,8 @@ def read_keyspace(redis: Any) -> dict[str, Any]:
         name = key.decode()
         family = name.rpartition("}:")[2].removeprefix("rtq:").partition(":")[0]
         assert family in _KINDS[kind.decode()], f"{name} is a {kind.decode()}"
-        if family == "stats":
-            assert 0 < ttl <= _STATS_SECONDS
+        if family in _COUNTED_SECONDS:
+            assert 0 < ttl <= _COUNTED_SECONDS[family]
         elif family == "unique":
             assert ttl >= 0, f"{name} stays for ever"
         else:

@@ -18,7 +18,8 @@ from hypothesis.stateful import (
 
 from django_rtq.broker.broker import Broker, NewJob, UniqueJob
 from tests.broker.drain import drain
-from tests.broker.twins import LEASE_MS, QUEUES, RESULT_MS, Twins, lanes_of
+from tests.broker.model_told import lanes_of
+from tests.broker.twins import LEASE_MS, QUEUES, RESULT_MS, Twins
 
 CLIENTS = ("", "acme", "a:b c", "ü")
 BODY = '{"task":"täsk","args":[[],{}]}'
@@ -29,6 +30,7 @@ DUES = ("", "", "", "", "+0", "+1", "+3000", "+20000", "past", "now", "soon")
 EXPIRIES = ("", "", "+5000", "now", "soon")
 # How far the clock is off that made the id; None: an id that tells no time.
 SKEWS = (0, 0, 0, -1000, -1001, 1000, 1001, 5000, None)
+TORN = ("turn", "band", "index", "trim", "worker")  # what a torn log has lost, or bent
 KEEPS = (1000, 120_000, RESULT_MS)
 PAUSES = (1, 999, 3000, LEASE_MS // 2, LEASE_MS // 2 + 1, LEASE_MS - 1, LEASE_MS, LEASE_MS, LEASE_MS + 1, 60_000)
 
@@ -115,8 +117,8 @@ class QueueMachine(RuleBasedStateMachine):
             self.workers.append(f"w{len(self.workers)}")
             self.twins.sign_on(self.workers[-1], order)
 
-    @rule(worker=indexes, order=orders, wanted=st.integers(1, 5), idle=st.sampled_from((True, True, False)))
-    def claim(self, worker: int, order: tuple[str, ...], wanted: int, idle: bool) -> None:
+    @rule(worker=indexes, order=orders, wanted=st.integers(1, 5), idle=st.sampled_from((1, 1, 4, 9, 0)))
+    def claim(self, worker: int, order: tuple[str, ...], wanted: int, idle: int) -> None:
         self.twins.claim(self._worker(worker), order, wanted, idle=idle)
 
     @precondition(lambda self: self.holders)
@@ -182,12 +184,12 @@ class QueueMachine(RuleBasedStateMachine):
         for _ in range(times):
             getattr(self.twins, verb)(queue, limit)
 
-    @rule(queue=queues, worker=indexes, guilty=st.lists(indexes, max_size=2), times=twice)
-    def child_dies(self, queue: str, worker: int, guilty: list[int], times: int) -> None:
+    @rule(queue=queues, worker=indexes, guilty=st.lists(indexes, max_size=2), times=twice, limit=limits)
+    def child_dies(self, queue: str, worker: int, guilty: list[int], times: int, limit: int) -> None:
         name = self._holder(worker) if self.holders else self._worker(worker)
         held = self._held(queue, name)
         for _ in range(times):
-            self.twins.reclaim_child(queue, name, self._pick(held, guilty))
+            self.twins.reclaim_child(queue, name, self._pick(held, guilty), limit)
 
     # -- by people
 
@@ -244,9 +246,11 @@ class QueueMachine(RuleBasedStateMachine):
     def let_limit_pass(self, queue: str, digest: str) -> None:
         self.twins.let_limit_pass(queue, digest)
 
-    @rule(queue=queues, place=indexes, what=st.sampled_from(("turn", "band", "index", "trim")), is_guilty=st.booleans())
+    @rule(queue=queues, place=indexes, what=st.sampled_from(TORN), is_guilty=st.booleans())
     def tear_the_log(self, queue: str, place: int, what: str, is_guilty: bool) -> None:
-        for lane in self._pick(lanes_of(self.twins.models[queue]), [place]):
+        for worker in self._pick(self.holders, [place]) if what == "worker" else ():
+            self.twins.lose_worker(queue, worker)
+        for lane in self._pick(lanes_of(self.twins.models[queue]), [place]) if what != "worker" else ():
             if what == "turn":
                 self.twins.lose_turn(queue, lane)
             elif what == "band":
@@ -273,20 +277,11 @@ class QueueMachine(RuleBasedStateMachine):
 
     def new_job(self, options: tuple[Any, ...]) -> NewJob:
         client, band, max_crashes, due, expires, front, skew = options
-        now = self.twins.clock.now
-        number = next(self.numbers)
+        now, number = self.twins.clock.now, next(self.numbers)
         job_id = f"daily-{number}" if skew is None else f"{now + skew:012x}-{number:03}"
         moments = {"past": str(now - 3000), "now": str(now), "soon": str(now + 1)}
-        return NewJob(
-            job_id,
-            band,
-            max_crashes,
-            client,
-            moments.get(due, due),
-            moments.get(expires, expires),
-            front,
-            BODY,
-        )
+        ready, last = moments.get(due, due), moments.get(expires, expires)
+        return NewJob(job_id, band, max_crashes, client, ready, last, front, BODY)
 
     @property
     def holders(self) -> list[str]:

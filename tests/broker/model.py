@@ -61,32 +61,29 @@ class Queue(Parts):
     def sign_on(self, worker: str) -> None:
         self._contact()
         self.workers[worker] = self.clock.now + self.limits.lease_ms
+        self.holders[worker] = self.clock.now
 
     def sign_off(self, worker: str) -> bool:
         if self.running[worker]:
             return False
-        self.workers.pop(worker, None)
+        self._forget_worker(worker)
         self.wake = self.wake or bool(self.bands)  # it may have taken the token that would have woken another
         return True
 
-    def claim(self, worker: str, wanted: int, *, idle: bool) -> tuple[str, dict[str, str], int]:
-        """Status, the jobs and their attempts, and how many turns it took: a cancelled job costs one, too."""
+    def claim(self, worker: str, wanted: int, slots: int) -> tuple[str, dict[str, str]]:
+        """Status, and the jobs and their attempts."""
         jobs: dict[str, str] = {}
-        turns = 0
         status = "ok"
-        while turns < wanted and status == "ok" and (lane := self._whose_turn()):
+        while len(jobs) < wanted and (lane := self._whose_turn()):
             job_id = self.lanes[lane][0]
-            if job_id in self.crashes:  # alone, so that bystanders are cleared
+            if not self._may_join(list(jobs), job_id, slots):
                 status = "suspect"
-                if turns or not idle:
-                    break
-            if job_id in self.jobs:
-                jobs[job_id] = str(1 + self.failures.get(job_id, 0) + self.crashes.get(job_id, 0))
-                self.running[worker][job_id] = f"{jobs[job_id]} {self.clock.now}"
+                break
+            jobs[job_id] = str(1 + self.failures.get(job_id, 0) + self.crashes.get(job_id, 0))
+            self.running[worker][job_id] = f"{jobs[job_id]} {self.clock.now}"
             self._leave_lane(lane)
-            turns += 1
         self.wake = bool(self.bands)
-        return status, jobs, turns
+        return "suspect" if self.crashes.keys() & jobs.keys() else status, jobs
 
     def ack(self, worker: str, entries: Sequence[Entry], run_ms: int, wait_ms: int) -> list[str]:
         stale, ended = self._end_runs(worker, entries, "succeeded")
@@ -135,7 +132,7 @@ class Queue(Parts):
         for (job_id,) in reversed(mine):
             del self.running[worker][job_id]
             if job_id not in ended:
-                self._give_back(job_id)
+                self._give_back(job_id, is_unrun=True)
         return stale
 
     # -- by supervisors and schedulers
@@ -154,13 +151,14 @@ class Queue(Parts):
         for worker in due_at(self.workers, self.clock.now)[:WORKERS_AT_ONCE]:
             taken += self._take_back(worker, set(self.running[worker]), limit - len(taken))
             if not self.running[worker]:
-                del self.workers[worker]
+                self._forget_worker(worker)
         return self._until(self.workers), taken
 
-    def reclaim_child(self, worker: str, guilty: Iterable[str]) -> list[tuple[str, str]]:
-        taken = self._take_back(worker, set(guilty), 1000)
-        self.workers.pop(worker, None)
-        return taken
+    def reclaim_child(self, worker: str, guilty: Iterable[str], limit: int) -> tuple[int, list[tuple[str, str]]]:
+        taken = self._take_back(worker, set(guilty), limit)
+        if not self.running[worker]:
+            self._forget_worker(worker)
+        return len(self.running[worker]), taken
 
     def promote(self, limit: int) -> tuple[int | None, list[str]]:
         self.sweep["promoted"] = self.clock.now
@@ -216,9 +214,12 @@ class Queue(Parts):
         for lane in [names[name] for name in seen]:
             if self.lanes[lane]:
                 self._index(lane, self.clock.now, wakes=lane[1] not in self.rings[lane[0]])
-                self.waiting[lane] = self._waits_since(self.lanes[lane][0])
+                self.waiting[lane] = self.waits_since(self.lanes[lane][0])
         self.wake = self.wake or bool(self.bands)
-        return 0 if len(seen) < limit else start + limit
+        gone = self._audit_workers(in_order(self.holders)[start : start + limit])
+        if len(seen) < limit and len(self.holders) + gone - start < limit:
+            return 0
+        return start + limit - gone
 
     # -- by people
 
@@ -281,12 +282,13 @@ class Queue(Parts):
         self._queue_up(job_id, self.clock.now)
         return "queued"
 
-    def release_worker(self, worker: str) -> list[str]:
+    def release_worker(self, worker: str, limit: int) -> list[str | int]:
         if worker not in self.workers:
-            return ["unknown"]
+            return ["unknown", 0]
         if self.workers[worker] > self.clock.now:
-            return ["alive"]
-        return ["released", *(word for pair in self.reclaim_child(worker, list(self.running[worker])) for word in pair)]
+            return ["alive", 0]
+        left, taken = self.reclaim_child(worker, list(self.running[worker]), limit)
+        return ["released", left, *(word for pair in taken for word in pair)]
 
     def discard(self, job_ids: Sequence[str]) -> list[str]:
         gone = [job_id for job_id in job_ids if job_id in self.dead]
@@ -319,18 +321,20 @@ class Queue(Parts):
         return [len(thrown), len(job_ids)]
 
 
-def claim(queues: Sequence[Queue], worker: str, wanted: int, *, idle: bool) -> list[tuple[str, dict[str, str]]]:
+def claim(queues: Sequence[Queue], worker: str, wanted: int, slots: int) -> list[tuple[str, dict[str, str]]]:
     """From the first queues that have any. For each: status, and the jobs with their attempts."""
     if any(worker not in queue.workers for queue in queues):
         return [("unknown", {})]
     answers: list[tuple[str, dict[str, str]]] = []
     for queue in queues:
-        status, jobs, turns = "ok", {}, 0
+        status, jobs = "ok", {}
         if queue.paused is not None:
             status = "paused"
         elif wanted:
-            status, jobs, turns = queue.claim(worker, wanted, idle=idle)
-        wanted, idle = wanted - turns, idle and not turns
+            status, jobs = queue.claim(worker, wanted, slots)
+        else:  # its token may be the one that woke the worker
+            queue.wake = queue.wake or bool(queue.bands)
+        wanted, slots = wanted - len(jobs), 0 if jobs else slots
         wanted = 0 if status == "suspect" else wanted
         answers.append((status, jobs))
     return answers

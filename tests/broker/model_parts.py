@@ -24,22 +24,45 @@ class Parts(Holdings):
         while self.bands:
             band = max(self.bands)
             for client in list(self.rings[band]):
+                self.pass_over((band, client))
                 if self.lanes[band, client]:
                     return band, client
                 self.rings[band].remove(client)
             self.bands.remove(band)
         return None
 
+    def pass_over(self, lane: Lane) -> None:
+        """What was cancelled leaves the front of a lane; its client keeps its turn."""
+        while self.lanes[lane] and self.lanes[lane][0] not in self.jobs:
+            del self.ghosts[self.lanes[lane].pop(0)]
+            if self.lanes[lane]:
+                self.waiting[lane] = self.waits_since(self.lanes[lane][0])
+            else:
+                del self.waiting[lane]
+
+    def _may_join(self, taken: Sequence[str], job_id: str, slots: int) -> bool:
+        """Jobs with crashes run apart from others, and the more crashes the fewer of them together."""
+        group = [*taken, job_id]
+        suspects = [each for each in group if each in self.crashes]
+        if not suspects:
+            return True
+        return len(suspects) == len(group) <= min(self._most_beside(each, slots) for each in suspects)
+
+    def _most_beside(self, job_id: str, slots: int) -> int:
+        crashes = self.crashes[job_id]
+        if crashes >= self.jobs[job_id].max_crashes:
+            return min(1, slots)
+        return min(slots, max(1, slots >> crashes))
+
     def _leave_lane(self, lane: Lane) -> None:
         """The first job is claimed; its client goes to the end of the ring, or leaves."""
         band, client = lane
         job_id = self.lanes[lane].pop(0)
         self.since.pop(job_id, None)
-        self.ghosts.pop(job_id, None)
         self.rings[band].remove(client)
         if self.lanes[lane]:
             self.rings[band].append(client)
-            self.waiting[lane] = self._waits_since(self.lanes[lane][0])
+            self.waiting[lane] = self.waits_since(self.lanes[lane][0])
         else:
             del self.waiting[lane]
         if not self.rings[band]:
@@ -102,7 +125,7 @@ class Parts(Holdings):
         if made is None or abs(self.clock.now - made) > SKEW_MS:
             self.since[job_id] = self.clock.now
         lane = self.jobs[job_id].lane
-        self._index(lane, self._waits_since(job_id))
+        self._index(lane, self.waits_since(job_id))
         self.lanes[lane].insert(0 if front else len(self.lanes[lane]), job_id)
 
     def _queue_up(self, job_id: str, since: int) -> None:
@@ -111,12 +134,15 @@ class Parts(Holdings):
         self._index(lane, since)
         self.lanes[lane].append(job_id)
 
-    def _give_back(self, job_id: str) -> None:
-        lane = self.jobs[job_id].lane
+    def _give_back(self, job_id: str, *, is_unrun: bool) -> None:
+        lane = band, client = self.jobs[job_id].lane
         self._index(lane, self.clock.now)
+        if is_unrun:  # it has not had its turn
+            self.rings[band].remove(client)
+            self.rings[band].insert(0, client)
         if job_id not in self.lanes[lane]:  # a torn log may have left it there
             self.lanes[lane].insert(0, job_id)
-            self.waiting[lane] = self._waits_since(job_id)
+            self.waiting[lane] = self.waits_since(job_id)
 
     def _index(self, lane: Lane, since: int, *, wakes: bool = True) -> None:
         band, client = lane
@@ -126,7 +152,7 @@ class Parts(Holdings):
             self.rings[band].append(client)
         self.wake = self.wake or wakes
 
-    def _waits_since(self, job_id: str) -> int:
+    def waits_since(self, job_id: str) -> int:
         made = made_at(job_id)
         return self.since.get(job_id, self.clock.now if made is None else made)
 
@@ -197,10 +223,24 @@ class Parts(Holdings):
                 self._die(job_id)
                 taken.append((job_id, "dead"))
             else:
-                self._give_back(job_id)
+                self._give_back(job_id, is_unrun=job_id not in guilty)
                 taken.append((job_id, "queued"))
             self._count("reclaimed")
         return taken
+
+    def _forget_worker(self, worker: str) -> None:
+        self.workers.pop(worker, None)
+        self.holders.pop(worker, None)
+
+    def _audit_workers(self, names: Sequence[str]) -> int:
+        """Who holds jobs and is not known counts as dead; who holds none is forgotten. Answers how many were."""
+        lost = [name for name in names if name not in self.workers]
+        for name in lost:
+            if self.running[name]:
+                self.workers[name] = self.clock.now
+            else:
+                del self.holders[name]
+        return sum(name not in self.holders for name in lost)
 
     def _crash(self, job_id: str, worker: str) -> bool:
         crashes = self.crashes[job_id] = self.crashes.get(job_id, 0) + 1
@@ -210,6 +250,10 @@ class Parts(Holdings):
         line = {"at": self.clock.now, "attempt": attempt, "worker": worker}
         line |= {"error_class": "django_rtq.exceptions.WorkerLost", "error": error, "traceback": ""}
         self._fail(job_id, 0, json.dumps(line, separators=(",", ":")))
+        self._count("failed")
+        if task := json.loads(self.jobs[job_id].body).get("task"):
+            counters = self.tasks[self.clock.now // 3_600_000]
+            counters.update([f"failed {task}", f"{'dead' if crashes > allowed else 'retried'} {task}"])
         return crashes > allowed
 
     def _contact(self) -> None:

@@ -98,6 +98,7 @@ class State:
     retrying: dict[str, int] = field(default_factory=dict)
     later: dict[str, int] = field(default_factory=dict)  # client -> when promote looks at it next
     workers: dict[str, int] = field(default_factory=dict)
+    holders: dict[str, int] = field(default_factory=dict)  # who has signed on, and when
     running: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     failures: dict[str, int] = field(default_factory=dict)
     crashes: dict[str, int] = field(default_factory=dict)
@@ -113,6 +114,7 @@ class State:
     due: bool = False
     sweep: dict[str, int] = field(default_factory=dict)
     stats: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    tasks: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # of each hour
     paused: int | None = None
 
     def keyspace(self) -> dict[str, object]:
@@ -127,7 +129,7 @@ class State:
             "due": {"due": 0} if self.due else {},
             "paused": None if self.paused is None else str(self.paused),
         }
-        for name in ("scheduled", "retrying", "later", "workers", "dead", "results", "finished"):
+        for name in ("scheduled", "retrying", "later", "workers", "holders", "dead", "results", "finished"):
             keys[name] = dict(getattr(self, name))
         for name in ("since", "failures", "crashes", "sweep", "digests", "stopping", "progress"):
             keys[name] = texts(getattr(self, name))
@@ -137,6 +139,7 @@ class State:
         keys |= {f"running:{worker}": dict(held) for worker, held in self.running.items()}
         keys |= {f"unique:{digest}": job_id for digest, job_id in self.unique.items()}
         keys |= {f"stats:{minute}": texts(counters) for minute, counters in self.stats.items()}
+        keys |= {f"tasks:{hour}": texts(counters) for hour, counters in self.tasks.items()}
         return {name: value for name, value in keys.items() if value}
 
     def scheduled_of(self, client: str) -> dict[str, int]:

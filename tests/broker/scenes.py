@@ -32,14 +32,17 @@ from tests.seeds import (
 PROGRESS = '{"done":1,"total":2,"text":""}'
 # Those that do not write.
 READING = {
-    "autopsy",
     "clients",
     "find",
     "history",
     "inquest",
+    "latest_failures",
     "lineup",
+    "muster",
     "overview",
     "processing",
+    "sift",
+    "standing",
     "tasks",
 }  # and not writing
 SLOT_MS = 1_700_000_000_000
@@ -231,7 +234,6 @@ def _by_hand(seed, verb, **traits):
 
 SCENES = {
     "ack": _settling("ack"),
-    "autopsy": Scene(_dead, lambda broker, jobs: Inspector(broker).select(QUEUE, JobFilter(task="none"))),
     "audit": Scene(_bent, lambda broker, jobs: broker.audit(QUEUE)),
     "begin": Scene(_nobody_is_known, lambda broker, jobs: broker.begin(QUEUE, "report", "d1", SLOT_MS)),
     "bury": _settling("bury"),
@@ -249,7 +251,9 @@ SCENES = {
     "fire": Scene(_begun, lambda broker, jobs: broker.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True),
     "history": _by_hand(_queued, "history"),
     "inquest": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_groups(QUEUE)),
+    "latest_failures": Scene(_dead, lambda broker, jobs: Inspector(broker).front()),
     "lineup": Scene(_queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued")),
+    "muster": Scene(_dead, lambda broker, jobs: Inspector(broker).select(QUEUE, JobFilter(task="none"))),
     "overview": Scene(_queued, lambda broker, jobs: Inspector(broker).overview()),
     "pause": _by_hand(_queued, "pause"),
     "progress": Scene(_claimed, lambda broker, jobs: note_progress(broker, WORKER, [(QUEUE, jobs[0].id, PROGRESS)])),
@@ -266,8 +270,10 @@ SCENES = {
     "resume": _by_hand(_paused, "resume"),
     "retry": _settling("retry"),
     "run_now": Scene(_waiting_for_their_time, _run_all_now),
+    "sift": Scene(_queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued", filter=JobFilter(task="x"))),
     "sign_off": Scene(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
     "sign_on": Scene(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
+    "standing": Scene(_queued, lambda broker, jobs: Inspector(broker).find_standing(jobs[0].id)),
     "stop": Scene(_asked, lambda broker, jobs: settle(broker, "stop", *jobs), is_resent=False),
     "tally": Scene(_nobody_is_known, _tally, is_resent=False, grows=True),
     "tasks": Scene(_queued, lambda broker, jobs: Inspector(broker).tasks()),

@@ -127,14 +127,14 @@ def jobs_wait_for_their_time(twins: Twins) -> None:
 
 
 def the_guilty_crash(twins: Twins) -> None:
-    ids = send(twins, *"abc", client="acme")
+    ids = send(twins, *"abc", client="acme", body='{"task":"shop.tasks.ship","args":[1]}')
     twins.claim("w0", ("mail",), 3)
     run(twins, "retry", ids[2:], 0, 1, ERROR)
     twins.promote("mail")
     twins.reclaim_child("mail", "w0", ids[:1])
     twins.reclaim_child("mail", "w0", ids[:1])
     run(twins, "ack", ids[:1], KEEP_MS, DONE)  # too late
-    twins.claim("w1", ("mail",), 3, idle=False)  # it runs something else
+    twins.claim("w1", ("mail",), 3, idle=0)  # it runs something else
     send(twins, "other", client="second")
     twins.claim("w1", ("mail",), 3)  # the suspect alone
     twins.claim("w1", ("mail",), 3)

@@ -60,7 +60,7 @@ def test_nothing_is_left_of_its_failures(redis, broker):
     settle(broker, "ack", job)
 
     assert set(snapshot(redis)) == {
-        "rtq:queues", "finished", "results", "stats", "sweep", "turn", "workers", "due"
+        "rtq:queues", "finished", "results", "stats", "sweep", "turn", "workers", "holders", "due"
     }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from django_rtq.broker.scripts import SCRIPTS
 from tests.seeds import QUEUE, claim_all, claimed_job, names, queued_job
 from tests.snapshots import MS, changes, snapshot
 
@@ -86,6 +87,48 @@ def test_a_moment_of_it_costs_nothing_in_an_empty_queue(redis, broker):
     assert broker.audit(QUEUE) == 0
 
     assert snapshot(redis) == before
+
+
+@pytest.mark.parametrize("limit", [1, 2, 100])
+def test_a_processing_list_whose_worker_is_gone_is_reclaimed(redis, broker, limit):
+    for name in ("idle", "other"):
+        broker.sign_on([QUEUE], name)
+    job = claimed_job(broker, worker="lost")
+    redis.zrem(broker.keys.of(QUEUE).workers, "lost")
+
+    audit_all(broker, limit)
+
+    assert broker.reclaim(QUEUE)[1] == [(job.id, "queued")]
+    assert snapshot(redis)["crashes"] == {job.id: "1"}
+    assert set(snapshot(redis)["workers"]) == set(snapshot(redis)["holders"]) == {"idle", "other"}
+
+
+@pytest.mark.parametrize("limit", [1, 2, 100])
+def test_a_worker_that_is_gone_and_holds_nothing_is_forgotten(redis, broker, limit):
+    for number in range(5):
+        broker.sign_on([QUEUE], f"gone-{number}")
+        redis.zrem(broker.keys.of(QUEUE).workers, f"gone-{number}")
+        broker.sign_on([QUEUE], f"here-{number}")
+
+    audit_all(broker, limit)
+
+    assert set(snapshot(redis)["holders"]) == {f"here-{number}" for number in range(5)}
+
+
+def test_who_lives_and_holds_jobs_is_left_alone(redis, broker):
+    claimed_job(broker)
+    before = snapshot(redis)
+
+    broker.audit(QUEUE)
+
+    assert snapshot(redis) == before
+
+
+def audit_all(broker, limit):
+    """Again and again, as heartbeats do."""
+    start = 0
+    for _ in range(20):
+        start = broker.wire.one(SCRIPTS["audit"].call(broker.keys.of(QUEUE), (start, limit)))
 
 
 def test_a_client_with_a_colon_in_its_name_is_found(redis, broker):

@@ -81,7 +81,7 @@ def test_it_never_runs_and_leaves_nothing_behind(redis, broker, inspector):
     settle(broker, "ack", kept, worker="w2")
 
     assert set(snapshot(redis)) == {
-        "rtq:queues", "finished", "results", "stats", "sweep", "turn", "workers"
+        "rtq:queues", "finished", "results", "stats", "sweep", "turn", "workers", "holders"
     }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from tests.seeds import (
     claimed_job,
     lose_record,
     names,
+    new_job,
     queued_job,
     retrying_job,
     settle,
@@ -195,7 +196,7 @@ def test_a_worker_that_runs_something_gets_no_suspect(redis, broker):
     broker.sign_on([QUEUE], WORKER)
     before = snapshot(redis)
 
-    (claimed,) = broker.claim(WORKER, [QUEUE], 10, idle=False)
+    (claimed,) = broker.claim(WORKER, [QUEUE], 10, idle=0)
 
     assert (claimed.status, claimed.ids) == ("suspect", [])
     assert set(changes(before, snapshot(redis))) <= {"turn"}
@@ -205,7 +206,7 @@ def test_a_suspect_holds_up_the_queues_behind_it(redis, broker):
     suspect_job(broker)
     queued_job(broker, queue="low")
 
-    high, low = claim_from(broker, QUEUE, "low", idle=False)
+    high, low = claim_from(broker, QUEUE, "low", idle=0)
 
     assert (high.status, high.ids, low.ids) == ("suspect", [], [])
 
@@ -223,12 +224,63 @@ def test_a_cancelled_job_is_passed_over_and_its_lane_forgets_it(redis, broker, i
     assert not {"ghosts", "lane:0:", "ring:0", "bands"} & set(snapshot(redis))
 
 
-def test_only_cancelled_jobs_are_no_reason_to_stop_asking(redis, broker, inspector):
+@pytest.mark.parametrize("wanted", [1, 3, 10])
+def test_a_claim_brings_what_is_behind_cancelled_jobs(redis, broker, inspector, wanted):
     jobs = [queued_job(broker) for _ in range(5)]
     for job in jobs[:4]:
         inspector.cancel(job.id)
 
-    assert claim_all(broker, 1) == [jobs[4].id]
+    assert claim(broker, wanted) == [jobs[4].id]
+
+
+def test_a_cancelled_job_costs_its_client_no_turn(redis, broker, inspector):
+    jobs = {name: queued_job(broker, name, client=name[0]) for name in ("x1", "y1", "x2", "y2", "y3")}
+    for name in ("x1", "y2"):
+        inspector.cancel(jobs[name].id)
+
+    assert names(claim(broker, 3)) == ["x2", "y1", "y3"]
+
+
+def test_of_a_great_many_cancelled_jobs_a_claim_passes_over_some_and_says_that_there_is_more(redis, broker):
+    jobs = [new_job(client=str(number % 3)) for number in range(1200)]
+    broker.enqueue(QUEUE, jobs)
+    queued_job(broker, "last")
+    queued_job(broker, queue="low")
+    for job in jobs:
+        redis.hdel(broker.keys.of(QUEUE).jobs, job.id)
+        redis.hset(broker.keys.of(QUEUE).ghosts, job.id, f"0:{job.client}")
+
+    answers = [claim_from(broker, QUEUE, "low", wanted=2) for _ in range(3)]
+
+    assert [[part.status for part in parts] for parts in answers] == [["more", "ok"], ["more", "ok"], ["ok", "ok"]]
+    assert [len(part.ids) for parts in answers for part in parts] == [0, 0, 0, 0, 1, 1]
+    assert "ghosts" not in snapshot(redis)
+
+
+def test_a_claim_that_stops_at_cancelled_jobs_leaves_the_token(redis, broker):
+    jobs = [new_job() for _ in range(501)]
+    broker.enqueue(QUEUE, jobs)
+    lose_record(broker, *jobs)
+
+    assert [part.status for part in claim_from(broker, QUEUE)] == ["more"]
+    assert snapshot(redis)["wake"] == {"work": 0}
+    assert [part.status for part in claim_from(broker, QUEUE)] == ["ok"]
+    assert not {"wake", "bands"} & set(snapshot(redis))
+
+
+def test_of_a_great_many_clients_without_jobs_a_claim_passes_over_some(redis, broker):
+    keys = broker.keys.of(QUEUE)
+    queued_job(broker, "last")
+    redis.zadd(keys.ring + b"0", {f"gone-{number}": -1 - number for number in range(700)})
+
+    assert [part.status for part in claim_from(broker, QUEUE, wanted=1)] == ["more"]
+    assert names(claim(broker)) == ["last"]
+
+
+def test_a_claim_brings_no_more_than_scripts_carry(redis, broker):
+    broker.enqueue(QUEUE, [new_job(client=str(number)) for number in range(6000)])
+
+    assert len(claim(broker, 5000)) == 500
 
 
 def test_an_id_without_a_record_is_dropped(redis, broker):

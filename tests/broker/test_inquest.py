@@ -1,9 +1,9 @@
-"""Dead letters added up where they lie. What the sums say is tested in test_autopsy.py."""
+"""Dead letters added up where they lie. What the sums say is tested in test_sift.py."""
 
 import pytest
 
 from django_rtq.broker import sweeps
-from tests.broker.test_autopsy import bury
+from tests.broker.test_sift import bury
 from tests.seeds import QUEUE, dead_job
 
 

@@ -2,8 +2,32 @@
 
 import pytest
 
-from django_rtq.broker.listing import JobFilter
-from tests.seeds import QUEUE, claim, names, queued_job
+from django_rtq.broker.listing import JobFilter, packed
+from django_rtq.broker.scripts import SCRIPTS
+from tests.seeds import (
+    QUEUE,
+    claim,
+    claimed_jobs,
+    let_fall_due,
+    names,
+    new_job,
+    queued_job,
+    scheduled_job,
+    settle,
+)
+
+STRANGE = [
+    ("1", "x", "c", "d"),
+    ("0++", "1", "c", "d"),
+    ("+", "1", "c", "d"),
+    ("1", "nan", "c", "d"),
+    ("1", "inf", "c", "d"),
+    ("1", "1 1", "c", "d"),
+    ("", "1", "c", "d"),
+    ("٣", "1", "c", "d"),
+    (1.5, 1, "c", "d"),
+    (None, None, None, None),
+]
 
 
 def queue_up(broker, *marks, **options):
@@ -48,6 +72,30 @@ def test_a_page_goes_on_where_the_last_one_ended(inspector, limit):
 
     assert [name for names_of_page in taken for name in names_of_page] == in_order
     assert all(len(names_of_page) == limit for names_of_page in taken[:-1])
+
+
+@pytest.mark.parametrize("limit", range(1, 11))
+@pytest.mark.parametrize("client", [None, "x"])
+def test_pages_go_on_in_bands_of_jobs_that_have_waited_for_their_time(redis, broker, inspector, limit, client):
+    for priority in (0, 5, -5):
+        delayed = [scheduled_job(broker, f"x{priority}+", client="x", priority=priority)]
+        delayed += [scheduled_job(broker, f"y{priority}+", client="y", priority=priority)]
+        let_fall_due(broker, *delayed)
+        broker.wire.one(SCRIPTS["promote"].call(broker.keys.of(QUEUE), (100, "1")))
+        queue_up(broker, f"x{priority}", f"y{priority}", priority=priority)
+
+    taken = pages(inspector, limit, client=client)
+
+    in_order = [f"{who}{band}" for band in ("5+", "5", "0+", "0", "-5+", "-5") for who in (client or "xy")]
+    assert [name for names_of_page in taken for name in names_of_page] == in_order
+
+
+def test_a_client_that_comes_before_all_others_is_no_end_of_the_list(redis, broker, inspector):
+    jobs = claimed_jobs(broker, *(new_job(name, client=name) for name in "xyz"))
+    queue_up(broker, "v")
+    settle(broker, "release", *jobs)
+
+    assert [name for page in pages(inspector, 1) for name in page] == ["x", "y", "z", "v"]
 
 
 @pytest.mark.usefixtures("_crowd")
@@ -96,7 +144,7 @@ def test_a_filter_looks_at_all_but_says_so_when_it_stops(inspector):
     assert (rest.searched, rest.is_complete, rest.next_cursor) == (4, True, "")
 
 
-@pytest.mark.parametrize("cursor", ["x", "W10", "bnVsbA", "WyJhIiwiYiJd", "WyIxIiwieCIsImMiLCJkIl0", "é"])
+@pytest.mark.parametrize("cursor", ["x", "W10", "bnVsbA", "WyJhIiwiYiJd", *map(packed, STRANGE), "é"])
 @pytest.mark.usefixtures("_crowd")
 def test_a_cursor_that_is_none_begins_at_the_beginning(inspector, cursor):
     assert page(inspector, cursor, 1)[0] == ["y9"]

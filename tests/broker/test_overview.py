@@ -10,6 +10,8 @@ from tests.seeds import (
     claimed_job,
     dead_job,
     finished_job,
+    job_id,
+    new_job,
     queued_job,
     retrying_job,
     scheduled_job,
@@ -98,3 +100,38 @@ def test_a_job_that_waits_in_two_places_after_a_torn_log_makes_no_number_negativ
     (details,) = inspector.overview([QUEUE])
 
     assert (details.queued, details.running, details.dead) == (0, 1, 1)
+
+
+def test_a_queue_in_which_all_jobs_were_cancelled_has_nobody_who_waits(redis, broker, inspector):
+    for client in "xxy":
+        inspector.cancel(queued_job(broker, client=client).id)
+
+    (details,) = inspector.overview([QUEUE])
+
+    assert (details.queued, details.clients, details.oldest_seconds) == (0, 0, None)
+
+
+def test_the_oldest_is_none_of_those_that_were_cancelled(redis, broker, inspector):
+    now_ms = time.time_ns() // 1_000_000
+    for client, age_ms, is_cancelled in [("x", 90_000, True), ("x", 60_000, False), ("y", 80_000, True)]:
+        job = new_job(client=client)._replace(id=job_id("old", now_ms - age_ms))
+        broker.enqueue(QUEUE, [job])
+        redis.hset(broker.keys.of(QUEUE).since, job.id, now_ms - age_ms)
+        if is_cancelled:
+            inspector.cancel(job.id)
+    queued_job(broker, client="y")
+    queued_job(broker, client="z")
+
+    (details,) = inspector.overview([QUEUE])
+
+    assert (details.queued, details.clients) == (3, 3)
+    assert details.oldest_seconds == pytest.approx(60, abs=5)
+
+
+def test_behind_more_cancelled_jobs_than_it_looks_at_the_oldest_is_an_estimate(redis, broker, inspector):
+    for _ in range(30):
+        inspector.cancel(queued_job(broker).id)
+    queued_job(broker)
+    redis.zadd(broker.keys.of(QUEUE).lanes, {"0:": time.time_ns() // 1_000_000 - 90_000})
+
+    assert inspector.queue(QUEUE).oldest_seconds == pytest.approx(90, abs=5)

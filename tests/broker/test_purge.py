@@ -45,7 +45,7 @@ def test_what_is_left_of_the_ring_goes_with_the_next_claim(redis, broker, inspec
 
     assert claim_all(broker) == []
 
-    assert set(snapshot(redis)) == {"rtq:queues", "stats", "sweep", "turn", "workers"}
+    assert set(snapshot(redis)) == {"rtq:queues", "stats", "sweep", "turn", "workers", "holders"}
 
 
 def test_new_jobs_are_served_as_ever(redis, broker, inspector):

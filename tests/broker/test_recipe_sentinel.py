@@ -1,13 +1,17 @@
 """Sentinels in RTQ["REDIS"], described there or by an alias or a factory: they lead to the master."""
 
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import pytest
 import redis
 from redis.connection import SSLConnection
-from redis.sentinel import Sentinel, SentinelManagedSSLConnection
+from redis.sentinel import MasterNotFoundError, Sentinel, SentinelManagedSSLConnection
 
+from django_rtq.broker import sentinel as sentinel_module
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.waiter import Waiter
+from django_rtq.conf import Config
 from testproject.redis_server import PrivateRedis, RedisDidNotStart
 from tests.broker.recipes import ask, client_of, django_redis, reader_of, recipe_of, recipe_of_alias
 from tests.conftest import wait_until
@@ -89,21 +93,39 @@ def test_sentinel_leads_to_the_master(empty, sentinel, factory, kind):
     assert str(recipe) == f"sentinel://127.0.0.1:1,127.0.0.1:{sentinel.port}/mymaster/1"
 
 
+PORT = ("CONFIG", "GET", "port")
+
+
+@contextmanager
+def promoted(sentinel, server, before):
+    """Let Sentinel name this server as the master, as after a failover; afterwards the one before."""
+    with redis.Redis(port=sentinel.port, protocol=2) as direct:
+
+        def name(port):
+            direct.execute_command("SENTINEL", "REMOVE", "mymaster")
+            direct.execute_command("SENTINEL", "MONITOR", "mymaster", "127.0.0.1", port, 1)
+
+        name(server.port)
+        try:
+            yield
+        finally:
+            name(before.port)
+
+
+def is_at(reply, server):
+    return reply[1] == str(server.port).encode()
+
+
 @pytest.mark.parametrize("explicitly", [True, False], ids=["connect", "send"])
 def test_a_blocking_connection_asks_for_the_master_each_time_it_connects(empty, sentinel, other_server, explicitly):
-    with reader_of(recipe_of(sentinels_of(sentinel))) as reader, redis.Redis(port=sentinel.port, protocol=2) as direct:
+    with reader_of(recipe_of(sentinels_of(sentinel))) as reader:
         reader.connect()
         assert reader.port == empty.port
-        try:
-            direct.execute_command("SENTINEL", "REMOVE", "mymaster")
-            direct.execute_command("SENTINEL", "MONITOR", "mymaster", "127.0.0.1", other_server.port, 1)
+        with promoted(sentinel, other_server, empty):
             reader.disconnect()
             if explicitly:
                 reader.connect()
-            assert ask(reader, "CONFIG", "GET", "port")[1] == str(other_server.port).encode()
-        finally:
-            direct.execute_command("SENTINEL", "REMOVE", "mymaster")
-            direct.execute_command("SENTINEL", "MONITOR", "mymaster", "127.0.0.1", empty.port, 1)
+            assert is_at(ask(reader, *PORT), other_server)
 
 
 def test_credentials_and_tls_reach_the_master_and_the_sentinels():
@@ -154,3 +176,57 @@ def test_a_rediss_url_in_a_sentinel_alias_means_tls_to_the_master(sentinel):
     cache = {**sentinel_cache(sentinel), "LOCATION": "rediss://mymaster/0"}
     with reader_of(recipe_of_alias(cache)) as reader:
         assert isinstance(reader, SentinelManagedSSLConnection)
+
+
+@pytest.fixture
+def broker_behind_sentinel(empty, sentinel, monkeypatch):
+    monkeypatch.setattr(sentinel_module, "LOOK_SECONDS", 0.0)
+    sentinel_module.master_of.cache_clear()
+    broker = Broker(Config(redis=sentinels_of(sentinel)))
+    yield broker
+    broker.close()
+    sentinel_module.master_of.cache_clear()
+
+
+def test_a_process_turns_to_the_new_master_while_the_old_one_still_answers(
+    broker_behind_sentinel, empty, sentinel, other_server
+):
+    wire = broker_behind_sentinel.wire
+    assert is_at(wire.one(PORT), empty)
+
+    with promoted(sentinel, other_server, empty):
+        assert is_at(wire.one(PORT), other_server)
+    assert is_at(wire.one(PORT), empty)
+
+
+def test_all_connections_of_a_process_follow_the_one_that_found_another_master(
+    broker_behind_sentinel, empty, sentinel, other_server, monkeypatch
+):
+    broker = broker_behind_sentinel
+    waiter = Waiter(broker.recipe, [b"tokens"], role="waiter", longest_seconds=0.2)
+    assert is_at(broker.wire.one(PORT), empty)
+    assert not waiter.wait(0)  # the server has its question
+    monkeypatch.setattr(sentinel_module, "LOOK_SECONDS", 60.0)
+    broker.wire.one(PORT)  # nobody asks again by himself
+
+    with promoted(sentinel, other_server, empty), reader_of(broker.recipe) as reader:
+        reader.connect()
+        with redis.Redis(port=other_server.port, protocol=2) as direct:
+            direct.zadd("tokens", {"work": 0})
+
+        assert waiter.wait(5)
+        assert is_at(broker.wire.one(PORT), other_server)
+    waiter.close()
+
+
+def test_while_no_sentinel_answers_the_connections_stay(broker_behind_sentinel, monkeypatch):
+    wire = broker_behind_sentinel.wire
+    before = wire.one(("CLIENT", "ID"))
+
+    def nobody(service):
+        raise MasterNotFoundError("nobody answers")
+
+    master = sentinel_module.master_of(broker_behind_sentinel.recipe.sentinel)
+    monkeypatch.setattr(master.manager, "discover_master", nobody)
+
+    assert wire.one(("CLIENT", "ID")) == before

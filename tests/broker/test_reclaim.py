@@ -41,6 +41,7 @@ def test_a_silent_workers_job_is_queued_again_and_a_crash_counted(redis, broker)
     assert changes(before, after) == {
         "running:w1": GONE,
         "workers": GONE,
+        "holders": GONE,
         "lane:0:x": ["a"],
         "lanes": {"0:x": MS},
         "ring:0": {"x": 2},
@@ -49,7 +50,7 @@ def test_a_silent_workers_job_is_queued_again_and_a_crash_counted(redis, broker)
         "wake": {"work": 0},
         "crashes": {"a": "1"},
         "errors": after["errors"],
-        "stats": {"enqueued": 1, "reclaimed": 1},
+        "stats": {"enqueued": 1, "reclaimed": 1, "failed": 1},
     }
 
 
@@ -63,10 +64,11 @@ def test_over_the_limit_of_crashes_a_job_is_dead(redis, broker):
     assert changes(before, after) == {
         "running:w1": GONE,
         "workers": GONE,
+        "holders": GONE,
         "dead": {"a": MS},
         "crashes": {"a": "1"},
         "errors": after["errors"],
-        "stats": {"enqueued": 1, "reclaimed": 1, "dead": 1},
+        "stats": {"enqueued": 1, "reclaimed": 1, "failed": 1, "dead": 1},
     }
 
 

@@ -1,6 +1,18 @@
 """running -> queued, or dead, by the supervisor that saw the worker die."""
 
-from tests.seeds import QUEUE, WORKER, claim_all, claimed_job, claimed_jobs, let_lapse, names, new_job
+from django_rtq.broker.scripts import SCRIPTS
+from tests.seeds import (
+    QUEUE,
+    WORKER,
+    claim,
+    claim_all,
+    claimed_job,
+    claimed_jobs,
+    let_lapse,
+    names,
+    new_job,
+    queued_job,
+)
 from tests.snapshots import GONE, MS, changes, snapshot
 
 
@@ -17,6 +29,7 @@ def test_the_guilty_count_a_crash_and_the_others_are_given_back(redis, broker):
     assert changes(before, after) == {
         "running:w1": GONE,
         "workers": GONE,
+        "holders": GONE,
         "lane:0:x": ["a", "b"],
         "lanes": {"0:x": MS},
         "ring:0": {"x": after["ring:0"]["x"]},
@@ -25,7 +38,7 @@ def test_the_guilty_count_a_crash_and_the_others_are_given_back(redis, broker):
         "wake": {"work": 0},
         "crashes": {"a": "1"},
         "errors": {"a": after["errors"]["a"]},
-        "stats": {"enqueued": 2, "reclaimed": 2},
+        "stats": {"enqueued": 2, "reclaimed": 2, "failed": 1},
     }
 
 
@@ -36,6 +49,33 @@ def test_over_the_limit_of_crashes_a_job_is_dead(redis, broker):
 
     assert ends == {guilty.id: "dead", innocent.id: "queued"}
     assert set(snapshot(redis)["dead"]) == {guilty.id}
+
+
+def test_a_crash_is_a_failed_run_of_its_task(redis, broker, inspector):
+    body = '{"task":"shop.tasks.ship"}'
+    broker.announce([QUEUE])
+    for allowed in (0, 1):
+        job = claimed_job(broker, max_crashes=allowed, body=body)
+        broker.reclaim_child(QUEUE, WORKER, [job.id])
+
+    figures = inspector.tasks()["shop.tasks.ship"]
+    assert (figures.failed, figures.dead, figures.retried, figures.failure_rate) == (2, 1, 1, 1.0)
+    assert inspector.history(QUEUE).total("failed") == 2
+
+
+def test_what_was_not_running_has_not_failed(redis, broker, inspector):
+    claimed_job(broker, body='{"task":"shop.tasks.ship"}')
+    broker.reclaim_child(QUEUE, WORKER, [])
+
+    assert inspector.tasks() == {}
+    assert inspector.history(QUEUE).total("failed") == 0
+
+
+def test_a_task_whose_name_cannot_be_read_counts_for_the_queue_alone(redis, broker, inspector):
+    broker.reclaim_child(QUEUE, WORKER, [claimed_job(broker, body='{"task":"a\\"b"}').id])
+
+    assert inspector.tasks() == {}
+    assert inspector.history(QUEUE).total("failed") == 1
 
 
 def test_it_waits_for_no_lease_and_no_hold(redis, broker):
@@ -53,7 +93,7 @@ def test_the_guilty_one_may_be_somebody_elses_by_now(redis, broker):
 
     assert broker.reclaim_child(QUEUE, WORKER, [other.id]) == []
 
-    assert set(changes(before, snapshot(redis))) == {"workers"}
+    assert set(changes(before, snapshot(redis))) == {"workers", "holders"}
     assert set(snapshot(redis)["workers"]) == {"other"}
 
 
@@ -69,8 +109,32 @@ def test_what_was_reclaimed_before_is_not_touched(redis, broker):
 
 
 def test_it_takes_back_all_that_a_worker_may_hold(redis, broker):
-    jobs = claimed_jobs(broker, *(new_job(str(n)) for n in range(500)))
+    jobs = [new_job(str(n)) for n in range(1203)]
+    broker.enqueue(QUEUE, jobs)
+    while claim(broker, 500, worker=WORKER):
+        pass
 
-    assert len(broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])) == 500
+    assert len(broker.reclaim_child(QUEUE, WORKER, [])) == 1203
 
-    assert names(claim_all(broker, 500)) == [str(n) for n in range(500)]
+    assert not {"workers", "holders", "running:w1"} & set(snapshot(redis))
+    assert names(claim_all(broker, 500)) == [str(n) for n in range(1203)]
+
+
+def test_while_anything_is_left_its_worker_is_not_forgotten(redis, broker):
+    jobs = claimed_jobs(broker, *(new_job() for _ in range(3)))
+    command = SCRIPTS["reclaim_child"].call(broker.keys.of(QUEUE), (WORKER, 2))
+
+    left, *_ = broker.wire.one(command)
+    assert (left, set(snapshot(redis)["workers"])) == (1, {WORKER})
+    let_lapse(broker, WORKER)  # its supervisor died as well
+
+    assert broker.reclaim(QUEUE)[1] == [(jobs[0].id, "queued")]
+
+
+def test_the_clients_of_what_was_not_run_keep_their_turn(redis, broker):
+    jobs = claimed_jobs(broker, *(new_job(client, client=client) for client in "xyz"))
+    queued_job(broker, "other", client="other")
+
+    broker.reclaim_child(QUEUE, WORKER, [jobs[1].id])
+
+    assert names(claim_all(broker, 1)) == ["x", "z", "other", "y"]

@@ -47,6 +47,17 @@ def test_one_that_crashed_too_often_is_dead(redis, broker, inspector):
     assert heard == [([], [job.id])]
 
 
+def test_all_that_it_held_is_taken_back_in_as_many_steps_as_it_takes(redis, broker, inspector):
+    broker.enqueue(QUEUE, [new_job() for _ in range(1203)])
+    while claim(broker, 500, worker=WORKER):
+        pass
+    let_lapse(broker, WORKER)
+
+    assert len(inspector.release_worker(WORKER)) == 1203
+
+    assert not {"workers", "holders", "running:w1"} & set(snapshot(redis))
+
+
 def test_while_its_lease_lasts_nothing_is_taken(redis, broker, inspector):
     claimed_job(broker)
     before = snapshot(redis)

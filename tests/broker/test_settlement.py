@@ -2,7 +2,8 @@
 
 import pytest
 
-from django_rtq.broker.settlement import MOST_JOBS, Settlement
+from django_rtq.broker.scripts import AT_ONCE
+from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError
 from tests.seeds import (
     QUEUE,
@@ -81,7 +82,7 @@ def test_a_job_whose_record_is_gone_leaves_nothing(redis, broker, verb):
 
 
 def test_more_jobs_than_a_call_may_carry_go_in_several(redis, broker, verb):
-    first, rest = [new_job() for _ in range(MOST_JOBS)], [new_job() for _ in range(30)]
+    first, rest = [new_job() for _ in range(AT_ONCE)], [new_job() for _ in range(30)]
     claimed_jobs(broker, *first)
     claimed_jobs(broker, *rest)
 
@@ -104,16 +105,16 @@ def test_what_was_refused_is_still_in_the_settlement(redis, broker, verb):
 
 
 def test_a_part_that_was_refused_is_still_in_the_settlement(redis, broker, verb, monkeypatch):
-    jobs = [new_job() for _ in range(MOST_JOBS + 1)]
-    claimed_jobs(broker, *jobs[:MOST_JOBS])
-    claimed_jobs(broker, *jobs[MOST_JOBS:])
+    jobs = [new_job() for _ in range(AT_ONCE + 1)]
+    claimed_jobs(broker, *jobs[:AT_ONCE])
+    claimed_jobs(broker, *jobs[AT_ONCE:])
     told, run = settlement(verb, *jobs), broker.wire.run
     monkeypatch.setattr(broker.wire, "run", lambda commands: [*run(commands[:1]), BrokerError("no")])
 
     fetched = broker.fetch(WORKER, {QUEUE: told}, [QUEUE], wanted=0)
 
     assert fetched.error
-    assert jobs[MOST_JOBS].id.encode() in told.job_ids()
+    assert jobs[AT_ONCE].id.encode() in told.job_ids()
 
 
 def test_it_names_the_jobs_that_it_is_about(verb):

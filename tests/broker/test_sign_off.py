@@ -10,7 +10,9 @@ def test_nothing_is_left_of_it(redis, broker):
 
     assert broker.sign_off([QUEUE, "low"], WORKER)
 
-    assert changes(before, snapshot(redis)) == {"workers": GONE, "low:workers": GONE}
+    assert changes(before, snapshot(redis)) == {
+        **{key: GONE for key in ("workers", "holders", "low:workers", "low:holders")}
+    }
 
 
 def test_the_others_stay(redis, broker):
@@ -30,7 +32,11 @@ def test_a_token_that_it_may_have_taken_is_given_back(redis, broker):
 
     broker.sign_off([QUEUE], WORKER)
 
-    assert changes(before, snapshot(redis)) == {"workers": GONE, "wake": {"work": 0}}
+    assert changes(before, snapshot(redis)) == {
+        "workers": GONE,
+        "holders": GONE,
+        "wake": {"work": 0},
+    }
 
 
 def test_it_may_not_leave_with_a_job_in_its_hands(redis, broker):

@@ -15,6 +15,7 @@ def test_a_worker_is_written_down_with_its_deadline(redis, broker):
 
     assert changes(before, snapshot(redis, times=False)) == {
         "workers": {WORKER: MS},
+        "holders": {WORKER: MS},
         "sweep": {"contact": MS, "high": MS},
     }
     assert snapshot(redis)["workers"][WORKER] == pytest.approx((seconds + LEASE_SECONDS) * 1000, abs=1500)

@@ -92,6 +92,35 @@ def test_suspects_and_ids_without_a_record_do_not_change_the_turns(redis, broker
     assert claim_all(broker, 1) == batches
 
 
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    jobs=st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("ggscc")), max_size=25),
+    wanted=st.integers(1, 12),
+    slots=st.integers(1, 12),
+)
+def test_the_turns_are_those_that_they_would_be_without_the_cancelled_jobs(redis, broker, jobs, wanted, slots):
+    """Whether they are claimed one by one, in batches or in groups."""
+    redis.flushdb()
+    keys, left = broker.keys.of(QUEUE), []
+    for number, (client, past) in enumerate(jobs):
+        job = queued_job(broker, f"{client}{number}", client=client)
+        if past == "s":
+            redis.hset(keys.crashes, job.id, 1)
+        if past == "c":
+            lose_record(broker, job)
+            redis.hset(keys.ghosts, job.id, f"0:{client}")
+        else:
+            left.append((client, job.id))
+
+    expected, clients = [], list(dict.fromkeys(client for client, _ in jobs))
+    lines = {client: [job_id for each, job_id in left if each == client] for client in clients}
+    while any(lines.values()):
+        expected += [lines[client].pop(0) for client in clients if lines[client]]
+
+    assert claim_all(broker, wanted, idle=slots) == expected
+    assert not redis.exists(keys.ghosts)
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=st.dictionaries(st.sampled_from("vwxyz"), st.integers(1, 30), min_size=1), wanted=st.integers(1, 40))
 def test_between_two_turns_of_a_client_every_other_has_one(redis, broker, lines, wanted):

@@ -40,3 +40,28 @@ def test_a_token_that_comes_later_ends_it_too(redis, broker, waiter):
 
     assert waiter.wait(30) is True
     timer.join()
+
+
+def test_it_tells_when_it_goes_to_another_master(broker, monkeypatch):
+    told = []
+    key = broker.keys.of(QUEUE).due
+    waiter = Waiter(broker.recipe, [key], role="waiter", longest_seconds=60, on_other_master=lambda: told.append(1))
+    assert waiter.wait(0) is False
+    assert not told
+    monkeypatch.setattr("django_rtq.broker.waiter.is_current", lambda connection: False)
+    assert waiter.wait(0) is False
+    waiter.close()
+
+    assert told == [1]
+
+
+def test_who_waits_already_asks_for_no_second_token(redis, broker, waiter):
+    key = broker.keys.of(QUEUE).due
+    assert waiter.wait(0) is False
+    for word in (b"first", b"second"):
+        redis.zadd(key, {"due": 0})
+
+        assert waiter.wait_and_claim(("ECHO", word)) == word
+
+    assert not waiter.is_waiting
+    assert redis.zcard(key) == 0

@@ -3,7 +3,9 @@
 import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.wire import _is_open
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
+from tests.conftest import wait_until
 from tests.seeds import QUEUE, WORKER, claim, claimed_job, queued_job, settlement
 from tests.snapshots import live_jobs, place_of, snapshot
 
@@ -78,6 +80,7 @@ def test_what_is_loaded_is_what_the_name_says():
         "MOVED 3999 127.0.0.1:6381",
         "ASK 3999 127.0.0.1:6381",
         "NOREPLICAS Not enough good replicas to write.",
+        "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
         "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)",
         "NOAUTH Authentication required.",
         "WRONGPASS invalid username-password pair or user is disabled.",
@@ -200,6 +203,39 @@ def test_a_late_reply_is_not_taken_for_the_answer_to_another_question(redis, bro
         broker.wire.one(("BLPOP", "rtq:nothing", 0.1))
 
     assert broker.wire.one(("ECHO", "mine")) == b"mine"
+
+
+class Interrupted(BaseException):
+    """As a time limit, or a cancellation, in the midst of a call."""
+
+
+def test_the_reply_to_an_interrupted_question_is_not_taken_for_the_answer_to_another(redis, broker, monkeypatch):
+    broker.wire.one(COUNT)
+    (connection,) = broker.wire._idle
+
+    def interrupt():
+        raise Interrupted
+
+    monkeypatch.setattr(connection, "read_response", interrupt)
+    with pytest.raises(Interrupted):
+        broker.wire.one(("ECHO", "theirs"))
+    monkeypatch.undo()
+
+    assert broker.wire.one(("ECHO", "mine")) == b"mine"
+    assert broker.wire.one(("ECHO", "mine too")) == b"mine too"
+
+
+@pytest.mark.parametrize("resend", [False, True])
+def test_a_connection_that_was_lost_shows_although_the_command_succeeds(redis, broker, resend):
+    broker.wire.one(COUNT)
+    before = broker.wire.connections_lost
+    broker.wire.one(COUNT, resend=resend)
+    assert broker.wire.connections_lost == before
+    redis.client_kill_filter(_type="normal", skipme=True)
+    wait_until(lambda: not any(map(_is_open, broker.wire._idle)))
+
+    assert broker.wire.one(COUNT, resend=resend) == 3
+    assert broker.wire.connections_lost != before
 
 
 def test_a_connection_that_was_cut_while_idle_costs_nothing(redis, broker):

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django_rtq.broker.broker import Broker, Claimed, NewJob, UniqueJob
 from django_rtq.broker.inspector import CANCELLED, Inspector
-from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.broker.settlement import Settlement
 from django_rtq.conf import Config
 from django_rtq.exceptions import JobNotFound, WrongState
-from django_rtq.job import JobState
 from tests.broker.keyspace import differences, problems, read_keyspace
 from tests.broker.model import Queue, claim
 from tests.broker.model_state import Clock, Limits, lane_name
+from tests.broker.model_told import overview_of, state_in
 
 QUEUES = ("mail", "bulk")
 LEASE_MS, RESULT_MS, DEAD_MS = 15_000, 300_000, 120_000
@@ -81,14 +80,14 @@ class Twins:
         expected = [self.models[queue].sign_off(worker) for queue in queues]
         self.same(self.broker.sign_off(queues, worker), all(expected))
 
-    def claim(self, worker: str, queues: Sequence[str] = QUEUES, wanted: int = 1, *, idle: bool = True) -> None:
+    def claim(self, worker: str, queues: Sequence[str] = QUEUES, wanted: int = 1, *, idle: int = 1) -> None:
         self.fetch(worker, {}, queues, wanted=wanted, idle=idle)
 
-    def fetch(self, worker: str, plan: Plan, queues: Sequence[str] = (), *, wanted: int = 0, idle: bool = True) -> None:
+    def fetch(self, worker: str, plan: Plan, queues: Sequence[str] = (), *, wanted: int = 0, idle: int = 1) -> None:
         """Settle and claim in one round trip."""
         settlements = {queue: settlement(self._told_whose(queue, verbs)) for queue, verbs in plan.items()}
         stale = [job_id for queue, verbs in plan.items() for job_id in self._settle_model(worker, queue, verbs)]
-        claims = claim([self.models[name] for name in queues], worker, wanted, idle=idle) if wanted else []
+        claims = claim([self.models[name] for name in queues], worker, wanted, idle) if wanted else []
         fetched = self.broker.fetch(worker, settlements, queues, wanted=wanted, idle=idle)
         for queue, (status, _) in zip(queues, claims, strict=False):
             if status == "suspect":
@@ -126,8 +125,11 @@ class Twins:
         return part.status, attempts
 
     def _adopt_rings(self, queue: str) -> None:
-        """How far a claim looks behind a suspect for clients whose jobs were purged is nobody's business."""
+        """How far a claim looks behind a suspect for what was purged or cancelled is nobody's business."""
         actual, model = read_keyspace(self.redis), self.models[queue]
+        for lane in [lane for lane, job_ids in model.lanes.items() if job_ids]:
+            if actual.get(f"{{rtq:{queue}}}:lane:{lane_name(lane)}", [])[:1] != model.lanes[lane][:1]:
+                model.pass_over(lane)
         for band, ring in model.rings.items():
             there = actual.get(f"{{rtq:{queue}}}:ring:{band}", [])
             model.rings[band] = [client for client in ring if client in there or model.lanes[band, client]]
@@ -152,9 +154,14 @@ class Twins:
         ms, taken = self.models[queue].reclaim(limit)
         self.same(self.broker.reclaim(queue, limit=limit), (seconds(ms), taken))
 
-    def reclaim_child(self, queue: str, worker: str, guilty: Sequence[str]) -> None:
-        expected = self.models[queue].reclaim_child(worker, guilty)
-        self.same(self.broker.reclaim_child(queue, worker, guilty), expected)
+    def reclaim_child(self, queue: str, worker: str, guilty: Sequence[str], limit: int = AT_ONCE) -> None:
+        """In as many calls as it takes."""
+        expected = left, _ = self.models[queue].reclaim_child(worker, guilty, limit)
+        there, *words = self._script(queue, "reclaim_child", worker, limit, *guilty)
+        texts = [word.decode() for word in words]
+        self.same((there, list(zip(texts[::2], texts[1::2], strict=True))), expected)
+        if left:
+            self.reclaim_child(queue, worker, guilty, limit)
 
     def promote(self, queue: str, limit: int = 100) -> None:
         ms, promoted = self.models[queue].promote(limit)
@@ -190,9 +197,10 @@ class Twins:
     def run_now(self, queue: str, job_id: str) -> None:
         self.same(self._script(queue, "run_now", job_id).decode(), self.models[queue].run_now(job_id))
 
-    def release_worker(self, queue: str, worker: str) -> None:
-        expected = self.models[queue].release_worker(worker)
-        self.same([word.decode() for word in self._script(queue, "release_worker", worker)], expected)
+    def release_worker(self, queue: str, worker: str, limit: int = AT_ONCE) -> None:
+        expected = self.models[queue].release_worker(worker, limit)
+        status, left, *words = self._script(queue, "release_worker", worker, limit)
+        self.same([status.decode(), left, *(word.decode() for word in words)], expected)
 
     def discard(self, queue: str, job_ids: Sequence[str]) -> None:
         self.same(self.inspector.discard(queue, job_ids), self.models[queue].discard(job_ids))
@@ -257,6 +265,13 @@ class Twins:
         model.later[client] = min(now, model.later.get(client, now))
         self.promote(queue)
 
+    def lose_worker(self, queue: str, worker: str) -> None:
+        """A torn log kept what a worker holds, and not that it is there; the audit finds it."""
+        self.redis.zrem(self.broker.keys.of(queue).workers, worker)
+        self.models[queue].workers.pop(worker, None)
+        self.audit(queue)
+        self.advance(0)
+
     def claim_half(self, queue: str, worker: str, job_id: str, guilty: Sequence[str]) -> None:
         """A torn log kept that a worker holds a job, and not that it left its lane. Then the worker dies."""
         held = f"1 {self.clock.now}"
@@ -308,35 +323,3 @@ def settlement(verbs: Mapping[str, Sequence[tuple[Any, ...]]]) -> Settlement:
 
 def seconds(ms: int | None) -> float | None:
     return None if ms is None else ms / 1000
-
-
-def overview_of(model: Queue) -> dict[str, object]:
-    """What the Inspector should tell."""
-    oldest = min(model.waiting.values(), default=None)
-    return {
-        "paused": model.paused is not None,
-        "queued": sum(job_id not in model.ghosts for lane in model.lanes.values() for job_id in lane),
-        "scheduled": len(model.scheduled) - len(model.retrying),
-        "retrying": len(model.retrying),
-        "running": sum(len(held) for held in model.running.values()),
-        "dead": len(model.dead),
-        "oldest_seconds": None if oldest is None else max(0.0, (model.clock.now - oldest) / 1000),
-        "clients": len(model.waiting),
-    }
-
-
-def state_in(model: Queue, job_id: str) -> JobState | None:
-    """Where a job is; None for one that nobody knows."""
-    if job_id in model.finished:
-        return JobState(json.loads(model.results.get(job_id, "{}")).get("state", "succeeded"))
-    if any(job_id in held for held in model.running.values()):
-        return JobState.RUNNING
-    for name in ("dead", "retrying", "scheduled"):
-        if job_id in getattr(model, name):
-            return JobState(name)
-    return JobState.QUEUED if job_id in model.jobs else None
-
-
-def lanes_of(model: Queue) -> Iterable[tuple[int, str]]:
-    """The lanes that have jobs, in a fixed order."""
-    return sorted(model.waiting, key=lane_name)

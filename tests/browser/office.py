@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -62,6 +63,14 @@ class Office:
             self._process.wait()
             self._process.stdout.close()
             self._process = None
+
+    def freeze(self):
+        """It answers nothing any more, and keeps its connections."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        """It goes on. May be called twice."""
+        self._process.send_signal(signal.SIGCONT)
 
     def get(self, path):
         """Fetch a page as the one who is signed in: (status, HTML)."""

@@ -1,13 +1,16 @@
 """What an operator does in a browser, with a real worker where jobs have to run."""
 
 import base64
+import os
+import signal
 
 import pytest
 
+from django_rtq.broker.inspector import Inspector
 from tests.browser.chromium import window
 from tests.browser.conftest import body
 from tests.conftest import wait_until
-from tests.seeds import QUEUE, dead_job, queued_job
+from tests.seeds import QUEUE, dead_job, new_job, queued_job
 from tests.worker.processes import WorkerProcess
 
 REFRESH_SECONDS = 0.2
@@ -113,6 +116,61 @@ def test_a_page_says_since_when_it_is_stale(broker, office, page, complaints):
     complaints.clear()  # the browser has said that nobody answered
 
 
+def test_a_page_whose_server_hangs_is_not_called_live(broker, office, page):
+    queued_job(broker, "first")
+    page.goto(OVERVIEW)
+    shows(status(page), "Live")
+    office.freeze()
+    try:
+        shows(status(page), "stale since")
+        shows(page.locator("[data-rtq-age]"), "ago")
+    finally:
+        office.thaw()
+    shows(status(page), "Live")
+
+
+def test_a_search_through_many_jobs_is_repeated_when_somebody_asks_for_it(broker, page):
+    for start in range(0, 2100, 100):
+        broker.enqueue(QUEUE, [new_job(f"job{start + n}") for n in range(100)])
+    page.goto(f"/admin/django_rtq/queue/{QUEUE}/?state=queued&task=nosuch")
+    shows(status(page), "Not refreshed")
+    shows(page.locator("[data-rtq-halt]"), "not repeated by itself")
+    with page.expect_request(f"**/queue/{QUEUE}/**"):
+        page.get_by_role("button", name="Go live").click()
+    shows(status(page), "Not refreshed")
+
+
+def test_a_page_tells_how_old_it_is(broker, page):
+    queued_job(broker, "first")
+    page.goto(OVERVIEW)
+    page.get_by_role("button", name="Pause").click()
+    shows(page.locator("[data-rtq-age]"), "2 sec. ago")
+
+
+def test_a_page_that_was_opened_while_redis_was_away_comes_back_by_itself(
+    broker, redis_server, browser, office, tmp_path
+):
+    queued_job(broker, "first")
+    with window(browser, office, java_script_enabled=False) as page:
+        os.kill(redis_server.pid, signal.SIGSTOP)
+        try:
+            assert page.goto(OVERVIEW).status == 503
+            shows(page.locator(".rtq"), "tries again every 1 s")
+        finally:
+            os.kill(redis_server.pid, signal.SIGCONT)
+        page.wait_for_selector(f".rtq tbody th a[href='{QUEUE}/']")
+
+
+def test_the_page_of_a_job_that_somebody_else_discards_says_that_it_is_gone(broker, dead_letters, page, complaints):
+    page.goto(f"/admin/django_rtq/job/{dead_letters[0].id}/?queue={QUEUE}")
+    assert page.get_by_role("button", name="Discard").is_visible()
+    Inspector(broker).discard(QUEUE, [dead_letters[0].id])
+    shows(status(page), "This is gone.")
+    shows(page.locator(".rtq"), "was not found")
+    assert page.locator(".rtq form").count() == 0
+    complaints.clear()  # the browser notes each 404
+
+
 def test_ten_dead_letters_are_ticked_and_the_rest_confirmed_and_all_run(broker, dead_letters, page, worker):
     page.goto(DEAD)
     boxes = page.locator(BOX)
@@ -151,6 +209,27 @@ def test_without_javascript_all_is_there_but_the_refresh(broker, browser, office
         page.locator(".rtq-id a").first.click()
         page.get_by_role("button", name="Requeue", exact=True).click()
         shows(page.locator(".rtq-state").first, "queued")
+
+
+def test_what_is_discarded_is_confirmed_also_without_javascript(broker, browser, office, dead_letters, inspector):
+    with window(browser, office, java_script_enabled=False) as page:
+        page.goto(DEAD)
+        page.locator(BOX).nth(0).check()
+        page.locator(BOX).nth(1).check()
+        page.get_by_role("button", name="Discard ticked …").click()
+        shows(page.locator(".rtq-banner"), "Discard 2 dead letters for good?")
+        assert inspector.queue(QUEUE).dead == 12
+        page.get_by_role("button", name="Discard", exact=True).click()
+        shows(page.locator(".messagelist"), "2 dead letters are gone.")
+        shows(tab(page, "dead"), "10")
+
+        page.locator(".rtq-id a").first.click()
+        page.get_by_role("link", name="Discard …").click()
+        page.get_by_role("link", name="Back").click()
+        page.get_by_role("link", name="Discard …").click()
+        page.get_by_role("button", name="Discard", exact=True).click()
+        shows(page.locator(".messagelist"), "is gone.")
+        shows(tab(page, "dead"), "9")
 
 
 def test_a_keyboard_is_enough(broker, dead_letters, page):

@@ -9,6 +9,7 @@ from tests.browser.chromium import window
 from tests.browser.office import Office, refresh_every
 from tests.browser.settings import THEMES
 from tests.browser.test_pages import LISTS, SHOWN, overflow, violations, visit
+from tests.seeds import QUEUE
 
 
 @pytest.fixture(scope="module", params=THEMES)
@@ -28,6 +29,14 @@ def test_every_page_answers(theme, jobs):
         assert status == 200, name
         assert 'class="rtq"' in html, name
         assert html.count("django_rtq/pages.css") == 1, name
+
+
+def test_a_page_says_what_it_is_about(theme, browser, jobs):
+    with window(browser, theme) as page:
+        visit(page, LISTS[4], jobs)
+        title = page.locator(".rtq h1")
+        assert title.inner_text() == f"Queue {QUEUE}"
+        assert title.is_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

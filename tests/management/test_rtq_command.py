@@ -46,7 +46,7 @@ def test_without_redis_they_end_in_one_sentence(call, capsys):
         assert from_command_line(*call) == 1
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith("CommandError: The connection to Redis was lost: ")
+    assert err.startswith("CommandError: Redis cannot be reached: ")
 
 
 @pytest.mark.parametrize("call", CALLS, ids=" ".join)

@@ -125,24 +125,24 @@ def test_a_letter_without_a_record_can_be_discarded_by_id(broker, inspector, red
 
 @pytest.mark.parametrize("verb", ["requeue", "discard"])
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "message", "code"),
     [
-        ([], "Which dead letters?"),
-        (["--limit", "5"], "Which dead letters?"),
-        (["some-id", "--all"], "either ids or --all"),
-        (["some-id", "--task", "x"], "either ids or --task"),
-        (["some-id", "--limit", "1"], "either ids or --limit"),
-        (["--task", ""], "--task is empty"),
-        (["--queue", "blk"], "Did you mean 'bulk'?"),
-        (["--all", "--limit", "0"], "is not a number from 1 on"),
+        ([], "Which dead letters?", 2),
+        (["--limit", "5"], "Which dead letters?", 2),
+        (["some-id", "--all"], "either ids or --all", 2),
+        (["some-id", "--task", "x"], "either ids or --task", 2),
+        (["some-id", "--limit", "1"], "either ids or --limit", 2),
+        (["--task", ""], "--task is empty", 2),
+        (["--queue", "blk"], "Did you mean 'bulk'?", 1),
+        (["--all", "--limit", "0"], "is not a number from 1 on", 1),  # 2 in a shell: Django has argparse say so
     ],
 )
-def test_what_is_not_clear_is_refused(three, inspector, monkeypatch, verb, options, message):
+def test_what_is_not_clear_is_refused(three, inspector, monkeypatch, verb, options, message, code):
     sit_at_terminal(monkeypatch, "yes")
 
     ran = run("rtq_dead", verb, *options)
 
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (code, "")
     assert message in ran.error
     assert dead_ids(inspector) == set(three)
 

@@ -5,8 +5,19 @@ from decimal import Decimal
 
 import pytest
 
+from django_rtq import registry, task
+from django_rtq.redaction import HIDDEN
 from tests.management.commands import dead_letter, dead_letters, failure, run
 from tests.seeds import QUEUE, new_job, queued_job, settlement
+
+
+def send_mail(*args, **kwargs):
+    """A function to be made a task."""
+
+
+@pytest.fixture(autouse=True)
+def _task(monkeypatch):
+    monkeypatch.setattr(registry, "_tasks", {"shop.tasks.send_mail": task(send_mail)})
 
 
 def ids(ran):
@@ -34,6 +45,29 @@ def test_json_tells_all_of_a_dead_letter(broker):
         "error": "it broke",
         "traceback": "Traceback (most recent call last):\n  here",
     }
+
+
+def test_secrets_are_hidden_in_all_that_is_printed(broker):
+    line = failure(error="no s3cret-word")
+    dead_letter(broker, args=["ann", "seen"], kwargs={"token": "s3cret-word", "n": 1}, line=line)
+
+    ran = run("rtq_dead", "list", "--json")
+    table = run("rtq_dead", "list", verbosity=2)
+
+    (letter,) = ran.json
+    assert letter["args"] == ["ann", "seen"]
+    assert letter["kwargs"] == {"token": HIDDEN, "n": 1}
+    assert letter["error"] == f"no {HIDDEN}"
+    assert f"OutOfOrder: no {HIDDEN}" in table.out
+    assert "s3cret" not in ran.out + table.out
+
+
+def test_arguments_by_place_of_a_task_that_is_unknown_are_hidden(broker):
+    dead_letter(broker, task="elsewhere.task", args=["anns-own-word", 1], line=failure(error="anns-own-word"))
+
+    (letter,) = run("rtq_dead", "list", "--json").json
+
+    assert (letter["args"], letter["error"]) == ([HIDDEN, HIDDEN], HIDDEN)
 
 
 def test_the_newest_failure_counts_and_all_runs_are_attempts(broker):

@@ -150,3 +150,9 @@ def test_a_schedule_that_makes_no_sense():
         ran = run("rtq_schedule", "list")
 
     assert (ran.code, ran.error) == (1, 'RTQ["SCHEDULES"][\'a\']: it has to have either "cron" or "every" (seconds).')
+
+
+def test_json_may_stand_before_or_behind_the_action(broker):
+    for words in (["--json", "list"], ["list", "--json"]):
+        assert [line["name"] for line in run("rtq_schedule", *words).json] == ["daily", "often"]
+    assert run("rtq_schedule", "list").out.startswith("NAME")

@@ -5,12 +5,13 @@ from django.db import DatabaseError
 from django.test import override_settings
 
 from django_rtq import every, registry, task
+from django_rtq.chores import sweep_dead_letters
 from django_rtq.management.worker_setup import bring_schedules
 from django_rtq.models import Schedule
 from tests.conftest import NOBODY
 from tests.management.commands import run
 from tests.seeds import QUEUE
-from tests.takes import take
+from tests.takes import take, take_all
 
 TASK = f"{__name__}.report"
 
@@ -152,3 +153,24 @@ def test_it_starts_without_redis_too(caplog):
         bring_schedules()
 
     assert "were not brought to Redis" in caplog.text
+
+
+def test_a_row_that_cannot_work_is_not_switched_on(broker, nightly, monkeypatch):
+    nightly.switch(on=False)
+    monkeypatch.setattr(registry, "_tasks", {})
+
+    ran = run("rtq_schedule", "enable", "nightly")
+
+    assert (ran.code, ran.error.startswith("nightly cannot work: No task")) == (1, True)
+    assert not Schedule.objects.get().enabled
+
+
+def test_a_row_of_an_internal_task_is_not_started_by_hand(broker, nightly):
+    registry.register(sweep_dead_letters)
+    args = [QUEUE, "discard", {}, 10**15]
+    broker.plan.change({"nightly": {**nightly.as_row(), "task": sweep_dead_letters.name, "args": args}})
+
+    ran = run("rtq_schedule", "run", "nightly")
+
+    assert (ran.code, "is internal to django_rtq" in ran.error) == (1, True)
+    assert take_all(broker) == []

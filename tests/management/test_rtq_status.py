@@ -46,6 +46,7 @@ def test_json_has_these_names_and_no_others(busy):
     (queue,), (worker,) = shown["queues"], shown["workers"]
     oldest, seen = queue.pop("oldest_seconds"), worker.pop("last_seen_seconds")
     seconds, contact = worker["running"][0].pop("seconds"), queue.pop("contact_seconds")
+    server = shown.pop("server")
     assert shown == {
         "queues": [
             {
@@ -77,6 +78,8 @@ def test_json_has_these_names_and_no_others(busy):
         ],
     }
     assert all(0 <= number < 10 for number in (oldest, seen, seconds, contact))
+    assert server.keys() == {"name", "version", "used_memory", "max_memory", "eviction_policy", "warnings"}
+    assert server["warnings"] == ["volatile"]  # as the server of the tests is
 
 
 def test_the_tables_are_aligned(busy):
@@ -113,15 +116,35 @@ def test_a_worker_that_left_no_note_was_not_last_seen_in_1970(broker):
     broker.sign_on(["default"], "new")
 
     assert run("rtq_status", "--json").json["workers"][0]["last_seen_seconds"] is None
-    assert run("rtq_status").out.splitlines()[-1].split() == ["new", "-", "-", "-", "-", "0", "-"]
+    assert run("rtq_status").out.splitlines()[4].split() == ["new", "-", "-", "-", "-", "0", "-"]
 
 
 def test_nothing_at_all_is_said_in_words(broker):
     text = run("rtq_status").out
 
     assert text.startswith("No queue has been used yet. ")
-    assert text.endswith("No worker is alive: start one with  python manage.py rtq_worker\n")
-    assert run("rtq_status", "--json").json == {"queues": [], "workers": []}
+    assert "\n\nNo worker is alive: start one with  python manage.py rtq_worker\n\n" in text
+    assert empty(run("rtq_status", "--json").json)
+
+
+def empty(shown):
+    return {name: shown[name] for name in ("queues", "workers")} == {"queues": [], "workers": []}
+
+
+def test_what_endangers_jobs_is_shown(redis, broker):
+    redis.config_set("maxmemory-policy", "allkeys-lru")
+    try:
+        lines = run("rtq_status", "--no-color").out.splitlines()
+        warnings = run("rtq_status", "--json").json["server"]["warnings"]
+    finally:
+        redis.config_set("maxmemory-policy", "noeviction")
+
+    assert lines[-2:] == [
+        "Warning: Redis deletes keys when it is full (maxmemory-policy allkeys-lru), and jobs are keys. "
+        "Set it to noeviction.",
+        "Warning: Redis keeps no append-only log: when it restarts, jobs may be lost. Set appendonly yes.",
+    ]
+    assert warnings == ["evicts", "volatile"]
 
 
 def test_only_the_queues_that_were_named_are_shown(broker):
@@ -173,7 +196,7 @@ def test_watching_at_a_terminal_draws_over_the_last_picture(broker, naps):
 def test_watching_as_json_is_one_line_each_time(broker, naps):
     lines = run("rtq_status", "--watch", "--json", out=Terminal()).out.splitlines()
 
-    assert [json.loads(line) for line in lines] == [{"queues": [], "workers": []}] * 3
+    assert [empty(json.loads(line)) for line in lines] == [True] * 3
 
 
 def test_watching_outlives_an_outage_of_redis(redis, broker, naps, monkeypatch):

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from django_rtq.management.worker_setup import doubt_queues
+import os
+import subprocess
+import sys
+
+import pytest
+import redis as redis_py
+
+from django_rtq.broker.broker import get_broker
+from django_rtq.management.worker_setup import doubt_queues, meet_server
+from testproject.redis_server import PrivateRedis
+from tests.conftest import NOBODY
+from tests.worker.processes import ROOT
 
 
 def test_a_queue_that_nothing_names_is_likely_a_slip(settings, caplog):
@@ -13,4 +24,46 @@ def test_a_queue_that_nothing_names_is_likely_a_slip(settings, caplog):
     assert caplog.messages == [
         'queue report: no task has it, and RTQ["QUEUES"] does not name it. Did you mean reports?',
         'queue x: no task has it, and RTQ["QUEUES"] does not name it.',
+    ]
+
+
+@pytest.fixture
+def locked():
+    """A server with a password."""
+    with PrivateRedis() as server:
+        with redis_py.Redis(port=server.port, protocol=2) as client:
+            client.config_set("requirepass", "secret")
+        yield server
+
+
+@pytest.mark.parametrize("command", ["rtq_worker", "rtq_scheduler"])
+def test_what_waiting_does_not_cure_ends_a_start_with_exit_code_1(locked, command):
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "RTQ_REDIS_URL": locked.url}
+    ran = subprocess.run(
+        [sys.executable, str(ROOT / "testproject" / "manage.py"), command],
+        env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert ran.returncode == 1
+    assert ran.stderr.splitlines()[-1] == (
+        'CommandError: Redis refused the credentials in RTQ["REDIS"]: Authentication required.'
+    )
+
+
+def test_a_server_that_is_away_is_waited_for(settings):
+    settings.RTQ = {"REDIS": NOBODY}
+
+    meet_server(get_broker())
+
+
+def test_what_endangers_jobs_is_logged(redis, broker, caplog):
+    redis.config_set("maxmemory-policy", "allkeys-lru")
+    try:
+        meet_server(broker)
+    finally:
+        redis.config_set("maxmemory-policy", "noeviction")
+
+    assert [message[:48] for message in caplog.messages] == [
+        "Redis deletes keys when it is full (maxmemory-po",
+        "Redis keeps no append-only log: when it restarts",
     ]

@@ -4,6 +4,7 @@ import pytest
 
 from django_rtq import every, registry, task
 from django_rtq.broker.broker import Broker
+from django_rtq.chores import sweep_dead_letters
 from django_rtq.scheduler.entries import declared_entries, programme
 from django_rtq.scheduler.scheduler import Scheduler
 from django_rtq.scheduler.timetable import Timetable
@@ -196,3 +197,14 @@ def test_who_was_not_woken_hears_of_it_with_the_next_heartbeat(redis, broker):
     for loop in loops:
         loop.stop()
     own.close()
+
+
+def test_a_row_of_an_internal_task_starts_nothing(broker, at, put, caplog):
+    registry.register(sweep_dead_letters)
+    timetable = Timetable(broker, [QUEUE])
+    put(sneaky=row(task=sweep_dead_letters.name, args=[QUEUE, "discard", {}, 10**15]), mine=row())
+
+    assert at(0, timetable) == []
+    assert at(MINUTE_MS, timetable) == [MINUTE_MS]
+    assert [entry.name for entry in timetable.entries] == ["mine"]
+    assert "schedule sneaky starts nothing: django_rtq.chores.sweep_dead_letters is internal" in caplog.text

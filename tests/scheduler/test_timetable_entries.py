@@ -5,6 +5,7 @@ from django.test import override_settings
 
 from django_rtq import cron, every, registry, task
 from django_rtq.broker.broker import get_broker
+from django_rtq.chores import sweep_dead_letters
 from django_rtq.conf import Config
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.scheduler.entries import check_schedules, declared_entries
@@ -54,6 +55,15 @@ def test_settings_that_make_no_sense_are_refused(options, problem):
     assert problem in str(caught.value)
     with override_settings(RTQ={"REDIS": NOBODY, "SCHEDULES": {"a": options}}):
         assert [(error.id, error.msg) for error in check_schedules()] == [("rtq.E002", str(caught.value))]
+
+
+def test_settings_do_not_schedule_internal_tasks():
+    registry.register(sweep_dead_letters)
+    options = {"task": sweep_dead_letters.name, "every": 5, "args": ["mail", "discard", {}, 10**15]}
+
+    with override_settings(RTQ={"REDIS": NOBODY, "SCHEDULES": {"a": options}}):
+        (error,) = check_schedules()
+    assert (error.id, "is internal to django_rtq" in error.msg) == ("rtq.E002", True)
 
 
 def test_two_of_one_name_are_refused():

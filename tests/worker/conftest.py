@@ -4,10 +4,17 @@ import itertools
 import json
 
 import pytest
+from django.test import override_settings
 
+from django_rtq import signals
+from django_rtq.broker.broker import get_broker
+from django_rtq.worker.ledger import Ledger
+from django_rtq.worker.page import Page
+from testproject.redis_server import PrivateRedis
 from tests.app import diary as diaries
 from tests.app import tasks  # noqa: F401 - so that they are registered here as well
-from tests.conftest import LEASE_SECONDS, wait_until
+from tests.conftest import LEASE_SECONDS, Redis, wait_until
+from tests.seeds import QUEUE
 from tests.worker.conservation import assert_conserved
 from tests.worker.processes import WorkerProcess
 
@@ -83,3 +90,58 @@ def has_signed_on(redis, worker):
     pids = {int(name.split(b":")[-2]) for name in names}
     children = worker.children
     return len(children) == worker.processes and pids.issuperset(children)
+
+
+@pytest.fixture
+def fragile():
+    """A server of this test alone: it keeps its data when it is killed."""
+    with PrivateRedis(appendonly=True, arguments=["--appendfsync", "always"]) as server:
+        yield server
+
+
+@pytest.fixture
+def client(fragile):
+    """A client of it; the broker of this process uses it, too."""
+    client = Redis.from_url(fragile.url, protocol=2)
+    with override_settings(RTQ={"REDIS": fragile.url, "LEASE_SECONDS": 1.0}):
+        yield client
+        get_broker().close()
+    client.close()
+
+
+@pytest.fixture
+def start(rtq_worker, fragile, client):
+    """Start a worker on the fragile server. All are ended before it is."""
+    started = []
+
+    def start(*arguments, **options):
+        options = {"LEASE_SECONDS": 1.0, **options}
+        worker = rtq_worker(*arguments, url=fragile.url, is_ready=False, **options)
+        wait_until(lambda: client.zcard("{rtq:default}:workers") >= len(started) + 1)
+        started.append(worker)
+        return worker
+
+    yield start
+    for worker in started:
+        worker.end()
+
+
+@pytest.fixture
+def ledger(broker):
+    ledger = Ledger(broker, Page(1), [QUEUE], base_name="host")
+    ledger.sign_on()
+    yield ledger
+    ledger.close()
+
+
+@pytest.fixture
+def stale():
+    """What was said to have come too late."""
+    found = []
+
+    def note(*, job_ids, **kwargs):
+        found.extend(job_ids)
+
+    signals.job_stale.connect(note)
+    yield found
+    signals.job_stale.disconnect(note)

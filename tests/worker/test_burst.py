@@ -46,6 +46,19 @@ def test_a_burst_ends_after_a_suspect_that_waited_to_run_alone(rtq_worker, redis
     assert_all_settled(redis)
 
 
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_burst_does_not_end_at_cancelled_jobs(rtq_worker, redis, inspector, diary, concurrency):
+    cancelled = tasks.note.delay_many([((f"cancelled-{i}",), {}) for i in range(600)])
+    handles = tasks.note.delay_many([((f"job-{i}",), {}) for i in range(5)])
+    for handle in cancelled:
+        inspector.cancel(handle.id, "default")
+    worker = rtq_worker("--burst", "--concurrency", concurrency, is_ready=False)
+
+    assert worker.wait(20) == 0
+    assert {handle.state for handle in handles} == {JobState.SUCCEEDED}
+    assert_all_settled(redis)
+
+
 def test_a_paused_queue_does_not_keep_a_burst_from_ending(rtq_worker, redis, inspector, diary):
     waiting = tasks.note.delay("waiting")
     inspector.pause("default")

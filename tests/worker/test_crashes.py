@@ -81,6 +81,22 @@ def test_every_way_to_die_is_a_crash_and_the_innocent_all_succeed(rtq_worker, re
     assert_all_settled(redis)
 
 
+def test_after_a_crash_many_jobs_of_one_process_are_all_taken_back_and_run_in_groups(rtq_worker, redis, diary):
+    handles = tasks.agate.delay_many([((f"job-{i}", "gate"), {}) for i in range(1100)])
+    worker = rtq_worker("--concurrency", 1100)
+    wait_until(lambda: diary.starts() == 1100, 30)
+
+    os.kill(worker.child, signal.SIGKILL)
+    wait_until(lambda: diary.starts() == 1100 + 500, 30)  # half of the slots, and no more than a claim brings
+    diary.open("gate")
+    wait_until(lambda: not records(redis), 30)
+
+    assert {handle.state for handle in handles[::100]} == {JobState.SUCCEEDED}
+    assert diary.starts() == 2200
+    worker.stop()
+    assert_nothing_left(redis)
+
+
 def test_a_poison_job_among_two_hundred_crashes_as_often_as_it_may(rtq_worker, redis, diary):
     half = [((f"good-{i}",), {}) for i in range(100)]
     innocent = tasks.note.using(client="good").delay_many(half)

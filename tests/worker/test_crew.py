@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from django_rtq.conf import Config
+from django_rtq.worker import os_signals
 from django_rtq.worker.crew import make_crew
 from django_rtq.worker.outcome import Acked, Retried
 from django_rtq.worker.page import Page
@@ -137,6 +138,21 @@ def test_a_suspect_waits_until_the_slots_are_empty_and_then_has_them_alone(make,
     assert crew.wanted() == 2
 
 
+def test_suspects_that_came_together_run_beside_each_other_and_nothing_else_does(make, diary):
+    crew, _, _ = make(4)
+    assert crew.idle_slots == 4
+    crew.run([run_of(name, "gate", name, crashes=1) for name in ("one", "two")])
+    crew.mind(is_suspect_next=True)
+    for gate in ("one", "two"):
+        diary.wait("start", gate)
+    for number, gate in enumerate(("one", "two"), 1):
+        assert (crew.wanted(), crew.idle_slots) == (0, 0)
+        diary.open(gate)
+        wait_until(lambda number=number: len(crew._free) == 2 + number)
+
+    assert (crew.wanted(), crew.idle_slots) == (4, 4)
+
+
 def test_what_a_coroutine_raises_to_leave_does_not_end_the_event_loop(make, diary):
     crew, ledger, _ = make(2)
     for kind in ("SystemExit", "Interrupt", "Cancelled"):
@@ -155,3 +171,24 @@ def test_a_crew_can_be_stopped_twice_and_before_it_ran_anything(make):
         crew, _, _ = make(slots)
         crew.stop()
         crew.stop()
+
+
+def test_a_job_that_takes_signals_takes_them_from_none_that_was_claimed_with_it(make, monkeypatch):
+    crew, ledger, _ = make(1)
+    before = {signum: signal.getsignal(signum) for signum in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)}
+    monkeypatch.setattr("django_rtq.worker.os_signals._forget_in_forks", lambda: None)
+    own = os_signals.ignore
+    try:
+        crew.handlers.install(dict.fromkeys(before, own))
+        crew.run([signal_run("take_signals"), signal_run("handlers")])
+        assert {signal.getsignal(signum) for signum in before} == {own}
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+
+    assert json.loads(ledger.outcomes[b"handlers"].result)["result"][:3] == ["ignore"] * 3
+
+
+def signal_run(task):
+    record = f"0 3 1 0 \n{json.dumps({'task': f'tests.app.signal_tasks.{task}'})}".encode()
+    return Run("default", task.encode(), record, worker="w1", now_ms=1)

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq import JobState
-from tests.app import tasks
+from tests.app import context_tasks, tasks
 from tests.conftest import wait_until
 from tests.worker.conservation import assert_all_settled, assert_nothing_left
 
@@ -40,3 +40,18 @@ def test_a_broken_database_connection_is_replaced_and_the_query_log_stays_short(
     assert max(job.result[1] for job in [*fine, *after]) <= 6  # of the job itself; those of a start included
     worker.stop()
     assert_all_settled(redis)
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_a_connection_that_cannot_be_closed_is_no_failure_of_the_job(rtq_worker, redis, diary, concurrency):
+    job = context_tasks.query_and_break_close.delay("job")
+    worker = rtq_worker("--concurrency", concurrency)
+    wait_until(lambda: job.state.is_final)
+    after = tasks.query.delay()
+    wait_until(lambda: after.state.is_final)
+
+    assert after.result[0] == 42
+    assert (job.state, diary.starts("job")) == (JobState.SUCCEEDED, 1)
+    assert "a connection to database 'default' could not be closed: it is dropped" in worker.log
+    worker.stop()
+    assert_nothing_left(redis)

@@ -9,52 +9,12 @@ from django_rtq import signals
 from django_rtq.broker.broker import Fetched
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.ledger import Ledger
-from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Retried
+from django_rtq.worker.outcome import Buried, Cancelled, Expired, Retried
 from django_rtq.worker.page import Page
-from django_rtq.worker.run import Run
-from tests import seeds
 from tests.seeds import QUEUE
 from tests.snapshots import places_of, snapshot
 from tests.worker.conservation import places
-
-BODY = '{"task":"tests.app.tasks.note","args":["x"]}'
-DONE = Acked('{"state":"succeeded"}')
-
-
-@pytest.fixture
-def ledger(broker):
-    ledger = Ledger(broker, Page(1), [QUEUE], base_name="host")
-    ledger.sign_on()
-    return ledger
-
-
-@pytest.fixture
-def stale():
-    """What was said to have come too late."""
-    found = []
-
-    def note(*, job_ids, **kwargs):
-        found.extend(job_ids)
-
-    signals.job_stale.connect(note)
-    yield found
-    signals.job_stale.disconnect(note)
-
-
-def claim(ledger, wanted=10):
-    """Runs of what a fetch brings."""
-    fetched = ledger.fetch(wanted, idle=True)
-    runs = []
-    for claimed in fetched.claimed:
-        for job_id, record in zip(claimed.ids, claimed.records, strict=True):
-            run = Run(claimed.queue, job_id, record, worker=ledger.worker, now_ms=claimed.now_ms)
-            run.open()
-            runs.append(run)
-    return runs
-
-
-def enqueue(broker, count=1):
-    return [seeds.queued_job(broker, body=BODY) for _ in range(count)]
+from tests.worker.ledgers import DONE, claim, enqueue
 
 
 def test_names_are_never_used_again_and_fit_into_records_of_errors(broker):

@@ -7,48 +7,11 @@ from contextlib import suppress
 
 import pytest
 import redis as redis_py
-from django.test import override_settings
 
 from django_rtq import JobState
-from django_rtq.broker.broker import get_broker
-from testproject.redis_server import PrivateRedis
 from tests.app import tasks
-from tests.conftest import Redis, wait_until
+from tests.conftest import wait_until
 from tests.worker.conservation import assert_nothing_left, records
-
-
-@pytest.fixture
-def fragile():
-    """A server of this test alone: it keeps its data when it is killed."""
-    with PrivateRedis(appendonly=True, arguments=["--appendfsync", "always"]) as server:
-        yield server
-
-
-@pytest.fixture
-def client(fragile):
-    """A client of it; the broker of this process uses it, too."""
-    client = Redis.from_url(fragile.url, protocol=2)
-    with override_settings(RTQ={"REDIS": fragile.url, "LEASE_SECONDS": 1.0}):
-        yield client
-        get_broker().close()
-    client.close()
-
-
-@pytest.fixture
-def start(rtq_worker, fragile, client):
-    """Start a worker on the fragile server. All are ended before it is."""
-    started = []
-
-    def start(*arguments, **options):
-        options = {"LEASE_SECONDS": 1.0, **options}
-        worker = rtq_worker(*arguments, url=fragile.url, is_ready=False, **options)
-        wait_until(lambda: client.zcard("{rtq:default}:workers") >= len(started) + 1)
-        started.append(worker)
-        return worker
-
-    yield start
-    for worker in started:
-        worker.end()
 
 
 def is_empty(client):
@@ -123,6 +86,46 @@ def test_what_was_finished_while_redis_was_away_is_settled_when_it_is_back(start
     assert diary.starts() == 1
     worker.stop()
     assert_nothing_left(client)
+
+
+@pytest.mark.parametrize("why", ["it is stopped", "it is old"])
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_what_was_finished_is_told_before_a_process_leaves_however_long_redis_is_away(
+    start, client, fragile, diary, why, concurrency
+):
+    worker = start("--concurrency", concurrency, *(["--max-jobs", 1] if why == "it is old" else []), LEASE_SECONDS=10)
+    job = tasks.gate.delay("job", "gate")
+    diary.wait("start", "job")
+    fragile.kill()
+    if why == "it is stopped":
+        worker.kill(signal.SIGTERM)
+        wait_until(lambda: "stops: running jobs have" in worker.log)
+    child = worker.child
+    diary.open("gate")
+    wait_until(lambda: "waits for Redis before it leaves" in worker.log)
+    let_pass(2.0)  # more tries than it may give up after
+    assert worker.children == [child]
+    fragile.start()
+    wait_until(lambda: is_empty(client))
+
+    assert (job.state, job.refresh().attempt) == (JobState.SUCCEEDED, 1)
+    assert diary.starts() == 1
+    worker.stop() if worker.is_running else None
+    assert_nothing_left(client)
+
+
+def test_the_time_to_drain_ends_also_while_redis_is_away(start, fragile, diary):
+    worker = start("--drain-seconds", 1)
+    tasks.gate.delay("job", "gate")
+    diary.wait("start", "job")
+    fragile.kill()
+    diary.open("gate")
+    diary.wait("end", "job")
+    code, _ = worker.stop()
+
+    assert code == 0
+    assert "was killed by SIGKILL" in worker.log
+    fragile.start()
 
 
 def test_a_worker_can_be_stopped_while_redis_is_gone(start, client, fragile, diary):

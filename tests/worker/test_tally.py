@@ -34,6 +34,7 @@ def ledger(broker):
     ledger = Ledger(broker, Page(1), [QUEUE], base_name="host")
     ledger.sign_on()
     yield ledger
+    ledger.close()
     ledger.sign_off()
 
 

@@ -37,7 +37,7 @@ def test_a_job_that_runs_too_long_gets_an_exception_and_has_failed(rtq_worker, r
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_job_that_does_not_heed_its_limit_is_killed_and_has_failed(rtq_worker, redis, diary, concurrency):
+def test_a_job_that_does_not_heed_its_limit_is_killed_and_has_failed(rtq_worker, redis, diary, inspector, concurrency):
     worker = rtq_worker("--concurrency", concurrency, KILL_GRACE_SECONDS=0.2)
     stubborn = tasks.stubborn.using(time_limit=0.1, max_attempts=2, max_crashes=0).delay("stubborn")
     if concurrency == 1:
@@ -51,10 +51,12 @@ def test_a_job_that_does_not_heed_its_limit_is_killed_and_has_failed(rtq_worker,
     assert (details.failures, details.crashes) == (2, 0)
     assert details.errors[-1]["error_class"] == "django_rtq.exceptions.TimeLimitExceeded"
     assert diary.starts("stubborn") == 2
+    figures = inspector.tasks()["tests.app.tasks.stubborn"]
+    assert (figures.failed, figures.retried, figures.dead) == (2, 1, 1)
     assert beside.refresh().attempt == 1  # whoever ran beside it is given back, and nothing is counted
     assert "does not heed its time limit" in worker.log
     assert f"job {stubborn.id} retried" in worker.log
-    assert f"job {stubborn.id} buried after attempt 2: tests.app.tasks.stubborn" in worker.log
+    wait_until(lambda: f"job {stubborn.id} buried after attempt 2: tests.app.tasks.stubborn" in worker.log)
     worker.stop()
     assert_all_settled(redis)
 

@@ -26,21 +26,3 @@ local function note_failure(q, id, failures, line, now)
   end
   note_error(q.errors, id, line)
 end
-
--- A run took its worker down: count it, and say whether that was once too often. Then the job is dead.
-local function crash(q, id, record, worker, now)
-  local _, _, max_crashes = header(record)
-  local crashes = redis.call("HINCRBY", q.crashes, id, 1)
-  local attempt = crashes + tonumber(redis.call("HGET", q.failures, id) or 0)
-  local line = string.format(
-    '{"at":%.0f,"attempt":%d,"worker":"%s","error_class":"django_rtq.exceptions.WorkerLost",'
-      .. '"error":"The worker died while it ran this job: crash %d, %d allowed.","traceback":""}',
-    now, attempt, worker, crashes, max_crashes)
-  note_error(q.errors, id, line)
-  if crashes <= max_crashes then return false end
-  redis.call("ZADD", q.dead, now, id)
-  tell_waiting(q, { id })
-  let_go(q, { id })
-  count(q.stats, now, "dead", 1)
-  return true
-end

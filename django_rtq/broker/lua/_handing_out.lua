@@ -1,6 +1,7 @@
 -- _handing_out: giving jobs to a worker.
 
--- Write down who runs what before it leaves its lane. An id without a record was cancelled, or lost by a torn log.
+-- Write down who runs what before it leaves its lane. An id without a record was lost by a torn log. Answers how many
+-- were given.
 local function hand_out(q, ids, answer)
   local given, records, counts = answer[3], answer[4], answer[5]
   local held, claimed_at = {}, string.format(" %.0f", answer[2])
@@ -19,4 +20,11 @@ local function hand_out(q, ids, answer)
     end
   end
   if #held > 0 then redis.call("HSET", q.running, unpack(held)) end
+  return #held / 2
+end
+
+-- They wait no more. A torn log may have called one a ghost that is none.
+local function forget_wait(q, ids)
+  if #ids > 0 and q.has_since then redis.call("HDEL", q.since, unpack(ids)) end
+  if #ids > 0 and q.has_ghosts then redis.call("HDEL", q.ghosts, unpack(ids)) end
 end

@@ -1,23 +1,15 @@
 -- _turns: whose turn it is. The ring holds who has work; the lowest turn is served first and gets a new one.
 
 -- What the next turns of a band bring, as if each job were claimed alone.
-local function take_turns(q, band, wanted, may_be_suspect)
-  local clients = redis.call("ZRANGE", q.ring .. band, 0, wanted - 1)
-  local share = math.ceil(wanted / math.max(#clients, 1))
-  local turns = { clients = clients, lanes = {}, lines = {}, taken = {}, ids = {} }
-  local lane, last = q.lane .. band .. ":", tostring(share) -- one more: who is first then
-  for c, client in ipairs(clients) do
-    turns.lanes[c] = lane .. client
-    turns.lines[c] = redis.call("LRANGE", turns.lanes[c], "0", last)
-    turns.taken[c] = 0
-  end
-  for round = 1, share do
-    for c = 1, #clients do
+local function take_turns(q, band, claim, now)
+  local turns = next_lines(q, band, claim, now)
+  for round = 1, turns.share do
+    for c = 1, #turns.clients do
       local id = turns.lines[c][round]
-      if #turns.ids == wanted then return turns end
-      if id and q.has_crashes and redis.call("HEXISTS", q.crashes, id) == 1 then
-        turns.suspect = true
-        if may_be_suspect and #turns.ids == 0 then turns.ids[1], turns.taken[c] = id, round end
+      if #turns.ids == claim.wanted then return turns end
+      if id and q.has_ghosts and redis.call("HEXISTS", q.jobs, id) == 0 then return turns end
+      if id and q.has_crashes and not may_join(q, claim, id, #turns.ids) then
+        turns.is_stopped = true
         return turns
       end
       if id then turns.ids[#turns.ids + 1], turns.taken[c] = id, round end

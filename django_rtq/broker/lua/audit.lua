@@ -1,4 +1,6 @@
--- audit: look at some lanes and put right what a torn log bent: a lane with jobs that is in no ring.
+-- audit: look at some lanes and workers, and put right what a torn log bent: a lane with jobs that is in no ring, and a
+-- processing list whose worker nobody would find dead. That worker's lease counts as over, so its jobs are reclaimed.
+--
 -- uses: _prelude _lanes
 --
 -- KEYS[1] bands       zset  band -> priority
@@ -10,8 +12,11 @@
 -- KEYS[7] scratch     never exists; see the rules for scripts
 -- KEYS[8] ring        + band, zset  client -> turn
 -- KEYS[9] lane        + band:client, list  ids
--- ARGV[1] start       how many lanes to pass over
--- ARGV[2] limit       lanes to look at in this call, at most 100
+-- KEYS[10] workers    zset  worker -> lease deadline
+-- KEYS[11] holders    zset  worker -> when it signed on; who may have a processing list
+-- KEYS[12] running    + worker, hash  id -> attempt and claim time
+-- ARGV[1] start       how many lanes, and how many workers, to pass over
+-- ARGV[2] limit       lanes, and workers, to look at in this call, at most 100
 --
 -- returns where to start next, or 0: all were seen
 -- sent twice: there is nothing left to put right
@@ -19,7 +24,8 @@
 local q, start, limit = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
 local now = now_ms(q.sweep)
 local lanes = redis.call("ZRANGE", q.lanes, start, start + limit - 1)
-local removed = 0
+local holders = redis.call("ZRANGE", q.holders, start, start + limit - 1)
+local removed, gone = 0, 0
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 for _, lane in ipairs(lanes) do
@@ -35,4 +41,13 @@ for _, lane in ipairs(lanes) do
   end
 end
 if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.wake, 0, "work") end
-return #lanes < limit and 0 or start + limit - removed
+for i, deadline in ipairs(#holders > 0 and redis.call("ZMSCORE", q.workers, unpack(holders)) or {}) do
+  if not deadline and redis.call("EXISTS", q.running .. holders[i]) == 1 then
+    redis.call("ZADD", q.workers, now, holders[i])
+  elseif not deadline then
+    redis.call("ZREM", q.holders, holders[i])
+    gone = gone + 1
+  end
+end
+if math.max(#lanes, #holders) < limit then return 0 end
+return start + limit - math.max(removed, gone)

@@ -1,6 +1,6 @@
 -- claim: give a worker the next jobs, client after client, from the first queue that has any.
 -- queued -> running
--- uses: _prelude _lanes _turns _handing_out
+-- uses: _prelude _lanes _suspects _lines _turns _handing_out
 --
 -- KEYS[1] paused      string  present while paused     (these 16 for each queue, in the worker's order)
 -- KEYS[2] workers     zset  worker -> lease deadline
@@ -20,14 +20,18 @@
 -- KEYS[16] lane       + band:client, list  ids
 -- ARGV[1] worker      its name
 -- ARGV[2] wanted      jobs, at most 500
--- ARGV[3] idle        "1" when the worker runs nothing else: only then it may get a job that has crashed a worker
+-- ARGV[3] slots       how many jobs it can run side by side, when it runs none now; else 0: then it gets no suspect,
+--                     which is a job that has crashed a worker
 --
 -- returns for each queue {status, now, ids, records, counts}; counts: place, failures, crashes where there are any.
---         status: "ok"; "paused"; "unknown": the worker has to sign on; "suspect": the next has crashed a worker
+--         status: "ok"; "paused"; "unknown": the worker has to sign on; "suspect": these are suspects, or the next is;
+--         "more": nothing but what was cancelled was met for long, and there is more
 -- sent twice: gives more jobs; what the worker does not know of it finds in `running` and releases
 
-local worker, wanted, idle, queues, first = ARGV[1], tonumber(ARGV[2]), ARGV[3] == "1", {}, 1
+local worker, wanted, slots, queues, first = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), {}, 1
 while KEYS[first] do queues[#queues + 1], first = named(first) end
+-- It may pass over so many cancelled jobs, and clients without any.
+local claim = { wanted = wanted, slots = slots, most = slots, suspects = 0, may_pass_over = 500 }
 
 -- Which of the keys that are mostly not there are there: it saves asking them for each job.
 local function look_around(q)
@@ -36,21 +40,32 @@ local function look_around(q)
   for _, name in ipairs(rare) do q["has_" .. name] = found > 0 and redis.call("EXISTS", q[name]) == 1 end
 end
 
+-- Count what a turn has brought. Answers why nothing more is claimed, if so.
+local function add_up(turns, given)
+  claim.wanted = claim.wanted - given
+  claim.may_pass_over = claim.may_pass_over - (#turns.ids > 0 and #turns.ids - given or #turns.clients)
+  if given > 0 and claim.suspects == 0 then claim.slots = 0 end
+  local is_in_vain = given == 0 and #turns.ids > 0 -- a torn log had lost them: there is time for one more
+  if turns.is_stopped and not is_in_vain then return "suspect" end
+end
+
 local function claim_from(q, now)
   local answer = { "ok", now, {}, {}, {} }
   redis.call("DEL", q.scratch) -- lets a full server be drained
-  while wanted > 0 do
+  while claim.wanted > 0 do
     local band = redis.call("ZREVRANGE", q.bands, 0, 0)[1]
     if not band then break end
-    local turns = take_turns(q, band, wanted, idle)
-    local ids = turns.ids
-    if #ids > 0 then hand_out(q, ids, answer) end
-    end_turns(q, band, turns, now)
-    if #ids > 0 and q.has_since then redis.call("HDEL", q.since, unpack(ids)) end
-    if #ids > 0 and q.has_ghosts then redis.call("HDEL", q.ghosts, unpack(ids)) end
-    wanted, idle = wanted - #ids, idle and #ids == 0
-    if turns.suspect then answer[1], wanted = "suspect", 0 end
+    local reason = claim.may_pass_over <= 0 and "more"
+    if not reason then
+      local turns = take_turns(q, band, claim, now)
+      local given = #turns.ids > 0 and hand_out(q, turns.ids, answer) or 0
+      end_turns(q, band, turns, now)
+      forget_wait(q, turns.ids)
+      reason = add_up(turns, given)
+    end
+    if reason then answer[1], claim.wanted = reason, 0 end
   end
+  if claim.suspects > 0 then answer[1], claim.wanted = "suspect", 0 end
   if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.wake, 0, "work") else redis.call("DEL", q.wake) end
   return answer
 end
@@ -64,7 +79,7 @@ for i, q in ipairs(queues) do
   local now = now_ms(q.sweep)
   look_around(q)
   answers[i] = { q.has_paused and "paused" or "ok", now, {}, {}, {} }
-  if wanted > 0 and not q.has_paused then
+  if claim.wanted > 0 and not q.has_paused then
     answers[i] = claim_from(q, now)
   elseif not q.has_paused and redis.call("EXISTS", q.bands) == 1 then
     redis.call("ZADD", q.wake, 0, "work") -- its token may be the one that woke us

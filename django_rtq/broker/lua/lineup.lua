@@ -1,7 +1,7 @@
 -- lineup: some of the jobs that wait: the bands in order, in each the clients by their turns, of each its lane.
 -- Reads only. In a lane it looks no further than DEEP jobs.
 --
--- uses: _prelude
+-- uses: _prelude _lanes
 --
 -- KEYS[1] bands       zset  band -> priority
 -- KEYS[2] ring        + band, zset  client -> turn
@@ -13,26 +13,29 @@
 -- ARGV[5] wanted      ids, at most 500
 -- ARGV[6] alone       "1": only the jobs of this client
 --
--- returns {"more", "all" or "cut": some lanes are longer; band, turn, client of the last lane, id, ...}
+-- returns {"more", "all" or "cut": some lanes are longer; {band, turn, client, id, ...} of each lane with jobs, and of the
+--         last one that was looked at}
 -- sent twice: answers twice
 
 local q = named()
 local band, turn, client, last = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local wanted, alone = tonumber(ARGV[5]), ARGV[6] == "1"
 local DEEP, LANES = 10000, 200
-local answer, lanes, is_cut = { "all", band, turn, client }, 0, false
+local answer, lanes, found, is_cut = { "all", { band, turn, client } }, 0, 0, false
 
 local function walk(of_band, of_turn, of_client, after)
   local lane, start = q.lane .. of_band .. ":" .. of_client, 0
   local place = after and redis.call("LPOS", lane, after, "MAXLEN", DEEP)
   if place then start = place + 1 end
-  local stop = math.min(start + wanted - (#answer - 4), DEEP) - 1
+  local stop = math.min(start + wanted - found, DEEP) - 1
   local ids = start <= stop and redis.call("LRANGE", lane, start, stop) or {}
-  for _, id in ipairs(ids) do answer[#answer + 1] = id end
-  answer[2], answer[3], answer[4] = of_band, of_turn, of_client
+  local entry = { of_band, of_turn, of_client }
+  for i, id in ipairs(ids) do entry[3 + i] = id end
+  answer[#answer[#answer] > 3 and #answer + 1 or #answer] = entry -- in place of one without jobs
+  found = found + #ids
   is_cut = is_cut or (stop == DEEP - 1 and redis.call("LLEN", lane) > DEEP)
   lanes = lanes + 1
-  if #answer - 4 >= wanted or lanes >= LANES then answer[1] = "more" end
+  if found >= wanted or lanes >= LANES then answer[1] = "more" end
   return answer[1] == "more"
 end
 
@@ -49,7 +52,7 @@ end
 if band ~= "" and walk(band, turn, client, last) then return answer end
 if band ~= "" and not alone and walk_ring(band, "(" .. turn) then return answer end
 for _, each in ipairs(redis.call("ZREVRANGE", q.bands, 0, -1)) do
-  local is_left = band == "" or tonumber(each) < tonumber(band)
+  local is_left = band == "" or tonumber(rank(each)) < tonumber(rank(band))
   if is_left and walk_ring(each, "-inf") then return answer end
 end
 if is_cut then answer[1] = "cut" end

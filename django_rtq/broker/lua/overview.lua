@@ -1,5 +1,5 @@
 -- overview: what there is in a queue. Reads only; costs the same however long the queue is.
--- uses: _prelude
+-- uses: _prelude _lanes
 --
 -- KEYS[1] jobs        hash  id -> record
 -- KEYS[2] scheduled   zset  id -> due
@@ -11,26 +11,50 @@
 -- KEYS[8] sweep       hash  the highest time seen
 -- KEYS[9] finished    zset  id -> when it may be forgotten
 -- KEYS[10] running    + worker, hash  id -> attempt and claim time
+-- KEYS[11] since      hash  id -> waits since
+-- KEYS[12] ghosts     hash  id -> lane; cancelled, but still named in a lane
+-- KEYS[13] lane       + band:client, list  ids
 --
--- returns {now, live jobs, scheduled, retrying, dead, running, lanes, since when the oldest waits, paused since,
+-- returns {now, live jobs, scheduled, retrying, dead, running, lanes with work, since when the oldest waits, paused since,
 --         finished, when anybody spoke last, when somebody promoted last}; "" for a moment that there is not
 -- sent twice: answers twice
 
 local q, running = named(), 0
+local LANES, DEEP = 30, 20 -- so far it looks for the oldest among what was cancelled
+
+-- Since when the first job of a lane waits that was not cancelled, as far as it looks.
+local function waits_since(lane, of_first, now)
+  for i, id in ipairs(redis.call("LRANGE", q.lane .. lane, 0, DEEP - 1)) do
+    if redis.call("HEXISTS", q.jobs, id) == 1 then return i == 1 and tonumber(of_first) or waiting_since(q, id, now) end
+  end
+end
+
+-- Since when the oldest job waits: what `lanes` says, unless jobs were cancelled that it may be about.
+local function oldest_since(now)
+  local lanes, oldest = redis.call("ZRANGE", q.lanes, 0, LANES - 1, "WITHSCORES"), nil
+  if redis.call("EXISTS", q.ghosts) == 0 then return lanes[2] end
+  for i = 1, #lanes, 2 do
+    local since = waits_since(lanes[i], lanes[i + 1], now)
+    oldest = since and math.min(since, oldest or since) or oldest
+  end
+  return oldest and string.format("%.0f", oldest) or lanes[2]
+end
 
 for _, worker in ipairs(redis.call("ZRANGE", q.workers, 0, -1)) do
   running = running + redis.call("HLEN", q.running .. worker)
 end
-local retrying = redis.call("ZCARD", q.retrying)
+local now, retrying = now_ms(q.sweep), redis.call("ZCARD", q.retrying)
+local live, waiting, dead = redis.call("HLEN", q.jobs), redis.call("ZCARD", q.scheduled), redis.call("ZCARD", q.dead)
+local queued = math.max(0, live - waiting - dead - running) -- a lane may name only what was cancelled
 return {
-  now_ms(q.sweep),
-  redis.call("HLEN", q.jobs),
-  redis.call("ZCARD", q.scheduled) - retrying,
+  now,
+  live,
+  waiting - retrying,
   retrying,
-  redis.call("ZCARD", q.dead),
+  dead,
   running,
-  redis.call("ZCARD", q.lanes),
-  redis.call("ZRANGE", q.lanes, 0, 0, "WITHSCORES")[2] or "",
+  math.min(redis.call("ZCARD", q.lanes), queued),
+  queued > 0 and oldest_since(now) or "",
   redis.call("GET", q.paused) or "",
   redis.call("ZCARD", q.finished),
   redis.call("HGET", q.sweep, "contact") or "",

@@ -1,6 +1,6 @@
 -- reclaim: take back the jobs of workers whose lease ran out. Each of them counts as a crash.
 -- running -> queued, or dead; cancelled, if it was asked to stop
--- uses: _prelude _lanes _schedule _digests _waiting _outcomes _stopping _failures _reclaiming
+-- uses: _prelude _lanes _schedule _digests _waiting _outcomes _stopping _failures _figures _crashes _reclaiming
 --
 -- KEYS[1] workers     zset  worker -> lease deadline
 -- KEYS[2] sweep       hash  contact, hold, high
@@ -30,7 +30,9 @@
 -- KEYS[26] finished   zset  id -> when it may be forgotten
 -- KEYS[27] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[28] progress   hash  id -> how far it is
--- KEYS[29] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
+-- KEYS[29] holders   zset  worker -> when it signed on; who may have a processing list
+-- KEYS[30] tasks      + hour, hash  counters
+-- KEYS[31] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] lease_ms    of the caller: how long to hold after a silence
 -- ARGV[2] limit       jobs to take back in this call, at most 100
 --
@@ -49,7 +51,7 @@ local answer = { -1 }
 for _, worker in ipairs(redis.call("ZRANGEBYSCORE", q.workers, "-inf", now, "LIMIT", 0, 10)) do
   local todo = limit - (#answer - 1) / 2
   local left = take_back(q, worker, function() return true end, todo, now, answer)
-  if left == 0 then redis.call("ZREM", q.workers, worker) end
+  if left == 0 then forget_worker(q, worker) end
 end
 local earliest = redis.call("ZRANGE", q.workers, 0, 0, "WITHSCORES")[2]
 if earliest then answer[1] = math.max(0, earliest - now) end

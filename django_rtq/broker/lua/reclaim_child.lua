@@ -1,6 +1,6 @@
 -- reclaim_child: take back the jobs of a worker whose death was seen by its supervisor, without waiting for its lease.
 -- running -> queued, or dead; cancelled, if it was asked to stop
--- uses: _prelude _lanes _schedule _digests _waiting _outcomes _stopping _failures _reclaiming
+-- uses: _prelude _lanes _schedule _digests _waiting _outcomes _stopping _failures _figures _crashes _reclaiming
 --
 -- KEYS[1] workers     zset  worker -> lease deadline
 -- KEYS[2] sweep       hash  contact, hold, high
@@ -30,18 +30,21 @@
 -- KEYS[26] finished   zset  id -> when it may be forgotten
 -- KEYS[27] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[28] progress   hash  id -> how far it is
--- KEYS[29] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
+-- KEYS[29] holders   zset  worker -> when it signed on; who may have a processing list
+-- KEYS[30] tasks      + hour, hash  counters
+-- KEYS[31] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] worker      its name
+-- ARGV[2] limit       jobs to take back in this call, at most 500
 -- ARGV[...] guilty    the ids that were running when it died: they count a crash, the others are given back
 --
--- returns {id, "queued", "dead" or "cancelled", ...}
--- sent twice: there is nothing left to take back
+-- returns {how many are left to take back, id, "queued", "dead" or "cancelled", ...}
+-- sent twice: goes on where the first call stopped
 
-local q, worker, guilty = named(), ARGV[1], {}
-for i = 2, #ARGV do guilty[ARGV[i]] = true end
-local now, answer = now_ms(q.sweep), {}
+local q, worker, limit, guilty = named(), ARGV[1], tonumber(ARGV[2]), {}
+for i = 3, #ARGV do guilty[ARGV[i]] = true end
+local now, answer = now_ms(q.sweep), { 0 }
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-take_back(q, worker, function(id) return guilty[id] end, 1000, now, answer) -- one worker holds 500 at most
-redis.call("ZREM", q.workers, worker)
+answer[1] = take_back(q, worker, function(id) return guilty[id] end, limit, now, answer)
+if answer[1] == 0 then forget_worker(q, worker) end
 return answer

@@ -44,7 +44,7 @@ end_stopped(q, ids_at(ids, mine), now)
 for place = #mine, 1, -1 do -- the first claimed comes to the front last
   local id = ids[mine[place]]
   local record = redis.call("HGET", q.jobs, id)
-  if record then give_back(q, id, record, now) end
+  if record then give_back(q, id, record, now, true) end
   redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job
 end
 return stale

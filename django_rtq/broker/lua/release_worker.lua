@@ -1,6 +1,6 @@
 -- release_worker: take back the jobs of one worker whose lease is over, because a person says so.
 -- running -> queued, or dead; cancelled, if it was asked to stop
--- uses: _prelude _lanes _schedule _digests _waiting _outcomes _stopping _failures _reclaiming
+-- uses: _prelude _lanes _schedule _digests _waiting _outcomes _stopping _failures _figures _crashes _reclaiming
 --
 -- KEYS[1] workers     zset  worker -> lease deadline
 -- KEYS[2] sweep       hash  the highest time seen
@@ -30,20 +30,24 @@
 -- KEYS[26] progress   hash  id -> how far it is
 -- KEYS[27] results    hash  id -> outcome
 -- KEYS[28] stopping   hash  id -> how it is to stop; runs, and was asked to
--- KEYS[29] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
+-- KEYS[29] holders   zset  worker -> when it signed on; who may have a processing list
+-- KEYS[30] tasks      + hour, hash  counters
+-- KEYS[31] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] worker      its name
+-- ARGV[2] limit       jobs to take back in this call, at most 500
 --
--- returns {"alive" while its lease lasts, else "released" or "unknown", id, "queued", "dead" or "cancelled", ...}
--- sent twice: there is nothing left to take back
+-- returns {"alive" while its lease lasts, else "released" or "unknown"; how many are left to take back; id, "queued",
+--         "dead" or "cancelled", ...}
+-- sent twice: goes on where the first call stopped
 
-local q, worker = named(), ARGV[1]
+local q, worker, limit = named(), ARGV[1], tonumber(ARGV[2])
 local now, deadline = now_ms(q.sweep), redis.call("ZSCORE", q.workers, worker)
 
-if not deadline then return { "unknown" } end
-if tonumber(deadline) > now then return { "alive" } end
-local answer = { "released" }
+if not deadline then return { "unknown", 0 } end
+if tonumber(deadline) > now then return { "alive", 0 } end
+local answer = { "released", 0 }
 redis.call("DEL", q.scratch) -- lets a full server be drained
 -- It may have been running any of them, as in reclaim.
-take_back(q, worker, function() return true end, 1000, now, answer) -- one worker holds 500 at most
-redis.call("ZREM", q.workers, worker)
+answer[2] = take_back(q, worker, function() return true end, limit, now, answer)
+if answer[2] == 0 then forget_worker(q, worker) end
 return answer

@@ -4,6 +4,7 @@
 -- KEYS[1] workers     zset  worker -> lease deadline
 -- KEYS[2] sweep       hash  contact, hold, high
 -- KEYS[3] scratch     never exists; see the rules for scripts
+-- KEYS[4] holders     zset  worker -> when it signed on; who may have a processing list
 -- ARGV[1] lease_ms    how long it may stay silent
 -- ARGV[2] worker      its name
 --
@@ -15,5 +16,6 @@ local now = now_ms(q.sweep)
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 contact(q.sweep, now, lease_ms)
+redis.call("ZADD", q.holders, now, worker) -- before it can claim: an audit finds what a torn log leaves with it
 redis.call("ZADD", q.workers, now + lease_ms, worker)
 return "ok"

@@ -1,5 +1,5 @@
 -- tally: add up what a worker has counted: how runs of tasks went, and whose they were.
--- uses: _prelude
+-- uses: _prelude _figures
 --
 -- KEYS[1] sweep       hash  the highest time seen
 -- KEYS[2] scratch     never exists; see the rules for scripts
@@ -13,16 +13,11 @@
 -- sent twice: counts twice
 
 local q, counters, counted = named(), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
-local MOST, SLICE_MS, TASKS_SECONDS, CLIENTS_SECONDS, ALL = 10000, 600000, 180000, 4200, "\n"
+local SLICE_MS, CLIENTS_SECONDS, ALL = 600000, 4200, "\n"
 local now = now_ms(q.sweep)
-local tasks = q.tasks .. string.format("%.0f", math.floor(now / HOUR_MS))
+local tasks = tasks_now(q, now)
 local slice = string.format("%.0f", math.floor(now / SLICE_MS))
 local served, busy = q.served .. slice, q.busy .. slice
-
--- Names are made by users: of more than so many, the later ones are not counted one by one.
-local function has_room(hash, name)
-  return redis.call("HLEN", hash) < MOST or redis.call("HEXISTS", hash, name) == 1
-end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 for i = 1, 2 * counters, 2 do

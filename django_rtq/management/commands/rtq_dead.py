@@ -20,6 +20,7 @@ from django_rtq.management.rtq_command import INTERRUPTED, RTQCommand
 from django_rtq.management.sweeping import Act, Swept, sweep, sweep_ids
 from django_rtq.management.tables import Column, table
 from django_rtq.management.typed_names import known_queues
+from django_rtq.redaction import redacted
 
 LISTED = 50  # unless --limit says otherwise
 COLUMNS = [
@@ -85,14 +86,14 @@ class Command(RTQCommand):
             raise CommandError(f"{number(len(problems))} of {wanted} could not be shown.")
 
     def _print_table(self, jobs: Iterable[JobDetails], *, cut: bool) -> None:
-        heading, *rows = table(COLUMNS, (_row(job, cut=cut) for job in jobs))
+        heading, *rows = table(COLUMNS, (_row(redacted(job), cut=cut) for job in jobs))
         self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
 
     def _print_json(self, found: Iterable[JobDetails]) -> None:
         # One by one: a hundred thousand with their tracebacks may not fit into memory.
         separator = "["
         for job in found:
-            self.stdout.write(f"{separator}\n{as_json(described(job))}", ending="")
+            self.stdout.write(f"{separator}\n{as_json(described(redacted(job)))}", ending="")
             separator = ","
         self.stdout.write("[]" if separator == "[" else "\n]")
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+from argparse import SUPPRESS
 from datetime import datetime
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError
 from django.utils.timezone import localtime
@@ -31,6 +33,7 @@ class Command(RTQCommand):
             "Exit codes: 0 done; 1 there is no such schedule, one makes no sense, or Redis or the database did not "
             "answer; 2 wrong usage."
         )
+        parser.add_argument("--json", action="store_true", help="Print JSON. It may stand behind the action, too.")
         actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
         for name, text in {
             "list": "Show all schedules: when they fire, and what became of the last job.",
@@ -41,7 +44,8 @@ class Command(RTQCommand):
             "changed behind Django's back.",
         }.items():
             action = actions.add_parser(name, help=text, description=text)
-            action.add_argument("--json", action="store_true", help="Print JSON.")
+            # Without a default, which would overwrite what stood before the action.
+            action.add_argument("--json", action="store_true", default=SUPPRESS, help="Print JSON.")
             if name not in ("list", "sync"):
                 action.add_argument("name", metavar="NAME", help="The schedule's name: see list.")
 
@@ -102,6 +106,8 @@ class Command(RTQCommand):
                 row.switch(on=on)
         except DatabaseError as error:
             raise CommandError(f"The database did not answer: {one_line(error)}") from error
+        except ValidationError as error:
+            raise CommandError(f"{one_line(name)} cannot work: {one_line(' '.join(error.messages))}") from error
         self._sync()
         return changed
 

@@ -13,7 +13,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.conf import get_config
 from django_rtq.loop import Loop
 from django_rtq.management.rtq_command import RTQCommand
-from django_rtq.management.worker_setup import bring_schedules, doubt_queues, queue_names, show_logs
+from django_rtq.management.worker_setup import bring_schedules, doubt_queues, meet_server, queue_names, show_logs
 from django_rtq.scheduler.scheduler import Scheduler
 from django_rtq.worker.heartbeat import Heartbeat
 
@@ -39,6 +39,7 @@ class Command(RTQCommand):
         queues = queue_names(options["queues"] or config.default_queue)
         broker = Broker(config, role="scheduler")
         show_logs(options["verbosity"])
+        meet_server(broker)
         doubt_queues(queues)
         bring_schedules()
         logs.connect()

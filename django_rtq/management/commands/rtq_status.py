@@ -13,6 +13,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from django_rtq.broker.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.broker.inspector import get_inspector
+from django_rtq.broker.server import ServerDetails, problems_of
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.management.printable import as_json, count, duration, number, one_line
 from django_rtq.management.rtq_command import RTQCommand
@@ -96,10 +97,12 @@ class Command(RTQCommand):
     def _picture(self, names: list[str] | None, *, json: bool) -> str:
         inspector = get_inspector()
         queues = inspector.queues() if names is None else known_queues(inspector, names)
-        overview, workers = inspector.overview(queues), inspector.workers(queues)
+        overview, workers, server = inspector.overview(queues), inspector.workers(queues), inspector.server()
         if json:
-            return as_json({"queues": [asdict(queue) for queue in overview], "workers": list(map(_worker, workers))})
-        return "\n\n".join([self._queue_text(overview), self._worker_text(workers)])
+            shown = {"queues": [asdict(queue) for queue in overview], "workers": list(map(_worker, workers))}
+            return as_json({**shown, "server": _server(server)})
+        problems = "\n".join(self.style.WARNING(f"Warning: {problem}") for _, problem in problems_of(server))
+        return "\n\n".join(filter(None, [self._queue_text(overview), self._worker_text(workers), problems]))
 
     def _queue_text(self, queues: Sequence[QueueDetails]) -> str:
         return self._text(table(QUEUE_COLUMNS, map(_queue_row, queues))) if queues else NO_QUEUE
@@ -165,6 +168,11 @@ def _runs(running: Sequence[RunningJob]) -> str:
     if longest.is_stopping:
         text += ", asked to stop"
     return text if len(running) == 1 else f"{count(len(running), 'job')}, longest {text}"
+
+
+def _server(server: ServerDetails) -> dict[str, Any]:
+    names = ("name", "version", "used_memory", "max_memory", "eviction_policy", "warnings")
+    return {name: getattr(server, name) for name in names}
 
 
 def _worker(worker: WorkerDetails) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from django.utils import autoreload
 
 from django_rtq.broker.broker import Broker
 from django_rtq.conf import get_config
-from django_rtq.exceptions import ConfigurationError, InvalidTask
-from django_rtq.management.worker_setup import bring_schedules, doubt_queues, queue_names, show_logs
+from django_rtq.exceptions import ConfigurationError, InvalidTask, RTQError
+from django_rtq.management.printable import one_line
+from django_rtq.management.worker_setup import bring_schedules, doubt_queues, meet_server, queue_names, show_logs
 from django_rtq.worker.nursery import die_with_parent
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.supervisor import Supervisor
@@ -72,6 +73,10 @@ class Command(BaseCommand):
             scheduler=not options["no_scheduler"],
         )
         show_logs(options["verbosity"])
+        try:
+            meet_server(broker)
+        except RTQError as error:
+            raise CommandError(one_line(error)) from error
         doubt_queues(queues)
         if worker_options.scheduler:
             bring_schedules()

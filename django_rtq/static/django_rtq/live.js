@@ -4,11 +4,14 @@
 (() => {
   const bar = document.querySelector("[data-rtq-seconds]");
   if (!bar) return;
-  const [note, button] = [bar.querySelector("[role=status]"), bar.querySelector("button")];
+  const [note, age, button] = ["[role=status]", "[data-rtq-age]", "button"].map((part) => bar.querySelector(part));
   const usual = Number(bar.dataset.rtqSeconds) * 1000;
+  const patience = Math.max(2 * usual, 3000); // after this long a request counts as not answered
   const regions = () => document.querySelectorAll("[data-rtq-live]");
   const memory = { get: () => { try { return localStorage.rtqLive; } catch { return ""; } },
                    set: (value) => { try { localStorage.rtqLive = value; } catch { /* private mode */ } } };
+  const language = bar.closest("[lang]")?.lang || undefined; // ours may be English on a page in another language
+  const ago = new Intl.RelativeTimeFormat(language, { style: "short" });
   let [isOn, ended, wait, timer, last] = [memory.get() !== "off", false, usual, 0, new Date()];
 
   const say = (text, state) => {
@@ -19,13 +22,18 @@
     button.textContent = isOn ? bar.dataset.rtqPause : bar.dataset.rtqResume;
     say(isOn ? bar.dataset.rtqOn : bar.dataset.rtqOff, isOn ? "on" : "off");
   };
+  const sayStale = () => say(bar.dataset.rtqStale.replace("{time}", last.toLocaleTimeString(language)), "stale");
+  const tellAge = () => { // not within the status: a screen reader would read it every second
+    const seconds = Math.round((Date.now() - last) / 1000);
+    age.textContent = seconds < 120 ? ago.format(-seconds, "second") : ago.format(-Math.round(seconds / 60), "minute");
+  };
   const inUse = (region) => region.querySelector("input[type=checkbox][name=id]:checked")
     || (region.contains(document.activeElement) && document.activeElement.matches("input, select, textarea, button"))
     || (!getSelection().isCollapsed && region.contains(getSelection().anchorNode));
 
-  const swap = (fresh) => regions().forEach((old) => {
+  const swap = (fresh, isLast) => regions().forEach((old) => {
     const region = fresh.querySelector(`[data-rtq-live="${old.dataset.rtqLive}"]`);
-    if (!region || inUse(old) || region.outerHTML === old.outerHTML) return;
+    if (!region || (inUse(old) && !isLast) || region.outerHTML === old.outerHTML) return;
     old.querySelectorAll("details[id]").forEach((details) => {
       const same = region.querySelector(`#${CSS.escape(details.id)}`);
       if (same) same.open = details.open;
@@ -35,29 +43,38 @@
     if (focused) region.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   });
 
+  const end = (text) => { ended = true; button.hidden = age.hidden = true; say(text, "stale"); };
   const refresh = async () => {
     try {
-      const answer = await fetch(location.href, { headers: { "X-RTQ-Refresh": "1" }, redirect: "manual" });
-      if (answer.type === "opaqueredirect" || answer.status === 403) {
-        ended = true;
-        return say(bar.dataset.rtqEnded, "stale");
-      }
-      if (!answer.ok) throw new Error(answer.status);
-      swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      const answer = await fetch(location.href,
+        { headers: { "X-RTQ-Refresh": "1" }, redirect: "manual", signal: AbortSignal.timeout(patience) });
+      if (answer.type === "opaqueredirect" || answer.status === 403) return end(bar.dataset.rtqEnded);
+      if (!answer.ok && answer.status !== 404) throw new Error(answer.status);
+      swap(new DOMParser().parseFromString(await answer.text(), "text/html"), answer.status === 404);
+      if (answer.status === 404) return end(bar.dataset.rtqGone); // as of a job that somebody else has discarded
       [wait, last] = [usual, new Date()];
       if (isOn) say(bar.dataset.rtqOn, "on");
+      halt();
     } catch {
       wait = Math.min(wait * 2, 60000);
-      const time = last.toLocaleTimeString(document.documentElement.lang || undefined);
-      say(bar.dataset.rtqStale.replace("{time}", time), "stale");
+      sayStale();
     }
   };
+  const halt = () => { if (document.querySelector("[data-rtq-halt]")) { isOn = false; show(); } };
   const next = () => { clearTimeout(timer); if (isOn && !ended) timer = setTimeout(turn, wait); };
   const turn = async () => { if (!document.hidden) await refresh(); next(); };
 
-  button.addEventListener("click", () => { isOn = !isOn; memory.set(isOn ? "on" : "off"); show(); next(); });
+  button.addEventListener("click", () => {
+    isOn = !isOn;
+    memory.set(isOn ? "on" : "off");
+    show();
+    if (isOn) turn(); else next();
+  });
   document.addEventListener("visibilitychange", () => { if (!document.hidden && isOn && !ended) turn(); });
   bar.hidden = false;
   show();
+  halt(); // what costs Redis much is fetched again when somebody asks for it
+  tellAge();
+  setInterval(tellAge, 1000);
   next();
 })();

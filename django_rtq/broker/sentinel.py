@@ -1,0 +1,128 @@
+"""Masters behind Sentinels: who is asked, and connections that follow one master in the whole process."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from redis.backoff import NoBackoff
+from redis.connection import AbstractConnection
+from redis.exceptions import RedisError
+from redis.retry import Retry
+from redis.sentinel import Sentinel, SentinelManagedConnection
+
+#: Timeout of a Sentinel. They are asked one after the other, so one that is gone must not cost much.
+SENTINEL_SECONDS = 2.0
+#: How often a process asks who is master, at most, and how long it waits when no Sentinel answered.
+LOOK_SECONDS = 1.0
+LOOK_AGAIN_SECONDS = 30.0
+
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentinelService:
+    """A master that Sentinels look after: whom to ask, and for which name."""
+
+    addresses: tuple[Address, ...]  # of the Sentinels
+    service: str
+    arguments: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)  # of redis.Redis
+    min_other_sentinels: int = 0  # answers of a Sentinel that sees fewer others are not believed
+    force_master_ip: str | None = None
+
+    def manager(self) -> Sentinel:
+        """A Sentinel client of our own. It connects when it is first asked."""
+        timeouts = {"socket_timeout": SENTINEL_SECONDS, "socket_connect_timeout": SENTINEL_SECONDS}
+        # With redis-py's own default of version 8 a Sentinel that is gone would be asked eleven times.
+        ours = {"retry": no_retry(), "protocol": 2, "decode_responses": False}
+        known = {}
+        if self.force_master_ip is not None:  # the first releases of redis-py 5 do not know it
+            known["force_master_ip"] = self.force_master_ip
+        return Sentinel(  # type: ignore[no-untyped-call]
+            list(self.addresses),
+            min_other_sentinels=self.min_other_sentinels,
+            sentinel_kwargs={**timeouts, **self.arguments, **ours},
+            **known,
+        )
+
+
+class Master:
+    """The master of a service, as this process knows it. Any thread may use it.
+
+    After a planned failover the old master still takes writes until a Sentinel makes it a replica, some ten seconds
+    later, and loses them then. So a process asks once a second, when it is about to send something.
+    """
+
+    def __init__(self, service: SentinelService) -> None:
+        self.manager = service.manager()
+        self.address: Address | None = None  # of the connection that was made last, or what a Sentinel said since
+        self._service = service.service
+        self._look_at = 0.0  # on time.monotonic()
+        self._lock = threading.Lock()
+
+    def look(self) -> None:
+        """Ask the Sentinels again, at most once a second. While none answers, what was known holds."""
+        now = time.monotonic()
+        if now < self._look_at or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self.address = self.manager.discover_master(self._service)  # type: ignore[no-untyped-call]
+            self._look_at = now + LOOK_SECONDS
+        except (RedisError, OSError):
+            self._look_at = now + LOOK_AGAIN_SECONDS
+        finally:
+            self._lock.release()
+
+
+@lru_cache(maxsize=8)
+def master_of(service: SentinelService) -> Master:
+    """The one that all connections of this process share."""
+    return Master(service)
+
+
+os.register_at_fork(after_in_child=master_of.cache_clear)
+
+
+class _FollowsMaster(SentinelManagedConnection):
+    """Asks Sentinel before anything is sent, and knows when another connection has found another master.
+
+    Newer redis-py (6.4, 8.1) asks in connect() only: a connection that got lost and is used again would
+    silently go back to the old master, and a new one to localhost.
+    """
+
+    master: Master
+
+    def connect_to(self, address: Address) -> None:
+        super().connect_to(address)  # type: ignore[no-untyped-call]
+        self.master.address = address
+
+    def send_packed_command(self, command: Any, check_health: bool = True) -> None:
+        self.connect()  # type: ignore[no-untyped-call]  # does nothing while connected
+        super().send_packed_command(command, check_health)  # type: ignore[no-untyped-call]
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it may be used: it is not connected yet, or to what is the master by now."""
+        self.master.look()
+        socket: Any = self._sock  # typed as None by redis-py
+        return socket is None or self.master.address in (None, (self.host, self.port))
+
+
+def following(connection_class: type[AbstractConnection], master: Master) -> type[AbstractConnection]:
+    """A connection class that follows this master."""
+    return type(connection_class.__name__, (_FollowsMaster, connection_class), {"master": master})
+
+
+def is_current(connection: Any) -> bool:
+    """Whether nothing tells that this connection leads to a former master. Ask before a command is sent."""
+    return bool(getattr(connection, "is_current", True))
+
+
+def no_retry() -> Retry:
+    """redis-py never sends again: only the caller knows whether a command may be sent twice."""
+    return Retry(NoBackoff(), 0)

@@ -1,0 +1,232 @@
+"""Secrets of jobs, kept from those who read pages, commands and logs. What lies in Redis stays as it is.
+
+1. Arguments are hidden by their names, as Django hides settings on its error pages: DEFAULT_EXCEPTION_REPORTER_FILTER
+   says which. Arguments by place have the names of the task's parameters. Those of a task that this process does not
+   know have none, so all of them are hidden.
+2. Values that were hidden are replaced in texts of the same job as well: messages, tracebacks, progress. See Secrets.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import traceback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+from urllib.parse import quote
+
+from django_rtq.broker.details import JobDetails
+from django_rtq.broker.sweeps import DeadGroup
+from django_rtq.exceptions import TaskNotFound
+from django_rtq.registry import get_task
+
+HIDDEN = "********************"
+SHORTEST = 4  # characters of a text, or digits of a number: what is shorter is found in every other message
+ANYWHERE = 8  # characters from which it is replaced inside other words, too
+CUT_AT_END, CUT_AT_START = 200, 15_000  # characters of a text whose end, or beginning, may be missing
+MOST = 1000  # values that are looked for; a text of a job that hides more is hidden as a whole
+
+
+# -- arguments, by name
+
+
+def hidden(value: Any, name: str = "") -> Any:
+    """A copy in which the values of names like "password" and "token" are hidden, however deep they lie."""
+    from django.views.debug import get_exception_reporter_filter  # a worker needs it after its first failure only
+
+    hide = getattr(get_exception_reporter_filter(None), "cleanse_setting", None)
+    return value if hide is None else hide(name, value)
+
+
+def hidden_args(task: str, args: Any, *, shows_unknown: bool = False) -> list[Any]:
+    """The arguments by place, hidden by the names of the task's parameters."""
+    given = args if isinstance(args, list) else [args]
+    try:
+        names = get_task(task).parameter_names
+    except TaskNotFound:
+        return [hidden(value) if shows_unknown else HIDDEN for value in given]
+    return [hidden(value, names[i] if i < len(names) else "") for i, value in enumerate(given)]
+
+
+def is_unknown(task: str) -> bool:
+    """Whether this process does not know the task, nor the names of its parameters."""
+    try:
+        get_task(task)
+    except TaskNotFound:
+        return True
+    return False
+
+
+# -- texts, by value
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """The values that are hidden among the arguments of a job, as they may stand in a text. The longest come first.
+
+    A text of 8 characters or more is replaced wherever it stands, one of 4 to 7 as a whole word only. Shorter ones,
+    numbers of less than 4 digits, True, False and None are left, because they stand in every other message.
+    """
+
+    texts: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, task: str, args: Any, kwargs: Any, *, shows_unknown: bool = False) -> Secrets:
+        """Those of a call."""
+        given = args if isinstance(args, list) else [args]
+        values = [*_hidden_in(given, hidden_args(task, given, shows_unknown=shows_unknown))]
+        values += _hidden_in(kwargs, hidden(kwargs))
+        found = {text for value in values for text in _written(value)} if values else set()
+        return cls(sorted(found, key=len, reverse=True))
+
+    def hide(self, text: str) -> str:
+        """The text without them."""
+        if len(self.texts) > MOST and text:
+            return HIDDEN
+        for secret in self.texts:
+            if len(secret) < ANYWHERE:
+                if secret in text:
+                    text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, text)
+            else:
+                text = _without_ends(text.replace(secret, HIDDEN), secret)
+        return text
+
+    def hide_in(self, value: Any) -> Any:
+        """A copy of a value in whose texts they are replaced."""
+        match value:
+            case str():
+                return self.hide(value)
+            case list():
+                return [self.hide_in(item) for item in value]
+            case dict():
+                return {key: self.hide_in(item) for key, item in value.items()}
+        return value
+
+    def hide_in_error(self, error: BaseException) -> BaseException:
+        """The error itself; or, if its texts hold any of them, a stand-in of the same name and with the same frames."""
+        if not self.texts:
+            return error
+        whole = _formatted(error, chain=True)
+        return error if self.hide(whole) == whole else self._stand_in(error)
+
+    def _stand_in(self, error: BaseException) -> BaseException:
+        made: dict[int, BaseException] = {}
+        chain: list[BaseException] = []
+        found: list[BaseException | None] = [error]
+        while found:
+            link = found.pop()
+            if link is not None and id(link) not in made:
+                made[id(link)] = _like(link, self)
+                chain.append(link)
+                found += (link.__cause__, link.__context__)
+        for link in chain:
+            copy = made[id(link)]
+            copy.__cause__, copy.__context__ = made.get(id(link.__cause__)), made.get(id(link.__context__))
+            copy.__suppress_context__ = link.__suppress_context__
+        return made[id(error)]
+
+
+# -- what is shown
+
+
+def redacted(job: JobDetails, *, shows_unknown: bool = False) -> JobDetails:
+    """A job as people may see it: all but its record, which is shown to nobody without a permission."""
+    secrets = Secrets.of(job.task, job.args, job.kwargs, shows_unknown=shows_unknown)
+    texts = ("error", "traceback")
+    return replace(
+        job,
+        args=secrets.hide_in(hidden_args(job.task, job.args, shows_unknown=shows_unknown)),
+        kwargs=secrets.hide_in(hidden(job.kwargs)),
+        result=hidden(job.result),
+        errors=[{k: secrets.hide(str(v)) if k in texts and v else v for k, v in error.items()} for error in job.errors],
+        progress=job.progress and replace(job.progress, text=secrets.hide(str(job.progress.text))),
+    )
+
+
+def group_message(group: DeadGroup) -> str | None:
+    """What the newest of a group died of; None: its arguments are too long to be looked through here."""
+    if group.call is None:
+        return None
+    return Secrets.of(group.task, group.call.get("args", []), group.call.get("kwargs", {})).hide(group.message)
+
+
+# -- inside
+
+
+def _hidden_in(value: Any, shown: Any) -> Iterator[Any]:
+    """The values that are hidden in what is shown, each without its containers."""
+    if isinstance(value, dict) and isinstance(shown, dict):
+        for key in value.keys() & shown.keys():
+            yield from _hidden_in(value[key], shown[key])
+    elif isinstance(value, list) and isinstance(shown, list) and len(value) == len(shown):
+        for item, item_shown in zip(value, shown, strict=True):
+            yield from _hidden_in(item, item_shown)
+    elif shown is not value and shown != value:
+        yield from _leaves(value)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, list | tuple | dict):
+        items: Iterable[Any] = value.values() if isinstance(value, Mapping) else value
+        for item in items:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def _written(value: Any) -> Iterator[str]:
+    """How a value may stand in a text: as it is, as in Python and JSON, or in an address."""
+    if value is None or isinstance(value, bool):
+        return
+    text = str(value)
+    if isinstance(value, int | float | Decimal):
+        if sum(c.isdigit() for c in text) >= SHORTEST:
+            yield text
+    elif len(text.strip()) >= SHORTEST:
+        escaped = repr(text)[1:-1], json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]
+        yield from (text, text.strip(), *escaped, quote(text, safe=""))
+        if not isinstance(value, str):
+            yield repr(value)
+
+
+def _without_ends(text: str, secret: str) -> str:
+    """Long texts are kept cut: the first part of a secret may stand at their end, and its last part at the start."""
+    if len(text) < CUT_AT_END:
+        return text
+    at = text.find(secret[:SHORTEST], max(0, len(text) - len(secret)))
+    while at >= 0 and not secret.startswith(text[at:]):
+        at = text.find(secret[:SHORTEST], at + 1)
+    if at >= 0:
+        text = text[:at] + HIDDEN
+    if len(text) < CUT_AT_START:
+        return text
+    end = text.rfind(secret[-SHORTEST:], 0, len(secret))
+    while end >= 0 and not secret.endswith(text[: end + SHORTEST]):
+        end = text.rfind(secret[-SHORTEST:], 0, end + SHORTEST - 1)
+    return HIDDEN + text[end + SHORTEST :] if end >= 0 else text
+
+
+def _like(error: BaseException, secrets: Secrets) -> BaseException:
+    """An error of the same name with its message redacted. Those of a group stand in its message."""
+    kind = type(error)
+    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__str__": lambda self: self.args[0]}
+    notes: Any = vars(error).get("__notes__")
+    try:
+        text = _formatted(error, chain=False) if hasattr(error, "exceptions") else str(error)
+        notes = [secrets.hide(str(note)) for note in notes] if isinstance(notes, list) else []
+    except BaseException as trouble:  # noqa: BLE001 - it is the user's __str__, and this process has to go on
+        text, notes = f"<its message could not be made: {type(trouble).__name__}>", []
+    copy: BaseException = type(kind.__name__, (Exception,), names)(secrets.hide(text))
+    copy.__traceback__ = error.__traceback__
+    if notes:
+        vars(copy)["__notes__"] = notes
+    return copy
+
+
+def _formatted(error: BaseException, *, chain: bool) -> str:
+    try:
+        return "".join(traceback.format_exception(type(error), error, error.__traceback__, chain=chain))
+    except BaseException as trouble:  # noqa: BLE001 - it is the user's __str__ again
+        return f"<the traceback could not be made: {type(trouble).__name__}>"

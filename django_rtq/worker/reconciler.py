@@ -1,0 +1,76 @@
+"""A thread of a worker process that has its jobs compared with what Redis has written down for it.
+
+Redis may come back without its last moments: after a restart, or a failover to a replica that lagged. Then jobs that
+are over stand in the processing list of this worker again. Its lease is renewed, so nobody else would take them back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from django_rtq.exceptions import BrokerError
+from django_rtq.loop import Backoff
+
+
+class Reconciler:
+    """Calls `compare` once a lease while the worker has jobs, and at once when there is a reason.
+
+    The thread begins with the first job. It sleeps without a timer while there are none: an idle worker costs nothing.
+    """
+
+    def __init__(self, compare: Callable[[], None], has_jobs: Callable[[], bool], *, lease_seconds: float) -> None:
+        self._compare = compare
+        self._has_jobs = has_jobs
+        self._lease_seconds = lease_seconds
+        self._backoff = Backoff(lease_seconds)
+        self._news = threading.Event()
+        self._is_asleep = True  # without a timer
+        self._is_due = False
+        self._is_stopped = False
+        self._thread: threading.Thread | None = None
+
+    def note_jobs(self) -> None:
+        """The worker has jobs. It is called after each claim, so it does nothing while the thread is awake."""
+        if self._is_asleep:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="rtq-reconciler", daemon=True)
+                self._thread.start()
+            self._news.set()
+
+    def compare_soon(self) -> None:
+        """There is a reason to compare now."""
+        self._is_due = True
+        self._news.set()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._is_stopped = True
+        self._news.set()
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        seconds = self._lease_seconds
+        while True:
+            self._is_asleep = True
+            if self._is_due or self._has_jobs():  # asked once it counts as asleep: note_jobs() may come in between
+                self._is_asleep = False
+            is_timed = not self._is_asleep
+            self._news.wait(seconds if is_timed else None)
+            self._news.clear()
+            if self._is_stopped:
+                return
+            if is_timed or self._is_due:
+                seconds = self._compare_now()
+
+    def _compare_now(self) -> float:
+        """Returns the seconds until the next time."""
+        self._is_due = False
+        try:
+            self._compare()
+        except BrokerError:
+            self._is_due = True
+            return self._backoff.next_seconds()
+        self._backoff.reset()
+        return self._lease_seconds

@@ -1,0 +1,100 @@
+"""Why a job does not run yet."""
+
+import re
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from django_rtq.admin.standing import why_not_yet
+from django_rtq.broker.details import JobDetails
+from django_rtq.broker.standing import Standing
+from django_rtq.job import JobState
+from tests.admin.conftest import text
+from tests.seeds import QUEUE, queued_job, scheduled_job
+
+NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
+CLEAR = {"now": NOW, "paused_at": None, "workers": 2, "ahead": 0, "after": "", "promoted_at": NOW}
+NEXT = "It is the next job of its client. It starts when the client has its turn and a worker is free."
+
+
+def at(**ago):
+    return NOW - timedelta(**ago)
+
+
+@pytest.mark.parametrize(
+    ("state", "job", "standing", "said"),
+    [
+        ("queued", {"client": "x"}, {}, NEXT),
+        ("queued", {"client": "x"}, {"ahead": 7}, "It waits behind other jobs of its client, at most 7."),
+        ("queued", {"client": "x"}, {"ahead": 1000}, "It waits behind many other jobs of its client."),
+        ("queued", {}, {"ahead": 7}, "It waits behind other jobs without a client, at most 7."),
+        ("queued", {}, {"ahead": 1000}, "It waits behind many other jobs without a client."),
+        ("queued", {}, {"ahead": None}, "It waits for its turn."),
+        (
+            "queued",
+            {"expires_at": at(seconds=1)},
+            {},
+            "It was not started in time, and is dropped when its turn comes.",
+        ),
+        ("queued", {}, {"paused_at": at(minutes=5)}, "The queue was paused 5 min ago: nothing of it is started."),
+        ("queued", {}, {"workers": 0}, "No worker serves this queue."),
+        (
+            "queued",
+            {},
+            {"workers": 0, "paused_at": at(seconds=20)},
+            "The queue was paused 20 s ago: nothing of it is started. No worker serves this queue.",
+        ),
+        ("scheduled", {"due_at": at(minutes=-12)}, {}, "It is due in 12 min."),
+        ("retrying", {"due_at": at(minutes=-12)}, {"workers": 0}, "It is due in 12 min. No worker serves this queue."),
+        (
+            "scheduled",
+            {"due_at": at(seconds=20)},
+            {"promoted_at": at(seconds=30)},
+            "It was due 20 s ago, and is queued when the scheduler looks next.",
+        ),
+        (
+            "scheduled",
+            {"due_at": at(minutes=20)},
+            {"promoted_at": at(minutes=30)},
+            "It was due 20 min ago, and no scheduler looks for due jobs of this queue.",
+        ),
+        (
+            "scheduled",
+            {"due_at": at(hours=-1)},
+            {"after": "first"},
+            "It runs when job first is over: only one of the two may live at a time.",
+        ),
+        ("running", {}, {"paused_at": NOW, "workers": 0}, ""),
+        ("dead", {}, {"paused_at": NOW, "workers": 0}, ""),
+        ("succeeded", {}, {"paused_at": NOW, "workers": 0}, ""),
+    ],
+)
+def test_what_a_job_waits_for_is_said_in_words(state, job, standing, said):
+    details = JobDetails(id="a", queue=QUEUE, state=JobState(state), **job)
+    assert why_not_yet(details, Standing(**{**CLEAR, **standing})) == said
+
+
+def reason(client, job):
+    """What the page of a job says of it."""
+    html = text(client.get(f"/admin/django_rtq/job/{job.id}/?queue={QUEUE}"))
+    found = re.search(r'<p class="rtq-why">(.*?)</p>', html)
+    return found and found[1]
+
+
+def test_the_page_of_a_job_says_it_in_one_round_trip(broker, viewer, inspector, round_trips):
+    first, behind, later = (seed(broker, client="x") for seed in (queued_job, queued_job, scheduled_job))
+    broker.sign_on([QUEUE], "w1")
+    round_trips.clear()
+
+    assert reason(viewer, first) == NEXT
+    assert len(round_trips) == 1
+    assert reason(viewer, behind) == "It waits behind other jobs of its client, at most 1."
+    assert reason(viewer, later).startswith("It is due in ")
+
+    inspector.pause(QUEUE)
+    assert reason(viewer, behind).startswith("The queue was paused ")
+
+
+def test_what_runs_gives_no_reason(jobs, viewer):
+    assert reason(viewer, jobs.running) is None
+    assert reason(viewer, jobs.dead) is None

@@ -1,0 +1,36 @@
+"""Jobs that look at what receivers of signals have set for them, and one that leaves a broken connection."""
+
+from contextvars import ContextVar
+
+from django.db import OperationalError, connection
+from django.utils import timezone, translation
+
+from django_rtq import constant, task
+from tests.app import diary
+
+AT_ONCE = constant(0)
+TENANT = ContextVar("tenant", default=None)
+
+
+@task(backoff=AT_ONCE)
+def tenant(name):
+    """What a receiver of signals may have set for this job."""
+    return [TENANT.get(), translation.get_language(), timezone.get_current_timezone_name()]
+
+
+@task(backoff=AT_ONCE)
+async def atenant(name):
+    return tenant.func(name)
+
+
+@task(backoff=AT_ONCE)
+def query_and_break_close(name):
+    """Leaves a connection that raises when it is closed, as a driver does whose server went away."""
+    diary.write("start", name)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    connection.close = fail_to_close
+
+
+def fail_to_close():
+    raise OperationalError("server has gone away")

@@ -1,0 +1,29 @@
+"""Jobs that a ledger claims and settles, without a worker process."""
+
+from django_rtq.worker.outcome import Acked
+from django_rtq.worker.run import Run
+from tests import seeds
+
+BODY = '{"task":"tests.app.tasks.note","args":["x"]}'
+DONE = Acked('{"state":"succeeded"}')
+
+
+def claim(ledger, wanted=10):
+    """Runs of what a fetch brings."""
+    runs = claim_unread(ledger, wanted)
+    for run in runs:
+        run.open()
+    return runs
+
+
+def claim_unread(ledger, wanted=10):
+    """The same, before anybody has looked into the records."""
+    return [
+        Run(claimed.queue, job_id, record, worker=ledger.worker, now_ms=claimed.now_ms)
+        for claimed in ledger.fetch(wanted, idle=True).claimed
+        for job_id, record in zip(claimed.ids, claimed.records, strict=True)
+    ]
+
+
+def enqueue(broker, count=1):
+    return [seeds.queued_job(broker, body=BODY) for _ in range(count)]

@@ -1,0 +1,114 @@
+"""The life of the process that runs jobs, in the process of the test."""
+
+import os
+import threading
+
+import pytest
+
+from django_rtq import JobState, signals
+from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.worker.child import EXIT_DONE, Child
+from django_rtq.worker.options import WorkerOptions
+from django_rtq.worker.page import Page
+from tests.app import tasks
+from tests.seeds import QUEUE
+from tests.worker.conservation import places
+
+SUPERVISOR, INIT = 4711, 1
+
+
+@pytest.fixture
+def parent(monkeypatch):
+    """Whose child this process is; append another to make it an orphan."""
+    parents, looks = [SUPERVISOR], []
+
+    def getppid():
+        looks.append(parents[-1])
+        assert looks.count(INIT) < 100, "it goes on as an orphan"
+        return parents[-1]
+
+    monkeypatch.setattr(os, "getppid", getppid)
+    return parents
+
+
+@pytest.fixture
+def make(broker, parent):
+    """A child of this test; what it began is ended."""
+
+    def make(concurrency=1, **options):
+        options = WorkerOptions(queues=[QUEUE], concurrency=concurrency, **options)
+        return Child(broker, Page(concurrency), options, parent=SUPERVISOR)
+
+    return make
+
+
+def test_an_orphan_claims_nothing_more(make, parent, redis, diary):
+    """Where the kernel does not kill it with its parent."""
+    jobs = [tasks.note.delay(f"job-{number}") for number in range(3)]
+    signals.job_succeeded.connect(lambda **said: parent.append(INIT), weak=False, dispatch_uid="test")
+    try:
+        assert make().work() == EXIT_DONE
+    finally:
+        signals.job_succeeded.disconnect(dispatch_uid="test")
+
+    assert [job.state for job in jobs] == [JobState.SUCCEEDED, JobState.QUEUED, JobState.QUEUED]
+    assert redis.zcard("{rtq:default}:workers") == 0
+
+
+def test_an_idle_orphan_waits_no_more(make, parent, redis, diary):
+    child, waits = make(), []
+    wait_and_claim = child._waiter.wait_and_claim
+
+    def become_orphan(claim):
+        parent.append(INIT)
+        waits.append(claim)
+        assert len(waits) < 3
+        return wait_and_claim(claim)
+
+    child._waiter.wait_and_claim = become_orphan
+
+    assert child.work() == EXIT_DONE
+    assert len(waits) == 1
+
+
+def test_an_orphan_does_not_wait_for_redis(make, parent, broker):
+    child = make()
+
+    def be_away(*arguments):
+        parent.append(INIT)
+        assert len(parent) < 5
+        raise BrokerUnavailable("away")
+
+    broker.sign_on = broker.sign_off = be_away
+    try:
+        assert child.work() == EXIT_DONE
+    finally:
+        del broker.sign_on, broker.sign_off
+
+
+def test_who_drains_sleeps_while_the_last_jobs_run(make, redis, diary):
+    """One job is over and told: that is no news any more."""
+    short, long = tasks.gate.delay("short", "first"), tasks.gate.delay("long", "second")
+    child = make(concurrency=2)
+    wait, seen = child._crew.wait, []
+
+    def note(seconds):
+        seen.append(wait(seconds))
+        if seen[-2:] == [False, False]:
+            diary.open("second")
+        assert len(seen) < 100
+        return seen[-1]
+
+    def stop():
+        diary.wait("start", "long")
+        child.stop()
+        diary.open("first")
+
+    child._crew.wait = note
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    assert child.work() == EXIT_DONE
+    stopper.join()
+
+    assert (short.state, long.state) == (JobState.SUCCEEDED, JobState.SUCCEEDED)
+    assert places(redis) == {}

@@ -1,0 +1,81 @@
+"""The signals of a worker process, and jobs that use signals and processes of their own."""
+
+import ast
+import signal
+
+import pytest
+
+from tests.app import signal_tasks, tasks
+from tests.conftest import wait_until
+from tests.worker.conservation import assert_nothing_left
+
+DEFAULTS = ["SIG_DFL", "default_int_handler", "SIG_DFL", "SIG_DFL"]
+
+
+def result(job):
+    """Of a job that is over soon. Without waiting for its token, which would be left."""
+    wait_until(lambda: job.state.is_final)
+    return job.result
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_processes_that_a_job_forks_can_be_terminated_at_once(rtq_worker, redis, diary, concurrency):
+    worker = rtq_worker("--concurrency", concurrency)
+
+    assert result(signal_tasks.terminate_processes.delay(20)) == [-signal.SIGTERM] * 20
+    worker.stop()
+    assert_nothing_left(redis)
+
+
+def test_a_program_that_a_job_starts_heeds_an_interrupt(rtq_worker, redis, diary):
+    worker = rtq_worker()
+
+    assert result(signal_tasks.interrupt_program.delay()) == -signal.SIGINT
+    worker.stop()
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_what_a_job_forks_has_the_default_handlers_and_no_timer(rtq_worker, redis, diary, concurrency):
+    worker = rtq_worker("--concurrency", concurrency)
+    of_fork, mask = result(signal_tasks.handlers_of_fork.delay())
+    *names, timer, mask_of_fork = ast.literal_eval(of_fork)
+
+    assert names == DEFAULTS
+    assert (timer, mask_of_fork, mask) == (0.0, 0, 0)
+    worker.stop()
+
+
+def test_what_a_job_forks_inherits_handlers_of_the_job(rtq_worker, redis, diary):
+    worker = rtq_worker()
+    of_fork, _ = result(signal_tasks.handlers_of_fork.delay("SIGTERM"))
+
+    assert ast.literal_eval(of_fork)[0] == "_own_handler"
+    worker.stop()
+
+
+def test_a_job_that_takes_signals_takes_them_for_itself_alone(rtq_worker, redis, diary):
+    worker = rtq_worker()
+    before = result(signal_tasks.handlers.delay())
+    taken = signal_tasks.take_signals.delay()
+    after = result(signal_tasks.handlers.delay())
+
+    assert after[:3] == before[:3] == ["stop", "ignore", "heed"]
+    assert taken.state.is_final
+    job = tasks.gate.delay("job", "gate")
+    diary.wait("start", "job")
+    worker.kill_group(signal.SIGINT)  # as a terminal does at Ctrl-C
+    wait_until(lambda: "stops: running jobs have" in worker.log)
+    diary.open("gate")
+
+    assert worker.wait() == 0
+    assert (str(job.state), job.refresh().attempt) == ("succeeded", 1)
+    assert_nothing_left(redis)
+
+
+def test_an_idle_worker_that_ran_such_a_job_stops_as_it_should(rtq_worker, redis, diary):
+    worker = rtq_worker()
+    result(signal_tasks.take_signals.delay())
+    code, _ = worker.stop()
+
+    assert code == 0
+    assert "was killed" not in worker.log

@@ -1,0 +1,106 @@
+"""Receivers of the signals of a job share its context variables, and those of no other job."""
+
+import json
+
+import pytest
+from django.utils import timezone, translation
+
+from django_rtq import signals
+from django_rtq.context import current_job
+from django_rtq.worker.crew import make_crew
+from django_rtq.worker.page import Page
+from tests import seeds
+from tests.app.context_tasks import TENANT
+from tests.conftest import wait_until
+from tests.worker.ledgers import claim_unread
+
+OUTCOMES = (signals.job_succeeded, signals.job_retried, signals.job_buried, signals.job_expired)
+
+
+@pytest.fixture(params=[1, 2], ids=["one slot", "two slots"])
+def crew(request, broker, ledger):
+    crew = make_crew(broker.config, Page(request.param), ledger, request.param)
+    yield crew
+    crew.stop()
+
+
+@pytest.fixture
+def heard():
+    """The tenant that receivers find at the start and at the end of each job, in order, and the job that they see."""
+    found = []
+
+    def begin(*, job, **kwargs):
+        found.append((job.id, "start", TENANT.get(), current_job().job_id))
+        if job.args[0]:
+            TENANT.set(job.args[0])
+            translation.activate("de")
+            timezone.activate("Asia/Tokyo")
+
+    def end(*, job, **said):
+        found.append((job.id, said.get("result"), TENANT.get(), current_job().job_id))
+
+    signals.job_started.connect(begin)
+    for signal in OUTCOMES:
+        signal.connect(end)
+    yield found
+    signals.job_started.disconnect(begin)
+    for signal in OUTCOMES:
+        signal.disconnect(end)
+
+
+def run(broker, ledger, crew, task, *names):
+    """The ids of jobs that have run, one after the other."""
+    body = '{"task":"tests.app.%s","args":[%s]}'
+    jobs = [seeds.queued_job(broker, body=body % (task, json.dumps(name))) for name in names]
+    for _ in jobs:
+        crew.run(claim_unread(ledger, 1))
+        wait_until(lambda: crew.is_idle)
+    return [job.id for job in jobs]
+
+
+def kept(text):
+    return json.loads(text)["result"]
+
+
+@pytest.mark.parametrize("task", ["context_tasks.tenant", "context_tasks.atenant"])
+def test_what_a_receiver_of_job_started_sets_holds_for_that_job_alone(broker, ledger, crew, heard, task):
+    first, second, third = run(broker, ledger, crew, task, "one", None, "three")
+
+    assert [(job_id, tenant, seen) for job_id, _, tenant, seen in heard] == [
+        (first, None, first),
+        (first, "one", first),
+        (second, None, second),
+        (second, None, second),
+        (third, None, third),
+        (third, "three", third),
+    ]
+    assert [kept(result) for _, result, _, _ in heard[1::2]] == [
+        ["one", "de", "Asia/Tokyo"],
+        [None, "en", "UTC"],
+        ["three", "de", "Asia/Tokyo"],
+    ]
+    assert TENANT.get() is None
+
+
+@pytest.mark.parametrize("task", ["tasks.attempts", "tasks.raises", "tasks.aleave"])
+def test_receivers_of_a_failure_find_it_too(broker, ledger, crew, heard, diary, task):
+    (job_id,) = run(broker, ledger, crew, task, "one")
+
+    assert [(entry[0], entry[2]) for entry in heard] == [(job_id, None), (job_id, "one")]
+
+
+def test_what_a_receiver_sets_for_a_job_that_never_began_is_seen_by_no_other(broker, ledger, crew, heard):
+    def leave(**kwargs):
+        TENANT.set("left")
+
+    signals.job_buried.connect(leave)
+    try:
+        seeds.queued_job(broker, body="no JSON")
+        crew.run(claim_unread(ledger))
+        wait_until(lambda: crew.is_idle)
+        (job_id,) = run(broker, ledger, crew, "context_tasks.tenant", None)
+    finally:
+        signals.job_buried.disconnect(leave)
+
+    assert [entry[2] for entry in heard if entry[0] == job_id] == [None, None]
+    assert TENANT.get() is None

@@ -1,0 +1,271 @@
+"""What a worker holds is compared with what Redis has written down for it."""
+
+import threading
+
+import pytest
+
+from django_rtq import signals
+from django_rtq.broker.wire import _is_open
+from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.worker.reconciler import Reconciler
+from tests.conftest import wait_until
+from tests.seeds import QUEUE
+from tests.worker.conservation import places
+from tests.worker.ledgers import DONE, claim, enqueue
+
+
+class Comparisons:
+    """Stands for a ledger: counts how often it was to compare, and fails as often as it is told."""
+
+    def __init__(self):
+        self.number, self.failures, self.has_jobs = 0, 0, False
+
+    def compare(self):
+        self.number += 1
+        if self.failures:
+            self.failures -= 1
+            raise BrokerUnavailable("away")
+
+
+@pytest.fixture
+def make():
+    """A reconciler with a lease of so many seconds, and what it calls."""
+    made = []
+
+    def make(lease_seconds):
+        comparisons = Comparisons()
+        reconciler = Reconciler(comparisons.compare, lambda: comparisons.has_jobs, lease_seconds=lease_seconds)
+        made.append(reconciler)
+        return reconciler, comparisons
+
+    yield make
+    for reconciler in made:
+        reconciler.stop()
+        reconciler.stop()
+
+
+def begin(reconciler, comparisons):
+    comparisons.has_jobs = True
+    reconciler.note_jobs()
+
+
+def test_who_has_jobs_is_compared_once_a_lease(make):
+    reconciler, comparisons = make(0.01)
+    begin(reconciler, comparisons)
+
+    wait_until(lambda: comparisons.number >= 3)
+
+
+def test_who_has_no_jobs_is_not_compared_and_has_no_timer(make):
+    reconciler, comparisons = make(0.01)
+    reconciler.note_jobs()
+    wait_until(lambda: reconciler._is_asleep)
+    begin(reconciler, comparisons)
+    wait_until(lambda: comparisons.number >= 1)
+    comparisons.has_jobs = False
+    wait_until(lambda: reconciler._is_asleep)
+    before = comparisons.number
+    begin(reconciler, comparisons)
+
+    wait_until(lambda: comparisons.number > before)
+
+
+def test_a_reason_to_compare_ends_the_pause(make):
+    reconciler, comparisons = make(3600)
+    begin(reconciler, comparisons)
+    wait_until(lambda: not reconciler._is_asleep)
+    assert comparisons.number == 0
+    reconciler.compare_soon()
+
+    wait_until(lambda: comparisons.number == 1)
+
+
+def test_it_tries_again_until_redis_answers(make):
+    reconciler, comparisons = make(3600)
+    comparisons.failures = 2
+    begin(reconciler, comparisons)
+    reconciler.compare_soon()
+
+    wait_until(lambda: comparisons.number == 3)
+    wait_until(lambda: not reconciler._is_due)
+
+
+# What a ledger finds
+
+
+def older(redis):
+    """Brings the queue back to what it is now, in another connection, as a server that lost its last moments."""
+    dumps = {key: redis.dump(key) for key in redis.scan_iter("{*}:*", count=1000)}
+
+    def restore():
+        for key in set(redis.scan_iter("{*}:*", count=1000)) - set(dumps):
+            redis.delete(key)
+        for key, dump in dumps.items():
+            redis.restore(key, 0, dump, replace=True)
+
+    return restore
+
+
+def held_by(redis, ledger):
+    name = f"running:{ledger.worker}"
+    return sorted(job_id.encode() for job_id, names in places(redis).items() if names == [name])
+
+
+@pytest.fixture
+def one_lost(redis, broker, ledger):
+    """Of three jobs one was acknowledged, and Redis has forgotten it. Two are held."""
+    enqueue(broker, 3)
+    runs = claim(ledger)
+    restore = older(redis)
+    ledger.add(runs[0], DONE)
+    ledger.settle()
+    restore()
+    assert held_by(redis, ledger) == sorted(run.job_id for run in runs)
+    return runs
+
+
+def test_a_job_that_redis_brought_back_is_given_back_when_another_is_stale(redis, broker, ledger, stale):
+    """The connection was not cut: that the next outcome comes too late is all there is to see."""
+    enqueue(broker, 2)
+    (lost,) = claim(ledger, 1)
+    restore = older(redis)
+    ledger.add(lost, DONE)
+    ledger.fetch(0, idle=False)
+    (current,) = claim(ledger, 1)
+    restore()
+    ledger.add(current, DONE)
+    ledger.fetch(0, idle=False)
+    ledger.reconcile()
+
+    assert stale == [current.job_id.decode()]
+    assert set(map(tuple, places(redis).values())) == {("lane:0:",)}
+    assert len(claim(ledger)) == 2
+
+
+def test_a_connection_that_was_cut_is_a_reason_to_compare(redis, broker, ledger, one_lost):
+    redis.client_kill_filter(_type="normal", skipme=True)
+    wait_until(lambda: not any(map(_is_open, broker.wire._idle)))
+    assert not ledger.is_to_be_compared
+    ledger.fetch(1, idle=False)  # it is made anew without an error
+    ledger.reconcile()
+
+    lost, *held = one_lost
+    assert places(redis)[lost.job_id.decode()] == ["lane:0:"]
+    assert held_by(redis, ledger) == sorted(run.job_id for run in held)
+
+
+def test_nothing_is_asked_without_a_reason(redis, broker, ledger, one_lost):
+    calls = redis.info("commandstats").get("cmdstat_hkeys", {}).get("calls", 0)
+    ledger.reconcile()
+    ledger.reconcile(at_least_each=3600)
+
+    assert redis.info("commandstats").get("cmdstat_hkeys", {}).get("calls", 0) == calls
+
+
+def test_who_has_a_job_is_compared_by_a_thread_while_it_runs(redis, broker, ledger, one_lost):
+    lost, *held = one_lost
+    wait_until(lambda: places(redis)[lost.job_id.decode()] == ["lane:0:"])
+
+    assert held_by(redis, ledger) == sorted(run.job_id for run in held)
+
+
+def test_who_has_nothing_may_be_waiting_for_a_claim_which_is_left_alone(redis, broker, ledger):
+    """Its answer is on the way: what it brings is known a moment later."""
+    enqueue(broker)
+    broker.wire.one(broker.claim_command(ledger.worker, [QUEUE], 1))
+    before = held_by(redis, ledger)
+    ledger.compare()
+
+    assert held_by(redis, ledger) == before != []
+
+
+def test_what_is_being_claimed_is_not_given_back(redis, broker, ledger):
+    enqueue(broker, 2)
+    (held,) = claim(ledger, 1)
+    fetch, threads = broker.fetch, []
+
+    def compare_meanwhile(*arguments, **options):
+        answer = fetch(*arguments, **options)
+        threads.append(threading.Thread(target=ledger.compare))
+        threads[0].start()
+        threads[0].join(0.2)
+        return answer
+
+    broker.fetch = compare_meanwhile
+    try:
+        (claimed,) = claim(ledger, 1)
+    finally:
+        del broker.fetch
+    threads[0].join()
+
+    assert held_by(redis, ledger) == sorted([held.job_id, claimed.job_id])
+
+
+def test_who_claims_nothing_and_holds_nothing_is_compared_now_and_then(redis, broker, ledger):
+    enqueue(broker)
+    (run,) = claim(ledger)
+    restore = older(redis)
+    ledger.add(run, DONE)
+    ledger.settle()
+    restore()
+    ledger.reconcile(at_least_each=0.0)
+
+    assert places(redis)[run.job_id.decode()] == ["lane:0:"]
+
+
+def test_a_comparison_that_failed_is_repeated(redis, broker, ledger, one_lost):
+    ledger.compare_soon()
+    running = broker.running
+
+    def be_away(*arguments):
+        raise BrokerUnavailable("away")
+
+    broker.running = be_away
+    with pytest.raises(BrokerUnavailable):
+        ledger.reconcile()
+    broker.running = running
+    assert ledger.is_to_be_compared
+    ledger.reconcile()
+
+    assert places(redis)[one_lost[0].job_id.decode()] == ["lane:0:"]
+    assert not ledger.is_to_be_compared
+
+
+def test_of_outcomes_that_were_sent_twice_only_those_of_others_are_said_to_be_late(redis, broker, ledger, stale):
+    enqueue(broker, 2)
+    resent, late = claim(ledger)
+    ledger.add(resent, DONE)
+    redis.drop_connection("after")
+    with pytest.raises(BrokerUnavailable):
+        ledger.fetch(0, idle=False)
+    broker.reclaim_child(QUEUE, ledger.worker, [])
+    ledger.add(late, DONE)
+    ledger.settle()
+
+    assert stale == [late.job_id.decode()]
+
+
+def test_who_has_an_outcome_to_tell_keeps_its_name_until_it_is_told(redis, broker, ledger):
+    enqueue(broker)
+    (run,) = claim(ledger)
+    name = ledger.worker
+    ledger.doubt()
+    running, told = broker.running, []
+
+    def end_meanwhile(*arguments):
+        answer = running(*arguments)
+        ledger.add(run, DONE)
+        return answer
+
+    broker.running = end_meanwhile
+    signals.job_stale.connect(lambda **said: told.append(said), weak=False, dispatch_uid="test")
+    try:
+        ledger.reconcile()
+        assert ledger.worker == name
+        assert ledger.has_outcomes
+        broker.running = running
+        ledger.settle()
+    finally:
+        signals.job_stale.disconnect(dispatch_uid="test")
+
+    assert (told, places(redis)) == ([], {})
