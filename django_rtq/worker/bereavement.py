@@ -23,6 +23,8 @@ from django_rtq.broker.statistics import counter_name
 from django_rtq.exceptions import BrokerError, JobNotFound, TaskNotFound, TimeLimitExceeded
 from django_rtq.job import Job
 from django_rtq.loop import Loop
+from django_rtq.worker.entries import Finished
+from django_rtq.worker.finished import tell_finished
 from django_rtq.worker.outcome import Buried, Retried, decide, error_line
 from django_rtq.worker.page import Page
 
@@ -38,6 +40,7 @@ class _Estate:
     worker: str
     guilty: Sequence[str]  # were running: they count a crash
     overdue: Sequence[str]  # did not heed their time limit: they count a failure
+    finished: Sequence[Finished]  # were over; Redis may not know it
 
 
 class Bereavement(Loop):
@@ -60,7 +63,7 @@ class Bereavement(Loop):
         if page.worker:
             if not self._estates:
                 self._moved_at = time.monotonic()
-            self._estates.append(_Estate(page.worker, guilty, overdue))
+            self._estates.append(_Estate(page.worker, guilty, overdue, page.finished()))
             self.interrupt()
 
     @property
@@ -88,6 +91,8 @@ class Bereavement(Loop):
         return LONGEST_WAIT_SECONDS
 
     def _settle(self, estate: _Estate, tell: list[Tell]) -> None:
+        tell_finished(self._broker, self._queues, estate.worker, estate.finished)
+        self._moved_at = time.monotonic()
         for job_id in estate.overdue:
             try:
                 self._fail(estate.worker, job_id, tell)

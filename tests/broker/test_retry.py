@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from django_rtq.broker.settlement import Settlement
+from django_rtq.broker.settlement import NOT_KNOWN, Settlement
 from tests.seeds import (
     ERROR,
     QUEUE,
@@ -94,3 +94,13 @@ def test_the_next_attempt_has_the_next_number(redis, broker):
     run_again(broker, job)
 
     assert snapshot(redis, times=False)["running:w1"] == {"a": "2 <ms>"}
+
+
+def test_who_does_not_know_the_client_need_not_tell_it(redis, broker):
+    job = claimed_job(broker, "a", client="acme")
+
+    assert broker.settle(WORKER, QUEUE, Settlement(retry=[job.id, 60_000, 1, ERROR, NOT_KNOWN])) == []
+
+    after = snapshot(redis, times=False)
+    assert after["later"] == {"acme": MS}
+    assert after["later:acme"] == {"a": MS}

@@ -24,7 +24,7 @@
 -- KEYS[20] unique     + digest, string  id of the job that holds it
 -- KEYS[21] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[...] jobs      of each: id, ms to wait, failures to count (1, or 0 for a job that this worker could not run),
---                     the failure as one line of JSON, client; at most 500
+--                     the failure as one line of JSON, client (a newline: who tells this does not know it); at most 500
 --
 -- returns the ids that were stale: no longer this worker's to settle
 -- sent twice: every id is stale the second time, and nothing changes
@@ -40,6 +40,7 @@ for _, i in ipairs(mine) do
   local id, due, failures, line, client = jobs[i], now + jobs[i + 1], jobs[i + 2], jobs[i + 3], jobs[i + 4]
   -- Without a record it is over: it was asked to stop; or a torn log had given it to two, and one was done first.
   if redis.call("HEXISTS", q.jobs, id) == 1 then
+    if client == "\n" then client = select(2, header(redis.call("HGET", q.jobs, id))) end
     schedule(q, client, due, id)
     redis.call("ZADD", q.retrying, due, id)
     note_failure(q, id, failures, line, now)
