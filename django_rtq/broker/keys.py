@@ -37,6 +37,7 @@ class QueueKeys:
         "kept",
         "lane",
         "lanes",
+        "later",
         "over",
         "paused",
         "progress",
@@ -73,6 +74,7 @@ class QueueKeys:
         self.since = self._key("since")  # hash: id -> ms; waits since, where its id does not tell
         self.ghosts = self._key("ghosts")  # hash: id -> lane; cancelled, but still named in a lane
         self.scheduled = self._key("scheduled")  # zset: id -> due, ms
+        self.later = self._key("later")  # zset: client -> next look, ms; + ":" and client, zset: id -> due, ms
         self.retrying = self._key("retrying")  # zset: id -> due, ms; those of scheduled that have failed
         self.schedules = self._key("schedules")  # hash: periodic jobs, name -> last slot, last job, definition, began
         self._name_what_is_known_of_jobs()

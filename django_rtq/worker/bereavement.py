@@ -126,7 +126,7 @@ class Bereavement(Loop):
             tally=[(2, counter_name("failed", job.task), 1, counter_name(ends, job.task), 1)],
         )
         if isinstance(outcome, Retried):
-            settlement.retry = [job_id, int(outcome.delay_seconds * 1000), 1, line]
+            settlement.retry = [job_id, int(outcome.delay_seconds * 1000), 1, line, job.client]
         else:
             settlement.bury = [job_id, 1, line]
         if not self._broker.settle(worker, job.queue, settlement):

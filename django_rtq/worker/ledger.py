@@ -137,7 +137,7 @@ class Ledger:
             line = error_line(outcome.error, at_ms=at_ms, attempt=run.attempt, worker=self.worker, seconds=run.seconds)
             if isinstance(outcome, Retried):
                 delay_ms = int(outcome.delay_seconds * 1000)
-                settlement.retry += (run.job_id, delay_ms, int(outcome.is_counted), line)
+                settlement.retry += (run.job_id, delay_ms, int(outcome.is_counted), line, run.client)
                 self._finish(run, RETRIED, delay_ms, line.encode(), is_counted=outcome.is_counted)
                 self._tally.add_failed(run, "failed", "retried")
             else:

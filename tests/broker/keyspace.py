@@ -42,7 +42,8 @@ _KINDS = {
         "progress",
     },
     "zset": {
-        *("bands", "ring", "lanes", "scheduled", "retrying", "workers", "holders", "dead", "finished", "kept"),
+        *("bands", "ring", "lanes", "scheduled", "retrying", "later", "workers", "holders", "dead"),
+        *("finished", "kept"),
         *("wake", "due"),
     },
 }
@@ -112,7 +113,7 @@ def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
             found.append(f"the lane {lane} is in no ring")
         if lane not in queue.get("lanes", {}):
             found.append(f"no audit would find the lane {lane}")
-    return found + _uncounted(queue) + _unheld(queue)
+    return found + _uncounted(queue) + _unheld(queue) + _unlooked(queue)
 
 
 def _uncounted(queue: dict[str, Any]) -> list[str]:
@@ -134,6 +135,16 @@ def _unheld(queue: dict[str, Any]) -> list[str]:
         for digest, job_id in held.items()
         if job_id not in alive or notes.get(job_id, "").split(" ")[2:3] != [digest]
     ]
+
+
+def _unlooked(queue: dict[str, Any]) -> list[str]:
+    """Jobs that wait for their time, and would be promoted by that alone; clients that are looked at too late."""
+    index = {name[6:]: ids for name, ids in queue.items() if name.startswith("later:")}
+    looks, scheduled = queue.get("later", {}), queue.get("scheduled", {})
+    listed = {job_id: due for ids in index.values() for job_id, due in ids.items()}
+    found = [] if listed == scheduled else [f"the index says {listed}, and {scheduled} are scheduled"]
+    found += [f"{client} is looked at, and has nothing" for client in looks if client not in index]
+    return found + [f"nobody looks at {client} in time" for client in index if client not in looks]
 
 
 def differences(actual: dict[str, Any], expected: dict[str, Any]) -> str:

@@ -88,17 +88,28 @@ class Parts(Holdings):
     def _replace(self, first: str, job: UniqueJob) -> None:
         """The one that waits takes what the other brings. Once its time has come it keeps its place."""
         before, record = self.jobs[first], self._record(job)
-        self.jobs[first] = record
         if first not in self.scheduled:
             record.band, record.client = before.lane
+            self.jobs[first] = record
         elif record.ready > self.clock.now:
-            self._schedule(first, record.ready)
+            self._move(first, record, record.ready)
             if first in self.retrying:
                 self.retrying[first] = record.ready
         else:
-            del self.scheduled[first]
+            self._unschedule(first)
+            self.jobs[first] = record
             self.retrying.pop(first, None)
             self._queue_up(first, self.clock.now)
+
+    def _move(self, job_id: str, record: Record, due: int) -> None:
+        """It waits until another time, among the jobs of whoever it belongs to now."""
+        is_earlier = due < min(self.scheduled.values())
+        if record.client != self.jobs[job_id].client:
+            self._unschedule(job_id)
+        self.jobs[job_id] = record
+        is_awaited = self.due
+        self._schedule(job_id, due)
+        self.due = is_awaited or is_earlier
 
     def _come_after(self, first: str, job: UniqueJob) -> None:
         """It waits for the end of the one that runs, and not for ever."""
@@ -196,9 +207,11 @@ class Parts(Holdings):
 
     def _forget(self, job_ids: Sequence[str]) -> None:
         self._let_go(job_ids)
-        places: tuple[dict[str, Any], ...] = (self.jobs, self.scheduled, self.retrying, self.dead)
+        places: tuple[dict[str, Any], ...] = (self.jobs, self.retrying, self.dead)
         for job_id in job_ids:
             beside = (self.since, self.failures, self.crashes, self.errors, self.digests, self.stopping, self.progress)
+            if job_id in self.scheduled:
+                self._unschedule(job_id)
             for place in (*places, *beside):
                 place.pop(job_id, None)
 

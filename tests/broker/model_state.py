@@ -96,6 +96,7 @@ class State:
     ghosts: dict[str, Lane] = field(default_factory=dict)
     scheduled: dict[str, int] = field(default_factory=dict)
     retrying: dict[str, int] = field(default_factory=dict)
+    later: dict[str, int] = field(default_factory=dict)  # client -> when promote looks at it next
     workers: dict[str, int] = field(default_factory=dict)
     holders: dict[str, int] = field(default_factory=dict)  # who has signed on, and when
     running: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
@@ -129,17 +130,22 @@ class State:
             "due": {"due": 0} if self.due else {},
             "paused": None if self.paused is None else str(self.paused),
         }
-        for name in ("scheduled", "retrying", "workers", "holders", "dead", "results", "finished", "kept"):
+        for name in ("scheduled", "retrying", "later", "workers", "holders", "dead", "results", "finished", "kept"):
             keys[name] = dict(getattr(self, name))
         for name in ("since", "failures", "crashes", "sweep", "digests", "stopping", "progress"):
             keys[name] = texts(getattr(self, name))
         keys |= {f"ring:{band}": list(clients) for band, clients in self.rings.items()}
         keys |= {f"lane:{lane_name(lane)}": list(job_ids) for lane, job_ids in self.lanes.items()}
+        keys |= {f"later:{client}": self.scheduled_of(client) for client in self.later}
         keys |= {f"running:{worker}": dict(held) for worker, held in self.running.items()}
         keys |= {f"unique:{digest}": job_id for digest, job_id in self.unique.items()}
         keys |= {f"stats:{minute}": texts(counters) for minute, counters in self.stats.items()}
         keys |= {f"tasks:{hour}": texts(counters) for hour, counters in self.tasks.items()}
         return {name: value for name, value in keys.items() if value}
+
+    def scheduled_of(self, client: str) -> dict[str, int]:
+        """The jobs of a client that wait for their time."""
+        return {job_id: due for job_id, due in self.scheduled.items() if self.jobs[job_id].client == client}
 
 
 def texts(values: Mapping[str, object]) -> dict[str, str]:

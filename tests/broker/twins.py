@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django_rtq.broker.broker import Broker, Claimed, NewJob, UniqueJob
@@ -14,7 +14,7 @@ from django_rtq.exceptions import JobNotFound, WrongState
 from tests.broker.keyspace import differences, problems, read_keyspace
 from tests.broker.model import Queue, claim
 from tests.broker.model_state import Clock, Limits, lane_name
-from tests.broker.told import overview_of, state_in
+from tests.broker.model_told import overview_of, state_in
 
 QUEUES = ("mail", "bulk")
 LEASE_MS, RESULT_MS, DEAD_MS = 15_000, 300_000, 120_000
@@ -85,9 +85,9 @@ class Twins:
 
     def fetch(self, worker: str, plan: Plan, queues: Sequence[str] = (), *, wanted: int = 0, idle: int = 1) -> None:
         """Settle and claim in one round trip."""
+        settlements = {queue: settlement(self._told_whose(queue, verbs)) for queue, verbs in plan.items()}
         stale = [job_id for queue, verbs in plan.items() for job_id in self._settle_model(worker, queue, verbs)]
         claims = claim([self.models[name] for name in queues], worker, wanted, idle) if wanted else []
-        settlements = {queue: settlement(verbs) for queue, verbs in plan.items()}
         fetched = self.broker.fetch(worker, settlements, queues, wanted=wanted, idle=idle)
         for queue, (status, _) in zip(queues, claims, strict=False):
             if status == "suspect":
@@ -108,6 +108,12 @@ class Twins:
             else:
                 stale += getattr(model, verb)(worker, entries) if entries else []
         return stale
+
+    def _told_whose(self, queue: str, verbs: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+        """A worker says of those that are to wait again whose they are."""
+        jobs = self.models[queue].jobs
+        retried = [(*entry, jobs[entry[0]].client if entry[0] in jobs else "") for entry in verbs.get("retry", ())]
+        return {**verbs, "retry": retried}
 
     def _told(self, part: Claimed) -> tuple[str, dict[str, str]]:
         ids = [job_id.decode() for job_id in part.ids]
@@ -249,6 +255,16 @@ class Twins:
         self.models[queue].bands.discard(band)
         self.audit(queue)
 
+    def bend_index(self, queue: str, client: str) -> None:
+        """A torn log kept in the index what waits for its time no more; promote comes by."""
+        self.promote(queue)
+        keys, now = self.broker.keys.of(queue), self.clock.now
+        self.redis.zadd(keys.later + f":{client}".encode(), {"torn": now})
+        self.redis.zadd(keys.later, {client: now}, lt=True)
+        model = self.models[queue]
+        model.later[client] = min(now, model.later.get(client, now))
+        self.promote(queue)
+
     def lose_worker(self, queue: str, worker: str) -> None:
         """A torn log kept what a worker holds, and not that it is there; the audit finds it."""
         self.redis.zrem(self.broker.keys.of(queue).workers, worker)
@@ -328,8 +344,3 @@ def settlement(verbs: Mapping[str, Sequence[tuple[Any, ...]]]) -> Settlement:
 
 def seconds(ms: int | None) -> float | None:
     return None if ms is None else ms / 1000
-
-
-def lanes_of(model: Queue) -> Iterable[tuple[int, str]]:
-    """The lanes that have jobs, in a fixed order."""
-    return sorted(model.waiting, key=lane_name)

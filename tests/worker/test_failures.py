@@ -187,6 +187,6 @@ def test_a_settlement_that_is_refused_holds_up_nobody_else(rtq_worker, redis, br
 
 
 def test_settlement_names_the_jobs_that_it_is_about():
-    settlement = Settlement(ack=["a", 1, ""], retry=[b"b", 1, 1, ""], bury=["c", 1, ""], release=[b"d"])
+    settlement = Settlement(ack=["a", 1, ""], retry=[b"b", 1, 1, "", b""], bury=["c", 1, ""], release=[b"d"])
 
     assert settlement.job_ids() == {b"a", b"b", b"c", b"d"}

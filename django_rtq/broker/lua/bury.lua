@@ -24,6 +24,7 @@
 -- KEYS[20] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[21] progress   hash  id -> how far it is
 -- KEYS[22] kept       zset  id -> when it finished; those of which an outcome is kept
+-- KEYS[23] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[...] jobs      of each: id, failures to count (1 or 0), the failure as one line of JSON; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to settle

@@ -26,6 +26,7 @@
 -- KEYS[22] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[23] progress   hash  id -> how far it is
 -- KEYS[24] kept       zset  id -> when it finished; those of which an outcome is kept
+-- KEYS[25] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] id          the job
 -- ARGV[3] keep_ms     how long the outcome is kept
@@ -59,9 +60,10 @@ end
 
 -- To find an id in a lane costs as much as the lane is long: it stays there, and claim passes it over.
 local band, client = header(record)
-if not redis.call("ZSCORE", q.scheduled, id) then redis.call("HSET", q.ghosts, id, band .. ":" .. client) end
+local is_scheduled = redis.call("ZSCORE", q.scheduled, id)
+if not is_scheduled then redis.call("HSET", q.ghosts, id, band .. ":" .. client) end
 remember(q, { now + keep_ms, id }, { id, outcome }, most, now)
 forget(q, { id })
-redis.call("ZREM", q.scheduled, id)
+if is_scheduled then unschedule(q, client, { id }) end
 count(q.stats, now, "cancelled", 1)
 return { "cancelled", "" }

@@ -23,6 +23,7 @@
 -- KEYS[19] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[20] progress   hash  id -> how far it is
 -- KEYS[21] kept       zset  id -> when it finished; those of which an outcome is kept
+-- KEYS[22] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[...] jobs      of each: id, ms to keep, outcome; at most 500
 --

@@ -33,6 +33,7 @@
 -- KEYS[29] holders   zset  worker -> when it signed on; who may have a processing list
 -- KEYS[30] tasks      + hour, hash  counters
 -- KEYS[31] kept       zset  id -> when it finished; those of which an outcome is kept
+-- KEYS[32] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] worker      its name
 -- ARGV[2] limit       jobs to take back in this call, at most 500
 -- ARGV[...] guilty    the ids that were running when it died: they count a crash, the others are given back

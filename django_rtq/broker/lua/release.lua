@@ -29,6 +29,7 @@
 -- KEYS[25] scheduled  zset  id -> due
 -- KEYS[26] unique     + digest, string  id of the job that holds it
 -- KEYS[27] kept       zset  id -> when it finished; those of which an outcome is kept
+-- KEYS[28] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[...] ids       in the order in which they were claimed; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to give back

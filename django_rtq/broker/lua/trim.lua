@@ -22,6 +22,7 @@
 -- KEYS[18] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[19] progress   hash  id -> how far it is
 -- KEYS[20] kept       zset  id -> when it finished; those of which an outcome is kept
+-- KEYS[21] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] max_dead    dead letters to keep
 -- ARGV[2] dead_ms     how long to keep them
 -- ARGV[3] limit       dead letters in this call, at most 100; of ids of jobs that are over ten times as many

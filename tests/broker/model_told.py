@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 from django_rtq.job import JobState
 from tests.broker.model import Queue
+from tests.broker.model_state import lane_name
 
 
 def overview_of(model: Queue) -> dict[str, object]:
@@ -42,3 +44,8 @@ def state_in(model: Queue, job_id: str) -> JobState | None:
         if job_id in getattr(model, name):
             return JobState(name)
     return JobState.QUEUED if job_id in model.jobs else None
+
+
+def lanes_of(model: Queue) -> Iterable[tuple[int, str]]:
+    """The lanes that have jobs, in a fixed order."""
+    return sorted(model.waiting, key=lane_name)
