@@ -176,6 +176,15 @@ class Broker(Timing):
 
     # -- by supervisors and schedulers
 
+    def attempts(self, worker: str, queues: Sequence[str]) -> dict[str, dict[bytes, int]]:
+        """What Redis has written down for a worker: by queue each job and the number of its run."""
+        replies = self.wire.all([("HGETALL", self.keys.of(name).running(worker)) for name in queues], resend=True)
+        found = [zip(reply[::2], reply[1::2], strict=True) for reply in replies]
+        return {
+            name: {job_id: int(held.split(b" ")[0]) for job_id, held in pairs}
+            for name, pairs in zip(queues, found, strict=True)
+        }
+
     def renew(self, queues: Sequence[str], workers: Sequence[str]) -> tuple[float | None, set[str]]:
         """Move the deadline of workers.
 

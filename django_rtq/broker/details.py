@@ -129,6 +129,9 @@ class JobDetails:
     attempt: int = 0  # the number of the last or present run; 0: has not run
     errors: list[dict[str, Any]] = field(default_factory=list)  # the last failures, the newest last
     result: Any = None
+    is_result_lost: bool = (
+        False  # it succeeded, but its process was killed, and there was no room to keep it until then
+    )
     seconds: float | None = None  # how long the last run took, for a job that succeeded
     ready_at: datetime | None = None  # when it could have started first
     due_at: datetime | None = None  # when it may start, for a job that waits for its time
@@ -270,6 +273,7 @@ class RawJob:
             client=outcome.get("client", ""),
             attempt=outcome.get("attempt", 0),
             result=outcome.get("result"),
+            is_result_lost=bool(outcome.get("is_lost")),
             seconds=outcome.get("seconds"),
             worker=str(outcome.get("worker", "")),
             made_at=_made_at(self.id),

@@ -16,6 +16,7 @@ from django_rtq.tasks import Task
 _OURS = str(Path(__file__).parent)
 PARK_SECONDS = 30.0  # how long a job waits that this worker does not know the task of
 LONGEST_ERROR, LONGEST_TRACEBACK = 2_000, 16_000  # characters that are kept
+LONGEST_SHORT_ERROR = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,15 @@ def error_line(error: BaseException, *, at_ms: int, attempt: int, worker: str, s
             "traceback": _clean(_traceback(error))[-LONGEST_TRACEBACK:],
         }
     )
+
+
+def shortened(text: bytes) -> bytes:
+    """What is kept of an outcome without its result, or of an error line without its traceback."""
+    head, result, _ = text.partition(b'"result":')
+    if result:
+        return head + b'"is_lost":true}'
+    line = payload.loads(text)
+    return payload.dumps({**line, "error": line["error"][:LONGEST_SHORT_ERROR], "traceback": ""}).encode()
 
 
 def _text(error: BaseException) -> str:

@@ -163,7 +163,7 @@ def test_a_page_that_was_opened_while_redis_was_away_comes_back_by_itself(
 
 def test_the_page_of_a_job_that_somebody_else_discards_says_that_it_is_gone(broker, dead_letters, page, complaints):
     page.goto(f"/admin/django_rtq/job/{dead_letters[0].id}/?queue={QUEUE}")
-    assert page.get_by_role("button", name="Discard").is_visible()
+    assert page.get_by_role("button", name="Requeue").is_visible()
     Inspector(broker).discard(QUEUE, [dead_letters[0].id])
     shows(status(page), "This is gone.")
     shows(page.locator(".rtq"), "was not found")

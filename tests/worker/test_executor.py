@@ -94,7 +94,8 @@ def test_who_ran_out_of_memory_takes_the_process_along(executor, diary):
 
 @pytest.mark.parametrize("task", ["loop", "aloop"])
 def test_a_limit_is_kept_and_the_supervisor_hears_of_it(executor, page, diary, task):
-    page.start(ID)
+    page.begin([ID])
+    page.start(0)
     started = time.monotonic()
     outcome = outcome_of(executor, run_of(task, "x", time_limit=0.1))
 
@@ -104,7 +105,8 @@ def test_a_limit_is_kept_and_the_supervisor_hears_of_it(executor, page, diary, t
 
 
 def test_the_supervisor_hears_of_what_may_run_only_once(executor, page, diary):
-    page.start(ID)
+    page.begin([ID])
+    page.start(0)
     outcome_of(executor, run_of("note", "x"))
     assert page.started_once() == []
     outcome_of(executor, run_of("note", "x", header="0 0 {now} 0 "))
