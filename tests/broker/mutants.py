@@ -96,7 +96,7 @@ MUTANTS = (
     Mutant("turn_not_advanced", 'redis.call("ZADD", ring, unpack(places))', NOTHING),
     Mutant("the_most_served_come_first", "taken == most and later or going_on", "taken == most and going_on or later"),
     Mutant("released_to_the_end", 'return end\n  redis.call("LPUSH", lane', 'return end\n  redis.call("RPUSH", lane'),
-    Mutant("released_after_all_others", "if is_unrun then serve_next", "if false then serve_next"),
+    Mutant("released_after_all_others", "if is_unrun then", "if false then"),
     Mutant("the_guilty_come_first", "record, now, not has_run)", "record, now, true)"),
     Mutant("the_innocent_lose_their_turn", "record, now, not has_run)", "record, now, false)"),
     Mutant("released_beside_the_first", "first[2] - 1, client", "first[2], client"),
@@ -202,12 +202,14 @@ MUTANTS = (
     Mutant("suspects_beside_others", "(claim.suspects == 0 and taken > 0)", "false"),
     Mutant("others_beside_suspects", "return claim.suspects == 0 end", "return true end"),
     Mutant("suspect_for_a_busy_worker", "if given > 0 and claim.suspects == 0 then", "if false then"),
-    Mutant("suspect_beside_what_runs", "return math.min(slots, math.max(1, most))", "return math.max(1, most)"),
+    Mutant(
+        "suspect_beside_what_runs", "math.min(most, claim.slots, claim.most)", "math.min(most, math.max(1, claim.most))"
+    ),
     Mutant("suspects_without_a_limit", "if claim.suspects >= most or", "if"),
     Mutant("groups_do_not_halve", "slots / 2 ^ crashes", "slots / 2"),
     Mutant("the_last_run_is_beside_others", "crashes >= max_crashes and 1", "false and 1"),
     Mutant("the_last_run_comes_too_soon", "crashes >= max_crashes and 1", "crashes >= max_crashes - 1 and 1"),
-    Mutant("each_asks_for_itself", "math.min(claim.most, most_beside(", "math.min(claim.slots, most_beside("),
+    Mutant("each_asks_for_itself", "math.min(most, claim.slots, claim.most)", "math.min(most, claim.slots)"),
     # G5: who is given up, and when
     Mutant("innocent_are_guilty", "return guilty[id]", "return true"),
     Mutant("reclaim_ignores_hold", "if now < hold then", "if false then"),
