@@ -45,14 +45,16 @@ class JobHandle:
             raise WrongState(self.id, f"has no result: it is {details.state}.")
         if details.seconds is None:
             raise WrongState(self.id, "has no result: it succeeded, but its task keeps none (result_ttl=0).")
+        if details.is_result_lost:
+            raise WrongState(self.id, "has no result: it succeeded, but the result was lost with its process.")
         return details.result
 
     def wait(self, timeout: float | None = None) -> Any:
         """Block until the job is over, at most `timeout` seconds, and return its result: None where none is kept.
 
-        Nothing is polled. Raises WaitTimedOut; JobFailed when the job is dead, cancelled or expired;
-        JobNotFound when it was thrown away or forgotten; BrokerUnavailable. A job that waits for another one holds
-        its place in the worker meanwhile: do not let jobs wait for jobs of the same queue.
+        None also for a result that was lost. Nothing is polled. Raises WaitTimedOut; JobFailed when the job is dead,
+        cancelled or expired; JobNotFound when it was thrown away or forgotten; BrokerUnavailable. A job that waits for
+        another one holds its place in the worker meanwhile: do not let jobs wait for jobs of the same queue.
         """
         _check_timeout(timeout)
         if not wait_for_end(get_broker(), self.queue_name, self.id, timeout):

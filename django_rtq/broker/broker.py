@@ -29,6 +29,8 @@ from django_rtq.broker.wire import Wire
 from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 
+ENQUEUE_AT_ONCE = 500  # jobs of one script call
+RECLAIM_AT_ONCE = 50  # jobs of one call: each is moved by itself, which takes longer than most
 PACKET = 8  # script calls of one round trip: Redis works on the first while the others are on their way
 
 
@@ -174,7 +176,20 @@ class Broker(Timing):
         replies = self.wire.all([("HKEYS", self.keys.of(name).running(worker)) for name in names], resend=True)
         return dict(zip(names, replies, strict=True))
 
+    def errors(self, queue: str, job_id: bytes) -> bytes:
+        """The last failures of a job, one JSON a line."""
+        return self.wire.one(("HGET", self.keys.of(queue).errors, job_id), resend=True) or b""
+
     # -- by supervisors and schedulers
+
+    def attempts(self, worker: str, queues: Sequence[str]) -> dict[str, dict[bytes, int]]:
+        """What Redis has written down for a worker: by queue each job and the number of its run."""
+        replies = self.wire.all([("HGETALL", self.keys.of(name).running(worker)) for name in queues], resend=True)
+        found = [zip(reply[::2], reply[1::2], strict=True) for reply in replies]
+        return {
+            name: {job_id: int(held.split(b" ")[0]) for job_id, held in pairs}
+            for name, pairs in zip(queues, found, strict=True)
+        }
 
     def renew(self, queues: Sequence[str], workers: Sequence[str]) -> tuple[float | None, set[str]]:
         """Move the deadline of workers.
@@ -213,7 +228,7 @@ class Broker(Timing):
         self.plan.notice(_sound(version))
         return earliest(renewed), promoted, read_asked(renewed)
 
-    def reclaim(self, queue: str, *, limit: int = MAINTAIN_AT_ONCE) -> tuple[float | None, list[tuple[str, str]]]:
+    def reclaim(self, queue: str, *, limit: int = RECLAIM_AT_ONCE) -> tuple[float | None, list[tuple[str, str]]]:
         """Take back jobs of workers whose lease ran out.
 
         Returns the seconds until there may be more to do (None: no worker is left), and (id, where to) pairs.

@@ -34,6 +34,7 @@ class QueueKeys:
         "ghosts",
         "holders",
         "jobs",
+        "kept",
         "lane",
         "lanes",
         "over",
@@ -104,6 +105,7 @@ class QueueKeys:
     def _name_ends(self) -> None:
         self.results = self._key("results")  # hash: id -> outcome
         self.finished = self._key("finished")  # zset: id -> when it may be forgotten, ms
+        self.kept = self._key("kept")  # zset: id -> when it finished, ms; those of which an outcome is kept
         self.waiting = self._key("waiting")  # zset: id -> until when somebody waits for its end, ms
         self.over = self._key("over:")  # + id, list: a token for who waits, with a time limit
 

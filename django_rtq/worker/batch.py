@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from django_rtq.exceptions import BrokerError
 from django_rtq.loop import Backoff
+from django_rtq.worker.entries import MOST_AT_ONCE
 from django_rtq.worker.ledger import Ledger
+from django_rtq.worker.page import Page
 
 MOMENT_SECONDS = 0.005  # the longest that a finished job waits to be acknowledged while others run
 LOOK_SECONDS = 0.002  # between two looks of the watch
 LONGEST_PAUSE_SECONDS = 0.5  # between two tries to tell while Redis is away
-MOST = 128
+MOST = MOST_AT_ONCE
 
 
 class BatchSize:
@@ -39,17 +41,21 @@ class BatchSize:
 class Batch:
     """The jobs of one claim, one after the other. Two threads: one takes the next, the other may cut off the rest."""
 
-    def __init__(self, job_ids: Sequence[bytes]) -> None:
+    def __init__(self, job_ids: Sequence[bytes], page: Page) -> None:
         self._job_ids = job_ids
-        self._lock = threading.Lock()
+        self._page = page
+        self._lock = threading.Lock()  # also for what is written on the page: later that is about the next batch
         self._end = len(job_ids)
+        self._is_over = False
         self.current = -1  # place of the job that runs
         self.began = time.monotonic()
+        page.begin(job_ids)
 
     def next(self) -> int | None:
         """The place of the next job, or None."""
         with self._lock:
             if self.current + 1 >= self._end:
+                self._is_over = True
                 return None
             self.current += 1
             return self.current
@@ -59,7 +65,15 @@ class Batch:
         with self._lock:
             rest = self._job_ids[self.current + 1 : self._end]
             self._end = self.current + 1
+            if rest:
+                self._page.give_back_from(self._end)
             return rest
+
+    def note_told(self) -> None:
+        """Redis knows all of it but what runs."""
+        with self._lock:
+            if not self._is_over:
+                self._page.note_told()
 
 
 class BatchWatch:
@@ -68,8 +82,9 @@ class BatchWatch:
     It sleeps without a timer while no batch is running: an idle worker costs nothing.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, give_back: Callable[[Sequence[bytes]], None]) -> None:
         self._ledger = ledger
+        self._give_back = give_back
         self._batch: Batch | None = None
         self._awake = threading.Event()
         self._stopped = False
@@ -109,7 +124,7 @@ class BatchWatch:
                 self._hand_over(batch)
 
     def _hand_over(self, batch: Batch) -> None:
-        self._ledger.release(batch.cut())
+        self._give_back(batch.cut())
         backoff = Backoff(LONGEST_PAUSE_SECONDS)
         while self._batch is batch and not self._stopped:  # else the next claim tells it
             try:
@@ -117,6 +132,7 @@ class BatchWatch:
             except BrokerError:
                 time.sleep(backoff.next_seconds())  # the slow job may take hours, and others wait for what it held up
             else:
+                batch.note_told()
                 break
         if self._batch is batch:
             self._batch = None

@@ -23,7 +23,10 @@ from django_rtq.broker.statistics import counter_name
 from django_rtq.exceptions import BrokerError, JobNotFound, TaskNotFound, TimeLimitExceeded
 from django_rtq.job import Job
 from django_rtq.loop import Loop
+from django_rtq.worker.entries import Finished
+from django_rtq.worker.finished import tell_finished
 from django_rtq.worker.outcome import Buried, Retried, decide, error_line
+from django_rtq.worker.outcome_signals import send_failed
 from django_rtq.worker.page import Page
 
 logger = logging.getLogger("django_rtq")
@@ -38,6 +41,7 @@ class _Estate:
     worker: str
     guilty: Sequence[str]  # were running: they count a crash
     overdue: Sequence[str]  # did not heed their time limit: they count a failure
+    finished: Sequence[Finished]  # were over; Redis may not know it
 
 
 class Bereavement(Loop):
@@ -60,7 +64,7 @@ class Bereavement(Loop):
         if page.worker:
             if not self._estates:
                 self._moved_at = time.monotonic()
-            self._estates.append(_Estate(page.worker, guilty, overdue))
+            self._estates.append(_Estate(page.worker, guilty, overdue, page.finished()))
             self.interrupt()
 
     @property
@@ -88,6 +92,8 @@ class Bereavement(Loop):
         return LONGEST_WAIT_SECONDS
 
     def _settle(self, estate: _Estate, tell: list[Tell]) -> None:
+        tell_finished(self._broker, self._queues, estate.worker, estate.finished)
+        self._moved_at = time.monotonic()
         for job_id in estate.overdue:
             try:
                 self._fail(estate.worker, job_id, tell)
@@ -141,9 +147,4 @@ def _tell(details: JobDetails, outcome: Retried | Buried) -> None:
         failures=details.failures,
         options=details.options,
     )
-    if isinstance(outcome, Retried):
-        signals.job_retried.send_robust(
-            Bereavement, job=job, job_id=job.id, error=outcome.error, delay_seconds=outcome.delay_seconds
-        )
-    else:
-        signals.job_buried.send_robust(Bereavement, job=job, job_id=job.id, error=outcome.error)
+    send_failed(Bereavement, job, job.id, outcome)

@@ -11,6 +11,7 @@ While Redis is away it waits, and what it finished meanwhile is settled when Red
 from __future__ import annotations
 
 import logging
+import math
 import os
 import signal
 import time
@@ -55,12 +56,13 @@ class Child:
         self._parent = parent
         self._ledger = Ledger(broker, page, options.queues, base_name=options.name)
         self._crew: Crew = make_crew(broker.config, page, self._ledger, options.concurrency)
+        # An answer may be that old, and has to come well within a lease; so has a sign of life.
+        self._longest_seconds = min(IDLE_SECONDS, broker.config.lease_seconds / 3)
         self._waiter = Waiter(
             broker.recipe,
             [broker.keys.of(queue).wake for queue in options.queues],
             role="waiter",
-            # An answer may be that old, and has to come well within a lease.
-            longest_seconds=min(IDLE_SECONDS, broker.config.lease_seconds / 3),
+            longest_seconds=self._longest_seconds,
             on_other_master=self._ledger.compare_soon,
         )
         self._backoff = Backoff()
@@ -164,7 +166,8 @@ class Child:
         until = time.monotonic() + IDLE_SECONDS
         try:
             while not self._is_stopping and not self._page.is_quiet and time.monotonic() < until:
-                if self._crew.wait(MOMENT_SECONDS if self._crew.wanted() else IDLE_SECONDS):
+                self._page.live(time.monotonic())
+                if self._crew.wait(MOMENT_SECONDS if self._crew.wanted() else self._longest_seconds):
                     return
                 if self._crew.wanted() and self._waiter.wait(0):
                     return
@@ -201,6 +204,7 @@ class Child:
             self._is_waiting = True
             while not self._is_stopping and not self._page.is_quiet and not self._is_orphan():
                 asked_at = time.monotonic()
+                self._page.live(asked_at)
                 answer = self._waiter.wait_and_claim(claim)
                 if answer is None:
                     return None
@@ -224,6 +228,7 @@ class Child:
         self._waiter.close()
         while self._page.is_quiet and not self._is_stopping and not self._is_orphan():
             self._patiently(self._tell_all)
+            self._page.live(time.monotonic())
             time.sleep(_SLICE_SECONDS)
 
     def _tell_all(self) -> None:
@@ -254,6 +259,7 @@ class Child:
             logger.warning("worker %s waits for Redis: %s", self._ledger.worker, error)
         until = time.monotonic() + seconds
         while not self._is_stopping and (left := until - time.monotonic()) > 0:
+            self._page.live(time.monotonic())
             time.sleep(min(left, _SLICE_SECONDS))
 
     # -- leaving
@@ -273,6 +279,7 @@ class Child:
 
         After a signal the supervisor has the clock: it kills who takes too long, and gives back what was not told.
         """
+        self._page.live(math.inf)
         self._waiter.close()
         self._backoff = Backoff(_LONGEST_PAUSE_SECONDS)
         while not self._crew.is_idle:

@@ -22,6 +22,7 @@ from django_rtq.conf import Config
 from django_rtq.exceptions import BrokerError
 from django_rtq.loop import Backoff
 from django_rtq.worker.batch import Batch, BatchSize, BatchWatch
+from django_rtq.worker.entries import Mark
 from django_rtq.worker.executor import Executor
 from django_rtq.worker.isolation import Isolation
 from django_rtq.worker.ledger import Ledger
@@ -70,13 +71,13 @@ class EventLoop:
         self._thread: threading.Thread | None = None
         self._is_stopped = False
 
-    def submit(self, executor: Executor, run: Run, slot: int) -> Future[Outcome]:
+    def submit(self, executor: Executor, run: Run) -> Future[Outcome]:
         """Run a coroutine task there."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=self._run, args=[self._loop], name="rtq-async", daemon=True)
             self._thread.start()
-        return asyncio.run_coroutine_threadsafe(executor.execute_async(run, slot), self._loop)
+        return asyncio.run_coroutine_threadsafe(executor.execute_async(run), self._loop)
 
     def cancel(self, executor: Executor, job_id: bytes) -> None:
         """Cancel the coroutine of a job, if it runs there. May be called in a signal handler."""
@@ -118,7 +119,7 @@ class Crew:
         self._executor = Executor(config, page, self._isolation, self._limits.limit, self._reports)
         self._event_loop = EventLoop()
         self._size = BatchSize()
-        self._watch = BatchWatch(ledger)
+        self._watch = BatchWatch(ledger, self._give_back)
         self.handlers = OwnHandlers()
 
     def wanted(self) -> int:
@@ -133,7 +134,7 @@ class Crew:
 
     def run(self, runs: Sequence[Run]) -> None:
         """Run the jobs of one claim, and note what follows from each."""
-        batch = Batch([run.job_id for run in runs])
+        batch = Batch([run.job_id for run in runs], self._page)
         is_watched = len(runs) > 1
         if is_watched:
             self._watch.begin(batch)
@@ -142,13 +143,18 @@ class Crew:
         slowest, done = 0.0, 0
         while (place := batch.next()) is not None:
             run = runs[place]
-            self._page.start(run.job_id)
+            run.entry = place
+            if not self._page.start(place):
+                self._give_back([run.job_id, *batch.cut()])
+                break
             self._over(run, self._executor.open(run) or self._execute(run))
             self.handlers.restore()
             now = time.perf_counter()
             slowest, last, done = max(slowest, now - last), now, done + 1
         if is_watched:
             self._watch.end()
+        if self._page.is_marked and self._page.taken is not Mark.NOTHING:
+            self._ledger.forget(())  # what was over may have been told for us
         self._size.note(done, last - began, slowest=slowest)
 
     def wait(self, seconds: float) -> bool:
@@ -168,19 +174,23 @@ class Crew:
         self._reports.stop()
         self._isolation.close()
 
-    def _over(self, run: Run, outcome: Outcome, slot: int = 0) -> None:
+    def _give_back(self, job_ids: Sequence[bytes]) -> None:
+        """Have them claimed by others, unless the supervisor has seen to that."""
+        if self._page.taken is Mark.NOTHING:
+            self._ledger.release(job_ids)
+        else:
+            self._ledger.forget(job_ids)
+
+    def _over(self, run: Run, outcome: Outcome) -> None:
         self._ledger.add(run, outcome)
         if run.may_run_once:
-            self._insist(run, slot)
-        self._page.finish(slot)
+            self._insist(run)
 
-    def _insist(self, run: Run, slot: int) -> None:
-        """Tell Redis at once, and go on only when it knows: what is over and not told would be given back at our death.
+    def _insist(self, run: Run) -> None:
+        """Tell Redis at once, and go on only when it knows: should this machine die before, the job would be dead.
 
-        While Redis is away this waits, for as long as the supervisor lets us live. Then the page still says that the
-        job was begun, and it is dead, not given back.
+        While Redis is away this waits, for as long as the supervisor lets us live. Then the supervisor tells.
         """
-        self._page.limit(0.0, slot)  # it is over: not its time limit is what this may exceed
         backoff = Backoff()
         while True:
             try:
@@ -195,7 +205,7 @@ class Crew:
     def _execute(self, run: Run) -> Outcome:
         assert run.task is not None
         if run.task.is_async:
-            return self._event_loop.submit(self._executor, run, 0).result()
+            return self._event_loop.submit(self._executor, run).result()
         return self._executor.execute(run)
 
 
@@ -251,12 +261,16 @@ class Threads(Crew):
             with self._changed:
                 slot = self._free.pop()
                 self._suspects += run.crashes > 0
-            self._page.start(run.job_id, slot)
+            run.entry = self._page.enter(run.job_id)
+            if not self._page.start(run.entry):
+                self._give_back([run.job_id])
+                self._leave(run, slot)
+                continue
             outcome = self._executor.open(run)
             if outcome is not None:
                 self._done(run, slot, outcome)
             elif run.task is not None and run.task.is_async:
-                future = self._event_loop.submit(self._executor, run, slot)
+                future = self._event_loop.submit(self._executor, run)
                 future.add_done_callback(partial(self._coroutine_done, run, slot))
             else:
                 self._hand_out(partial(self._run_in_thread, run, slot))
@@ -296,7 +310,7 @@ class Threads(Crew):
 
     def _run_in_thread(self, run: Run, slot: int) -> None:
         self._isolation.clean_up()
-        self._done(run, slot, self._executor.execute(run, slot))
+        self._done(run, slot, self._executor.execute(run))
 
     def _coroutine_done(self, run: Run, slot: int, future: Future[Outcome]) -> None:
         try:
@@ -308,7 +322,10 @@ class Threads(Crew):
             give_up(error, self._ledger)
 
     def _done(self, run: Run, slot: int, outcome: Outcome) -> None:
-        self._over(run, outcome, slot)
+        self._over(run, outcome)
+        self._leave(run, slot)
+
+    def _leave(self, run: Run, slot: int) -> None:
         with self._changed:
             self._free.append(slot)
             self._is_news = True

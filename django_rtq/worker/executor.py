@@ -24,7 +24,7 @@ from django_rtq.context import Place, place
 from django_rtq.exceptions import JobCancelled, PayloadError, PayloadTooLarge, TaskNotFound
 from django_rtq.worker.isolation import Isolation
 from django_rtq.worker.limits import Coroutines
-from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, decide, decide_unknown, of_the_task
+from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, Unknown, decide, of_the_task
 from django_rtq.worker.page import Page
 from django_rtq.worker.reports import Reports
 from django_rtq.worker.run import Run
@@ -52,41 +52,40 @@ class Executor:
         try:
             run.open()
         except TaskNotFound as error:
-            waited = (run.now_ms - run.ready_ms) / 1000
-            return decide_unknown(error, waited_seconds=waited, longest_seconds=self._config.unknown_task_seconds)
+            return Unknown(error)
         except (PayloadError, ValueError, KeyError, TypeError, AttributeError) as error:
             return Buried(error, is_counted=False)
         return Expired() if run.expires_ms and run.is_expired else None
 
-    def execute(self, run: Run, slot: int = 0) -> Outcome:
+    def execute(self, run: Run) -> Outcome:
         """Steps 3 and 4, for a function. Raises MemoryError: this process is lost."""
         task = run.task
         assert task is not None
         if signals.job_started.receivers:
             self._isolation.begin(run).run(_tell_started, run)
         if run.may_run_once:
-            self._page.note_once(slot)
+            self._page.note_once(run.entry)
         run.reports = self._reports
         limit = run.time_limit(self._config)
         started = time.perf_counter()
         try:
             args = (run.context, *run.args) if task.takes_context else run.args
             if limit is not None:
-                self._announce_limit(limit, slot)
+                self._announce_limit(limit, run.entry)
             with self._limit(limit, run.job_id):
                 result = self._isolation.call(run, *args)
         except MemoryError:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a job raises, SystemExit too, is its failure
             run.seconds = time.perf_counter() - started
-            outcome = self._failed(run, error, slot)
+            outcome = self._failed(run, error)
         else:
             run.seconds = time.perf_counter() - started
             outcome = self._succeeded(run, result)
         self._isolation.clean_up()
         return outcome
 
-    async def execute_async(self, run: Run, slot: int = 0) -> Outcome:
+    async def execute_async(self, run: Run) -> Outcome:
         """Steps 3 and 4, for a coroutine function."""
         task = run.task
         assert task is not None
@@ -94,11 +93,11 @@ class Executor:
         if signals.job_started.receivers:
             _tell_started(run)
         if run.may_run_once:
-            self._page.note_once(slot)
+            self._page.note_once(run.entry)
         run.reports = self._reports
         limit = run.time_limit(self._config)
         if limit is not None:
-            self._announce_limit(limit, slot)
+            self._announce_limit(limit, run.entry)
         started = time.perf_counter()
         try:
             args = (run.context, *run.args) if task.takes_context else run.args
@@ -107,7 +106,7 @@ class Executor:
             raise
         except BaseException as error:  # noqa: BLE001 - also a CancelledError of the job's own making
             run.seconds = time.perf_counter() - started
-            outcome = self._failed(run, error, slot)
+            outcome = self._failed(run, error)
         else:
             run.seconds = time.perf_counter() - started
             outcome = self._succeeded(run, result)
@@ -116,12 +115,12 @@ class Executor:
         run.variables = contextvars.copy_context()
         return outcome
 
-    def _announce_limit(self, seconds: float, slot: int) -> None:
-        self._page.limit(time.monotonic() + seconds + self._config.kill_grace_seconds, slot)
+    def _announce_limit(self, seconds: float, entry: int) -> None:
+        self._page.limit(time.monotonic() + seconds + self._config.kill_grace_seconds, entry)
 
-    def _failed(self, run: Run, error: BaseException, slot: int) -> Outcome:
+    def _failed(self, run: Run, error: BaseException) -> Outcome:
         assert run.task is not None
-        if isinstance(error, JobCancelled) or self._page.is_to_stop(run.job_id, slot):
+        if isinstance(error, JobCancelled) or self._page.is_to_stop(run.job_id, run.entry):
             return Cancelled()  # whatever it made of being interrupted
         error.__traceback__ = of_the_task(error)
         return decide(run.task, error, failures=run.failures, max_attempts=run.max_attempts(self._config))
@@ -141,7 +140,7 @@ class Executor:
         client = f'"client":{payload.dumps(run.client.decode())},' if run.client else ""
         return Acked(
             f'{{"state":"succeeded","task":"{run.task_name}",{client}"attempt":{run.attempt},'
-            f'"seconds":{run.seconds:.6f},"kept":{kept_seconds},"result":{text}}}'
+            f'"seconds":{run.seconds:.6f},"result":{text}}}'
         )
 
 

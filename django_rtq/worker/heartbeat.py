@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 
 from django_rtq import __version__, signals
 from django_rtq.broker.asked import Asked
-from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
+from django_rtq.broker.broker import Broker
 from django_rtq.broker.scripts import Argument
 from django_rtq.loop import Loop
 from django_rtq.scheduler.scheduler import tell_promoted
+from django_rtq.worker.entries import Mark
 from django_rtq.worker.page import Page
 from django_rtq.worker.vitals import memory_bytes
 
@@ -38,7 +39,7 @@ class Heartbeat(Loop):
         supervisor: str = "",
         tell_asked: Callable[[Sequence[Asked]], None] = lambda asked: None,
     ) -> None:
-        # After an outage everybody has one lease of time to come back: each has to try often enough.
+        # After an outage nothing is reclaimed for half a lease: each has to try to come back often enough.
         super().__init__(longest_backoff_seconds=min(5.0, broker.config.lease_seconds / 4))
         self._broker = broker
         self._queues = list(queues)
@@ -53,13 +54,13 @@ class Heartbeat(Loop):
         """One round trip while all is well."""
         interval = self._broker.config.lease_seconds / 3
         children = self._children()
-        notes = {page.worker: self._note(pid, page) for pid, page in children if page.worker}
+        notes = {page.worker: self._note(pid, page) for pid, page in children if page.worker and not _is_given_up(page)}
         earliest, promoted, asked = self._broker.beat(self._queues, notes, self._audited, promote=self._promotes)
         tell_promoted(promoted)
         self._tell_asked(asked)
         if earliest is not None and earliest <= 0:
             earliest = self._reclaim()
-        if len(notes) < len(children):
+        if any(not page.worker for _, page in children):
             interval = START_SECONDS
         return interval if earliest is None else min(interval, earliest + 0.01)
 
@@ -69,8 +70,6 @@ class Heartbeat(Loop):
             seconds, taken = self._broker.reclaim(queue)
             if taken:
                 signals.tell_reclaimed(Heartbeat, queue, "", taken)
-            if len(taken) >= MAINTAIN_AT_ONCE:
-                seconds = 0.0
             if seconds is not None:
                 earliest.append(seconds)
         return min(earliest, default=None)
@@ -95,3 +94,8 @@ class Heartbeat(Loop):
         if claimed_at:
             note["claim_seconds"] = f"{time.monotonic() - claimed_at:.3f}"
         return note
+
+
+def _is_given_up(page: Page) -> bool:
+    """Whether it looked frozen, and has not shown life since: then it takes a new name."""
+    return page.taken is Mark.ALL

@@ -8,21 +8,34 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker, Fetched
 from django_rtq.broker.job_progress import note_progress
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
-from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, Retried, error_line
+from django_rtq.worker.entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, TOMBSTONE_MS, Over
+from django_rtq.worker.outcome import (
+    Acked,
+    Buried,
+    Cancelled,
+    Expired,
+    Outcome,
+    Retried,
+    Unknown,
+    error_line,
+    park_or_bury,
+    shortened,
+)
+from django_rtq.worker.outcome_signals import send_for_run
 from django_rtq.worker.page import LONGEST_NAME, Page
 from django_rtq.worker.reconciler import Reconciler
 from django_rtq.worker.reports import Said
 from django_rtq.worker.run import Run
 from django_rtq.worker.tally import Tally
 
-TOMBSTONE_MS = 120_000  # an id without a result is kept so long, so that a late second enqueue is harmless (G8)
 LOOK_AGAIN_SECONDS = 5.0
 EXIT_FORKED = 70
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")  # a script writes the name into JSON
@@ -86,25 +99,37 @@ class Ledger:
         if os.getpid() != self._pid:
             os._exit(EXIT_FORKED)  # a job forked, and its copy came back from it: there is only one worker
         if run.worker != self.worker:
+            self._page.drop(run.entry)
             signals.job_stale.send_robust(Ledger, job_ids=[run.job_id.decode()], worker=run.worker)
             return
+        if isinstance(outcome, Unknown):
+            outcome = park_or_bury(self._broker, run, outcome)
         with self._lock:
             self._held.pop(run.job_id, None)
             settlement = self._settlements.get(run.queue)
             if settlement is None:
                 settlement = self._settlements[run.queue] = Settlement()
             if type(outcome) is Acked:
-                keep_ms = int(run.result_ttl(self._broker.config) * 1000) if outcome.result else TOMBSTONE_MS
-                settlement.ack += (run.job_id, keep_ms, outcome.result)
-                wait_ms = run.wait_ms
-                settlement.run_ms += run.seconds * 1000
-                settlement.wait_ms += wait_ms
-                self._tally.add_done(run, wait_ms)
+                self._add_acked(settlement, run, outcome)
             else:
                 self._add_other(settlement, run, outcome)
         if type(outcome) is not Acked or signals.job_succeeded.receivers:
             variables = contextvars.copy_context() if run.variables is None else run.variables
-            variables.run(_tell, run, outcome)
+            variables.run(send_for_run, Ledger, run, outcome)
+
+    def _add_acked(self, settlement: Settlement, run: Run, outcome: Acked) -> None:
+        if outcome.result:
+            keep_ms, text = int(run.result_ttl(self._broker.config) * 1000), outcome.result.encode()
+            settlement.ack += (run.job_id, keep_ms, text)
+            if not self._page.finish(run.entry, ACKED, keep_ms, text):
+                self._finish(run, ACKED, keep_ms, shortened(text))
+        else:
+            settlement.ack += (run.job_id, TOMBSTONE_MS, b"")
+            self._page.finish_bare(run.entry)
+        wait_ms = run.wait_ms
+        settlement.run_ms += run.seconds * 1000
+        settlement.wait_ms += wait_ms
+        self._tally.add_done(run, wait_ms)
 
     def _add_other(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
         if isinstance(outcome, Retried | Buried):
@@ -113,16 +138,28 @@ class Ledger:
             if isinstance(outcome, Retried):
                 delay_ms = int(outcome.delay_seconds * 1000)
                 settlement.retry += (run.job_id, delay_ms, int(outcome.is_counted), line)
+                self._finish(run, RETRIED, delay_ms, line.encode(), is_counted=outcome.is_counted)
                 self._tally.add_failed(run, "failed", "retried")
             else:
                 settlement.bury += (run.job_id, int(outcome.is_counted), line)
+                self._finish(run, BURIED, 0, line.encode(), is_counted=outcome.is_counted)
                 self._tally.add_failed(run, "failed", "dead")
         elif isinstance(outcome, Expired):
-            settlement.expire += (run.job_id, TOMBSTONE_MS, _EXPIRED % run.task_name)
+            text = _EXPIRED % run.task_name
+            settlement.expire += (run.job_id, TOMBSTONE_MS, text)
+            self._finish(run, EXPIRED, TOMBSTONE_MS, text.encode())
             self._tally.add_failed(run, "expired")
         elif isinstance(outcome, Cancelled):
             keep_ms = max(int(run.result_ttl(self._broker.config) * 1000), TOMBSTONE_MS)
-            settlement.stop += (run.job_id, keep_ms, _CANCELLED % (run.task_name, run.attempt))
+            text = _CANCELLED % (run.task_name, run.attempt)
+            settlement.stop += (run.job_id, keep_ms, text)
+            self._finish(run, CANCELLED, keep_ms, text.encode())
+
+    def _finish(self, run: Run, verb: int, ms: int, text: bytes, *, is_counted: bool = True) -> None:
+        """Note it where the supervisor finds it if this process is killed before Redis knows it; cut, if need be."""
+        finish = partial(self._page.finish, run.entry, verb, ms, is_counted=is_counted, attempt=run.attempt)
+        if not finish(text) and not finish(shortened(text)):
+            finish()
 
     def release(self, job_ids: Iterable[bytes]) -> None:
         """Note that these jobs are given back unrun, the attempt not counted."""
@@ -136,6 +173,15 @@ class Ledger:
         if signals.job_released.receivers:
             for queue, ids in released.items():
                 signals.job_released.send_robust(Ledger, job_ids=[job_id.decode() for job_id in ids], queue=queue)
+
+    def forget(self, job_ids: Iterable[bytes]) -> None:
+        """The supervisor gives these back, under our name: we take another one before we claim again."""
+        with self._lock:
+            for job_id in job_ids:
+                self._held.pop(job_id, None)
+            for settlement in self._settlements.values():  # the supervisor may have told it as well
+                self._perhaps_told.update(job_id.decode() for job_id in settlement.job_ids())
+        self.doubt()
 
     @property
     def held(self) -> list[bytes]:
@@ -161,15 +207,17 @@ class Ledger:
             for queue, calls in self._tally.take().items():
                 self._settlements.setdefault(queue, Settlement()).tally += calls
             settlements, self._settlements = self._settlements, {}
+            over = self._page.hand_over()
         asked_at = time.monotonic()
+        self._page.live(asked_at)
         try:
             fetched = self._broker.fetch(self.worker, settlements, queues, wanted=wanted, idle=idle)
         except BrokerError as error:
             self._perhaps_told.update(job_id.decode() for s in settlements.values() for job_id in s.job_ids())
-            self._put_back(settlements)
+            self._put_back(settlements, self._page.not_told, over)
             self.doubt()
             raise error if isinstance(error, BrokerUnavailable) else BrokerUnavailable(str(error)) from error
-        self._put_back(settlements)
+        self._put_back(settlements, self._page.told, over)
         if fetched.stale:
             self._heed_stale(fetched.stale)
         if self._perhaps_told and fetched.error is None:
@@ -288,30 +336,11 @@ class Ledger:
             raise
         self._losses_seen, self._compared_at = losses, time.monotonic()
 
-    def _put_back(self, settlements: dict[str, Settlement]) -> None:
+    def _put_back(self, settlements: dict[str, Settlement], say: Callable[[Over], None], over: Over) -> None:
         """What could not be told is told next time, before what came meanwhile."""
         with self._lock:
+            say(over)
             for queue, settlement in settlements.items():
                 if settlement:
                     later = self._settlements.get(queue)
                     self._settlements[queue] = settlement.joined(later) if later else settlement
-
-
-def _tell(run: Run, outcome: Outcome) -> None:
-    """Send the signal that belongs to an outcome. Receivers that fail do no harm."""
-    try:
-        job = run.job
-    except Exception:  # noqa: BLE001 - the record cannot be read, and that is what the outcome says
-        job = None
-    if isinstance(outcome, Acked):
-        signals.job_succeeded.send_robust(Ledger, job=job, seconds=run.seconds, result=outcome.result)
-    elif isinstance(outcome, Retried):
-        signals.job_retried.send_robust(
-            Ledger, job=job, job_id=run.job_id.decode(), error=outcome.error, delay_seconds=outcome.delay_seconds
-        )
-    elif isinstance(outcome, Buried):
-        signals.job_buried.send_robust(Ledger, job=job, job_id=run.job_id.decode(), error=outcome.error)
-    elif isinstance(outcome, Cancelled):
-        signals.job_cancelled.send_robust(Ledger, job_id=run.job_id.decode(), queue=run.queue)
-    else:
-        signals.job_expired.send_robust(Ledger, job=job)

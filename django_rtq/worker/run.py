@@ -11,6 +11,7 @@ from django_rtq.conf import Config
 from django_rtq.context import JobContext
 from django_rtq.job import Job, read_record
 from django_rtq.tasks import Task
+from django_rtq.worker.entries import LONGEST_ID
 from django_rtq.worker.reports import Reports
 
 
@@ -18,6 +19,7 @@ class Run:
     """A claimed job. Making it costs little; what only failures, signals and contexts need is made when asked for."""
 
     reports: Reports | None = None  # where the job says how far it is
+    entry = 0  # its own on the page
     variables: Context | None = None  # the context variables of this run: of its function and of receivers of signals
 
     def __init__(
@@ -42,6 +44,8 @@ class Run:
 
     def open(self) -> None:
         """Read the record and find the task. Raises PayloadError, ValueError or KeyError, and TaskNotFound."""
+        if len(self.job_id) > LONGEST_ID:
+            raise ValueError(f"its id has {len(self.job_id)} bytes, and {LONGEST_ID} are the most.")
         line, _, body = self.record.partition(b"\n")
         _, max_crashes, ready_ms, expires_ms, client = line.split(b" ", 4)
         self.ready_ms, self.expires_ms = int(ready_ms), int(expires_ms)

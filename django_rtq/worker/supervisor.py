@@ -29,6 +29,7 @@ from django_rtq.worker.heartbeat import Heartbeat
 from django_rtq.worker.nursery import ChildProcess, Nursery
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.vacancies import Vacancies
+from django_rtq.worker.watchdog import Watchdog
 
 logger = logging.getLogger("django_rtq")
 
@@ -57,7 +58,8 @@ class Supervisor:
             supervisor=self._errands.supervisor,
             tell_asked=self._errands.tell,
         )
-        self._loops: list[Loop] = [self._heartbeat, self._errands, self._bereavement]
+        watchdog = Watchdog(broker, options.queues, self._nursery.pages)
+        self._loops: list[Loop] = [self._heartbeat, self._errands, self._bereavement, watchdog]
         if options.scheduler:
             self._loops.append(Scheduler(broker, options.queues))
         self._drain_until: float | None = None

@@ -20,7 +20,7 @@ return taken
 """
 _COUNTED_SECONDS = {"stats": 172_800, "tasks": 180_000}
 # What a drained queue still has: times, turns, counters, and outcomes until their time is over.
-FIXED = {"turn", "sweep", "due", "finished", "results", "workers", "holders"}
+FIXED = {"turn", "sweep", "due", "finished", "kept", "results", "workers", "holders"}
 _KINDS = {
     "string": {"turn", "paused", "unique"},
     "set": {"queues"},
@@ -42,7 +42,7 @@ _KINDS = {
         "progress",
     },
     "zset": {
-        *("bands", "ring", "lanes", "scheduled", "retrying", "workers", "holders", "dead", "finished"),
+        *("bands", "ring", "lanes", "scheduled", "retrying", "workers", "holders", "dead", "finished", "kept"),
         *("wake", "due"),
     },
 }
@@ -99,6 +99,10 @@ def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
     found += [f"{job_id} is finished and lives" for job_id in finished if job_id in jobs]
     found += [
         f"{job_id} has a result, and is not finished" for job_id in queue.get("results", {}) if job_id not in finished
+    ]
+    found += [
+        f"{job_id} is kept, and has no result, or is not kept, and has one"
+        for job_id in queue.get("results", {}).keys() ^ queue.get("kept", {}).keys()
     ]
     found += [f"{job_id} is no ghost" for job_id, lane in ghosts.items() if job_id not in lanes.get(lane, ())]
     found += [f"{worker} runs jobs and has no lease" for worker in running if worker not in queue.get("workers", {})]

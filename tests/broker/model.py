@@ -112,7 +112,8 @@ class Queue(Parts):
                 continue
             self._schedule(job_id, self.clock.now + delay_ms)
             self.retrying[job_id] = self.clock.now + delay_ms
-            self._fail(job_id, failures, line)
+            if failures or not self._failed_so(job_id, line):
+                self._fail(job_id, failures, line)
         return stale
 
     def bury(self, worker: str, entries: Sequence[Entry]) -> list[str]:
@@ -169,15 +170,14 @@ class Queue(Parts):
             self.retrying.pop(job_id, None)
         return self._until(self.scheduled), promoted
 
-    def trim(self, limit: int) -> int:
-        old = due_at(self.finished, self.clock.now)[:limit]
-        for job_id in old:
-            del self.finished[job_id]
-            self.results.pop(job_id, None)
+    def trim(self, limit: int) -> list[int]:
+        old = due_at(self.finished, self.clock.now)[: 10 * limit]
+        self._drop_outcomes(old)
         over = len(self.dead) - self.limits.max_dead
         dead = in_order(self.dead)[:over] if over > 0 else due_at(self.dead, self.clock.now - self.limits.dead_ms)
         self._forget(dead[:limit])
-        return len(old) + len(dead[:limit])
+        has_more = len(old) >= 10 * limit or len(dead) >= limit
+        return [len(old), len(dead[:limit]), int(has_more)]
 
     def audit(self, start: int, limit: int) -> int:
         names = {lane_name(lane): lane for lane in self.waiting}

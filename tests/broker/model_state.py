@@ -106,7 +106,8 @@ class State:
     progress: dict[str, str] = field(default_factory=dict)
     dead: dict[str, int] = field(default_factory=dict)
     results: dict[str, str] = field(default_factory=dict)
-    finished: dict[str, int] = field(default_factory=dict)
+    finished: dict[str, float] = field(default_factory=dict)
+    kept: dict[str, int] = field(default_factory=dict)
     unique: dict[str, str] = field(default_factory=dict)  # digest -> id
     digests: dict[str, Note] = field(default_factory=dict)  # id -> what it holds
     wake: bool = False
@@ -128,7 +129,7 @@ class State:
             "due": {"due": 0} if self.due else {},
             "paused": None if self.paused is None else str(self.paused),
         }
-        for name in ("scheduled", "retrying", "workers", "holders", "dead", "results", "finished"):
+        for name in ("scheduled", "retrying", "workers", "holders", "dead", "results", "finished", "kept"):
             keys[name] = dict(getattr(self, name))
         for name in ("since", "failures", "crashes", "sweep", "digests", "stopping", "progress"):
             keys[name] = texts(getattr(self, name))
@@ -151,12 +152,12 @@ def lane_name(lane: Lane) -> str:
     return f"{lane[0]}:{lane[1]}"
 
 
-def in_order(moments: Mapping[str, int]) -> list[str]:
+def in_order(moments: Mapping[str, float]) -> list[str]:
     """The members of a zset, the earliest first."""
     return sorted(moments, key=lambda member: (moments[member], member))
 
 
-def due_at(moments: Mapping[str, int], now: int) -> list[str]:
+def due_at(moments: Mapping[str, float], now: int) -> list[str]:
     """Those whose moment has come."""
     return [member for member in in_order(moments) if moments[member] <= now]
 

@@ -131,6 +131,7 @@ MUTANTS = (
         for verb in ("retry", "bury", "release", "reclaim", "reclaim_child")
     ),
     Mutant("stopped_jobs_are_not_counted", 'count(q.stats, now, "cancelled", 1)\n        ended', "ended"),
+    Mutant("over_and_cancelled_all_the_same", "== 1 then -- else it is over", ">= 0 then -- else it is over"),
     Mutant("progress_of_others", 'redis.call("HEXISTS", q.running, id) == 0', "false", ("progress",)),
     Mutant("cancel_forgets_the_ghost", 'if not redis.call("ZSCORE", q.scheduled, id) then', "if false then"),
     Mutant("claim_keeps_the_ghost", 'redis.call("HDEL", q.ghosts, unpack(passed))', NOTHING),
@@ -156,6 +157,14 @@ MUTANTS = (
     Mutant("crash_of_no_task", "if not task then return end", "if task then return end"),
     Mutant("crash_counts_everyone_dead", 'is_dead and "dead" or "retried"', '"dead"'),
     Mutant("failure_not_counted", '"HINCRBY", q.failures, id, failures', '"HGET", q.failures, id'),
+    Mutant(
+        "unknown_is_told_again_and_again", 'if failures ~= "0" or not is_again(q.errors, id, line) then', "if true then"
+    ),
+    Mutant("a_failure_is_not_told_again", 'if failures ~= "0" or not is_again(', "if not is_again("),
+    Mutant("an_older_failure_of_the_kind_will_do", "class, newest_of(lines), true)", "class, 1, true)"),
+    Mutant(
+        "failures_are_no_attempts", "local attempt = crashes + tonumber(", "local attempt = crashes + 0 * tonumber("
+    ),
     Mutant("crashes_are_no_attempts", "(failed + crashed + 1)", "(failed + 1)"),
     Mutant("requeue_keeps_failures", 'redis.call("HDEL", q.failures, id)', NOTHING, ("requeue",)),
     Mutant("requeue_keeps_crashes", 'redis.call("HDEL", q.crashes, id)', NOTHING, ("requeue",)),
@@ -183,12 +192,23 @@ MUTANTS = (
     # G5: who is given up, and when
     Mutant("innocent_are_guilty", "return guilty[id]", "return true"),
     Mutant("reclaim_ignores_hold", "if now < hold then", "if false then"),
-    Mutant("silence_goes_unnoticed", "if now - last > lease_ms / 2 then", "if false then"),
+    Mutant("silence_goes_unnoticed", "if silence > lease_ms / 2 or", "if"),
+    Mutant("an_outage_costs_half_a_lease_too", "if silence > lease_ms / 2 or", "if silence >= lease_ms / 2 or"),
+    Mutant("leases_go_on_in_an_outage", 'redis.call("ZINCRBY", q.workers, silence, worker)', NOTHING),
+    Mutant("each_outage_holds_anew", "hold > last and hold + silence or now", "now"),
     Mutant("reclaim_before_the_deadline", '"-inf", now, "LIMIT", 0, 10', '"-inf", now + 1, "LIMIT", 0, 10'),
     # G10: nothing grows for ever
-    Mutant("finished_without_trimming", "if over > 0 then", "if false then"),
+    Mutant("results_without_end", "if over > 0 then\n      local", "if false then\n      local"),
+    Mutant("all_that_is_too_much_goes_at_once", "q.kept) - most, AT_ONCE)", "q.kept) - most, 5000)"),
+    Mutant("what_was_to_be_kept_shortest_goes_first", '"ZRANGE", q.kept, 0, over', '"ZRANGE", q.finished, 0, over'),
+    Mutant("an_id_goes_with_its_outcome", "if finished_at + TOMBSTONE_MS > now then", "if false then"),
+    Mutant("an_id_stays_as_long_as_its_outcome", "if finished_at + TOMBSTONE_MS > now then", "if true then"),
+    Mutant("a_dropped_outcome_is_taken_for_none", "TOMBSTONE_MS + 0.5", "TOMBSTONE_MS"),
+    Mutant("dropped_outcomes_count_on", 'redis.call("ZREMRANGEBYRANK", q.kept, 0, over - 1)', NOTHING),
+    Mutant("trimmed_outcomes_count_on", 'redis.call("ZREM", q.kept, unpack(old))', NOTHING),
     Mutant("promote_forgets_retrying", 'redis.call("ZREM", q.retrying, unpack(ids))', NOTHING, ("promote",)),
-    Mutant("trim_keeps_results", 'redis.call("HDEL", q.results, unpack(old))', NOTHING),
+    Mutant("trim_keeps_results", 'redis.call("HDEL", q.results, unpack(ids))', NOTHING),
+    Mutant("trim_looks_for_more_in_vain", "#old >= 10 * limit or", "#old >= limit or"),
     Mutant("trim_keeps_the_old_dead", '"-inf", now - dead_ms', '"-inf", 0'),
     Mutant("errors_without_end", "KEPT_ERRORS = 5", "KEPT_ERRORS = 6"),
     Mutant("forget_keeps_errors", "q.crashes, q.errors, q.since, q.digests", "q.crashes, q.since, q.digests"),
@@ -197,7 +217,11 @@ MUTANTS = (
     Mutant("purge_keeps_ghosts", 'redis.call("HDEL", q.ghosts, unpack(ids))', NOTHING, ("purge",)),
     Mutant("since_is_kept", "q.has_since then", "false then"),
     # time
-    Mutant("time_runs_backwards", "(high > now and high - now < HOUR_MS)", "(false)"),
+    Mutant("time_runs_backwards", "if clock >= high then", "if true then"),
+    Mutant("time_that_was_slow_becomes_fast", "tenths - 9 * clock", "math.floor(tenths / 10)"),
+    Mutant("a_schedule_that_began_too_late", "is_sound(last_slot) and is_sound(began)", "is_sound(last_slot)"),
+    Mutant("a_slot_that_fired_too_early", "is_sound(last_slot) and is_sound(began)", "is_sound(began)"),
+    Mutant("a_shorter_wait_ends_a_longer", '"ZADD", q.waiting, "GT", now', '"ZADD", q.waiting, now'),
     Mutant("expires_before_it_is_ready", "moment(expires, ready))", "moment(expires, 0))"),
     Mutant("skew_is_believed", "math.abs(now - made) <= SKEW_MS", "true"),
 )

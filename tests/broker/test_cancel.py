@@ -20,7 +20,7 @@ from tests.seeds import (
 )
 from tests.snapshots import GONE, MS, changes, snapshot
 
-OUTCOME = {"finished": {"a": MS}, "results": {"a": '{"state": "cancelled"}'}}
+OUTCOME = {"finished": {"a": MS}, "kept": {"a": MS}, "results": {"a": '{"state": "cancelled"}'}}
 
 
 def test_a_job_that_waits_leaves_its_name_in_the_lane(redis, broker, inspector):
@@ -82,7 +82,7 @@ def test_it_never_runs_and_leaves_nothing_behind(redis, broker, inspector):
     settle(broker, "ack", kept, worker="w2")
 
     assert set(snapshot(redis)) == {
-        "rtq:queues", "finished", "results", "stats", "sweep", "turn", "workers", "holders"
+        "rtq:queues", "finished", "kept", "results", "stats", "sweep", "turn", "workers", "holders"
     }  # fmt: skip
 
 

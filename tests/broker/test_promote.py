@@ -52,7 +52,7 @@ def test_a_retry_that_is_due_too(redis, broker):
         "ring:5": {"": 2},
         "bands": {"5": 5},
         "since": {"a": MS},
-        "sweep": {"contact": MS, "high": MS, "promoted": MS},
+        "sweep": {"contact": MS, "high": MS, "anchor": f"{MS} {MS}", "promoted": MS},
         "turn": "2",
         "wake": {"work": 0},
     }

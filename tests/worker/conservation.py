@@ -1,6 +1,6 @@
 """No job may be lost, and none may be in two places."""
 
-KEPT = ("finished", "results", "sweep", "stats", "turn", "lanes", "wake", "due", "workers", "announced")
+KEPT = ("finished", "kept", "results", "sweep", "stats", "turn", "lanes", "wake", "due", "workers", "announced")
 COUNTED = ("tasks", "served", "busy")
 
 

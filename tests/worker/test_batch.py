@@ -11,6 +11,26 @@ from tests.conftest import wait_until
 IDS = [b"a", b"b", b"c", b"d"]
 
 
+class FakePage:
+    """Notes what was given back, and told."""
+
+    def __init__(self):
+        self.given_back_from, self.is_told = None, False
+
+    def begin(self, job_ids):
+        pass
+
+    def give_back_from(self, place):
+        self.given_back_from = place
+
+    def note_told(self):
+        self.is_told = True
+
+
+def batch_of(job_ids, page=None):
+    return Batch(job_ids, page or FakePage())
+
+
 def grown(times=10):
     size = BatchSize()
     for _ in range(times):
@@ -57,14 +77,14 @@ def test_nothing_done_is_no_reason_to_claim_more():
 
 
 def test_a_batch_gives_its_jobs_in_order():
-    batch = Batch(IDS)
+    batch = batch_of(IDS)
 
     assert [batch.next() for _ in range(5)] == [0, 1, 2, 3, None]
 
 
 @pytest.mark.parametrize("started", [0, 1, 3, 4])
 def test_what_was_cut_off_is_never_given_out(started):
-    batch = Batch(IDS)
+    batch = batch_of(IDS)
     for _ in range(started):
         batch.next()
 
@@ -73,9 +93,20 @@ def test_what_was_cut_off_is_never_given_out(started):
     assert batch.cut() == []
 
 
+def test_the_page_is_that_of_the_next_batch_when_this_one_is_over():
+    page = FakePage()
+    batch = batch_of(IDS, page)
+    batch.next()
+    batch.cut()
+    assert page.given_back_from == 1
+    batch.next()
+    batch.note_told()
+    assert not page.is_told
+
+
 def test_cutting_while_another_thread_takes_gives_every_job_to_one_of_them():
     for _ in range(200):
-        batch, taken = Batch([b"%d" % i for i in range(50)]), []
+        batch, taken = batch_of([b"%d" % i for i in range(50)]), []
         ready = threading.Barrier(2)
 
         def take(batch=batch, taken=taken, ready=ready):
@@ -112,7 +143,7 @@ def watched():
 
     def begin(batch, **options):
         ledger = FakeLedger(**options)
-        watch = BatchWatch(ledger)
+        watch = BatchWatch(ledger, ledger.release)
         watches.append(watch)
         watch.begin(batch)
         return ledger, watch
@@ -124,33 +155,36 @@ def watched():
 
 @pytest.mark.parametrize("is_away", [False, True])
 def test_jobs_behind_a_slow_one_are_given_back_once_and_the_next_batch_is_watched_again(watched, is_away):
-    batch = Batch(IDS)
+    batch = batch_of(IDS)
     batch.next()
     ledger, watch = watched(batch, is_away=is_away)
     wait_until(lambda: ledger.settled > 0)
     assert ledger.released == IDS[1:]
 
     watch.end()
-    again = Batch(IDS)
+    again = batch_of(IDS)
     again.next()
     watch.begin(again)
     wait_until(lambda: ledger.released == IDS[1:] * 2)
 
 
 def test_what_could_not_be_told_is_told_when_redis_is_back_though_the_slow_job_still_runs(watched):
-    batch = Batch(IDS)
+    page = FakePage()
+    batch = batch_of(IDS, page)
     batch.next()
     ledger, _ = watched(batch, is_away=True)
     wait_until(lambda: ledger.settled > 1)
+    assert not page.is_told
     ledger.is_away = False
     tries = ledger.settled
 
     wait_until(lambda: ledger.settled > tries)
     assert ledger.released == IDS[1:]
+    wait_until(lambda: page.is_told)
 
 
 def test_a_batch_is_cut_when_it_takes_long_altogether_though_no_job_is_slow(watched):
-    batch = Batch([b"%d" % i for i in range(100_000)])
+    batch = batch_of([b"%d" % i for i in range(100_000)])
     ledger, watch = watched(batch)
 
     taken = 0
@@ -163,11 +197,11 @@ def test_a_batch_is_cut_when_it_takes_long_altogether_though_no_job_is_slow(watc
 
 
 def test_a_watch_survives_batches_that_end_at_any_moment(watched):
-    ledger, watch = watched(Batch(IDS))
+    ledger, watch = watched(batch_of(IDS))
     for _ in range(20_000):
-        watch.begin(Batch(IDS))
+        watch.begin(batch_of(IDS))
         watch.end()
-    batch = Batch(IDS)
+    batch = batch_of(IDS)
     batch.next()
     before = ledger.settled
     watch.begin(batch)
@@ -176,6 +210,6 @@ def test_a_watch_survives_batches_that_end_at_any_moment(watched):
 
 
 def test_stop_may_be_called_twice_and_before_a_batch():
-    watch = BatchWatch(FakeLedger())
+    watch = BatchWatch(FakeLedger(), print)
     watch.stop()
     watch.stop()

@@ -9,7 +9,7 @@ import pytest
 from django_rtq import JobState
 from tests.app import tasks
 from tests.conftest import wait_until
-from tests.worker.conservation import assert_all_settled, assert_nothing_left, records
+from tests.worker.conservation import assert_all_settled, assert_nothing_left, dead, records
 from tests.worker.processes import is_alive
 
 HOWS = ["exit", "abort", "segfault", "memory", "kill"]
@@ -54,6 +54,46 @@ def test_the_others_of_a_batch_are_not_to_blame_for_a_crash(rtq_worker, redis, d
     assert redis.hlen("{rtq:default}:crashes") == 0
     worker.stop()
     assert_nothing_left(redis)
+
+
+def test_what_was_finished_does_not_run_again_when_others_take_the_process_down(rtq_worker, redis, diary):
+    names, handles = [], []
+    for killer in range(10):
+        tasks.die.using(max_crashes=0).delay(f"killer-{killer}", "kill")
+        batch = [f"{killer}-{i}" for i in range(200)]
+        handles += tasks.note.delay_many([((name,), {}) for name in batch])
+        names += batch
+    worker = rtq_worker("--processes", 2)
+    wait_until(lambda: not records(redis) - dead(redis), 20)
+
+    assert worker.log.count("was killed by SIGKILL") == 10
+    assert sorted(name for name in diary.names() if not name.startswith("killer")) == sorted(names)  # each once
+    assert [handle.result for handle in handles] == names
+    assert len(dead(redis)) == 10
+    worker.stop()
+    assert_all_settled(redis)
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_what_was_finished_while_redis_was_away_is_settled_though_the_process_is_killed(
+    start, client, fragile, diary, concurrency
+):
+    worker = start("--concurrency", concurrency, LEASE_SECONDS=10)
+    done = tasks.gate.delay("done", "gate")
+    diary.wait("start", "done")
+    fragile.kill()
+    diary.open("gate")
+    diary.wait("end", "done")
+    wait_until(lambda: "waits for Redis" in worker.log)
+    os.kill(worker.child, signal.SIGKILL)
+    wait_until(lambda: "taken back when Redis answers" in worker.log)
+    fragile.start()
+    wait_until(lambda: state_of(done) is JobState.SUCCEEDED)
+
+    assert diary.starts("done") == 1
+    assert client.hlen("{rtq:default}:crashes") == 0
+    worker.stop()
+    assert_nothing_left(client)
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])

@@ -8,7 +8,8 @@ import pytest
 from django_rtq.conf import Config
 from django_rtq.worker import os_signals
 from django_rtq.worker.crew import make_crew
-from django_rtq.worker.outcome import Acked, Retried
+from django_rtq.worker.entries import ACKED, Mark
+from django_rtq.worker.outcome import Acked, Buried, Retried
 from django_rtq.worker.page import Page
 from django_rtq.worker.run import Run
 from tests.conftest import wait_until
@@ -17,11 +18,12 @@ from tests.conftest import wait_until
 class FakeLedger:
     """Keeps outcomes."""
 
-    def __init__(self):
-        self.outcomes, self.settled, self.released = {}, [], []
+    def __init__(self, page):
+        self.outcomes, self.settled, self.released, self.forgotten, self._page = {}, [], [], [], page
 
     def add(self, run, outcome):
         self.outcomes[run.job_id] = outcome
+        self._page.finish(run.entry, ACKED, 0)
 
     def settle(self):
         self.settled.append(list(self.outcomes))
@@ -32,6 +34,9 @@ class FakeLedger:
     def release(self, job_ids):
         self.released += job_ids
 
+    def forget(self, job_ids):
+        self.forgotten += job_ids
+
 
 @pytest.fixture
 def make():
@@ -39,7 +44,8 @@ def make():
     crews, before = [], signal.getsignal(signal.SIGALRM)
 
     def make(slots):
-        ledger, page = FakeLedger(), Page(slots)
+        page = Page(slots)
+        ledger = FakeLedger(page)
         crew = make_crew(Config(), page, ledger, slots)
         crews.append(crew)
         return crew, ledger, page
@@ -82,6 +88,43 @@ def test_what_stands_behind_a_slow_job_is_given_back(make, diary):
     assert diary.names() == ["first", "slow"]
     assert ledger.released == [b"behind", b"last"]
     assert ledger.settled == [[b"first"]]
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_what_the_supervisor_has_taken_is_not_run_and_not_given_back_once_more(make, diary, slots):
+    crew, ledger, page = make(slots)
+    page.take(Mark.ALL)
+    crew.run([run_of("one"), run_of("two")])
+
+    assert diary.names() == []
+    assert (ledger.released, ledger.forgotten) == ([], [b"one", b"two"])
+    assert crew.is_idle
+    page.sign("new")
+    crew.run([run_of("three")])
+    wait_until(lambda: crew.is_idle)
+    assert diary.names() == ["three"]
+
+
+def test_what_the_supervisor_took_while_a_job_ran_is_not_given_back_once_more(make, diary):
+    crew, ledger, page = make(1)
+    run = run_of("taking", "sleep", 0)
+    opened = run.open
+    run.open = lambda: (page.take(Mark.REST, page.number), opened())
+    crew.run([run, run_of("rest")])
+
+    assert (ledger.released, ledger.forgotten) == ([], [b"rest"])
+    crew.run([run_of("next")])
+    assert diary.names()[-1] == "next"
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_a_job_whose_id_is_too_long_for_the_page_is_buried_unrun(make, diary, slots):
+    crew, ledger, _ = make(slots)
+    crew.run([run_of("x" * 256), run_of("good")])
+    wait_until(lambda: crew.is_idle)
+
+    assert [type(outcome) for outcome in ledger.outcomes.values()] == [Buried, Acked]
+    assert diary.names() == ["good"]
 
 
 @pytest.mark.parametrize("slots", [1, 2])

@@ -1,18 +1,47 @@
 """The page of memory between a child and its supervisor."""
 
+import math
 import os
 
 import pytest
 
-from django_rtq.worker.page import LONGEST_ID, LONGEST_NAME, Page
+from django_rtq.worker.entries import (
+    ACKED,
+    LONGEST_ID,
+    Finished,
+    Mark,
+)
+from django_rtq.worker.page import LONGEST_NAME, Page
 
 ID = b"01a1fa94eeb97e2fb167e897ae5634a7"
+IDS = [b"%032x" % number for number in range(5)]
+
+
+def names(job_ids):
+    return [job_id.decode() for job_id in job_ids]
+
+
+def acked(job_id, text, ms=1):
+    return Finished(job_id, ACKED, ms, True, 0, text)
+
+
+def running(slots=1, job_id=ID):
+    """A page with one job that runs, and its entry."""
+    page = Page(slots)
+    entry = 0
+    if slots == 1:
+        page.begin([job_id])
+    else:
+        entry = page.enter(job_id)
+    assert page.start(entry)
+    return page, entry
 
 
 def test_a_new_page_tells_nothing():
     page = Page(3)
 
     assert (page.worker, page.notes(), page.started(), page.overdue(1e9)) == ("", (0, 0.0), [], [])
+    assert (page.finished(), page.waiting(), page.taken, page.alive_at) == ([], [], Mark.NOTHING, 0.0)
 
 
 @pytest.mark.parametrize("name", ["w", "host:123:abcdef01", "x" * LONGEST_NAME])
@@ -25,101 +54,80 @@ def test_the_name_is_that_of_the_last_signature(name):
     assert page.notes() == (0, 0.0)
 
 
-def test_what_was_started_and_is_not_finished_runs():
-    page = Page(3)
-    for slot in range(3):
-        page.start(ID[:-1] + b"%d" % slot, slot)
-    page.finish(1)
-
-    assert page.started() == [ID[:-1].decode() + "0", ID[:-1].decode() + "2"]
-
-
-def test_slots_do_not_overlap():
-    page = Page(3)
-    for slot, letter in enumerate("abc"):
-        page.start(letter.encode() * LONGEST_ID, slot)
-        page.note_once(slot)
-        page.limit(slot + 1.0, slot)
-
-    assert page.started() == [letter * LONGEST_ID for letter in "abc"]
-    assert page.overdue(2.0) == ["a" * LONGEST_ID, "b" * LONGEST_ID]
-
-
-def test_a_job_is_overdue_from_its_deadline_on():
-    page = Page(1)
-    page.start(ID)
-    page.limit(100.0)
-
-    assert page.overdue(99.9) == []
-    assert page.overdue(100.0) == [ID.decode()]
-
-
-def test_neither_a_deadline_nor_a_mark_is_passed_on_to_the_next_job():
-    page = Page(1)
-    page.start(ID)
-    page.limit(100.0)
-    page.note_once()
-    page.finish()
-    page.start(b"another")
-
-    assert page.started() == ["another"]
-    assert page.overdue(1e9) == []
-    assert page.started_once() == []
-
-
 def test_the_parent_reads_what_the_child_wrote():
     page = Page(1)
     if not (pid := os.fork()):
         page.sign("child")
         page.note(jobs_done=7, claimed_at=1.5)
-        page.start(ID)
-        page.note_once()
+        page.begin([ID, b"other"])
+        page.start(0)
+        page.finish(0, ACKED, 5, b"result")
+        page.start(1)
+        page.note_once(1)
         os._exit(0)
     os.waitpid(pid, 0)
 
-    assert (page.worker, page.notes(), page.started()) == ("child", (7, 1.5), [ID.decode()])
-    assert page.started_once() == [ID.decode()]
+    assert (page.worker, page.notes(), page.alive_at) == ("child", (7, 1.5), 1.5)
+    assert page.started() == page.started_once() == ["other"]
+    assert page.finished() == [acked(ID, b"result", ms=5)]
 
 
-def test_a_job_is_asked_to_stop_in_the_slot_where_it_runs():
+def test_the_last_sign_of_life_counts_and_who_leaves_needs_none():
+    page = Page(1)
+    seen = []
+    for now in (1.0, 2.0, math.inf, 3.0):
+        page.live(now)
+        seen.append(page.alive_at)
+    page.note(jobs_done=1, claimed_at=5.0)
+
+    assert seen == [1.0, 2.0, math.inf, math.inf]
+
+
+# -- wishes of the supervisor
+
+
+def test_a_job_is_asked_to_stop_where_it_runs():
     page = Page(3)
-    page.start(ID, 1)
+    entries = [page.enter(job_id) for job_id in (b"a", ID, b"b")]
+    for entry in entries:
+        page.start(entry)
     page.ask_to_stop("other")
     assert page.to_stop() == []
 
     page.ask_to_stop(ID.decode())
 
     assert page.to_stop() == [ID]
-    assert [page.is_to_stop(ID, slot) for slot in range(3)] == [False, True, False]
-    assert page.started() == [ID.decode()]
+    assert [page.is_to_stop(ID, entry) for entry in entries] == [False, True, False]
+    assert sorted(page.started()) == sorted(["a", "b", ID.decode()])
 
 
 def test_a_wish_that_comes_too_late_hits_nobody():
-    page = Page(1)
-    page.start(ID)
+    page, entry = running()
     page.ask_to_stop(ID.decode())
-    page.finish()
+    page.finish(entry, ACKED, 1)
     assert page.to_stop() == []
 
-    page.start(b"next")
+    page.begin([b"next"])
+    page.start(0)
 
     assert page.to_stop() == []
-    assert not page.is_to_stop(b"next")
+    assert not page.is_to_stop(b"next", 0)
     page.ask_to_stop("next")
     assert page.to_stop() == [b"next"]
 
 
-def test_the_longest_id_fits_beside_all_else():
+def test_a_wish_for_the_longest_id_fits_beside_all_else():
     page = Page(2)
-    longest = b"x" * LONGEST_ID
-    for slot in range(2):
-        page.start(longest, slot)
-        page.note_once(slot)
-        page.limit(5.0, slot)
-    page.ask_to_stop(longest.decode())
+    longest = [letter * LONGEST_ID for letter in (b"x", b"y")]
+    for job_id in longest:
+        entry = page.enter(job_id)
+        page.start(entry)
+        page.note_once(entry)
+        page.limit(5.0, entry)
+        page.ask_to_stop(job_id.decode())
 
-    assert page.to_stop() == [longest, longest]
-    assert page.started_once() == page.overdue(6.0) == [longest.decode()] * 2
+    assert sorted(page.to_stop()) == longest
+    assert sorted(page.started_once()) == sorted(page.overdue(6.0)) == names(longest)
 
 
 def test_quiet_is_a_wish_that_can_be_taken_back():
@@ -130,3 +138,68 @@ def test_quiet_is_a_wish_that_can_be_taken_back():
         said.append(page.is_quiet)
 
     assert said == [False, True, False]
+
+
+# -- what the supervisor takes away
+
+
+def test_of_a_claim_whose_rest_was_taken_nothing_more_starts_but_of_the_next_one():
+    page = Page(1)
+    page.begin(IDS)
+    page.start(0)
+    page.take(Mark.REST, page.number)
+
+    assert page.taken is Mark.REST
+    assert not page.start(1)
+    assert page.started() == names(IDS[:1])
+    page.take(Mark.REST, page.number)  # once more: it is not without a mark for a moment
+    assert not page.start(1)
+    page.begin(IDS)
+    assert page.taken is Mark.NOTHING
+    assert page.is_marked
+    assert page.start(0)
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_who_was_given_up_starts_nothing_until_it_has_another_name(slots):
+    page = Page(slots)
+    page.sign("old")
+    page.take(Mark.ALL, page.number)
+    entry = 0
+    if slots == 1:
+        page.begin(IDS)
+    else:
+        entry = page.enter(ID)
+
+    assert page.taken is Mark.ALL
+    assert not page.start(entry)
+    assert page.started() == []
+    page.sign("new")
+    assert page.taken is Mark.NOTHING
+    assert running(slots)[0].started() == [ID.decode()]
+
+
+def test_what_was_taken_can_be_given_back():
+    page = Page(1)
+    page.begin(IDS)
+    page.take(Mark.ALL, page.number)
+    page.take(Mark.NOTHING)
+
+    assert not page.is_marked
+    assert page.start(0)
+
+
+def test_whether_redis_has_back_what_was_given_back_is_known_until_the_next_claim():
+    page = Page(1)
+    page.begin(IDS)
+    page.start(0)
+    page.start(1)
+    page.give_back_from(2)
+
+    assert page.waiting() == names(IDS[2:])
+    assert page.started() == names(IDS[:2])
+    assert not page.is_told
+    page.note_told()
+    assert page.is_told
+    page.begin(IDS)
+    assert not page.is_told

@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import wait_until
 from tests.worker.conservation import assert_nothing_left, dead, records
 from tests.worker.hardship import Hardship, not_followed, outcomes, ran_after_cancel, twice_alive
-from tests.worker.torture import Nemesis, is_hit_by, runs_by_name, terminations, unexplained
+from tests.worker.torture import Nemesis, is_hit_by, long_over, runs_by_name, terminations, unexplained
 
 SECONDS = float(os.environ.get("RTQ_TORTURE_SECONDS", "8"))
 LEASE_SECONDS = 1.0
@@ -101,7 +101,7 @@ def test_nothing_is_lost_and_every_run_too_many_has_a_fault_to_explain_it(seed, 
     assert ran_after_cancel(hardship.cancelled, runs, lambda run: is_hit_by(run, faults)) == []
     assert twice_alive(hardship.calls, runs, ends, lambda run: is_hit_by(run, faults)) == []
     assert not_followed(hardship.calls, runs, hardship.cancelled) == []
-    left = unexplained(runs, faults)
+    left = unexplained(runs, faults, long_over(ended))
     assert [found for found in left if not found[0].startswith("failing")] == []
     too_many = Counter(name for name, _, _ in left)
     assert not too_many or max(too_many.values()) <= 2  # their failures

@@ -18,6 +18,7 @@ from tests.conftest import wait_until
 STOP_LEASES = (1.1, 1.8)  # how long a worker is stopped, in leases
 HANG_LEASES = (0.2, 1.5)  # how long Redis hangs
 QUIET_LEASES = (0.2, 1.0)  # how long workers are quiet
+LAST = 6  # runs of a process that may have ended in its last moment: it has three slots at the most
 
 
 class Fault(NamedTuple):
@@ -161,13 +162,29 @@ def is_hit_by(run, faults):
     return any(fault.pid in (run.pid, run.parent) for fault in faults)
 
 
-def unexplained(runs, faults, *, slack=0.2):
-    """The runs too many before which nothing had happened to the run before."""
+def long_over(ends):
+    """The runs that had ended, by name, process and attempt, but for the last of each process.
+
+    Between a job's last line and the note on the page that it is over there is a moment, and its process may be killed
+    just then.
+    """
+    of_process = defaultdict(list)
+    for name, found in ends.items():
+        for end in found:
+            of_process[end.pid].append((end.at, name, end.attempt))
+    return {(name, pid, attempt) for pid, of in of_process.items() for _, name, attempt in sorted(of)[:-LAST]}
+
+
+def unexplained(runs, faults, over, *, slack=0.2):
+    """The runs too many before which nothing had happened to the run before that explains it."""
     left = []
     for name, starts in runs.items():
         for before, again in itertools.pairwise(starts):
             # Who was stopped with jobs in its hands runs them late, when others have run them.
-            hit = [f for f in faults if f.pid in (before.pid, before.parent, again.pid, again.parent)]
+            pids = {before.pid, before.parent, again.pid, again.parent}
+            if (name, before.pid, before.attempt) in over:
+                pids.remove(before.pid)  # its supervisor told what was over
+            hit = [f for f in faults if f.pid in pids]
             if not any(f.began <= again.at + slack and f.ended >= before.at - slack for f in hit):
                 left.append((name, before, again))
     return left

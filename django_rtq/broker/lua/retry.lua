@@ -1,6 +1,6 @@
 -- retry: let failed jobs wait for their next attempt.
 -- running -> retrying; cancelled, if it was asked to stop
--- uses: _prelude _schedule _digests _waiting _outcomes _stopping _failures
+-- uses: _prelude _schedule _digests _waiting _keeping _outcomes _stopping _failures
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record
@@ -22,6 +22,7 @@
 -- KEYS[18] progress   hash  id -> how far it is
 -- KEYS[19] digests    hash  id -> until when, ms, digest, heir
 -- KEYS[20] unique     + digest, string  id of the job that holds it
+-- KEYS[21] kept       zset  id -> when it finished; those of which an outcome is kept
 -- ARGV[...] jobs      of each: id, ms to wait, failures to count (1, or 0 for a job that this worker could not run),
 --                     the failure as one line of JSON; at most 500
 --
@@ -41,7 +42,8 @@ for _, i in ipairs(mine) do
   if redis.call("HEXISTS", q.jobs, id) == 1 then
     schedule(q, { due, id })
     redis.call("ZADD", q.retrying, due, id)
-    note_failure(q, id, failures, line, now)
+    -- Of a job that waits for a worker that knows its task the first such failure is kept: it tells since when.
+    if failures ~= "0" or not is_again(q.errors, id, line) then note_failure(q, id, failures, line, now) end
   end
   redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job
 end

@@ -1,0 +1,57 @@
+"""A process that cannot go on keeps no jobs from others."""
+
+import os
+import signal
+
+from django_rtq import JobState
+from tests.app import tasks
+from tests.conftest import wait_until
+from tests.worker.conservation import assert_nothing_left, records
+
+
+def state_of(handle):
+    return handle.refresh().state
+
+
+def workers_of(redis, pid):
+    """The names under which a process takes part."""
+    names = redis.zrange("{rtq:default}:workers", 0, -1)
+    return [name for name in names if f":{pid}:".encode() in name]
+
+
+def test_jobs_behind_one_that_holds_the_interpreter_lock_are_run_by_others(rtq_worker, redis, diary):
+    tasks.note.delay_many([((f"before-{i}",), {}) for i in range(1000)])
+    hog = tasks.hog.delay("hog", 12)
+    behind = tasks.note.delay_many([((f"behind-{i}",), {}) for i in range(200)])
+    worker = rtq_worker("--processes", 2, LEASE_SECONDS=2)
+    wait_until(lambda: records(redis) == {hog.id})
+
+    assert state_of(hog) is JobState.RUNNING
+    assert {job.state for job in behind} == {JobState.SUCCEEDED}
+    wait_until(lambda: state_of(hog) is JobState.SUCCEEDED, 30)
+    assert hog.refresh().attempt == 1
+    assert max(map(diary.starts, {*diary.names()})) == 1
+    assert "came too late" not in worker.log
+    after = tasks.note.delay("after")
+    wait_until(lambda: state_of(after) is JobState.SUCCEEDED)
+    worker.stop()
+    assert_nothing_left(redis)
+
+
+def test_jobs_that_a_frozen_process_was_given_are_run_by_others(rtq_worker, redis, diary):
+    worker = rtq_worker("--processes", 2, LEASE_SECONDS=1)
+    wait_until(lambda: len([c for c in redis.client_list() if c["name"] == "rtq:waiter" and "b" in c["flags"]]) == 2)
+    frozen, _ = worker.children
+    (name,) = workers_of(redis, frozen)
+    os.kill(frozen, signal.SIGSTOP)
+    jobs = [tasks.note.delay(f"job-{i}") for i in range(6)]
+    wait_until(lambda: not records(redis), 20)
+
+    assert {(job.state, job.refresh().attempt) for job in jobs} == {(JobState.SUCCEEDED, 1)}
+    assert max(map(diary.starts, {*diary.names()})) == 1
+    wait_until(lambda: not workers_of(redis, frozen))
+    assert f"process {frozen} of worker {name.decode()} shows no sign of life" in worker.log
+    os.kill(frozen, signal.SIGCONT)
+    wait_until(lambda: workers_of(redis, frozen) not in ([], [name]))
+    worker.stop()
+    assert_nothing_left(redis)
