@@ -104,6 +104,7 @@ def test_false_starts_while_it_is_away_end_no_worker(start, client, fragile):
     fragile.start()
     job = tasks.note.delay("after")
     wait_until(lambda: job.state is JobState.SUCCEEDED, 15)
+    wait_until(lambda: client.zcard("{rtq:default}:workers") == 4, 15)  # those of before are signed off
     worker.stop()
     assert_nothing_left(client)
 

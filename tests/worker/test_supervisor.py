@@ -181,7 +181,7 @@ def test_a_supervisor_gives_up_when_its_children_cannot_start(redis, redis_serve
     )
 
     assert ended.returncode == 1
-    assert ended.stderr.count("ZeroDivisionError") in (3, 4)  # the first may be quicker than Redis
+    assert ended.stderr.count("ZeroDivisionError") >= 3  # one that is quicker than Redis' answer does not count
     assert "gives up" in ended.stderr
 
 
