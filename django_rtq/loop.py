@@ -6,13 +6,18 @@ import logging
 import random
 import threading
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 
+from django_rtq import databases
 from django_rtq.exceptions import BrokerError
 
 logger = logging.getLogger("django_rtq")
 
 _SHORTEST_BACKOFF, _LONGEST_BACKOFF = 0.05, 5.0
-_STOP_SECONDS = 5.0
+STOP_SECONDS = 5.0  # for the ticks that run at a stop
+HURRIED_STOP_SECONDS = 0.5  # when a tick hangs, which most likely means that Redis does
+HANGING_SECONDS = 1.0  # a tick that takes longer than this hangs
 _jitter = random.SystemRandom()
 
 
@@ -43,11 +48,17 @@ class Loop:
     name = "loop"
 
     def __init__(self, *, longest_backoff_seconds: float = _LONGEST_BACKOFF) -> None:
-        #: Held during a tick: who forks takes it first, so that no child inherits a half-done one.
+        #: Held during a tick; see at_rest().
         self.busy = threading.Lock()
+        #: Held by whoever waits for `busy`, so that no other tick begins meanwhile.
+        self.turnstile = threading.Lock()
+        #: time.monotonic() at the end of the last tick that raised nothing; 0: there was none yet.
+        self.answered_at = 0.0
         self._stopped = threading.Event()
+        self._bell = threading.Event()
         self._thread: threading.Thread | None = None
         self._backoff = Backoff(longest_backoff_seconds)
+        self._ticking_since: float | None = None
 
     def tick(self) -> float:
         """Do what is due. Returns the seconds until the next tick."""
@@ -55,30 +66,44 @@ class Loop:
 
     def wait(self, seconds: float) -> None:
         """Let time pass, or end early when there is something to do."""
-        self._stopped.wait(seconds)
+        self._bell.wait(seconds)
 
     def interrupt(self) -> None:
-        """End a wait."""
+        """End a wait, so that the next tick begins at once. Any thread."""
+        self._bell.set()
 
     def start(self) -> None:
         """Begin to tick in a thread named rtq-<name>."""
+        databases.watch()
         self._thread = threading.Thread(target=self._run, name=f"rtq-{self.name}", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """Let the tick that runs end, then no more. Waits for it, but not for ever."""
+        stop_all([self])
+
+    def tell_to_stop(self) -> None:
+        """Let the tick that runs be the last one. Does not wait for it."""
         self._stopped.set()
-        until = time.monotonic() + _STOP_SECONDS
-        while self._thread is not None and self._thread.is_alive() and time.monotonic() < until:
+
+    def join(self, seconds: float) -> bool:
+        """Wait for the end of the thread, at most so long. Returns whether it has ended."""
+        if self._thread is not None and self._thread.is_alive():
             self.interrupt()  # again and again: it may have been about to wait
-            self._thread.join(timeout=0.1)
-        self.interrupt()  # what it waited on is left to nobody
+            self._thread.join(timeout=seconds)
+        return self._thread is None or not self._thread.is_alive()
+
+    @property
+    def is_hanging(self) -> bool:
+        """Whether the tick that runs has been running for much longer than ticks do."""
+        since = self._ticking_since
+        return since is not None and time.monotonic() - since > HANGING_SECONDS
 
     def _run(self) -> None:
         while not self._stopped.is_set():
+            self._bell.clear()  # before the tick: what rings meanwhile may have come too late for it
             try:
-                with self.busy:
-                    seconds = self.tick()
+                seconds = self._tick()
                 if self._backoff.reset():
                     logger.info("%s goes on: Redis is back", self.name)
                 self.wait(seconds)
@@ -94,3 +119,46 @@ class Loop:
                     return  # what it waited on was taken away, so that it stops
                 logger.exception("%s failed; it goes on", self.name)
                 self._stopped.wait(self._backoff.next_seconds())
+
+    def _tick(self) -> float:
+        with self.turnstile:
+            pass
+        with self.busy:
+            self._ticking_since = time.monotonic()
+            try:
+                seconds = self.tick()
+                self.answered_at = time.monotonic()
+            finally:
+                # Whatever receivers of signals and functions of the project have opened: until the next tick the
+                # database may be restarted, or this process may fork.
+                databases.close_opened()
+                self._ticking_since = None
+        return seconds
+
+
+def stop_all(loops: Sequence[Loop], *, is_hurried: bool = False) -> None:
+    """Stop loops together, against one deadline. Threads that need longer are left to the end of the process."""
+    for loop in loops:
+        loop.tell_to_stop()
+    is_hurried = is_hurried or any(loop.is_hanging for loop in loops)
+    until = time.monotonic() + (HURRIED_STOP_SECONDS if is_hurried else STOP_SECONDS)
+    while (alive := [loop for loop in loops if not loop.join(0.0)]) and time.monotonic() < until:
+        alive[0].join(0.05)
+    for loop in loops:
+        loop.interrupt()  # what it waited on is left to nobody
+
+
+@contextmanager
+def at_rest(loops: Sequence[Loop], *, seconds: float) -> Iterator[bool]:
+    """No tick begins in here. Gives whether none is running either; for that it waits, at most so long in all."""
+    until = time.monotonic() + seconds
+    with ExitStack() as stack:
+        for loop in loops:
+            stack.enter_context(loop.turnstile)
+        are_all = True
+        for loop in loops:
+            if loop.busy.acquire(timeout=max(0.0, until - time.monotonic())):
+                stack.callback(loop.busy.release)
+            else:
+                are_all = False
+        yield are_all

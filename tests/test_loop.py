@@ -1,12 +1,15 @@
 """Things that run for ever."""
 
+import itertools
 import logging
 import threading
+from types import SimpleNamespace
 
 import pytest
 
+from django_rtq import loop as module
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.loop import Backoff, Loop
+from django_rtq.loop import Backoff, Loop, at_rest, stop_all
 from tests.conftest import wait_until
 
 
@@ -48,6 +51,36 @@ class Blocked(Loop):
 
     def interrupt(self):
         self.bell.set()
+
+
+class Hanging(Loop):
+    """Its tick lasts until the test lets it go on."""
+
+    name = "hanging"
+
+    def __init__(self):
+        super().__init__()
+        self.is_ticking = threading.Event()
+        self.answer = threading.Event()
+
+    def tick(self):
+        self.is_ticking.set()
+        self.answer.wait(30)
+        return 0.0
+
+
+@pytest.fixture
+def hanging():
+    """Three loops whose ticks hang; they end with the test."""
+    loops = [Hanging() for _ in range(3)]
+    for loop in loops:
+        loop.start()
+        loop.is_ticking.wait(5)
+    yield loops
+    for loop in loops:
+        loop.tell_to_stop()
+        loop.answer.set()
+        wait_until(lambda loop=loop: loop.join(0.1))
 
 
 @pytest.fixture
@@ -147,6 +180,93 @@ def test_nobody_ticks_while_somebody_holds_the_lock(started):
         ticks = loop.ticks
         assert not threading.Event().wait(0.02)
         assert loop.ticks == ticks
+
+
+def test_a_wait_is_interrupted_so_that_the_next_tick_begins_at_once(started):
+    loop = started(Counter(seconds=60))
+    for times in range(1, 4):
+        wait_until(lambda times=times: loop.ticks == times)
+        loop.interrupt()
+
+
+def test_what_rings_during_a_tick_is_not_forgotten(started):
+    loop = Counter(seconds=60)
+    tick = loop.tick
+
+    def ring():
+        if loop.ticks == 0:
+            loop.interrupt()
+        return tick()
+
+    loop.tick = ring
+    started(loop)
+    wait_until(lambda: loop.ticks == 2)
+
+
+def test_a_loop_knows_when_it_was_answered(started):
+    loop = Counter(BrokerUnavailable("away"), seconds=60)
+    assert loop.answered_at == 0.0
+    started(loop)
+    wait_until(lambda: loop.ticks == 1)
+    assert loop.answered_at == 0.0
+    wait_until(lambda: loop.answered_at > 0.0)
+
+    assert loop.ticks == 2
+
+
+def test_loops_that_hang_are_stopped_together_against_one_deadline(hanging, monkeypatch):
+    looks = itertools.count(1000)
+    monkeypatch.setattr(module, "STOP_SECONDS", 30)
+    monkeypatch.setattr(module, "HANGING_SECONDS", 10_000)
+    clock = SimpleNamespace(monotonic=lambda: next(looks))  # each look at it is a second
+    monkeypatch.setattr(module, "time", clock)
+    stop_all(hanging)
+
+    assert next(looks) < 1000 + 40
+    for loop in hanging:
+        loop.answer.set()
+    wait_until(lambda: not [t for t in threading.enumerate() if t.name == "rtq-hanging"])  # all had been told
+
+
+def test_when_a_tick_hangs_a_stop_waits_less(hanging, monkeypatch):
+    monkeypatch.setattr(module, "HANGING_SECONDS", 0.0)
+    monkeypatch.setattr(module, "STOP_SECONDS", 10_000)
+    monkeypatch.setattr(module, "HURRIED_STOP_SECONDS", 0.0)
+    assert all(loop.is_hanging for loop in hanging)
+    stop_all(hanging)
+
+    assert all(loop.busy.locked() for loop in hanging)
+
+
+def test_whoever_is_in_a_hurry_waits_less(hanging, monkeypatch):
+    monkeypatch.setattr(module, "STOP_SECONDS", 10_000)
+    monkeypatch.setattr(module, "HURRIED_STOP_SECONDS", 0.0)
+    stop_all(hanging, is_hurried=True)
+
+    assert all(loop.busy.locked() for loop in hanging)
+
+
+def test_at_rest_no_tick_runs_and_none_begins(started):
+    loops = [started(Counter()) for _ in range(3)]
+    wait_until(lambda: all(loop.ticks > 0 for loop in loops))
+    with at_rest(loops, seconds=10) as are_all_at_rest:
+        ticks = [loop.ticks for loop in loops]
+        assert are_all_at_rest
+        assert not threading.Event().wait(0.02)
+        assert [loop.ticks for loop in loops] == ticks
+    wait_until(lambda: all(loop.ticks > before for loop, before in zip(loops, ticks, strict=True)))
+
+
+def test_a_tick_that_hangs_is_not_waited_for_and_the_others_rest(hanging, started):
+    quick = started(Counter())
+    wait_until(lambda: quick.ticks > 0)
+    with at_rest([*hanging, quick], seconds=0.01) as are_all_at_rest:
+        assert not are_all_at_rest
+        hanging[0].answer.set()
+        wait_until(lambda: not hanging[0].busy.locked())
+        assert not threading.Event().wait(0.02)
+        assert not hanging[0].busy.locked()  # the next one does not begin
+    wait_until(lambda: hanging[0].busy.locked() or hanging[0].answered_at)
 
 
 def test_waits_grow_up_to_a_limit_and_begin_anew_after_a_success():

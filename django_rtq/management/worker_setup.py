@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Iterable
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import NoReturn
 
 from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import CommandError
 from django.db import DatabaseError, connections
 
 from django_rtq import registry
@@ -15,19 +20,39 @@ from django_rtq.broker.keys import check_queue_name
 from django_rtq.broker.server import ask_server, problems_of
 from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, InvalidTask
+from django_rtq.management.rtq_command import WRONG_USAGE
 from django_rtq.models import mirror_schedules
+from django_rtq.worker.alarm import stopping_signals
 
 logger = logging.getLogger("django_rtq")
 
 
 def queue_names(text: str) -> list[str]:
-    """The names of a list with commas, each once. Raises InvalidTask."""
+    """The names of a list with commas, each once. Raises CommandError."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise InvalidTask("--queues names no queue.")
-    for name in names:
-        check_queue_name(name)
+        raise CommandError("--queues names no queue.", returncode=WRONG_USAGE)
+    try:
+        for name in names:
+            check_queue_name(name)
+    except InvalidTask as error:
+        raise CommandError(str(error), returncode=WRONG_USAGE) from error
     return list(dict.fromkeys(names))
+
+
+@contextmanager
+def ending_at_signals() -> Iterator[None]:
+    """A signal that stops a worker ends it at once, with exit code 0: nothing runs yet that would have to finish."""
+
+    def leave(signum: int, frame: object) -> NoReturn:
+        sys.exit(0)
+
+    before = {signum: signal.signal(signum, leave) for signum in stopping_signals()}
+    try:
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
 
 
 def doubt_queues(names: Iterable[str]) -> None:

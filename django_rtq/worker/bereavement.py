@@ -1,11 +1,18 @@
-"""What a dead child leaves behind: its jobs are taken back at once, or as soon as Redis answers (G5)."""
+"""What a dead child leaves behind: its jobs are taken back at once, or as soon as Redis answers (G5).
+
+1. the main thread of the supervisor reaps a child, and hands over what it left
+2. this loop takes its jobs back, in a thread of its own: the main thread never waits for Redis
+3. it sends the signals of these jobs, when all that was handed over is taken back
+"""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from django_rtq import registry, signals
 from django_rtq.broker.broker import Broker
@@ -15,11 +22,15 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.statistics import counter_name
 from django_rtq.exceptions import BrokerError, JobNotFound, TaskNotFound, TimeLimitExceeded
 from django_rtq.job import Job
-from django_rtq.loop import Backoff
+from django_rtq.loop import Loop
 from django_rtq.worker.outcome import Buried, Retried, decide, error_line
 from django_rtq.worker.page import Page
 
 logger = logging.getLogger("django_rtq")
+
+LONGEST_WAIT_SECONDS = 60.0
+HOPE_SECONDS = 2.0  # a round trip takes milliseconds: who waits longer for one has a Redis that hangs
+Tell = Callable[[], None]
 
 
 @dataclass(slots=True)
@@ -29,51 +40,70 @@ class _Estate:
     overdue: Sequence[str]  # did not heed their time limit: they count a failure
 
 
-class Bereavement:
-    """Settles the estates of dead children. For the supervisor's main thread."""
+class Bereavement(Loop):
+    """Takes back the jobs of dead children, in its own thread. The main thread calls `add` and `is_pending`."""
 
-    def __init__(self, broker: Broker, queues: Sequence[str]) -> None:
+    name = "reclaim"
+
+    def __init__(self, broker: Broker, queues: Sequence[str], wake: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
         self._broker = broker
         self._queues = queues
+        self._wake = wake
         self._inspector = Inspector(broker)
-        self._estates: list[_Estate] = []
-        self._backoff = Backoff()
-        self._not_before = 0.0
+        self._estates: deque[_Estate] = deque()
+        self._moved_at = 0.0  # when the first of them came, or Redis has answered since
+        self._is_refused = False  # the last try found Redis away
 
     def add(self, page: Page, *, guilty: Sequence[str], overdue: Sequence[str] = ()) -> None:
         """A child is dead, and its page tells who it was."""
         if page.worker:
+            if not self._estates:
+                self._moved_at = time.monotonic()
             self._estates.append(_Estate(page.worker, guilty, overdue))
+            self.interrupt()
 
     @property
     def is_pending(self) -> bool:
-        """Whether something is left to settle, and there is hope to."""
-        return bool(self._estates) and self._not_before == 0.0
+        """Whether something is left to take back, and Redis seems to be there."""
+        return bool(self._estates) and not self._is_refused and time.monotonic() - self._moved_at < HOPE_SECONDS
 
-    def settle(self) -> None:
-        """Take back what can be taken back now. While Redis is away it tries again, not more often than is sensible."""
-        if not self._estates or time.monotonic() < self._not_before:
-            return
+    def tick(self) -> float:
+        """Take back all that can be taken back now."""
+        tell: list[Tell] = []
         try:
             while self._estates:
-                self._settle(self._estates[0])
-                del self._estates[0]
-            self._not_before = 0.0
-            self._backoff.reset()
+                self._settle(self._estates[0], tell)
+                self._estates.popleft()
+            self._is_refused = False
         except BrokerError as error:
-            if self._not_before == 0.0:
+            if not self._is_refused:
                 logger.warning("jobs of a dead process are taken back when Redis answers: %s", error)
-            self._not_before = time.monotonic() + self._backoff.next_seconds()
+            self._is_refused = True
+            raise
+        finally:
+            self._wake()
+            for each in tell:
+                each()
+        return LONGEST_WAIT_SECONDS
 
-    def _settle(self, estate: _Estate) -> None:
+    def _settle(self, estate: _Estate, tell: list[Tell]) -> None:
         for job_id in estate.overdue:
-            self._fail(estate.worker, job_id)
+            try:
+                self._fail(estate.worker, job_id, tell)
+            except BrokerError:
+                raise
+            except Exception:  # of the task's `backoff`, say: no other job may have to wait for this one
+                logger.exception("job %s: what follows from its time limit is not known; it counts a crash", job_id)
+                estate.guilty = [*{*estate.guilty, job_id}]
+            self._moved_at = time.monotonic()
         for queue in self._queues:
             taken = self._broker.reclaim_child(queue, estate.worker, estate.guilty)
+            self._moved_at = time.monotonic()
             if taken:
-                signals.tell_reclaimed(Bereavement, queue, estate.worker, taken)
+                tell.append(partial(signals.tell_reclaimed, Bereavement, queue, estate.worker, taken))
 
-    def _fail(self, worker: str, job_id: str) -> None:
+    def _fail(self, worker: str, job_id: str, tell: list[Tell]) -> None:
         """A job that had to be killed for its time limit has failed, like one that heeded it."""
         try:
             job = self._inspector.find_any(job_id, self._queues)
@@ -94,7 +124,7 @@ class Bereavement:
         else:
             settlement.bury = [job_id, 1, line]
         if not self._broker.settle(worker, job.queue, settlement):
-            _tell(job, outcome)
+            tell.append(partial(_tell, job, outcome))
 
 
 def _tell(details: JobDetails, outcome: Retried | Buried) -> None:

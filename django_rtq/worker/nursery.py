@@ -12,9 +12,9 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NoReturn
 
-from django.db import connections
-
+from django_rtq import databases
 from django_rtq.broker.broker import Broker
 from django_rtq.conf import Config
 from django_rtq.worker.child import EXIT_DONE, EXIT_RECYCLED, Child
@@ -22,7 +22,8 @@ from django_rtq.worker.crew import EXIT_FAILED
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.page import Page
 
-_PR_SET_PDEATHSIG = 1  # prctl(2)
+_PR_SET_PDEATHSIG, _PR_GET_CHILD_SUBREAPER = 1, 37  # prctl(2)
+_WNOTHREAD = 0x20000000 if sys.platform == "linux" else 0  # waitid(2)
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 
 
@@ -71,10 +72,11 @@ class Nursery:
         self._options = options
         self.children: list[ChildProcess] = []
         self.is_quiet = False  # children claim nothing, by order
+        self._adopts = _adopts_orphans()
 
     def prepare(self) -> None:
-        """Before the first fork: no connection to share, and a heap that the children need not copy to count in."""
-        connections.close_all()
+        """Before the first fork: a heap that the children need not copy to count in."""
+        databases.close_all()
         gc.collect()
         gc.freeze()
 
@@ -83,22 +85,25 @@ class Nursery:
         return [(child.pid, child.page) for child in list(self.children)]
 
     def fork(self) -> None:
-        """One child more."""
+        """One child more. Raises OSError."""
         page = Page(self._options.concurrency)
         page.is_quiet = self.is_quiet
         parent = os.getpid()
-        # Nothing of ours waits in a buffer that the child would write once more.
-        sys.stdout.flush()
-        sys.stderr.flush()
+        # No child works on a connection of ours, and nothing of ours waits in a buffer that it would write once more.
+        databases.close_all()
+        databases.close_pools()
+        _flush()
         # A signal that comes before the child has handlers of its own must not end up in ours.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        with warnings.catch_warnings():
-            # Python warns of forks beside threads. Ours hold no lock now: the supervisor has all that they take.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            pid = os.fork()
-        if pid == 0:
-            os._exit(self._live(page, parent))
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        try:
+            with warnings.catch_warnings():
+                # Python warns of forks beside threads. Ours hold no lock now that a child would need.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                pid = os.fork()
+            if pid == 0:
+                self._be_the_child(page, parent)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self.children.append(ChildProcess(pid, page))
 
     def reap(self) -> list[tuple[ChildProcess, int]]:
@@ -109,7 +114,26 @@ class Nursery:
             if pid:
                 self.children.remove(child)
                 ended.append((child, status))
+        if self._adopts:
+            self._reap_orphans()
         return ended
+
+    def _reap_orphans(self) -> None:
+        """What jobs have started and left behind, and what has become ours because we are process 1 (or the like)."""
+        own = {child.pid for child in self.children}
+        with suppress(OSError):  # there is none, or the system cannot tell
+            # Not those of other threads: a receiver there may have started a program, and wait for it.
+            while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT | _WNOTHREAD):
+                if found.si_pid in own:
+                    return  # it has ended just now; its turn comes first
+                os.waitpid(found.si_pid, os.WNOHANG)
+
+    def _be_the_child(self, page: Page, parent: int) -> NoReturn:
+        code = EXIT_FAILED
+        try:
+            code = self._live(page, parent)
+        finally:
+            os._exit(code)
 
     def _live(self, page: Page, parent: int) -> int:
         """The child, from its first line to its exit code."""
@@ -127,11 +151,26 @@ class Nursery:
             traceback.print_exc()
             return EXIT_FAILED
         finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
+            _flush()
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):  # it is closed, its reader has left, or there is none
+            stream.flush()
 
 
 def die_with_parent(signum: int) -> None:
     """Get this signal when the parent dies: nobody would renew the lease of an orphan. Linux only; see also Child."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0)
+
+
+def _adopts_orphans() -> bool:
+    """Whether processes become our children when their parent dies."""
+    if os.getpid() == 1:
+        return True
+    answer = ctypes.c_int(0)
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0)
+    return answer.value != 0

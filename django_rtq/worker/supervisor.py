@@ -13,43 +13,43 @@ from __future__ import annotations
 
 import logging
 import os
-import select
 import signal
-import socket
 import sys
 import time
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
 
 from django_rtq import logs
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.errands import Order
-from django_rtq.loop import Loop
+from django_rtq.loop import Loop, at_rest, stop_all
 from django_rtq.scheduler.scheduler import Scheduler
+from django_rtq.worker.alarm import Alarm
 from django_rtq.worker.bereavement import Bereavement
 from django_rtq.worker.errands import Errands
 from django_rtq.worker.heartbeat import Heartbeat
 from django_rtq.worker.nursery import ChildProcess, Nursery
 from django_rtq.worker.options import WorkerOptions
+from django_rtq.worker.vacancies import Vacancies
 
 logger = logging.getLogger("django_rtq")
 
 LOOK_SECONDS = 0.5  # between two looks at the time limits of jobs
-MOST_FALSE_STARTS = 10  # children in a row that died before they asked for work
+SHORT_LOOK_SECONDS = 0.05  # while a fork waits
+REST_SECONDS = 0.1  # for which a fork waits at a time; nothing else is done meanwhile
 
 EXIT_OK, EXIT_CANNOT_START = 0, 1
 
 
 class Supervisor:
-    """One `rtq_worker`. run() needs the main thread, because of the signals."""
+    """One `rtq_worker`. run() needs the main thread, because of the signals; that thread never waits for Redis."""
 
     def __init__(self, broker: Broker, options: WorkerOptions) -> None:
         self._options = options
         self._nursery = Nursery(broker.config, options)
-        self._bereavement = Bereavement(broker, options.queues)
-        self._wake_reader, self._wake_writer = socket.socketpair()
-        self._errands = Errands(broker, options, self._nursery.pages, self._wake)
-        heartbeat = Heartbeat(
+        self._vacancies = Vacancies(options.processes)
+        self._alarm = Alarm()
+        self._bereavement = Bereavement(broker, options.queues, self._alarm.wake)
+        self._errands = Errands(broker, options, self._nursery.pages, self._alarm.wake)
+        self._heartbeat = Heartbeat(
             broker,
             options.queues,
             self._nursery.pages,
@@ -57,62 +57,70 @@ class Supervisor:
             supervisor=self._errands.supervisor,
             tell_asked=self._errands.tell,
         )
-        self._loops: list[Loop] = [heartbeat, self._errands]
+        self._loops: list[Loop] = [self._heartbeat, self._errands, self._bereavement]
         if options.scheduler:
             self._loops.append(Scheduler(broker, options.queues))
-        self._signals: list[int] = []
         self._drain_until: float | None = None
-        self._false_starts = 0
+        self._has_given_up = False
 
     def run(self) -> int:
         """Work until told to stop, or until a burst is over. Returns the exit code."""
-        with self._listening():
+        with self._alarm.listening():
             logs.connect()
             logger.info("worker %s starts: %s", self._options.name, _describe(self._options))
             self._nursery.prepare()
-            for _ in range(self._options.processes):
-                self._fork()
+            self._fork_missing()
             for loop in self._loops:
                 loop.start()
             try:
-                code = self._watch()
+                self._watch()
             finally:
-                for loop in self._loops:
-                    loop.stop()
+                stop_all(self._loops, is_hurried=len(self._signals) > 1)
             logger.info("worker %s has stopped", self._options.name)
-            return code
+            return self._exit_code()
 
-    def _watch(self) -> int:
-        while self._nursery.children or self._bereavement.is_pending:
-            self._sleep(LOOK_SECONDS)
+    def _watch(self) -> None:
+        while self._nursery.children or self._vacancies.count or self._bereavement.is_pending:
+            self._alarm.sleep(SHORT_LOOK_SECONDS if self._vacancies.are_due else LOOK_SECONDS)
             for child, status in self._nursery.reap():
                 self._lost(child, status)
-            self._bereavement.settle()
             self._kill_overdue()
             self._heed_people()
             self._heed_signals()
-            if self._false_starts >= MOST_FALSE_STARTS:
-                logger.error("worker %s gives up: its processes die before they ask for work", self._options.name)
-                self._kill_all()
-                return EXIT_CANNOT_START
-        return self._exit_code()
+            self._fork_missing()
 
     # -- children
 
-    def _fork(self) -> None:
-        with ExitStack() as stack:
-            for loop in self._loops:  # no child inherits a half-done round trip
-                stack.enter_context(loop.busy)
-            self._nursery.fork()
+    def _fork_missing(self) -> None:
+        # A signal that came just now stops these as well: whoever is forked would only have to be told.
+        while self._vacancies.are_due and not self._signals and self._fork():
+            pass
+
+    def _fork(self) -> bool:
+        """Fork one child, if that can be done now."""
+        with at_rest(self._loops, seconds=REST_SECONDS) as are_all_at_rest:
+            # A child that inherits a lock from a thread that it has not would wait for it for ever. But a tick
+            # that takes so long waits for Redis, and has no lock that a child would need.
+            if not are_all_at_rest and not self._vacancies.has_waited():
+                return False
+            try:
+                self._nursery.fork()
+            except OSError as error:
+                logger.error("worker %s cannot fork a process, and tries again: %s", self._options.name, error)
+                self._vacancies.refused()
+                return False
+        self._vacancies.filled()
+        self._heartbeat.interrupt()  # it does not know the child yet
+        return True
 
     def _lost(self, child: ChildProcess, status: int) -> None:
         if child.is_well_over(status):
             self._bereavement.add(child.page, guilty=[])
-            if self._wants_successor(child, status):
-                self._fork()
+            # One that left unasked, and not because a burst is over, was told to by somebody else.
+            if child.is_old(status) or not self._options.burst:
+                self._vacancies.open()
             return
         jobs_done, claimed_at = child.page.notes()
-        self._false_starts = 0 if claimed_at else self._false_starts + 1
         overdue = child.overdue
         # Who was killed by us for a time limit, or because time is up, did nothing wrong. But what may run
         # only once is not given back half done.
@@ -124,17 +132,8 @@ class Supervisor:
             ", ".join(child.page.started()) or "nothing",
         )  # fmt: skip
         self._bereavement.add(child.page, guilty=guilty, overdue=overdue)
-        self._bereavement.settle()
-        if not self._is_draining:
-            if self._false_starts:
-                self._sleep(min(0.1 * 2**self._false_starts, 5.0))
-            self._fork()
-
-    def _wants_successor(self, child: ChildProcess, status: int) -> bool:
-        if self._is_draining or self._signals:
-            return False
-        # One that left unasked, and not because a burst is over, was told to by somebody else.
-        return child.is_old(status) or not self._options.burst
+        self._vacancies.note_death(has_worked=claimed_at > 0, answered_at=self._heartbeat.answered_at)
+        self._vacancies.open()
 
     def _kill_overdue(self) -> None:
         now = time.monotonic()
@@ -160,12 +159,11 @@ class Supervisor:
                 child.kill(signal.SIGUSR1)
             self._errands.stop_jobs(child)
 
-    def _kill_all(self) -> None:
-        for child in self._nursery.children:
-            child.is_given_up = True
-            child.kill(signal.SIGKILL)
+    # -- stopping
 
-    # -- signals
+    @property
+    def _signals(self) -> list[int]:
+        return self._alarm.received
 
     @property
     def _is_draining(self) -> bool:
@@ -173,56 +171,35 @@ class Supervisor:
 
     def _heed_signals(self) -> None:
         if self._signals and not self._is_draining:
-            self._drain_until = time.monotonic() + self._options.drain_seconds
             logger.info(
                 "worker %s stops: running jobs have %g s; a second signal gives them back at once",
                 self._options.name, self._options.drain_seconds,
             )  # fmt: skip
+            self._drain()
+        if self._vacancies.are_hopeless and not self._is_draining:
+            logger.error("worker %s gives up: its processes die before they ask for work", self._options.name)
+            self._has_given_up = True
+            self._drain()
         if self._is_draining:
+            self._vacancies.close()
             for child in self._nursery.children:
                 child.kill(signal.SIGTERM)
         is_over = self._drain_until is not None and time.monotonic() >= self._drain_until
         if is_over or len(self._signals) > 1:
             self._kill_all()
 
+    def _drain(self) -> None:
+        self._drain_until = time.monotonic() + self._options.drain_seconds
+
+    def _kill_all(self) -> None:
+        for child in self._nursery.children:
+            child.is_given_up = True
+            child.kill(signal.SIGKILL)
+
     def _exit_code(self) -> int:
-        return 128 + self._signals[1] if len(self._signals) > 1 else EXIT_OK
-
-    def _listening(self) -> ExitStack:
-        """Handlers that take note and wake us, until the stack is closed."""
-        stack = ExitStack()
-        for end in (self._wake_reader, self._wake_writer):
-            end.setblocking(False)
-            stack.callback(end.close)
-        before = signal.set_wakeup_fd(self._wake_writer.fileno(), warn_on_full_buffer=False)
-        stack.callback(signal.set_wakeup_fd, before)
-
-        def note(signum: int, frame: object) -> None:
-            self._signals.append(signum)
-
-        handlers: dict[int, Callable[[int, object], None]] = {
-            signal.SIGTERM: note,
-            signal.SIGINT: note,
-            signal.SIGCHLD: lambda signum, frame: None,
-        }
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # the terminal was closed, and there is no nohup
-            handlers[signal.SIGHUP] = note
-        for signum, handler in handlers.items():
-            stack.callback(signal.signal, signum, signal.signal(signum, handler))
-        return stack
-
-    def _wake(self) -> None:
-        """End a sleep, from another thread."""
-        with suppress(OSError):  # it is awake, or over
-            self._wake_writer.send(b"\0")
-
-    def _sleep(self, seconds: float) -> None:
-        """Until a signal comes, a child's death among them, or for so long."""
-        ready, _, _ = select.select([self._wake_reader], [], [], seconds)
-        if ready:
-            with suppress(BlockingIOError):
-                while self._wake_reader.recv(4096):
-                    pass
+        if len(self._signals) > 1:
+            return 128 + self._signals[1]
+        return EXIT_CANNOT_START if self._has_given_up else EXIT_OK
 
 
 def _describe(options: WorkerOptions) -> str:

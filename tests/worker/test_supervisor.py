@@ -160,8 +160,8 @@ def queued_without_token(pipe):
 
 FALSE_STARTS = """
 import sys
-from django_rtq.worker import child, supervisor
-supervisor.MOST_FALSE_STARTS = 3
+from django_rtq.worker import child, vacancies
+vacancies.MOST_FALSE_STARTS = 3
 child.Child.work = lambda self: 1 / 0
 sys.path[0] = ""
 from django.core.management import execute_from_command_line
@@ -181,7 +181,7 @@ def test_a_supervisor_gives_up_when_its_children_cannot_start(redis, redis_serve
     )
 
     assert ended.returncode == 1
-    assert ended.stderr.count("ZeroDivisionError") == 3
+    assert ended.stderr.count("ZeroDivisionError") in (3, 4)  # the first may be quicker than Redis
     assert "gives up" in ended.stderr
 
 

@@ -11,14 +11,21 @@ from django.core.management.base import CommandParser
 from django_rtq import logs
 from django_rtq.broker.broker import Broker
 from django_rtq.conf import get_config
-from django_rtq.loop import Loop
+from django_rtq.loop import Loop, stop_all
 from django_rtq.management.rtq_command import RTQCommand
-from django_rtq.management.worker_setup import bring_schedules, doubt_queues, meet_server, queue_names, show_logs
+from django_rtq.management.worker_setup import (
+    bring_schedules,
+    doubt_queues,
+    ending_at_signals,
+    meet_server,
+    queue_names,
+    show_logs,
+)
 from django_rtq.scheduler.scheduler import Scheduler
+from django_rtq.worker.alarm import stopping_signals
 from django_rtq.worker.heartbeat import Heartbeat
 
 logger = logging.getLogger("django_rtq")
-_STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Command(RTQCommand):
@@ -35,6 +42,10 @@ class Command(RTQCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until told to stop."""
+        with ending_at_signals():
+            self._run(options)
+
+    def _run(self, options: dict[str, Any]) -> None:
         config = get_config()
         queues = queue_names(options["queues"] or config.default_queue)
         broker = Broker(config, role="scheduler")
@@ -45,7 +56,7 @@ class Command(RTQCommand):
         logs.connect()
         loops: list[Loop] = [Heartbeat(broker, queues, lambda: [], promotes=True), Scheduler(broker, queues)]
         # Blocked before the threads start, so that the signal comes to this one. What is ignored (nohup) stays so.
-        stopping = [signum for signum in _STOPPING if signal.getsignal(signum) is not signal.SIG_IGN]
+        stopping = stopping_signals()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, stopping)
         try:
             logger.info("scheduler starts: queues %s", ", ".join(queues))
@@ -53,8 +64,7 @@ class Command(RTQCommand):
                 loop.start()
             signal.sigwait(stopping)
         finally:
-            for loop in loops:
-                loop.stop()
+            stop_all(loops)
             broker.close()
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             logger.info("scheduler has stopped")

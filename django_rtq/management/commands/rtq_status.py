@@ -16,7 +16,7 @@ from django_rtq.broker.inspector import get_inspector
 from django_rtq.broker.server import ServerDetails, problems_of
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.management.printable import as_json, count, duration, number, one_line
-from django_rtq.management.rtq_command import RTQCommand
+from django_rtq.management.rtq_command import WRONG_USAGE, RTQCommand
 from django_rtq.management.tables import Column, table
 from django_rtq.management.typed_names import known_queues
 
@@ -129,7 +129,7 @@ def _split(text: str | None) -> list[str] | None:
         return None
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise CommandError("--queues names no queue: write for example --queues high,default")
+        raise CommandError("--queues names no queue: write for example --queues high,default", returncode=WRONG_USAGE)
     return names
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import math
+import os
 import signal
 import socket
 import subprocess
@@ -17,12 +18,21 @@ from django.utils import autoreload
 
 from django_rtq.broker.broker import Broker
 from django_rtq.conf import get_config
-from django_rtq.exceptions import ConfigurationError, InvalidTask, RTQError
+from django_rtq.exceptions import ConfigurationError, RTQError
 from django_rtq.management.printable import one_line
-from django_rtq.management.worker_setup import bring_schedules, doubt_queues, meet_server, queue_names, show_logs
+from django_rtq.management.worker_setup import (
+    bring_schedules,
+    doubt_queues,
+    ending_at_signals,
+    meet_server,
+    queue_names,
+    show_logs,
+)
 from django_rtq.worker.nursery import die_with_parent
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.supervisor import Supervisor
+
+MOST_SLOTS = 10_000
 
 
 class Command(BaseCommand):
@@ -30,7 +40,8 @@ class Command(BaseCommand):
 
     help = (
         "Run the jobs of some queues. The first Ctrl-C or SIGTERM lets running jobs finish, a second one gives them "
-        "back at once. Exit codes: 0 stopped or burst over, 1 cannot start, 130 or 143 stopped by a second signal."
+        "back at once. Exit codes: 0 stopped or burst over; 1 cannot start; 2 wrong usage; 130, 143 or 129 stopped by "
+        "a second signal."
     )
     requires_system_checks = ("rtq",)
 
@@ -41,8 +52,8 @@ class Command(BaseCommand):
             "--queues", metavar="A,B", help="served in this order: B only while A is empty (default: the default queue)"
         )
         add("--shuffle", action="store_true", help="another order each time, so that a long queue starves no other")
-        add("--processes", type=_count, default=1, metavar="N", help="processes that run jobs (default 1)")
-        add("--concurrency", type=_count, default=1, metavar="M", help="jobs at once in each process (default 1)")
+        add("--processes", type=_processes, default=1, metavar="N", help="processes that run jobs (default 1)")
+        add("--concurrency", type=_slots, default=1, metavar="M", help="jobs at once in each process (default 1)")
         add("--burst", action="store_true", help="work until the queues are empty, then exit; not for jobs not yet due")
         add("--max-jobs", type=_count, metavar="N", help="replace a process after it ran N jobs (default: never)")
         add("--drain-seconds", type=_seconds, default=25.0, metavar="S", help="time for running jobs at a stop (25)")
@@ -55,11 +66,17 @@ class Command(BaseCommand):
         if options["reload"]:
             autoreload.run_with_reloader(_run_without_reload)
             return
+        with ending_at_signals():
+            code = self._run(options)
+        if code:
+            sys.exit(code)
+
+    def _run(self, options: dict[str, Any]) -> int:
         try:
             config = get_config()
             queues = queue_names(options["queues"] or config.default_queue)
             broker = Broker(config, role="supervisor")
-        except (ConfigurationError, InvalidTask) as error:
+        except ConfigurationError as error:
             raise CommandError(str(error)) from error
         worker_options = WorkerOptions(
             queues=queues,
@@ -82,14 +99,37 @@ class Command(BaseCommand):
             bring_schedules()
         code = Supervisor(broker, worker_options).run()
         broker.close()
-        if code:
-            sys.exit(code)
+        return code
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 100_000:
         raise ArgumentTypeError(f"{text!r} is not a whole number from 1 to 100,000.")
     return int(text)
+
+
+def _processes(text: str) -> int:
+    count, most = _count(text), most_processes()
+    if count > most:
+        raise ArgumentTypeError(
+            f"{count} processes are more than the {most} that this machine can use (8 for each CPU, but at least 64). "
+            "For jobs that wait for others raise --concurrency; for more computing start workers on more machines."
+        )
+    return count
+
+
+def most_processes() -> int:
+    """The most that --processes may be on this machine."""
+    return max(64, 8 * (os.cpu_count() or 1))
+
+
+def _slots(text: str) -> int:
+    count = _count(text)
+    if count > MOST_SLOTS:
+        raise ArgumentTypeError(
+            f"{count} jobs at once are more than the {MOST_SLOTS} that one process can look after. Raise --processes."
+        )
+    return count
 
 
 def _seconds(text: str) -> float:

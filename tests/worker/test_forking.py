@@ -1,0 +1,251 @@
+"""Which processes a supervisor forks, and when; with a nursery that forks nothing."""
+
+import logging
+import os
+import signal
+
+import pytest
+
+from django_rtq.worker import supervisor as module
+from django_rtq.worker import vacancies
+from django_rtq.worker.child import EXIT_DONE, EXIT_RECYCLED
+from django_rtq.worker.nursery import ChildProcess, Nursery
+from django_rtq.worker.options import WorkerOptions
+from django_rtq.worker.page import Page
+from django_rtq.worker.supervisor import LOOK_SECONDS, Supervisor
+from tests.seeds import QUEUE
+
+DIED = signal.SIGKILL  # as a status of waitpid
+
+
+def left(code):
+    """The status of a process that left with this code."""
+    return code << 8
+
+
+class Doll(ChildProcess):
+    """A child that is none: it leaves when it is told to."""
+
+    def kill(self, signum):
+        self.status = left(EXIT_DONE) if signum == signal.SIGTERM else DIED
+
+
+class Playground(Nursery):
+    """Forks nothing. `script` says what happens at each call of reap()."""
+
+    script = ()
+    at_fork = ()  # called by the first forks, one each
+
+    def __init__(self, config, options):
+        super().__init__(config, options)
+        self.forks = self.looks = 0
+        self._steps, self._at_fork = list(self.script), list(self.at_fork)
+
+    def prepare(self):
+        pass
+
+    def fork(self):
+        if self._at_fork:
+            self._at_fork.pop(0)()
+        self.forks += 1
+        doll = Doll(10_000_000 + self.forks, Page(1))
+        doll.status = None
+        self.children.append(doll)
+
+    def reap(self):
+        self.looks += 1
+        assert self.looks < 60, "it does not come to its end"
+        if self._steps:
+            self._steps.pop(0)(self)
+        ended = [(child, child.status) for child in self.children if child.status is not None]
+        self.children = [child for child in self.children if child.status is None]
+        return ended
+
+
+def stop(nursery=None):
+    """The first signal comes, here and now."""
+    signal.raise_signal(signal.SIGTERM)
+
+
+def ends(status, *, claimed=True):
+    """The oldest child ends."""
+
+    def step(nursery):
+        child = nursery.children[0]
+        child.status = status
+        child.page.note(jobs_done=0, claimed_at=1.0 if claimed else 0.0)
+
+    return step
+
+
+def both(*steps):
+    def step(nursery):
+        for each in steps:
+            each(nursery)
+
+    return step
+
+
+@pytest.fixture
+def supervise(broker, monkeypatch):
+    """Run a supervisor of so many processes to its end. Returns it and its exit code."""
+
+    def run(*script, processes=1, at_fork=(), **options):
+        playground = type("ThisPlayground", (Playground,), {"script": script, "at_fork": at_fork})
+        monkeypatch.setattr(module, "Nursery", playground)
+        options = WorkerOptions(queues=[QUEUE], name="host", processes=processes, **options)
+        supervisor = Supervisor(broker, options)
+        return supervisor, supervisor.run()
+
+    return run
+
+
+def test_a_signal_between_two_forks_is_heeded_before_the_next(supervise):
+    supervisor, code = supervise(processes=50, at_fork=[lambda: None, stop])
+
+    assert (supervisor._nursery.forks, code) == (2, 0)
+
+
+@pytest.mark.parametrize("status", [left(EXIT_RECYCLED), left(EXIT_DONE), DIED])
+def test_no_successor_is_forked_between_a_signal_and_its_being_heeded(supervise, status):
+    supervisor, code = supervise(both(stop, ends(status)))
+
+    assert (supervisor._nursery.forks, code) == (1, 0)
+
+
+def test_no_successor_is_forked_for_one_that_ends_in_a_drain(supervise):
+    supervisor, code = supervise(stop, ends(DIED), processes=2)
+
+    assert (supervisor._nursery.forks, code) == (2, 0)
+
+
+@pytest.mark.parametrize("status", [left(EXIT_RECYCLED), left(EXIT_DONE), DIED])
+def test_whoever_ends_by_itself_has_a_successor(supervise, status):
+    supervisor, code = supervise(ends(status), ends(status), stop)
+
+    assert (supervisor._nursery.forks, code) == (3, 0)
+
+
+def test_a_burst_is_over_when_all_have_left(supervise):
+    supervisor, code = supervise(ends(left(EXIT_DONE)), ends(left(EXIT_DONE)), processes=2, burst=True)
+
+    assert (supervisor._nursery.forks, code) == (2, 0)
+
+
+def refuse():
+    raise BlockingIOError(11, "Resource temporarily unavailable")
+
+
+def test_a_fork_that_fails_is_tried_again_and_ends_nobody(supervise, caplog):
+    supervisor, code = supervise(processes=2, at_fork=[lambda: None, refuse, refuse, stop])
+
+    assert (supervisor._nursery.forks, code) == (2, 0)
+    assert caplog.text.count("cannot fork a process, and tries again") == 2
+
+
+def test_after_a_false_start_nobody_is_forked_for_a_while_but_deaths_are_seen(supervise, monkeypatch, caplog):
+    caplog.set_level(logging.INFO, "django_rtq")
+    monkeypatch.setattr(vacancies.Vacancies, "_put_off", put_off_for_an_hour)
+    slept = []
+    sleep = module.Alarm.sleep
+    monkeypatch.setattr(module.Alarm, "sleep", lambda self, seconds: slept.append(seconds) or sleep(self, 0.0))
+    supervisor, code = supervise(ends(DIED, claimed=False), ends(DIED), ends(left(EXIT_RECYCLED)), stop, processes=3)
+
+    assert (supervisor._nursery.forks, code) == (3, 0)
+    assert max(slept) <= LOOK_SECONDS
+    assert caplog.text.count("was killed by SIGKILL") == 2
+
+
+def put_off_for_an_hour(self, seconds):
+    self._not_before = vacancies.time.monotonic() + 3600
+
+
+def test_whoever_gives_up_lets_the_others_finish(supervise, monkeypatch, caplog):
+    monkeypatch.setattr(vacancies.Vacancies, "are_hopeless", property(lambda self: self._false_starts > 0))
+    supervisor, code = supervise(ends(DIED, claimed=False), processes=2)
+
+    assert (supervisor._nursery.forks, code) == (2, module.EXIT_CANNOT_START)
+    assert "gives up" in caplog.text
+    assert not any(child.is_given_up for child in supervisor._nursery.children)
+
+
+def test_a_tick_that_hangs_puts_a_fork_off_but_not_for_ever(supervise, monkeypatch):
+    """As when Redis hangs: nobody knows when the tick will be over."""
+    tries = []
+
+    def has_waited(self):
+        tries.append(self.count)
+        return len(tries) > 2
+
+    monkeypatch.setattr(vacancies.Vacancies, "has_waited", has_waited)
+    monkeypatch.setattr(module, "REST_SECONDS", 0.01)
+
+    class Silent(module.Heartbeat):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            beats.append(self)
+
+    def hang(nursery):
+        beats[0].busy.acquire()
+
+    def let_go(nursery):
+        beats[0].busy.release()
+        stop()
+
+    beats = []
+    monkeypatch.setattr(module, "Heartbeat", Silent)
+    nothing = [lambda nursery: None] * 3
+    supervisor, code = supervise(both(hang, ends(DIED)), *nothing, let_go)
+
+    assert (supervisor._nursery.forks, code) == (2, 0)
+    assert len(tries) == 3
+
+
+@pytest.fixture
+def nursery(broker):
+    return Nursery(broker.config, WorkerOptions(queues=[QUEUE]))
+
+
+def test_a_fork_that_fails_leaves_no_signal_blocked(nursery, monkeypatch):
+    monkeypatch.setattr(os, "fork", refuse)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    with pytest.raises(OSError, match="temporarily unavailable"):
+        nursery.fork()
+
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
+    assert nursery.children == []
+
+
+def test_what_cannot_be_flushed_keeps_nobody_from_forking(nursery, monkeypatch):
+    class Closed:
+        def flush(self):
+            raise BrokenPipeError
+
+    monkeypatch.setattr(os, "fork", refuse)
+    monkeypatch.setattr("sys.stdout", Closed())
+    monkeypatch.setattr("sys.stderr", None)
+    with pytest.raises(OSError, match="temporarily unavailable"):
+        nursery.fork()
+
+
+def test_no_database_connection_crosses_a_fork(nursery, monkeypatch, django_db_blocker):
+    """In a thread of the test's own, whose connections are its own."""
+    from tests.test_databases import in_thread, open_connections, query
+
+    def look():
+        seen.append(open_connections())
+        refuse()
+
+    def act():
+        query()
+        before = len(open_connections())
+        with pytest.raises(OSError, match="temporarily unavailable"):
+            nursery.fork()
+        return before
+
+    seen = []
+    monkeypatch.setattr(os, "fork", look)
+    monkeypatch.setattr(signal, "pthread_sigmask", lambda how, signals: set())
+    with django_db_blocker.unblock():
+        assert in_thread(act) == 1
+    assert seen == [[]]

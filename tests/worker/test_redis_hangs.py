@@ -1,0 +1,120 @@
+"""Redis hangs: what a supervisor does of itself, it does all the same, and at once."""
+
+import os
+import signal
+import socket
+
+import pytest
+
+from django_rtq import JobState
+from tests.app import tasks
+from tests.conftest import wait_until
+from tests.worker.conservation import assert_all_settled, assert_nothing_left, records
+from tests.worker.processes import is_alive
+
+SOON = 6.0  # a command gives up after five seconds, and a supervisor that waits for two of them needs ten
+
+
+@pytest.fixture
+def hang(fragile):
+    """Let Redis hang: hang(). It goes on with the end of the test, or with hang.over()."""
+
+    class Hang:
+        over = staticmethod(fragile.resume)
+
+        def __call__(self):
+            fragile.pause()
+
+    yield Hang()
+    fragile.resume()
+
+
+def test_a_time_limit_is_kept_and_the_dead_are_replaced(start, client, hang, diary):
+    worker = start("--processes", 2, LEASE_SECONDS=30, KILL_GRACE_SECONDS=0.5)
+    job = tasks.stubborn.using(time_limit=1, max_attempts=1).delay("stubborn")
+    pid = diary.wait("start", "stubborn").pid
+    (idle,) = set(worker.children) - {pid}
+    hang()
+    os.kill(idle, signal.SIGKILL)
+    wait_until(lambda: not is_alive(pid), SOON)
+    wait_until(lambda: len(worker.children) == 2, SOON)
+
+    assert "does not heed its time limit" in worker.log
+    hang.over()
+    wait_until(lambda: job.state is JobState.DEAD)
+    assert (job.refresh().failures, job.refresh().crashes) == (1, 0)
+    after = tasks.note.delay("after")
+    assert after.wait(10) == "after"
+    worker.stop()
+    assert_all_settled(client)
+
+
+def test_a_second_signal_is_heeded_at_once(start, hang, diary):
+    worker = start("--processes", 2, LEASE_SECONDS=30)
+    tasks.gate.delay("job", "never")
+    pid = diary.wait("start", "job").pid
+    (idle,) = set(worker.children) - {pid}
+    hang()
+    os.kill(idle, signal.SIGKILL)
+    worker.kill(signal.SIGTERM)
+    wait_until(lambda: "a second signal" in worker.log, SOON)
+    worker.kill(signal.SIGTERM)
+
+    assert worker.wait(SOON) == 128 + signal.SIGTERM
+
+
+def test_the_drain_is_not_exceeded(start, hang, diary):
+    worker = start("--drain-seconds", 1, LEASE_SECONDS=30)
+    tasks.gate.delay("job", "never")
+    diary.wait("start", "job")
+    hang()
+    worker.kill(signal.SIGTERM)
+
+    assert worker.wait(1 + SOON) == 0
+
+
+def test_jobs_of_the_dead_are_taken_back_when_it_answers(start, client, hang, diary):
+    worker = start("--processes", 2, LEASE_SECONDS=30)
+    job = tasks.gate.delay("job", "gate")
+    pid = diary.wait("start", "job").pid
+    hang()
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: "was killed by SIGKILL" in worker.log)
+    hang.over()
+    diary.wait("start", "job", times=2)
+    diary.open("gate")
+    wait_until(lambda: not records(client))
+
+    assert job.refresh().attempt == 2
+    worker.stop()
+    assert_nothing_left(client)
+
+
+def test_false_starts_while_it_is_away_end_no_worker(start, client, fragile):
+    worker = start("--processes", 4, LEASE_SECONDS=30)
+    fragile.kill()
+    for _ in range(4):
+        children = worker.children
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda children=children: len(set(worker.children) - set(children)) == 4, 15)
+    assert worker.log.count("was killed by SIGKILL") >= 16
+    assert "gives up" not in worker.log
+
+    fragile.start()
+    job = tasks.note.delay("after")
+    wait_until(lambda: job.state is JobState.SUCCEEDED, 15)
+    worker.stop()
+    assert_nothing_left(client)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_worker_that_waits_for_it_before_it_starts_ends_at_a_signal(rtq_worker, redis, signum):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(20)
+        worker = rtq_worker(url=f"redis://127.0.0.1:{silent.getsockname()[1]}/0", is_ready=False)
+        connection, _ = silent.accept()
+        with connection:
+            worker.kill(signum)
+            assert worker.wait(SOON) == 0
+    assert "Traceback" not in worker.log
