@@ -15,13 +15,15 @@ from benchmarks.stage import MeasurementFailed, Stage
 
 JOBS, FROM_MS, TO_MS = 200, 1000, 5000
 CROWD, CROWD_SECONDS = 20_000, 3.0
+BEHIND_MS = 10  # so much later than the crowd another client's job is due
 FAR, SETTLE_SECONDS = 100_000, 6.0
 
 
 def measure(stage: Stage, readings: Readings) -> None:
-    """One round: jobs that are due one by one, and a crowd that is due at once."""
+    """One round: jobs that are due one by one, a crowd that is due at once, and one job of another client behind it."""
     _measure_lateness(stage, readings)
     _measure_crowd(stage, readings)
+    _measure_behind_crowd(stage, readings)
     if "drain.one_client" not in readings.rounds:
         from benchmarks.jobs import noop
 
@@ -57,17 +59,38 @@ def _measure_crowd(stage: Stage, readings: Readings) -> None:
     key = get_broker().keys.of("default").jobs
     with stage.worker() as worker:
         due_ms = time.time_ns() // 1_000_000 + int(CROWD_SECONDS * 1000)
-        crowd = noop.using(run_after=_moment(due_ms))
-        for start in range(0, CROWD, 5000):
-            crowd.delay_many([((7, number), {}) for number in range(start, start + 5000)])
-        if time.time_ns() // 1_000_000 > due_ms:
-            raise MeasurementFailed(f"To enqueue {CROWD} jobs took longer than {CROWD_SECONDS} s.")
+        _enqueue_crowd(noop, due_ms)
         while stage.redis.hlen(key):
             time.sleep(drain.LOOK_SECONDS / 2)
             if worker.poll() is not None or time.time_ns() / 1e6 > due_ms + 60_000:
                 raise MeasurementFailed(f"The crowd did not get through.\n{stage.log()}")
         seconds = time.time_ns() / 1e9 - due_ms / 1000
     readings.add("delayed.crowd", CROWD / seconds)
+
+
+def _measure_behind_crowd(stage: Stage, readings: Readings) -> None:
+    from benchmarks.jobs import noop, note_moment
+
+    stage.clear()
+    with stage.worker() as worker:
+        note_moment.delay(1)
+        stage.wait_until(lambda: stage.notes[1], "the worker runs jobs", worker)
+        ahead_ns = time.time_ns() - time.monotonic_ns()
+        crowd_ms = time.time_ns() // 1_000_000 + int(CROWD_SECONDS * 1000)
+        due_ms = crowd_ms + BEHIND_MS
+        note_moment.using(client="single", run_after=_moment(due_ms)).delay(2)
+        _enqueue_crowd(noop.using(client="crowd"), crowd_ms)
+        stage.wait_until(lambda: stage.notes[2], "the job behind the crowd started", worker)
+    readings.add("delayed.behind_crowd_ms", (stage.notes[2] + ahead_ns) / 1e6 - due_ms)
+
+
+def _enqueue_crowd(crowd: Any, due_ms: int) -> None:
+    """Before their time."""
+    crowd = crowd.using(run_after=_moment(due_ms))
+    for start in range(0, CROWD, 5000):
+        crowd.delay_many([((7, number), {}) for number in range(start, start + 5000)])
+    if time.time_ns() // 1_000_000 > due_ms:
+        raise MeasurementFailed(f"To enqueue {CROWD} jobs took longer than {CROWD_SECONDS} s.")
 
 
 def measure_far(stage: Stage, readings: Readings) -> None:

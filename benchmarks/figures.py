@@ -92,6 +92,7 @@ FIGURES = {
     "delayed.early": Figure("jobs", "of these that started before their time", Target("<=", 0)),
     "delayed.crowd": Figure("jobs/s", "20,000 jobs due at once, until all are done", Target(">", 15_000)),
     "delayed.crowd_vs_drain": Figure("ratio", "this to drain.one_client", Target(">=", 0.5)),
+    "delayed.behind_crowd_ms": Figure("ms", "lateness of another client's job, due 10 ms after these", Target("<", 20)),
     "delayed.far_round_trips": Figure("per min", "a scheduler with 100,000 jobs due in a month", Target("<=", 15)),
     "delayed.far_cpu": Figure("s per min", "its CPU", Target("<", 0.1)),
     "idle.round_trips": Figure("per min", "an idle worker's questions to Redis", Target("<=", 30)),

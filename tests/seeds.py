@@ -143,11 +143,17 @@ def settlement(verb, *jobs, wait_ms=60_000, counted=1, outcome='"done"', keep_ms
         "ack": (keep_ms, outcome),
         "expire": (keep_ms, outcome),
         "stop": (keep_ms, outcome),
-        "retry": (wait_ms, counted, ERROR),
+        "retry": (wait_ms, counted, ERROR),  # and the client
         "bury": (counted, ERROR),
         "release": (),
     }[verb]
-    return Settlement(**{verb: [value for job in jobs for value in (job.id, *entry)]})
+    whose = {job.id: (client_of(job),) if verb == "retry" else () for job in jobs}
+    return Settlement(**{verb: [value for job in jobs for value in (job.id, *entry, *whose[job.id])]})
+
+
+def client_of(job):
+    """Whose a job is. A handle does not tell: then nobody's."""
+    return getattr(job, "client", "")
 
 
 def settle(broker, verb, *jobs, worker=WORKER, **details):
@@ -179,8 +185,11 @@ def let_fall_due(broker, *jobs):
     """Let the time of jobs have come, one millisecond apart, a minute ago."""
     keys, now_ms = broker.keys.of(QUEUE), time.time_ns() // 1_000_000
     for place, job in enumerate(jobs):
-        for key in (keys.scheduled, keys.retrying):
-            broker.wire.one(("ZADD", key, "XX", now_ms - 60_000 + place, job.id))
+        client = client_of(job)
+        due, of_client = now_ms - 60_000 + place, keys.later + f":{client}".encode()
+        for key in (keys.scheduled, keys.retrying, of_client):
+            broker.wire.one(("ZADD", key, "XX", due, job.id))
+        broker.wire.one(("ZADD", keys.later, "XX", "LT", due, client))
 
 
 def lose_record(broker, *jobs):

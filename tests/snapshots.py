@@ -17,7 +17,7 @@ _READ = {
 }
 _TIMES = (
     (re.compile(r"\b[0-9a-f]{12}-\d{6}-"), ""),  # what an id of the seeds begins with
-    (re.compile(r"(?<![\d.])1\d{12}(?!\d)"), MS),
+    (re.compile(r"(?<![\d.])1\d{12,13}(?!\d)"), MS),  # ms, or tenths of them
 )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from django_rtq.admin.figures import number_text
+from django_rtq.admin.figures import duration_text, number_text
 from django_rtq.admin.troubles import (
     Address,
     Trouble,
@@ -23,6 +23,7 @@ from django_rtq.broker.details import WorkerDetails
 from django_rtq.broker.front import Front
 from django_rtq.broker.server import problems_of
 
+CLOCK_SECONDS = 1.0  # by which the server's clock may be behind before it is told
 _NAMED = 5  # queues in one sentence
 
 
@@ -52,7 +53,7 @@ def health_of(front: Front, url: Address) -> Health:
     found += [Trouble(text=text, is_bad=name in _BAD) for name, text in problems_of(front.server, _)]
     for look in (failing_tasks, new_dead_letters, hung_jobs, silent_workers):
         found += look(front, url)
-    found += [Trouble(text=text) for text in _queues(front)]
+    found += [Trouble(text=text) for text in (*_clock(front), *_queues(front))]
     found += long_waits(front, url)
     summary, is_well = _summary(front)
     return Health(
@@ -92,6 +93,15 @@ def _queues(front: Front) -> Iterator[str]:
     paused = [q.details.name for q in front.queues if q.details.paused]
     if paused:
         yield _("Paused: %(names)s.") % {"names": _names(paused)}
+
+
+def _clock(front: Front) -> Iterator[str]:
+    behind = max((q.details.clock_behind_seconds for q in front.queues), default=0.0)
+    if behind >= CLOCK_SECONDS:
+        yield _(
+            "The clock of the Redis server was put back and is %(duration)s behind. Until it has caught up, jobs go by"
+            " a time that runs a tenth more slowly."
+        ) % {"duration": duration_text(behind)}
 
 
 def _summary(front: Front) -> tuple[str, bool]:

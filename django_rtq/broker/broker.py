@@ -29,6 +29,8 @@ from django_rtq.broker.wire import Wire
 from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 
+ENQUEUE_AT_ONCE = 500  # jobs of one script call
+RECLAIM_AT_ONCE = 50  # jobs of one call: each is moved by itself, which takes longer than most
 PACKET = 8  # script calls of one round trip: Redis works on the first while the others are on their way
 
 
@@ -174,6 +176,10 @@ class Broker(Timing):
         replies = self.wire.all([("HKEYS", self.keys.of(name).running(worker)) for name in names], resend=True)
         return dict(zip(names, replies, strict=True))
 
+    def errors(self, queue: str, job_id: bytes) -> bytes:
+        """The last failures of a job, one JSON a line."""
+        return self.wire.one(("HGET", self.keys.of(queue).errors, job_id), resend=True) or b""
+
     # -- by supervisors and schedulers
 
     def attempts(self, worker: str, queues: Sequence[str]) -> dict[str, dict[bytes, int]]:
@@ -222,7 +228,7 @@ class Broker(Timing):
         self.plan.notice(_sound(version))
         return earliest(renewed), promoted, read_asked(renewed)
 
-    def reclaim(self, queue: str, *, limit: int = MAINTAIN_AT_ONCE) -> tuple[float | None, list[tuple[str, str]]]:
+    def reclaim(self, queue: str, *, limit: int = RECLAIM_AT_ONCE) -> tuple[float | None, list[tuple[str, str]]]:
         """Take back jobs of workers whose lease ran out.
 
         Returns the seconds until there may be more to do (None: no worker is left), and (id, where to) pairs.

@@ -29,9 +29,10 @@ class QueueDetails:
     dead: int
     oldest_seconds: float | None  # how long the job that waits longest has been waiting; None: none waits
     clients: int  # lanes with work: clients, counted once for each priority
-    finished: int = 0  # jobs that are over, as long as something is kept of them
+    finished: int = 0  # jobs that are over, and of which an outcome is kept
     contact_seconds: float | None = None  # since any worker or scheduler of it said anything; None: never
     scheduler_seconds: float | None = None  # since somebody looked for its due jobs
+    clock_behind_seconds: float = 0.0  # by how much the server's clock was put back, as far as time goes on without it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +204,8 @@ class RawJob:
     crashes: bytes = b""
     errors: bytes = b""
     outcome: bytes = b""
-    finished: bytes = b""
+    finished: bytes = b""  # when it may be forgotten, ms
+    kept: bytes = b""  # when it finished, ms, if there is an outcome
     worker: bytes = b""
     held: bytes = b""
     wish: bytes = b""
@@ -214,7 +216,7 @@ class RawJob:
     def details(self) -> JobDetails | None:
         """None when nothing is known of the job. What cannot be read is left empty: nothing is ever hidden."""
         if not self.record:
-            return self._finished() if self.outcome or self.finished else None
+            return self._finished() if self._is_remembered else None
         failures, crashes = int(self.failures or 0), int(self.crashes or 0)
         header, call = read_call(self.record)
         attempt = int(self.held.split(b" ")[0]) if self.held else failures + crashes
@@ -256,6 +258,13 @@ class RawJob:
             return JobState.RETRYING if has_failed else JobState.SCHEDULED
         return JobState.QUEUED
 
+    @property
+    def _is_remembered(self) -> bool:
+        """Whether a job that is over is shown: not after its time, though Redis may keep it a little longer, and not
+        when its outcome was dropped before and only the id is kept (see the script part _keeping)."""
+        forgotten_ms = float(self.finished or 0)
+        return forgotten_ms > self.now_ms and forgotten_ms.is_integer()
+
     def _finished(self) -> JobDetails:
         try:
             outcome = payload.loads(self.outcome) if self.outcome else {}
@@ -264,7 +273,6 @@ class RawJob:
         if not isinstance(outcome, dict):
             outcome = {}
         known = outcome.get("state") in list(JobState)
-        forgotten_ms, kept = int(float(self.finished)) if self.finished else None, _number(outcome.get("kept"))
         return JobDetails(
             id=self.id,
             queue=self.queue,
@@ -277,8 +285,8 @@ class RawJob:
             seconds=outcome.get("seconds"),
             worker=str(outcome.get("worker", "")),
             made_at=_made_at(self.id),
-            finished_at=None if forgotten_ms is None or kept is None else moment(int(forgotten_ms - kept * 1000)),
-            forgotten_at=moment(forgotten_ms),
+            finished_at=moment(int(float(self.kept))) if self.kept else None,
+            forgotten_at=moment(int(float(self.finished))),
         )
 
 

@@ -175,7 +175,7 @@ class _Reads:
 
 def queue_details(name: str, reply: list[Any]) -> QueueDetails:
     """What the script `overview` tells."""
-    now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, contact, promoted = reply
+    now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, contact, promoted, behind = reply
     return QueueDetails(
         name=name,
         paused=paused != b"",
@@ -189,6 +189,7 @@ def queue_details(name: str, reply: list[Any]) -> QueueDetails:
         clients=lanes,
         contact_seconds=_since(contact, now_ms),
         scheduler_seconds=_since(promoted, now_ms),
+        clock_behind_seconds=behind / 1000,
     )
 
 

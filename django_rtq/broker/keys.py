@@ -34,8 +34,10 @@ class QueueKeys:
         "ghosts",
         "holders",
         "jobs",
+        "kept",
         "lane",
         "lanes",
+        "later",
         "over",
         "paused",
         "progress",
@@ -72,6 +74,7 @@ class QueueKeys:
         self.since = self._key("since")  # hash: id -> ms; waits since, where its id does not tell
         self.ghosts = self._key("ghosts")  # hash: id -> lane; cancelled, but still named in a lane
         self.scheduled = self._key("scheduled")  # zset: id -> due, ms
+        self.later = self._key("later")  # zset: client -> next look, ms; + ":" and client, zset: id -> due, ms
         self.retrying = self._key("retrying")  # zset: id -> due, ms; those of scheduled that have failed
         self.schedules = self._key("schedules")  # hash: periodic jobs, name -> last slot, last job, definition, began
         self._name_what_is_known_of_jobs()
@@ -104,6 +107,7 @@ class QueueKeys:
     def _name_ends(self) -> None:
         self.results = self._key("results")  # hash: id -> outcome
         self.finished = self._key("finished")  # zset: id -> when it may be forgotten, ms
+        self.kept = self._key("kept")  # zset: id -> when it finished, ms; those of which an outcome is kept
         self.waiting = self._key("waiting")  # zset: id -> until when somebody waits for its end, ms
         self.over = self._key("over:")  # + id, list: a token for who waits, with a time limit
 

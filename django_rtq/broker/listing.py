@@ -19,6 +19,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.details import JobDetails, RawJob
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
 from django_rtq.broker.sieve import Sieve
+from django_rtq.broker.wire import clock_ms
 from django_rtq.job import clock_moment
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ _BATCH = 500  # jobs looked through in two round trips, when there is a filter
 
 #: What may be listed, and in which order. Queued: as the clients come to turn at this moment, all of one client's
 #: jobs together, though they will be claimed in turn with those of others; of a lane the first 10,000. Scheduled and
-#: retrying: what is due first comes first. Running: the oldest first. Dead: the newest first. Finished: what is kept
-#: longest comes first; of tasks with the same result_ttl that is what finished last.
+#: retrying: what is due first comes first. Running: the oldest first. Dead: the newest first. Finished: those of
+#: which an outcome is kept, what finished last comes first.
 LISTS = ("queued", "scheduled", "running", "retrying", "dead", "finished")
 
 
@@ -102,7 +103,7 @@ class Row:
 
     def may_fit(self, wanted: JobFilter) -> bool:
         """Whether its id, and the moment that its list knows, are no reason against it."""
-        at_ms = self.known.get("died") or self.known.get("due")
+        at_ms = self.known.get("died") or self.known.get("due") or self.known.get("kept")
         if at_ms is None:
             return self.job_id.decode(errors="replace").startswith(wanted.id)
         return wanted.fits_place(self.job_id.decode(errors="replace"), clock_moment(float(at_ms)))
@@ -147,12 +148,15 @@ class Listing:
         if state == "finished":
             hashes.append(keys.results)  # else what is left of a cancelled job in its lane would be told as finished
         commands: list[Command] = [("HMGET", key, *ids) for key in hashes]
+        if state == "finished":  # what is over its time is not shown, though Redis may keep it a little longer
+            commands += [("ZMSCORE", keys.finished, *ids), ("TIME",)]
         if state == "scheduled":
             commands.append(("ZMSCORE", keys.retrying, *ids))  # they have a list of their own
         found = self._wire.all(commands, resend=True)
+        now_ms = clock_ms(found.pop()) if state == "finished" else 0
         is_else = found.pop() if state == "scheduled" else [None] * len(rows)
         for row, is_retrying, *values in zip(rows, is_else, *found, strict=True):
-            yield row, _raw(queue, row, values).details() if is_retrying is None else None
+            yield row, _raw(queue, row, values, now_ms).details() if is_retrying is None else None
 
     def _sifted(
         self, queue: str, rows: Sequence[Row], state: str, wanted: JobFilter, most: int
@@ -182,7 +186,7 @@ class Listing:
         if state == "running":
             return self._running(queue, at, size)
         is_newest_first = state in ("dead", "finished")
-        key = getattr(self._keys.of(queue), state)
+        key = getattr(self._keys.of(queue), "kept" if state == "finished" else state)
         pairs, is_last = self.scored(key, at, size, is_newest_first=is_newest_first)
         return [_row(state, score, job_id) for score, job_id in pairs], at, "all" if is_last else "more"
 
@@ -238,8 +242,8 @@ class Listing:
         return behind[:size], at, "all" if len(behind) <= size else "more"
 
 
-def _raw(queue: str, row: Row, values: Sequence[bytes | None]) -> RawJob:
-    record, failures, crashes, errors, outcome = (value or b"" for value in (*values, b"")[:5])
+def _raw(queue: str, row: Row, values: Sequence[bytes | None], now_ms: int) -> RawJob:
+    record, failures, crashes, errors, outcome, finished = (value or b"" for value in (*values, b"", b"")[:6])
     return RawJob(
         id=row.job_id.decode(errors="replace"),
         queue=queue,
@@ -248,12 +252,13 @@ def _raw(queue: str, row: Row, values: Sequence[bytes | None]) -> RawJob:
         crashes=crashes,
         errors=errors,
         outcome=outcome,
-        **row.known,
+        finished=finished,
+        **{"now_ms": now_ms, **row.known},
     )
 
 
 def _row(state: str, score: float, job_id: bytes) -> Row:
-    name = {"dead": "died", "finished": "finished"}.get(state, "due")
+    name = {"dead": "died", "finished": "kept"}.get(state, "due")
     return Row(job_id, (score, job_id.decode()), {name: b"%d" % score})
 
 

@@ -187,4 +187,4 @@ def _found(job_id: str, replies: Mapping[str, Any]) -> JobDetails:
     raise JobNotFound(job_id)
 
 
-_FIND = "record due died failures crashes errors outcome finished worker held lease now_ms wish progress".split()
+_FIND = "record due died failures crashes errors outcome finished worker held lease now_ms wish progress kept".split()

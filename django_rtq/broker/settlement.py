@@ -9,7 +9,8 @@ from django_rtq.broker.keys import QueueKeys
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument, Command
 
 MOST_TALLIES = 10  # calls that are kept while Redis is away
-_WIDTHS = {"ack": 3, "expire": 3, "stop": 3, "retry": 4, "bury": 3, "release": 1}  # arguments for each job
+NOT_KNOWN = "\n"  # in place of the client of a job that waits for its next attempt: the record tells
+_WIDTHS = {"ack": 3, "expire": 3, "stop": 3, "retry": 5, "bury": 3, "release": 1}  # arguments for each job
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ class Tended(NamedTuple):
 
     seconds: float | None  # until the next job of any queue is due; None: nothing is scheduled
     promoted: Mapping[str, list[str]]  # queue -> ids
-    trimmed: int  # the most that was forgotten in one queue
+    is_trimmed: bool  # nothing is left in any queue that was kept long enough, or is too much
 
 
 class Timing:
@@ -47,11 +47,11 @@ class Timing:
             queue: [job_id.decode() for reply in of_queue for job_id in reply[1:]]
             for queue, of_queue in zip(queues, found, strict=True)
         }
-        trimmed = max(sum(reply) for reply in replies[len(promotions) :])
+        is_trimmed = not any(has_more for _, _, has_more in replies[len(promotions) :])
         seconds = earliest(of_queue[-1] for of_queue in found)
         if seconds:  # scripts count whole milliseconds, and this one has begun
             seconds = max(0.0001, seconds - int(micros) % 1000 / 1e6)
-        return Tended(seconds, promoted, trimmed)
+        return Tended(seconds, promoted, is_trimmed)
 
     def promote(self, queue: str, *, limit: int = MAINTAIN_AT_ONCE) -> tuple[float | None, list[str]]:
         """Queue what is due. Returns the seconds until the next is (None: nothing is scheduled), and the ids."""
@@ -77,7 +77,7 @@ class Timing:
 
     def trim_all(self, queues: Sequence[str]) -> list[int]:
         """trim() for several queues in one round trip."""
-        return [sum(reply) for reply in self.wire.all(self._trim_commands(queues), resend=True)]
+        return [outcomes + dead for outcomes, dead, _ in self.wire.all(self._trim_commands(queues), resend=True)]
 
     def _trim_commands(self, queues: Sequence[str]) -> list[Command]:
         dead_ms = int(self.config.dead_days * 86_400_000)

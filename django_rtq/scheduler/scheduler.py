@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from django_rtq import signals
-from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
+from django_rtq.broker.broker import Broker
 from django_rtq.broker.waiter import Waiter
 from django_rtq.loop import Loop
 from django_rtq.scheduler.timetable import Timetable
@@ -36,13 +36,13 @@ class Scheduler(Loop):
 
     def tick(self) -> float:
         """One bounded step for each queue."""
-        seconds, promoted, trimmed = self._broker.tend(self._queues, calls=self._calls)
+        seconds, promoted, is_trimmed = self._broker.tend(self._queues, calls=self._calls)
         tell_promoted(promoted)
         # A crowd whose time has come is promoted in several steps of one round trip.
         self._calls = MOST_CALLS if seconds == 0.0 else 1
         # Last: a full server refuses it, and nothing else.
         until_slot = self._timetable.fire_due()
-        if seconds == 0.0 or trimmed >= MAINTAIN_AT_ONCE:
+        if seconds == 0.0 or not is_trimmed:
             return 0.0
         return min(wait for wait in (seconds, until_slot, LONGEST_WAIT_SECONDS) if wait is not None)
 

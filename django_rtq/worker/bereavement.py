@@ -26,6 +26,7 @@ from django_rtq.loop import Loop
 from django_rtq.worker.entries import Finished
 from django_rtq.worker.finished import tell_finished
 from django_rtq.worker.outcome import Buried, Retried, decide, error_line
+from django_rtq.worker.outcome_signals import send_failed
 from django_rtq.worker.page import Page
 
 logger = logging.getLogger("django_rtq")
@@ -125,7 +126,7 @@ class Bereavement(Loop):
             tally=[(2, counter_name("failed", job.task), 1, counter_name(ends, job.task), 1)],
         )
         if isinstance(outcome, Retried):
-            settlement.retry = [job_id, int(outcome.delay_seconds * 1000), 1, line]
+            settlement.retry = [job_id, int(outcome.delay_seconds * 1000), 1, line, job.client]
         else:
             settlement.bury = [job_id, 1, line]
         if not self._broker.settle(worker, job.queue, settlement):
@@ -146,9 +147,4 @@ def _tell(details: JobDetails, outcome: Retried | Buried) -> None:
         failures=details.failures,
         options=details.options,
     )
-    if isinstance(outcome, Retried):
-        signals.job_retried.send_robust(
-            Bereavement, job=job, job_id=job.id, error=outcome.error, delay_seconds=outcome.delay_seconds
-        )
-    else:
-        signals.job_buried.send_robust(Bereavement, job=job, job_id=job.id, error=outcome.error)
+    send_failed(Bereavement, job, job.id, outcome)

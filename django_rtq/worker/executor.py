@@ -24,7 +24,7 @@ from django_rtq.context import Place, place
 from django_rtq.exceptions import JobCancelled, PayloadError, PayloadTooLarge, TaskNotFound
 from django_rtq.worker.isolation import Isolation
 from django_rtq.worker.limits import Coroutines
-from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, decide, decide_unknown, of_the_task
+from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, Unknown, decide, of_the_task
 from django_rtq.worker.page import Page
 from django_rtq.worker.reports import Reports
 from django_rtq.worker.run import Run
@@ -52,8 +52,7 @@ class Executor:
         try:
             run.open()
         except TaskNotFound as error:
-            waited = (run.now_ms - run.ready_ms) / 1000
-            return decide_unknown(error, waited_seconds=waited, longest_seconds=self._config.unknown_task_seconds)
+            return Unknown(error)
         except (PayloadError, ValueError, KeyError, TypeError, AttributeError) as error:
             return Buried(error, is_counted=False)
         return Expired() if run.expires_ms and run.is_expired else None
@@ -141,7 +140,7 @@ class Executor:
         client = f'"client":{payload.dumps(run.client.decode())},' if run.client else ""
         return Acked(
             f'{{"state":"succeeded","task":"{run.task_name}",{client}"attempt":{run.attempt},'
-            f'"seconds":{run.seconds:.6f},"kept":{kept_seconds},"result":{text}}}'
+            f'"seconds":{run.seconds:.6f},"result":{text}}}'
         )
 
 

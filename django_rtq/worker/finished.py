@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from django_rtq import payload
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.settlement import Settlement
+from django_rtq.broker.settlement import NOT_KNOWN, Settlement
 from django_rtq.worker.entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, Finished
 
 logger = logging.getLogger("django_rtq")
@@ -39,7 +39,7 @@ def _add(settlement: Settlement, job: Finished, text: bytes) -> None:
     if job.verb == ACKED:
         settlement.ack += (job.job_id, job.ms, job.text)
     elif job.verb == RETRIED:
-        settlement.retry += (job.job_id, job.ms, int(job.is_counted), text)
+        settlement.retry += (job.job_id, job.ms, int(job.is_counted), text, NOT_KNOWN)
     elif job.verb == BURIED:
         settlement.bury += (job.job_id, int(job.is_counted), text)
     elif job.verb == EXPIRED:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from django_rtq import __version__, signals
 from django_rtq.broker.asked import Asked
-from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
+from django_rtq.broker.broker import Broker
 from django_rtq.broker.scripts import Argument
 from django_rtq.loop import Loop
 from django_rtq.scheduler.scheduler import tell_promoted
@@ -39,7 +39,7 @@ class Heartbeat(Loop):
         supervisor: str = "",
         tell_asked: Callable[[Sequence[Asked]], None] = lambda asked: None,
     ) -> None:
-        # After an outage everybody has one lease of time to come back: each has to try often enough.
+        # After an outage nothing is reclaimed for half a lease: each has to try to come back often enough.
         super().__init__(longest_backoff_seconds=min(5.0, broker.config.lease_seconds / 4))
         self._broker = broker
         self._queues = list(queues)
@@ -70,8 +70,6 @@ class Heartbeat(Loop):
             seconds, taken = self._broker.reclaim(queue)
             if taken:
                 signals.tell_reclaimed(Heartbeat, queue, "", taken)
-            if len(taken) >= MAINTAIN_AT_ONCE:
-                seconds = 0.0
             if seconds is not None:
                 earliest.append(seconds)
         return min(earliest, default=None)

@@ -45,8 +45,10 @@ class Isolation:
     def call(self, run: Run, *args: Any) -> Any:
         """Call the function of a job in a context of its own, in which the job is the current one."""
         variables = run.variables
-        if variables is None:
-            variables = self.begin(run)
+        if variables is None:  # as begin(), without the call: this is on the way of every job
+            here, context = self._here.both
+            here.run = run
+            run.variables = variables = context.copy()
         return variables.run(run.task.func, *args, **run.kwargs)  # type: ignore[union-attr]
 
     def begin(self, run: Run) -> contextvars.Context:

@@ -17,7 +17,19 @@ from django_rtq.broker.job_progress import note_progress
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from django_rtq.worker.entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, TOMBSTONE_MS, Over
-from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, Retried, error_line, shortened
+from django_rtq.worker.outcome import (
+    Acked,
+    Buried,
+    Cancelled,
+    Expired,
+    Outcome,
+    Retried,
+    Unknown,
+    error_line,
+    park_or_bury,
+    shortened,
+)
+from django_rtq.worker.outcome_signals import send_for_run
 from django_rtq.worker.page import LONGEST_NAME, Page
 from django_rtq.worker.reconciler import Reconciler
 from django_rtq.worker.reports import Said
@@ -90,29 +102,34 @@ class Ledger:
             self._page.drop(run.entry)
             signals.job_stale.send_robust(Ledger, job_ids=[run.job_id.decode()], worker=run.worker)
             return
+        if isinstance(outcome, Unknown):
+            outcome = park_or_bury(self._broker, run, outcome)
         with self._lock:
             self._held.pop(run.job_id, None)
             settlement = self._settlements.get(run.queue)
             if settlement is None:
                 settlement = self._settlements[run.queue] = Settlement()
             if type(outcome) is Acked:
-                if outcome.result:
-                    keep_ms, text = int(run.result_ttl(self._broker.config) * 1000), outcome.result.encode()
-                    settlement.ack += (run.job_id, keep_ms, text)
-                    if not self._page.finish(run.entry, ACKED, keep_ms, text):
-                        self._finish(run, ACKED, keep_ms, shortened(text))
-                else:
-                    settlement.ack += (run.job_id, TOMBSTONE_MS, b"")
-                    self._page.finish_bare(run.entry)
-                wait_ms = run.wait_ms
-                settlement.run_ms += run.seconds * 1000
-                settlement.wait_ms += wait_ms
-                self._tally.add_done(run, wait_ms)
+                self._add_acked(settlement, run, outcome)
             else:
                 self._add_other(settlement, run, outcome)
         if type(outcome) is not Acked or signals.job_succeeded.receivers:
             variables = contextvars.copy_context() if run.variables is None else run.variables
-            variables.run(_tell, run, outcome)
+            variables.run(send_for_run, Ledger, run, outcome)
+
+    def _add_acked(self, settlement: Settlement, run: Run, outcome: Acked) -> None:
+        if outcome.result:
+            keep_ms, text = int(run.result_ttl(self._broker.config) * 1000), outcome.result.encode()
+            settlement.ack += (run.job_id, keep_ms, text)
+            if not self._page.finish(run.entry, ACKED, keep_ms, text):
+                self._finish(run, ACKED, keep_ms, shortened(text))
+        else:
+            settlement.ack += (run.job_id, TOMBSTONE_MS, b"")
+            self._page.finish_bare(run.entry)
+        wait_ms = run.wait_ms
+        settlement.run_ms += run.seconds * 1000
+        settlement.wait_ms += wait_ms
+        self._tally.add_done(run, wait_ms)
 
     def _add_other(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
         if isinstance(outcome, Retried | Buried):
@@ -120,7 +137,7 @@ class Ledger:
             line = error_line(outcome.error, at_ms=at_ms, attempt=run.attempt, worker=self.worker, seconds=run.seconds)
             if isinstance(outcome, Retried):
                 delay_ms = int(outcome.delay_seconds * 1000)
-                settlement.retry += (run.job_id, delay_ms, int(outcome.is_counted), line)
+                settlement.retry += (run.job_id, delay_ms, int(outcome.is_counted), line, run.client)
                 self._finish(run, RETRIED, delay_ms, line.encode(), is_counted=outcome.is_counted)
                 self._tally.add_failed(run, "failed", "retried")
             else:
@@ -327,23 +344,3 @@ class Ledger:
                 if settlement:
                     later = self._settlements.get(queue)
                     self._settlements[queue] = settlement.joined(later) if later else settlement
-
-
-def _tell(run: Run, outcome: Outcome) -> None:
-    """Send the signal that belongs to an outcome. Receivers that fail do no harm."""
-    try:
-        job = run.job
-    except Exception:  # noqa: BLE001 - the record cannot be read, and that is what the outcome says
-        job = None
-    if isinstance(outcome, Acked):
-        signals.job_succeeded.send_robust(Ledger, job=job, seconds=run.seconds, result=outcome.result)
-    elif isinstance(outcome, Retried):
-        signals.job_retried.send_robust(
-            Ledger, job=job, job_id=run.job_id.decode(), error=outcome.error, delay_seconds=outcome.delay_seconds
-        )
-    elif isinstance(outcome, Buried):
-        signals.job_buried.send_robust(Ledger, job=job, job_id=run.job_id.decode(), error=outcome.error)
-    elif isinstance(outcome, Cancelled):
-        signals.job_cancelled.send_robust(Ledger, job_id=run.job_id.decode(), queue=run.queue)
-    else:
-        signals.job_expired.send_robust(Ledger, job=job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -10,8 +11,11 @@ from typing import Any
 
 from django_rtq import payload
 from django_rtq.backoff import TEN_YEARS, delay_seconds
-from django_rtq.exceptions import Bury, Retry, TaskNotFound
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.details import read_errors
+from django_rtq.exceptions import BrokerError, Bury, Retry, TaskNotFound
 from django_rtq.tasks import Task
+from django_rtq.worker.run import Run
 
 _OURS = str(Path(__file__).parent)
 PARK_SECONDS = 30.0  # how long a job waits that this worker does not know the task of
@@ -53,7 +57,14 @@ class Cancelled:
     """It was asked to stop, and did."""
 
 
-Outcome = Acked | Retried | Buried | Expired | Cancelled
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """This process does not know its task. The ledger makes of it what follows: see decide_unknown."""
+
+    error: TaskNotFound
+
+
+Outcome = Acked | Retried | Buried | Expired | Cancelled | Unknown
 
 
 def decide(task: Task[Any, Any], error: BaseException, *, failures: int, max_attempts: int) -> Retried | Buried:
@@ -74,21 +85,46 @@ def decide(task: Task[Any, Any], error: BaseException, *, failures: int, max_att
 
 def decide_unknown(error: TaskNotFound, *, waited_seconds: float, longest_seconds: float) -> Retried | Buried:
     """A task that this process does not know: a newer worker may, so its jobs wait, but not for ever."""
-    if waited_seconds > longest_seconds:
+    if waited_seconds >= longest_seconds:
         return Buried(error, is_counted=False)
     return Retried(error, PARK_SECONDS, is_counted=False)
 
 
+def unknown_since(errors: Sequence[Mapping[str, Any]]) -> int | None:
+    """Since when a job waits for a worker that knows its task, ms, by its failures; None: it has not met one yet
+    that does not."""
+    newest = errors[-1] if errors else {}
+    at = newest.get("at")
+    return at if newest.get("error_class") == _class_of(TaskNotFound) and isinstance(at, int) else None
+
+
+def _class_of(kind: type[BaseException]) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def park_or_bury(broker: Broker, run: Run, outcome: Unknown) -> Retried | Buried:
+    """decide_unknown(), after Redis was asked since when the job meets workers that do not know its task.
+
+    That is rare, so no claim tells it. A person may have requeued the job since then: that counts anew.
+    """
+    try:
+        since_ms = unknown_since(read_errors(broker.errors(run.queue, run.job_id)))
+    except BrokerError:
+        since_ms = None
+    waited_ms = 0 if since_ms is None else run.now_ms - max(since_ms, run.ready_ms)
+    longest_seconds = broker.config.unknown_task_seconds
+    return decide_unknown(outcome.error, waited_seconds=waited_ms / 1000, longest_seconds=longest_seconds)
+
+
 def error_line(error: BaseException, *, at_ms: int, attempt: int, worker: str, seconds: float = 0.0) -> str:
     """A failure as one line of JSON, cut to a bounded length. Never raises, whatever the exception does."""
-    kind = type(error)
     return payload.dumps(
         {
             "at": at_ms,  # the end of the run
             "seconds": round(seconds, 6),
             "attempt": attempt,
             "worker": worker,
-            "error_class": f"{kind.__module__}.{kind.__qualname__}",
+            "error_class": _class_of(type(error)),
             "error": _text(error)[:LONGEST_ERROR],
             "traceback": _clean(_traceback(error))[-LONGEST_TRACEBACK:],
         }

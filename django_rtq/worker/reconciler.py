@@ -26,12 +26,14 @@ class Reconciler:
         self._backoff = Backoff(lease_seconds)
         self._news = threading.Event()
         self._is_asleep = True  # without a timer
+        self._had_jobs = False  # since the last look
         self._is_due = False
         self._is_stopped = False
         self._thread: threading.Thread | None = None
 
     def note_jobs(self) -> None:
-        """The worker has jobs. It is called after each claim, so it does nothing while the thread is awake."""
+        """The worker has jobs. It is called after each claim, so it does next to nothing while the thread is awake."""
+        self._had_jobs = True
         if self._is_asleep:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="rtq-reconciler", daemon=True)
@@ -53,8 +55,10 @@ class Reconciler:
     def _run(self) -> None:
         seconds = self._lease_seconds
         while True:
+            # One that had jobs will have more. If it slept as soon as there are none, each claim would wake it.
+            had_jobs, self._had_jobs = self._had_jobs, False
             self._is_asleep = True
-            if self._is_due or self._has_jobs():  # asked once it counts as asleep: note_jobs() may come in between
+            if self._is_due or had_jobs or self._has_jobs():  # asked last: note_jobs() may come in between
                 self._is_asleep = False
             is_timed = not self._is_asleep
             self._news.wait(seconds if is_timed else None)

@@ -19,6 +19,7 @@ class Run:
     """A claimed job. Making it costs little; what only failures, signals and contexts need is made when asked for."""
 
     reports: Reports | None = None  # where the job says how far it is
+    client = b""  # until the record was read
     entry = 0  # its own on the page
     variables: Context | None = None  # the context variables of this run: of its function and of receivers of signals
 

@@ -32,6 +32,18 @@ def test_the_overview_counts(jobs, operator):
     assert "No worker is alive" in html or "No worker serves" in html
 
 
+@pytest.mark.parametrize(("behind_ms", "is_told"), [(600_000, True), (0, False)])
+def test_the_overview_tells_of_a_clock_that_was_put_back(redis, broker, jobs, operator, behind_ms, is_told):
+    broker.renew([QUEUE], [])
+    if behind_ms:
+        now_ms = redis.time()[0] * 1000 + behind_ms
+        redis.hset(broker.keys.of(QUEUE).sweep, mapping={"high": now_ms + 1000, "anchor": ""})
+
+    html = text(operator.get(OVERVIEW))
+
+    assert ("put back and is 10 min behind" in html) is is_told
+
+
 @pytest.mark.parametrize("span", ["1h", "24h"])
 def test_the_overview_looks_back(span, jobs, operator):
     html = text(operator.get(f"{OVERVIEW}?span={span}"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.broker.stories import ERROR, send
+from tests.broker.stories import ERROR, new_job, send
 from tests.broker.twins import Twins
 
 
@@ -34,4 +34,66 @@ def jobs_that_waited_go_first(twins: Twins) -> None:
         twins.claim("w2", ("bulk",), 2)
 
 
-DELAYED_STORIES = (jobs_that_waited_go_first,)
+def clients_of_a_crowd_take_turns(twins: Twins) -> None:
+    """As long as more is due than a call promotes, and a part goes by its time."""
+    flood = [f"f{n}" for n in range(24)]
+    send(twins, *flood, client="flood", due="+1000")
+    send(twins, "a", "b", client="single", due="+1001")
+    for name, due in (("c", "+1002"), ("d", "+3000")):
+        send(twins, name, client="other", due=due)
+    twins.advance(1001)
+    twins.promote("mail", 4)
+    twins.promote("mail", 4)
+    twins.advance(1)
+    twins.promote("mail", 8)
+    send(twins, *"ghij", client="flood", due="+1")
+    twins.advance(1)
+    for limit in (1, 2, 2, 4, 4):
+        twins.promote("mail", limit)
+
+
+def many_crowds_take_turns(twins: Twins) -> None:
+    """There are more clients than a call has places: who was served comes after the others."""
+    for n in range(8):
+        send(twins, *(f"{client}{n}" for client in "abcdefgh"), client="abcdefgh"[n], due="+1000")
+    twins.advance(1000)
+    for _ in range(4):
+        twins.promote("mail", 4)
+        twins.advance(1)
+    send(twins, "late", client="late", due="+1")
+    twins.advance(1)
+    for limit in (2, 4, 8):
+        twins.promote("mail", limit)
+        twins.promote("mail", limit)
+
+
+def what_waits_no_more_leaves_the_index(twins: Twins) -> None:
+    ids = [job_id for name in "abc" for job_id in send(twins, name, client="x", due="+2000")]
+    now = twins.clock.now
+    twins.take_token("mail", "due")
+    twins.enqueue("mail", [new_job(twins, n, client="x", due=str(now + ms)) for n, ms in (("d", 1000), ("e", 9000))])
+    twins.cancel("mail", ids[0])
+    twins.run_now("mail", ids[1])
+    twins.bend_index("mail", "nobody")
+    twins.bend_index("mail", "x")
+    twins.advance(1000)
+    twins.bend_index("mail", "x")
+    twins.cancel("mail", ids[2])
+    twins.purge("mail")
+    (alone,) = send(twins, "f", client="x", due="+1000")
+    (ahead,) = send(twins, "g", client="y", due="+1000")
+    twins.cancel("mail", alone)
+    twins.run_now("mail", ahead)
+    twins.claim("w0", ("mail",), 9)
+    twins.fetch("w0", {"mail": {"retry": [(job_id, 2000, 1, ERROR) for job_id in twins.models["mail"].running["w0"]]}})
+    twins.advance(2000)
+    for _ in range(4):
+        twins.promote("mail", 2)
+
+
+DELAYED_STORIES = (
+    jobs_that_waited_go_first,
+    clients_of_a_crowd_take_turns,
+    many_crowds_take_turns,
+    what_waits_no_more_leaves_the_index,
+)

@@ -20,7 +20,7 @@ return taken
 """
 _COUNTED_SECONDS = {"stats": 172_800, "tasks": 180_000}
 # What a drained queue still has: times, turns, counters, and outcomes until their time is over.
-FIXED = {"turn", "sweep", "due", "finished", "results", "workers", "holders"}
+FIXED = {"turn", "sweep", "due", "finished", "kept", "results", "workers", "holders"}
 _KINDS = {
     "string": {"turn", "paused", "unique"},
     "set": {"queues"},
@@ -42,7 +42,8 @@ _KINDS = {
         "progress",
     },
     "zset": {
-        *("bands", "ring", "lanes", "scheduled", "retrying", "workers", "holders", "dead", "finished"),
+        *("bands", "ring", "lanes", "scheduled", "retrying", "later", "workers", "holders", "dead"),
+        *("finished", "kept"),
         *("wake", "due"),
     },
 }
@@ -100,6 +101,10 @@ def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
     found += [
         f"{job_id} has a result, and is not finished" for job_id in queue.get("results", {}) if job_id not in finished
     ]
+    found += [
+        f"{job_id} is kept, and has no result, or is not kept, and has one"
+        for job_id in queue.get("results", {}).keys() ^ queue.get("kept", {}).keys()
+    ]
     found += [f"{job_id} is no ghost" for job_id, lane in ghosts.items() if job_id not in lanes.get(lane, ())]
     found += [f"{worker} runs jobs and has no lease" for worker in running if worker not in queue.get("workers", {})]
     for lane in lanes:
@@ -108,7 +113,7 @@ def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
             found.append(f"the lane {lane} is in no ring")
         if lane not in queue.get("lanes", {}):
             found.append(f"no audit would find the lane {lane}")
-    return found + _uncounted(queue) + _unheld(queue)
+    return found + _uncounted(queue) + _unheld(queue) + _unlooked(queue)
 
 
 def _uncounted(queue: dict[str, Any]) -> list[str]:
@@ -130,6 +135,16 @@ def _unheld(queue: dict[str, Any]) -> list[str]:
         for digest, job_id in held.items()
         if job_id not in alive or notes.get(job_id, "").split(" ")[2:3] != [digest]
     ]
+
+
+def _unlooked(queue: dict[str, Any]) -> list[str]:
+    """Jobs that wait for their time, and would be promoted by that alone; clients that are looked at too late."""
+    index = {name[6:]: ids for name, ids in queue.items() if name.startswith("later:")}
+    looks, scheduled = queue.get("later", {}), queue.get("scheduled", {})
+    listed = {job_id: due for ids in index.values() for job_id, due in ids.items()}
+    found = [] if listed == scheduled else [f"the index says {listed}, and {scheduled} are scheduled"]
+    found += [f"{client} is looked at, and has nothing" for client in looks if client not in index]
+    return found + [f"nobody looks at {client} in time" for client in index if client not in looks]
 
 
 def differences(actual: dict[str, Any], expected: dict[str, Any]) -> str:

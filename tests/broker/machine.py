@@ -18,7 +18,8 @@ from hypothesis.stateful import (
 
 from django_rtq.broker.broker import Broker, NewJob, UniqueJob
 from tests.broker.drain import drain
-from tests.broker.twins import LEASE_MS, QUEUES, RESULT_MS, Twins, lanes_of
+from tests.broker.model_told import lanes_of
+from tests.broker.twins import LEASE_MS, QUEUES, RESULT_MS, Twins
 
 CLIENTS = ("", "acme", "a:b c", "ü")
 BODY = '{"task":"täsk","args":[[],{}]}'
@@ -29,7 +30,7 @@ DUES = ("", "", "", "", "+0", "+1", "+3000", "+20000", "past", "now", "soon")
 EXPIRIES = ("", "", "+5000", "now", "soon")
 # How far the clock is off that made the id; None: an id that tells no time.
 SKEWS = (0, 0, 0, -1000, -1001, 1000, 1001, 5000, None)
-TORN = ("turn", "band", "trim", "worker")  # what a torn log has lost
+TORN = ("turn", "band", "index", "trim", "worker")  # what a torn log has lost, or bent
 KEEPS = (1000, 120_000, RESULT_MS)
 PAUSES = (1, 999, 3000, LEASE_MS // 2, LEASE_MS // 2 + 1, LEASE_MS - 1, LEASE_MS, LEASE_MS, LEASE_MS + 1, 60_000)
 
@@ -254,6 +255,8 @@ class QueueMachine(RuleBasedStateMachine):
                 self.twins.lose_turn(queue, lane)
             elif what == "band":
                 self.twins.lose_band(queue, lane[0])
+            elif what == "index":
+                self.twins.bend_index(queue, lane[1])
             else:
                 self._claim_half(queue, lane, is_guilty=is_guilty)
 
@@ -274,20 +277,11 @@ class QueueMachine(RuleBasedStateMachine):
 
     def new_job(self, options: tuple[Any, ...]) -> NewJob:
         client, band, max_crashes, due, expires, front, skew = options
-        now = self.twins.clock.now
-        number = next(self.numbers)
+        now, number = self.twins.clock.now, next(self.numbers)
         job_id = f"daily-{number}" if skew is None else f"{now + skew:012x}-{number:03}"
         moments = {"past": str(now - 3000), "now": str(now), "soon": str(now + 1)}
-        return NewJob(
-            job_id,
-            band,
-            max_crashes,
-            client,
-            moments.get(due, due),
-            moments.get(expires, expires),
-            front,
-            BODY,
-        )
+        ready, last = moments.get(due, due), moments.get(expires, expires)
+        return NewJob(job_id, band, max_crashes, client, ready, last, front, BODY)
 
     @property
     def holders(self) -> list[str]:

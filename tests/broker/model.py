@@ -7,6 +7,7 @@ one by one here, while the script takes whole batches: nobody must be able to te
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import ceil
 
 from django_rtq.broker.broker import NewJob, UniqueJob
 from tests.broker.model_parts import Entry, Parts
@@ -49,7 +50,7 @@ class Queue(Parts):
         if job.on_conflict == "replace" and not self._runs(first):
             self._replace(first, job)
         if job.on_conflict == "rerun" and (heir := self._heir_of(first)):
-            self.jobs[heir] = self._record(job)
+            self._move(heir, self._record(job), self.scheduled[heir])
         elif job.on_conflict == "rerun" and self._runs(first):
             self._come_after(first, job)
             return f"after {first}"
@@ -112,7 +113,8 @@ class Queue(Parts):
                 continue
             self._schedule(job_id, self.clock.now + delay_ms)
             self.retrying[job_id] = self.clock.now + delay_ms
-            self._fail(job_id, failures, line)
+            if failures or not self._failed_so(job_id, line):
+                self._fail(job_id, failures, line)
         return stale
 
     def bury(self, worker: str, entries: Sequence[Entry]) -> list[str]:
@@ -161,23 +163,50 @@ class Queue(Parts):
 
     def promote(self, limit: int) -> tuple[int | None, list[str]]:
         self.sweep["promoted"] = self.clock.now
-        promoted = due_at(self.scheduled, self.clock.now)[:limit]
+        due = due_at(self.scheduled, self.clock.now)[:limit]
+        is_crowd = len(due) == limit
+        by_time = ceil(limit / 4) if is_crowd else len(due)
+        promoted = due[:by_time]
+        looked_at = self._take_turns(promoted, limit - by_time) if is_crowd or not due else set()
+        promoted += [job_id for job_id in due if job_id not in promoted][: limit - len(promoted)]
+        looked_at |= {self.jobs[job_id].client for job_id in promoted}
         for job_id in promoted:
             if self.delayed_first:
                 self.jobs[job_id].band = Ahead.of(self.jobs[job_id].band)
             self._queue_up(job_id, self.scheduled.pop(job_id))
             self.retrying.pop(job_id, None)
+        for client in looked_at:
+            self._look_again(client)
         return self._until(self.scheduled), promoted
 
-    def trim(self, limit: int) -> int:
-        old = due_at(self.finished, self.clock.now)[:limit]
-        for job_id in old:
-            del self.finished[job_id]
-            self.results.pop(job_id, None)
+    def _take_turns(self, promoted: list[str], wanted: int) -> set[str]:
+        """Add the shares of the next clients. Answers who was looked at."""
+        clients, end = due_at(self.later, self.clock.now)[:wanted], len(promoted) + wanted
+        looked_at = set()
+        for client in clients:
+            if len(promoted) < end:
+                looked_at.add(client)
+                share = min(ceil(wanted / len(clients)), end - len(promoted))
+                due = due_at(self.scheduled_of(client), self.clock.now)
+                promoted += [job_id for job_id in due if job_id not in promoted][:share]
+        return looked_at
+
+    def _look_again(self, client: str) -> None:
+        """At its next job's time; if that is over, after all others."""
+        left = self.scheduled_of(client)
+        if left:
+            self.later[client] = max(self.clock.now, min(left.values()))
+        else:
+            self.later.pop(client, None)
+
+    def trim(self, limit: int) -> list[int]:
+        old = due_at(self.finished, self.clock.now)[: 10 * limit]
+        self._drop_outcomes(old)
         over = len(self.dead) - self.limits.max_dead
         dead = in_order(self.dead)[:over] if over > 0 else due_at(self.dead, self.clock.now - self.limits.dead_ms)
         self._forget(dead[:limit])
-        return len(old) + len(dead[:limit])
+        has_more = len(old) >= 10 * limit or len(dead) >= limit
+        return [len(old), len(dead[:limit]), int(has_more)]
 
     def audit(self, start: int, limit: int) -> int:
         names = {lane_name(lane): lane for lane in self.waiting}
@@ -248,7 +277,7 @@ class Queue(Parts):
         first = self.unique.get(self.digests[job_id].digest, "") if job_id in self.digests else ""
         if first and first in self.digests and self._heir_of(first) == job_id:
             return f"after {first}"
-        del self.scheduled[job_id]
+        self._unschedule(job_id)
         self.retrying.pop(job_id, None)
         self._queue_up(job_id, self.clock.now)
         return "queued"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django_rtq.broker.broker import NewJob, UniqueJob
@@ -12,6 +12,8 @@ from tests.broker.model_unique import Holdings
 
 SKEW_MS = 1000  # a job whose id tells another time than the server's notes since when it waits
 KEPT_ERRORS = 5
+DROPPED_AT_ONCE = 1000  # outcomes that are too many
+TOMBSTONE_MS = 120_000  # an id is known so long after the end of its job
 
 Entry = tuple[str, int, str]  # id, ms to keep or failures to count, outcome or failure
 
@@ -86,17 +88,28 @@ class Parts(Holdings):
     def _replace(self, first: str, job: UniqueJob) -> None:
         """The one that waits takes what the other brings. Once its time has come it keeps its place."""
         before, record = self.jobs[first], self._record(job)
-        self.jobs[first] = record
         if first not in self.scheduled:
             record.band, record.client = before.lane
+            self.jobs[first] = record
         elif record.ready > self.clock.now:
-            self._schedule(first, record.ready)
+            self._move(first, record, record.ready)
             if first in self.retrying:
                 self.retrying[first] = record.ready
         else:
-            del self.scheduled[first]
+            self._unschedule(first)
+            self.jobs[first] = record
             self.retrying.pop(first, None)
             self._queue_up(first, self.clock.now)
+
+    def _move(self, job_id: str, record: Record, due: int) -> None:
+        """It waits until another time, among the jobs of whoever it belongs to now."""
+        is_earlier = due < min(self.scheduled.values())
+        if record.client != self.jobs[job_id].client:
+            self._unschedule(job_id)
+        self.jobs[job_id] = record
+        is_awaited = self.due
+        self._schedule(job_id, due)
+        self.due = is_awaited or is_earlier
 
     def _come_after(self, first: str, job: UniqueJob) -> None:
         """It waits for the end of the one that runs, and not for ever."""
@@ -159,30 +172,46 @@ class Parts(Holdings):
             del self.running[worker][job_id]
         return stale, len(mine)
 
-    def _end_stopped(self, job_ids: Sequence[str]) -> set[str]:
+    def _end_stopped(self, job_ids: Iterable[str]) -> set[str]:
         """Those that were asked to stop are over."""
-        ended = [job_id for job_id in job_ids if job_id in self.stopping]
-        for job_id in ended:
-            _, keep_ms, _, outcome = self.stopping[job_id].split(" ", 3)
-            self._remember([(job_id, int(keep_ms), outcome)])
+        asked = [job_id for job_id in job_ids if job_id in self.stopping]
+        ended = {job_id for job_id in asked if job_id in self.jobs}  # else it was over before, and the log was torn
+        for job_id in asked:
+            if job_id in ended:
+                _, keep_ms, _, outcome = self.stopping[job_id].split(" ", 3)
+                self._remember([(job_id, int(keep_ms), outcome)])
+                self._count("cancelled")
             self._forget([job_id])
-            self._count("cancelled")
-        return set(ended)
+        return ended
 
     def _remember(self, outcomes: Sequence[Entry]) -> None:
         for job_id, keep_ms, outcome in outcomes:
             self.finished[job_id] = self.clock.now + keep_ms
             if outcome:
                 self.results[job_id] = outcome
-        for job_id in in_order(self.finished)[: max(0, len(self.finished) - self.limits.max_results)]:
-            del self.finished[job_id]
+                self.kept[job_id] = self.clock.now
+        over = max(0, len(self.kept) - self.limits.max_results)
+        dropped = in_order(self.kept)[: min(over, DROPPED_AT_ONCE)]
+        youngest = max((self.kept[job_id] for job_id in dropped), default=0)
+        self._drop_outcomes(dropped, youngest)
+
+    def _drop_outcomes(self, job_ids: Sequence[str], youngest: int = 0) -> None:
+        """The ids stay for two minutes after the youngest ended; half a ms tells that there was an outcome."""
+        for job_id in job_ids:
             self.results.pop(job_id, None)
+            last = max(self.kept.pop(job_id, 0), youngest) + TOMBSTONE_MS
+            if last > self.clock.now:
+                self.finished[job_id] = last + 0.5
+            else:
+                del self.finished[job_id]
 
     def _forget(self, job_ids: Sequence[str]) -> None:
         self._let_go(job_ids)
-        places: tuple[dict[str, Any], ...] = (self.jobs, self.scheduled, self.retrying, self.dead)
+        places: tuple[dict[str, Any], ...] = (self.jobs, self.retrying, self.dead)
         for job_id in job_ids:
             beside = (self.since, self.failures, self.crashes, self.errors, self.digests, self.stopping, self.progress)
+            if job_id in self.scheduled:
+                self._unschedule(job_id)
             for place in (*places, *beside):
                 place.pop(job_id, None)
 
@@ -191,6 +220,11 @@ class Parts(Holdings):
             self.failures[job_id] = self.failures.get(job_id, 0) + failures
             self._count("failed")
         self.errors[job_id] = [*self.errors.get(job_id, []), line][-KEPT_ERRORS:]
+
+    def _failed_so(self, job_id: str, line: str) -> bool:
+        """Whether the newest failure is of this class."""
+        newest = json.loads(self.errors.get(job_id, ["{}"])[-1]).get("error_class", "")
+        return "error_class" in line and newest == json.loads(line)["error_class"]
 
     def _die(self, job_id: str) -> None:
         self.dead[job_id] = self.clock.now
@@ -205,6 +239,8 @@ class Parts(Holdings):
             del self.running[worker][job_id]
             if job_id in ended:
                 taken.append((job_id, "cancelled"))
+                continue
+            if job_id not in self.jobs:
                 continue
             if job_id in guilty and self._crash(job_id, worker):
                 self._die(job_id)
@@ -244,8 +280,11 @@ class Parts(Holdings):
         return crashes > allowed
 
     def _contact(self) -> None:
-        if self.clock.now - self.sweep.get("contact", self.clock.now) > self.limits.lease_ms / 2:
-            self.sweep["hold"] = self.clock.now + self.limits.lease_ms
+        now, half = self.clock.now, self.limits.lease_ms // 2
+        last, hold = self.sweep.get("contact", now), self.sweep.get("hold", 0)
+        if (silence := now - last) > half:  # an outage: for leases that time has not passed
+            self.workers = {worker: deadline + silence for worker, deadline in self.workers.items()}
+            self.sweep["hold"] = hold + silence if hold > last else now + half
         self.sweep |= {"contact": self.clock.now, "high": self.clock.now}
 
     def _until(self, moments: dict[str, int]) -> int | None:

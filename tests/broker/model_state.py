@@ -96,6 +96,7 @@ class State:
     ghosts: dict[str, Lane] = field(default_factory=dict)
     scheduled: dict[str, int] = field(default_factory=dict)
     retrying: dict[str, int] = field(default_factory=dict)
+    later: dict[str, int] = field(default_factory=dict)  # client -> when promote looks at it next
     workers: dict[str, int] = field(default_factory=dict)
     holders: dict[str, int] = field(default_factory=dict)  # who has signed on, and when
     running: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
@@ -106,7 +107,8 @@ class State:
     progress: dict[str, str] = field(default_factory=dict)
     dead: dict[str, int] = field(default_factory=dict)
     results: dict[str, str] = field(default_factory=dict)
-    finished: dict[str, int] = field(default_factory=dict)
+    finished: dict[str, float] = field(default_factory=dict)
+    kept: dict[str, int] = field(default_factory=dict)
     unique: dict[str, str] = field(default_factory=dict)  # digest -> id
     digests: dict[str, Note] = field(default_factory=dict)  # id -> what it holds
     wake: bool = False
@@ -128,17 +130,22 @@ class State:
             "due": {"due": 0} if self.due else {},
             "paused": None if self.paused is None else str(self.paused),
         }
-        for name in ("scheduled", "retrying", "workers", "holders", "dead", "results", "finished"):
+        for name in ("scheduled", "retrying", "later", "workers", "holders", "dead", "results", "finished", "kept"):
             keys[name] = dict(getattr(self, name))
         for name in ("since", "failures", "crashes", "sweep", "digests", "stopping", "progress"):
             keys[name] = texts(getattr(self, name))
         keys |= {f"ring:{band}": list(clients) for band, clients in self.rings.items()}
         keys |= {f"lane:{lane_name(lane)}": list(job_ids) for lane, job_ids in self.lanes.items()}
+        keys |= {f"later:{client}": self.scheduled_of(client) for client in self.later}
         keys |= {f"running:{worker}": dict(held) for worker, held in self.running.items()}
         keys |= {f"unique:{digest}": job_id for digest, job_id in self.unique.items()}
         keys |= {f"stats:{minute}": texts(counters) for minute, counters in self.stats.items()}
         keys |= {f"tasks:{hour}": texts(counters) for hour, counters in self.tasks.items()}
         return {name: value for name, value in keys.items() if value}
+
+    def scheduled_of(self, client: str) -> dict[str, int]:
+        """The jobs of a client that wait for their time."""
+        return {job_id: due for job_id, due in self.scheduled.items() if self.jobs[job_id].client == client}
 
 
 def texts(values: Mapping[str, object]) -> dict[str, str]:
@@ -151,12 +158,12 @@ def lane_name(lane: Lane) -> str:
     return f"{lane[0]}:{lane[1]}"
 
 
-def in_order(moments: Mapping[str, int]) -> list[str]:
+def in_order(moments: Mapping[str, float]) -> list[str]:
     """The members of a zset, the earliest first."""
     return sorted(moments, key=lambda member: (moments[member], member))
 
 
-def due_at(moments: Mapping[str, int], now: int) -> list[str]:
+def due_at(moments: Mapping[str, float], now: int) -> list[str]:
     """Those whose moment has come."""
     return [member for member in in_order(moments) if moments[member] <= now]
 

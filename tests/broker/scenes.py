@@ -281,6 +281,14 @@ SCENES = {
     "wait": Scene(_queued, lambda broker, jobs: wait_for_end(broker, QUEUE, jobs[0].id, 0)),
 }
 
+# Jobs that wait for their time: the index by client has to be written, too.
+DELAYED_SCENES = {
+    "cancel, delayed": SCENES["cancel"]._replace(seed=_waiting_for_their_time),
+    "enqueue, delayed": SCENES["enqueue"]._replace(seed=lambda broker: [new_job("a", client="x", due="+60000")]),
+    "promote, a crowd": Scene(_due, lambda broker, jobs: broker.promote(QUEUE, limit=2), grows=True),
+    "purge, delayed": SCENES["purge"]._replace(seed=_waiting_for_their_time),
+}
+
 # What becomes of jobs of which no second like them may live: the same scripts, and more to write.
 UNIQUE_SCENES = {
     **{f"{verb}, unique": _settling(verb)._replace(seed=_held) for verb in ("ack", "bury", "expire")},

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from django_rtq.broker.broker import NewJob
+from django_rtq.broker.scripts import SCRIPTS
 from tests.broker.twins import DEAD_MS, LEASE_MS, RESULT_MS, Twins
 
 ERROR = '{"error":"it broke"}'
 PROGRESS = '{"done":1,"total":null,"text":""}'
 DONE = '{"state":"succeeded"}'
 KEEP_MS = 100_000
+HOUR_MS = 3_600_000
 
 
 def send(twins: Twins, *names: str, queue: str = "mail", **options: Any) -> list[str]:
@@ -105,6 +107,19 @@ def failures_are_counted(twins: Twins) -> None:
     run(twins, "bury", [job_id], 0, ERROR)
     twins.discard("mail", [job_id])
     twins.discard("mail", [job_id])
+
+
+def nobody_knows_a_task(twins: Twins) -> None:
+    """The first failure of the kind is kept: it tells since when. Others in between are told of."""
+    (job_id,) = send(twins, "a")
+    for kind, counted in (("x.Unknown", 0), ("x.Unknown", 0), ("x.Other", 0), ("x.Other", 1), ("x.Unknown", 0)):
+        line = f'{{"at":{twins.clock.now},"error_class":"{kind}","error":"not \\"error_class\\":\\"x.Other\\""}}'
+        twins.claim("w0", ("mail",))
+        run(twins, "retry", [job_id], 0, counted, line)
+        twins.promote("mail")
+        twins.advance(1000)
+    twins.claim("w0", ("mail",))
+    run(twins, "bury", [job_id], 0, line)
 
 
 def jobs_wait_for_their_time(twins: Twins) -> None:
@@ -204,6 +219,20 @@ def leases_run_out(twins: Twins) -> None:
     twins.find("mail", ids[1])
 
 
+def outages_come_again_and_again(twins: Twins) -> None:
+    """More often than a lease: whoever is dead stays so, and its jobs come back."""
+    send(twins, "a")
+    twins.claim("w0", ("mail",))
+    for _ in range(6):
+        twins.renew(["w1"])
+        twins.advance(LEASE_MS // 3)
+        twins.renew(["w1"])
+        twins.reclaim("mail")
+        twins.advance(LEASE_MS)
+        twins.reclaim("mail")
+    assert not twins.models["mail"].running["w0"]
+
+
 def dead_letters_are_trimmed(twins: Twins) -> None:
     ids = send(twins, *"abcdef")
     twins.claim("w0", ("mail",), 6)
@@ -231,17 +260,73 @@ def a_log_was_torn(twins: Twins) -> None:
     twins.claim("w0", ("mail",), 5)
 
 
+def a_log_was_torn_at_the_end_of_a_job(twins: Twins) -> None:
+    (job_id,) = send(twins, "a")
+    twins.claim("w0", ("mail",))
+    run(twins, "ack", [job_id], KEEP_MS, DONE)
+    twins.stop_half("mail", "torn", job_id)
+    twins.find("mail", job_id)
+
+
+def a_job_crashes_that_failed_before(twins: Twins) -> None:
+    (job_id,) = send(twins, "a", max_crashes=3)
+    twins.claim("w0", ("mail",))
+    run(twins, "retry", [job_id], 0, 1, ERROR)
+    twins.promote("mail")
+    twins.claim("w0", ("mail",))
+    twins.reclaim_child("mail", "w0", [job_id])
+
+
+def fewer_outcomes_are_kept_than_before(twins: Twins) -> None:
+    keys, model = twins.broker.keys.of("mail"), twins.models["mail"]
+    old = {f"old-{number:04}": twins.clock.now - 5000 + number for number in range(2010)}
+    model.kept.update(old)
+    model.finished.update({job_id: ended + RESULT_MS for job_id, ended in old.items()})
+    model.results.update(dict.fromkeys(old, DONE))
+    twins.redis.zadd(keys.kept, old)
+    twins.redis.zadd(keys.finished, model.finished)
+    twins.redis.hset(keys.results, mapping=model.results)
+    ids = send(twins, "a", "b")
+    twins.claim("w0", ("mail",), 2)
+    for job_id in ids:
+        run(twins, "ack", [job_id], KEEP_MS, DONE)
+
+
+def the_longer_of_two_waits_counts(twins: Twins) -> None:
+    (job_id,) = send(twins, "a")
+    keys = twins.broker.keys.of("mail")
+    for wait_ms in (60_000, 1000):
+        twins.broker.wire.one(SCRIPTS["wait"].call(keys, (job_id, wait_ms)))
+    assert twins.redis.zscore(keys.waiting, job_id) == twins.clock.now + 60_000
+    twins.redis.delete(keys.waiting)
+
+
+def a_schedule_began_by_a_clock_that_was_ahead(twins: Twins) -> None:
+    now, schedules = twins.clock.now, twins.broker.keys.of("mail").schedules
+    for last_slot, began in ((now + 2 * HOUR_MS, now), (0, now + 2 * HOUR_MS)):
+        twins.redis.hset(schedules, "report", f"{last_slot} x d1 {began}")
+        assert twins.broker.begin("mail", "report", "d1", now)
+    twins.redis.delete(schedules)
+
+
 STORIES = (
     clients_take_turns,
     work_is_settled,
     known_jobs_are_taken_in_once,
     failures_are_counted,
+    nobody_knows_a_task,
     jobs_wait_for_their_time,
     the_guilty_crash,
     a_suspect_waits_behind_others,
     a_suspect_is_before_nobody,
     a_lease_lasts_to_the_end,
     leases_run_out,
+    outages_come_again_and_again,
     dead_letters_are_trimmed,
     a_log_was_torn,
+    a_log_was_torn_at_the_end_of_a_job,
+    a_job_crashes_that_failed_before,
+    fewer_outcomes_are_kept_than_before,
+    the_longer_of_two_waits_counts,
+    a_schedule_began_by_a_clock_that_was_ahead,
 )

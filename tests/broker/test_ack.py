@@ -2,6 +2,8 @@
 
 import pytest
 
+from django_rtq.exceptions import JobNotFound
+from tests.broker.mutants import Mutant, mutated
 from tests.seeds import (
     QUEUE,
     WORKER,
@@ -28,6 +30,7 @@ def test_the_outcome_is_all_that_is_left(redis, broker):
         "running:w1": GONE,
         "results": {"a": '{"result": []}'},
         "finished": {"a": MS},
+        "kept": {"a": MS},
         "stats": {"enqueued": 1, "succeeded": 1},
     }
 
@@ -60,7 +63,7 @@ def test_nothing_is_left_of_its_failures(redis, broker):
     settle(broker, "ack", job)
 
     assert set(snapshot(redis)) == {
-        "rtq:queues", "finished", "results", "stats", "sweep", "turn", "workers", "holders", "due"
+        "rtq:queues", "finished", "kept", "results", "stats", "sweep", "turn", "workers", "holders", "due"
     }  # fmt: skip
 
 
@@ -75,15 +78,86 @@ def test_times_are_added_up(redis, broker):
     assert (told.run_ms, told.wait_ms) == (0, 0)
 
 
-def test_the_oldest_outcomes_go_when_there_are_too_many(redis, broker):
+def ack_one(broker, job, *, most, keep_ms=3_600_000, outcome='"done"'):
+    """With another limit than that of the settings."""
+    told = settlement("ack", job, keep_ms=keep_ms, outcome=outcome)
+    ((_, command),) = told.commands(broker.keys.of(QUEUE), WORKER, max_results=most)
+    broker.wire.one(command)
+
+
+def outcomes_of_long_ago(redis, broker, count, *, seconds=3000):
+    """So many outcomes that are kept for an hour; their jobs are over since so many seconds."""
+    keys, (now, _) = broker.keys.of(QUEUE), redis.time()
+    ids = [f"old-{number}" for number in range(count)]
+    redis.zadd(keys.finished, dict.fromkeys(ids, (now - seconds + 3600) * 1000))
+    redis.zadd(keys.kept, {job_id: (now - seconds) * 1000 + place for place, job_id in enumerate(ids)})
+    redis.hset(keys.results, mapping=dict.fromkeys(ids, '"old"'))
+    return ids
+
+
+def test_of_too_many_outcomes_those_go_that_finished_first_however_long_they_were_to_be_kept(redis, broker):
     jobs = claimed_jobs(broker, *(new_job() for _ in range(6)))
 
     for place, job in enumerate(jobs):
-        (command,) = settlement("ack", job, keep_ms=1000 * place, outcome=str(place)).commands(
-            broker.keys.of(QUEUE), WORKER, max_results=4
-        )
-        broker.wire.one(command[1])
+        ack_one(broker, job, most=4, keep_ms=3_600_000 // (place + 1), outcome=str(place))
 
     after = snapshot(redis)
-    assert set(after["finished"]) == {job.id for job in jobs[2:]}
     assert after["results"] == {job.id: str(place) for place, job in enumerate(jobs) if place >= 2}
+    assert set(after["kept"]) == set(after["results"])
+
+
+def test_who_loses_its_outcome_is_known_for_two_minutes_after_its_end_but_not_told_of(redis, broker, inspector):
+    first, second = claimed_jobs(broker, new_job(), new_job())
+    ack_one(broker, first, most=1)
+    finished_at = snapshot(redis)["kept"][first.id]
+    ack_one(broker, second, most=1)
+
+    assert snapshot(redis)["finished"][first.id] == finished_at + 120_000
+    assert broker.enqueue(QUEUE, [first]) == ["exists"]
+    with pytest.raises(JobNotFound):
+        inspector.find(first.id)
+    assert [job.id for job in inspector.listing(QUEUE, "finished").jobs] == [second.id]
+
+
+def test_an_id_goes_with_its_outcome_when_its_two_minutes_are_over(redis, broker):
+    (old,) = outcomes_of_long_ago(redis, broker, 1, seconds=121)
+    job = claimed_job(broker)
+
+    ack_one(broker, job, most=1)
+
+    assert set(snapshot(redis)["finished"]) == {job.id}
+    assert broker.enqueue(QUEUE, [job._replace(id=old)]) == ["ok"]
+
+
+@pytest.mark.parametrize("outcome", ["", '"done"'])
+def test_an_id_stays_for_its_time_whatever_the_number_of_outcomes(redis, broker, outcome):
+    outcomes_of_long_ago(redis, broker, 5)
+    job = claimed_job(broker)
+
+    ack_one(broker, job, most=5, keep_ms=60_000, outcome=outcome)
+
+    assert broker.enqueue(QUEUE, [job]) == ["exists"]
+    assert snapshot(redis)["results"].get(job.id, "") == outcome
+
+
+def test_after_a_limit_was_lowered_by_much_it_is_reached_step_by_step(redis, broker):
+    outcomes_of_long_ago(redis, broker, 9000)
+    keys, left = broker.keys.of(QUEUE), []
+    for job in claimed_jobs(broker, *(new_job() for _ in range(3))):
+        ack_one(broker, job, most=10)
+        left.append((redis.hlen(keys.results), redis.zcard(keys.kept), redis.zcard(keys.finished)))
+
+    assert left == [(n, n, n) for n in (8001, 7002, 6003)]
+
+
+def test_ids_are_not_without_number_either(redis, broker):
+    few = Mutant("few_ids", "MOST_IDS, AT_ONCE = 120000, 1000000, 1000", "MOST_IDS, AT_ONCE = 120000, 3, 1000")
+    outcomes_of_long_ago(redis, broker, 2, seconds=3550)  # they were to be forgotten soonest
+    jobs = claimed_jobs(broker, *(new_job() for _ in range(4)))
+    with mutated(few):
+        for job in jobs:
+            ack_one(broker, job, most=10, keep_ms=120_000, outcome="")
+
+    after = snapshot(redis)
+    assert set(after["finished"]) == {job.id for job in jobs[1:]}
+    assert not {"kept", "results"} & set(after)

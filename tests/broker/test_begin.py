@@ -54,6 +54,14 @@ def test_a_clock_that_was_far_ahead_does_not_stop_a_schedule(broker, ahead_ms, b
     assert broker.fire(QUEUE, "report", NOW_MS + 1, new_job()) == ("fired" if begins else "already")
 
 
+def test_what_began_by_a_clock_that_was_far_ahead_begins_anew(redis, broker):
+    redis.hset(broker.keys.of(QUEUE).schedules, "report", f"0 - d1 {NOW_MS + 2 * HOUR_MS}")
+
+    assert broker.begin(QUEUE, "report", "d1", NOW_MS)
+
+    assert state(broker).began_ms == NOW_MS
+
+
 def test_a_schedule_that_is_dropped_is_unknown(redis, broker):
     broker.begin(QUEUE, "report", "d1", NOW_MS)
 

@@ -20,7 +20,7 @@ from tests.seeds import (
 )
 from tests.snapshots import GONE, MS, changes, snapshot
 
-OUTCOME = {"finished": {"a": MS}, "results": {"a": '{"state": "cancelled"}'}}
+OUTCOME = {"finished": {"a": MS}, "kept": {"a": MS}, "results": {"a": '{"state": "cancelled"}'}}
 
 
 def test_a_job_that_waits_leaves_its_name_in_the_lane(redis, broker, inspector):
@@ -45,8 +45,7 @@ def test_a_scheduled_job_is_gone(redis, broker, inspector):
 
     assert changes(before, snapshot(redis, times=False)) == {
         **OUTCOME,
-        "jobs": GONE,
-        "scheduled": GONE,
+        **dict.fromkeys(["jobs", "scheduled", "later", "later:"], GONE),
         "stats": {"enqueued": 1, "cancelled": 1},
     }
 
@@ -59,7 +58,7 @@ def test_a_job_that_failed_is_gone_with_its_failures(redis, broker, inspector):
 
     assert changes(before, snapshot(redis, times=False)) == {
         **OUTCOME,
-        **dict.fromkeys(["jobs", "scheduled", "retrying", "failures", "errors"], GONE),
+        **dict.fromkeys(["jobs", "scheduled", "later", "later:", "retrying", "failures", "errors"], GONE),
         "stats": {**before["stats"], "cancelled": 1},
     }
 
@@ -82,7 +81,7 @@ def test_it_never_runs_and_leaves_nothing_behind(redis, broker, inspector):
     settle(broker, "ack", kept, worker="w2")
 
     assert set(snapshot(redis)) == {
-        "rtq:queues", "finished", "results", "stats", "sweep", "turn", "workers", "holders"
+        "rtq:queues", "finished", "kept", "results", "stats", "sweep", "turn", "workers", "holders"
     }  # fmt: skip
 
 

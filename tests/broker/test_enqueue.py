@@ -62,6 +62,8 @@ def test_with_a_time_it_is_scheduled_and_wakes_the_scheduler(redis, broker):
         "rtq:queues": {QUEUE},
         "jobs": {"a": "0 3 <ms> 0 acme\n{}"},
         "scheduled": {"a": MS},
+        "later": {"acme": MS},
+        "later:acme": {"a": MS},
         "due": {"due": 0},
         "stats": {"enqueued": 1},
     }

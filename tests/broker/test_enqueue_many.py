@@ -45,6 +45,8 @@ def test_each_goes_to_the_place_that_it_would_have_alone(redis, broker):
         "turn": "3",
         "wake": {"work": 0},
         "scheduled": {"e": MS},
+        "later": {"": MS},
+        "later:": {"e": MS},
         "due": {"due": 0},
         "stats": {"enqueued": 5},
     }

@@ -15,5 +15,6 @@ def test_it_is_over_without_a_run(redis, broker):
         "running:w1": GONE,
         "results": {"a": '{"state": "expired"}'},
         "finished": {"a": MS},
+        "kept": {"a": MS},
         "stats": {"enqueued": 1, "expired": 1},
     }

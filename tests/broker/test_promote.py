@@ -1,5 +1,7 @@
 """scheduled, retrying -> queued."""
 
+import time
+
 import pytest
 
 from django_rtq.broker.broker import Broker
@@ -9,12 +11,15 @@ from tests.seeds import (
     QUEUE,
     WORKER,
     claim_all,
+    claimed_jobs,
     let_fall_due,
     lose_record,
     names,
+    new_job,
     queued_job,
     retrying_job,
     scheduled_job,
+    settle,
     settlement,
 )
 from tests.snapshots import GONE, MS, changes, snapshot
@@ -29,7 +34,7 @@ def test_what_is_due_goes_to_the_end_of_its_lane(redis, broker):
     assert broker.promote(QUEUE) == (None, [job.id])
 
     assert changes(before, snapshot(redis, times=False)) == {
-        "scheduled": GONE,
+        **dict.fromkeys(["scheduled", "later", "later:x"], GONE),
         "lane:0:x": ["first", "a"],
         "since": {"a": MS},
         "sweep": {"promoted": MS},
@@ -45,14 +50,13 @@ def test_a_retry_that_is_due_too(redis, broker):
     assert broker.promote(QUEUE) == (None, [job.id])
 
     assert changes(before, snapshot(redis, times=False)) == {
-        "scheduled": GONE,
-        "retrying": GONE,
+        **dict.fromkeys(["scheduled", "retrying", "later", "later:"], GONE),
         "lane:5:": ["a"],
         "lanes": {"5:": MS},
         "ring:5": {"": 2},
         "bands": {"5": 5},
         "since": {"a": MS},
-        "sweep": {"contact": MS, "high": MS, "promoted": MS},
+        "sweep": {"contact": MS, "high": MS, "anchor": f"{MS} {MS}", "promoted": MS},
         "turn": "2",
         "wake": {"work": 0},
     }
@@ -115,7 +119,7 @@ def test_a_job_whose_record_is_gone_leaves_nothing(redis, broker, waiting):
 
     assert broker.promote(QUEUE) == (None, [])
 
-    assert not {"scheduled", "retrying", "lane:0:", "jobs"} & set(snapshot(redis))
+    assert not {"scheduled", "retrying", "later", "later:", "lane:0:", "jobs"} & set(snapshot(redis))
 
 
 def test_several_queues_go_in_one_round_trip(redis, broker):
@@ -128,6 +132,114 @@ def test_several_queues_go_in_one_round_trip(redis, broker):
     assert 50 < seconds <= 60
     assert promoted == {QUEUE: [due.id], "low": []}
     assert set(snapshot(redis)["low:scheduled"]) == {later.id}
+
+
+# -- by turns, when more are due than a call promotes
+
+
+@pytest.fixture
+def flood(broker):
+    """Thirty jobs of one client that are due."""
+    jobs = [new_job(f"f{n}", client="flood", due="+60000") for n in range(30)]
+    broker.enqueue(QUEUE, jobs)
+    let_fall_due(broker, *jobs)
+    return jobs
+
+
+def let_fall_due_now(broker, job):
+    """Later than all that are due already."""
+    keys, now_ms = broker.keys.of(QUEUE), time.time_ns() // 1_000_000
+    for key in (keys.scheduled, keys.retrying, keys.later + f":{job.client}".encode()):
+        broker.wire.one(("ZADD", key, "XX", now_ms, job.id))
+    broker.wire.one(("ZADD", keys.later, "XX", "LT", now_ms, job.client))
+
+
+@pytest.mark.parametrize("waiting", [scheduled_job, retrying_job])
+def test_a_crowd_of_one_client_keeps_no_other_waiting(broker, flood, waiting):
+    single = waiting(broker, "single", client="single")
+    assert names(broker.promote(QUEUE, limit=8)[1]) == [f"f{n}" for n in range(8)]
+    let_fall_due_now(broker, single)
+
+    assert set(names(broker.promote(QUEUE, limit=8)[1])) == {"single", *(f"f{n}" for n in range(8, 15))}
+
+
+def test_a_storm_of_retries_keeps_no_other_waiting(broker):
+    storm = claimed_jobs(broker, *(new_job(f"s{n}", client="storm") for n in range(20)))
+    settle(broker, "retry", *storm)
+    let_fall_due(broker, *storm)
+    single = scheduled_job(broker, "single", client="single")
+    let_fall_due_now(broker, single)
+
+    assert single.id in broker.promote(QUEUE, limit=8)[1]
+
+
+def test_many_crowds_keep_no_other_waiting(redis, broker):
+    for client in range(20):
+        crowd = [new_job(client=f"crowd{client}", due="+60000") for _ in range(5)]
+        broker.enqueue(QUEUE, crowd)
+        let_fall_due(broker, *crowd)
+    broker.promote(QUEUE, limit=8)
+    single = scheduled_job(broker, client="single")
+    let_fall_due_now(broker, single)
+
+    promoted = {job_id for _ in range(5) for job_id in broker.promote(QUEUE, limit=8)[1]}
+
+    assert single.id in promoted  # once each of the twenty had a turn
+
+
+def test_a_client_with_more_that_is_due_comes_after_all_others(redis, broker, flood):
+    waiting = [scheduled_job(broker, client=f"c{n}") for n in range(10)]
+    for job in waiting:
+        let_fall_due_now(broker, job)
+
+    looks = {}
+    while waiting[-1].id not in broker.promote(QUEUE, limit=4)[1]:
+        looks = snapshot(redis)["later"]
+        assert looks["flood"] == max(looks.values())
+    assert looks
+
+
+def test_the_jobs_of_one_client_keep_the_order_of_their_times(broker, flood):
+    others = [scheduled_job(broker, f"o{n}", client="other") for n in range(6)]
+    let_fall_due(broker, *others)
+    promoted = []
+    while job_ids := broker.promote(QUEUE, limit=5)[1]:
+        promoted += names(job_ids)
+
+    assert [name for name in promoted if name[0] == "f"] == [f"f{n}" for n in range(30)]
+    assert [name for name in promoted if name[0] == "o"] == [f"o{n}" for n in range(6)]
+
+
+def test_what_is_missing_in_the_index_is_promoted_all_the_same(redis, broker, flood):
+    other = scheduled_job(broker, client="other")
+    let_fall_due(broker, other)
+    redis.delete(*redis.keys("*later*"))
+    late = [scheduled_job(broker, client="late") for _ in range(30)]
+    let_fall_due(broker, *late)
+
+    promoted = []
+    while job_ids := broker.promote(QUEUE, limit=8)[1]:
+        assert len(job_ids) == min(8, 61 - len(promoted))
+        promoted += job_ids
+
+    assert sorted(promoted) == sorted(job.id for job in (*flood, other, *late))
+    assert redis.keys("*later*") == []
+
+
+def test_a_torn_index_promotes_nothing_before_its_time_or_twice(redis, broker, flood):
+    job = scheduled_job(broker, client="torn")
+    keys = broker.keys.of(QUEUE)
+    redis.zadd(keys.later, {"torn": 1})
+    redis.zadd(keys.later + b":torn", {job.id: 1, "gone": 2, flood[0].id: 3, flood[-1].id: 4})
+
+    promoted = []
+    while job_ids := broker.promote(QUEUE, limit=8)[1]:
+        promoted += job_ids
+
+    assert sorted(promoted) == sorted(job.id for job in flood)
+    after = snapshot(redis)
+    assert set(after["scheduled"]) == {job.id}
+    assert not [key for key in after if key.startswith("later")]
 
 
 # -- ahead of their band's other work, where the queue says so

@@ -54,6 +54,15 @@ def test_a_silent_workers_job_is_queued_again_and_a_crash_counted(redis, broker)
     }
 
 
+def test_earlier_failures_count_among_the_attempts(redis, broker):
+    job = lapsed_job(broker, "a")
+    redis.hset(broker.keys.of(QUEUE).failures, job.id, 2)
+
+    broker.reclaim(QUEUE)
+
+    assert json.loads(snapshot(redis)["errors"][job.id])["attempt"] == 3
+
+
 def test_over_the_limit_of_crashes_a_job_is_dead(redis, broker):
     job = lapsed_job(broker, "a", max_crashes=0)
     before = snapshot(redis, times=False)
@@ -167,16 +176,66 @@ def test_a_record_without_a_header_may_not_crash_at_all(redis, broker, record):
     assert broker.reclaim(QUEUE) == (None, [(job.id, "dead")])
 
 
-def test_after_an_outage_nothing_is_taken_from_workers_that_could_not_renew(redis, broker):
-    job = lapsed_job(broker)
-    redis.hset(broker.keys.of(QUEUE).sweep, "contact", 1)
+def let_pass(broker, redis, leases):
+    """Let time pass in which nobody says anything: as if all that is noted had been so much earlier."""
+    keys, milliseconds = broker.keys.of(QUEUE), int(leases * LEASE_SECONDS * 1000)
+    for worker in redis.zrange(keys.workers, 0, -1):
+        redis.zincrby(keys.workers, -milliseconds, worker)
+    for name in ("contact", "hold", "high"):
+        if redis.hexists(keys.sweep, name):
+            redis.hincrby(keys.sweep, name, -milliseconds)
 
-    assert broker.reclaim(QUEUE) == (LEASE_SECONDS, [])
+
+def let_pass_in_beats(broker, redis, leases, *workers):
+    """Let time pass while some workers renew their leases three times a lease; what is taken from others meanwhile."""
+    taken = []
+    while leases > 0:
+        let_pass(broker, redis, min(leases, 1 / 3))
+        broker.renew([QUEUE], workers)
+        taken += broker.reclaim(QUEUE)[1]
+        leases -= 1 / 3
+    return taken
+
+
+@pytest.mark.parametrize("leases", [0.5, 1, 2.5])
+def test_after_an_outage_nothing_is_taken_from_workers_that_could_not_renew(redis, broker, leases):
+    job = claimed_job(broker)
+    for _ in range(8):  # more often than a lease
+        let_pass(broker, redis, leases + 0.01)
+        assert broker.reclaim(QUEUE)[1] == []
+        let_pass(broker, redis, 0.25)  # the longest until a heartbeat tries again
+        assert broker.reclaim(QUEUE)[1] == []
+        assert broker.renew([QUEUE], [WORKER])[1] == set()
+
+    assert place_of(redis, job) == "running:w1"
+
+
+def test_right_after_an_outage_nothing_is_taken_at_all(redis, broker):
+    claimed_job(broker)
+    let_pass_in_beats(broker, redis, 0.8, "other")  # w1 is late
+    let_pass(broker, redis, 0.6)
+
+    assert broker.reclaim(QUEUE) == (LEASE_SECONDS / 2, [])
+    let_pass(broker, redis, 0.3)
     held, reclaimed = broker.reclaim(QUEUE)
 
-    assert 0 < held <= LEASE_SECONDS
+    assert 0 < held <= LEASE_SECONDS / 2
     assert reclaimed == []
-    assert place_of(redis, job) == "running:w1"
+
+
+@pytest.mark.parametrize("up", [0.2, 0.4, 0.9])
+def test_outages_that_come_again_and_again_do_not_keep_the_jobs_of_the_dead(redis, broker, up):
+    """They cost a lease, and the time to come back, of the time in which Redis was there."""
+    job = claimed_job(broker)
+    taken, leases = [], 0.0
+    while not taken and leases < 3:
+        taken = let_pass_in_beats(broker, redis, up, "other")
+        leases += up
+        let_pass(broker, redis, 1)
+        broker.renew([QUEUE], ["other"])  # Redis is back
+
+    assert taken == [(job.id, "queued")]
+    assert leases <= 1.5 + up
 
 
 def test_when_the_hold_is_over_it_is_taken(redis, broker):

@@ -2,8 +2,9 @@
 
 import pytest
 
+from django_rtq.broker.scripts import SCRIPTS
 from tests.conftest import LEASE_SECONDS
-from tests.seeds import QUEUE, WORKER, claimed_job, let_lapse
+from tests.seeds import QUEUE, WORKER, claimed_job, claimed_jobs, let_lapse, new_job
 from tests.snapshots import changes, snapshot
 
 
@@ -55,15 +56,20 @@ def test_where_nobody_works_there_is_no_deadline(redis, broker):
     assert broker.renew([QUEUE], []) == (None, set())
 
 
-def test_a_silence_of_half_a_lease_holds_the_reclaiming_for_one_lease(redis, broker):
+def test_after_a_silence_of_half_a_lease_all_leases_end_later_and_nothing_is_reclaimed_for_half_a_lease(redis, broker):
     broker.sign_on([QUEUE], WORKER)
+    broker.sign_on([QUEUE], "dead")
+    before = snapshot(redis)["workers"]["dead"]
     seconds, _ = redis.time()
     redis.hset(broker.keys.of(QUEUE).sweep, "contact", int((seconds - LEASE_SECONDS / 2) * 1000) - 1)
 
     broker.renew([QUEUE], [WORKER])
 
-    sweep = snapshot(redis)["sweep"]
-    assert int(sweep["hold"]) - int(sweep["contact"]) == LEASE_SECONDS * 1000
+    after = snapshot(redis)
+    sweep = {name: int(ms) for name, ms in after["sweep"].items() if name != "anchor"}
+    assert sweep["hold"] - sweep["contact"] == LEASE_SECONDS * 500
+    assert after["workers"]["dead"] - before == pytest.approx(LEASE_SECONDS * 500, abs=1500)
+    assert after["workers"]["dead"] > before
 
 
 def test_a_shorter_silence_holds_nothing(redis, broker):
@@ -74,15 +80,29 @@ def test_a_shorter_silence_holds_nothing(redis, broker):
     assert "hold" not in snapshot(redis)["sweep"]
 
 
-def test_time_never_goes_back(redis, broker):
+def test_it_tells_which_of_their_jobs_are_to_stop(redis, broker):
+    others = claimed_job(broker, "others", worker="other")
+    jobs = claimed_jobs(broker, *(new_job(name) for name in "abc"))
+    for job, how in ((jobs[0], "ask"), (jobs[2], "terminate"), (others, "ask")):
+        redis.hset(broker.keys.of(QUEUE).stopping, job.id, f"{how} 1000 10 {{}}")
+    redis.hset(broker.keys.of(QUEUE).stopping, "nobodys", "ask 1000 10 {}")
+
+    _, _, asked = broker.wire.one(SCRIPTS["renew"].call(broker.keys.of(QUEUE), (1000, WORKER, "unknown")))
+
+    wishes = {(asked[i], asked[i + 1].decode(), asked[i + 2]) for i in range(0, len(asked), 3)}
+    assert wishes == {(b"w1", jobs[0].id, b"ask"), (b"w1", jobs[2].id, b"terminate")}
+
+
+def test_of_more_jobs_than_one_command_takes_it_tells_too(redis, broker):
+    keys = broker.keys.of(QUEUE)
     broker.sign_on([QUEUE], WORKER)
-    seconds, _ = redis.time()
-    high = (seconds + 600) * 1000
-    redis.hset(broker.keys.of(QUEUE).sweep, "high", high)
+    ids = [f"job-{number}" for number in range(9000)]
+    redis.hset(keys.running(WORKER), mapping=dict.fromkeys(ids, "1 1"))
+    redis.hset(keys.stopping, mapping=dict.fromkeys(ids[::3], "ask 1000 10 {}"))
 
-    broker.renew([QUEUE], [WORKER])
+    _, _, asked = broker.wire.one(SCRIPTS["renew"].call(keys, (1000, WORKER)))
 
-    assert snapshot(redis)["workers"][WORKER] == high + LEASE_SECONDS * 1000
+    assert {job_id.decode() for job_id in asked[1::3]} == set(ids[::3])
 
 
 def test_a_clock_that_was_hours_ahead_is_believed_when_it_is_put_right(redis, broker):

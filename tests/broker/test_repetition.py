@@ -6,10 +6,10 @@ import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable, WrongState
-from tests.broker.scenes import SCENES, UNIQUE_SCENES, seeded
+from tests.broker.scenes import DELAYED_SCENES, SCENES, UNIQUE_SCENES, seeded
 from tests.snapshots import snapshot
 
-ALL = {**SCENES, **UNIQUE_SCENES}
+ALL = {**SCENES, **DELAYED_SCENES, **UNIQUE_SCENES}
 REFUSED = {"begin", "enqueue", "enqueue_many", "enqueue_unique", "fire"}  # when the server is full
 SENT_TWICE = [verb for verb, scene in ALL.items() if not scene.grows]
 

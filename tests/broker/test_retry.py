@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from django_rtq.broker.settlement import Settlement
+from django_rtq.broker.settlement import NOT_KNOWN, Settlement
 from tests.seeds import (
     ERROR,
     QUEUE,
@@ -33,6 +33,8 @@ def test_it_waits_for_its_next_attempt(redis, broker):
     assert changes(before, snapshot(redis, times=False)) == {
         "running:w1": GONE,
         "scheduled": {"a": MS},
+        "later": {"": MS},
+        "later:": {"a": MS},
         "retrying": {"a": MS},
         "due": {"due": 0},
         "failures": {"a": "1"},
@@ -76,7 +78,7 @@ def test_a_worker_that_could_not_run_it_spends_no_attempt(redis, broker):
 def test_the_last_five_failures_are_kept(redis, broker):
     job = claimed_job(broker)
     for number in range(7):
-        entry = [job.id, 0, 1, json.dumps({"error": f"{number}%d%1"})]
+        entry = [job.id, 0, 1, json.dumps({"error": f"{number}%d%1"}), ""]
         broker.settle(WORKER, QUEUE, Settlement(retry=entry))
         run_again(broker, job)
 
@@ -92,3 +94,13 @@ def test_the_next_attempt_has_the_next_number(redis, broker):
     run_again(broker, job)
 
     assert snapshot(redis, times=False)["running:w1"] == {"a": "2 <ms>"}
+
+
+def test_who_does_not_know_the_client_need_not_tell_it(redis, broker):
+    job = claimed_job(broker, "a", client="acme")
+
+    assert broker.settle(WORKER, QUEUE, Settlement(retry=[job.id, 60_000, 1, ERROR, NOT_KNOWN])) == []
+
+    after = snapshot(redis, times=False)
+    assert after["later"] == {"acme": MS}
+    assert after["later:acme"] == {"a": MS}

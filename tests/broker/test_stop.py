@@ -24,6 +24,7 @@ OVER = {
     "running:w1": GONE,
     "stopping": GONE,
     "finished": {"a": MS},
+    "kept": {"a": MS},
     "results": {"a": '{"state": "cancelled"}'},
 }
 
@@ -98,6 +99,21 @@ def test_when_its_worker_dies_it_is_cancelled_and_its_neighbours_are_not(redis, 
     assert live_jobs(redis).keys() == {beside.id}
     assert "crashes" not in snapshot(redis)
     assert claim_all(broker) == [beside.id]
+
+
+def test_after_a_torn_log_a_job_that_was_over_is_not_cancelled_as_well(redis, broker, inspector):
+    job = asked_job(broker, "a")
+    wish, keys = redis.hget(broker.keys.of(QUEUE).stopping, job.id), broker.keys.of(QUEUE)
+    settle(broker, "ack", job, outcome='{"state":"succeeded"}')
+    redis.hset(keys.stopping, job.id, wish)
+    redis.hset(keys.running(WORKER), job.id, "1 1")
+
+    assert broker.reclaim_child(QUEUE, WORKER, [job.id]) == []
+
+    assert inspector.find(job.id).state is JobState.SUCCEEDED
+    after = snapshot(redis)
+    assert after["stats"] == {"enqueued": 1, "succeeded": 1}
+    assert "stopping" not in after
 
 
 def test_when_its_lease_runs_out_it_is_cancelled(redis, broker, inspector):

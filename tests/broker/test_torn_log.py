@@ -7,13 +7,13 @@ from contextlib import suppress
 import pytest
 
 from django_rtq.exceptions import WrongState
-from tests.broker.scenes import READING, SCENES, UNIQUE_SCENES, seeded
+from tests.broker.scenes import DELAYED_SCENES, READING, SCENES, UNIQUE_SCENES, seeded
 from tests.seeds import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement
 from tests.snapshots import snapshot
 
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*"')
 END = b"the script is over"
-ALL = {**SCENES, **UNIQUE_SCENES}
+ALL = {**SCENES, **DELAYED_SCENES, **UNIQUE_SCENES}
 WRITING = sorted(set(ALL) - READING)
 # What may lie beside jobs; of a job that is over nothing may be left there.
 BESIDE = (
@@ -55,6 +55,10 @@ def recover(broker):
     keys = broker.keys.of(QUEUE)
     for due in broker.wire.one(("ZRANGE", keys.scheduled, 0, -1)):
         broker.wire.one(("ZADD", keys.scheduled, 1, due))
+    for client in broker.wire.one(("ZRANGE", keys.later, 0, -1)):
+        broker.wire.one(("ZADD", keys.later, 1, client))
+        for due in broker.wire.one(("ZRANGE", keys.later + b":" + client, 0, -1)):
+            broker.wire.one(("ZADD", keys.later + b":" + client, 1, due))
     broker.wire.one(("DEL", keys.paused))
     # The copy may be older than half a lease by now: that is no outage, only a slow machine.
     broker.wire.one(("HDEL", keys.sweep, "contact", "hold"))
@@ -80,6 +84,7 @@ def assert_nothing_is_left_of_jobs_that_are_over(redis, broker):
     broker.promote(QUEUE)
     after = snapshot(redis)
     dead = set(after.get("dead", ()))
+    assert not [key for key in after if key.startswith("later")]
     assert {key: after[key] for key in BESIDE if key in after and not set(after[key]) <= dead} == {}
 
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.seeds import QUEUE, dead_job, finished_job, queued_job
+from django_rtq.exceptions import JobNotFound
+from tests.seeds import QUEUE, claimed_job, dead_job, finished_job, queued_job, settle
 from tests.snapshots import GONE, changes, snapshot
 
 DAY_MS = 86_400_000
@@ -17,15 +18,34 @@ def died_ago(redis, broker, job, milliseconds):
 
 def test_outcomes_go_when_their_time_is_over(redis, broker):
     old, fresh = finished_job(broker), finished_job(broker)
-    redis.zadd(broker.keys.of(QUEUE).finished, {old.id: 1})
+    for key in (broker.keys.of(QUEUE).finished, broker.keys.of(QUEUE).kept):
+        redis.zadd(key, {old.id: 1})
     before = snapshot(redis)
 
     assert broker.trim(QUEUE) == 1
 
     assert changes(before, snapshot(redis)) == {
         "finished": {fresh.id: before["finished"][fresh.id]},
+        "kept": {fresh.id: before["kept"][fresh.id]},
         "results": {fresh.id: '"done"'},
     }
+
+
+def test_an_outcome_that_is_kept_for_seconds_goes_and_its_id_stays_for_two_minutes(redis, broker, inspector):
+    job = claimed_job(broker)
+    settle(broker, "ack", job, keep_ms=0)
+    before = snapshot(redis)
+    with pytest.raises(JobNotFound):  # though it is still there
+        inspector.find(job.id)
+    assert inspector.listing(QUEUE, "finished").jobs == []
+
+    assert [broker.trim(QUEUE) for _ in range(2)] == [1, 0]
+
+    until = before["kept"][job.id] + 120_000
+    assert changes(before, snapshot(redis)) == {"finished": {job.id: until}, "kept": GONE, "results": GONE}
+    with pytest.raises(JobNotFound):
+        inspector.find(job.id)
+    assert broker.enqueue(QUEUE, [job]) == ["exists"]
 
 
 def test_old_dead_letters_go_with_all_that_lay_beside_them(redis, broker):
@@ -60,12 +80,24 @@ def test_the_oldest_dead_letters_go_when_there_are_too_many(redis, broker, most)
     assert set(snapshot(redis)["dead"]) == set(snapshot(redis)["jobs"]) == {job.id for job in jobs[4 - most :]}
 
 
-def test_one_call_forgets_a_hundred_of_each_kind_at_the_most(redis, broker):
+def test_one_call_forgets_a_thousand_ids_and_a_hundred_dead_letters_at_the_most(redis, broker):
     keys = broker.keys.of(QUEUE)
-    redis.zadd(keys.finished, {f"finished{n}": 1 for n in range(150)})
+    redis.zadd(keys.finished, {f"finished{n}": 1 for n in range(1500)})
+    redis.zadd(keys.kept, {f"finished{n}": 1 for n in range(700)})
+    redis.hset(keys.results, mapping={f"finished{n}": "{}" for n in range(700)})
     redis.zadd(keys.dead, {f"dead{n}": 1 for n in range(120)})
 
-    assert [broker.trim(QUEUE) for _ in range(3)] == [200, 70, 0]
+    assert [broker.trim(QUEUE) for _ in range(3)] == [1100, 520, 0]
+    assert not redis.exists(keys.kept, keys.results)
+
+
+@pytest.mark.parametrize(("ids", "dead", "is_trimmed"), [(999, 99, True), (1000, 0, False), (0, 100, False)])
+def test_a_scheduler_hears_whether_there_may_be_more(redis, broker, ids, dead, is_trimmed):
+    for key, count in ((broker.keys.of(QUEUE).finished, ids), (broker.keys.of(QUEUE).dead, dead)):
+        if count:
+            redis.zadd(key, {f"job{n}": 1 for n in range(count)})
+
+    assert broker.tend([QUEUE]).is_trimmed is is_trimmed
 
 
 def test_several_queues_go_in_one_round_trip(redis, broker):

@@ -44,6 +44,7 @@ def test_the_end_of_the_first_wakes_the_scheduler_for_its_heir(redis, broker):
         "digests": {"b": NOTE},
         "due": {"due": 0},
         "finished": {"a": MS},
+        "kept": {"a": MS},
         "results": {"a": '"done"'},
         "stats": {"enqueued": 2, "succeeded": 1},
     }
@@ -65,6 +66,18 @@ def test_an_heir_waits_no_longer_than_the_limit(redis, broker):
     due, made = snapshot(redis)["scheduled"][heir], int(live_jobs(redis)[heir].split(" ")[2])
     assert heir != first.id
     assert due == made + 60_000
+
+
+def test_an_heir_without_a_record_inherits_nothing(redis, broker):
+    """As a torn log leaves one that was thrown away."""
+    first = held_job(broker, "a", heir="b")
+    (heir,) = snapshot(redis)["scheduled"]
+    redis.hdel(broker.keys.of(QUEUE).jobs, heir)
+
+    assert settle(broker, "ack", first) == []
+
+    assert "unique:d1" not in snapshot(redis)
+    assert enqueue_unique(broker, unique_job("c")) == ["ok"]
 
 
 def test_an_heir_that_was_cancelled_leaves_its_place(broker, inspector):

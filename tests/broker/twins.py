@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django_rtq.broker.broker import Broker, Claimed, NewJob, UniqueJob
@@ -12,10 +11,10 @@ from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.broker.settlement import Settlement
 from django_rtq.conf import Config
 from django_rtq.exceptions import JobNotFound, WrongState
-from django_rtq.job import JobState
 from tests.broker.keyspace import differences, problems, read_keyspace
 from tests.broker.model import Queue, claim
 from tests.broker.model_state import Clock, Limits, lane_name
+from tests.broker.model_told import overview_of, state_in
 
 QUEUES = ("mail", "bulk")
 LEASE_MS, RESULT_MS, DEAD_MS = 15_000, 300_000, 120_000
@@ -86,9 +85,9 @@ class Twins:
 
     def fetch(self, worker: str, plan: Plan, queues: Sequence[str] = (), *, wanted: int = 0, idle: int = 1) -> None:
         """Settle and claim in one round trip."""
+        settlements = {queue: settlement(self._told_whose(queue, verbs)) for queue, verbs in plan.items()}
         stale = [job_id for queue, verbs in plan.items() for job_id in self._settle_model(worker, queue, verbs)]
         claims = claim([self.models[name] for name in queues], worker, wanted, idle) if wanted else []
-        settlements = {queue: settlement(verbs) for queue, verbs in plan.items()}
         fetched = self.broker.fetch(worker, settlements, queues, wanted=wanted, idle=idle)
         for queue, (status, _) in zip(queues, claims, strict=False):
             if status == "suspect":
@@ -109,6 +108,12 @@ class Twins:
             else:
                 stale += getattr(model, verb)(worker, entries) if entries else []
         return stale
+
+    def _told_whose(self, queue: str, verbs: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+        """A worker says of those that are to wait again whose they are."""
+        jobs = self.models[queue].jobs
+        retried = [(*entry, jobs[entry[0]].client if entry[0] in jobs else "") for entry in verbs.get("retry", ())]
+        return {**verbs, "retry": retried}
 
     def _told(self, part: Claimed) -> tuple[str, dict[str, str]]:
         ids = [job_id.decode() for job_id in part.ids]
@@ -164,7 +169,7 @@ class Twins:
 
     def trim(self, queue: str, limit: int = 100) -> None:
         reply = self._script(queue, "trim", self.broker.config.max_dead, DEAD_MS, limit)
-        self.same(sum(reply), self.models[queue].trim(limit))
+        self.same(reply, self.models[queue].trim(limit))
 
     def audit(self, queue: str, start: int = 0, limit: int = 100) -> None:
         self.same(self._script(queue, "audit", start, limit), self.models[queue].audit(start, limit))
@@ -250,6 +255,16 @@ class Twins:
         self.models[queue].bands.discard(band)
         self.audit(queue)
 
+    def bend_index(self, queue: str, client: str) -> None:
+        """A torn log kept in the index what waits for its time no more; promote comes by."""
+        self.promote(queue)
+        keys, now = self.broker.keys.of(queue), self.clock.now
+        self.redis.zadd(keys.later + f":{client}".encode(), {"torn": now})
+        self.redis.zadd(keys.later, {client: now}, lt=True)
+        model = self.models[queue]
+        model.later[client] = min(now, model.later.get(client, now))
+        self.promote(queue)
+
     def lose_worker(self, queue: str, worker: str) -> None:
         """A torn log kept what a worker holds, and not that it is there; the audit finds it."""
         self.redis.zrem(self.broker.keys.of(queue).workers, worker)
@@ -264,6 +279,14 @@ class Twins:
         self.models[queue].running[worker][job_id] = held
         self.reclaim_child(queue, worker, guilty)
 
+    def stop_half(self, queue: str, worker: str, job_id: str) -> None:
+        """A torn log kept that a job which was to stop is over, and not that no worker has it. Then that one dies."""
+        keys, wish, held = self.broker.keys.of(queue), f"ask {RESULT_MS} 4 {CANCELLED}", f"1 {self.clock.now}"
+        self.redis.hset(keys.stopping, job_id, wish)
+        self.redis.hset(keys.running(worker), job_id, held)
+        self.models[queue].stopping[job_id], self.models[queue].running[worker][job_id] = wish, held
+        self.reclaim_child(queue, worker, [job_id])
+
     # -- the comparison
 
     def same(self, reply: object, expected: object) -> None:
@@ -277,6 +300,7 @@ class Twins:
         self.is_sound = False
         actual = read_keyspace(self.redis)
         self._check_turns(actual)
+        self._stop_clocks(actual)
         expected: dict[str, object] = {"rtq:queues": set(QUEUES)}
         for name, model in self.models.items():
             expected |= {f"{{rtq:{name}}}:{key}": value for key, value in model.keyspace().items()}
@@ -296,6 +320,18 @@ class Twins:
             assert turn >= self._turns.get(name, 0)
             self._turns[name] = turn
 
+    def _stop_clocks(self, actual: dict[str, Any]) -> None:
+        """A script that says that somebody lives notes what the server's clock shows, and that time goes on from there:
+        until its clock has made up for being ten times as far behind. Here time stands still."""
+        for name in QUEUES:
+            sweep, key = actual.get(f"{{rtq:{name}}}:sweep", {}), self.broker.keys.of(name).sweep
+            if "anchor" in sweep:
+                tenths, clock = map(int, sweep.pop("anchor").split())
+                assert (tenths, int(sweep["high"])) == (10 * self.clock.now, tenths - 9 * clock)
+                sweep["high"] = str(self.clock.now)
+                self.redis.hset(key, "high", self.clock.now)
+                self.redis.hdel(key, "anchor")
+
     def _script(self, queue: str, name: str, *arguments: int | str) -> Any:
         return self.broker.wire.one(SCRIPTS[name].call(self.broker.keys.of(queue), arguments))
 
@@ -308,42 +344,3 @@ def settlement(verbs: Mapping[str, Sequence[tuple[Any, ...]]]) -> Settlement:
 
 def seconds(ms: int | None) -> float | None:
     return None if ms is None else ms / 1000
-
-
-def overview_of(model: Queue) -> dict[str, object]:
-    """What the Inspector should tell."""
-    lanes = {lane: [job_id for job_id in ids if job_id not in model.ghosts] for lane, ids in model.lanes.items()}
-    queued = sum(map(len, lanes.values()))
-    oldest = min((_waits_since(model, lane, ids[0]) for lane, ids in lanes.items() if ids), default=None)
-    return {
-        "paused": model.paused is not None,
-        "queued": queued,
-        "scheduled": len(model.scheduled) - len(model.retrying),
-        "retrying": len(model.retrying),
-        "running": sum(len(held) for held in model.running.values()),
-        "dead": len(model.dead),
-        "oldest_seconds": None if oldest is None else max(0.0, (model.clock.now - oldest) / 1000),
-        "clients": min(len(model.waiting), queued),
-    }
-
-
-def _waits_since(model: Queue, lane: tuple[int, str], job_id: str) -> int:
-    """Of a lane whose first job this is, when what was cancelled is left out."""
-    return model.waiting[lane] if model.lanes[lane][0] == job_id else model.waits_since(job_id)
-
-
-def state_in(model: Queue, job_id: str) -> JobState | None:
-    """Where a job is; None for one that nobody knows."""
-    if job_id in model.finished:
-        return JobState(json.loads(model.results.get(job_id, "{}")).get("state", "succeeded"))
-    if any(job_id in held for held in model.running.values()):
-        return JobState.RUNNING
-    for name in ("dead", "retrying", "scheduled"):
-        if job_id in getattr(model, name):
-            return JobState(name)
-    return JobState.QUEUED if job_id in model.jobs else None
-
-
-def lanes_of(model: Queue) -> Iterable[tuple[int, str]]:
-    """The lanes that have jobs, in a fixed order."""
-    return sorted(model.waiting, key=lane_name)

@@ -199,6 +199,18 @@ def the_last_time_counts(twins: Twins) -> None:
     run(twins, "ack", [first], KEEP_MS, DONE)
 
 
+def the_last_client_counts(twins: Twins) -> None:
+    """Of a job that is replaced, and of one that waits for the end of another."""
+    send_unique(twins, "a", due="+3000", client="x")
+    for name, client, due in (("b", "y", "+4000"), ("c", "y", "+5000"), ("d", "z", "+2000")):
+        send_unique(twins, name, on_conflict="replace", due=due, client=client)
+    twins.advance(1000)
+    send_unique(twins, "e", on_conflict="replace", client="x")
+    twins.claim("w0", ("mail",))
+    for name, client in (("f", "x"), ("g", "y"), ("h", "y")):
+        send_unique(twins, name, on_conflict="rerun", client=client)
+
+
 UNIQUE_STORIES = (
     of_those_alike_one_lives,
     the_dead_keep_nobody_out,
@@ -208,4 +220,5 @@ UNIQUE_STORIES = (
     an_heir_has_run_before_its_time,
     who_waits_for_another_is_not_run_before_it,
     the_last_time_counts,
+    the_last_client_counts,
 )

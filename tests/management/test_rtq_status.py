@@ -58,7 +58,7 @@ def test_json_has_these_names_and_no_others(busy):
                 "running": 1,
                 "dead": 1,
                 "clients": 2,
-                **{"finished": 0, "scheduler_seconds": None},
+                **{"finished": 0, "scheduler_seconds": None, "clock_behind_seconds": 0.0},
             }
         ],
         "workers": [
@@ -102,6 +102,15 @@ def test_what_a_job_says_of_itself_is_shown_and_that_it_is_to_stop(busy, broker,
     (running,) = run("rtq_status", "--json").json["workers"][0]["running"]
     assert running["is_stopping"] is True
     assert running["progress"].items() >= {"done": 3, "total": 10}.items()
+
+
+def test_a_clock_that_was_put_back_is_told(busy, redis, broker):
+    assert "clock" not in run("rtq_status").out
+    high = (redis.time()[0] + 601) * 1000
+    redis.hset(broker.keys.of("default").sweep, mapping={"high": high, "anchor": ""})
+
+    assert "was put back and is 10 min behind" in run("rtq_status").out
+    assert run("rtq_status", "--json").json["queues"][0]["clock_behind_seconds"] == pytest.approx(600, abs=5)
 
 
 def test_a_paused_queue_is_shown_as_such(busy, inspector):

@@ -1,6 +1,8 @@
 """No job may be lost, and none may be in two places."""
 
-KEPT = ("finished", "results", "sweep", "stats", "turn", "lanes", "wake", "due", "workers", "announced")
+from redis.exceptions import RedisError
+
+KEPT = ("finished", "kept", "results", "sweep", "stats", "turn", "lanes", "wake", "due", "workers", "announced")
 COUNTED = ("tasks", "served", "busy")
 
 
@@ -34,6 +36,14 @@ def places(redis):
 def records(redis):
     """The ids of all live jobs."""
     return {i.decode() for (_, name), key in keys_of(redis).items() if name == "jobs" for i in redis.hkeys(key)}
+
+
+def is_empty(redis):
+    """Whether no job lives; False while Redis is away."""
+    try:
+        return not records(redis)
+    except RedisError:
+        return False
 
 
 def dead(redis):

@@ -13,7 +13,7 @@ from django_rtq.exceptions import PayloadTooLarge, TaskNotFound, TimeLimitExceed
 from django_rtq.worker.executor import Executor
 from django_rtq.worker.isolation import Isolation
 from django_rtq.worker.limits import MainThreadLimit
-from django_rtq.worker.outcome import Acked, Buried, Expired, Retried
+from django_rtq.worker.outcome import Acked, Buried, Expired, Retried, Unknown
 from django_rtq.worker.page import Page
 from django_rtq.worker.run import Run
 
@@ -60,7 +60,6 @@ def test_what_a_task_returns_is_kept(executor, diary, task):
         "task": f"tests.app.tasks.{task}",
         "client": "client",
         "attempt": 1,
-        "kept": 3600.0,
         "result": "x",
     }
 
@@ -113,15 +112,11 @@ def test_the_supervisor_hears_of_what_may_run_only_once(executor, page, diary):
     assert page.started_once() == [ID.decode()]
 
 
-def test_an_unknown_task_waits_and_is_given_up_in_the_end(executor):
-    waiting = outcome_of(executor, run_of("of_next_week", header=f"0 3 {NOW_MS - 59_000} 0 "))
-    given_up = outcome_of(executor, run_of("of_next_week", header=f"0 3 {NOW_MS - 61_000} 0 "))
+def test_an_unknown_task_is_told_as_such(executor):
+    outcome = outcome_of(executor, run_of("of_next_week"))
 
-    assert isinstance(waiting, Retried)
-    assert isinstance(given_up, Buried)
-    for outcome in (waiting, given_up):
-        assert isinstance(outcome.error, TaskNotFound)
-        assert not outcome.is_counted
+    assert isinstance(outcome, Unknown)
+    assert isinstance(outcome.error, TaskNotFound)
 
 
 @pytest.mark.parametrize(

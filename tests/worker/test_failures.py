@@ -91,19 +91,25 @@ def parked(redis, job_id):
 
 
 def test_an_unknown_task_is_parked_without_being_counted_and_dead_after_a_day(rtq_worker, redis, broker, diary):
+    """A day since a worker first did not know it, not since it could have started first: it may have waited long."""
     body = '{"task":"shop.tasks.of_next_week"}'
-    new, old = (seeds.queued_job(broker, name, body=body) for name in ("new", "old"))
-    record = redis.hget("{rtq:default}:jobs", old.id)
-    ready_ms = int(record.split(b" ")[2])
-    redis.hset("{rtq:default}:jobs", old.id, record.replace(b"%d" % ready_ms, b"%d" % (ready_ms - 86_500_000)))
+    new, late, old, requeued = (seeds.queued_job(broker, name, body=body) for name in ("new", "late", "old", "again"))
+    day_ago = redis.time()[0] * 1000 - 86_500_000
+    for job in (late, old):
+        record = redis.hget("{rtq:default}:jobs", job.id)
+        redis.hset("{rtq:default}:jobs", job.id, record.replace(record.split(b" ")[2], b"%d" % day_ago))
+    line = json.dumps({"at": day_ago, "error_class": "django_rtq.exceptions.TaskNotFound"})
+    for job in (old, requeued):
+        redis.hset("{rtq:default}:errors", job.id, f"{line}\n")
     worker = rtq_worker()
-    wait_until(lambda: parked(redis, new.id) and redis.zscore("{rtq:default}:dead", old.id))
+    wait_until(lambda: redis.zcard("{rtq:default}:dead") and redis.zcard("{rtq:default}:scheduled") == 3)
 
-    assert redis.hget("{rtq:default}:failures", new.id) is None
-    assert redis.hget("{rtq:default}:failures", old.id) is None
-    assert b"TaskNotFound" in redis.hget("{rtq:default}:errors", old.id)
+    assert all(parked(redis, job.id) for job in (new, late, requeued))
+    assert redis.zscore("{rtq:default}:dead", old.id)
+    assert redis.hlen("{rtq:default}:failures") == 0
+    assert b"TaskNotFound" in redis.hget("{rtq:default}:errors", new.id)
     worker.stop()
-    assert redis.hlen("{rtq:default}:jobs") == 2
+    assert redis.hlen("{rtq:default}:jobs") == 4
 
 
 UNREADABLE = {
@@ -181,6 +187,6 @@ def test_a_settlement_that_is_refused_holds_up_nobody_else(rtq_worker, redis, br
 
 
 def test_settlement_names_the_jobs_that_it_is_about():
-    settlement = Settlement(ack=["a", 1, ""], retry=[b"b", 1, 1, ""], bury=["c", 1, ""], release=[b"d"])
+    settlement = Settlement(ack=["a", 1, ""], retry=[b"b", 1, 1, "", b""], bury=["c", 1, ""], release=[b"d"])
 
     assert settlement.job_ids() == {b"a", b"b", b"c", b"d"}

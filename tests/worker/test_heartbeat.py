@@ -105,12 +105,12 @@ def test_a_tick_comes_sooner_when_a_lease_is_about_to_run_out(redis, broker, hea
 
 def test_what_is_left_to_take_back_does_not_wait_for_the_next_beat(redis, broker, heartbeat):
     broker.sign_on([QUEUE, "low"], "ours")
-    seeds.claimed_jobs(broker, *(seeds.new_job() for _ in range(250)), worker="lost")
+    seeds.claimed_jobs(broker, *(seeds.new_job() for _ in range(120)), worker="lost")
     let_lapse(broker, "lost")
     outage_is_long_over(redis)
 
     assert [heartbeat.tick() <= 0.01 for _ in range(3)] == [True, True, False]
-    assert redis.llen("{rtq:default}:lane:0:") == 250
+    assert redis.llen("{rtq:default}:lane:0:") == 120
 
 
 def test_jobs_of_a_worker_that_a_torn_log_has_lost_are_taken_back(redis, broker, heartbeat):

@@ -18,6 +18,7 @@ from django_rtq.worker.outcome import (
     decide,
     decide_unknown,
     error_line,
+    unknown_since,
 )
 from tests.app import tasks
 
@@ -81,10 +82,28 @@ def test_a_backoff_that_fails_does_not_lose_the_job():
 def test_a_job_of_an_unknown_task_waits_for_a_newer_worker_but_not_for_ever():
     error = TaskNotFound("what is that?")
 
-    assert decide_unknown(error, waited_seconds=86_400, longest_seconds=86_400) == Retried(
+    assert decide_unknown(error, waited_seconds=86_399, longest_seconds=86_400) == Retried(
         error, PARK_SECONDS, is_counted=False
     )
-    assert decide_unknown(error, waited_seconds=86_401, longest_seconds=86_400) == Buried(error, is_counted=False)
+    assert decide_unknown(error, waited_seconds=86_400, longest_seconds=86_400) == Buried(error, is_counted=False)
+    assert decide_unknown(error, waited_seconds=0, longest_seconds=0) == Buried(error, is_counted=False)
+
+
+@pytest.mark.parametrize(
+    ("errors", "since_ms"),
+    [
+        ([], None),
+        ([{}], None),
+        ([{"error_class": "django_rtq.exceptions.TaskNotFound", "at": 5}], 5),
+        (
+            [{"error_class": "django_rtq.exceptions.TaskNotFound", "at": 5}, {"error_class": "ValueError", "at": 6}],
+            None,
+        ),
+        ([{"error_class": "django_rtq.exceptions.TaskNotFound", "at": None}], None),
+    ],
+)
+def test_the_newest_failure_tells_since_when_a_job_waits_for_who_knows_its_task(errors, since_ms):
+    assert unknown_since(errors) == since_ms
 
 
 @pytest.mark.parametrize("kind", sorted(tasks.ERRORS))

@@ -6,19 +6,11 @@ import time
 from contextlib import suppress
 
 import pytest
-import redis as redis_py
 
 from django_rtq import JobState
 from tests.app import tasks
 from tests.conftest import wait_until
-from tests.worker.conservation import assert_nothing_left, records
-
-
-def is_empty(client):
-    try:
-        return not records(client)
-    except redis_py.RedisError:
-        return False
+from tests.worker.conservation import assert_nothing_left, is_empty, records
 
 
 def test_nothing_is_lost_when_redis_is_killed_while_jobs_run_and_wait(start, client, fragile, diary):

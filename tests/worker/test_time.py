@@ -9,7 +9,7 @@ import pytest
 from tests.app import tasks
 from tests.conftest import LEASE_SECONDS, wait_until
 from tests.seeds import QUEUE
-from tests.worker.test_redis_away import client, fragile, is_empty, start  # noqa: F401 - fixtures
+from tests.worker.conservation import is_empty
 
 SCHEDULED = f"{{rtq:{QUEUE}}}:scheduled"
 TICKING = hashlib.sha256(b"tick").hexdigest()[:20].encode()  # in the ids of its jobs
@@ -69,7 +69,7 @@ def test_of_many_schedulers_one_may_be_killed_in_the_midst_of_a_crowd(redis, rtq
     assert all(entry.at > due[entry.name] - ROUNDED for entry in diary.entries("start"))
 
 
-def test_redis_restarts_while_a_thousand_jobs_wait(start, client, fragile, diary):  # noqa: F811
+def test_redis_restarts_while_a_thousand_jobs_wait(start, client, fragile, diary):
     worker = start()
     due = delayed([f"job-{n}" for n in range(1000)], seconds=(2.0, 5.0), chance=random.Random(3), together=10)
     assert client.zcard(SCHEDULED) == 1000

@@ -29,7 +29,7 @@ end
 
 -- Find the place of each job that is not known: a lane, or a time.
 local function plan_for(jobs, known, now)
-  local plan = { answers = {}, lanes = {}, later = {}, since = {}, records = {} }
+  local plan = { answers = {}, lanes = {}, later = {}, later_of = {}, since = {}, records = {} }
   local later, records = plan.later, plan.records
   for i = 1, #jobs, FIELDS do
     local id, band, max_crashes, client, due, expires, front, body = unpack(jobs, i, i + FIELDS - 1)
@@ -37,6 +37,8 @@ local function plan_for(jobs, known, now)
     if not known[id] then
       local ready = moment(due, now) or now
       if ready > now then
+        local theirs = plan.later_of[client] or {}
+        plan.later_of[client], theirs[#theirs + 1], theirs[#theirs + 2] = theirs, ready, id
         later[#later + 1], later[#later + 2] = ready, id
       else
         plan_lane(plan, id, band, client, front == "1", now)

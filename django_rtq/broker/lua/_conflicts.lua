@@ -4,18 +4,20 @@
 local function replace(q, id, job, now)
   if runner_of(q, id) then return end
   hold(q, id, job.digest, job.ms + math.max(0, job.ready - now))
+  local band, client = header(redis.call("HGET", q.jobs, id))
   if not redis.call("ZSCORE", q.scheduled, id) then -- its time had come: it keeps its place in the line
-    job.band, job.client = header(redis.call("HGET", q.jobs, id))
+    job.band, job.client = band, client
     redis.call("HSET", q.jobs, id, record_of(job))
   elseif job.ready > now then
-    schedule(q, { job.ready, id })
+    if client ~= job.client then unindex(q, client, { id }) end
+    schedule(q, job.client, job.ready, id)
     redis.call("ZADD", q.retrying, "XX", job.ready, id)
     redis.call("HSET", q.jobs, id, record_of(job))
   else
     redis.call("HSET", q.jobs, id, record_of(job))
     queue_up(q, id, record_of(job), now)
     redis.call("ZREM", q.retrying, id)
-    redis.call("ZREM", q.scheduled, id) -- last: a torn log may cost a second run, not a job
+    unschedule(q, client, { id })
   end
 end
 
@@ -23,13 +25,18 @@ end
 -- `scheduled`, and no longer than the limit. Answers whether it is taken in.
 local function come_after(q, id, heir, job)
   if heir then
+    local _, client = header(redis.call("HGET", q.jobs, heir))
+    if client ~= job.client then
+      unindex(q, client, { heir })
+      schedule(q, job.client, tonumber(redis.call("ZSCORE", q.scheduled, heir)), heir)
+    end
     redis.call("HSET", q.jobs, heir, record_of(job))
     return false
   end
   if not runner_of(q, id) then return false end
   local span, ms, digest = note_of(q, id)
   redis.call("HSET", q.digests, id, (span and span .. " " .. ms .. " " .. digest or job.note) .. " " .. job.id)
-  schedule(q, { job.ready + job.ms, job.id })
+  schedule(q, job.client, job.ready + job.ms, job.id)
   redis.call("HSET", q.jobs, job.id, record_of(job))
   redis.call("HSET", q.digests, job.id, job.note)
   return true

@@ -30,7 +30,9 @@ local function let_go(q, ids)
     local owner = span and redis.call("GET", q.unique .. digest)
     if not gone[heir] and is_heir(q, heir) then
       if owner == id or not owner then hold(q, heir, digest, ms) end
-      schedule(q, { tonumber(string.match(redis.call("HGET", q.jobs, heir), "^%S+ %S+ (%d+)") or 0), heir })
+      local record = redis.call("HGET", q.jobs, heir)
+      local _, client = header(record)
+      schedule(q, client, tonumber(string.match(record, "^%S+ %S+ (%d+)") or 0), heir)
     elseif owner == id then
       redis.call("DEL", q.unique .. digest)
     end

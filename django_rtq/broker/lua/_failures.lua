@@ -18,6 +18,12 @@ local function newest_of(lines)
   return start
 end
 
+-- Whether the newest failure of a job is of the same class as this one.
+local function is_again(errors, id, line)
+  local lines, class = redis.call("HGET", errors, id) or "", string.match(line, '"error_class":"[^"]*"')
+  return class and string.find(lines, class, newest_of(lines), true)
+end
+
 -- A run failed. It counts, unless this worker could not run the job at all.
 local function note_failure(q, id, failures, line, now)
   if failures ~= "0" then

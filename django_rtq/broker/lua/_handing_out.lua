@@ -22,9 +22,3 @@ local function hand_out(q, ids, answer)
   if #held > 0 then redis.call("HSET", q.running, unpack(held)) end
   return #held / 2
 end
-
--- They wait no more. A torn log may have called one a ghost that is none.
-local function forget_wait(q, ids)
-  if #ids > 0 and q.has_since then redis.call("HDEL", q.since, unpack(ids)) end
-  if #ids > 0 and q.has_ghosts then redis.call("HDEL", q.ghosts, unpack(ids)) end
-end

@@ -22,18 +22,15 @@ local function index_lane(q, band, client, since)
   redis.call("ZADD", q.wake, 0, "work")
 end
 
--- Let a client come before all others of its band.
-local function serve_next(q, band, client)
-  local first = redis.call("ZRANGE", q.ring .. band, 0, 0, "WITHSCORES")
-  if first[1] ~= client then redis.call("ZADD", q.ring .. band, first[2] - 1, client) end
-end
-
 -- Put a job where it is claimed next, unless it is there. When it was not run, its client has not had its turn.
 local function give_back(q, id, record, now, is_unrun)
   local band, client = header(record)
   local lane = q.lane .. band .. ":" .. client
   index_lane(q, band, client, now)
-  if is_unrun then serve_next(q, band, client) end
+  if is_unrun then -- before all others of its band
+    local first = redis.call("ZRANGE", q.ring .. band, 0, 0, "WITHSCORES")
+    if first[1] ~= client then redis.call("ZADD", q.ring .. band, first[2] - 1, client) end
+  end
   if redis.call("LPOS", lane, id, "MAXLEN", NEAR) then return end
   redis.call("LPUSH", lane, id)
   redis.call("ZADD", q.lanes, waiting_since(q, id, now), band .. ":" .. client)

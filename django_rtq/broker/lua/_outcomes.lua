@@ -1,4 +1,4 @@
--- _outcomes: what is kept of a job that is over, and what is not.
+-- _outcomes: jobs that are over: what is kept of them, and what is not.
 
 -- Leave nothing of these jobs but what is kept as their outcome. Answers how many there were.
 local function forget(q, ids)
@@ -15,19 +15,6 @@ local function forget(q, ids)
   return gone
 end
 
--- Keep outcomes. `finished` is moment and id in turn, `outcomes` id and text; the oldest go when there are too many.
-local function remember(q, finished, outcomes, most)
-  if #finished > 0 then redis.call("ZADD", q.finished, unpack(finished)) end
-  if #outcomes > 0 then redis.call("HSET", q.results, unpack(outcomes)) end
-  local over = math.min(redis.call("ZCARD", q.finished) - most, 1000)
-  if over > 0 then
-    if redis.call("EXISTS", q.results) == 1 then
-      redis.call("HDEL", q.results, unpack(redis.call("ZRANGE", q.finished, 0, over - 1)))
-    end
-    redis.call("ZREMRANGEBYRANK", q.finished, 0, over - 1)
-  end
-end
-
 -- Settle runs after which nothing follows: `list` is id, ms to keep, outcome text in turn. Answers the stale ids.
 local function end_runs(q, list, most, now, field)
   local mine, stale = held_by(q.running, list, 3)
@@ -41,7 +28,7 @@ local function end_runs(q, list, most, now, field)
   end
   if #ids == 0 then return stale, 0 end
   redis.call("DEL", q.scratch) -- lets a full server be drained
-  remember(q, finished, outcomes, most)
+  remember(q, finished, outcomes, most, now)
   forget(q, ids)
   count(q.stats, now, field, #ids)
   redis.call("HDEL", q.running, unpack(ids)) -- last: a torn log may cost a second run, not a job

@@ -2,21 +2,24 @@
 
 local HOUR_MS, STATS_SECONDS = 3600000, 172800
 
--- The server's time in ms, never below the highest that was seen. A clock that was put back by more than
--- an hour was wrong before, and is believed: else leases and delays would stand still until it catches up.
-local function now_ms(sweep)
-  local time = redis.call("TIME")
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  local high = tonumber(redis.call("HGET", sweep, "high") or 0)
-  return (high > now and high - now < HOUR_MS) and high or now
+-- Time in tenths of a ms while the server's clock is behind `high`, because it was put back. From the anchor on, which
+-- is a time and what the clock showed then, time goes on at nine tenths of its speed; at `high` the two are the same
+-- again. A clock that was put back by an hour or more was wrong before, and is believed.
+local function slow_time(sweep, clock, high)
+  local tenths, at = string.match(redis.call("HGET", sweep, "anchor") or "", "^(%d+) (%d+)$")
+  tenths = (tenths or 10 * high) + 9 * math.max(0, clock - (at or clock))
+  local ahead = tenths - 10 * clock
+  return (ahead > 0 and ahead < 10 * HOUR_MS) and tenths or 10 * clock
 end
 
--- Somebody is alive. After a silence of half a lease nobody could renew: Redis was away, not the workers,
--- so for one lease nothing is reclaimed.
-local function contact(sweep, now, lease_ms)
-  local last = tonumber(redis.call("HGET", sweep, "contact") or now)
-  if now - last > lease_ms / 2 then redis.call("HSET", sweep, "hold", now + lease_ms) end
-  redis.call("HSET", sweep, "contact", now, "high", now)
+-- The time in ms, in tenths of a ms, and what the server's clock shows, ms: mostly the same as the time.
+local function now_ms(sweep)
+  local time = redis.call("TIME")
+  local clock = time[1] * 1000 + math.floor(time[2] / 1000)
+  local high = tonumber(redis.call("HGET", sweep, "high") or 0)
+  if clock >= high then return clock, 10 * clock, clock end
+  local tenths = slow_time(sweep, clock, high)
+  return math.floor(tenths / 10), tenths, clock
 end
 
 -- "+500" is from now on, "500" a moment; "" is none.

@@ -19,7 +19,7 @@ end
 local function take_in(q, job, now)
   if job.digest ~= "" then hold(q, job.id, job.digest, job.ms + math.max(0, job.ready - now)) end
   if job.ready > now then
-    schedule(q, { job.ready, job.id })
+    schedule(q, job.client, job.ready, job.id)
   else
     line_up(q, job.id, job.band, job.client, job.front, now)
   end

@@ -2,9 +2,17 @@
 
 -- What the next turns of a band bring, as if each job were claimed alone.
 local function take_turns(q, band, claim, now)
-  local turns = next_lines(q, band, claim, now)
-  for round = 1, turns.share do
-    for c = 1, #turns.clients do
+  local clients = redis.call("ZRANGE", q.ring .. band, 0, claim.wanted - 1)
+  local share = math.ceil(claim.wanted / math.max(#clients, 1))
+  local turns = { clients = clients, lanes = {}, lines = {}, taken = {}, ids = {} }
+  local lane, last = q.lane .. band .. ":", tostring(share) -- one more: who is first then
+  for c, client in ipairs(clients) do
+    if q.has_ghosts and claim.may_pass_over > 0 then pass_over(q, claim, band .. ":" .. client, now) end
+    turns.lanes[c], turns.taken[c] = lane .. client, 0
+    turns.lines[c] = redis.call("LRANGE", turns.lanes[c], "0", last)
+  end
+  for round = 1, share do
+    for c = 1, #clients do
       local id = turns.lines[c][round]
       if #turns.ids == claim.wanted then return turns end
       if id and q.has_ghosts and redis.call("HEXISTS", q.jobs, id) == 0 then return turns end

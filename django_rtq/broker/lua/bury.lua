@@ -1,6 +1,6 @@
 -- bury: give jobs up. They stay as dead letters until a person requeues or discards them.
 -- running -> dead; cancelled, if it was asked to stop
--- uses: _prelude _schedule _digests _waiting _outcomes _stopping _failures
+-- uses: _prelude _schedule _digests _waiting _keeping _outcomes _stopping _failures
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record
@@ -23,6 +23,8 @@
 -- KEYS[19] finished   zset  id -> when it may be forgotten
 -- KEYS[20] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[21] progress   hash  id -> how far it is
+-- KEYS[22] kept       zset  id -> when it finished; those of which an outcome is kept
+-- KEYS[23] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[...] jobs      of each: id, failures to count (1 or 0), the failure as one line of JSON; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to settle

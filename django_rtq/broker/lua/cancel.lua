@@ -1,6 +1,6 @@
 -- cancel: take a job out before it runs, or ask it to stop.
 -- queued, scheduled, retrying -> cancelled; running -> asked to stop: cancelled, unless it succeeds before it stops
--- uses: _prelude _schedule _digests _runners _waiting _outcomes
+-- uses: _prelude _schedule _digests _runners _waiting _keeping _outcomes
 --
 -- KEYS[1] jobs        hash  id -> record
 -- KEYS[2] scheduled   zset  id -> due
@@ -25,6 +25,8 @@
 -- KEYS[21] unique     + digest, string  id of the job that holds it
 -- KEYS[22] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[23] progress   hash  id -> how far it is
+-- KEYS[24] kept       zset  id -> when it finished; those of which an outcome is kept
+-- KEYS[25] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] id          the job
 -- ARGV[3] keep_ms     how long the outcome is kept
@@ -58,9 +60,10 @@ end
 
 -- To find an id in a lane costs as much as the lane is long: it stays there, and claim passes it over.
 local band, client = header(record)
-if not redis.call("ZSCORE", q.scheduled, id) then redis.call("HSET", q.ghosts, id, band .. ":" .. client) end
-remember(q, { now + keep_ms, id }, { id, outcome }, most)
+local is_scheduled = redis.call("ZSCORE", q.scheduled, id)
+if not is_scheduled then redis.call("HSET", q.ghosts, id, band .. ":" .. client) end
+remember(q, { now + keep_ms, id }, { id, outcome }, most, now)
 forget(q, { id })
-redis.call("ZREM", q.scheduled, id)
+if is_scheduled then unschedule(q, client, { id }) end
 count(q.stats, now, "cancelled", 1)
 return { "cancelled", "" }

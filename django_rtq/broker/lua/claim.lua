@@ -1,6 +1,6 @@
 -- claim: give a worker the next jobs, client after client, from the first queue that has any.
 -- queued -> running
--- uses: _prelude _lanes _suspects _lines _turns _handing_out
+-- uses: _prelude _lanes _suspects _passing_over _turns _handing_out
 --
 -- KEYS[1] paused      string  present while paused     (these 16 for each queue, in the worker's order)
 -- KEYS[2] workers     zset  worker -> lease deadline
@@ -40,15 +40,6 @@ local function look_around(q)
   for _, name in ipairs(rare) do q["has_" .. name] = found > 0 and redis.call("EXISTS", q[name]) == 1 end
 end
 
--- Count what a turn has brought. Answers why nothing more is claimed, if so.
-local function add_up(turns, given)
-  claim.wanted = claim.wanted - given
-  claim.may_pass_over = claim.may_pass_over - (#turns.ids > 0 and #turns.ids - given or #turns.clients)
-  if given > 0 and claim.suspects == 0 then claim.slots = 0 end
-  local is_in_vain = given == 0 and #turns.ids > 0 -- a torn log had lost them: there is time for one more
-  if turns.is_stopped and not is_in_vain then return "suspect" end
-end
-
 local function claim_from(q, now)
   local answer = { "ok", now, {}, {}, {} }
   redis.call("DEL", q.scratch) -- lets a full server be drained
@@ -58,10 +49,17 @@ local function claim_from(q, now)
     local reason = claim.may_pass_over <= 0 and "more"
     if not reason then
       local turns = take_turns(q, band, claim, now)
-      local given = #turns.ids > 0 and hand_out(q, turns.ids, answer) or 0
+      local ids = turns.ids
+      local given = #ids > 0 and hand_out(q, ids, answer) or 0
       end_turns(q, band, turns, now)
-      forget_wait(q, turns.ids)
-      reason = add_up(turns, given)
+      if #ids > 0 and q.has_since then redis.call("HDEL", q.since, unpack(ids)) end
+      -- A torn log may have called one a ghost that is none.
+      if #ids > 0 and q.has_ghosts then redis.call("HDEL", q.ghosts, unpack(ids)) end
+      claim.wanted = claim.wanted - given
+      claim.may_pass_over = claim.may_pass_over - (#ids > 0 and #ids - given or #turns.clients)
+      if given > 0 and claim.suspects == 0 then claim.slots = 0 end
+      local is_in_vain = given == 0 and #ids > 0 -- a torn log had lost them: there is time for one more
+      if turns.is_stopped and not is_in_vain then reason = "suspect" end
     end
     if reason then answer[1], claim.wanted = reason, 0 end
   end

@@ -20,6 +20,7 @@
 -- KEYS[16] unique     + digest, string  id of the job that holds it
 -- KEYS[17] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[18] progress   hash  id -> how far it is
+-- KEYS[19] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] latest      deaths after this moment are not meant
 -- ARGV[...] ids       at most 100
 --

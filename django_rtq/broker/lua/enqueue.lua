@@ -16,6 +16,7 @@
 -- KEYS[12] ring       + band, zset  client -> turn
 -- KEYS[13] lane       + band:client, list  ids
 -- KEYS[14] stats      + minute, hash  counters
+-- KEYS[15] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] id          the job
 -- ARGV[2] band        its priority
 -- ARGV[3] max_crashes
@@ -34,7 +35,7 @@ local now = now_ms(q.sweep)
 
 if is_known(q, id) then return { "exists" } end
 local ready = moment(due, now) or now
-if ready > now then schedule(q, { ready, id }) else line_up(q, id, band, client, front, now) end
+if ready > now then schedule(q, client, ready, id) else line_up(q, id, band, client, front, now) end
 -- The record last: a torn log then leaves an id without one, which is dropped, and not a job in no place.
 redis.call("HSET", q.jobs, id, new_record(band, max_crashes, ready, expires, client, body))
 count(q.stats, now, "enqueued", 1)

@@ -16,6 +16,7 @@
 -- KEYS[12] ring       + band, zset  client -> turn
 -- KEYS[13] lane       + band:client, list  ids
 -- KEYS[14] stats      + minute, hash  counters
+-- KEYS[15] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[...] jobs      of each, those of enqueue: id, band, max_crashes, client, due, expires, front, body; at most 500
 --
 -- returns for each job "ok", or "exists" when its id is known: live, or finished lately
@@ -49,7 +50,7 @@ for _, lane in ipairs(plan.lanes) do
   if #lane.last > 0 then redis.call("RPUSH", name, unpack(lane.last)) end
   if #lane.first > 0 then redis.call("LPUSH", name, unpack(lane.first)) end
 end
-if #plan.later > 0 then schedule(q, plan.later) end
+if #plan.later > 0 then schedule_many(q, plan.later, plan.later_of) end
 if #plan.records > 0 then
   -- The records last: a torn log then leaves ids without one, which are dropped, and not jobs in no place.
   redis.call("HSET", q.jobs, unpack(plan.records))

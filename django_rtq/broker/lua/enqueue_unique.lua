@@ -24,6 +24,7 @@
 -- KEYS[20] ring       + band, zset  client -> turn
 -- KEYS[21] lane       + band:client, list  ids
 -- KEYS[22] stats      + minute, hash  counters
+-- KEYS[23] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[...] jobs      of each: those of enqueue (id, band, max_crashes, client, due, expires, front, body), and
 --                     digest ("": not unique), until when it holds it ("start", "done"), for how many ms at the most,
 --                     and what to do when another holds it: "replace" it, "rerun" it, or nothing ("return", "raise")

@@ -1,6 +1,6 @@
 -- expire: settle jobs that nobody started before their time was over.
 -- running -> expired
--- uses: _prelude _schedule _digests _waiting _outcomes
+-- uses: _prelude _schedule _digests _waiting _keeping _outcomes
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record
@@ -22,6 +22,8 @@
 -- KEYS[18] unique     + digest, string  id of the job that holds it
 -- KEYS[19] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[20] progress   hash  id -> how far it is
+-- KEYS[21] kept       zset  id -> when it finished; those of which an outcome is kept
+-- KEYS[22] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[...] jobs      of each: id, ms to keep, outcome; at most 500
 --

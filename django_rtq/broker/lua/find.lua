@@ -14,17 +14,20 @@
 -- KEYS[11] sweep      hash  the highest time seen
 -- KEYS[12] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[13] progress   hash  id -> how far it is
+-- KEYS[14] kept       zset  id -> when it finished; those of which an outcome is kept
 -- ARGV[1] id          the job
 --
 -- returns {record, due, died, failures, crashes, errors, outcome, forgotten at, worker, attempt and claim time,
---         when the lease of that worker ends, now, how it is to stop, how far it is}; "" where there is none
+--         when the lease of that worker ends, now, how it is to stop, how far it is, when it finished, if its
+--         outcome is kept}; "" where there is none
 -- sent twice: answers twice
 
 local q, id = named(), ARGV[1]
-local worker, held, lease = runner_of(q, id)
+local record, worker, held, lease = redis.call("HGET", q.jobs, id), nil, nil, nil
+if record then worker, held, lease = runner_of(q, id) end -- looks at each worker: not for a job that is over
 
 return {
-  redis.call("HGET", q.jobs, id) or "",
+  record or "",
   redis.call("ZSCORE", q.scheduled, id) or "",
   redis.call("ZSCORE", q.dead, id) or "",
   redis.call("HGET", q.failures, id) or "",
@@ -38,4 +41,5 @@ return {
   now_ms(q.sweep),
   redis.call("HGET", q.stopping, id) or "",
   redis.call("HGET", q.progress, id) or "",
+  redis.call("ZSCORE", q.kept, id) or "",
 }

@@ -9,14 +9,15 @@
 -- KEYS[6] lanes       zset  band:client -> since when its first job waits
 -- KEYS[7] paused      string  present while paused
 -- KEYS[8] sweep       hash  the highest time seen
--- KEYS[9] finished    zset  id -> when it may be forgotten
+-- KEYS[9] kept        zset  id -> when it finished; those of which an outcome is kept
 -- KEYS[10] running    + worker, hash  id -> attempt and claim time
 -- KEYS[11] since      hash  id -> waits since
 -- KEYS[12] ghosts     hash  id -> lane; cancelled, but still named in a lane
 -- KEYS[13] lane       + band:client, list  ids
 --
 -- returns {now, live jobs, scheduled, retrying, dead, running, lanes with work, since when the oldest waits, paused since,
---         finished, when anybody spoke last, when somebody promoted last}; "" for a moment that there is not
+--         outcomes kept, when anybody spoke last, when somebody promoted last, by how many ms the server's clock is
+--         behind}; "" for a moment that there is not
 -- sent twice: answers twice
 
 local q, running = named(), 0
@@ -43,7 +44,8 @@ end
 for _, worker in ipairs(redis.call("ZRANGE", q.workers, 0, -1)) do
   running = running + redis.call("HLEN", q.running .. worker)
 end
-local now, retrying = now_ms(q.sweep), redis.call("ZCARD", q.retrying)
+local now, _, clock = now_ms(q.sweep)
+local retrying = redis.call("ZCARD", q.retrying)
 local live, waiting, dead = redis.call("HLEN", q.jobs), redis.call("ZCARD", q.scheduled), redis.call("ZCARD", q.dead)
 local queued = math.max(0, live - waiting - dead - running) -- a lane may name only what was cancelled
 return {
@@ -56,7 +58,8 @@ return {
   math.min(redis.call("ZCARD", q.lanes), queued),
   queued > 0 and oldest_since(now) or "",
   redis.call("GET", q.paused) or "",
-  redis.call("ZCARD", q.finished),
+  redis.call("ZCARD", q.kept),
   redis.call("HGET", q.sweep, "contact") or "",
   redis.call("HGET", q.sweep, "promoted") or "",
+  math.max(0, now - clock),
 }

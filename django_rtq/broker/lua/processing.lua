@@ -8,7 +8,7 @@
 -- KEYS[5] stopping    hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[6] progress    hash  id -> ms, and how far it is as JSON
 -- ARGV[1] most        jobs, at most 2,000; of the others is only told that they are
--- ARGV[2] bytes       of each record: its beginning
+-- ARGV[2] bytes       of each record: its beginning; 0: records are not read
 --
 -- returns {now, {worker, ms left of its lease, jobs, {id, attempt and claim time, beginning of the record, how it is to
 --         stop, how far it is}, ...}, ...}
@@ -24,7 +24,7 @@ for w = 1, #workers, 2 do
   local entry = { workers[w], workers[w + 1] - now, redis.call("HLEN", running) }
   local held = most > 0 and redis.call("HGETALL", running) or {}
   for i = 1, math.min(#held, 2 * most), 2 do
-    local record = redis.call("HGET", q.jobs, held[i]) or ""
+    local record = bytes > 0 and redis.call("HGET", q.jobs, held[i]) or ""
     local wish = has_more and redis.call("HGET", q.stopping, held[i]) or ""
     local progress = has_more and redis.call("HGET", q.progress, held[i]) or ""
     entry[#entry + 1] = { held[i], held[i + 1], string.sub(record, 1, bytes), wish, progress }

@@ -1,6 +1,6 @@
--- promote: put jobs whose time has come into their lanes.
+-- promote: put jobs whose time has come into their lanes. Clients take turns when there are more than one call takes.
 -- scheduled, retrying -> queued
--- uses: _prelude _lanes
+-- uses: _prelude _lanes _later _due
 --
 -- KEYS[1] scheduled   zset  id -> due
 -- KEYS[2] retrying    zset  id -> due; those of scheduled that have failed
@@ -14,6 +14,7 @@
 -- KEYS[10] scratch    never exists; see the rules for scripts
 -- KEYS[11] ring       + band, zset  client -> turn
 -- KEYS[12] lane       + band:client, list  ids
+-- KEYS[13] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] limit       jobs in this call, at most 100
 -- ARGV[2] ahead       "1" where they go ahead of their band's other work, else ""
 --
@@ -22,42 +23,44 @@
 
 local q, limit, is_ahead = named(), tonumber(ARGV[1]), ARGV[2] == "1"
 local now, answer = now_ms(q.sweep), { -1 }
-local due = redis.call("ZRANGEBYSCORE", q.scheduled, "-inf", now, "WITHSCORES", "LIMIT", 0, limit)
-local ids, lanes, since, fresh = {}, {}, {}, {}
+local picked = {
+  limit = limit, is_ahead = is_ahead, ids = {}, has = {}, -- what leaves `scheduled`
+  lanes = {}, since = {}, fresh = {}, -- where it goes
+  clients = {}, leaving = {}, -- in whose indexes it was
+}
 
-local function line_up(id, record, moment)
-  local band, client = header(record)
-  if is_ahead and tonumber(band) then
-    -- In its header, so that it comes back there whoever gives it back.
-    band, record = band .. "+", string.gsub(record, "^%-?%d+", "%0+", 1)
-    fresh[#fresh + 1], fresh[#fresh + 2] = id, record
+-- What was picked leaves the index. Who has more that is due comes after all others that have.
+local function end_looks()
+  local looks, gone = {}, {}
+  for _, client in ipairs(picked.clients) do
+    local key = q.later .. ":" .. client
+    for _, ids in ipairs(picked.leaving[client]) do redis.call("ZREM", key, unpack(ids)) end
+    local next_due = redis.call("ZRANGE", key, 0, 0, "WITHSCORES")[2]
+    if next_due then
+      looks[#looks + 1], looks[#looks + 2] = math.max(now, next_due), client
+    else
+      gone[#gone + 1] = client
+    end
   end
-  local name = band .. ":" .. client
-  if not lanes[name] then
-    lanes[name] = {}
-    lanes[#lanes + 1] = { band, client, moment }
-  end
-  table.insert(lanes[name], id)
-  since[#since + 1], since[#since + 2], answer[#answer + 1] = id, moment, id
+  if #looks > 0 then redis.call("ZADD", q.later, unpack(looks)) end
+  if #gone > 0 then redis.call("ZREM", q.later, unpack(gone)) end
 end
 
+pick_due(q, picked, now)
 redis.call("DEL", q.scratch) -- lets a full server be drained
 redis.call("HSET", q.sweep, "promoted", now) -- for people: somebody looks after what is due
-for i = 1, #due, 2 do ids[#ids + 1] = due[i] end
-for i, record in ipairs(#ids > 0 and redis.call("HMGET", q.jobs, unpack(ids)) or {}) do
-  if record then line_up(ids[i], record, due[2 * i]) end
+if #picked.fresh > 0 then redis.call("HSET", q.jobs, unpack(picked.fresh)) end
+if #picked.since > 0 then redis.call("HSET", q.since, unpack(picked.since)) end
+for _, lane in ipairs(picked.lanes) do
+  index_lane(q, lane.band, lane.client, lane.since)
+  redis.call("RPUSH", q.lane .. lane.band .. ":" .. lane.client, unpack(lane.ids))
 end
-if #fresh > 0 then redis.call("HSET", q.jobs, unpack(fresh)) end
-if #since > 0 then redis.call("HSET", q.since, unpack(since)) end
-for _, lane in ipairs(lanes) do
-  local band, client, first_due = unpack(lane)
-  index_lane(q, band, client, first_due)
-  redis.call("RPUSH", q.lane .. band .. ":" .. client, unpack(lanes[band .. ":" .. client]))
-end
-if #ids > 0 then
-  redis.call("ZREM", q.retrying, unpack(ids))
-  redis.call("ZREM", q.scheduled, unpack(ids)) -- last: a torn log may cost second runs, not a job
+end_looks()
+if #picked.ids > 0 then
+  redis.call("ZREM", q.retrying, unpack(picked.ids))
+  redis.call("ZREM", q.scheduled, unpack(picked.ids)) -- last: a torn log may cost second runs, not a job
 end
 local next_due = redis.call("ZRANGE", q.scheduled, 0, 0, "WITHSCORES")[2]
 if next_due then answer[1] = math.max(0, next_due - now) end
+for i = 1, #picked.since, 2 do answer[#answer + 1] = picked.since[i] end
 return answer

@@ -22,6 +22,7 @@
 -- KEYS[18] unique     + digest, string  id of the job that holds it
 -- KEYS[19] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[20] progress   hash  id -> how far it is
+-- KEYS[21] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] limit       jobs in this call, at most 100
 --
 -- returns {how many were thrown away, how many were looked at}; {0, 0}: none is left
@@ -32,13 +33,18 @@ local ids = redis.call("ZRANGE", q.scheduled, 0, limit - 1)
 local lane = #ids == 0 and redis.call("ZRANGE", q.lanes, 0, 0)[1]
 if lane then ids = redis.call("LRANGE", q.lane .. lane, 0, limit - 1) end
 
-local thrown = 0
+local thrown, of_clients = 0, {}
+for i, record in ipairs(#ids > 0 and not lane and redis.call("HMGET", q.jobs, unpack(ids)) or {}) do
+  local _, client = header(record or "")
+  of_clients[client] = of_clients[client] or {}
+  table.insert(of_clients[client], ids[i])
+end
 redis.call("DEL", q.scratch) -- lets a full server be drained
 if #ids > 0 then
   -- The jobs first: what a torn log leaves is an id without a record, which claim passes over.
   thrown = forget(q, ids)
   redis.call("HDEL", q.ghosts, unpack(ids))
-  redis.call("ZREM", q.scheduled, unpack(ids))
+  for client, of_client in pairs(of_clients) do unschedule(q, client, of_client) end
   count(q.stats, now_ms(q.sweep), "purged", thrown)
 end
 if lane then

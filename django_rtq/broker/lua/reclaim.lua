@@ -1,9 +1,9 @@
 -- reclaim: take back the jobs of workers whose lease ran out. Each of them counts as a crash.
 -- running -> queued, or dead; cancelled, if it was asked to stop
--- uses: _prelude _lanes _schedule _digests _waiting _outcomes _stopping _failures _figures _crashes _reclaiming
+-- uses: _prelude _contact _lanes _schedule _digests _waiting _keeping _outcomes _stopping _failures _figures _crashes _reclaiming
 --
 -- KEYS[1] workers     zset  worker -> lease deadline
--- KEYS[2] sweep       hash  contact, hold, high
+-- KEYS[2] sweep       hash  contact, hold, high, anchor
 -- KEYS[3] jobs        hash  id -> record
 -- KEYS[4] bands       zset  band -> priority
 -- KEYS[5] turn        string  the last turn number
@@ -32,17 +32,18 @@
 -- KEYS[28] progress   hash  id -> how far it is
 -- KEYS[29] holders   zset  worker -> when it signed on; who may have a processing list
 -- KEYS[30] tasks      + hour, hash  counters
--- ARGV[1] lease_ms    of the caller: how long to hold after a silence
--- ARGV[2] limit       jobs to take back in this call, at most 100
+-- KEYS[31] kept       zset  id -> when it finished; those of which an outcome is kept
+-- KEYS[32] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
+-- ARGV[1] lease_ms    of the caller: a silence of more than half of it is an outage
+-- ARGV[2] limit       jobs to take back in this call, at most 50
 --
 -- returns {ms until there may be more to do, or -1; id, "queued", "dead" or "cancelled", ...}
 -- sent twice: goes on where the first call stopped
 
 local q, lease_ms, limit = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
-local now = now_ms(q.sweep)
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-contact(q.sweep, now, lease_ms)
+local now = contact(q, lease_ms)
 local hold = tonumber(redis.call("HGET", q.sweep, "hold") or 0)
 if now < hold then return { hold - now } end
 

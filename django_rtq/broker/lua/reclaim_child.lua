@@ -1,6 +1,6 @@
 -- reclaim_child: take back the jobs of a worker whose death was seen by its supervisor, without waiting for its lease.
 -- running -> queued, or dead; cancelled, if it was asked to stop
--- uses: _prelude _lanes _schedule _digests _waiting _outcomes _stopping _failures _figures _crashes _reclaiming
+-- uses: _prelude _lanes _schedule _digests _waiting _keeping _outcomes _stopping _failures _figures _crashes _reclaiming
 --
 -- KEYS[1] workers     zset  worker -> lease deadline
 -- KEYS[2] sweep       hash  contact, hold, high
@@ -32,6 +32,8 @@
 -- KEYS[28] progress   hash  id -> how far it is
 -- KEYS[29] holders   zset  worker -> when it signed on; who may have a processing list
 -- KEYS[30] tasks      + hour, hash  counters
+-- KEYS[31] kept       zset  id -> when it finished; those of which an outcome is kept
+-- KEYS[32] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] worker      its name
 -- ARGV[2] limit       jobs to take back in this call, at most 500
 -- ARGV[...] guilty    the ids that were running when it died: they count a crash, the others are given back

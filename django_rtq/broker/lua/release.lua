@@ -1,6 +1,6 @@
 -- release: give jobs back unrun, to be claimed next; the attempt is not counted.
 -- running -> queued; cancelled, if it was asked to stop
--- uses: _prelude _lanes _schedule _digests _waiting _outcomes _stopping
+-- uses: _prelude _lanes _schedule _digests _waiting _keeping _outcomes _stopping
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record
@@ -28,6 +28,8 @@
 -- KEYS[24] due        zset  token for schedulers
 -- KEYS[25] scheduled  zset  id -> due
 -- KEYS[26] unique     + digest, string  id of the job that holds it
+-- KEYS[27] kept       zset  id -> when it finished; those of which an outcome is kept
+-- KEYS[28] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[...] ids       in the order in which they were claimed; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to give back

@@ -1,8 +1,8 @@
 -- renew: workers live; their leases end later.
--- uses: _prelude
+-- uses: _prelude _contact
 --
 -- KEYS[1] workers     zset  worker -> lease deadline
--- KEYS[2] sweep       hash  contact, hold, high
+-- KEYS[2] sweep       hash  contact, hold, high, anchor
 -- KEYS[3] scratch     never exists; see the rules for scripts
 -- KEYS[4] running     + worker, hash  id -> attempt and claim time
 -- KEYS[5] stopping    hash  id -> how it is to stop; runs, and was asked to
@@ -15,11 +15,11 @@
 
 local q = named()
 local lease_ms, names = tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
-local now = now_ms(q.sweep)
 local unknown, asked = {}, {}
+local AT_ONCE = 500
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-contact(q.sweep, now, lease_ms)
+local now = contact(q, lease_ms)
 for _, name in ipairs(names) do
   -- Not ZADD XX alone: its answer does not tell a renewed worker from an unknown one.
   if redis.call("ZSCORE", q.workers, name) then
@@ -29,13 +29,17 @@ for _, name in ipairs(names) do
   end
 end
 local earliest = redis.call("ZRANGE", q.workers, 0, 0, "WITHSCORES")[2]
+-- What these workers run is looked up among the wishes, not the other way round: of those there may be many more.
 if redis.call("EXISTS", q.stopping) == 1 then
-  local wishes = redis.call("HGETALL", q.stopping)
-  for i = 1, #wishes, 2 do
-    for _, name in ipairs(names) do
-      if redis.call("HEXISTS", q.running .. name, wishes[i]) == 1 then
-        asked[#asked + 1], asked[#asked + 2] = name, wishes[i]
-        asked[#asked + 1] = string.match(wishes[i + 1], "^%a+")
+  for _, name in ipairs(names) do
+    local ids = redis.call("HKEYS", q.running .. name)
+    for first = 1, #ids, AT_ONCE do
+      local wishes = redis.call("HMGET", q.stopping, unpack(ids, first, math.min(first + AT_ONCE - 1, #ids)))
+      for i, wish in ipairs(wishes) do
+        if wish then
+          asked[#asked + 1], asked[#asked + 2] = name, ids[first + i - 1]
+          asked[#asked + 1] = string.match(wish, "^%a+")
+        end
       end
     end
   end

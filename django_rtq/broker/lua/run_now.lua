@@ -17,6 +17,7 @@
 -- KEYS[13] lane       + band:client, list  ids
 -- KEYS[14] digests    hash  id -> until when, ms, digest, heir
 -- KEYS[15] unique     + digest, string  id of the job that holds it
+-- KEYS[16] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] id          the job
 --
 -- returns "queued", or why not: "missing", "finished", "elsewhere": it waits for no time (any more), or "after <id>":
@@ -31,8 +32,9 @@ if not redis.call("ZSCORE", q.scheduled, id) then return "elsewhere" end
 local _, _, digest = note_of(q, id)
 local first = digest and redis.call("GET", q.unique .. digest)
 if first and first ~= id and is_heir(q, id) and select(4, note_of(q, first)) == id then return "after " .. first end
+local _, client = header(record)
 redis.call("DEL", q.scratch) -- lets a full server be drained
 queue_up(q, id, record, now)
 redis.call("ZREM", q.retrying, id)
-redis.call("ZREM", q.scheduled, id) -- last: a torn log may cost a second run, not a job
+unschedule(q, client, { id })
 return "queued"

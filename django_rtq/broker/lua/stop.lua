@@ -1,6 +1,6 @@
 -- stop: settle jobs that were asked to stop, and did.
 -- running -> cancelled
--- uses: _prelude _schedule _digests _waiting _outcomes
+-- uses: _prelude _schedule _digests _waiting _keeping _outcomes
 --
 -- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
 -- KEYS[2] jobs        hash  id -> record
@@ -22,6 +22,8 @@
 -- KEYS[18] due        zset  token for schedulers
 -- KEYS[19] scheduled  zset  id -> due
 -- KEYS[20] unique     + digest, string  id of the job that holds it
+-- KEYS[21] kept       zset  id -> when it finished; those of which an outcome is kept
+-- KEYS[22] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[...] jobs      of each: id, ms to keep, outcome; at most 500
 --

@@ -1,6 +1,6 @@
 -- trim: forget what was kept long enough, or is too much: outcomes and dead letters.
 -- dead -> gone
--- uses: _prelude _schedule _digests _waiting _outcomes
+-- uses: _prelude _schedule _digests _waiting _keeping _outcomes
 --
 -- KEYS[1] results     hash  id -> outcome
 -- KEYS[2] finished    zset  id -> when it may be forgotten
@@ -21,22 +21,27 @@
 -- KEYS[17] unique     + digest, string  id of the job that holds it
 -- KEYS[18] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[19] progress   hash  id -> how far it is
+-- KEYS[20] kept       zset  id -> when it finished; those of which an outcome is kept
+-- KEYS[21] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] max_dead    dead letters to keep
 -- ARGV[2] dead_ms     how long to keep them
--- ARGV[3] limit       entries of each kind in this call, at most 100
+-- ARGV[3] limit       dead letters in this call, at most 100; of ids of jobs that are over ten times as many
 --
--- returns {outcomes forgotten, dead letters forgotten}
+-- returns {ids and outcomes forgotten, dead letters forgotten, 1 if there may be more to forget, else 0}
 -- sent twice: goes on where the first call stopped
 
 local q, max_dead, dead_ms, limit = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now = now_ms(q.sweep)
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-local old = redis.call("ZRANGEBYSCORE", q.finished, "-inf", now, "LIMIT", 0, limit)
-if #old > 0 then
-  redis.call("HDEL", q.results, unpack(old))
-  redis.call("ZREM", q.finished, unpack(old))
+local old = redis.call("ZRANGEBYSCORE", q.finished, "-inf", now, "LIMIT", 0, 10 * limit) -- an id costs little
+local going, kept = {}, #old > 0 and redis.call("ZMSCORE", q.kept, unpack(old)) or {}
+if #old > 0 then redis.call("ZREM", q.kept, unpack(old)) end
+for i, finished_at in ipairs(kept) do -- an outcome that was to be kept for seconds leaves its id behind
+  local last = finished_at and known_until(finished_at, now)
+  if last then drop_outcomes(q, { old[i] }, last) else going[#going + 1] = old[i] end
 end
+if #going > 0 then drop_outcomes(q, going) end
 local over = math.min(redis.call("ZCARD", q.dead) - max_dead, limit)
 local dead = over > 0 and redis.call("ZRANGE", q.dead, 0, over - 1)
   or redis.call("ZRANGEBYSCORE", q.dead, "-inf", now - dead_ms, "LIMIT", 0, limit)
@@ -44,4 +49,4 @@ if #dead > 0 then
   forget(q, dead)
   redis.call("ZREM", q.dead, unpack(dead))
 end
-return { #old, #dead }
+return { #old, #dead, (#old >= 10 * limit or #dead >= limit) and 1 or 0 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from argparse import ArgumentTypeError
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from time import sleep
 from typing import Any
@@ -102,7 +102,9 @@ class Command(RTQCommand):
             shown = {"queues": [asdict(queue) for queue in overview], "workers": list(map(_worker, workers))}
             return as_json({**shown, "server": _server(server)})
         problems = "\n".join(self.style.WARNING(f"Warning: {problem}") for _, problem in problems_of(server))
-        return "\n\n".join(filter(None, [self._queue_text(overview), self._worker_text(workers), problems]))
+        return "\n\n".join(
+            filter(None, [self._queue_text(overview), self._worker_text(workers), problems, *_clock_text(overview)])
+        )
 
     def _queue_text(self, queues: Sequence[QueueDetails]) -> str:
         return self._text(table(QUEUE_COLUMNS, map(_queue_row, queues))) if queues else NO_QUEUE
@@ -112,6 +114,15 @@ class Command(RTQCommand):
 
     def _text(self, lines: list[str]) -> str:
         return "\n".join([self.style.MIGRATE_HEADING(lines[0]), *lines[1:]])
+
+
+def _clock_text(queues: Sequence[QueueDetails]) -> Iterator[str]:
+    behind = max((queue.clock_behind_seconds for queue in queues), default=0.0)
+    if behind >= 1:
+        yield (
+            f"The clock of the Redis server was put back and is {duration(behind)} behind. Until it has caught up, "
+            "jobs go by a time that runs a tenth more slowly."
+        )
 
 
 def _seconds(text: str) -> float:
