@@ -19,29 +19,7 @@ from django_rtq.worker.entries import (
     Finished,
 )
 from django_rtq.worker.page import Page
-
-ID = b"01a1fa94eeb97e2fb167e897ae5634a7"
-IDS = [b"%032x" % number for number in range(5)]
-
-
-def names(job_ids):
-    return [job_id.decode() for job_id in job_ids]
-
-
-def acked(job_id, text, ms=1):
-    return Finished(job_id, ACKED, ms, True, 0, text)
-
-
-def running(slots=1, job_id=ID):
-    """A page with one job that runs, and its entry."""
-    page = Page(slots)
-    entry = 0
-    if slots == 1:
-        page.begin([job_id])
-    else:
-        entry = page.enter(job_id)
-    assert page.start(entry)
-    return page, entry
+from tests.worker.pages import ID, IDS, acked, names, running
 
 
 def test_the_jobs_of_a_claim_wait_then_run_then_are_over():
