@@ -137,8 +137,8 @@ class Child:
             if self._waiter.is_waiting and fetched.found >= self._crew.wanted():
                 self._waiter.close()  # the next token is for somebody who has a slot
             worker = self._ledger.worker
-            self._crew.run([run for claimed in fetched.claimed for run in _runs(claimed, worker)])
-            self._jobs_done += fetched.found
+            # Without those of a batch that was cut: a process is replaced after so many runs.
+            self._jobs_done += self._crew.run([run for claimed in fetched.claimed for run in _runs(claimed, worker)])
         return fetched.found > 0 or "more" in fetched.statuses
 
     def _start_anew(self) -> None:

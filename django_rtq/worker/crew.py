@@ -132,8 +132,8 @@ class Crew:
     def mind(self, *, is_suspect_next: bool) -> None:
         """Jobs that have crashed a worker wait for one that runs nothing else."""
 
-    def run(self, runs: Sequence[Run]) -> None:
-        """Run the jobs of one claim, and note what follows from each."""
+    def run(self, runs: Sequence[Run]) -> int:
+        """Run the jobs of one claim, and note what follows from each. Returns how many were not given back."""
         batch = Batch([run.job_id for run in runs], self._page)
         is_watched = len(runs) > 1
         if is_watched:
@@ -156,6 +156,7 @@ class Crew:
         if self._page.is_marked and self._page.taken is not Mark.NOTHING:
             self._ledger.forget(())  # what was over may have been told for us
         self._size.note(done, last - began, slowest=slowest)
+        return done
 
     def wait(self, seconds: float) -> bool:
         """Nothing runs: nothing to wait for."""
@@ -255,8 +256,9 @@ class Threads(Crew):
         """The slots empty until it can be had apart from others, or another worker has taken it."""
         self._is_suspect_next = is_suspect_next
 
-    def run(self, runs: Sequence[Run]) -> None:
+    def run(self, runs: Sequence[Run]) -> int:
         """Hand out the jobs; returns when a slot is free."""
+        given_back = 0
         for run in runs:
             with self._changed:
                 slot = self._free.pop()
@@ -265,6 +267,7 @@ class Threads(Crew):
             if not self._page.start(run.entry):
                 self._give_back([run.job_id])
                 self._leave(run, slot)
+                given_back += 1
                 continue
             outcome = self._executor.open(run)
             if outcome is not None:
@@ -276,6 +279,7 @@ class Threads(Crew):
                 self._hand_out(partial(self._run_in_thread, run, slot))
         with self._changed:
             self._changed.wait_for(lambda: self._free)
+        return len(runs) - given_back
 
     def wait(self, seconds: float) -> bool:
         """Until a job is over, or for so long. Returns whether one was over since the last claim."""

@@ -83,8 +83,8 @@ def test_one_slot_wants_more_the_shorter_its_jobs_are(make, diary):
 def test_what_stands_behind_a_slow_job_is_given_back(make, diary):
     crew, ledger, _ = make(1)
     runs = [run_of("first"), run_of("slow", "sleep", 0.1), run_of("behind"), run_of("last")]
-    crew.run(runs)
 
+    assert crew.run(runs) == 2
     assert diary.names() == ["first", "slow"]
     assert ledger.released == [b"behind", b"last"]
     assert ledger.settled == [[b"first"]]

@@ -140,7 +140,7 @@ def test_records_that_cannot_be_read_are_buried_as_they_are(rtq_worker, redis, b
     after = tasks.note.delay("after")
     worker = rtq_worker("--concurrency", concurrency)
     child = worker.child
-    wait_until(lambda: redis.zcard("{rtq:default}:dead") == len(UNREADABLE))
+    wait_until(lambda: redis.zcard("{rtq:default}:dead") == len(UNREADABLE) and after.state.is_final)
 
     assert {kind: redis.hget("{rtq:default}:jobs", job_id) for kind, job_id in jobs.items()} == UNREADABLE
     assert redis.hlen("{rtq:default}:crashes") == 0
