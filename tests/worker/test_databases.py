@@ -2,8 +2,7 @@
 
 import os
 
-import pytest
-
+from django_rtq import signals
 from tests.app import database_tasks, tasks
 from tests.conftest import wait_until
 
@@ -11,12 +10,9 @@ MODULES = ["tasks", "database_tasks"]
 PERIODIC = {"task": "tests.app.database_tasks.periodic", "every": 0.2, "args": ["tick"]}
 
 
-@pytest.fixture(autouse=True)
-def _receivers_of_workers_only():
-    from django_rtq import signals
-
-    for signal in (signals.job_reclaimed, signals.job_promoted):
-        signal.disconnect(database_tasks.write_down)
+# They are for workers only: here they would hear of the jobs of all other tests.
+for signal in (signals.job_reclaimed, signals.job_promoted):
+    signal.disconnect(database_tasks.write_down)
 
 
 def open_databases(worker):

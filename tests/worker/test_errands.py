@@ -43,8 +43,8 @@ def errands(broker, child, woken):
 
 
 def runs(child, *jobs):
-    for slot, job in enumerate(jobs):
-        child.page.start(job.id.encode(), slot)
+    for job in jobs:
+        child.page.start(child.page.enter(job.id.encode()))
 
 
 def test_a_job_that_runs_here_is_asked_again_and_again(broker, errands, child, woken):
