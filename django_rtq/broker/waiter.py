@@ -26,13 +26,13 @@ class Waiter:
         *,
         role: str,
         longest_seconds: float,
-        on_other_master: Callable[[], None] = lambda: None,
+        on_connect: Callable[[], None] = lambda: None,
     ) -> None:
         self._recipe = recipe
         self._ask_for_token: Command = ("BZPOPMIN", *keys, longest_seconds)
         self._role = role
         self._longest_seconds = longest_seconds
-        self._on_other_master = on_other_master
+        self._on_connect = on_connect
         self._connection: Any = None
         self._is_waiting = False  # the server has our question, and we have no answer yet
 
@@ -102,10 +102,10 @@ class Waiter:
     def _connected(self) -> Any:
         if self._connection is not None and not is_current(self._connection):
             self.close()  # nobody puts a token there any more
-            self._on_other_master()
         if self._connection is None:
             self._connection = self._recipe.blocking_connection(role=self._role, block_seconds=self._longest_seconds)
             self._connection.connect()
+            self._on_connect()  # this may be another server, or the same one with older data
         return self._connection
 
 

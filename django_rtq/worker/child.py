@@ -63,7 +63,7 @@ class Child:
             [broker.keys.of(queue).wake for queue in options.queues],
             role="waiter",
             longest_seconds=self._longest_seconds,
-            on_other_master=self._ledger.compare_soon,
+            on_connect=self._ledger.compare_soon,
         )
         self._backoff = Backoff()
         self._is_stopping = False

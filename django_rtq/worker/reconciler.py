@@ -60,12 +60,11 @@ class Reconciler:
             self._is_asleep = True
             if self._is_due or had_jobs or self._has_jobs():  # asked last: note_jobs() may come in between
                 self._is_asleep = False
-            is_timed = not self._is_asleep
-            self._news.wait(seconds if is_timed else None)
+            is_over = not self._news.wait(None if self._is_asleep else seconds)
             self._news.clear()
             if self._is_stopped:
                 return
-            if is_timed or self._is_due:
+            if is_over or self._is_due:
                 seconds = self._compare_now()
 
     def _compare_now(self) -> float:

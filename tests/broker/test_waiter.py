@@ -42,17 +42,22 @@ def test_a_token_that_comes_later_ends_it_too(redis, broker, waiter):
     timer.join()
 
 
-def test_it_tells_when_it_goes_to_another_master(broker, monkeypatch):
+def test_it_tells_each_time_it_connects(redis, broker, monkeypatch):
     told = []
     key = broker.keys.of(QUEUE).due
-    waiter = Waiter(broker.recipe, [key], role="waiter", longest_seconds=60, on_other_master=lambda: told.append(1))
+    waiter = Waiter(broker.recipe, [key], role="waiter", longest_seconds=60, on_connect=lambda: told.append(1))
     assert waiter.wait(0) is False
-    assert not told
-    monkeypatch.setattr("django_rtq.broker.waiter.is_current", lambda connection: False)
+    assert waiter.wait(0) is False
+    assert told == [1]
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr("django_rtq.broker.waiter.is_current", lambda connection: False)
+        assert waiter.wait(0) is False
+    assert told == [1, 1]
+    waiter.close()
     assert waiter.wait(0) is False
     waiter.close()
 
-    assert told == [1]
+    assert told == [1, 1, 1]
 
 
 def test_who_waits_already_asks_for_no_second_token(redis, broker, waiter):
