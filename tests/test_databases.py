@@ -1,6 +1,7 @@
 """Database connections where code of the project runs now and then: none is left when it is over."""
 
 import threading
+from contextlib import contextmanager
 
 import pytest
 from django.db import connection, connections
@@ -28,14 +29,23 @@ def open_connections():
 opened = []  # Django does not close a database in memory, and Python warns of one that nobody closes
 
 
+@contextmanager
+def unblocked(blocker):
+    """Threads may ask the database."""
+    try:
+        with blocker.unblock():
+            yield
+    finally:
+        while opened:
+            opened.pop().close()
+
+
 @pytest.fixture
 def database(django_db_blocker):
-    """Threads may ask the database."""
+    """Threads may ask the database, and what they open is noticed."""
     databases.watch()
-    with django_db_blocker.unblock():
+    with unblocked(django_db_blocker):
         yield
-    while opened:
-        opened.pop().close()
 
 
 def query():

@@ -230,7 +230,7 @@ def test_what_cannot_be_flushed_keeps_nobody_from_forking(nursery, monkeypatch):
 
 def test_no_database_connection_crosses_a_fork(nursery, monkeypatch, django_db_blocker):
     """In a thread of the test's own, whose connections are its own."""
-    from tests.test_databases import in_thread, open_connections, query
+    from tests.test_databases import in_thread, open_connections, query, unblocked
 
     def look():
         seen.append(open_connections())
@@ -246,6 +246,6 @@ def test_no_database_connection_crosses_a_fork(nursery, monkeypatch, django_db_b
     seen = []
     monkeypatch.setattr(os, "fork", look)
     monkeypatch.setattr(signal, "pthread_sigmask", lambda how, signals: set())
-    with django_db_blocker.unblock():
+    with unblocked(django_db_blocker):
         assert in_thread(act) == 1
     assert seen == [[]]
