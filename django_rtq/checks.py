@@ -52,9 +52,10 @@ def check_server(**kwargs: Any) -> list[CheckMessage]:
         return []  # that comes first
     try:
         server = get_inspector().server()
-    except ConfigurationError as error:
+    except (ConfigurationError, BrokerRefused) as error:
         return [Error(str(error), id="rtq.E004")]
+    except BrokerUnavailable:
+        return []
     except BrokerError as error:
-        is_away = isinstance(error, BrokerUnavailable) and not isinstance(error, BrokerRefused)
-        return [] if is_away else [Error(str(error), id="rtq.E004")]
+        return [Error(str(error), id="rtq.E004")]
     return [Warning(problem, id="rtq.W002") for _, problem in problems_of(server)]

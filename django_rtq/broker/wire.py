@@ -215,8 +215,6 @@ def translate(error: BaseException) -> BrokerError:
     if isinstance(error, MasterNotFoundError):  # its text goes on with what each Sentinel said, in full
         return ConnectionLost(f"No Sentinel names a master: {text.partition(' : ')[0]}")
     if isinstance(error, redis_exceptions.ConnectionError | OSError):
-        was_there = not _NOT_CONNECTED.match(text)
-        return ConnectionLost(
-            f"The connection to Redis was lost: {text}" if was_there else f"Redis cannot be reached: {text}"
-        )
+        what = "Redis cannot be reached" if _NOT_CONNECTED.match(text) else "The connection to Redis was lost"
+        return ConnectionLost(f"{what}: {text}")
     return BrokerError(f"Redis refused a command: {type(error).__name__}: {text}")

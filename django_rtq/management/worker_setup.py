@@ -74,9 +74,9 @@ def meet_server(broker: Broker) -> None:
     """
     try:
         server = ask_server(broker.wire)
-    except BrokerUnavailable as error:
-        if isinstance(error, BrokerRefused):
-            raise
+    except BrokerRefused:
+        raise
+    except BrokerUnavailable:
         return
     for _, problem in problems_of(server):
         logger.warning("%s", problem)
