@@ -76,6 +76,21 @@ def test_the_sdist_holds_all_that_a_wheel_is_built_of(shelf):
     assert not [name for name in names if "__pycache__" in name or name.endswith((".pyc", ".rdb", ".sqlite3"))]
 
 
+def test_it_can_be_imported_without_settings():
+    environment = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
+
+    done = subprocess.run(
+        [sys.executable, "-c", "import django_rtq; print(django_rtq.__version__)"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert (done.stdout.strip(), done.stderr) == (VERSION, "")
+
+
 def test_what_was_installed_finds_its_scripts(wheel, tmp_path):
     wheel.extractall(tmp_path)
     program = (

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.template.defaultfilters import filesizeformat
-from django.utils.translation import gettext_noop
 
 from django_rtq.broker.wire import Wire, clock_ms
 from django_rtq.exceptions import BrokerError, ConfigurationError
@@ -65,6 +64,11 @@ def _warnings(told: dict[str, str]) -> list[str]:
 def _number(told: dict[str, str], name: str) -> int | None:
     value = told.get(name, "")
     return int(value) if value.isdigit() else None
+
+
+def gettext_noop(text: str) -> str:
+    """Mark a text for makemessages. Django's own reads the settings, and this module is imported without them."""
+    return text
 
 
 #: What each of ServerDetails.warnings means, and its cure.
