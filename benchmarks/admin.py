@@ -23,7 +23,7 @@ ASKED = 15  # times
 
 def measure(stage: Stage, readings: Readings) -> None:
     """Fill once, then ask again and again."""
-    from django_rtq.broker.inspector import JobFilter, get_inspector
+    from django_rtq.inspector.inspector import JobFilter, get_inspector
 
     stage.clear()
     waiting, dead = (100_000, 5_000) if stage.is_quick else (1_000_000, 50_000)
@@ -103,9 +103,9 @@ def _fill(stage: Stage, jobs: int) -> None:
 
 
 def _bury(jobs: int) -> None:
-    from django_rtq import payload
     from django_rtq.broker.broker import get_broker
     from django_rtq.broker.settlement import Settlement
+    from django_rtq.jobs import serializer
 
     broker = get_broker()
     broker.sign_on([GRAVEYARD], WORKER)
@@ -114,7 +114,7 @@ def _bury(jobs: int) -> None:
         (claimed,) = broker.claim(WORKER, [GRAVEYARD], 500)
         kinds = ("builtins.ValueError", "redis.exceptions.TimeoutError", "shop.errors.OutOfStock")
         lines = [
-            payload.dumps({"at": 1, "error_class": kinds[n % 3], "error": "no", "traceback": TRACEBACK})
+            serializer.dumps({"at": 1, "error_class": kinds[n % 3], "error": "no", "traceback": TRACEBACK})
             for n in range(3)
         ]
         buried = [value for n, job_id in enumerate(claimed.ids) for value in (job_id, 1, lines[n % 3])]
@@ -124,7 +124,7 @@ def _bury(jobs: int) -> None:
 
 def _job(client: int, task: str = "noop") -> NewJob:
     from django_rtq.broker.broker import NewJob
-    from django_rtq.job import new_job_id
+    from django_rtq.jobs.job import new_job_id
 
     return NewJob(new_job_id(), 0, 3, f"client-{client}", "", "", "", BODY % task)
 
@@ -154,7 +154,7 @@ def _empty_graveyard(stage: Stage) -> None:
 
 def _click(stage: Stage, readings: Readings, dead: int) -> None:
     """One click on a page, beside a worker of that queue, until none of the snapshot is dead."""
-    from django_rtq.broker.inspector import get_inspector
+    from django_rtq.inspector.inspector import get_inspector
 
     with stage.worker("--queues", GRAVEYARD) as worker, Probe(stage) as probe:
         started = time.perf_counter()
@@ -166,7 +166,7 @@ def _click(stage: Stage, readings: Readings, dead: int) -> None:
 
 def _requeue_all(stage: Stage, readings: Readings, dead: int) -> None:
     """One click: all dead letters, in steps."""
-    from django_rtq.broker.inspector import JobFilter, get_inspector
+    from django_rtq.inspector.inspector import JobFilter, get_inspector
 
     inspector, cursor, done = get_inspector(), "", 0
     wanted = JobFilter(task="fail")  # as from the page of a group: it has to look at every one

@@ -80,6 +80,6 @@ def _samples(stage: Stage, jobs: int, worker: subprocess.Popen[bytes], *, second
 
 def _succeeded() -> int:
     """As the queue's own counters have it."""
-    from django_rtq.broker.inspector import get_inspector
+    from django_rtq.inspector.inspector import get_inspector
 
     return sum(minute.get("succeeded", 0) for minute in get_inspector().statistics("default").values())

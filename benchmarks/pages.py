@@ -58,7 +58,7 @@ def _signed_in() -> Client:
 
 
 def _page(client: Client, url: str) -> dict[str, float]:
-    from django_rtq.broker.wire import Wire
+    from django_rtq.broker.redis.client import Wire
 
     trips, exchange = [], Wire._exchange
 
@@ -87,7 +87,7 @@ def _ask(client: Client, url: str) -> None:
 
 def _click(client: Client) -> dict[str, float]:
     """One click on the page that asks whether all dead letters are meant; seconds until it was answered."""
-    from django_rtq.broker.inspector import get_inspector
+    from django_rtq.inspector.inspector import get_inspector
 
     until_ms = get_inspector().select("graveyard").until_ms
     given = {"queue": "graveyard", "until_ms": until_ms}

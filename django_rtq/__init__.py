@@ -1,12 +1,12 @@
 """Redis task queues for Django: fair turns per client, nothing lost."""
 
-from django_rtq.backoff import constant, exponential, listed
-from django_rtq.context import JobContext, current_job, report_progress
 from django_rtq.exceptions import Bury, JobCancelled, Retry, TimeLimitExceeded
 from django_rtq.handle import JobHandle
-from django_rtq.job import JobState
+from django_rtq.jobs.context import JobContext, current_job, report_progress
+from django_rtq.jobs.job import JobState
 from django_rtq.periodic import cron, every
-from django_rtq.tasks import Task, task
+from django_rtq.tasks.backoff import constant, exponential, listed
+from django_rtq.tasks.task import Task, task
 
 __version__ = "0.1.0"
 __all__ = [

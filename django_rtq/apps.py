@@ -5,10 +5,10 @@ from django.core import checks as django_checks
 from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
-from django_rtq import chores, logs  # noqa: F401 - workers have to know the tasks of chores
+from django_rtq import logs
 from django_rtq.checks import check_server, check_settings
 from django_rtq.conf import task_modules
-from django_rtq.scheduler.entries import check_schedules
+from django_rtq.scheduler.registry import check_schedules
 
 
 class RTQConfig(AppConfig):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from django_rtq import signals
-from django_rtq.job import Job
+from django_rtq.jobs.job import Job
 from django_rtq.redaction import Secrets
 
 logger = logging.getLogger("django_rtq")

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from django_rtq import databases
+from django_rtq import database_connections
 from django_rtq.exceptions import BrokerError
 
 logger = logging.getLogger("django_rtq")
@@ -74,7 +74,7 @@ class Loop:
 
     def start(self) -> None:
         """Begin to tick in a thread named rtq-<name>."""
-        databases.watch()
+        database_connections.watch()
         self._thread = threading.Thread(target=self._run, name=f"rtq-{self.name}", daemon=True)
         self._thread.start()
 
@@ -131,7 +131,7 @@ class Loop:
             finally:
                 # Whatever receivers of signals and functions of the project have opened: until the next tick the
                 # database may be restarted, or this process may fork.
-                databases.close_opened()
+                database_connections.close_opened()
                 self._ticking_since = None
         return seconds
 

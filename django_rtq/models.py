@@ -18,14 +18,14 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from django_rtq import registry
 from django_rtq.conf import get_config
 from django_rtq.exceptions import InvalidTask, RTQError, TaskNotFound
 from django_rtq.menu import DeadLetter, Job, Queue, RegisteredTask, Worker
-from django_rtq.options import client_name, queue_name
 from django_rtq.periodic import HIGHEST_CAP, LONGEST_EXPRESSION, LONGEST_NAME, MOST_MISSED, cron, every
-from django_rtq.scheduler.entries import Entry, declared_entries, entry_from_row
-from django_rtq.scheduler.mirror import mirror
+from django_rtq.scheduler.registry import Entry, declared_entries, entry_from_row
+from django_rtq.scheduler.sync import mirror
+from django_rtq.tasks import registry
+from django_rtq.tasks.options import client_name, queue_name
 
 __all__ = ["DeadLetter", "Job", "Queue", "RegisteredTask", "Schedule", "Worker", "mirror_schedules"]
 

@@ -18,8 +18,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSimError
 
 from django_rtq.conf import time_zone_name
+from django_rtq.cron_expression import CronClock, cron_clock
 from django_rtq.exceptions import InvalidTask
-from django_rtq.wall_clock import CronClock, cron_clock
 
 LONGEST_EXPRESSION = 200
 LONGEST_NAME = 200

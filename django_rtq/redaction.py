@@ -17,10 +17,10 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 
-from django_rtq.broker.details import JobDetails
-from django_rtq.broker.sweeps import DeadGroup
 from django_rtq.exceptions import TaskNotFound
-from django_rtq.registry import get_task
+from django_rtq.inspector.dead_letters import DeadGroup
+from django_rtq.inspector.details import JobDetails
+from django_rtq.tasks.registry import get_task
 
 HIDDEN = "********************"
 SHORTEST = 4  # characters of a text, or digits of a number: what is shorter is found in every other message

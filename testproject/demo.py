@@ -48,7 +48,7 @@ class Demo:
 
     def __init__(self, stage: Stage) -> None:
         # Here and below: what imports models has to wait until the stage has set Django up.
-        from django_rtq.broker.inspector import get_inspector
+        from django_rtq.inspector.inspector import get_inspector
 
         self._stage = stage
         self._inspector = get_inspector()

@@ -9,8 +9,8 @@ import redis as redis_py
 from django.test import override_settings
 
 from django_rtq.broker.broker import get_broker
-from django_rtq.broker.inspector import get_inspector
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.inspector.inspector import get_inspector
 from testproject.redis_server import PrivateRedis
 from tests.proxy import Fault, Proxy
 from tests.snapshots import is_foreign

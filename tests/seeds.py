@@ -8,8 +8,8 @@ import json
 import time
 
 from django_rtq.broker.broker import NewJob, UniqueJob
-from django_rtq.broker.inspector import Inspector
 from django_rtq.broker.settlement import Settlement
+from django_rtq.inspector.inspector import Inspector
 
 QUEUE = "default"
 WORKER = "w1"

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_rtq import backoff
-from django_rtq.backoff import DEFAULT, TEN_YEARS, as_backoff, constant, delay_seconds, exponential, listed
 from django_rtq.exceptions import InvalidTask, TimeLimitExceeded
+from django_rtq.tasks import backoff
+from django_rtq.tasks.backoff import DEFAULT, TEN_YEARS, as_backoff, constant, delay_seconds, exponential, listed
 
 ERROR = KeyError("x")
 

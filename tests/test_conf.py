@@ -8,10 +8,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 
 from django_rtq.broker.broker import get_broker
-from django_rtq.broker.inspector import get_inspector
 from django_rtq.broker.keys import check_queue_name
 from django_rtq.conf import DEBUG_REDIS, QUEUE_NAME, Config, get_config, read_config, task_modules
 from django_rtq.exceptions import ConfigurationError, InvalidTask, RTQError
+from django_rtq.inspector.inspector import get_inspector
 
 URL = "redis://localhost:6379/3"
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from django_rtq import JobContext, current_job, report_progress
-from django_rtq.context import Place, place
+from django_rtq.jobs.context import Place, place
 
 
 @pytest.fixture

@@ -16,15 +16,15 @@ from django.dispatch import Signal
 from django.test import override_settings
 
 from benchmarks.figures import FIGURES
-from django_rtq import JobState, registry, signals
+from django_rtq import JobState, signals
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.inspector import Inspector
 from django_rtq.broker.keys import Keys
-from django_rtq.broker.recipe import read_recipe
+from django_rtq.broker.redis.settings import read_recipe
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.conf import Config, read_config
-from django_rtq.scheduler.entries import declared_entries
-from django_rtq.tasks import Task
+from django_rtq.inspector.inspector import Inspector
+from django_rtq.scheduler.registry import declared_entries
+from django_rtq.tasks import Task, registry
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]

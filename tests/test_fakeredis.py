@@ -22,7 +22,7 @@ from django.test import override_settings
 
 from django_rtq import JobState, task
 from django_rtq.broker.broker import get_broker
-from django_rtq.broker.inspector import get_inspector
+from django_rtq.inspector.inspector import get_inspector
 from tests.seeds import QUEUE, claim, let_fall_due, settle
 from tests.takes import take_all
 

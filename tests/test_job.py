@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_rtq.exceptions import PayloadError, Retry
-from django_rtq.job import Header, Job, JobState, moment, new_job_id, read_record
+from django_rtq.jobs.job import Header, Job, JobState, moment, new_job_id, read_record
 
 # -- ids
 

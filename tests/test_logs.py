@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from django_rtq import logs, signals
-from django_rtq.job import Job
+from django_rtq.jobs.job import Job
 from django_rtq.redaction import HIDDEN
 
 JOB = Job(id="j1", task="shop.tasks.mail", queue="mail", client="acme", args=["a secret"], attempt=2)

@@ -6,10 +6,11 @@ from django.core.management import call_command
 from django.db import transaction
 from django.test import override_settings
 
-from django_rtq import every, registry, task
-from django_rtq.chores import sweep_dead_letters
+from django_rtq import every, task
+from django_rtq.internal_tasks import sweep_dead_letters
 from django_rtq.models import Schedule, mirror_schedules
-from django_rtq.scheduler.timetable import Timetable
+from django_rtq.scheduler.dispatcher import Timetable
+from django_rtq.tasks import registry
 from tests.conftest import NOBODY
 from tests.seeds import QUEUE
 

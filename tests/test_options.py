@@ -10,11 +10,12 @@ import pytest
 from django.test import override_settings
 from django.utils.translation import gettext_lazy
 
-from django_rtq import JobState, constant, exponential, registry, task
-from django_rtq.backoff import DEFAULT
+from django_rtq import JobState, constant, exponential, task
 from django_rtq.exceptions import InvalidTask
-from django_rtq.job import Job
-from django_rtq.options import LONGEST_SECONDS, moment_argument
+from django_rtq.jobs.job import Job
+from django_rtq.tasks import registry
+from django_rtq.tasks.backoff import DEFAULT
+from django_rtq.tasks.options import LONGEST_SECONDS, moment_argument
 from tests.seeds import QUEUE
 from tests.takes import take, take_all
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_rtq.exceptions import PayloadError, Unserializable
-from django_rtq.payload import TAG, loads
+from django_rtq.jobs.serializer import TAG, loads
 from tests.values import JSON
 
 

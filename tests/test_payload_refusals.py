@@ -19,7 +19,7 @@ from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext_lazy
 
 from django_rtq.exceptions import Unserializable
-from django_rtq.payload import MAX_DEPTH, TAG, dumps, dumps_call, loads
+from django_rtq.jobs.serializer import MAX_DEPTH, TAG, dumps, dumps_call, loads
 
 
 class Plain(enum.Enum):

@@ -60,7 +60,7 @@ NAME = f"{__name__}.report"
 
 @pytest.fixture
 def declare(monkeypatch):
-    monkeypatch.setattr("django_rtq.registry._tasks", {})
+    monkeypatch.setattr("django_rtq.tasks.registry._tasks", {})
     return lambda schedule: task(schedule=schedule)(report)
 
 

@@ -9,10 +9,11 @@ from decimal import Decimal
 import pytest
 from django.views.debug import get_default_exception_reporter_filter
 
-from django_rtq import registry, task
-from django_rtq.broker.details import JobDetails, Progress
-from django_rtq.broker.sweeps import DeadGroup
+from django_rtq import task
+from django_rtq.inspector.dead_letters import DeadGroup
+from django_rtq.inspector.details import JobDetails, Progress
 from django_rtq.redaction import HIDDEN, MOST, Secrets, group_message, hidden, hidden_args, redacted
+from django_rtq.tasks import registry
 
 NAME = f"{__name__}.sign_in"
 NOW = datetime(2026, 2, 3, tzinfo=timezone.utc)

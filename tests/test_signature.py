@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from django_rtq import task
 from django_rtq.exceptions import InvalidTask
-from django_rtq.signature import Signature
+from django_rtq.tasks.signature import Signature
 from tests.snapshots import snapshot
 from tests.takes import take, take_all
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from django.test import override_settings
 
-from django_rtq import JobContext, JobHandle, JobState, Task, registry, signals, task
+from django_rtq import JobContext, JobHandle, JobState, Task, signals, task
 from django_rtq.broker.scripts import AT_ONCE
 from django_rtq.exceptions import (
     BrokerFull,
@@ -17,7 +17,8 @@ from django_rtq.exceptions import (
     TaskNotFound,
     Unserializable,
 )
-from django_rtq.job import Job
+from django_rtq.jobs.job import Job
+from django_rtq.tasks import registry
 from tests.conftest import NOBODY
 from tests.seeds import QUEUE
 from tests.snapshots import snapshot

@@ -7,9 +7,10 @@ from decimal import Decimal
 
 import pytest
 
-from django_rtq import JobHandle, JobState, every, registry, signals, task
+from django_rtq import JobHandle, JobState, every, signals, task
 from django_rtq.exceptions import DuplicateJob, InvalidTask, JobError, Unserializable
-from django_rtq.scheduler.timetable import Entry
+from django_rtq.scheduler.dispatcher import Entry
+from django_rtq.tasks import registry
 from tests.seeds import QUEUE, claim, settle
 from tests.snapshots import snapshot
 from tests.takes import take, take_all

@@ -10,8 +10,8 @@ from django.utils.dateparse import parse_datetime
 from django.utils.timezone import get_current_timezone, is_naive, make_aware
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.parameters import text_of
-from django_rtq.broker.listing import JobFilter
+from django_rtq.admin.query_params import text_of
+from django_rtq.inspector.job_list import JobFilter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

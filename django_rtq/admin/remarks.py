@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.figures import duration_text
-from django_rtq.broker.details import RunningJob
+from django_rtq.admin.display.formatting import duration_text
 from django_rtq.conf import get_config
-from django_rtq.registry import all_tasks
+from django_rtq.inspector.details import RunningJob
+from django_rtq.tasks.registry import all_tasks
 
 HUNG_SECONDS = 3600.0  # a run without a time limit that takes longer than this is worth a look
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_rtq.broker.errands import CancelAnswer
+from django_rtq.broker.control import CancelAnswer
 
 Ending = Literal["discard", "cancel", "stop", "terminate"]
 

@@ -1,0 +1,1 @@
+"""The queue in Redis: a method for each change of a job."""

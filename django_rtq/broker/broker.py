@@ -15,17 +15,16 @@ from typing import Any, NamedTuple
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from django_rtq.broker.asked import Asked, read_asked
 from django_rtq.broker.keys import Keys
-from django_rtq.broker.new_job import NewJob, UniqueJob
-from django_rtq.broker.notes import note_commands
-from django_rtq.broker.plan import Plan
-from django_rtq.broker.recipe import read_recipe
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Timing, earliest
+from django_rtq.broker.messages import Asked, NewJob, UniqueJob, read_asked
+from django_rtq.broker.redis.client import Wire
+from django_rtq.broker.redis.server_info import refuse_mode
+from django_rtq.broker.redis.settings import read_recipe
+from django_rtq.broker.schedule_store import Plan
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument, Command
-from django_rtq.broker.server import refuse_mode
 from django_rtq.broker.settlement import Settlement
-from django_rtq.broker.timing import MAINTAIN_AT_ONCE, Timing, earliest
-from django_rtq.broker.wire import Wire
+from django_rtq.broker.worker_info import note_commands
 from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 
@@ -169,6 +168,14 @@ class Broker(Timing):
         if fetched.error:
             raise fetched.error
         return fetched.stale
+
+    def report_progress(self, worker: str, reports: Iterable[tuple[str, str, str]]) -> None:
+        """Store the progress that jobs of a worker report: queue, id and JSON each. Jobs that it no longer holds are
+        left alone (G4). Raises BrokerUnavailable. What a server refuses, because it is full, is not stored.
+        """
+        script = SCRIPTS["progress"]
+        calls = [script.call(self.keys.of(queue), (job_id, line), worker=worker) for queue, job_id, line in reports]
+        self.wire.run(calls, resend=True)
 
     def running(self, worker: str, queues: Iterable[str]) -> dict[str, list[bytes]]:
         """What Redis has written down for a worker: after a lost reply it may be more than the worker knows of."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from django_rtq.management.rtq_command import WRONG_USAGE
+from django_rtq.management.command import WRONG_USAGE
 from django_rtq.management.typed_names import job_id
 
 ACTIONS = {

@@ -9,10 +9,10 @@ from heapq import merge
 from itertools import islice
 from typing import Any
 
-from django_rtq.broker.details import JobDetails
-from django_rtq.broker.inspector import Inspector
 from django_rtq.exceptions import WrongState
-from django_rtq.job import JobState
+from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.inspector import Inspector
+from django_rtq.jobs.job import JobState
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from django.core.management.base import CommandError
 
-from django_rtq.broker.inspector import Inspector
+from django_rtq.inspector.inspector import Inspector
 from django_rtq.management.printable import one_line
 
 

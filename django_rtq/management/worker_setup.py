@@ -14,15 +14,15 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 from django.db import DatabaseError, connections
 
-from django_rtq import registry
 from django_rtq.broker.broker import Broker, get_broker
 from django_rtq.broker.keys import check_queue_name
-from django_rtq.broker.server import ask_server, problems_of
+from django_rtq.broker.redis.server_info import ask_server, problems_of
 from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, InvalidTask
-from django_rtq.management.rtq_command import WRONG_USAGE
+from django_rtq.management.command import WRONG_USAGE
 from django_rtq.models import mirror_schedules
-from django_rtq.worker.alarm import stopping_signals
+from django_rtq.tasks import registry
+from django_rtq.worker.supervisor.wakeup import stopping_signals
 
 logger = logging.getLogger("django_rtq")
 

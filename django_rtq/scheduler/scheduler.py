@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.waiter import Waiter
+from django_rtq.broker.redis.blocking_reader import Waiter
 from django_rtq.loop import Loop
-from django_rtq.scheduler.timetable import Timetable
+from django_rtq.scheduler.dispatcher import Timetable
 
 MOST_CALLS = 4  # of the script, of a hundred jobs each, in one round trip: others wait for Redis meanwhile
 LOOK_SECONDS = 1.0  # between two looks whether somebody else of this process has heard of a change of the plan

@@ -11,9 +11,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from django_rtq.admin import charts, shown
-from django_rtq.admin.addresses import address
-from django_rtq.admin.figures import NOTHING, duration_text, moment_text, number_text, percent_text
+from django_rtq.admin.display import charts, sanitize
+from django_rtq.admin.display.formatting import NOTHING, duration_text, moment_text, number_text, percent_text
+from django_rtq.admin.urls import address
 
 register = template.Library()
 register.filter("rtq_number", number_text)
@@ -24,19 +24,19 @@ register.filter("rtq_duration", duration_text)
 @register.filter
 def rtq_text(text: object, most: int = 200) -> str:
     """Text of a job: what does not print is escaped, and it is cut."""
-    return shown.clean_text(text, most)
+    return sanitize.clean_text(text, most)
 
 
 @register.filter
 def rtq_json(value: Any, most: int = 0) -> str:
     """A value of a job as indented JSON, cut."""
-    return shown.pretty(value, most or shown.LONGEST_VALUE)
+    return sanitize.pretty(value, most or sanitize.LONGEST_VALUE)
 
 
 @register.filter
 def rtq_short(task: object) -> str:
     """The last part of a dotted name."""
-    return shown.clean_text(task, 300).rpartition(".")[2]
+    return sanitize.clean_text(task, 300).rpartition(".")[2]
 
 
 @register.simple_tag

@@ -9,13 +9,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from django_rtq import payload
-from django_rtq.backoff import TEN_YEARS, delay_seconds
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.details import read_errors
 from django_rtq.exceptions import BrokerError, Bury, Retry, TaskNotFound
-from django_rtq.tasks import Task
-from django_rtq.worker.run import Run
+from django_rtq.inspector.details import read_errors
+from django_rtq.jobs import serializer
+from django_rtq.tasks.backoff import TEN_YEARS, delay_seconds
+from django_rtq.tasks.task import Task
+from django_rtq.worker.process.run import Run
 
 _OURS = str(Path(__file__).parent)
 PARK_SECONDS = 30.0  # how long a job waits that this worker does not know the task of
@@ -118,7 +118,7 @@ def park_or_bury(broker: Broker, run: Run, outcome: Unknown) -> Retried | Buried
 
 def error_line(error: BaseException, *, at_ms: int, attempt: int, worker: str, seconds: float = 0.0) -> str:
     """A failure as one line of JSON, cut to a bounded length. Never raises, whatever the exception does."""
-    return payload.dumps(
+    return serializer.dumps(
         {
             "at": at_ms,  # the end of the run
             "seconds": round(seconds, 6),
@@ -136,8 +136,8 @@ def shortened(text: bytes) -> bytes:
     head, result, _ = text.partition(b'"result":')
     if result:
         return head + b'"is_lost":true}'
-    line = payload.loads(text)
-    return payload.dumps({**line, "error": line["error"][:LONGEST_SHORT_ERROR], "traceback": ""}).encode()
+    line = serializer.loads(text)
+    return serializer.dumps({**line, "error": line["error"][:LONGEST_SHORT_ERROR], "traceback": ""}).encode()
 
 
 def _text(error: BaseException) -> str:

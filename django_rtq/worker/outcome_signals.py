@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from django_rtq import signals
-from django_rtq.job import Job
+from django_rtq.jobs.job import Job
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Outcome, Retried
-from django_rtq.worker.run import Run
+from django_rtq.worker.process.run import Run
 
 
 def send_for_run(sender: type, run: Run, outcome: Outcome) -> None:

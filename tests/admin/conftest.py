@@ -10,12 +10,12 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from django_rtq import admin as pages
-from django_rtq.admin import access
-from django_rtq.broker.wire import Wire
+from django_rtq.admin import permissions
+from django_rtq.broker.redis.client import Wire
 from tests.seeds import QUEUE, claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
 
 MAIL = "testproject.shop.tasks.send_order_mail"
-ALL = [value for name, value in vars(access).items() if name.isupper()]
+ALL = [value for name, value in vars(permissions).items() if name.isupper()]
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def person(db):
 @pytest.fixture
 def viewer(person):
     """May look, and no more."""
-    return person(access.VIEW)
+    return person(permissions.VIEW)
 
 
 @pytest.fixture

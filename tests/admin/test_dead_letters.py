@@ -8,10 +8,10 @@ from html import unescape
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from django_rtq.admin import sweeps
-from django_rtq.broker.inspector import Inspector
-from django_rtq.chores import sweep_dead_letters
+from django_rtq.admin.pages.page_admin import bulk_actions
 from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.inspector.inspector import Inspector
+from django_rtq.internal_tasks import sweep_dead_letters
 from tests.admin.conftest import body, text
 from tests.seeds import QUEUE, claimed_jobs, dead_job, new_job, settlement
 
@@ -168,8 +168,8 @@ def test_a_sweep_that_comes_too_late_says_so(broker, operator):
 @pytest.fixture
 def short_of_time(monkeypatch):
     """A request may do one step and no more."""
-    monkeypatch.setattr(sweeps, "AT_ONCE_SECONDS", -1.0)
-    monkeypatch.setattr(sweeps, "STEP", 2)
+    monkeypatch.setattr(bulk_actions, "AT_ONCE_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_actions, "STEP", 2)
 
 
 def test_a_large_sweep_goes_on_as_a_job_of_the_queue(broker, operator, inspector, short_of_time):
@@ -234,7 +234,7 @@ def test_a_rate_that_makes_no_sense_is_none(rate, broker, operator, inspector):
 
 def test_what_was_done_before_redis_went_away_is_written_down(broker, operator, monkeypatch):
     die(broker, *"abcde")
-    monkeypatch.setattr(sweeps, "STEP", 2)
+    monkeypatch.setattr(bulk_actions, "STEP", 2)
     calls, sweep = [], Inspector.sweep
 
     def once(self, *args, **options):

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from django_rtq.admin import access
+from django_rtq.admin import permissions
 from tests.admin.conftest import ALL, every_page, url_of
 from tests.seeds import QUEUE, let_lapse
 from tests.snapshots import snapshot
@@ -54,7 +54,7 @@ def test_staff_without_permission_is_refused(name, jobs, person):
 
 @pytest.mark.parametrize("name", LOOKS)
 def test_pages_need_the_permission_to_look_and_what_they_say(name, jobs, viewer):
-    expected = 200 if PAGES[name].needs == access.VIEW else 403
+    expected = 200 if PAGES[name].needs == permissions.VIEW else 403
     assert viewer.get(url_of(name, jobs), follow=True).status_code == expected
 
 
@@ -83,7 +83,7 @@ def test_the_permission_without_the_one_to_look_is_not_enough(name, jobs, person
 
 @pytest.mark.parametrize("name", ACTS)
 def test_who_has_the_permission_acts_and_it_is_written_down_once(name, jobs, person, seen, broker, inspector):
-    client = person(access.VIEW, PAGES[name].needs)
+    client = person(permissions.VIEW, PAGES[name].needs)
     let_lapse(broker, "w1")
     if name == "queue_resume":
         inspector.pause(QUEUE)
@@ -133,14 +133,14 @@ def test_the_menu_shows_the_entries_only_to_those_who_may_look(viewer, person):
 @pytest.mark.parametrize(
     ("permission", "words"),
     [
-        (access.REQUEUE, [b"Requeue</button>"]),
-        (access.DISCARD, [b"Discard \xe2\x80\xa6</a>"]),
-        (access.EDIT, [b"Requeue with other arguments", b"Raw record"]),
+        (permissions.REQUEUE, [b"Requeue</button>"]),
+        (permissions.DISCARD, [b"Discard \xe2\x80\xa6</a>"]),
+        (permissions.EDIT, [b"Requeue with other arguments", b"Raw record"]),
     ],
 )
 def test_what_is_not_allowed_is_not_shown(permission, words, jobs, person):
     url = url_of("job_change", jobs)
-    without, having = person(access.VIEW).get(url).content, person(access.VIEW, permission).get(url).content
+    without, having = person(permissions.VIEW).get(url).content, person(permissions.VIEW, permission).get(url).content
     for word in words:
         assert word not in without
         assert word in having

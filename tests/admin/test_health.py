@@ -5,16 +5,16 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from django_rtq import payload
-from django_rtq.admin.health import health_of
-from django_rtq.admin.troubles import is_falling_behind, is_silent
-from django_rtq.broker.details import JobDetails, QueueDetails, RunningJob, WorkerDetails
-from django_rtq.broker.front import Front, QueueRow
-from django_rtq.broker.history import Series
-from django_rtq.broker.server import ServerDetails
+from django_rtq.admin.display.health import health_of
+from django_rtq.admin.display.problems import is_falling_behind, is_silent
+from django_rtq.broker.redis.server_info import ServerDetails
 from django_rtq.broker.settlement import Settlement
-from django_rtq.broker.statistics import TaskFigures
-from django_rtq.job import JobState
+from django_rtq.inspector.details import JobDetails, QueueDetails, RunningJob, WorkerDetails
+from django_rtq.inspector.metrics import TaskFigures
+from django_rtq.inspector.overview import Front, QueueRow
+from django_rtq.inspector.time_series import Series
+from django_rtq.jobs import serializer
+from django_rtq.jobs.job import JobState
 from tests.admin.conftest import MAIL, body, text
 from tests.seeds import QUEUE, claimed_job, dead_job, finished_job
 
@@ -222,7 +222,7 @@ def test_the_worst_comes_first_and_gives_the_colour():
 
 def test_the_page_says_which_task_fails_with_a_link_that_leads_there(broker, viewer):
     broker.sign_on([QUEUE], "w1")
-    line = payload.dumps({"at": 1, "error_class": "shop.OutOfOrder", "error": "<b>", "traceback": "t" * 5000})
+    line = serializer.dumps({"at": 1, "error_class": "shop.OutOfOrder", "error": "<b>", "traceback": "t" * 5000})
     for number in range(12):
         job = claimed_job(broker, worker="w2", body=body(number))
         broker.settle("w2", QUEUE, Settlement(bury=[job.id, 1, line], tally=[(1, f"failed {MAIL}", 1)]))
@@ -239,7 +239,7 @@ def test_the_page_says_which_task_fails_with_a_link_that_leads_there(broker, vie
 
 def test_a_job_far_over_its_usual_time_is_told(redis, broker, viewer):
     finished_job(broker)
-    limited = payload.dumps({"task": MAIL, "time_limit": 0.0001})
+    limited = serializer.dumps({"task": MAIL, "time_limit": 0.0001})
     claimed_job(broker, worker="w2", body=limited)
     assert "1 job looks hung. The longest: send_order_mail" in text(viewer.get(OVERVIEW))
 

@@ -6,8 +6,8 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.utils.html import escape
 
-from django_rtq.admin import access
-from django_rtq.chores import sweep_dead_letters
+from django_rtq.admin import permissions
+from django_rtq.internal_tasks import sweep_dead_letters
 from django_rtq.redaction import HIDDEN
 from tests.admin.conftest import MAIL, body, text
 from tests.admin.test_dead_letters import hidden_fields, said
@@ -257,7 +257,7 @@ def test_a_task_that_nobody_registered_cannot_be_enqueued(operator, broker):
 
 def test_nobody_gets_around_a_permission_by_a_job_of_ours(broker, person, inspector):
     # Who may enqueue, but not discard, could let a worker discard.
-    client = person(access.VIEW, access.ENQUEUE, access.EDIT, access.REQUEUE)
+    client = person(permissions.VIEW, permissions.ENQUEUE, permissions.EDIT, permissions.REQUEUE)
     chore = sweep_dead_letters.name.replace("_", "_5F")
     assert client.get(f"/admin/django_rtq/registeredtask/{chore}/enqueue/").status_code == 404
     assert f"{chore}/enqueue/" not in text(client.get("/admin/django_rtq/registeredtask/"))

@@ -9,11 +9,10 @@ from django.contrib.auth.models import Permission
 from django.core.management import call_command
 from django.db import connection
 
-from django_rtq.admin import access
 from django_rtq.menu import Entry, Queue
 
 ENTRIES = [model for model in apps.get_app_config("django_rtq").get_models() if issubclass(model, Entry)]
-PERMISSIONS = [value for name, value in vars(access).items() if name.isupper()]
+PERMISSIONS = [value for name, value in vars(permissions).items() if name.isupper()]
 
 pytestmark = pytest.mark.django_db
 

@@ -8,11 +8,12 @@ from django.contrib.auth.models import Permission
 from django.test import override_settings
 from django.urls import reverse
 
-from django_rtq import registry, task
-from django_rtq.chores import sweep_dead_letters
+from django_rtq import task
+from django_rtq.internal_tasks import sweep_dead_letters
 from django_rtq.models import Schedule
 from django_rtq.redaction import HIDDEN
-from django_rtq.scheduler.timetable import Timetable
+from django_rtq.scheduler.dispatcher import Timetable
+from django_rtq.tasks import registry
 from tests.conftest import NOBODY
 from tests.seeds import QUEUE
 from tests.takes import take, take_all

@@ -7,11 +7,11 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from django.http import QueryDict
 
-from django_rtq.admin import parameters
-from django_rtq.admin.charts import nice_top, points, sparkline
-from django_rtq.admin.figures import duration_text, number_text, percent_text
+from django_rtq.admin import query_params
+from django_rtq.admin.display.charts import nice_top, points, sparkline
+from django_rtq.admin.display.formatting import duration_text, number_text, percent_text
+from django_rtq.admin.display.sanitize import clean_text, pretty, short_id
 from django_rtq.admin.filters import Wanted
-from django_rtq.admin.shown import clean_text, pretty, short_id
 from django_rtq.templatetags.rtq import rtq_ago, rtq_moment
 
 
@@ -123,7 +123,7 @@ def test_a_small_line_of_many_figures_has_few_points_and_the_last_ones_are_among
     ("text", "number"), [("7", 7), ("", 1), ("-3", 1), ("1e3", 1), ("٣", 1), ("9" * 30, 1), ("500", 100)]
 )
 def test_numbers_of_addresses_are_bounded(text, number):
-    assert parameters.number_of(QueryDict(mutable=True) | {"n": text}, "n", 1, most=100) == number
+    assert query_params.number_of(QueryDict(mutable=True) | {"n": text}, "n", 1, most=100) == number
 
 
 @pytest.mark.parametrize("text", ["x" * 301, "a\x00b", "a\u202eb", "a\nb"])

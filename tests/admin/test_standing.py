@@ -5,10 +5,10 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from django_rtq.admin.standing import why_not_yet
-from django_rtq.broker.details import JobDetails
-from django_rtq.broker.standing import Standing
-from django_rtq.job import JobState
+from django_rtq.admin.display.waiting_reason import why_not_yet
+from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.queue_position import Standing
+from django_rtq.jobs.job import JobState
 from tests.admin.conftest import text
 from tests.seeds import QUEUE, queued_job, scheduled_job
 

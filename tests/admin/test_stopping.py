@@ -6,10 +6,9 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.messages import get_messages
 
-from django_rtq.admin import access
-from django_rtq.broker.errands import Order
-from django_rtq.broker.job_progress import note_progress
-from django_rtq.broker.notes import note_commands
+from django_rtq.admin import permissions
+from django_rtq.broker.control import Order
+from django_rtq.broker.worker_info import note_commands
 from tests.admin.conftest import body, text
 from tests.seeds import QUEUE, asked_job, claimed_job, settle
 
@@ -91,7 +90,10 @@ def test_a_job_that_ended_meanwhile_is_not_terminated(broker, running, operator)
 @pytest.mark.parametrize("where", ["", "{id}/"])
 def test_both_ways_to_stop_a_job_are_shown_to_those_who_may(where, running, person):
     url = PAGE + where.format(id=running.id)
-    allowed, other = text(person(access.VIEW, access.CANCEL).get(url)), text(person(access.VIEW).get(url))
+    allowed, other = (
+        text(person(permissions.VIEW, permissions.CANCEL).get(url)),
+        text(person(permissions.VIEW).get(url)),
+    )
     for words in ("Ask to stop", "Terminate …"):
         assert words in allowed
         assert words not in other
@@ -108,7 +110,7 @@ def test_a_job_that_was_asked_is_shown_as_such_and_not_asked_again(where, broker
 
 def test_the_list_of_what_runs_says_how_far_it_is(broker, running, operator):
     line = json.dumps({"done": 3, "total": 12, "text": "letters"})
-    note_progress(broker, "w1", [(QUEUE, running.id, line)])
+    broker.report_progress("w1", [(QUEUE, running.id, line)])
     html = text(operator.get(PAGE))
     assert "<progress" in html
     assert "3/12 letters" in html

@@ -10,8 +10,8 @@ from django.test import override_settings
 from django.urls import reverse
 from django.utils import translation
 
-from django_rtq import registry
 from django_rtq.models import Schedule
+from django_rtq.tasks import registry
 from tests.admin.catalogs import (
     LANGUAGES,
     PACKAGE,

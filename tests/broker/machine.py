@@ -200,11 +200,11 @@ class QueueMachine(RuleBasedStateMachine):
             self.twins.find(queue, job_id)
 
     @rule(queue=queues, worker=indexes, places=several)
-    def note_progress(self, queue: str, worker: str, places: list[int]) -> None:
+    def report_progress(self, queue: str, worker: str, places: list[int]) -> None:
         """What the worker holds, and what it does not."""
         name = self._holder(worker) if self.holders else self._worker(worker)
         for job_id in [*self._pick(self._held(queue, name), places), *self._pick(self.known[queue], places[:1])]:
-            self.twins.note_progress(queue, name, job_id, PROGRESS)
+            self.twins.report_progress(queue, name, job_id, PROGRESS)
 
     @precondition(lambda self: any(model.dead for model in self.twins.models.values()))
     @rule(queue=queues, verb=st.sampled_from(("requeue", "requeue", "change", "discard")), places=several, times=twice)

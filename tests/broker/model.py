@@ -98,7 +98,7 @@ class Queue(Parts):
     def stop(self, worker: str, entries: Sequence[Entry]) -> list[str]:
         return self._end_runs(worker, entries, "cancelled")[0]
 
-    def note_progress(self, worker: str, job_id: str, line: str) -> str:
+    def report_progress(self, worker: str, job_id: str, line: str) -> str:
         if job_id not in self.running[worker]:
             return "stale"
         self.progress[job_id] = f"{self.clock.now} {line}"

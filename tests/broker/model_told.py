@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from django_rtq.job import JobState
+from django_rtq.jobs.job import JobState
 from tests.broker.model import Queue
 from tests.broker.model_state import lane_name
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django_rtq.broker.new_job import UniqueJob
+from django_rtq.broker.messages import UniqueJob
 from tests.broker.model_state import Note, State
 
 

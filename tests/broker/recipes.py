@@ -8,7 +8,7 @@ import redis
 from django.test import override_settings
 from django_redis.pool import ConnectionFactory
 
-from django_rtq.broker.recipe import read_recipe
+from django_rtq.broker.redis.settings import read_recipe
 from django_rtq.conf import Config
 
 LOCMEM = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}

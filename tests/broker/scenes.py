@@ -5,13 +5,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from django_rtq.broker.inspector import Inspector
-from django_rtq.broker.job_progress import note_progress
-from django_rtq.broker.listing import JobFilter
-from django_rtq.broker.patience import wait_for_end
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.settlement import Settlement
+from django_rtq.broker.wait import wait_for_end
 from django_rtq.exceptions import WrongState
+from django_rtq.inspector.inspector import Inspector
+from django_rtq.inspector.job_list import JobFilter
 from tests.seeds import (
     QUEUE,
     WORKER,
@@ -256,7 +255,7 @@ SCENES = {
     "muster": Scene(_dead, lambda broker, jobs: Inspector(broker).select(QUEUE, JobFilter(task="none"))),
     "overview": Scene(_queued, lambda broker, jobs: Inspector(broker).overview()),
     "pause": _by_hand(_queued, "pause"),
-    "progress": Scene(_claimed, lambda broker, jobs: note_progress(broker, WORKER, [(QUEUE, jobs[0].id, PROGRESS)])),
+    "progress": Scene(_claimed, lambda broker, jobs: broker.report_progress(WORKER, [(QUEUE, jobs[0].id, PROGRESS)])),
     "processing": Scene(_claimed, lambda broker, jobs: Inspector(broker).workers()),
     "promote": Scene(_due, lambda broker, jobs: broker.promote(QUEUE)),
     "purge": _by_hand(_queued_for_one, "purge", may_vanish=True),

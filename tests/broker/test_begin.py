@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from django_rtq.broker.schedule_state import ScheduleState
+from django_rtq.broker.schedule_store import ScheduleState
 from django_rtq.exceptions import BrokerFull
 from tests.seeds import QUEUE, new_job
 from tests.snapshots import snapshot

@@ -2,9 +2,9 @@
 
 import pytest
 
-from django_rtq.broker.errands import CancelAnswer
+from django_rtq.broker.control import CancelAnswer
 from django_rtq.exceptions import JobNotFound, WrongState
-from django_rtq.job import JobState
+from django_rtq.jobs.job import JobState
 from django_rtq.signals import job_cancelled
 from tests.seeds import (
     QUEUE,

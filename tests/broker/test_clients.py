@@ -2,8 +2,8 @@
 
 import pytest
 
-from django_rtq.broker import statistics
 from django_rtq.broker.settlement import Settlement
+from django_rtq.inspector import metrics
 from tests.seeds import QUEUE, queued_job
 
 
@@ -63,7 +63,7 @@ def test_no_more_are_told_than_were_asked_for(redis, broker, inspector, limit):
 
 
 def test_of_very_many_lanes_those_are_looked_at_that_wait_longest(redis, broker, inspector, monkeypatch):
-    monkeypatch.setattr(statistics, "MOST_LANES", 2)
+    monkeypatch.setattr(metrics, "MOST_LANES", 2)
     for client in "xyz":
         queued_job(broker, client=client)
         redis.zadd(broker.keys.of(QUEUE).lanes, {f"0:{client}": 1000 * (ord(client) - ord("x"))})

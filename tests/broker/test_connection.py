@@ -8,8 +8,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import SentinelManagedConnection
 
-from django_rtq.broker import connection as connection_module
-from django_rtq.broker.connection import Recipe, identity_arguments
+from django_rtq.broker.redis import connections as connection_module
+from django_rtq.broker.redis.connections import Recipe, identity_arguments
 from tests.broker.recipes import ask, client_of, django_redis_pool, native, reader_of, recipe_of, recipe_of_alias
 from tests.proxy import Fault, Proxy
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from django_rtq.broker.details import Attempt, read_head, unquoted
-from django_rtq.job import new_job_id
+from django_rtq.inspector.details import Attempt, read_head, unquoted
+from django_rtq.jobs.job import new_job_id
 from tests.conftest import LEASE_SECONDS
 from tests.seeds import QUEUE, claimed_job, queued_job, settle
 

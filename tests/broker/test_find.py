@@ -5,7 +5,7 @@ import json
 import pytest
 
 from django_rtq.exceptions import JobNotFound
-from django_rtq.job import JobState
+from django_rtq.jobs.job import JobState
 from tests.seeds import (
     QUEUE,
     WORKER,

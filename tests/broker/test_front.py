@@ -2,9 +2,9 @@
 
 import pytest
 
-from django_rtq.broker import wire
-from django_rtq.broker.listing import LISTS, JobFilter
-from django_rtq.broker.server import read_server
+from django_rtq.broker.redis import client
+from django_rtq.broker.redis.server_info import read_server
+from django_rtq.inspector.job_list import LISTS, JobFilter
 from tests.broker.test_processing import NOTE
 from tests.seeds import (
     QUEUE,
@@ -30,8 +30,8 @@ def trips(monkeypatch):
         taken.append(len(commands))
         return exchange(connection, commands)
 
-    exchange = wire.exchange
-    monkeypatch.setattr(wire, "exchange", count)
+    exchange = client.exchange
+    monkeypatch.setattr(client, "exchange", count)
     return taken
 
 

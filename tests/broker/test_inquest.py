@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.broker import sweeps
+from django_rtq.inspector import dead_letters
 from tests.broker.test_sift import bury
 from tests.seeds import QUEUE, dead_job
 
@@ -15,7 +15,7 @@ def groups(inspector, depth=10_000):
 @pytest.fixture
 def small_steps(monkeypatch):
     """Three letters a script."""
-    monkeypatch.setattr(sweeps, "GROUPED", 3)
+    monkeypatch.setattr(dead_letters, "GROUPED", 3)
 
 
 def test_what_several_scripts_found_is_added_up(small_steps, redis, broker, inspector):
@@ -66,8 +66,8 @@ def test_what_lost_its_record_or_its_failure_is_counted(redis, broker, inspector
 def test_a_thousand_go_out_together_and_more_by_themselves():
     queues = {f"q{n}": 1 for n in range(50)}
     asked = [(queue, 0) for queue in queues]
-    assert len(sweeps._packets(asked, queues)) == 1
+    assert len(dead_letters._packets(asked, queues)) == 1
     big = {**queues, "big": 1000}
-    assert len(sweeps._packets([*asked, *(("big", at) for at in range(0, 1000, 250))], big)) == 1
-    deep = sweeps._packets([("big", at) for at in range(0, 3000, 250)], {"big": 3000})
+    assert len(dead_letters._packets([*asked, *(("big", at) for at in range(0, 1000, 250))], big)) == 1
+    deep = dead_letters._packets([("big", at) for at in range(0, 3000, 250)], {"big": 3000})
     assert [len(packet) for packet in deep] == [4, 4, 4]

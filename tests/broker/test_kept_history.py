@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from django_rtq.broker.history import History
-from django_rtq.broker.inspector import Inspector
+from django_rtq.inspector.inspector import Inspector
+from django_rtq.inspector.time_series import History
 from tests.broker.test_history import set_counters
 from tests.seeds import QUEUE, queued_job
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from django_rtq.broker.listing import JobFilter, packed
 from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.inspector.job_list import JobFilter, packed
 from tests.seeds import (
     QUEUE,
     claim,

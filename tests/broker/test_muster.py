@@ -4,14 +4,14 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from django_rtq import payload
-from django_rtq.broker.listing import JobFilter
 from django_rtq.broker.settlement import Settlement
+from django_rtq.inspector.job_list import JobFilter
+from django_rtq.jobs import serializer
 from tests.broker.test_sift import bury
 from tests.seeds import QUEUE, claimed_jobs, dead_job, new_job, queued_job, retrying_job
 
 TRACEBACK = "t" * 4000
-PLAIN = payload.dumps({"at": 1, "error_class": "a.NoStock", "error": "sold out", "traceback": TRACEBACK})
+PLAIN = serializer.dumps({"at": 1, "error_class": "a.NoStock", "error": "sold out", "traceback": TRACEBACK})
 NAMES = ["shop.tasks.ship", "shop.tasks.reship", "ship", 'we"ird.ship', "tä\\sk.ship", "日本.ship", "", "x" * 200]
 
 
@@ -35,7 +35,7 @@ def graveyard(broker):
     """Buries so many at once."""
 
     def bury_many(number, line=PLAIN, task="shop.tasks.ship"):
-        body = payload.dumps({"task": task})
+        body = serializer.dumps({"task": task})
         for start in range(0, number, 500):
             jobs = claimed_jobs(broker, *(new_job(body=body) for _ in range(min(500, number - start))), worker="w9")
             broker.settle("w9", QUEUE, Settlement(bury=[value for job in jobs for value in (job.id, 1, line)]))
@@ -124,7 +124,7 @@ def test_to_count_those_that_fit_sends_numbers(task, sent, broker, inspector, gr
 
 
 def test_a_search_among_queued_jobs_sends_no_records(sent, broker, inspector):
-    broker.enqueue(QUEUE, [new_job(body=payload.dumps({"task": "ship", "args": ["x" * 1000]})) for _ in range(1000)])
+    broker.enqueue(QUEUE, [new_job(body=serializer.dumps({"task": "ship", "args": ["x" * 1000]})) for _ in range(1000)])
     sent()
 
     assert inspector.listing(QUEUE, "queued", filter=JobFilter(task="nosuch")).jobs == []

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from django_rtq.broker.details import QueueDetails
+from django_rtq.inspector.details import QueueDetails
 from tests.seeds import (
     QUEUE,
     claimed_job,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.broker.plan import PlanState
+from django_rtq.broker.schedule_store import PlanState
 from django_rtq.exceptions import BrokerFull
 from tests.seeds import QUEUE
 from tests.snapshots import snapshot

@@ -2,9 +2,9 @@
 
 import pytest
 
-from django_rtq.broker import front
 from django_rtq.broker.settlement import Settlement
-from django_rtq.broker.statistics import bucket_of
+from django_rtq.inspector import overview
+from django_rtq.inspector.metrics import bucket_of
 from tests.conftest import LEASE_SECONDS
 from tests.seeds import QUEUE, WORKER, claimed_job, claimed_jobs, let_lapse, new_job
 
@@ -74,7 +74,7 @@ def test_of_a_huge_record_only_the_beginning_is_read(redis, broker, inspector):
 
 
 def test_of_very_many_jobs_only_some_are_told(redis, broker, inspector, monkeypatch):
-    monkeypatch.setattr(front, "MOST_SHOWN", 3)
+    monkeypatch.setattr(overview, "MOST_SHOWN", 3)
     claimed_jobs(broker, *(new_job() for _ in range(5)))
 
     (worker,) = inspector.workers()

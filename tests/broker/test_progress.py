@@ -1,6 +1,5 @@
 """How far a job is."""
 
-from django_rtq.broker.job_progress import note_progress
 from tests.seeds import QUEUE, WORKER, claimed_job, settle
 from tests.snapshots import changes, snapshot
 
@@ -11,7 +10,7 @@ def test_it_is_noted_with_the_servers_time(redis, broker, inspector):
     job = claimed_job(broker, "a")
     before = snapshot(redis, times=False)
 
-    note_progress(broker, WORKER, [(QUEUE, job.id, LINE)])
+    broker.report_progress(WORKER, [(QUEUE, job.id, LINE)])
 
     assert changes(before, snapshot(redis, times=False)) == {"progress": {"a": f"<ms> {LINE}"}}
     progress = inspector.find(job.id).progress
@@ -24,14 +23,14 @@ def test_who_does_not_hold_the_job_notes_nothing(redis, broker):
     job = claimed_job(broker, "a")
     before = snapshot(redis)
 
-    note_progress(broker, "w2", [(QUEUE, job.id, LINE), (QUEUE, "nobody", LINE)])
+    broker.report_progress("w2", [(QUEUE, job.id, LINE), (QUEUE, "nobody", LINE)])
 
     assert snapshot(redis) == before
 
 
 def test_it_goes_with_the_job(redis, broker):
     job = claimed_job(broker, "a")
-    note_progress(broker, WORKER, [(QUEUE, job.id, LINE)])
+    broker.report_progress(WORKER, [(QUEUE, job.id, LINE)])
     settle(broker, "ack", job)
 
     assert "progress" not in snapshot(redis)
@@ -39,7 +38,7 @@ def test_it_goes_with_the_job(redis, broker):
 
 def test_it_stays_for_the_next_attempt(redis, broker, inspector):
     job = claimed_job(broker, "a")
-    note_progress(broker, WORKER, [(QUEUE, job.id, LINE)])
+    broker.report_progress(WORKER, [(QUEUE, job.id, LINE)])
     settle(broker, "retry", job)
 
     assert inspector.find(job.id).progress.done == 3
@@ -57,6 +56,6 @@ def test_a_full_server_notes_nothing_and_harms_nobody(redis, broker):
     job = claimed_job(broker, "a")
 
     with redis.full_memory():
-        note_progress(broker, WORKER, [(QUEUE, job.id, LINE)])
+        broker.report_progress(WORKER, [(QUEUE, job.id, LINE)])
 
     assert "progress" in snapshot(redis)

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.inspector import Inspector
 from django_rtq.conf import read_config
+from django_rtq.inspector.inspector import Inspector
 from tests.seeds import (
     QUEUE,
     WORKER,

@@ -8,9 +8,9 @@ import redis
 from redis.connection import SSLConnection
 from redis.sentinel import MasterNotFoundError, Sentinel, SentinelManagedSSLConnection
 
-from django_rtq.broker import sentinel as sentinel_module
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.waiter import Waiter
+from django_rtq.broker.redis import sentinel as sentinel_module
+from django_rtq.broker.redis.blocking_reader import Waiter
 from django_rtq.conf import Config
 from testproject.redis_server import PrivateRedis, RedisDidNotStart
 from tests.broker.recipes import ask, client_of, django_redis, reader_of, recipe_of, recipe_of_alias

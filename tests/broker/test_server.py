@@ -5,7 +5,7 @@ import redis as redis_py
 from django.test import override_settings
 
 from django_rtq.broker.broker import Broker, get_broker
-from django_rtq.broker.server import ask_server, refuse_mode
+from django_rtq.broker.redis.server_info import ask_server, refuse_mode
 from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import BrokerRefused, BrokerUnavailable, ConfigurationError
 from testproject.redis_server import PrivateRedis, free_port

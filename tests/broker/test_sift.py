@@ -2,17 +2,17 @@
 
 import pytest
 
-from django_rtq import payload
-from django_rtq.broker.listing import JobFilter
 from django_rtq.broker.settlement import Settlement
+from django_rtq.inspector.job_list import JobFilter
+from django_rtq.jobs import serializer
 from tests.seeds import QUEUE, claim, claimed_job, claimed_jobs, dead_job, new_job, queued_job, settle
 from tests.snapshots import live_jobs, snapshot
 
 
 def bury(broker, task, kind="builtins.ValueError", message="no", **options):
     """A dead letter of this task and error."""
-    job = claimed_job(broker, worker="failing", body=payload.dumps({"task": task}), **options)
-    line = payload.dumps({"at": 1, "error_class": kind, "error": message, "traceback": "t" * 20_000})
+    job = claimed_job(broker, worker="failing", body=serializer.dumps({"task": task}), **options)
+    line = serializer.dumps({"at": 1, "error_class": kind, "error": message, "traceback": "t" * 20_000})
     broker.settle("failing", QUEUE, Settlement(bury=[job.id, 1, line]))
     broker.sign_off([QUEUE], "failing")
     return job
@@ -79,7 +79,7 @@ def test_the_newest_of_several_failures_counts(redis, broker, inspector):
     job = bury(broker, "ship", "a.First")
     inspector.requeue(QUEUE, [job.id])
     claim(broker)
-    line = payload.dumps({"error_class": "b.Second", "error": "x" * 5000})
+    line = serializer.dumps({"error_class": "b.Second", "error": "x" * 5000})
     broker.settle("w2", QUEUE, Settlement(bury=[job.id, 1, line]))
 
     (group,) = inspector.dead_groups(QUEUE).groups

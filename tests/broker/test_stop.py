@@ -2,8 +2,8 @@
 
 import pytest
 
-from django_rtq.broker.errands import CancelAnswer
-from django_rtq.job import JobState
+from django_rtq.broker.control import CancelAnswer
+from django_rtq.jobs.job import JobState
 from tests.seeds import (
     QUEUE,
     WORKER,

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.broker.settlement import Settlement
-from django_rtq.broker.statistics import TaskFigures, bucket_of, middle_of, percentile
+from django_rtq.inspector.metrics import TaskFigures, bucket_of, middle_of, percentile
 from tests.seeds import QUEUE
 
 

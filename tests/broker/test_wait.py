@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from django_rtq.broker import patience
+from django_rtq.broker import wait as waiting
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.inspector import Inspector
-from django_rtq.broker.patience import wait_for_end
+from django_rtq.broker.wait import wait_for_end
 from django_rtq.conf import read_config
 from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.inspector.inspector import Inspector
 from testproject.redis_server import PrivateRedis
 from tests.conftest import Redis, wait_until
 from tests.seeds import (
@@ -188,7 +188,7 @@ def test_the_token_of_an_earlier_end_does_not_end_the_wait_for_a_requeued_job(re
 
 
 def test_a_lost_token_costs_no_more_than_a_slice(monkeypatch, redis, broker, wait):
-    monkeypatch.setattr(patience, "SLICE_SECONDS", 0.3)
+    monkeypatch.setattr(wait, "SLICE_SECONDS", 0.3)
     job = queued_job(broker, "a")
     (thread,) = wait(job)
     redis.delete(f"{{rtq:{QUEUE}}}:waiting")
@@ -225,7 +225,7 @@ def test_a_lost_reply_is_asked_for_again(redis, broker, moment):
 
 
 def test_a_full_server_makes_a_wait_slower_and_does_not_end_it(monkeypatch, redis, broker):
-    monkeypatch.setattr(patience, "FULL_SECONDS", 0.05)
+    monkeypatch.setattr(wait, "FULL_SECONDS", 0.05)
     job = queued_job(broker, "a")
     thread = Waiting(broker, job)
     with redis.full_memory():

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from django_rtq.broker.waiter import FINE_SECONDS, Waiter
+from django_rtq.broker.redis.blocking_reader import FINE_SECONDS, Waiter
 from tests.conftest import wait_until
 from tests.seeds import QUEUE
 
@@ -50,7 +50,7 @@ def test_it_tells_each_time_it_connects(redis, broker, monkeypatch):
     assert waiter.wait(0) is False
     assert told == [1]
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr("django_rtq.broker.waiter.is_current", lambda connection: False)
+        elsewhere.setattr("django_rtq.broker.redis.blocking_reader.is_current", lambda connection: False)
         assert waiter.wait(0) is False
     assert told == [1, 1]
     waiter.close()

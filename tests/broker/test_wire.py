@@ -2,8 +2,8 @@
 
 import pytest
 
+from django_rtq.broker.redis.client import _is_open
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.broker.wire import _is_open
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
 from tests.conftest import wait_until
 from tests.seeds import QUEUE, WORKER, claim, claimed_job, queued_job, settlement

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django_rtq.broker.broker import Broker, Claimed, NewJob, UniqueJob
-from django_rtq.broker.inspector import CANCELLED, Inspector
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.broker.settlement import Settlement
 from django_rtq.conf import Config
 from django_rtq.exceptions import JobNotFound, WrongState
+from django_rtq.inspector.inspector import CANCELLED, Inspector
 from tests.broker.keyspace import differences, problems, read_keyspace
 from tests.broker.model import Queue, claim
 from tests.broker.model_state import Clock, Limits, lane_name
@@ -137,8 +137,8 @@ class Twins:
                 model.bands.discard(band)
         model.wake = bool(model.bands)
 
-    def note_progress(self, queue: str, worker: str, job_id: str, line: str) -> None:
-        expected = self.models[queue].note_progress(worker, job_id, line)
+    def report_progress(self, queue: str, worker: str, job_id: str, line: str) -> None:
+        expected = self.models[queue].report_progress(worker, job_id, line)
         command = SCRIPTS["progress"].call(self.broker.keys.of(queue), (job_id, line), worker=worker)
         self.same(self.broker.wire.one(command).decode(), expected)
 

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from django_rtq.broker.inspector import Inspector
+from django_rtq.inspector.inspector import Inspector
 from tests.browser.chromium import window
 from tests.browser.conftest import body
 from tests.conftest import wait_until

@@ -6,8 +6,8 @@ from io import StringIO
 
 from django.core.management import CommandError, call_command
 
-from django_rtq import payload
 from django_rtq.broker.settlement import Settlement
+from django_rtq.jobs import serializer
 from tests.seeds import QUEUE, new_job
 
 
@@ -45,7 +45,7 @@ def run(name, *args, out=None, err=None, **options):
 
 def body(task="shop.tasks.send_mail", args=(), kwargs=None):
     """The JSON part of a record."""
-    return payload.dumps({"task": task, "args": list(args), "kwargs": kwargs or {}})
+    return serializer.dumps({"task": task, "args": list(args), "kwargs": kwargs or {}})
 
 
 def failure(error_class="shop.errors.OutOfOrder", error="it broke", attempt=1):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from django_rtq.job import JobState
+from django_rtq.jobs.job import JobState
 from tests.management.commands import run
 from tests.seeds import claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
 

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.job import JobState
+from django_rtq.jobs.job import JobState
 from tests.management.commands import (
     Terminal,
     bury,

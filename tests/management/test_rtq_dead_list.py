@@ -5,8 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from django_rtq import registry, task
+from django_rtq import task
 from django_rtq.redaction import HIDDEN
+from django_rtq.tasks import registry
 from tests.management.commands import dead_letter, dead_letters, failure, run
 from tests.seeds import QUEUE, new_job, queued_job, settlement
 

@@ -3,10 +3,11 @@
 import pytest
 from django.test import override_settings
 
-from django_rtq import cron, every, registry, task
+from django_rtq import cron, every, task
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import JobNotFound
-from django_rtq.scheduler.timetable import Timetable
+from django_rtq.scheduler.dispatcher import Timetable
+from django_rtq.tasks import registry
 from tests.conftest import NOBODY
 from tests.management.commands import run
 from tests.seeds import QUEUE, claim

@@ -4,10 +4,11 @@ import pytest
 from django.db import DatabaseError
 from django.test import override_settings
 
-from django_rtq import every, registry, task
-from django_rtq.chores import sweep_dead_letters
+from django_rtq import every, task
+from django_rtq.internal_tasks import sweep_dead_letters
 from django_rtq.management.worker_setup import bring_schedules
 from django_rtq.models import Schedule
+from django_rtq.tasks import registry
 from tests.conftest import NOBODY
 from tests.management.commands import run
 from tests.seeds import QUEUE

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from django_rtq.broker.job_progress import note_progress
 from django_rtq.management.commands import rtq_status
 from tests.management.commands import Terminal, body, dead_letter, run
 from tests.seeds import claimed_job, queued_job, retrying_job, scheduled_job
@@ -95,7 +94,7 @@ def test_the_tables_are_aligned(busy):
 
 def test_what_a_job_says_of_itself_is_shown_and_that_it_is_to_stop(busy, broker, inspector):
     (worker,) = inspector.workers()
-    note_progress(broker, worker.name, [("default", busy.id, '{"done":3,"total":10,"text":"pages"}')])
+    broker.report_progress(worker.name, [("default", busy.id, '{"done":3,"total":10,"text":"pages"}')])
     inspector.cancel(busy.id)
 
     assert run("rtq_status").out.splitlines()[4].endswith(", 3/10 pages, asked to stop")

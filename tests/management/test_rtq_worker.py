@@ -7,7 +7,7 @@ import pytest
 from django.core.management import ManagementUtility
 
 from django_rtq.management.commands import rtq_worker
-from django_rtq.worker.alarm import stopping_signals
+from django_rtq.worker.supervisor.wakeup import stopping_signals
 from tests.management.commands import run
 
 

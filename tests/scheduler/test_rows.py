@@ -2,13 +2,14 @@
 
 import pytest
 
-from django_rtq import every, registry, task
+from django_rtq import every, task
 from django_rtq.broker.broker import Broker
-from django_rtq.chores import sweep_dead_letters
-from django_rtq.scheduler.entries import declared_entries, programme
+from django_rtq.internal_tasks import sweep_dead_letters
+from django_rtq.scheduler.dispatcher import Timetable
+from django_rtq.scheduler.registry import declared_entries, programme
 from django_rtq.scheduler.scheduler import Scheduler
-from django_rtq.scheduler.timetable import Timetable
-from django_rtq.worker.heartbeat import Heartbeat
+from django_rtq.tasks import registry
+from django_rtq.worker.supervisor.heartbeat import Heartbeat
 from tests.conftest import wait_until
 from tests.seeds import QUEUE, claim_all
 
@@ -207,4 +208,4 @@ def test_a_row_of_an_internal_task_starts_nothing(broker, at, put, caplog):
     assert at(0, timetable) == []
     assert at(MINUTE_MS, timetable) == [MINUTE_MS]
     assert [entry.name for entry in timetable.entries] == ["mine"]
-    assert "schedule sneaky starts nothing: django_rtq.chores.sweep_dead_letters is internal" in caplog.text
+    assert "schedule sneaky starts nothing: django_rtq.internal_tasks.sweep_dead_letters is internal" in caplog.text

@@ -5,11 +5,12 @@ import threading
 import pytest
 from django.test import override_settings
 
-from django_rtq import every, registry, signals, task
+from django_rtq import every, signals, task
 from django_rtq.broker.broker import get_broker
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
+from django_rtq.scheduler.dispatcher import FORGOTTEN_MS, Timetable
 from django_rtq.scheduler.scheduler import Scheduler
-from django_rtq.scheduler.timetable import FORGOTTEN_MS, Timetable
+from django_rtq.tasks import registry
 from tests.conftest import NOBODY, wait_until
 from tests.seeds import QUEUE, claim_all
 from tests.takes import take_all

@@ -3,12 +3,13 @@
 import pytest
 from django.test import override_settings
 
-from django_rtq import cron, every, registry, task
+from django_rtq import cron, every, task
 from django_rtq.broker.broker import get_broker
-from django_rtq.chores import sweep_dead_letters
 from django_rtq.conf import Config
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.scheduler.entries import check_schedules, declared_entries
+from django_rtq.internal_tasks import sweep_dead_letters
+from django_rtq.scheduler.registry import check_schedules, declared_entries
+from django_rtq.tasks import registry
 from tests.conftest import NOBODY
 
 

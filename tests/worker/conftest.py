@@ -8,8 +8,8 @@ from django.test import override_settings
 
 from django_rtq import signals
 from django_rtq.broker.broker import get_broker
-from django_rtq.worker.ledger import Ledger
-from django_rtq.worker.page import Page
+from django_rtq.worker.process.session import Ledger
+from django_rtq.worker.shared_memory import Page
 from testproject.redis_server import PrivateRedis
 from tests.app import diary as diaries
 from tests.app import tasks  # noqa: F401 - so that they are registered here as well

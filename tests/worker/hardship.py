@@ -7,7 +7,7 @@ from collections import defaultdict
 from contextlib import suppress
 from typing import NamedTuple
 
-from django_rtq.broker.errands import CancelAnswer
+from django_rtq.broker.control import CancelAnswer
 from django_rtq.exceptions import BrokerError, JobNotFound, WrongState
 from tests.app import tasks, torture_tasks
 from tests.conftest import wait_until

@@ -1,7 +1,7 @@
 """Jobs that a ledger claims and settles, without a worker process."""
 
 from django_rtq.worker.outcome import Acked
-from django_rtq.worker.run import Run
+from django_rtq.worker.process.run import Run
 from tests import seeds
 
 BODY = '{"task":"tests.app.tasks.note","args":["x"]}'

@@ -1,7 +1,7 @@
 """Pages for tests: jobs, and one of them that runs."""
 
-from django_rtq.worker.entries import ACKED, Finished
-from django_rtq.worker.page import Page
+from django_rtq.worker.shared_entries import ACKED, Finished
+from django_rtq.worker.shared_memory import Page
 
 ID = b"01a1fa94eeb97e2fb167e897ae5634a7"
 IDS = [b"%032x" % number for number in range(5)]

@@ -4,9 +4,9 @@ import pytest
 
 from django_rtq import signals
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.worker import bereavement as module
-from django_rtq.worker.bereavement import Bereavement
-from django_rtq.worker.page import Page
+from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.supervisor.crash_recovery import Bereavement
+from django_rtq.worker.supervisor.supervisor import crash_recovery as module
 from tests.conftest import wait_until
 from tests.management.commands import body
 from tests.seeds import QUEUE, WORKER, claimed_job

@@ -7,9 +7,9 @@ import pytest
 
 from django_rtq import JobState, signals
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.worker.child import EXIT_DONE, Child
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.page import Page
+from django_rtq.worker.process.process import EXIT_DONE, Child
+from django_rtq.worker.shared_memory import Page
 from tests.app import tasks
 from tests.seeds import QUEUE
 from tests.worker.conservation import places

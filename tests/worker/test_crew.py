@@ -7,11 +7,11 @@ import pytest
 
 from django_rtq.conf import Config
 from django_rtq.worker import os_signals
-from django_rtq.worker.crew import make_crew
-from django_rtq.worker.entries import ACKED, Mark
 from django_rtq.worker.outcome import Acked, Buried, Retried
-from django_rtq.worker.page import Page
-from django_rtq.worker.run import Run
+from django_rtq.worker.process.run import Run
+from django_rtq.worker.process.runner import make_crew
+from django_rtq.worker.shared_entries import ACKED, Mark
+from django_rtq.worker.shared_memory import Page
 from tests.conftest import wait_until
 
 

@@ -5,8 +5,8 @@ from contextlib import suppress
 
 import pytest
 
-from django_rtq.worker import entries as module
-from django_rtq.worker.entries import (
+from django_rtq.worker import shared_entries as module
+from django_rtq.worker.shared_entries import (
     ACKED,
     BURIED,
     CANCELLED,
@@ -18,7 +18,7 @@ from django_rtq.worker.entries import (
     TOMBSTONE_MS,
     Finished,
 )
-from django_rtq.worker.page import Page
+from django_rtq.worker.shared_memory import Page
 from tests.worker.pages import ID, IDS, acked, names, running
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from django_rtq.broker.errands import Order, send_order
-from django_rtq.worker.errands import Errands
-from django_rtq.worker.heartbeat import Heartbeat
+from django_rtq.broker.control import Order, send_order
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.page import Page
+from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.supervisor.control import Errands
+from django_rtq.worker.supervisor.heartbeat import Heartbeat
 from tests.conftest import wait_until
 from tests.seeds import QUEUE, WORKER, asked_job, claimed_job
 

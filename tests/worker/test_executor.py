@@ -10,12 +10,12 @@ import pytest
 from django_rtq import signals
 from django_rtq.conf import Config
 from django_rtq.exceptions import PayloadTooLarge, TaskNotFound, TimeLimitExceeded
-from django_rtq.worker.executor import Executor
-from django_rtq.worker.isolation import Isolation
-from django_rtq.worker.limits import MainThreadLimit
 from django_rtq.worker.outcome import Acked, Buried, Expired, Retried, Unknown
-from django_rtq.worker.page import Page
-from django_rtq.worker.run import Run
+from django_rtq.worker.process.executor import Executor
+from django_rtq.worker.process.interrupts import MainThreadLimit
+from django_rtq.worker.process.isolation import Isolation
+from django_rtq.worker.process.run import Run
+from django_rtq.worker.shared_memory import Page
 
 NOW_MS = 1_800_000_000_000
 ID = b"01a1fa94eeb97e2fb167e897ae5634a7"

@@ -5,12 +5,12 @@ import json
 import pytest
 
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.worker.entries import TEXTS
-from django_rtq.worker.finished import tell_finished
-from django_rtq.worker.ledger import Ledger
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Retried
-from django_rtq.worker.page import Page
-from django_rtq.worker.run import Run
+from django_rtq.worker.process.run import Run
+from django_rtq.worker.process.session import Ledger
+from django_rtq.worker.shared_entries import TEXTS
+from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.supervisor.finished_jobs import tell_finished
 from tests import seeds
 from tests.seeds import QUEUE
 from tests.snapshots import place_of, places_of, snapshot

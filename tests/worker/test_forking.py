@@ -6,13 +6,12 @@ import signal
 
 import pytest
 
-from django_rtq.worker import supervisor as module
-from django_rtq.worker import vacancies
-from django_rtq.worker.child import EXIT_DONE, EXIT_RECYCLED
-from django_rtq.worker.nursery import ChildProcess, Nursery
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.page import Page
-from django_rtq.worker.supervisor import LOOK_SECONDS, Supervisor
+from django_rtq.worker.process.process import EXIT_DONE, EXIT_RECYCLED
+from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.supervisor.process_pool import ChildProcess, Nursery
+from django_rtq.worker.supervisor.supervisor import LOOK_SECONDS, Supervisor, fork_schedule
+from django_rtq.worker.supervisor.supervisor import supervisor as module
 from tests.seeds import QUEUE
 
 DIED = signal.SIGKILL  # as a status of waitpid
@@ -145,7 +144,7 @@ def test_a_fork_that_fails_is_tried_again_and_ends_nobody(supervise, caplog):
 
 def test_after_a_false_start_nobody_is_forked_for_a_while_but_deaths_are_seen(supervise, monkeypatch, caplog):
     caplog.set_level(logging.INFO, "django_rtq")
-    monkeypatch.setattr(vacancies.Vacancies, "_put_off", put_off_for_an_hour)
+    monkeypatch.setattr(fork_schedule.Vacancies, "_put_off", put_off_for_an_hour)
     slept = []
     sleep = module.Alarm.sleep
     monkeypatch.setattr(module.Alarm, "sleep", lambda self, seconds: slept.append(seconds) or sleep(self, 0.0))
@@ -157,11 +156,11 @@ def test_after_a_false_start_nobody_is_forked_for_a_while_but_deaths_are_seen(su
 
 
 def put_off_for_an_hour(self, seconds):
-    self._not_before = vacancies.time.monotonic() + 3600
+    self._not_before = fork_schedule.time.monotonic() + 3600
 
 
 def test_whoever_gives_up_lets_the_others_finish(supervise, monkeypatch, caplog):
-    monkeypatch.setattr(vacancies.Vacancies, "are_hopeless", property(lambda self: self._false_starts > 0))
+    monkeypatch.setattr(fork_schedule.Vacancies, "are_hopeless", property(lambda self: self._false_starts > 0))
     supervisor, code = supervise(ends(DIED, claimed=False), processes=2)
 
     assert (supervisor._nursery.forks, code) == (2, module.EXIT_CANNOT_START)
@@ -177,7 +176,7 @@ def test_a_tick_that_hangs_puts_a_fork_off_but_not_for_ever(supervise, monkeypat
         tries.append(self.count)
         return len(tries) > 2
 
-    monkeypatch.setattr(vacancies.Vacancies, "has_waited", has_waited)
+    monkeypatch.setattr(fork_schedule.Vacancies, "has_waited", has_waited)
     monkeypatch.setattr(module, "REST_SECONDS", 0.01)
 
     class Silent(module.Heartbeat):

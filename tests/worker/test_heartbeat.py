@@ -4,8 +4,8 @@ import pytest
 
 import django_rtq
 from django_rtq import signals
-from django_rtq.worker.heartbeat import Heartbeat
-from django_rtq.worker.page import Page
+from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.supervisor.heartbeat import Heartbeat
 from tests import seeds
 from tests.seeds import QUEUE, let_lapse
 from tests.snapshots import place_of

@@ -8,9 +8,9 @@ import pytest
 from django_rtq import signals
 from django_rtq.broker.broker import Fetched
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.worker.ledger import Ledger
 from django_rtq.worker.outcome import Buried, Cancelled, Expired, Retried
-from django_rtq.worker.page import Page
+from django_rtq.worker.process.session import Ledger
+from django_rtq.worker.shared_memory import Page
 from tests.seeds import QUEUE
 from tests.snapshots import places_of, snapshot
 from tests.worker.conservation import places
@@ -161,7 +161,7 @@ def test_who_holds_jobs_keeps_its_name_and_looks_again(redis, broker, ledger, mo
     ledger.reconcile()  # not again so soon
     assert len(broker.running(former, [QUEUE])[QUEUE]) == 2
 
-    monkeypatch.setattr("django_rtq.worker.ledger.LOOK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("django_rtq.worker.process.session.LOOK_AGAIN_SECONDS", 0.0)
     ledger.doubt()
     ledger.reconcile()
     assert broker.running(former, [QUEUE])[QUEUE] == [held.job_id]

@@ -6,9 +6,9 @@ import pytest
 
 from django_rtq import JobState
 from django_rtq.exceptions import WorkerNotFound
-from django_rtq.worker.child import Child
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.page import Page
+from django_rtq.worker.process.process import Child
+from django_rtq.worker.shared_memory import Page
 from tests.app import tasks
 from tests.conftest import wait_until
 from tests.management.commands import run

@@ -15,9 +15,9 @@ django.setup()
 if sys.argv[1] == "adopts":
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans come to us, as to process 1
 from django_rtq.conf import get_config
-from django_rtq.worker.nursery import ChildProcess, Nursery
+from django_rtq.worker.supervisor.process_pool import ChildProcess, Nursery
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.page import Page
+from django_rtq.worker.shared_memory import Page
 
 nursery = Nursery(get_config(), WorkerOptions(queues=["default"]))
 

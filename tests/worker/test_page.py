@@ -5,12 +5,12 @@ import os
 
 import pytest
 
-from django_rtq.worker.entries import (
+from django_rtq.worker.shared_entries import (
     ACKED,
     LONGEST_ID,
     Mark,
 )
-from django_rtq.worker.page import LONGEST_NAME, Page
+from django_rtq.worker.shared_memory import LONGEST_NAME, Page
 from tests.worker.pages import ID, IDS, acked, names, running
 
 

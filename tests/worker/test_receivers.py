@@ -6,9 +6,9 @@ import pytest
 from django.utils import timezone, translation
 
 from django_rtq import signals
-from django_rtq.context import current_job
-from django_rtq.worker.crew import make_crew
-from django_rtq.worker.page import Page
+from django_rtq.jobs.context import current_job
+from django_rtq.worker.process.runner import make_crew
+from django_rtq.worker.shared_memory import Page
 from tests import seeds
 from tests.app.context_tasks import TENANT
 from tests.conftest import wait_until

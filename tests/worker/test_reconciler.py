@@ -5,9 +5,9 @@ import threading
 import pytest
 
 from django_rtq import signals
-from django_rtq.broker.wire import _is_open
+from django_rtq.broker.redis.client import _is_open
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.worker.reconciler import Reconciler
+from django_rtq.worker.process.reconciler import Reconciler
 from tests.conftest import wait_until
 from tests.seeds import QUEUE
 from tests.worker.conservation import places

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.worker.reports import Reports
+from django_rtq.worker.process.progress import Reports
 from tests.app import long_tasks
 from tests.conftest import wait_until
 from tests.worker.conservation import assert_all_settled

@@ -4,15 +4,15 @@ import os
 
 import pytest
 
-from django_rtq.broker.statistics import bucket_of, middle_of
-from django_rtq.worker import tally as tally_module
-from django_rtq.worker.child import Child
-from django_rtq.worker.ledger import Ledger
+from django_rtq.inspector.metrics import bucket_of, middle_of
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.outcome import Acked, Buried, Expired, Retried
-from django_rtq.worker.page import Page
-from django_rtq.worker.run import Run
-from django_rtq.worker.tally import Tally
+from django_rtq.worker.process import metrics as tally_module
+from django_rtq.worker.process.metrics import Tally
+from django_rtq.worker.process.process import Child
+from django_rtq.worker.process.run import Run
+from django_rtq.worker.process.session import Ledger
+from django_rtq.worker.shared_memory import Page
 from tests import seeds
 from tests.seeds import QUEUE
 from tests.snapshots import snapshot

@@ -2,8 +2,8 @@
 
 import pytest
 
-from django_rtq.worker import vacancies
-from django_rtq.worker.vacancies import MOST_FALSE_STARTS, Vacancies
+from django_rtq.worker.supervisor.fork_schedule import MOST_FALSE_STARTS, Vacancies
+from django_rtq.worker.supervisor.supervisor import fork_schedule
 
 
 class Clock:
@@ -19,7 +19,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(vacancies, "time", clock)
+    monkeypatch.setattr(fork_schedule, "time", clock)
     return clock
 
 

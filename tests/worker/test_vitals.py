@@ -2,7 +2,7 @@
 
 import os
 
-from django_rtq.worker.vitals import memory_bytes
+from django_rtq.worker.memory import memory_bytes
 
 
 def test_ones_own_memory_is_known():

@@ -6,9 +6,9 @@ import pytest
 
 from django_rtq import signals
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.worker.entries import ACKED, Mark
-from django_rtq.worker.page import Page
-from django_rtq.worker.watchdog import LOOK_SECONDS, Watchdog
+from django_rtq.worker.shared_entries import ACKED, Mark
+from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.supervisor.watchdog import LOOK_SECONDS, Watchdog
 from tests import seeds
 from tests.seeds import QUEUE
 from tests.snapshots import place_of, snapshot
@@ -32,7 +32,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr("django_rtq.worker.watchdog.time", clock)
+    monkeypatch.setattr("django_rtq.worker.supervisor.watchdog.time", clock)
     return clock
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from django_rtq.broker.broker import get_broker
-from django_rtq.broker.errands import Order, send_order
+from django_rtq.broker.control import Order, send_order
 from django_rtq.exceptions import WorkerNotFound
 from tests.conftest import wait_until
 

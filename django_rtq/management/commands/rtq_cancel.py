@@ -6,11 +6,11 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from django_rtq.broker.errands import CancelAnswer
-from django_rtq.broker.inspector import get_inspector
+from django_rtq.broker.control import CancelAnswer
 from django_rtq.exceptions import JobError
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.management.command import RTQCommand
 from django_rtq.management.printable import as_json, count, number, one_line
-from django_rtq.management.rtq_command import RTQCommand
 from django_rtq.management.typed_names import job_id
 
 

@@ -8,15 +8,15 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils.timezone import localtime
 
-from django_rtq.broker.details import JobDetails
-from django_rtq.broker.inspector import Inspector, get_inspector
 from django_rtq.exceptions import JobError
+from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.inspector import Inspector, get_inspector
+from django_rtq.management.command import INTERRUPTED, RTQCommand
 from django_rtq.management.confirmation import check_somebody_is_there, confirm
 from django_rtq.management.dead_arguments import EXIT_CODES, add_actions, check_selection, is_filtered
 from django_rtq.management.dead_letters import Failure, Filter, described, find_dead, find_dead_one
 from django_rtq.management.printable import as_json, count, number, one_line
 from django_rtq.management.progress import ProgressLine
-from django_rtq.management.rtq_command import INTERRUPTED, RTQCommand
 from django_rtq.management.sweeping import Act, Swept, sweep, sweep_ids
 from django_rtq.management.tables import Column, table
 from django_rtq.management.typed_names import known_queues

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from django_rtq.broker.inspector import get_inspector
-from django_rtq.management.rtq_command import RTQCommand
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.management.command import RTQCommand
 from django_rtq.management.typed_names import known_queues
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from django_rtq.broker.inspector import Inspector, get_inspector
 from django_rtq.exceptions import BrokerError
+from django_rtq.inspector.inspector import Inspector, get_inspector
+from django_rtq.management.command import INTERRUPTED, RTQCommand
 from django_rtq.management.confirmation import check_somebody_is_there, confirm
 from django_rtq.management.printable import as_json, count, one_line
 from django_rtq.management.progress import ProgressLine
-from django_rtq.management.rtq_command import INTERRUPTED, RTQCommand
 from django_rtq.management.typed_names import known_queues
 
 

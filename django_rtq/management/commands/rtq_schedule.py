@@ -14,12 +14,12 @@ from django.utils.timezone import localtime
 
 from django_rtq.broker.broker import get_broker
 from django_rtq.conf import get_config
+from django_rtq.management.command import RTQCommand
 from django_rtq.management.printable import as_json, count, one_line
-from django_rtq.management.rtq_command import RTQCommand
 from django_rtq.management.tables import Column, table
 from django_rtq.models import Schedule, mirror_schedules
-from django_rtq.scheduler.entries import Entry, Programme, declared_entries, programme
-from django_rtq.scheduler.outlook import Outlook, look_out
+from django_rtq.scheduler.registry import Entry, Programme, declared_entries, programme
+from django_rtq.scheduler.status import Outlook, look_out
 
 TITLES = ("NAME", "TASK", "QUEUE", "FROM", "ON", "WHEN", "MISSED", "OVERLAP", "LAST", "NEXT", "LAST JOB", "STATE")
 COLUMNS = [Column(title) for title in TITLES]

@@ -12,7 +12,7 @@ from django_rtq import logs
 from django_rtq.broker.broker import Broker
 from django_rtq.conf import get_config
 from django_rtq.loop import Loop, stop_all
-from django_rtq.management.rtq_command import RTQCommand
+from django_rtq.management.command import RTQCommand
 from django_rtq.management.worker_setup import (
     bring_schedules,
     doubt_queues,
@@ -22,8 +22,8 @@ from django_rtq.management.worker_setup import (
     show_logs,
 )
 from django_rtq.scheduler.scheduler import Scheduler
-from django_rtq.worker.alarm import stopping_signals
-from django_rtq.worker.heartbeat import Heartbeat
+from django_rtq.worker.supervisor.heartbeat import Heartbeat
+from django_rtq.worker.supervisor.wakeup import stopping_signals
 
 logger = logging.getLogger("django_rtq")
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from django_rtq.broker.details import QueueDetails, RunningJob, WorkerDetails
-from django_rtq.broker.inspector import get_inspector
-from django_rtq.broker.server import ServerDetails, problems_of
+from django_rtq.broker.redis.server_info import ServerDetails, problems_of
 from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.inspector.details import QueueDetails, RunningJob, WorkerDetails
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.management.command import WRONG_USAGE, RTQCommand
 from django_rtq.management.printable import as_json, count, duration, number, one_line
-from django_rtq.management.rtq_command import WRONG_USAGE, RTQCommand
 from django_rtq.management.tables import Column, table
 from django_rtq.management.typed_names import known_queues
 

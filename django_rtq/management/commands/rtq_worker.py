@@ -28,9 +28,9 @@ from django_rtq.management.worker_setup import (
     queue_names,
     show_logs,
 )
-from django_rtq.worker.nursery import die_with_parent
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.supervisor import Supervisor
+from django_rtq.worker.supervisor.process_pool import die_with_parent
+from django_rtq.worker.supervisor.supervisor import Supervisor
 
 MOST_SLOTS = 10_000
 

@@ -1,0 +1,173 @@
+"""The jobs of a queue in one state, page by page, as the address says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+
+from django_rtq.admin import query_params
+from django_rtq.admin.display.formatting import number_text
+from django_rtq.admin.display.sanitize import short_id
+from django_rtq.admin.display.timeline import STATE_TITLES
+from django_rtq.admin.filters import Wanted
+from django_rtq.inspector.details import JobDetails, QueueDetails
+from django_rtq.inspector.job_list import LISTS, JobPage
+from django_rtq.redaction import redacted
+
+PAGE = 25  # jobs
+MOST_REFRESHED = 2000  # jobs that an open page may look through every few seconds
+
+TITLES = {
+    "queued": gettext_lazy("queued"),
+    "scheduled": gettext_lazy("scheduled"),
+    "running": gettext_lazy("running"),
+    "retrying": gettext_lazy("retrying"),
+    "dead": gettext_lazy("dead"),
+    "finished": gettext_lazy("finished"),
+}
+_TABS = {
+    "queued": pgettext_lazy("jobs", "Queued"),
+    "scheduled": pgettext_lazy("jobs", "Scheduled"),
+    "running": pgettext_lazy("jobs", "Running"),
+    "retrying": pgettext_lazy("jobs", "Retrying"),
+    "dead": pgettext_lazy("jobs", "Dead"),
+    "finished": pgettext_lazy("jobs", "Finished"),
+}
+_WHEN = {
+    "queued": gettext_lazy("Waits since"),
+    "scheduled": gettext_lazy("Due"),
+    "running": gettext_lazy("Started"),
+    "retrying": gettext_lazy("Next attempt"),
+    "dead": gettext_lazy("Died"),
+    "finished": gettext_lazy("Finished"),
+}
+_WHAT = {
+    "running": gettext_lazy("Worker"),
+    "retrying": gettext_lazy("Error"),
+    "dead": gettext_lazy("Error"),
+    "finished": gettext_lazy("Outcome"),
+}
+
+Address = Callable[..., str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What an address asks for."""
+
+    queue: str
+    state: str
+    wanted: Wanted
+    cursor: str  # "": from the beginning
+
+    @classmethod
+    def read(cls, request: HttpRequest, queue: str) -> Listing:
+        """What makes no sense is left out."""
+        return cls(
+            queue=queue,
+            state=query_params.choice_of(request.GET, "state", LISTS, "queued"),
+            wanted=Wanted.read(request.GET),
+            cursor=query_params.text_of(request.GET, "after", 1000),
+        )
+
+    def url(self, url: Address, **changed: object) -> str:
+        """The address of this listing, or of another one that differs in these."""
+        return url("queue_change", self.queue, query={"state": self.state, **self.wanted.query, **changed})
+
+    def context(self, page: JobPage, details: QueueDetails, url: Address) -> dict[str, Any]:
+        """What the template shows of it."""
+        bulk = {"queue": self.queue, **self.wanted.query}
+        return {
+            "state": self.state,
+            "tabs": [_tab(name, details, self, url) for name in LISTS],
+            "given": self.wanted.query,
+            "asks_error": self.state in ("retrying", "dead"),
+            "is_filtered": bool(self.wanted),
+            "unfiltered_url": url("queue_change", self.queue, query={"state": self.state}),
+            "listing_title": _("Jobs: %(state)s") % {"state": TITLES[self.state]},
+            "when_title": _WHEN[self.state],
+            "what_title": _WHAT.get(self.state, ""),
+            "job_rows": [_row(redacted(job), self.state, url) for job in page.jobs],
+            "ticks": self.state == "dead",
+            "found_text": _found_text(page),
+            "next_url": self.url(url, after=page.next_cursor) if page.next_cursor else "",
+            "first_url": self.url(url),
+            "is_later": bool(self.cursor),
+            "is_costly": bool(self.wanted) and page.searched > MOST_REFRESHED,
+            "here": self.url(url, after=self.cursor),
+            "requeue_all_url": url("deadletter_requeue_all", query=bulk),
+            "discard_all_url": url("deadletter_discard_all", query=bulk),
+            **_empty_words(self, page),
+        }
+
+
+def _tab(name: str, details: QueueDetails, listing: Listing, url: Address) -> dict[str, Any]:
+    return {
+        "title": str(_TABS[name]),
+        "count": getattr(details, name),
+        "url": url("queue_change", listing.queue, query={"state": name, **listing.wanted.query}),
+        "is_here": name == listing.state,
+    }
+
+
+def _row(job: JobDetails, state: str, url: Address) -> dict[str, Any]:
+    kind, message = job.newest_error
+    error = f"{kind.rpartition('.')[2]}: {message}" if kind else message
+    at, what = {
+        "queued": (job.ready_at, ""),
+        "scheduled": (job.due_at, ""),
+        "running": (job.claimed_at, job.worker),
+        "retrying": (job.due_at, error),
+        "dead": (job.died_at, error),
+        "finished": (job.finished_at, STATE_TITLES[job.state]()),
+    }[state]
+    return {
+        "job": job,
+        "short_id": short_id(job.id),
+        "url": url("job_change", job.id, query={"queue": job.queue}),
+        "at": at,
+        "what": what,
+        "is_error": state in ("retrying", "dead"),
+    }
+
+
+def _found_text(page: JobPage) -> str:
+    count = len(page.jobs)
+    text = ngettext("%(count)d job.", "%(count)d jobs.", count) % {"count": count}
+    if page.is_complete:
+        return text
+    return f"{text} {_searched_text(page)}"
+
+
+def _searched_text(page: JobPage) -> str:
+    return _("%(count)s were searched; there are more.") % {"count": number_text(page.searched)}
+
+
+def _empty_words(listing: Listing, page: JobPage) -> dict[str, str]:
+    if page.next_cursor:
+        return {"empty_title": _("None that fits so far."), "empty_text": _searched_text(page)}
+    if listing.wanted:
+        return {"empty_title": _("No job fits."), "empty_text": _("Change the filter, or look at another state.")}
+    if listing.cursor:
+        return {"empty_title": _("There are no more."), "empty_text": ""}
+    return {"empty_title": str(_NOTHING[listing.state]), "empty_text": str(_EMPTY.get(listing.state, ""))}
+
+
+_NOTHING = {
+    "queued": gettext_lazy("Nothing is queued."),
+    "scheduled": gettext_lazy("Nothing is scheduled."),
+    "running": gettext_lazy("Nothing is running."),
+    "retrying": gettext_lazy("Nothing is retrying."),
+    "dead": gettext_lazy("Nothing is dead."),
+    "finished": gettext_lazy("Nothing is finished."),
+}
+_EMPTY = {
+    "queued": gettext_lazy("All that was enqueued has been started, or waits for its time."),
+    "dead": gettext_lazy("Every job that failed is being tried again, or was taken care of."),
+    "finished": gettext_lazy("Jobs that are done are kept here for a while (RESULT_TTL)."),
+}

@@ -1,0 +1,149 @@
+"""The overview: every queue in a row, totals, and the figures of the last hour or day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+
+from django_rtq.admin.display.charts import Line, chart, nice_top
+from django_rtq.admin.display.formatting import duration_text, number_text
+from django_rtq.inspector.overview import Front, QueueRow
+from django_rtq.inspector.time_series import Series
+
+#: What the page can look back on: minutes, and minutes that one point of a line stands for.
+SPANS = {"1h": (60, 1), "24h": (1440, 15)}
+
+Address = Callable[..., str]
+_ZERO = SafeString('<td class="rtq-zero">0</td>')
+
+
+def totals(front: Front, url: Address) -> list[dict[str, Any]]:
+    """The strip: all queues together."""
+    details = [row.details for row in front.queues]
+    dead = sum(queue.dead for queue in details)
+    oldest = max((queue.oldest_seconds for queue in details if queue.oldest_seconds is not None), default=None)
+    cells = [
+        _total(_("Queued"), sum(queue.queued for queue in details)),
+        {"title": _("Oldest wait"), "text": duration_text(oldest), "css": "" if oldest else "rtq-zero"},
+        _total(_("Scheduled"), sum(queue.scheduled for queue in details)),
+        _total(_("Retrying"), sum(queue.retrying for queue in details)),
+        _total(_("Running"), sum(queue.running for queue in details), url("job_changelist")),
+        _total(_("Dead"), dead, url("deadletter_changelist"), "rtq-is-bad" if dead else ""),
+        _total(_("Workers"), len(front.workers), url("worker_changelist")),
+        _total(_("Done/min"), sum(row.done_per_minute for row in front.queues)),
+    ]
+    server = front.server
+    if server.used_memory:
+        cells.append({"title": f"{server.name.title()} {server.version}", "text": _size(server.used_memory), "css": ""})
+    return cells
+
+
+def rows(front: Front, url: Address) -> list[dict[str, Any]]:
+    """A line of the table for each queue."""
+    return [_row(row, front, url) for row in front.queues]
+
+
+def charts(front: Front, span: str) -> list[dict[str, Any]]:
+    """What was done and failed, and how long jobs waited and ran: all queues together."""
+    series = [row.series for row in front.queues]
+    minutes = series[0].step_seconds / 60
+    done, failed, run_ms, wait_ms = (_summed(series, n) for n in ("succeeded", "failed", "run_ms", "wait_ms"))
+    throughput = [
+        Line(_("done"), "rtq-line-good", [n / minutes for n in done]),
+        Line(_("failed"), "rtq-line-bad", [n / minutes for n in failed]),
+    ]
+    times = [
+        Line(_("wait"), "rtq-line-warn", [ms / n / 1000 if n else 0.0 for ms, n in zip(wait_ms, done, strict=True)]),
+        Line(_("run"), "", [ms / n / 1000 if n else 0.0 for ms, n in zip(run_ms, done, strict=True)]),
+    ]
+    return [
+        _chart("throughput", _("Jobs a minute"), throughput, series[0], number_text),
+        _chart("times", _("Wait and run time, on average"), times, series[0], duration_text),
+    ]
+
+
+def _total(title: str, number: float, url: str = "", css: str = "") -> dict[str, Any]:
+    return {"title": title, "text": number_text(number), "url": url, "css": css or ("" if number else "rtq-zero")}
+
+
+def _row(row: QueueRow, front: Front, url: Address) -> dict[str, Any]:
+    queue = row.details
+    served = any(queue.name in worker.queues for worker in front.workers)
+
+    # Seen from this page, because fifty rows are fetched again and again.
+    home = url("queue_change", queue.name).removeprefix(url("queue_changelist"))
+
+    def cell(number: float, state: str = "", css: str = "") -> SafeString:
+        if not number:
+            return _ZERO
+        shown = number_text(number)
+        inside = format_html('<a href="{}?state={}">{}</a>', home, state, shown) if state else shown
+        return format_html('<td class="{}">{}</td>', css, inside) if css else format_html("<td>{}</td>", inside)
+
+    done = row.series.total("succeeded")
+    return {
+        "name": queue.name,
+        "paused": queue.paused,
+        "workers": served,
+        "url": home,
+        # Not in the template, which would take most of the time of the page.
+        "cells": mark_safe(
+            "".join(
+                [
+                    cell(queue.queued, "queued"),
+                    format_html("<td>{}</td>", duration_text(queue.oldest_seconds)),
+                    cell(queue.scheduled, "scheduled"),
+                    cell(queue.retrying, "retrying", "rtq-is-warn"),
+                    cell(queue.running, "running"),
+                    cell(queue.dead, "dead", "rtq-is-bad"),
+                    cell(row.done_per_minute),
+                    cell(row.failed_per_minute, css="rtq-is-bad"),
+                ]
+            )
+        ),
+        "done_series": _complete(row.series.of("succeeded")),
+        "spark_label": _("%(name)s: %(count)s done") % {"name": queue.name, "count": number_text(done)},
+        "utilisation": row.utilisation,
+    }
+
+
+def _summed(series: Sequence[Series], name: str) -> list[int]:
+    return [sum(numbers) for numbers in zip(*(_complete(one.of(name)) for one in series), strict=True)]
+
+
+def _complete(values: Sequence[int]) -> Sequence[int]:
+    """Without the step that still goes on: each line would end in a fall that means nothing."""
+    return values[:-1]
+
+
+def _chart(name: str, title: str, lines: list[Line], series: Series, write: Callable[[float], str]) -> dict[str, Any]:
+    top = nice_top(max(max(line.values, default=0) for line in lines))
+    steps = len(lines[0].values)
+    every = max(1, steps // 12)  # a table of 12 lines tells as much as one of 96
+    whens = [series.begins_at + timedelta(seconds=series.step_seconds * i) for i in range(steps)]
+    return {
+        "name": name,
+        "title": title,
+        "lines": lines,
+        "svg": chart(lines, title),
+        "from_text": f"{localtime(whens[0]):%H:%M}",
+        "top_text": _("top of the scale: %(top)s") % {"top": write(top)},
+        "rows": [
+            (f"{localtime(whens[i]):%H:%M}", [write(_mean(line.values[i : i + every])) for line in lines])
+            for i in range(0, steps, every)
+        ],
+    }
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def _size(number: int) -> str:
+    return _("%(number)s MB") % {"number": number_text(round(number / 1_048_576, 1))}

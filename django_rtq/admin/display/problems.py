@@ -1,0 +1,188 @@
+"""What goes wrong with jobs, seen from the front: which queue or task, how much, and where to look.
+
+Pure functions over what the overview has read. Each yields its worst first, and names no more than a few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from operator import attrgetter
+
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from django_rtq.admin.display.formatting import duration_text, number_text
+from django_rtq.admin.display.sanitize import clean_text
+from django_rtq.admin.remarks import remark_on
+from django_rtq.inspector.details import JobDetails, WorkerDetails
+from django_rtq.inspector.metrics import TaskFigures
+from django_rtq.inspector.overview import FAILING_HOURS, LATELY, Front, QueueRow
+from django_rtq.inspector.time_series import Series
+
+RUNS_ENOUGH = 10  # of a task, to speak of a rate
+HIGH_RATE, VERY_HIGH_RATE = 0.2, 0.5  # of its runs that failed
+LONG_WAIT_SECONDS = 300.0
+GROWING_SECONDS = 60.0  # a shorter wait may grow
+SILENT_SECONDS = 60.0  # an idle worker asks for work every few seconds
+_NAMED = 3  # of one kind
+
+Address = Callable[..., str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """One line of the banner."""
+
+    text: str
+    url: str = ""  # where to look
+    is_bad: bool = False  # else it is a warning
+
+
+def failing_tasks(front: Front, url: Address) -> Iterator[Trouble]:
+    """Tasks of whose runs many fail, while runs of their queue still do."""
+    since = localtime(front.now).replace(minute=0) - timedelta(hours=FAILING_HOURS)
+    found = [
+        (row, task, figures)
+        for row in front.queues
+        if failed_lately(row)
+        for task, figures in row.tasks.items()
+        if figures.done + figures.failed >= RUNS_ENOUGH and (figures.failure_rate or 0) >= HIGH_RATE
+    ]
+    found.sort(key=lambda each: -each[2].failed)
+    for row, task, figures in found[:_NAMED]:
+        yield _failing(row, task, figures, f"{since:%H:%M}", url)
+    rest = len(found) - _NAMED
+    if rest > 0:
+        text = ngettext("%(count)d more task fails often.", "%(count)d more tasks fail often.", rest)
+        yield Trouble(text=text % {"count": rest}, url=url("registeredtask_changelist"))
+
+
+def new_dead_letters(front: Front, url: Address) -> Iterator[Trouble]:
+    """Queues in which jobs died in the last hour, and dead letters are left."""
+    found = [(row, _in_an_hour(row.series, "dead")) for row in front.queues if row.details.dead]
+    found = sorted((pair for pair in found if pair[1]), key=lambda pair: -pair[1])
+    for row, died in found[:_NAMED]:
+        text = ngettext(
+            "Queue %(name)s: %(count)s job died in the last hour, %(dead)s are dead now.",
+            "Queue %(name)s: %(count)s jobs died in the last hour, %(dead)s are dead now.",
+            died,
+        ) % {"name": row.details.name, "count": number_text(died), "dead": number_text(row.details.dead)}
+        if row.newest_dead is not None and row.newest_dead.newest_error[0]:
+            told = {"task": _short(row.newest_dead.task), "error": _short(row.newest_dead.newest_error[0])}
+            newest = _("The newest: %(task)s, %(error)s.") % told
+            text = f"{text} {newest}"
+        yield Trouble(text=text, url=url("queue_change", row.details.name, query={"state": "dead"}))
+    rest = len(found) - _NAMED
+    if rest > 0:
+        text = ngettext(
+            "Jobs died in %(count)d more queue in the last hour.",
+            "Jobs died in %(count)d more queues in the last hour.",
+            rest,
+        )
+        yield Trouble(text=text % {"count": rest}, url=url("deadletter_changelist"))
+
+
+def hung_jobs(front: Front, url: Address) -> Iterator[Trouble]:
+    """Runs that take longer than they may, or far longer than is usual."""
+    found = [job for worker in front.workers for job in worker.running if remark_on(job)]
+    if found:
+        longest = max(found, key=attrgetter("seconds"))
+        text = ngettext(
+            "%(count)d job looks hung. The longest: %(task)s in queue %(name)s, for %(duration)s.",
+            "%(count)d jobs look hung. The longest: %(task)s in queue %(name)s, for %(duration)s.",
+            len(found),
+        )
+        told = {"task": _short(longest.task), "name": longest.queue, "duration": duration_text(longest.seconds)}
+        yield Trouble(text=text % {"count": len(found), **told}, url=url("job_changelist"))
+
+
+def long_waits(front: Front, url: Address) -> Iterator[Trouble]:
+    """The queue whose oldest job waits longest, if that is long; else the one that falls behind."""
+    waiting = [row for row in front.queues if row.details.oldest_seconds is not None and not row.details.paused]
+    late = [row for row in front.queues if (row.details.oldest_seconds or 0) > LONG_WAIT_SECONDS]
+    growing = [row for row in waiting if row not in late and is_falling_behind(row)]
+    for found, text in (
+        (late, _("The oldest job of %(name)s has been waiting for %(duration)s.")),
+        (growing, _("Queue %(name)s falls behind: its oldest job has been waiting for %(duration)s, and waits grow.")),
+    ):
+        if found:
+            worst = max(found, key=lambda row: row.details.oldest_seconds or 0).details
+            told = {"name": worst.name, "duration": duration_text(worst.oldest_seconds)}
+            yield Trouble(text=text % told, url=url("queue_change", worst.name))
+
+
+def is_falling_behind(row: QueueRow) -> bool:
+    """Whether jobs that started lately had waited twice as long as those before them, or none started at all."""
+    if (row.details.oldest_seconds or 0) < GROWING_SECONDS:
+        return False
+    steps = max(1, LATELY * 60 // row.series.step_seconds)
+    now, before = (_mean_wait(row.series, steps, skipped) for skipped in (0, steps))
+    return now is None or (before is not None and now > 2 * before)
+
+
+def silent_workers(front: Front, url: Address) -> Iterator[Trouble]:
+    """Workers that have nothing to do, and do not ask for anything."""
+    found = [worker for worker in front.workers if is_silent(worker)]
+    if found:
+        text = ngettext(
+            "%(count)d worker has nothing to do and does not ask for work: %(name)s.",
+            "%(count)d workers have nothing to do and do not ask for work, %(name)s among them.",
+            len(found),
+        )
+        name = clean_text(f"{found[0].host}:{found[0].pid}", 80)
+        yield Trouble(text=text % {"count": len(found), "name": name}, url=url("worker_changelist"))
+
+
+def is_silent(worker: WorkerDetails) -> bool:
+    """Whether its process does not ask for work, although its supervisor keeps its lease."""
+    if worker.running or worker.is_quiet or worker.lease_left_seconds < 0:
+        return False
+    return worker.last_claim_seconds is not None and worker.last_claim_seconds > SILENT_SECONDS
+
+
+def failed_lately(row: QueueRow) -> int:
+    """Runs that failed in the last minutes."""
+    return row.series.total("failed", max(1, LATELY * 60 // row.series.step_seconds))
+
+
+def _failing(row: QueueRow, task: str, figures: TaskFigures, since: str, url: Address) -> Trouble:
+    newest = _newest_of(row, task)
+    state = "dead" if newest is not None and newest is row.newest_dead else "retrying"
+    told = {
+        "task": _short(task),
+        "name": row.details.name,
+        "failed": number_text(figures.failed),
+        "runs": number_text(figures.done + figures.failed),
+        "since": since,
+    }
+    text = _("%(task)s in queue %(name)s fails: %(failed)s of %(runs)s runs since %(since)s.") % told
+    if newest is not None and newest.newest_error[0]:
+        error = _("The newest error: %(error)s.") % {"error": _short(newest.newest_error[0])}
+        text = f"{text} {error}"
+    return Trouble(
+        text=text,
+        url=url("queue_change", row.details.name, query={"state": state, "task": task}),
+        is_bad=(figures.failure_rate or 0) >= VERY_HIGH_RATE,
+    )
+
+
+def _newest_of(row: QueueRow, task: str) -> JobDetails | None:
+    return next((job for job in (row.newest_dead, row.newest_retrying) if job is not None and job.task == task), None)
+
+
+def _in_an_hour(series: Series, name: str) -> int:
+    return series.total(name, max(1, 3600 // series.step_seconds))
+
+
+def _mean_wait(series: Series, steps: int, skipped: int) -> float | None:
+    """Of the jobs that were done in so many steps before the last ones; None: there was none."""
+    end = series.steps - skipped
+    waited, done = (sum(series.of(name)[max(0, end - steps) : end]) for name in ("wait_ms", "succeeded"))
+    return waited / done if done else None
+
+
+def _short(name: str) -> str:
+    return clean_text(name.rpartition(".")[2], 80)

@@ -1,0 +1,81 @@
+"""Why a job does not run yet, in a sentence or two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from django.utils.translation import gettext as _
+
+from django_rtq.admin.display.formatting import duration_text, number_text
+from django_rtq.admin.display.sanitize import clean_text
+from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.overview import UNSCHEDULED
+from django_rtq.inspector.queue_position import Standing
+from django_rtq.jobs.job import JobState
+
+MANY = 1000  # jobs before it in its lane: there it stops counting
+
+
+def why_not_yet(job: JobDetails, standing: Standing) -> str:
+    """What keeps a job that waits from running; "" for one that does not wait."""
+    if job.state is JobState.QUEUED:
+        return " ".join(_obstacles(standing)) or _its_turn(job, standing)
+    if job.state in (JobState.SCHEDULED, JobState.RETRYING):
+        return " ".join([_its_time(job, standing), *_obstacles(standing)])
+    return ""
+
+
+def _obstacles(standing: Standing) -> Iterator[str]:
+    """What keeps all jobs of the queue from running."""
+    if standing.paused_at is not None:
+        yield _("The queue was paused %(duration)s ago: nothing of it is started.") % {
+            "duration": _since(standing.paused_at, standing)
+        }
+    if not standing.workers:
+        yield _("No worker serves this queue.")
+
+
+def _its_turn(job: JobDetails, standing: Standing) -> str:
+    if job.expires_at is not None and job.expires_at <= standing.now:
+        return _("It was not started in time, and is dropped when its turn comes.")
+    if standing.ahead is None:
+        return _("It waits for its turn.")
+    place = "next" if standing.ahead == 0 else "far" if standing.ahead >= MANY else "behind"
+    return _PLACES[place, bool(job.client)]() % {"count": number_text(standing.ahead)}
+
+
+def _its_time(job: JobDetails, standing: Standing) -> str:
+    if standing.after:
+        return _("It runs when job %(id)s is over: only one of the two may live at a time.") % {
+            "id": clean_text(standing.after, 60)
+        }
+    if job.due_at is None:
+        return ""
+    if job.due_at > standing.now:
+        left = (job.due_at - standing.now).total_seconds()
+        return _("It is due in %(duration)s.") % {"duration": duration_text(left)}
+    late = {"duration": _since(job.due_at, standing)}
+    looked = standing.promoted_at
+    if looked is None or (standing.now - looked).total_seconds() > UNSCHEDULED:
+        return _("It was due %(duration)s ago, and no scheduler looks for due jobs of this queue.") % late
+    return _("It was due %(duration)s ago, and is queued when the scheduler looks next.") % late
+
+
+def _since(moment: datetime, standing: Standing) -> str:
+    return duration_text(max(0.0, (standing.now - moment).total_seconds()))
+
+
+#: By where it stands in its lane, and whether that lane is a client's.
+_PLACES = {
+    ("next", True): lambda: _(
+        "It is the next job of its client. It starts when the client has its turn and a worker is free."
+    ),
+    ("next", False): lambda: _(
+        "It is the next of the jobs without a client. It starts when they have their turn and a worker is free."
+    ),
+    ("behind", True): lambda: _("It waits behind other jobs of its client, at most %(count)s."),
+    ("behind", False): lambda: _("It waits behind other jobs without a client, at most %(count)s."),
+    ("far", True): lambda: _("It waits behind many other jobs of its client."),
+    ("far", False): lambda: _("It waits behind many other jobs without a client."),
+}

@@ -1,0 +1,135 @@
+"""Arguments as a person edits them: JSON text in a form, with the secrets kept out of sight."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from django_rtq.broker.keys import check_queue_name
+from django_rtq.conf import get_config
+from django_rtq.exceptions import InvalidTask, PayloadError, RTQError
+from django_rtq.jobs import serializer
+from django_rtq.redaction import hidden, hidden_args
+from django_rtq.tasks.registry import all_tasks
+
+
+class CallForm(forms.Form):
+    """The arguments of a call. What stood hidden and is left as it is keeps its old value."""
+
+    args = forms.CharField(
+        label=gettext_lazy("Arguments by place"),
+        widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
+        required=False,
+        help_text=gettext_lazy("A list in JSON."),
+    )
+    kwargs = forms.CharField(
+        label=gettext_lazy("Arguments by name"),
+        widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
+        required=False,
+        help_text=gettext_lazy("An object in JSON."),
+    )
+
+    def __init__(self, data: Any = None, *, task: str, args: Any = (), kwargs: Any = None) -> None:
+        self._task = task
+        # What lies in Redis may be anything.
+        self._given: dict[str, Any] = {
+            "args": list(args) if isinstance(args, list | tuple) else [args],
+            "kwargs": kwargs if isinstance(kwargs, dict) else {},
+        }
+        self._shown: dict[str, Any] = {
+            "args": hidden_args(task, self._given["args"], shows_unknown=True),
+            "kwargs": hidden(self._given["kwargs"]),
+        }
+        super().__init__(data, initial={name: as_edited(value) for name, value in self._shown.items()})
+
+    def clean_args(self) -> list[Any]:
+        value = self._read("args", [])
+        if not isinstance(value, list):
+            raise forms.ValidationError(_("This has to be a list, like [7, 42]."))
+        return value
+
+    def clean_kwargs(self) -> dict[str, Any]:
+        value = self._read("kwargs", {})
+        if not isinstance(value, dict):
+            raise forms.ValidationError(_('This has to be an object, like {"invoice_id": 42}.'))
+        return value
+
+    def clean(self) -> dict[str, Any]:
+        """Whether the task takes these, if this process knows it."""
+        given = super().clean() or {}
+        task = all_tasks().get(self._task)
+        if task is not None and not self.errors:
+            try:
+                task.new_job(given["args"], given["kwargs"])
+            except Exception as error:  # noqa: BLE001 - also whatever the task's own function for its client raises
+                self.add_error(None, f"{error}" if isinstance(error, TypeError | RTQError) else repr(error)[:500])
+        return given
+
+    def _read(self, name: str, empty: Any) -> Any:
+        text = self.cleaned_data[name]
+        if len(text.encode("utf-8", "replace")) > get_config().max_payload_bytes:
+            raise forms.ValidationError(_("This is larger than arguments may be."))
+        try:
+            value = serializer.loads(text) if text.strip() else empty
+        except PayloadError as error:
+            raise forms.ValidationError(_("This is not JSON that arguments can be: %(why)s") % {"why": error}) from None
+        return restored(value, self._shown[name], self._given[name])
+
+
+class EnqueueForm(CallForm):
+    """A new job of a task."""
+
+    queue_name = forms.CharField(label=gettext_lazy("Queue"), required=False, max_length=100)
+    client = forms.CharField(label=gettext_lazy("Client"), required=False, max_length=200)
+    delay_seconds = forms.FloatField(
+        label=gettext_lazy("Start in, seconds"), required=False, min_value=0, max_value=365 * 86_400
+    )
+
+    field_order = ("args", "kwargs", "queue_name", "client", "delay_seconds")
+
+    def clean_queue_name(self) -> str:
+        name = str(self.cleaned_data["queue_name"])
+        try:
+            if name:
+                check_queue_name(name)
+        except InvalidTask as error:
+            raise forms.ValidationError(str(error)) from None
+        return name
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What this call changes of the options of the task."""
+        given = self.cleaned_data
+        options = {name: given[name] for name in ("queue_name", "client") if given[name]}
+        if given["delay_seconds"]:
+            options["run_after"] = given["delay_seconds"]
+        return options
+
+
+def as_edited(value: Any) -> str:
+    """A value as JSON to be edited. Dates and the like stand in it as they are stored."""
+    return json.dumps(json.loads(serializer.dumps(value)), indent=2, ensure_ascii=False)
+
+
+def python_call(task: str, args: Any, kwargs: Any) -> str:
+    """The call as a person would type it into a shell, of what may be seen; "" for what is no call."""
+    module, _dot, name = task.rpartition(".")
+    if not (name and isinstance(args, list) and isinstance(kwargs, dict)):
+        return ""
+    given = [repr(value) for value in args] + [f"{key}={value!r}" for key, value in kwargs.items()]
+    return f"from {module} import {name}\n\n{name}.delay({', '.join(given)})"
+
+
+def restored(value: Any, shown: Any, old: Any) -> Any:
+    """A value that was edited as it was shown, with what is still hidden put back."""
+    if value == shown and shown != old:
+        return old
+    if isinstance(value, dict) and isinstance(shown, dict) and isinstance(old, dict):
+        return {key: restored(v, shown[key], old[key]) if key in old else v for key, v in value.items()}
+    if isinstance(value, list) and isinstance(shown, list) and isinstance(old, list):
+        return [restored(v, shown[i], old[i]) if i < len(old) else v for i, v in enumerate(value)]
+    return value

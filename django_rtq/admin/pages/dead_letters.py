@@ -1,0 +1,220 @@
+"""Dead letters: grouped by what went wrong, and acted on one by one, ticked, or all that match."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.translation import gettext as _
+
+from django_rtq.admin import permissions, query_params
+from django_rtq.admin.action_log import in_words, note
+from django_rtq.admin.display.formatting import number_text
+from django_rtq.admin.display.sanitize import clean_text
+from django_rtq.admin.display.texts import HINTS, done_text, facts_of, progress_text, question, too_late
+from django_rtq.admin.pages.bulk_actions import Sweep
+from django_rtq.admin.pages.page_admin import Page, PagesAdmin
+from django_rtq.exceptions import JobNotFound
+from django_rtq.inspector.dead_letters import Action, DeadGroup, DeadGroups
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.jobs.job import JobState
+from django_rtq.menu import DeadLetter
+from django_rtq.redaction import group_message
+
+GROUPS_SHOWN = 200
+GROUPED = 1000  # of each queue, the newest: what two round trips find without keeping Redis from others
+
+
+class DeadLetterAdmin(PagesAdmin):
+    """The pages of dead letters."""
+
+    def pages(self) -> list[Page]:
+        return [
+            Page("", "changelist", self.groups),
+            Page("requeue/", "requeue", partial(self.ticked, verb="requeue"), permissions.REQUEUE, "POST"),
+            Page("discard/", "discard", partial(self.ticked, verb="discard"), permissions.DISCARD, "POST"),
+            Page("requeue-all/", "requeue_all", partial(self.sweep, verb="requeue"), permissions.REQUEUE, "BOTH"),
+            Page("discard-all/", "discard_all", partial(self.sweep, verb="discard"), permissions.DISCARD, "BOTH"),
+            Page(
+                "requeue-all/progress/", "requeue_progress", partial(self.progress, verb="requeue"), permissions.REQUEUE
+            ),
+            Page(
+                "discard-all/progress/", "discard_progress", partial(self.progress, verb="discard"), permissions.DISCARD
+            ),
+        ]
+
+    # -- look
+
+    def groups(self, request: HttpRequest) -> HttpResponse:
+        """What went wrong how often, the latest first."""
+        found = get_inspector().all_dead_groups(GROUPED)
+        groups = [(queue, group) for queue, of_queue in found.items() for group in of_queue.groups]
+        groups.sort(key=lambda pair: pair[1].last_at, reverse=True)
+        context = {
+            "title": _("Dead letters"),
+            "groups": [self._group(queue, group) for queue, group in groups[:GROUPS_SHOWN]],
+            "found_text": _found_text(found.values()),
+        }
+        return self.draw(request, "dead.html", context)
+
+    # -- act
+
+    def ticked(self, request: HttpRequest, *, verb: Action) -> HttpResponse:
+        """Requeue the jobs that were ticked; discard them, when that was confirmed."""
+        queue, ids = query_params.queue_of(request.POST), query_params.ids_of(request.POST)
+        back = HttpResponseRedirect(query_params.way_back(request, self.url("deadletter_changelist")))
+        if not queue or not ids:
+            messages.warning(request, _("Nothing was done: no job was ticked."))
+            return back
+        if verb == "discard" and "confirmed" not in request.POST:
+            return self._ask(request, queue, ids)
+        inspector = get_inspector()
+        done = inspector.requeue(queue, ids) if verb == "requeue" else inspector.discard(queue, ids)
+        if done:
+            text = done_text(verb, len(done))
+            note(request, DeadLetter(name=queue), text, done)
+            messages.success(request, text)
+        if len(done) < len(ids):
+            messages.warning(request, too_late(len(ids) - len(done)))
+        return back
+
+    def sweep(self, request: HttpRequest, *, verb: Action) -> HttpResponse:
+        """Ask, then act on all that match."""
+        given = request.POST if request.method == "POST" else request.GET
+        sweep = Sweep.read(given, verb)
+        if not sweep.queue:
+            messages.warning(request, _("Which dead letters? Choose a queue or a group."))
+            return HttpResponseRedirect(self.url("deadletter_changelist"))
+        if request.method == "POST" and sweep.until_ms:
+            return self._sweep(request, sweep)
+        sweep, found = sweep.counted(get_inspector())
+        hint = _("What takes longer than a moment goes on as a job of this queue, also when you close this page.")
+        asked = {"question": question(verb, found.count), "hint": hint, "can_go_on": found.count > 0}
+        return self._draw_sweep(request, sweep, asked)
+
+    def progress(self, request: HttpRequest, *, verb: Action) -> HttpResponse:
+        """How far a large sweep is."""
+        inspector, sweep = get_inspector(), Sweep.read(request.GET, verb)
+        if not sweep.queue or not sweep.until_ms:
+            return HttpResponseRedirect(self.url("deadletter_changelist"))
+        total = query_params.number_of(request.GET, "total", 1, least=1, most=10**9)
+        left = sweep.counted(inspector)[1].count
+        state = _state_of(query_params.text_of(request.GET, "job"), sweep.queue)
+        if sweep.per_second and left and state == "over":  # one job follows the other
+            state = "slow"
+        done = max(0, total - left)
+        progress = {"total": total, "done": done, "text": progress_text(verb, done, total), "hint": HINTS[state]()}
+        can_go_on = left > 0 and state != "running"
+        return self._draw_sweep(request, sweep, {"progress": progress, "can_go_on": can_go_on}, total=total)
+
+    # -- inside
+
+    def _ask(self, request: HttpRequest, queue: str, ids: Sequence[str]) -> HttpResponse:
+        """Whether it is meant to discard these."""
+        back = query_params.way_back(request, self.url("deadletter_changelist"))
+        context = {
+            "title": _("Discard dead letters"),
+            "question": question("discard", len(ids)),
+            "consequence": _("Their arguments and failures are deleted. They cannot be brought back."),
+            "facts": [(_("Queue"), queue), (_("Jobs"), clean_text(in_words(ids)))],
+            "action": self.url("deadletter_discard"),
+            "fields": [("queue", queue), ("next", back), ("confirmed", "yes"), *(("id", job_id) for job_id in ids)],
+            "verb": _("Discard"),
+            "back": back,
+            "crumbs": [{"url": self.url("deadletter_changelist"), "title": _("Dead letters")}],
+        }
+        return self.draw(request, "confirm.html", context, is_form=True)
+
+    def _sweep(self, request: HttpRequest, sweep: Sweep) -> HttpResponse:
+        inspector = get_inspector()
+        outcome = sweep.run(inspector)
+        done, text = outcome.done, done_text(sweep.verb, outcome.done)
+        meant = ", ".join(f"{name}: {value}" for name, value in facts_of(sweep))
+        if outcome.stopped_by is not None:
+            if done:
+                note(request, DeadLetter(name=sweep.queue), f"{text} ({meant}) {outcome.stopped_by}")
+            raise outcome.stopped_by
+        if outcome.are_all:
+            if done:
+                note(request, DeadLetter(name=sweep.queue), f"{text} ({meant})")
+                messages.success(request, text)
+            else:
+                said = _("Nothing was done: none is left that matches. Somebody may have acted already.")
+                messages.warning(request, said)
+            return HttpResponseRedirect(self.url("deadletter_changelist"))
+        total = query_params.number_of(request.POST, "total", done + sweep.counted(inspector)[1].count, least=1)
+        job = sweep.leave_to_worker()
+        noted = _("%(done)s The rest is done by job %(id)s. (%(meant)s)")
+        note(request, DeadLetter(name=sweep.queue), noted % {"done": text, "id": job.id, "meant": meant})
+        query = {**sweep.query, "total": total, "job": job.id}
+        return HttpResponseRedirect(self.url(f"deadletter_{sweep.verb}_progress", query=query))
+
+    def _draw_sweep(
+        self, request: HttpRequest, sweep: Sweep, more: dict[str, Any], total: int | None = None
+    ) -> HttpResponse:
+        titles = {"requeue": _("Requeue dead letters"), "discard": _("Discard dead letters")}
+        buttons = {"requeue": _("Requeue"), "discard": _("Discard")}
+        hidden = {**sweep.query, **({} if total is None else {"total": total, "per_second": 0})}
+        context = {
+            "title": titles[sweep.verb],
+            "verb": sweep.verb,
+            "facts": facts_of(sweep),
+            "hidden": [(name, value) for name, value in hidden.items() if value],
+            "button": buttons[sweep.verb] if total is None else _("Go on here"),
+            "action_url": self.url(f"deadletter_{sweep.verb}_all"),
+            "back_url": self._list_of(sweep),
+            "crumbs": [{"url": self.url("deadletter_changelist"), "title": _("Dead letters")}],
+            **more,
+        }
+        return self.draw(request, "sweep.html", context, is_form="question" in more)
+
+    def _list_of(self, sweep: Sweep) -> str:
+        if not sweep.queue:
+            return self.url("deadletter_changelist")
+        return self.url("queue_change", sweep.queue, query={"state": "dead", **sweep.wanted.query})
+
+    def _group(self, queue: str, group: DeadGroup) -> dict[str, Any]:
+        # Without both names it could not be told from the others.
+        is_known = bool(group.task and group.error_class)
+        query = {"queue": queue, "task": group.task, "error": group.error_class}
+        return {
+            "queue": queue,
+            "group": group,
+            "message": _message_of(group),
+            "url": self.url("queue_change", queue, query={"state": "dead", **query, "queue": ""}),
+            "requeue_url": self.url("deadletter_requeue_all", query=query) if is_known else "",
+            "discard_url": self.url("deadletter_discard_all", query=query) if is_known else "",
+        }
+
+
+def _message_of(group: DeadGroup) -> str:
+    message = group_message(group)
+    return _("Its arguments are long: see the job for its message.") if message is None else message
+
+
+def _found_text(found: Collection[DeadGroups]) -> str:
+    searched, total = (sum(getattr(groups, name) for groups in found) for name in ("searched", "total"))
+    if searched >= total:
+        return ""
+    text = _("The newest %(searched)s of %(total)s were looked at.")
+    return text % {"searched": number_text(searched), "total": number_text(total)}
+
+
+def _state_of(job_id: str, queue: str) -> str:
+    """What became of the job that does the rest of a sweep: a key of HINTS."""
+    try:
+        job = get_inspector().find(job_id, queue)
+    except JobNotFound:
+        return "over"
+    if job.state is JobState.RUNNING:
+        return "running"
+    if job.state in (JobState.DEAD, JobState.CANCELLED, JobState.EXPIRED):
+        return "failed"
+    if job.state is JobState.SUCCEEDED:
+        return "over"
+    inspector = get_inspector()
+    is_served = not inspector.queue(queue).paused and inspector.workers([queue])
+    return "queued" if is_served else "paused"

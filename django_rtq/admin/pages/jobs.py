@@ -1,0 +1,230 @@
+"""One job: its page, and what a person may do with it. The entry of the menu shows those that run."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.translation import gettext as _
+
+from django_rtq.admin import permissions, query_params
+from django_rtq.admin.action_log import note
+from django_rtq.admin.display.running_jobs import processing_lists
+from django_rtq.admin.display.sanitize import arguments_of, clean_text
+from django_rtq.admin.display.timeline import STATE_TITLES, steps
+from django_rtq.admin.display.waiting_reason import why_not_yet
+from django_rtq.admin.forms import CallForm, python_call
+from django_rtq.admin.pages.page_admin import Page, PagesAdmin
+from django_rtq.admin.stopping import ENDINGS, Ending, cancel_words
+from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
+from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.jobs.job import JobState
+from django_rtq.menu import Job
+from django_rtq.redaction import is_unknown, redacted
+from django_rtq.tasks.registry import is_internal
+
+WAITING = (JobState.QUEUED, JobState.SCHEDULED, JobState.RETRYING)
+
+
+class JobAdmin(PagesAdmin):
+    """The pages of jobs."""
+
+    def pages(self) -> list[Page]:
+        """An id cannot be taken for one of the first two: those of ours are 32 digits."""
+        return [
+            Page("", "changelist", self.processing),
+            Page("find/", "find", self.find),
+            Page("<str:job_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "POST"),
+            Page("<str:job_id>/run-now/", "run_now", self.run_now, permissions.REQUEUE, "POST"),
+            Page("<str:job_id>/cancel/", "cancel", self.cancel, permissions.CANCEL, "BOTH"),
+            Page("<str:job_id>/terminate/", "terminate", self.terminate, permissions.CANCEL, "BOTH"),
+            Page("<str:job_id>/discard/", "discard", self.discard, permissions.DISCARD, "BOTH"),
+            Page("<str:job_id>/edit/", "edit", self.edit, permissions.EDIT, "BOTH"),
+            Page("<str:job_id>/", "change", self.job),
+        ]
+
+    # -- look
+
+    def processing(self, request: HttpRequest) -> HttpResponse:
+        """What runs, worker by worker."""
+        workers = get_inspector().processing()
+        context = {
+            "title": _("Running jobs"),
+            "lists": processing_lists(workers),
+            "here": request.get_full_path(),
+            "workers": workers,
+        }
+        return self.draw(request, "processing.html", context)
+
+    def find(self, request: HttpRequest) -> HttpResponse:
+        """The page of a job whose id somebody has typed or pasted."""
+        job_id = query_params.text_of(request.GET, "id")
+        if not job_id:
+            messages.warning(request, _("Which job? Give its id."))
+            return HttpResponseRedirect(self.url("queue_changelist"))
+        return HttpResponseRedirect(self.url("job_change", job_id))
+
+    def job(self, request: HttpRequest, job_id: str) -> HttpResponse:
+        """All that is known of a job."""
+        may_edit = request.user.has_perm(permissions.EDIT)
+        found, standing = get_inspector().find_standing(job_id, query_params.queue_of(request.GET) or None)
+        job = redacted(found, shows_unknown=may_edit)
+        has_call = job.state is JobState.DEAD or not job.state.is_final
+        context = {
+            "title": _("Job %(id)s") % {"id": clean_text(job.id, 40)},
+            "crumbs": [{"url": self.url("queue_change", job.queue), "title": job.queue}],
+            "job": job,
+            "state": STATE_TITLES[job.state](),
+            "is_waiting": job.state in WAITING,
+            "is_running": job.state is JobState.RUNNING,
+            "steps": steps(job),
+            "why_not_yet": why_not_yet(job, standing),
+            "arguments": arguments_of(job),
+            "are_hidden": bool(job.args) and is_unknown(job.task) and not may_edit,
+            "result": job.result,
+            "attempts": job.attempts[::-1],
+            "call": python_call(job.task, job.args, job.kwargs) if has_call else "",
+            "is_known": not is_unknown(job.task),
+            "is_internal": is_internal(job.task),
+        }
+        return self.draw(request, "job.html", context)
+
+    # -- act
+
+    def requeue(self, request: HttpRequest, job_id: str) -> HttpResponse:
+        """Give a dead letter a new life."""
+        queue = self._find(request, job_id).queue
+        if get_inspector().requeue(queue, [job_id]):
+            return self._done(request, job_id, queue, _("Requeued."), _("Job %(id)s is queued again."))
+        return self._not_done(request, job_id, queue)
+
+    def discard(self, request: HttpRequest, job_id: str) -> HttpResponse:
+        """Throw a dead letter away, after having asked whether that is meant."""
+        job = self._find(request, job_id)
+        queue = job.queue
+        if request.method != "POST":
+            is_dead = job.state is JobState.DEAD
+            return self._ask(request, job, "discard") if is_dead else self._not_done(request, job_id, queue)
+        if get_inspector().discard(queue, [job_id]):
+            otherwise = self.url("queue_change", queue, query={"state": "dead"})
+            return self._done(request, job_id, queue, _("Discarded."), _("Job %(id)s is gone."), otherwise)
+        return self._not_done(request, job_id, queue)
+
+    def run_now(self, request: HttpRequest, job_id: str) -> HttpResponse:
+        """Do not wait for the time of a delayed or retrying job."""
+        queue = self._find(request, job_id).queue
+        try:
+            get_inspector().run_now(job_id, queue)
+        except WrongState:
+            return self._not_done(request, job_id, queue)
+        return self._done(request, job_id, queue, _("Run now."), _("Job %(id)s is queued now."))
+
+    def cancel(self, request: HttpRequest, job_id: str) -> HttpResponse:
+        """Take a job out before it runs, or ask one that runs to stop, after having asked whether that is meant."""
+        job = self._find(request, job_id)
+        queue = job.queue
+        if request.method != "POST":
+            if job.state.is_final:
+                return self._not_done(request, job_id, queue)
+            return self._ask(request, job, "stop" if job.state is JobState.RUNNING else "cancel")
+        try:
+            answer = get_inspector().cancel(job_id, queue)
+        except WrongState:
+            return self._not_done(request, job_id, queue)
+        noted, said = cancel_words(answer)
+        return self._done(request, job_id, queue, noted, said)
+
+    def terminate(self, request: HttpRequest, job_id: str) -> HttpResponse:
+        """Stop a job by killing its process, after having asked whether that is meant."""
+        job = self._find(request, job_id)
+        if job.state is not JobState.RUNNING:
+            return self._not_done(request, job_id, job.queue)
+        if request.method != "POST":
+            return self._ask(request, job, "terminate")
+        try:
+            answer = get_inspector().cancel(job_id, job.queue, terminate=True)
+        except WrongState:
+            return self._not_done(request, job_id, job.queue)
+        noted, said = cancel_words(answer, terminate=True)
+        return self._done(request, job_id, job.queue, noted, said)
+
+    def edit(self, request: HttpRequest, job_id: str) -> HttpResponse:
+        """Requeue a dead letter with other arguments."""
+        job = self._find(request, job_id)
+        if is_internal(job.task):
+            raise PermissionDenied
+        if job.state is not JobState.DEAD:
+            return self._not_done(request, job_id, job.queue)
+        form = CallForm(request.POST or None, task=job.task, args=job.args, kwargs=job.kwargs)
+        if request.method == "POST" and form.is_valid():
+            given = form.cleaned_data
+            try:
+                get_inspector().requeue_changed(job.queue, job_id, given["args"], given["kwargs"])
+            except WrongState:
+                return self._not_done(request, job_id, job.queue)
+            except PayloadError as error:
+                form.add_error(None, str(error))
+            else:
+                said = _("Job %(id)s is queued again, with its new arguments.")
+                return self._done(request, job_id, job.queue, _("Requeued with changed arguments."), said)
+        context = {"title": _("Requeue with other arguments"), "job": job, "form": form, "crumbs": self._crumbs(job)}
+        return self.draw(request, "edit.html", context, is_form=True)
+
+    # -- inside
+
+    def _find(self, request: HttpRequest, job_id: str) -> JobDetails:
+        given = request.POST if request.method == "POST" else request.GET
+        queue = query_params.queue_of(given)
+        return get_inspector().find(job_id, queue or None)
+
+    def _ask(self, request: HttpRequest, job: JobDetails, what: Ending) -> HttpResponse:
+        """A page that asks whether this is meant; it changes nothing, also when it is fetched twice."""
+        words, back = ENDINGS[what], self._page_of(job.id, job.queue)
+        next_url = query_params.way_back(request, "")
+        context = {
+            "title": words.title,
+            "crumbs": self._crumbs(job),
+            "question": str(words.question) % {"id": clean_text(job.id, 60)},
+            "consequence": words.consequence,
+            "facts": [(_("Task"), clean_text(job.task, 300)), (_("Queue"), job.queue)],
+            "action": self.url(f"job_{words.page}", job.id),
+            "fields": [("queue", job.queue), *([("next", next_url)] if next_url else [])],
+            "verb": words.verb,
+            "back": next_url or back,
+        }
+        return self.draw(request, "confirm.html", context, is_form=True)
+
+    def _crumbs(self, job: JobDetails) -> list[dict[str, str]]:
+        return [
+            {"url": self.url("queue_change", job.queue), "title": job.queue},
+            {"url": self._page_of(job.id, job.queue), "title": clean_text(job.id, 40)},
+        ]
+
+    def _page_of(self, job_id: str, queue: str) -> str:
+        return self.url("job_change", job_id, query={"queue": queue})
+
+    def _done(
+        self, request: HttpRequest, job_id: str, queue: str, noted: str, said: str, otherwise: str = ""
+    ) -> HttpResponse:
+        note(request, Job(name=job_id), noted)
+        messages.success(request, said % {"id": clean_text(job_id, 60)})
+        return HttpResponseRedirect(query_params.way_back(request, otherwise or self._page_of(job_id, queue)))
+
+    def _not_done(self, request: HttpRequest, job_id: str, queue: str) -> HttpResponse:
+        """Somebody else was here first, or the job went on by itself: say what it is now."""
+        messages.warning(request, why_not(job_id, queue))
+        return HttpResponseRedirect(query_params.way_back(request, self._page_of(job_id, queue)))
+
+
+def why_not(job_id: str, queue: str) -> str:
+    """What has become of a job with which something was to be done."""
+    shown = clean_text(job_id, 60)
+    try:
+        job = get_inspector().find(job_id, queue)
+    except JobNotFound:
+        return _("Nothing was done: job %(id)s is gone. Somebody may have discarded it already.") % {"id": shown}
+    return _("Nothing was done: job %(id)s is %(state)s by now. Somebody may have acted already.") % {
+        "id": shown,
+        "state": STATE_TITLES[job.state](),
+    }

@@ -1,0 +1,150 @@
+"""What all entries of the menu share: how their pages are reached, guarded and drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial, update_wrapper
+from typing import Any, NamedTuple
+
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.translation import get_language
+from django.utils.translation import gettext as _
+
+from django_rtq.admin.navigation import places
+from django_rtq.admin.permissions import VIEW, Allowances
+from django_rtq.admin.urls import address
+from django_rtq.conf import get_config
+from django_rtq.exceptions import BrokerError, BrokerUnavailable, JobNotFound
+
+#: What the script sends when it asks for a page again: only the marked regions are drawn then.
+REFRESH_HEADER = "X-RTQ-Refresh"
+
+View = Callable[..., HttpResponse]
+
+
+class Page(NamedTuple):
+    """One address under an entry of the menu."""
+
+    route: str
+    name: str  # of the URL, after "django_rtq_<model>_"
+    view: View
+    needs: str = VIEW  # a permission; VIEW is needed for all of them
+    method: str = "GET"  # "POST": an action; "BOTH": a form, or a page that asks first
+
+
+class PagesAdmin(admin.ModelAdmin):
+    """An entry of the menu whose pages are ours. There are no rows to add, change or delete."""
+
+    def pages(self) -> list[Page]:
+        """The addresses under this entry, in the order in which they are tried."""
+        raise NotImplementedError
+
+    # -- what Django asks
+
+    def get_urls(self) -> list[URLPattern]:
+        """Ours in place of the stock ones, which would look for a table."""
+        name = self.opts.model_name
+        return [path(p.route, self._guarded(p), name=f"django_rtq_{name}_{p.name}") for p in self.pages()]
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.has_perm(VIEW)
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    # -- what our views use
+
+    def draw(
+        self,
+        request: HttpRequest,
+        template: str,
+        context: Mapping[str, Any],
+        *,
+        status: int = 200,
+        is_form: bool = False,
+    ) -> TemplateResponse:
+        """A page in the frame of the admin; only its regions, when the script of a page asks for them.
+
+        What is filled in, or asks whether something is meant, does not change under the hand: it is not refreshed.
+        """
+        refreshes = REFRESH_HEADER in request.headers
+        seconds = get_config().admin_refresh_seconds
+        frame = {} if refreshes else self._frame(request)
+        whole = {
+            **frame,
+            "layout": "admin/django_rtq/refresh.html" if refreshes else "admin/base_site.html",
+            "opts": self.opts,
+            "may": Allowances(request.user),
+            "site_name": self.admin_site.name,
+            "refresh_seconds": None if is_form or status != 200 else seconds or None,
+            **context,
+        }
+        return TemplateResponse(request, f"admin/django_rtq/{template}", whole, status=status)
+
+    def url(self, name: str, *args: str, query: Mapping[str, object] | None = None) -> str:
+        """The address of one of our pages on this admin site."""
+        return address(self.admin_site.name, name, *args, query=query)
+
+    # -- inside
+
+    def _frame(self, request: HttpRequest) -> dict[str, Any]:
+        return {
+            **self.admin_site.each_context(request),
+            "places": places(request, self.admin_site, self.opts),
+            "is_in_english": _is_left_in_english(),
+        }
+
+    def _guarded(self, page: Page) -> View:
+        view = update_wrapper(partial(self._answer, page), page.view)
+        return self.admin_site.admin_view(view)
+
+    def _answer(self, page: Page, request: HttpRequest, **names: str) -> HttpResponse:
+        # admin_view() has asked for a member of staff and no more.
+        if not request.user.has_perm(VIEW) or not request.user.has_perm(page.needs):
+            raise PermissionDenied
+        methods = {"GET": ["GET", "HEAD"], "POST": ["POST"], "BOTH": ["GET", "HEAD", "POST"]}[page.method]
+        if request.method not in methods:
+            return HttpResponseNotAllowed(methods)
+        request.current_app = self.admin_site.name
+        try:
+            return page.view(request, **{name: unquote(text) for name, text in names.items()})
+        except JobNotFound as error:
+            why = _("Job %(id)s was not found. It never was, or it is finished and was forgotten.")
+            return self._problem(request, _("No such job"), why % {"id": error.job_id}, status=404)
+        except BrokerError as error:
+            title = _("Redis does not answer") if isinstance(error, BrokerUnavailable) else _("Redis refused")
+            return self._away(request, title, str(error))
+
+    def _problem(self, request: HttpRequest, title: str, problem: str, *, status: int, **more: Any) -> HttpResponse:
+        context = {"title": title, "problem": problem, "status": status, **more}
+        return self.draw(request, "problem.html", context, status=status)
+
+    def _away(self, request: HttpRequest, title: str, problem: str) -> HttpResponse:
+        """A page that the browser asks for again by itself, without a script. A form is not sent again."""
+        seconds = get_config().admin_refresh_seconds if request.method in ("GET", "HEAD") else 0
+        whole = max(1, round(seconds)) if seconds else 0
+        answer = self._problem(request, title, problem, status=503, again_seconds=whole)
+        if whole:
+            answer["Retry-After"] = answer["Refresh"] = str(whole)
+        return answer
+
+
+def _is_left_in_english() -> bool:
+    """Whether our texts are English on a page that is in another language, because there is no catalog for it."""
+    sample = "Jobs that run go on running, and nothing is lost."
+    is_foreign = not (get_language() or "en").startswith("en")
+    return is_foreign and _("Jobs that run go on running, and nothing is lost.") == sample

@@ -1,0 +1,187 @@
+"""The queues: all of them at a glance, and one of them with what lies in it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from django_rtq.admin import permissions, query_params
+from django_rtq.admin.action_log import note
+from django_rtq.admin.display import overview
+from django_rtq.admin.display.formatting import duration_text
+from django_rtq.admin.display.health import health_of
+from django_rtq.admin.display.job_table import PAGE, Listing
+from django_rtq.admin.pages.bulk_actions import AT_ONCE_SECONDS
+from django_rtq.admin.pages.page_admin import Page, PagesAdmin
+from django_rtq.conf import QUEUE_NAME, get_config
+from django_rtq.exceptions import BrokerError
+from django_rtq.inspector.details import QueueDetails
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.menu import Queue
+
+CLIENTS_SHOWN = 20
+
+
+class QueueAdmin(PagesAdmin):
+    """The pages of the queues."""
+
+    def pages(self) -> list[Page]:
+        return [
+            Page("", "changelist", self.overview),
+            Page("<str:name>/pause/", "pause", self.pause, permissions.PAUSE, "POST"),
+            Page("<str:name>/resume/", "resume", self.resume, permissions.PAUSE, "POST"),
+            Page("<str:name>/purge/", "purge", self.purge, permissions.PURGE, "BOTH"),
+            Page("<str:name>/", "change", self.queue),
+        ]
+
+    # -- look
+
+    def overview(self, request: HttpRequest) -> HttpResponse:
+        """All queues, and whether all is well."""
+        span = query_params.choice_of(request.GET, "span", overview.SPANS, "1h")
+        minutes, step = overview.SPANS[span]
+        front = get_inspector().front(minutes, step=step)
+        titles = {"1h": _("Last hour"), "24h": _("Last 24 hours")}
+        context = {
+            "title": _("Task queues"),
+            "health": health_of(front, self.url),
+            "workers": front.workers,
+            "totals": overview.totals(front, self.url),
+            "rows": overview.rows(front, self.url),
+            "charts": overview.charts(front, span) if front.queues else [],
+            "spans": [
+                {"title": title, "url": self.url("queue_changelist", query={"span": key}), "is_here": key == span}
+                for key, title in titles.items()
+            ],
+        }
+        return self.draw(request, "overview.html", context)
+
+    def queue(self, request: HttpRequest, name: str) -> HttpResponse:
+        """What lies in a queue, state by state, and whose it is."""
+        _check_name(name)
+        listing = Listing.read(request, name)
+        seen = get_inspector().queue_page(
+            name,
+            listing.state,
+            cursor=listing.cursor,
+            limit=PAGE,
+            filter=listing.wanted.filter,
+            clients=CLIENTS_SHOWN,
+        )
+        details = seen.details
+        context = {
+            "title": _("Queue %(name)s") % {"name": name},
+            "row": details,
+            **listing.context(seen.page, details, self.url),
+            "clients": seen.clients.clients,
+            "crumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],
+            **_state_of(details),
+        }
+        return self.draw(request, "queue.html", context)
+
+    # -- act
+
+    def pause(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Let nothing more of a queue be started."""
+        _check_name(name)
+        if get_inspector().pause(name):
+            note(request, Queue(name=name), _("Paused."))
+            said = _("Queue %(name)s is paused: what runs goes on, nothing more is started.")
+            messages.success(request, said % {"name": name})
+        else:
+            messages.warning(request, _("Queue %(name)s was paused already.") % {"name": name})
+        return self._back(request, name)
+
+    def resume(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Let a queue be worked on again."""
+        _check_name(name)
+        if get_inspector().resume(name):
+            note(request, Queue(name=name), _("Resumed."))
+            messages.success(request, _("Queue %(name)s is worked on again.") % {"name": name})
+        else:
+            messages.warning(request, _("Queue %(name)s was not paused (any more).") % {"name": name})
+        return self._back(request, name)
+
+    def purge(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Throw away what waits, after its name was typed."""
+        _check_name(name)
+        details = get_inspector().queue(name)
+        waiting = _waiting(details)
+        if request.method == "POST":
+            if request.POST.get("name", "") == name:
+                return self._purge(request, name)
+            messages.error(request, _("Nothing was thrown away: what was typed is not the name of the queue."))
+        context = {
+            "title": _("Purge queue %(name)s") % {"name": name},
+            "row": details,
+            "question": ngettext(
+                "This throws away %(count)d job that waits in %(name)s.",
+                "This throws away %(count)d jobs that wait in %(name)s.",
+                waiting,
+            )
+            % {"count": waiting, "name": name},
+            "crumbs": [{"url": self.url("queue_change", name), "title": name}],
+        }
+        return self.draw(request, "purge.html", context, is_form=True)
+
+    # -- inside
+
+    def _purge(self, request: HttpRequest, name: str) -> HttpResponse:
+        thrown, is_over, error = _purge_for_a_while(name)
+        said = ngettext("%(count)d job was thrown away.", "%(count)d jobs were thrown away.", thrown)
+        text = said % {"count": thrown}
+        if thrown:
+            note(request, Queue(name=name), text)
+        if error is not None:
+            raise error
+        if is_over:
+            messages.success(request, text)
+            return HttpResponseRedirect(self.url("queue_change", name))
+        messages.warning(request, _("%(done)s There are more: purge once more to go on.") % {"done": text})
+        return HttpResponseRedirect(self.url("queue_purge", name))
+
+    def _back(self, request: HttpRequest, name: str) -> HttpResponse:
+        return HttpResponseRedirect(query_params.way_back(request, self.url("queue_change", name)))
+
+
+def _check_name(name: str) -> None:
+    """Raises Http404 for what no queue can be called."""
+    if not QUEUE_NAME.fullmatch(name):
+        raise Http404
+
+
+def _waiting(details: QueueDetails) -> int:
+    """The jobs that a purge is about."""
+    return details.queued + details.scheduled + details.retrying
+
+
+def _purge_for_a_while(name: str) -> tuple[int, bool, BrokerError | None]:
+    """Throw away what waits, for as long as a request may take: how many, whether that were all, what came between."""
+    inspector, ends, total = get_inspector(), time.monotonic() + AT_ONCE_SECONDS, 0
+    while time.monotonic() < ends:
+        try:
+            thrown = inspector.purge(name)
+        except BrokerError as error:
+            return total, False, error
+        total += thrown
+        if not thrown:
+            return total, True, None
+    return total, False, None
+
+
+def _state_of(details: QueueDetails) -> dict[str, Any]:
+    """What to know of a queue before its jobs."""
+    is_alone = details.contact_seconds is None or details.contact_seconds > get_config().lease_seconds
+    warning = _("No worker serves this queue, so nothing of it runs. Start one:") if is_alone else ""
+    waits = duration_text(details.oldest_seconds)
+    return {
+        "waiting": _waiting(details),
+        "warning": warning,
+        "command": f"python manage.py rtq_worker --queues {details.name}" if is_alone else "",
+        "state_text": _("the oldest job waits for %(duration)s") % {"duration": waits} if details.queued else "",
+    }

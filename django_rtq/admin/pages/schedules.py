@@ -1,0 +1,238 @@
+"""Schedules in the admin: people make periodic jobs, start one now, switch them on and off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.formats import date_format
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.timesince import timesince
+from django.utils.timezone import localtime, now
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+
+from django_rtq.admin import permissions
+from django_rtq.admin.display.texts import schedule_text
+from django_rtq.admin.display.timeline import STATE_TITLES
+from django_rtq.admin.forms import restored
+from django_rtq.admin.navigation import places
+from django_rtq.broker.broker import get_broker
+from django_rtq.broker.schedule_store import PlanState
+from django_rtq.conf import get_config
+from django_rtq.exceptions import RTQError
+from django_rtq.jobs.job import JobState
+from django_rtq.models import Schedule
+from django_rtq.redaction import hidden, hidden_args
+from django_rtq.scheduler.registry import declared_entries, programme
+from django_rtq.scheduler.status import Outlook, look_out
+from django_rtq.tasks import registry
+
+NOTHING = "-"
+
+
+class TaskInput(forms.TextInput):
+    """Offers the registered tasks, and takes any name: the model says what is wrong with it."""
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        tasks = format_html_join("", '<option value="{}"></option>', ((name,) for name in _names()))
+        field = super().render(name, value, {**(attrs or {}), "list": f"{name}-names"}, renderer)
+        return format_html('{}<datalist id="{}-names">{}</datalist>', field, name, tasks)
+
+
+class ScheduleForm(forms.ModelForm):
+    """What a person fills in. A secret that stood hidden and is left as it is keeps its old value."""
+
+    class Meta:
+        widgets = {"task": TaskInput(attrs={"class": "vTextField"})}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._shown = _shown(self.instance, may_edit=True)
+        self.initial.update(self._shown)
+
+    def clean_args(self) -> Any:
+        return restored(self.cleaned_data["args"], self._shown["args"], self.instance.args)
+
+    def clean_kwargs(self) -> Any:
+        return restored(self.cleaned_data["kwargs"], self._shown["kwargs"], self.instance.kwargs)
+
+
+class ScheduleList(ChangeList):
+    """Asks Redis once for all rows of a page."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        """The rows, each with what is known of it."""
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        look_at(self.result_list, request)
+
+
+class ScheduleAdmin(admin.ModelAdmin):
+    """One page for the list, one for each schedule."""
+
+    form = ScheduleForm
+    change_list_template = "admin/django_rtq/schedules.html"
+    list_display = ("name", "task", "when", "next_run", "last_run", "enabled")
+    list_filter = ("enabled",)
+    search_fields = ("name", "task", "client", "queue")
+    actions = ("run_now", "enable", "disable")
+    readonly_fields = ("when", "next_run", "last_run")
+    fieldsets = (
+        (None, {"fields": ("name", "task", "args", "kwargs", "enabled")}),
+        (pgettext_lazy("of a schedule", "Time"), {"fields": ("cron", "every", "tz", "missed", "cap", "overlap")}),
+        (gettext_lazy("Whose, and where"), {"fields": ("queue", "client")}),
+        (gettext_lazy("What it comes to"), {"fields": ("when", "next_run", "last_run")}),
+    )
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The stock list, with the links to our pages above it."""
+        context = {"places": places(request, self.admin_site, self.opts), **(extra_context or {})}
+        return super().changelist_view(request, context)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """See ScheduleList."""
+        return ScheduleList
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Schedule | None:
+        """With what is known of it."""
+        row: Schedule | None = super().get_object(request, object_id, from_field)
+        if row is not None:
+            look_at([row], request)
+            if not self.has_change_permission(request, row):  # then it is shown, and not saved
+                vars(row).update(_shown(row, may_edit=False))
+        return row
+
+    # -- who may
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """A schedule enqueues jobs of any task, with any arguments: making one needs both permissions."""
+        return super().has_add_permission(request) and request.user.has_perm(permissions.ENQUEUE)
+
+    def has_change_permission(self, request: HttpRequest, obj: Schedule | None = None) -> bool:
+        """To change, enable and run one as well."""
+        return super().has_change_permission(request, obj) and request.user.has_perm(permissions.ENQUEUE)
+
+    def has_disable_permission(self, request: HttpRequest) -> bool:
+        """To stop one needs no permission to enqueue; nor does deleting it."""
+        return super().has_change_permission(request)
+
+    # -- columns
+
+    @admin.display(description=gettext_lazy("when"))
+    def when(self, row: Schedule) -> str:
+        """The time in words, or why there is none."""
+        outlook: Outlook | None = getattr(row, "outlook", None)
+        problem: str = getattr(row, "problem", "")
+        return schedule_text(outlook.entry.schedule) if outlook else problem or NOTHING
+
+    @admin.display(description=gettext_lazy("next run"))
+    def next_run(self, row: Schedule) -> str:
+        """When, and how long until then."""
+        outlook: Outlook | None = getattr(row, "outlook", None)
+        if outlook is None or outlook.next_slot is None:
+            return NOTHING
+        if not getattr(row, "is_in_force", False):
+            return _("Redis does not know yet: rtq_schedule sync")
+        facts = {"moment": _clock(outlook.next_slot), "time": _distance(outlook.next_slot)}
+        return _("%(moment)s (in %(time)s)") % facts
+
+    @admin.display(description=gettext_lazy("last run"))
+    def last_run(self, row: Schedule) -> str:
+        """When, how long ago, and what became of the job."""
+        outlook: Outlook | None = getattr(row, "outlook", None)
+        if outlook is None or outlook.last_slot is None:
+            return NOTHING
+        state = STATE_TITLES[JobState(outlook.last_state)]() if outlook.last_state else _("forgotten")
+        facts = {"moment": _clock(outlook.last_slot), "time": _distance(outlook.last_slot), "state": state}
+        return _("%(moment)s (%(time)s ago): %(state)s") % facts
+
+    # -- actions
+
+    @admin.action(permissions=["change"], description=gettext_lazy("Run now"))
+    def run_now(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
+        """Enqueue their jobs, beside their slots."""
+        for row in rows:
+            try:
+                entry = row.entry()
+                job = entry.task.delay(*entry.schedule.args, **entry.schedule.kwargs)
+            except (RTQError, TypeError, ValueError) as error:
+                self.message_user(request, f"{row}: {error}", messages.ERROR)
+            else:
+                self.log_change(request, row, _("Run now: job %(id)s.") % {"id": job.id})
+                self.message_user(request, _("%(name)s: job %(id)s is queued.") % {"name": row, "id": job.id})
+
+    @admin.action(permissions=["change"], description=gettext_lazy("Enable"))
+    def enable(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
+        """Let them fire from now on."""
+        self._switch(request, rows.filter(enabled=False), on=True)
+
+    @admin.action(permissions=["disable"], description=gettext_lazy("Disable"))
+    def disable(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
+        """Let them fire no more."""
+        self._switch(request, rows.filter(enabled=True), on=False)
+
+    def _switch(self, request: HttpRequest, rows: QuerySet[Schedule], *, on: bool) -> None:
+        switched = 0
+        for row in rows:
+            try:
+                row.switch(on=on)
+            except ValidationError as error:
+                self.message_user(request, f"{row}: {' '.join(error.messages)}", messages.ERROR)
+            else:
+                switched += 1
+                self.log_change(request, row, _("Enabled.") if on else _("Disabled."))
+        texts = {
+            True: ngettext("%(number)d enabled.", "%(number)d enabled.", switched),
+            False: ngettext("%(number)d disabled.", "%(number)d disabled.", switched),
+        }
+        self.message_user(request, texts[on] % {"number": switched})
+
+
+def look_at(rows: Iterable[Schedule], request: HttpRequest) -> None:
+    """Note on each row what Redis knows of it: `outlook`, `is_in_force`, or `problem` where it makes no sense."""
+    by_name = {row.name: row for row in rows}
+    try:
+        wanted = PlanState(rows={name: row.as_row() for name, row in by_name.items()})
+        found = programme(declared_entries(get_config()), wanted)
+        in_force = get_broker().plan.read().rows
+        outlooks = look_out([entry for entry in found.entries if entry.source == "admin"])
+    except RTQError as error:
+        messages.error(request, str(error))
+        return
+    for outlook in outlooks:
+        row = by_name[outlook.entry.name]
+        vars(row).update(outlook=outlook, is_in_force=in_force.get(row.name) == row.as_row())
+    for name, problem in found.broken.items():
+        vars(by_name[name]).update(problem=problem)
+
+
+def _shown(row: Schedule, *, may_edit: bool) -> dict[str, Any]:
+    """The arguments without their secrets."""
+    return {"args": hidden_args(row.task, row.args, shows_unknown=may_edit), "kwargs": hidden(row.kwargs)}
+
+
+def _names() -> list[str]:
+    """The tasks that people may choose."""
+    return [name for name, task in registry.all_tasks().items() if not task.internal]
+
+
+def _clock(moment: datetime) -> str:
+    return date_format(localtime(moment), "DATETIME_FORMAT")
+
+
+def _distance(moment: datetime) -> str:
+    """How far away it is; Django's words know no seconds."""
+    present = now()
+    seconds = abs((moment - present).total_seconds())
+    if seconds < 60:
+        return _("%(number)d s") % {"number": seconds}
+    return timesince(min(moment, present), max(moment, present))

@@ -1,0 +1,113 @@
+"""The tasks that this process knows, how they fare, and a form to enqueue one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.translation import gettext as _
+
+from django_rtq.admin import permissions
+from django_rtq.admin.action_log import note
+from django_rtq.admin.display.formatting import NOTHING, duration_text, number_text, percent_text
+from django_rtq.admin.display.texts import schedule_text
+from django_rtq.admin.forms import EnqueueForm
+from django_rtq.admin.pages.page_admin import Page, PagesAdmin
+from django_rtq.exceptions import InvalidTask, PayloadError
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.metrics import TaskFigures
+from django_rtq.menu import RegisteredTask
+from django_rtq.tasks.registry import all_tasks
+from django_rtq.tasks.task import Task
+
+HOURS = 24
+
+
+class TaskAdmin(PagesAdmin):
+    """The pages of the tasks."""
+
+    def pages(self) -> list[Page]:
+        return [
+            Page("", "changelist", self.tasks),
+            Page("<str:name>/enqueue/", "enqueue", self.enqueue, permissions.ENQUEUE, "BOTH"),
+        ]
+
+    def tasks(self, request: HttpRequest) -> HttpResponse:
+        """Every task that is registered here, and those that left figures without being known here."""
+        figures, known = get_inspector().tasks(HOURS), all_tasks()
+        names = sorted({*known, *figures})
+        context = {
+            "title": _("Tasks"),
+            "rows": [_row(name, known.get(name), figures.get(name)) for name in names],
+            "span_text": _("Figures are those of the last %(hours)d hours.") % {"hours": HOURS},
+        }
+        return self.draw(request, "tasks.html", context)
+
+    def enqueue(self, request: HttpRequest, name: str) -> HttpResponse:
+        """A job with arguments from a form."""
+        task = all_tasks().get(name)
+        if task is None or task.internal:
+            raise Http404
+        form = EnqueueForm(request.POST or None, task=name)
+        if request.method == "POST" and form.is_valid():
+            try:
+                job = task.using(**form.options).delay(*form.cleaned_data["args"], **form.cleaned_data["kwargs"])
+            except (TypeError, PayloadError, InvalidTask) as error:
+                form.add_error(None, str(error))
+            except Exception as error:  # noqa: BLE001 - the task's own function for its client failed
+                form.add_error(None, f"{type(error).__name__}: {error}")
+            else:
+                note(request, RegisteredTask(name=name[:255]), _("Enqueued by hand: job %(id)s.") % {"id": job.id})
+                messages.success(request, _("Job %(id)s is enqueued.") % {"id": job.id})
+                return HttpResponseRedirect(self.url("job_change", job.id, query={"queue": job.queue_name}))
+        context = {
+            "title": _("Enqueue %(task)s") % {"task": name.rpartition(".")[2]},
+            "name": name,
+            "signature": f"{name}{inspect.signature(task.func)}",
+            "description": inspect.getdoc(task.func) or "",
+            "form": form,
+            "crumbs": [{"url": self.url("registeredtask_changelist"), "title": _("Tasks")}],
+        }
+        return self.draw(request, "enqueue.html", context, is_form=True)
+
+
+def _row(name: str, task: Task[Any, Any] | None, figures: TaskFigures | None) -> dict[str, Any]:
+    return {
+        "name": name,
+        "is_known": task is not None,  # not the task itself: a template would call it
+        "may_be_enqueued": task is not None and not task.internal,
+        "queue": task.queue if task else "",
+        "options": ", ".join(_options(task)) if task else "",
+        "cells": _cells(figures),
+    }
+
+
+def _options(task: Task[Any, Any]) -> Iterator[str]:
+    """What differs from the defaults."""
+    for name in ("priority", "max_attempts", "max_crashes", "time_limit", "expires", "result_ttl"):
+        value = getattr(task, name)
+        if value:
+            yield f"{name}={value}"
+    if callable(task.client):
+        yield "client=…"
+    elif task.client:
+        yield f"client={task.client}"
+    for schedule in task.schedule:
+        yield schedule_text(schedule)
+
+
+def _cells(figures: TaskFigures | None) -> list[dict[str, str]]:
+    if figures is None:
+        return [{"text": NOTHING, "css": "rtq-zero"}] * 7
+    return [
+        {"text": number_text(figures.done)},
+        {"text": number_text(figures.failed), "css": "rtq-is-bad" if figures.failed else "rtq-zero"},
+        {"text": percent_text(figures.failure_rate)},
+        {"text": duration_text(figures.run_p50)},
+        {"text": duration_text(figures.run_p95)},
+        {"text": duration_text(figures.wait_p50)},
+        {"text": duration_text(figures.wait_p95)},
+    ]

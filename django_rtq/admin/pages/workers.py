@@ -1,0 +1,113 @@
+"""The workers: who they are, what they do, and what becomes of the jobs of one that is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.defaultfilters import filesizeformat
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from django_rtq.admin import permissions, query_params
+from django_rtq.admin.action_log import note
+from django_rtq.admin.display.health import is_lost
+from django_rtq.admin.display.sanitize import clean_text
+from django_rtq.admin.pages.page_admin import Page, PagesAdmin
+from django_rtq.exceptions import WorkerAlive, WorkerNotFound
+from django_rtq.inspector.details import WorkerDetails
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.menu import Worker
+
+
+class WorkerAdmin(PagesAdmin):
+    """The page of the workers."""
+
+    def pages(self) -> list[Page]:
+        return [
+            Page("", "changelist", self.workers),
+            Page("<str:name>/release/", "release", self.release, permissions.REQUEUE, "POST"),
+            Page("<str:name>/quiet/", "quiet", self.quiet, permissions.CONTROL, "POST"),
+            Page("<str:name>/wake/", "wake", self.wake, permissions.CONTROL, "POST"),
+            Page("<str:name>/stop/", "stop", self.stop, permissions.CONTROL, "BOTH"),
+        ]
+
+    def workers(self, request: HttpRequest) -> HttpResponse:
+        """Every process that has a lease, or had one and has still jobs written down."""
+        context = {"title": _("Workers"), "rows": [_row(worker) for worker in get_inspector().workers()]}
+        return self.draw(request, "workers.html", context)
+
+    def release(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Give back the jobs of a worker that is gone."""
+        shown = clean_text(name, 100)
+        try:
+            released = len(get_inspector().release_worker(name))
+        except WorkerAlive:
+            said = _("Nothing was done: the lease of worker %(name)s is not over, so it may still be working.")
+            messages.warning(request, said % {"name": shown})
+        else:
+            said = ngettext("%(count)d job of worker %(name)s was given back.",
+                            "%(count)d jobs of worker %(name)s were given back.", released)  # fmt: skip
+            text = said % {"count": released, "name": shown}
+            note(request, Worker(name=name[:255]), text)
+            messages.success(request, text)
+        return self._back(request)
+
+    def quiet(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Let the rtq_worker of a worker claim nothing more, and stay."""
+        said = _("The rtq_worker of %(name)s was told to be quiet: what runs goes on, nothing more is started.")
+        return self._order(request, name, get_inspector().quiet_worker, _("Told to be quiet."), said)
+
+    def wake(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Let a quiet rtq_worker work again."""
+        said = _("The rtq_worker of %(name)s was told to work again.")
+        return self._order(request, name, get_inspector().wake_worker, _("Told to work again."), said)
+
+    def stop(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Let the rtq_worker of a worker leave, after having asked whether that is meant."""
+        if request.method == "POST":
+            said = _("The rtq_worker of %(name)s was told to stop: it leaves when what runs is done.")
+            return self._order(request, name, get_inspector().stop_worker, _("Told to stop."), said)
+        context = {
+            "title": _("Stop a worker"),
+            "question": _("This stops the rtq_worker of %(name)s, with all its processes.")
+            % {"name": clean_text(name, 100)},
+            "consequence": _(
+                "It starts nothing more, finishes what runs, gives back what takes too long, and ends. From here it "
+                "cannot be started again: whatever looks after processes on its machine has to do that."
+            ),
+            "action": self.url("worker_stop", name),
+            "verb": _("Stop"),
+            "back": self.url("worker_changelist"),
+        }
+        return self.draw(request, "confirm.html", context, is_form=True)
+
+    # -- inside
+
+    def _order(
+        self, request: HttpRequest, name: str, order: Callable[[str], None], noted: str, said: str
+    ) -> HttpResponse:
+        try:
+            order(name)
+        except WorkerNotFound:
+            why = _("Nothing was done: worker %(name)s is not known. It is gone, or began a moment ago.")
+            messages.warning(request, why % {"name": clean_text(name, 100)})
+        else:
+            note(request, Worker(name=name[:255]), noted)
+            messages.success(request, said % {"name": clean_text(name, 100)})
+        return self._back(request)
+
+    def _back(self, request: HttpRequest) -> HttpResponse:
+        return HttpResponseRedirect(query_params.way_back(request, self.url("worker_changelist")))
+
+
+def _row(worker: WorkerDetails) -> dict[str, Any]:
+    return {
+        "worker": worker,
+        "is_lost": is_lost(worker),
+        "busy_text": _("%(busy)d of %(slots)d") % {"busy": worker.busy, "slots": worker.slots},
+        "memory": filesizeformat(worker.memory_bytes) if worker.memory_bytes else "",
+        "uptime": worker.up_seconds,
+    }

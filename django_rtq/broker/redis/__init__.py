@@ -1,0 +1,1 @@
+"""Connections to Redis. The only package that imports redis."""

@@ -1,0 +1,161 @@
+"""How to reach Redis, and the two kinds of connections that are made of it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import redis
+from redis.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
+from redis.sentinel import SentinelConnectionPool
+
+from django_rtq.broker.redis.sentinel import SentinelService, following, master_of, no_retry
+
+#: How long a command may take, and how long it may take to connect, unless RTQ says otherwise.
+COMMAND_SECONDS = 5.0
+CONNECT_SECONDS = 5.0
+#: A connection that was idle for longer is tried with a PING before it is used.
+HEALTH_CHECK_SECONDS = 30
+#: A bound against leaks, not a limit to be reached: redis-py fails above it instead of waiting.
+MAX_CONNECTIONS = 1000
+
+# What says where Redis is and who we are, of all that redis-py's connections take (beside ssl_…).
+_IDENTITY = frozenset(
+    {
+        "host",
+        "port",
+        "path",
+        "socket_type",
+        "username",
+        "password",
+        "credential_provider",
+        "redis_connect_func",
+        "protocol",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How to reach Redis: everything needed to make connections of our own.
+
+    It holds the credentials, but neither str() nor repr() shows them.
+    """
+
+    connection_class: type[AbstractConnection] = Connection
+    db: int = 0
+    #: Host, credentials, TLS: the arguments of the connection class that are not ours to decide.
+    arguments: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
+    sentinel: SentinelService | None = None
+    socket_timeout: float = COMMAND_SECONDS  # seconds until a command raises redis.TimeoutError
+    connect_timeout: float = CONNECT_SECONDS
+
+    def command_pool(self, *, role: str) -> redis.ConnectionPool:
+        """A new pool for commands; the caller disconnects it. Nothing is ever sent twice by itself."""
+        return self._pool(role=role, socket_timeout=self.socket_timeout, health_check_interval=HEALTH_CHECK_SECONDS)
+
+    def blocking_connection(self, *, role: str, block_seconds: float) -> AbstractConnection:
+        """One connection, not connected yet, for reads that block for up to ``block_seconds``.
+
+        With Sentinel, every connect() asks anew who is master.
+        """
+        # No health check: a PING before each read would be one round trip more, and the reader
+        # notices a broken connection anyhow.
+        pool = self._pool(role=role, socket_timeout=block_seconds + self.socket_timeout, health_check_interval=0)
+        return cast(AbstractConnection, pool.make_connection())
+
+    def _pool(self, *, role: str, socket_timeout: float, health_check_interval: int) -> redis.ConnectionPool:
+        ours = {
+            "db": self.db,
+            "client_name": f"rtq:{role}",
+            "socket_timeout": socket_timeout,
+            "socket_connect_timeout": self.connect_timeout,
+            "health_check_interval": health_check_interval,
+            # A command whose reply got lost may have run. Only its caller knows whether to send it again.
+            "retry": no_retry(),
+            "decode_responses": False,
+            # Replies have another shape in RESP3, which redis-py 8 would speak and others would not.
+            "protocol": 2,
+        }
+        if "socket_keepalive" in argument_names(self.connection_class):  # Unix sockets have none
+            ours["socket_keepalive"] = True
+        arguments = {**self.arguments, **ours}
+        if self.sentinel is None:
+            is_unix = self.connection_class is UnixDomainSocketConnection
+            return redis.ConnectionPool(
+                connection_class=_UnixConnection if is_unix else self.connection_class,
+                max_connections=MAX_CONNECTIONS,
+                **arguments,
+            )
+        master = master_of(self.sentinel)
+        return SentinelConnectionPool(  # type: ignore[no-untyped-call]
+            self.sentinel.service,
+            master.manager,
+            is_master=True,
+            connection_class=following(self.connection_class, master),
+            max_connections=MAX_CONNECTIONS,
+            **arguments,
+        )
+
+    def __str__(self) -> str:
+        if self.sentinel is not None:
+            sentinels = ",".join(_address(host, port) for host, port in self.sentinel.addresses)
+            return f"sentinel://{sentinels}/{self.sentinel.service}/{self.db}"
+        if issubclass(self.connection_class, UnixDomainSocketConnection):
+            return f"unix://{self.arguments.get('path', '')}?db={self.db}"
+        scheme = "rediss" if issubclass(self.connection_class, SSLConnection) else "redis"
+        address = _address(self.arguments.get("host", "localhost"), self.arguments.get("port", 6379))
+        return f"{scheme}://{address}/{self.db}"
+
+
+class _UnixConnection(UnixDomainSocketConnection):
+    """redis-py before 5.0.7 forgets the time-out of a Unix socket, and waits for ever."""
+
+    def __init__(self, *, socket_timeout: float, **arguments: Any) -> None:
+        super().__init__(socket_timeout=socket_timeout, **arguments)  # type: ignore[no-untyped-call]
+        self.socket_timeout = socket_timeout
+
+
+def argument_names(connection_class: type) -> frozenset[str]:
+    """The arguments that a connection class names, its bases included. They differ by redis-py's version."""
+    return _named_by(connection_class.__mro__)
+
+
+def identity_arguments(connection_class: type, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the arguments of somebody else's connections, those that are also good for ours.
+
+    Host, credentials and TLS are; time-outs, retries, decoding and what a pool put in for itself
+    are not. Of a class that is not redis-py's we keep all that redis-py has no name for.
+    """
+    accepted = argument_names(connection_class)
+    redis_own = _named_by(base for base in connection_class.__mro__ if _is_redis_own(base))
+
+    def is_kept(name: str, value: Any) -> bool:
+        if name in _IDENTITY:
+            return name in accepted and value is not None  # a protocol of None would undo ours
+        if name.startswith("ssl_"):
+            return name in accepted  # None has a meaning: ssl_cert_reqs=None is "do not check"
+        # "connection_pool" is how a Sentinel pool introduces itself to its connections.
+        return not _is_redis_own(connection_class) and name not in redis_own | {"connection_pool"}
+
+    return {name: value for name, value in arguments.items() if is_kept(name, value)}
+
+
+def _named_by(classes: Iterable[type]) -> frozenset[str]:
+    return frozenset(
+        name
+        for base in classes
+        if "__init__" in vars(base)
+        for name, parameter in inspect.signature(vars(base)["__init__"]).parameters.items()
+        if name != "self" and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    )
+
+
+def _is_redis_own(connection_class: type) -> bool:
+    return connection_class.__module__.partition(".")[0] == "redis"
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,121 @@
+"""What the server says of itself, as far as the safety of jobs goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.template.defaultfilters import filesizeformat
+
+from django_rtq.broker.redis.client import Wire, clock_ms
+from django_rtq.exceptions import BrokerError, ConfigurationError
+
+_NEARLY_FULL = 0.9  # of maxmemory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerDetails:
+    """The Redis server. Where it does not tell (managed ones forbid INFO, and so may ACLs), a field is None or ""."""
+
+    now_ms: int  # its clock
+    is_known: bool = False  # whether it answered INFO
+    name: str = ""  # redis or valkey
+    version: str = ""
+    used_memory: int | None = None  # bytes
+    max_memory: int | None = None  # bytes; 0: no limit
+    eviction_policy: str = ""
+    #: What endangers jobs: "evicts" (it deletes jobs when full), "volatile" (no append-only log: a restart loses jobs),
+    #: "nearly_full", "log_failed", "snapshot_failed" (it could not write to its disk), "replica" (read only).
+    warnings: list[str] = field(default_factory=list)
+
+
+def read_server(info: bytes, now_ms: int) -> ServerDetails:
+    """The reply to INFO; b"" when there was none."""
+    lines = (line.partition(":") for line in info.decode(errors="replace").splitlines())
+    told = {name: value for name, colon, value in lines if colon}
+    if not told:
+        return ServerDetails(now_ms=now_ms)
+    return ServerDetails(
+        now_ms=now_ms,
+        is_known=True,
+        name=told.get("server_name") or "redis",
+        version=told.get("valkey_version") or told.get("redis_version", ""),
+        used_memory=_number(told, "used_memory"),
+        max_memory=_number(told, "maxmemory"),
+        eviction_policy=told.get("maxmemory_policy", ""),
+        warnings=_warnings(told),
+    )
+
+
+def _warnings(told: dict[str, str]) -> list[str]:
+    used, most = _number(told, "used_memory") or 0, _number(told, "maxmemory") or 0
+    wrong = {
+        "evicts": told.get("maxmemory_policy", "noeviction") != "noeviction",
+        "volatile": told.get("aof_enabled") == "0",
+        "nearly_full": most > 0 and used > most * _NEARLY_FULL,
+        "log_failed": told.get("aof_last_write_status", "ok") != "ok",
+        "snapshot_failed": told.get("rdb_last_bgsave_status", "ok") != "ok",
+        "replica": told.get("role") == "slave",
+    }
+    return [name for name, is_wrong in wrong.items() if is_wrong]
+
+
+def _number(told: dict[str, str], name: str) -> int | None:
+    value = told.get(name, "")
+    return int(value) if value.isdigit() else None
+
+
+def gettext_noop(text: str) -> str:
+    """Mark a text for makemessages. Django's own reads the settings, and this module is imported without them."""
+    return text
+
+
+#: What each of ServerDetails.warnings means, and its cure.
+_PROBLEMS = {
+    "evicts": gettext_noop(
+        "Redis deletes keys when it is full (maxmemory-policy %(policy)s), and jobs are keys. Set it to noeviction."
+    ),
+    "volatile": gettext_noop("Redis keeps no append-only log: when it restarts, jobs may be lost. Set appendonly yes."),
+    "nearly_full": gettext_noop("Redis is nearly full: %(used)s of %(most)s."),
+    "log_failed": gettext_noop("Redis could not write its append-only log: look at its disk."),
+    "snapshot_failed": gettext_noop("Redis could not save its snapshot: look at its disk."),
+    "replica": gettext_noop("This Redis is a replica, which takes no jobs. Is the address that of the master?"),
+}
+
+
+def problems_of(server: ServerDetails, translated: Callable[[str], str] = str) -> Iterator[tuple[str, str]]:
+    """The name of each warning, and what it means in words."""
+    values = {
+        "policy": server.eviction_policy,
+        "used": filesizeformat(server.used_memory or 0),
+        "most": filesizeformat(server.max_memory or 0),
+    }
+    for name in server.warnings:
+        yield name, translated(_PROBLEMS[name]) % values
+
+
+def ask_server(wire: Wire) -> ServerDetails:
+    """What the server says of itself, in one round trip.
+
+    Raises ConfigurationError for a Redis Cluster, BrokerRefused where waiting does not help, BrokerError.
+    """
+    time, hello, info = wire.run([("TIME",), ("HELLO",), ("INFO",)], resend=True)
+    refuse_mode(hello)
+    if isinstance(time, BrokerError):
+        raise time
+    return read_server(b"" if isinstance(info, BrokerError) else info, clock_ms(time))
+
+
+def refuse_mode(hello: Any) -> None:
+    """Raises ConfigurationError for the HELLO of a server that cannot hold queues. Errors are passed over."""
+    told = {} if isinstance(hello, BrokerError) else dict(zip(hello[::2], hello[1::2], strict=False))
+    if told.get(b"mode") == b"cluster":
+        raise ConfigurationError(
+            'RTQ["REDIS"] leads to a Redis Cluster, which is not supported yet. Use one server, or a master with '
+            "replicas and Sentinels."
+        )
+    if told.get(b"mode") == b"sentinel":
+        raise ConfigurationError(
+            'RTQ["REDIS"] leads to a Sentinel, which holds no data. Write {"sentinels": [(host, port)], "service": …}.'
+        )

@@ -1,0 +1,303 @@
+"""Reads RTQ["REDIS"] and RTQ["DB"] into a Recipe.
+
+RTQ["REDIS"] is one of
+1. a URL: redis://, rediss:// or unix://
+2. an alias of CACHES, whose server we share, but neither its pool nor its database
+3. a mapping that describes Sentinels
+4. the dotted path of a callable that returns a redis.Redis
+
+No connection is opened here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import redis
+from django.core.cache import InvalidCacheBackendError, caches
+from django.core.cache.backends.redis import RedisCache as NativeRedisCache
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string
+from redis.cluster import RedisCluster
+from redis.connection import Connection, SSLConnection, parse_url
+from redis.exceptions import RedisClusterException, RedisError
+from redis.sentinel import (
+    SentinelConnectionPool,
+    SentinelManagedConnection,
+    SentinelManagedSSLConnection,
+)
+
+from django_rtq.broker.redis.connections import Recipe, argument_names, identity_arguments
+from django_rtq.broker.redis.sentinel import SentinelService
+from django_rtq.conf import Config
+from django_rtq.exceptions import ConfigurationError
+
+_SETTING = 'RTQ["REDIS"]'
+_SCHEMES = ("redis://", "rediss://", "unix://")
+# Arguments of pools, not of connections. A URL that others use too may carry them.
+_POOL_ARGUMENTS = {"max_connections", "timeout"}
+_SENTINEL_KEYS = ("sentinels", "service", "db", "username", "password", "ssl", "sentinel_kwargs")
+
+
+def read_recipe(config: Config) -> Recipe:
+    """Turn ``config.redis`` and ``config.db`` into a Recipe. Raises ConfigurationError."""
+    source: Any = config.redis  # whatever the settings hold
+    db: Any = config.db
+    if db is not None and (not isinstance(db, int) or isinstance(db, bool) or db < 0):
+        raise ConfigurationError(f'RTQ["DB"] is {db!r}, but has to be the number of a database, 0 or more.')
+    if isinstance(source, Mapping):
+        recipe = _from_sentinels(source, db)
+    elif isinstance(source, str) and source:
+        recipe = _from_text(source, db)
+    else:
+        raise ConfigurationError(
+            f"{_SETTING} is of type {type(source).__name__}, or empty, but has to be a URL, an alias of "
+            "CACHES, a description of Sentinels or the dotted path of a factory."
+        )
+    _try_out(recipe)
+    return recipe
+
+
+def _from_text(text: str, db: int | None) -> Recipe:
+    if "://" in text:
+        return _from_url(text, db)
+    if text in list(caches):
+        return _from_alias(text, db)
+    if "." in text and all(part.isidentifier() for part in text.split(".")):
+        return _from_factory(text, db)
+    shown = "a text with an @ in it" if "@" in text else repr(text)  # half a URL may hold a password
+    raise ConfigurationError(
+        f"{_SETTING} is {shown}, which is neither a URL, nor an alias of CACHES (there are: "
+        f"{', '.join(caches)}), nor the dotted path of a factory."
+    )
+
+
+def _try_out(recipe: Recipe) -> None:
+    # redis-py looks at most arguments only when it makes a connection: better now than in a worker.
+    try:
+        recipe.blocking_connection(role="check", block_seconds=0)
+    except (TypeError, ValueError, RedisError) as error:
+        raise ConfigurationError(f"{_SETTING}: redis-py cannot use {recipe}: {error}") from error
+
+
+def caches_in(recipe: Recipe) -> list[str]:
+    """The aliases of CACHES that keep their entries where the recipe leads: cache.clear() would delete all jobs."""
+    found = []
+    for alias in caches:
+        try:
+            client = _client_of_cache(caches[alias])
+            shared = client is not None and _place(_from_client(client, alias)) == _place(recipe)
+        except Exception:  # noqa: BLE001 - a cache that cannot be opened is its owner's trouble, and empties nothing
+            continue
+        if shared:
+            found.append(alias)
+    return found
+
+
+def _place(recipe: Recipe) -> str:
+    return str(recipe).replace("//127.0.0.1:", "//localhost:").replace("rediss:", "redis:")
+
+
+# 1. A URL
+
+
+def _from_url(url: str, db: int | None) -> Recipe:
+    options = _parse_url(url)
+    connection_class = options.pop("connection_class", Connection)
+    url_db = options.pop("db", None)
+    if url_db is None and not url.startswith("unix") and urlsplit(url).path.strip("/"):
+        # redis-py would take number 0 without a word.
+        raise ConfigurationError(f"{_SETTING} is a URL whose path is not the number of a database.")
+    for name in options:
+        if name not in argument_names(connection_class) | _POOL_ARGUMENTS:
+            cure = "Write rediss:// for TLS." if name.startswith("ssl_") else "Take it out."
+            raise ConfigurationError(
+                f"{_SETTING} is a URL with the argument {name!r}, which {connection_class.__name__} of "
+                f"redis-py does not know. {cure}"
+            )
+    return Recipe(
+        connection_class=connection_class,
+        db=_first(db, url_db),
+        arguments=identity_arguments(connection_class, options),
+    )
+
+
+def _parse_url(url: str) -> dict[str, Any]:
+    if not url.startswith(_SCHEMES):
+        raise ConfigurationError(f"{_SETTING} is a URL, but does not start with {', '.join(_SCHEMES)}.")
+    try:
+        return dict(parse_url(url))  # type: ignore[no-untyped-call]
+    except ValueError as error:
+        # What does not parse as a port is most often half a password: it must not come into logs.
+        reason = str(error) if str(error).startswith("Invalid value for") else "its parts make no sense."
+    raise ConfigurationError(
+        f"{_SETTING} is a URL that cannot be read: {reason} If the password holds one of : / ? # @, "
+        "write it as urllib.parse.quote(password, safe='') gives it."
+    )
+
+
+# 2. An alias
+
+
+def _from_alias(alias: str, db: int | None) -> Recipe:
+    name = f"{_SETTING} is the alias {alias!r} of CACHES"
+    try:
+        client = _client_of_cache(caches[alias])
+    except RedisClusterException as error:
+        raise ConfigurationError(f"{name}, a Redis Cluster, which is not supported yet.") from error
+    except NotImplementedError as error:
+        raise ConfigurationError(
+            f"{name}, which has no single server: its keys are spread over several. "
+            "Name an alias with one server, or write its URL."
+        ) from error
+    except ValueError:  # as with a URL of our own, its text may hold half a password
+        raise ConfigurationError(f"{name}, whose LOCATION is a URL that cannot be read.") from None
+    except (InvalidCacheBackendError, ImproperlyConfigured, ImportError, TypeError, RedisError) as error:
+        raise ConfigurationError(f"{name}, which cannot be opened: {error}") from error
+    if client is None:
+        raise ConfigurationError(
+            f"{name}, but its backend {type(caches[alias]).__name__} is not one of Redis. Name an alias of "
+            "django-redis or of Django's own RedisCache, or write a URL."
+        )
+    recipe = _from_client(client, name)
+    if db is None or db == recipe.db:
+        wrong = 'RTQ["DB"] is not set' if db is None else f'RTQ["DB"] is {db}, the database of that cache'
+        raise ConfigurationError(
+            f"{name}, and {wrong}. cache.clear() is FLUSHDB: it would delete all jobs along with the cache, "
+            f'which is in database {recipe.db}. Set RTQ["DB"] to another number, for example {recipe.db + 1}.'
+        )
+    return replace(recipe, db=db)
+
+
+def _client_of_cache(cache: Any) -> Any:
+    """The client that the cache writes with, or None if the cache is not in Redis."""
+    if isinstance(cache, NativeRedisCache):
+        return cache._cache.get_client(None, write=True)
+    try:
+        from django_redis.cache import RedisCache as DjangoRedisCache
+    except ImportError:  # not needed by those who use the native backend
+        return None
+    if isinstance(cache, DjangoRedisCache):
+        return cache.client.get_client(write=True)
+    return None
+
+
+# 3. Sentinels
+
+
+def _from_sentinels(options: Mapping[str, Any], db: int | None) -> Recipe:
+    connection_class = SentinelManagedSSLConnection if options.get("ssl") else SentinelManagedConnection
+    tls = {name for name in argument_names(SentinelManagedSSLConnection) if name.startswith("ssl_")}
+    for key in options:
+        if key not in tls.union(_SENTINEL_KEYS):
+            raise ConfigurationError(f"{_SETTING} has an unknown key {key!r}.{_did_you_mean(key, tls)}")
+        if key in tls and not options.get("ssl"):
+            raise ConfigurationError(f'{_SETTING} has {key!r}, but TLS is off. Add "ssl": True.')
+    service, own_db = options.get("service"), options.get("db", 0)
+    if not isinstance(service, str) or not service:
+        raise ConfigurationError(f'{_SETTING} needs a "service": the name of the master, like "mymaster".')
+    if not isinstance(own_db, int) or own_db < 0:
+        raise ConfigurationError(f'{_SETTING} has "db": {own_db!r}, which is not the number of a database.')
+    sentinel_kwargs = options.get("sentinel_kwargs") or {}
+    if not isinstance(sentinel_kwargs, Mapping):
+        raise ConfigurationError(f'{_SETTING} has "sentinel_kwargs" that are not a dictionary.')
+    return Recipe(
+        connection_class=connection_class,
+        db=_first(db, own_db),
+        arguments=identity_arguments(connection_class, options),
+        sentinel=SentinelService(
+            addresses=_addresses(options.get("sentinels")), service=service, arguments=dict(sentinel_kwargs)
+        ),
+    )
+
+
+def _addresses(sentinels: Any) -> tuple[tuple[str, int], ...]:
+    try:
+        addresses = tuple((str(host), int(port)) for host, port in sentinels)
+    except (TypeError, ValueError):
+        addresses = ()
+    if not addresses:
+        raise ConfigurationError(
+            f'{_SETTING} needs "sentinels": a list of pairs of host and port, like [("10.0.0.1", 26379)].'
+        )
+    return addresses
+
+
+def _did_you_mean(key: object, more: set[str]) -> str:
+    close = difflib.get_close_matches(str(key).lower(), more.union(_SENTINEL_KEYS), n=1)
+    return f" Did you mean {close[0]!r}?" if close else f" Known are: {', '.join(_SENTINEL_KEYS)}, ssl_…."
+
+
+# 4. A factory
+
+
+def _from_factory(path: str, db: int | None) -> Recipe:
+    name = f'{_SETTING} is "{path}"'
+    try:
+        factory = import_string(path)
+    except ImportError as error:
+        raise ConfigurationError(
+            f"{name}, which cannot be imported ({error}) and is no alias of CACHES (there are: {', '.join(caches)})."
+        ) from error
+    if not callable(factory):
+        raise ConfigurationError(
+            f"{name}, which is a {type(factory).__name__}, but has to be a callable that gives a redis.Redis."
+        )
+    try:
+        client = factory()
+    except Exception as error:
+        raise ConfigurationError(f"{name}, which raised {type(error).__name__} when called.") from error
+    recipe = _from_client(client, name)
+    return replace(recipe, db=_first(db, recipe.db))
+
+
+# The recipe of a client that somebody else made
+
+
+def _from_client(client: Any, name: str) -> Recipe:
+    if isinstance(client, RedisCluster):
+        raise ConfigurationError(f"{name}, a Redis Cluster, which is not supported yet.")
+    if not isinstance(client, redis.Redis):
+        raise ConfigurationError(f"{name}, which gives a {type(client).__name__} instead of a redis.Redis.")
+    pool = client.connection_pool
+    if not isinstance(pool.connection_class, type):
+        raise ConfigurationError(
+            f"{name}, whose connection_class {pool.connection_class!r} is not a class. Name the class itself."
+        )
+    recipe = Recipe(
+        connection_class=pool.connection_class,
+        db=int(pool.connection_kwargs.get("db") or 0),
+        arguments=identity_arguments(pool.connection_class, pool.connection_kwargs),
+    )
+    return _behind_sentinels(recipe, pool) if isinstance(pool, SentinelConnectionPool) else recipe
+
+
+def _behind_sentinels(recipe: Recipe, pool: SentinelConnectionPool) -> Recipe:
+    connection_class = recipe.connection_class
+    if not issubclass(connection_class, SentinelManagedConnection):
+        # What django-redis makes of rediss://service/0: it would take the name of the service for a host.
+        has_tls = issubclass(connection_class, SSLConnection)
+        connection_class = SentinelManagedSSLConnection if has_tls else SentinelManagedConnection
+    manager = pool.sentinel_manager
+    known = [sentinel.connection_pool.connection_kwargs for sentinel in manager.sentinels]
+    arguments = manager.sentinel_kwargs.items()
+    return replace(
+        recipe,
+        connection_class=connection_class,
+        arguments={key: value for key, value in recipe.arguments.items() if key not in ("host", "port")},
+        sentinel=SentinelService(
+            addresses=tuple((options["host"], int(options["port"])) for options in known),
+            service=pool.service_name,
+            arguments={key: value for key, value in arguments if not key.startswith(("socket_", "retry"))},
+            min_other_sentinels=manager.min_other_sentinels,
+            force_master_ip=getattr(manager, "_force_master_ip", None),
+        ),
+    )
+
+
+def _first(db: int | None, otherwise: int | None) -> int:
+    return db if db is not None else otherwise or 0

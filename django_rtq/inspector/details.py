@@ -1,0 +1,350 @@
+"""What the inspector tells: queues, workers and jobs as plain values."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django_rtq.exceptions import PayloadError
+from django_rtq.jobs import serializer
+from django_rtq.jobs.job import Header, JobState, moment
+
+_TASK = re.compile(r'\{"task":"((?:[^"\\]|\\.)*)"')  # what every body begins with
+LONGEST_RECORD = 65_536  # bytes of a record that are shown as they are
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueDetails:
+    """How full a queue is."""
+
+    name: str
+    paused: bool
+    queued: int
+    scheduled: int
+    retrying: int
+    running: int
+    dead: int
+    oldest_seconds: float | None  # how long the job that waits longest has been waiting; None: none waits
+    clients: int  # lanes with work: clients, counted once for each priority
+    finished: int = 0  # jobs that are over, and of which an outcome is kept
+    contact_seconds: float | None = None  # since any worker or scheduler of it said anything; None: never
+    scheduler_seconds: float | None = None  # since somebody looked for its due jobs
+    clock_behind_seconds: float = 0.0  # by how much the server's clock was put back, as far as time goes on without it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a job said that it is."""
+
+    done: float
+    total: float | None  # None: nobody knows
+    text: str
+    at: datetime | None
+
+    @classmethod
+    def read(cls, line: bytes) -> Progress | None:
+        """None for a line that no version of this package wrote."""
+        at, _, body = line.partition(b" ")
+        try:
+            found = json.loads(body)
+            return cls(done=found["done"], total=found["total"], text=found["text"], at=moment(int(at)))
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def __str__(self) -> str:
+        share = f"{self.done:g}" if not self.total else f"{self.done:g}/{self.total:g}"
+        return f"{share} {self.text}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningJob:
+    """A line of a processing list."""
+
+    id: str
+    queue: str
+    task: str
+    client: str
+    attempt: int
+    seconds: float  # since it was claimed
+    progress: Progress | None = None  # what it said of itself
+    is_stopping: bool = False  # it was asked to stop
+    worker: str = ""
+    claimed_at: datetime | None = None
+    lease_left_seconds: float = 0.0  # of its worker; below 0: it is taken back at any moment
+    time_limit: float | None = None  # seconds, if this call has one of its own
+    usual_seconds: float | None = None  # 95 of 100 runs of its task are shorter; None: not known, or not asked
+
+    def looks_hung(self, time_limit: float | None = None) -> bool:
+        """Whether it takes longer than it may, or far longer than is usual. The limit: of its task, or the settings."""
+        limit = self.time_limit if self.time_limit is not None else time_limit
+        if limit is not None and self.seconds > limit:
+            return True
+        return self.usual_seconds is not None and self.seconds > max(10.0, 10 * self.usual_seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerDetails:
+    """One process that runs jobs."""
+
+    name: str
+    host: str
+    pid: int
+    queues: list[str]
+    running: list[RunningJob]
+    last_seen_seconds: float | None  # since its supervisor renewed its lease; None: it has not said anything yet
+    last_claim_seconds: float | None  # since it got an answer from Redis when it asked for work
+    jobs_done: int
+    supervisor_name: str = ""  # of the rtq_worker that it belongs to; "": not known (yet)
+    is_quiet: bool = False  # it claims nothing, by order
+    lease_left_seconds: float = 0.0  # below 0: it is given up for dead at any moment
+    supervisor: int = 0  # process id
+    slots: int = 1  # jobs that it can run at once
+    version: str = ""  # of django_rtq
+    memory_bytes: int | None = None
+    up_seconds: float | None = None
+
+    @property
+    def busy(self) -> int:
+        """Slots in use. It may hold more jobs than it runs: short ones are claimed in batches."""
+        return min(len(self.running), self.slots)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDetails:
+    """All that is known of one job."""
+
+    id: str
+    queue: str
+    state: JobState
+    task: str = ""
+    client: str = ""
+    priority: int = 0
+    args: list[Any] = field(default_factory=list)
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)  # what this call changed of its task's options
+    failures: int = 0
+    crashes: int = 0
+    attempt: int = 0  # the number of the last or present run; 0: has not run
+    errors: list[dict[str, Any]] = field(default_factory=list)  # the last failures, the newest last
+    result: Any = None
+    is_result_lost: bool = (
+        False  # it succeeded, but its process was killed, and there was no room to keep it until then
+    )
+    seconds: float | None = None  # how long the last run took, for a job that succeeded
+    ready_at: datetime | None = None  # when it could have started first
+    due_at: datetime | None = None  # when it may start, for a job that waits for its time
+    died_at: datetime | None = None
+    worker: str = ""  # who runs it
+    progress: Progress | None = None  # what its last run said of itself
+    is_stopping: bool = False  # it runs, and was asked to stop
+    max_crashes: int = 0
+    made_at: datetime | None = None  # what its id says
+    expires_at: datetime | None = None  # not to be started later
+    claimed_at: datetime | None = None
+    lease_left_seconds: float | None = None  # of its worker; below 0: it is taken back at any moment
+    finished_at: datetime | None = None
+    forgotten_at: datetime | None = None  # until when its outcome is kept
+    record: str = ""  # as it is stored, the beginning
+    record_bytes: int = 0  # how long it is in full
+
+    @property
+    def newest_error(self) -> tuple[str, str]:
+        """Class and message of the last failure that is kept; empty where nothing is known."""
+        newest = self.errors[-1] if self.errors else {}
+        return str(newest.get("error_class") or ""), str(newest.get("error") or "")
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """The runs that failed, as far as they are kept, the newest last."""
+        return [Attempt.read(error) for error in self.errors]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A run that did not end well."""
+
+    number: int | None  # from 1
+    worker: str
+    started_at: datetime | None  # None: not known, as of a run that took its worker down
+    ended_at: datetime | None
+    seconds: float | None
+    error_class: str
+    error: str
+    traceback: str
+
+    @classmethod
+    def read(cls, error: dict[str, Any]) -> Attempt:
+        """Never raises, whatever stands there."""
+        at, seconds, number = (_number(error.get(name)) for name in ("at", "seconds", "attempt"))
+        return cls(
+            number=None if number is None else int(number),
+            worker=str(error.get("worker") or ""),
+            started_at=None if at is None or seconds is None else moment(int(at - seconds * 1000)),
+            ended_at=None if at is None else moment(int(at)),
+            seconds=seconds,
+            error_class=str(error.get("error_class") or ""),
+            error=str(error.get("error") or ""),
+            traceback=str(error.get("traceback") or ""),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawJob:
+    """What the script `find`, or a pipeline over many jobs, read of one job."""
+
+    id: str
+    queue: str
+    record: bytes = b""
+    due: bytes = b""
+    died: bytes = b""
+    failures: bytes = b""
+    crashes: bytes = b""
+    errors: bytes = b""
+    outcome: bytes = b""
+    finished: bytes = b""  # when it may be forgotten, ms
+    kept: bytes = b""  # when it finished, ms, if there is an outcome
+    worker: bytes = b""
+    held: bytes = b""
+    wish: bytes = b""
+    progress: bytes = b""
+    lease: bytes = b""
+    now_ms: int = 0
+
+    def details(self) -> JobDetails | None:
+        """None when nothing is known of the job. What cannot be read is left empty: nothing is ever hidden."""
+        if not self.record:
+            return self._finished() if self._is_remembered else None
+        failures, crashes = int(self.failures or 0), int(self.crashes or 0)
+        header, call = read_call(self.record)
+        attempt = int(self.held.split(b" ")[0]) if self.held else failures + crashes
+        return JobDetails(
+            id=self.id,
+            queue=self.queue,
+            state=self._state(has_failed=bool(failures or self.errors)),
+            task=str(call.get("task", "")),
+            client=header.client if header else "",
+            priority=header.priority if header else 0,
+            args=call.get("args", []),
+            kwargs=call.get("kwargs", {}),
+            options={name: value for name, value in call.items() if name not in ("task", "args", "kwargs")},
+            failures=failures,
+            crashes=crashes,
+            attempt=attempt,
+            errors=read_errors(self.errors),
+            ready_at=moment(header.ready_ms) if header else None,
+            due_at=moment(int(float(self.due))) if self.due else None,
+            died_at=moment(int(float(self.died))) if self.died else None,
+            worker=self.worker.decode(),
+            progress=Progress.read(self.progress) if self.progress else None,
+            is_stopping=bool(self.wish and self.worker),
+            max_crashes=header.max_crashes if header else 0,
+            made_at=_made_at(self.id),
+            expires_at=moment(header.expires_ms) if header and header.expires_ms else None,
+            claimed_at=moment(int(self.held.split(b" ")[1])) if b" " in self.held else None,
+            lease_left_seconds=(float(self.lease) - self.now_ms) / 1000 if self.lease else None,
+            record=self.record[:LONGEST_RECORD].decode(errors="replace"),
+            record_bytes=len(self.record),
+        )
+
+    def _state(self, *, has_failed: bool) -> JobState:
+        if self.died:
+            return JobState.DEAD
+        if self.worker:
+            return JobState.RUNNING
+        if self.due:
+            return JobState.RETRYING if has_failed else JobState.SCHEDULED
+        return JobState.QUEUED
+
+    @property
+    def _is_remembered(self) -> bool:
+        """Whether a job that is over is shown: not after its time, though Redis may keep it a little longer, and not
+        when its outcome was dropped before and only the id is kept (see the script part _keeping)."""
+        forgotten_ms = float(self.finished or 0)
+        return forgotten_ms > self.now_ms and forgotten_ms.is_integer()
+
+    def _finished(self) -> JobDetails:
+        try:
+            outcome = serializer.loads(self.outcome) if self.outcome else {}
+        except PayloadError:
+            outcome = {}
+        if not isinstance(outcome, dict):
+            outcome = {}
+        known = outcome.get("state") in list(JobState)
+        return JobDetails(
+            id=self.id,
+            queue=self.queue,
+            state=JobState(outcome["state"]) if known else JobState.SUCCEEDED,
+            task=outcome.get("task", ""),
+            client=outcome.get("client", ""),
+            attempt=outcome.get("attempt", 0),
+            result=outcome.get("result"),
+            is_result_lost=bool(outcome.get("is_lost")),
+            seconds=outcome.get("seconds"),
+            worker=str(outcome.get("worker", "")),
+            made_at=_made_at(self.id),
+            finished_at=moment(int(float(self.kept))) if self.kept else None,
+            forgotten_at=moment(int(float(self.finished))),
+        )
+
+
+def read_head(head: bytes) -> tuple[Header | None, str]:
+    """Header and task of a record of which only the beginning is known; None and "" for what cannot be read."""
+    line, _, body = head.partition(b"\n")
+    try:
+        header = Header.read(line)
+    except ValueError:
+        header = None
+    found = _TASK.match(body.decode(errors="replace"))
+    return header, unquoted(found[1]) if found else ""
+
+
+def unquoted(text: str) -> str:
+    """What stands between the quotes of a JSON string that may have been cut anywhere."""
+    while "\\" in text:
+        try:
+            return str(json.loads(f'"{text}"'))
+        except ValueError:
+            text = text[:-1]
+    return text
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _made_at(job_id: str) -> datetime | None:
+    """What a UUID of version 7 says."""
+    is_ours = len(job_id) == 32 and job_id[12] == "7"
+    try:
+        return moment(int(job_id[:12], 16)) if is_ours else None
+    except ValueError:
+        return None
+
+
+def read_call(record: bytes) -> tuple[Header | None, dict[str, Any]]:
+    """Header and call of a record; None and {} for what cannot be read."""
+    line, _, body = record.partition(b"\n")
+    try:
+        header = Header.read(line)
+    except ValueError:
+        return None, {}
+    try:
+        call = serializer.loads(body)
+    except PayloadError:
+        return header, {}
+    return header, call if isinstance(call, dict) else {}
+
+
+def read_errors(lines: bytes) -> list[dict[str, Any]]:
+    """The failures that are kept of a job, the newest last."""
+    errors = []
+    for line in lines.splitlines():
+        try:
+            error = json.loads(line)
+        except ValueError:
+            error = None
+        errors.append(error if isinstance(error, dict) else {"error": line.decode(errors="replace")})
+    return errors

@@ -1,0 +1,292 @@
+"""What is seen from the front: the queues, the workers and the server, however many jobs there are.
+
+Two round trips: who is there, and how they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.redis.client import as_dict, clock_ms
+from django_rtq.broker.redis.server_info import ServerDetails, read_server
+from django_rtq.broker.scripts import SCRIPTS, Command
+from django_rtq.exceptions import BrokerError
+from django_rtq.inspector.details import JobDetails, Progress, QueueDetails, RunningJob, WorkerDetails, read_head
+from django_rtq.inspector.job_filter import read_letter
+from django_rtq.inspector.metrics import TaskFigures, read_figures
+from django_rtq.inspector.time_series import History, Series
+from django_rtq.jobs.job import clock_moment, moment
+
+MOST_SHOWN = 1000  # running jobs of a queue
+LATELY = 5  # minutes over which rates are taken
+FAILING_HOURS = 1  # before the present one, of which it is told how tasks did
+USUAL_HOURS = 6  # of which it is known how long tasks usually run
+_HEAD_BYTES = 400  # of a record: its header, and which task it names
+_LIMIT = re.compile(rb'"time_limit":([0-9.e+]+)')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRow:
+    """A queue, and what went on there lately."""
+
+    details: QueueDetails
+    series: Series
+    slots: int  # jobs that its workers can run at once; they may serve other queues too
+    done_per_minute: float  # over the last minutes
+    failed_per_minute: float  # runs
+    utilisation: float | None  # the share of the slots' time that its jobs took lately, 0 to 1; None: no slots
+    tasks: Mapping[str, TaskFigures] = field(default_factory=dict)  # by name; of this hour and the one before it
+    newest_dead: JobDetails | None = None  # as far as a line or two tell
+    newest_retrying: JobDetails | None = None  # that whose next attempt is the last to come
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Front:
+    """All that an overview shows."""
+
+    now: datetime  # the server's time
+    queues: list[QueueRow]
+    workers: list[WorkerDetails]
+    server: ServerDetails
+    contact_seconds: float | None = None  # since any worker or scheduler said anything; None: never
+    scheduler_seconds: float | None = None  # since somebody looked for due jobs, in the queue where it is longest ago
+    unscheduled: list[str] = field(default_factory=list)  # queues in which nobody has looked for due jobs lately
+
+
+class Lookout:
+    """Reads the front. Any thread may use it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._wire, self._keys = broker.wire, broker.keys
+        self._history = History(broker)
+
+    def front(self, minutes: int, step: int) -> Front:
+        """Everything, with counters of so many minutes in steps of so many."""
+        names, known, info = self._who_is_there(with_info=True)
+        reads = _Reads()
+        for name in names:
+            keys = self._keys.of(name)
+            reads.add("overview", SCRIPTS["overview"].call(keys, ()))
+            reads.add("history", self._history.ask(name, minutes, step, info.now_ms))
+            reads.add("tasks", SCRIPTS["tasks"].call(keys, (FAILING_HOURS,)))
+            reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_HEAD_BYTES,)))
+        self._ask_for_workers(reads, names, known)
+        replies = reads.replies(self._wire.all(reads.commands, resend=True))
+        details = [queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
+        workers = self._read_workers(names, known, replies)
+        tasks = {name: read_figures([reply]) for name, reply in zip(names, replies["tasks"], strict=True)}
+        rows = [
+            _row(
+                queue,
+                self._history.read(queue.name, minutes, step, reply),
+                sum(worker.slots for worker in workers if queue.name in worker.queues),
+                tasks=tasks[queue.name],
+                failures=failures,
+            )
+            for queue, reply, failures in zip(details, replies["history"], replies["failures"], strict=True)
+        ]
+        workers = _with_usual(workers, tasks)
+        now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
+        return Front(now=clock_moment(now_ms), queues=rows, workers=workers, server=info, **_liveness(details))
+
+    def workers(self, queues: Sequence[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
+        """Who works on these queues, and what runs there; and how long that usually takes, if that is asked."""
+        every, known, _ = self._who_is_there()
+        names = every if queues is None else list(queues)
+        reads = _Reads()
+        self._ask_for_workers(reads, names, known)
+        for name in names if with_usual else ():
+            reads.add("tasks", SCRIPTS["tasks"].call(self._keys.of(name), (USUAL_HOURS,)))
+        replies = reads.replies(self._wire.all(reads.commands, resend=True))
+        workers = self._read_workers(names, known, replies)
+        figures = read_figures(replies["tasks"])
+        return _with_usual(workers, dict.fromkeys(names, figures))
+
+    def history(self, queue: str, minutes: int, step: int) -> Series:
+        """The counters of one queue."""
+        command = SCRIPTS["history"].call(self._keys.of(queue), (minutes, step))
+        return self._history.read(queue, minutes, step, self._wire.one(command, resend=True))
+
+    # -- inside
+
+    def _who_is_there(self, *, with_info: bool = False) -> tuple[list[str], list[str], ServerDetails]:
+        asked: list[Command] = [("SMEMBERS", self._keys.queues), ("ZRANGE", self._keys.workers, 0, -1), ("TIME",)]
+        queues, workers, time, *info = self._wire.run([*asked, ("INFO",)] if with_info else asked, resend=True)
+        for reply in (queues, workers, time):
+            if isinstance(reply, BrokerError):
+                raise reply
+        now_ms = clock_ms(time)
+        text = info[0] if info and not isinstance(info[0], BrokerError) else b""
+        return sorted(n.decode() for n in queues), [w.decode() for w in workers], read_server(text, now_ms)
+
+    def _ask_for_workers(self, reads: _Reads, queues: Sequence[str], known: Sequence[str]) -> None:
+        for name in queues:
+            call = SCRIPTS["processing"].call(self._keys.of(name), (MOST_SHOWN, _HEAD_BYTES))
+            reads.add("processing", call)
+        for worker in known:
+            reads.add("note", ("HGETALL", self._keys.worker(worker)))
+            reads.add("left", ("PTTL", self._keys.worker(worker)))
+
+    def _read_workers(
+        self, queues: Sequence[str], known: Sequence[str], replies: Mapping[str, list[Any]]
+    ) -> list[WorkerDetails]:
+        notes = {name: as_dict(reply) for name, reply in zip(known, replies["note"], strict=True)}
+        left = dict(zip(known, replies["left"], strict=True))
+        leases: dict[str, float] = {}
+        running: dict[str, list[RunningJob]] = {}
+        for queue, (now_ms, *entries) in zip(queues, replies["processing"], strict=True):
+            for worker, lease_ms, _, *held in entries:
+                name = worker.decode()
+                leases[name] = min(leases.get(name, lease_ms), lease_ms)
+                running.setdefault(name, []).extend(_running(queue, name, lease_ms, held, now_ms))
+        return [
+            _worker_details(name, notes.get(name, {}), running[name], left.get(name, -1), leases[name])
+            for name in sorted(running)
+        ]
+
+
+_KINDS = ("overview", "history", "processing", "note", "left", "tasks", "failures")
+
+
+class _Reads:
+    """Commands of one round trip, by what they ask for."""
+
+    def __init__(self) -> None:
+        self.commands: list[Command] = []
+        self._kinds: list[str] = []
+
+    def add(self, kind: str, command: Command) -> None:
+        self._kinds.append(kind)
+        self.commands.append(command)
+
+    def replies(self, replies: Iterable[Any]) -> dict[str, list[Any]]:
+        """Those to each kind of question, in order."""
+        of_kind: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
+        for kind, reply in zip(self._kinds, replies, strict=True):
+            of_kind[kind].append(reply)
+        return of_kind
+
+
+def queue_details(name: str, reply: list[Any]) -> QueueDetails:
+    """What the script `overview` tells."""
+    now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, contact, promoted, behind = reply
+    return QueueDetails(
+        name=name,
+        paused=paused != b"",
+        queued=max(0, live - scheduled - retrying - dead - running),
+        scheduled=scheduled,
+        retrying=retrying,
+        running=running,
+        dead=dead,
+        finished=finished,
+        oldest_seconds=_since(oldest, now_ms),
+        clients=lanes,
+        contact_seconds=_since(contact, now_ms),
+        scheduler_seconds=_since(promoted, now_ms),
+        clock_behind_seconds=behind / 1000,
+    )
+
+
+def _since(then_ms: bytes, now_ms: int) -> float | None:
+    return max(0.0, (now_ms - float(then_ms)) / 1000) if then_ms else None
+
+
+def _row(
+    details: QueueDetails, series: Series, slots: int, *, tasks: Mapping[str, TaskFigures], failures: list[Any]
+) -> QueueRow:
+    steps = max(1, LATELY * 60 // series.step_seconds)
+    minutes = steps * series.step_seconds / 60
+    busy_ms = series.total("run_ms", steps)
+    return QueueRow(
+        details=details,
+        series=series,
+        slots=slots,
+        done_per_minute=series.total("succeeded", steps) / minutes,
+        failed_per_minute=series.total("failed", steps) / minutes,
+        utilisation=min(1.0, busy_ms / (slots * minutes * 60_000)) if slots else None,
+        tasks=tasks,
+        newest_dead=_latest(details.name, failures[0]),
+        newest_retrying=_latest(details.name, failures[1]),
+    )
+
+
+def _latest(queue: str, found: list[bytes]) -> JobDetails | None:
+    return read_letter(queue, found[0], found[2], found[3]) if found else None
+
+
+def _with_usual(workers: list[WorkerDetails], figures: Mapping[str, Mapping[str, TaskFigures]]) -> list[WorkerDetails]:
+    """The workers, and of each job that runs how long its task usually does, by figures of its queue."""
+
+    def usual(job: RunningJob) -> float | None:
+        of_task = figures[job.queue].get(job.task)
+        return None if of_task is None else of_task.run_p95
+
+    return [
+        replace(worker, running=[replace(job, usual_seconds=usual(job)) for job in worker.running])
+        for worker in workers
+    ]
+
+
+def _liveness(queues: Sequence[QueueDetails]) -> dict[str, Any]:
+    contacts = [queue.contact_seconds for queue in queues if queue.contact_seconds is not None]
+    looked = [queue.scheduler_seconds for queue in queues if queue.scheduler_seconds is not None]
+    return {
+        "contact_seconds": min(contacts, default=None),
+        "scheduler_seconds": max(looked, default=None),
+        "unscheduled": [q.name for q in queues if q.scheduler_seconds is None or q.scheduler_seconds > UNSCHEDULED],
+    }
+
+
+UNSCHEDULED = 120.0  # seconds: a scheduler looks once a minute at least
+
+
+def _running(queue: str, worker: str, lease_ms: float, held: Iterable[Any], now_ms: int) -> Iterable[RunningJob]:
+    for job_id, claim, head, wish, progress in held:
+        attempt, claimed_ms = claim.split(b" ")
+        header, task = read_head(head)
+        limit = _LIMIT.search(head)
+        yield RunningJob(
+            id=job_id.decode(),
+            queue=queue,
+            task=task,
+            client=header.client if header else "",
+            attempt=int(attempt),
+            seconds=max(0.0, (now_ms - int(claimed_ms)) / 1000),
+            worker=worker,
+            claimed_at=moment(int(claimed_ms)),
+            lease_left_seconds=float(lease_ms) / 1000,
+            time_limit=float(limit[1]) if limit else None,
+            progress=Progress.read(progress) if progress else None,
+            is_stopping=bool(wish),
+        )
+
+
+def _worker_details(
+    name: str, note: dict[bytes, bytes], running: list[RunningJob], left_ms: int, lease_ms: float
+) -> WorkerDetails:
+    claim, started = note.get(b"claim_seconds", b""), note.get(b"up_seconds", b"")
+    last_seen = max(0.0, (int(note[b"kept_ms"]) - left_ms) / 1000) if b"kept_ms" in note else None
+    return WorkerDetails(
+        name=name,
+        host=note.get(b"host", b"").decode(),
+        pid=int(note.get(b"pid", b"0")),
+        queues=[queue for queue in note.get(b"queues", b"").decode().split(",") if queue],
+        running=running,
+        last_seen_seconds=last_seen,
+        last_claim_seconds=float(claim) + last_seen if claim and last_seen is not None else None,
+        jobs_done=int(note.get(b"jobs_done", b"0")),
+        lease_left_seconds=lease_ms / 1000,
+        supervisor=int(note.get(b"supervisor", b"0")),
+        slots=int(note.get(b"slots", b"1")),
+        version=note.get(b"version", b"").decode(),
+        memory_bytes=int(note[b"memory"]) if note.get(b"memory") else None,
+        up_seconds=float(started) + last_seen if started and last_seen is not None else None,
+        supervisor_name=note.get(b"errands", b"").decode(),
+        is_quiet=note.get(b"quiet") == b"1",
+    )

@@ -1,0 +1,42 @@
+"""What a page of a queue shows, in as few round trips as its list of jobs takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django_rtq.broker.redis.client import Wire
+from django_rtq.broker.scripts import Command
+from django_rtq.inspector.details import QueueDetails
+from django_rtq.inspector.job_list import JobPage
+from django_rtq.inspector.metrics import Clients
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuePage:
+    """A queue, some of its jobs, and whose they are."""
+
+    details: QueueDetails
+    page: JobPage
+    clients: Clients
+
+
+class Ride:
+    """A wire that takes some commands along on its first round trip. For one thread, and one use."""
+
+    def __init__(self, wire: Wire, passengers: Sequence[Command]) -> None:
+        self._wire, self._passengers = wire, passengers
+        self.answers: list[Any] = []  # to the passengers, once there was a round trip
+
+    def one(self, command: Command, *, resend: bool = False) -> Any:
+        """As Wire.one."""
+        return self.all([command], resend=resend)[0]
+
+    def all(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
+        """As Wire.all."""
+        if self.answers:
+            return self._wire.all(commands, resend=resend)
+        replies = self._wire.all([*self._passengers, *commands], resend=resend)
+        self.answers = replies[: len(self._passengers)]
+        return replies[len(self._passengers) :]

@@ -1,0 +1,1 @@
+"""What a job is: its record, its arguments and what it knows of itself. No Redis."""

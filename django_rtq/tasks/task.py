@@ -1,0 +1,348 @@
+"""The task: a function that can be called now, or left to a worker."""
+
+from __future__ import annotations
+
+import inspect
+import reprlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
+
+from asgiref.sync import sync_to_async
+
+from django_rtq import signals
+from django_rtq.broker.broker import NewJob, UniqueJob, get_broker
+from django_rtq.conf import get_config
+from django_rtq.exceptions import DuplicateJob, InvalidTask, PayloadError
+from django_rtq.handle import JobHandle
+from django_rtq.jobs import serializer
+from django_rtq.jobs.context import JobContext
+from django_rtq.jobs.job import check_size, new_job_id
+from django_rtq.periodic import Schedule, schedules_option
+from django_rtq.tasks import registry
+from django_rtq.tasks.backoff import DEFAULT, Backoff
+from django_rtq.tasks.options import (
+    ClientOption,
+    Moment,
+    backoff_option,
+    check_errors,
+    check_flag,
+    check_function,
+    check_seconds,
+    client_name,
+    client_option,
+    count_number,
+    moment_argument,
+    priority_number,
+    queue_name,
+)
+from django_rtq.tasks.signature import Signature, signature_of
+from django_rtq.tasks.uniqueness import (
+    DAY_SECONDS,
+    HOW_UNIQUE,
+    OnConflict,
+    Uniqueness,
+    UniqueOption,
+    Until,
+    uniqueness_of,
+)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Errors = tuple[type[BaseException], ...]
+
+_FOR_ONE_CALL = {
+    "queue_name",
+    "client",
+    "priority",
+    "run_after",
+    "expires",
+    "front",
+    "max_crashes",
+    "unique",
+} | HOW_UNIQUE
+_IN_THE_RECORD = ("max_attempts", "time_limit", "result_ttl")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Task(Generic[P, R]):
+    """A function with the options of its jobs. None stands for the default of the settings."""
+
+    func: Callable[P, R]
+    queue_name: str = ""
+    client: ClientOption = ""
+    priority: int = 0
+    max_attempts: int | None = None
+    max_crashes: int | None = None
+    backoff: Backoff = DEFAULT
+    retry_on: Errors = (Exception,)
+    give_up_on: Errors = ()
+    time_limit: float | None = None  # seconds
+    expires: Moment | None = None
+    front: bool = False
+    takes_context: bool = False
+    result_ttl: float | None = None  # seconds
+    schedule: Sequence[Schedule] = ()
+    unique: UniqueOption = False
+    unique_until: Until = "done"
+    unique_seconds: float = DAY_SECONDS
+    unique_on_conflict: OnConflict = "return"
+    run_after: Moment | None = None
+    internal: bool = field(default=False, repr=False)  # people neither make nor edit jobs of it; not for @task
+    changed: frozenset[str] = field(default=frozenset(), repr=False)  # options that using() set
+
+    def __post_init__(self) -> None:
+        if not self.changed:  # a copy has these from its task
+            self._check_task()
+        owner = self.name
+        self._put(
+            queue_name=queue_name(owner, self.queue_name),
+            client=client_option(owner, self.client),
+            priority=priority_number(owner, self.priority),
+            max_attempts=count_number(owner, "max_attempts", self.max_attempts, least=1),
+            max_crashes=count_number(owner, "max_crashes", self.max_crashes, least=0),
+        )
+        check_seconds(owner, "time_limit", self.time_limit, may_be_zero=False)
+        check_seconds(owner, "result_ttl", self.result_ttl, may_be_zero=True)
+        moment_argument(owner, "run_after", self.run_after)
+        moment_argument(owner, "expires", self.expires)
+        check_flag(owner, "front", self.front)
+        if self.front and self.run_after is not None:
+            raise InvalidTask(
+                f"{owner}: front and run_after exclude each other. A delayed job goes to the end of its client's line "
+                'when it is due; RTQ["QUEUES"] has "delayed_first" for queues that serve these before the others.'
+            )
+        if callable(self.client) and (not self.changed or "client" in self.changed):
+            self._signature.check_applies("client", self.client)
+        _ = self._uniqueness  # made here, so that it complains here
+
+    def _check_task(self) -> None:
+        check_function(self.func)
+        self._put(
+            backoff=backoff_option(self.name, self.backoff),
+            retry_on=check_errors(self.name, "retry_on", self.retry_on),
+            give_up_on=check_errors(self.name, "give_up_on", self.give_up_on),
+            schedule=schedules_option(self.name, self.schedule),
+        )
+        check_flag(self.name, "takes_context", self.takes_context)
+        _ = self._signature  # made here, so that it complains here
+        for entry in self.schedule:
+            self.check_call(entry.args, dict(entry.kwargs))
+
+    # -- what it is
+
+    @cached_property
+    def name(self) -> str:
+        """The full name, under which workers know it."""
+        return f"{self.func.__module__}.{self.func.__qualname__}"
+
+    @cached_property
+    def is_async(self) -> bool:
+        """Whether it runs on the event loop of a worker."""
+        return inspect.iscoroutinefunction(self.func)
+
+    @property
+    def queue(self) -> str:
+        """The queue of its jobs."""
+        return self.queue_name or get_config().default_queue
+
+    @property
+    def parameter_names(self) -> Sequence[str]:
+        """What callers fill in by place, in that order."""
+        return self._signature.names
+
+    # -- calling it
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function here and now, as if it were no task."""
+        if self.takes_context:
+            return self.func(JobContext(), *args, **kwargs)  # type: ignore[arg-type]
+        return self.func(*args, **kwargs)
+
+    def delay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle:
+        """Leave a call to a worker: when this returns, the job is in Redis (G1).
+
+        Raises TypeError for arguments that do not fit, PayloadError for what JSON cannot carry,
+        BrokerUnavailable (the job may have arrived) and BrokerFull (it has not). If the task is unique and a job like
+        it lives, that one is returned, as a duplicate; or DuplicateJob is raised, if the task says so.
+        """
+        if self._uniqueness is not None:
+            return self._enqueue_unique([self.new_unique_job(args, kwargs)])[0]
+        return self._enqueue([self.new_job(args, kwargs)])[0]
+
+    async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle:
+        """delay() for async code."""
+        return await sync_to_async(self.delay, thread_sensitive=False)(*args, **kwargs)
+
+    def delay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle]:
+        """Leave many calls, (args, kwargs) each, to workers: one round trip for a few hundred.
+
+        All of them are checked before the first is sent. Raises what delay() raises.
+        """
+        each = (self._one_of_many(place, call) for place, call in enumerate(calls))
+        if self._uniqueness is not None:
+            unique_jobs = [self.new_unique_job(*call) for call in each]
+            return self._enqueue_unique(unique_jobs) if unique_jobs else []
+        jobs = [self.new_job(*call) for call in each]
+        return self._enqueue(jobs) if jobs else []
+
+    def using(self, **options: Any) -> Task[P, R]:
+        """A copy with other options: those of @task, and `run_after` (a timedelta, or an aware datetime).
+
+        Raises InvalidTask; `backoff`, `retry_on` and `give_up_on` are the task's, because a worker reads them there.
+        """
+        for name in options:
+            if name not in _FOR_ONE_CALL and name not in _IN_THE_RECORD:
+                allowed = ", ".join(sorted([*_FOR_ONE_CALL, *_IN_THE_RECORD]))
+                raise InvalidTask(f"{self.name}: using() does not take {name!r}. It takes: {allowed}.")
+        return replace(self, **options, changed=self.changed | options.keys())
+
+    # -- inside
+
+    @cached_property
+    def _signature(self) -> Signature:
+        return signature_of(self.func, takes_context=self.takes_context)
+
+    @cached_property
+    def _uniqueness(self) -> Uniqueness | None:
+        return uniqueness_of(self, self._signature)
+
+    @cached_property
+    def _in_record(self) -> str:
+        """The options that the worker has to know of this copy, as the end of the JSON."""
+        options = {name: getattr(self, name) for name in _IN_THE_RECORD if name in self.changed}
+        if None in options.values():  # it stands for the default of the settings, whatever the task says
+            options = {name: getattr(get_config(), name) if v is None else v for name, v in options.items()}
+        return "," + serializer.dumps(options)[1:] if options else "}"
+
+    def _put(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _one_of_many(self, place: int, call: Any) -> tuple[Sequence[Any], dict[Any, Any]]:
+        match call:
+            case [[*args], {**kwargs}]:
+                return args, kwargs
+        raise TypeError(
+            f"{self.name}.delay_many() takes pairs of arguments and keyword arguments, like ((7, 42), {{}}), "
+            f"but number {place} is {reprlib.repr(call)}."
+        )
+
+    def new_job(self, args: Sequence[Any], kwargs: dict[str, Any]) -> NewJob:
+        """A call of this task, checked, and ready to be enqueued. Raises what delay() raises for bad arguments."""
+        config = get_config()
+        self._signature.check(args, kwargs)
+        call = serializer.dumps_call(args, kwargs, names=self._signature.names, task=self.name)
+        body = f'{{"task":"{self.name}"{"," if call else ""}{call}{self._in_record}'
+        if len(body) * 4 > config.max_payload_bytes:
+            check_size(self.name, body, config.max_payload_bytes)
+        return NewJob(
+            new_job_id(),
+            self.priority,
+            config.max_crashes if self.max_crashes is None else self.max_crashes,
+            self._client_of(args, kwargs),
+            "" if self.run_after is None else moment_argument(self.name, "run_after", self.run_after),
+            "" if self.expires is None else moment_argument(self.name, "expires", self.expires),
+            "1" if self.front else "",
+            body,
+        )
+
+    def new_unique_job(self, args: Sequence[Any], kwargs: dict[str, Any]) -> UniqueJob:
+        """new_job() of a unique task, with what no other job may hold at the same time."""
+        job, how = self.new_job(args, kwargs), self._uniqueness
+        assert how is not None
+        return UniqueJob(*job, how.digest(args, kwargs), how.until, how.limit_ms, how.on_conflict)
+
+    def check_call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """Raises InvalidTask when jobs that start by themselves could not have these arguments."""
+        try:
+            self._signature.check(args, kwargs)
+            serializer.dumps_call(args, kwargs, names=self._signature.names, task=self.name)
+        except (TypeError, PayloadError) as error:
+            raise InvalidTask(f"{self.name}: the arguments of its schedule do not fit: {error}") from error
+
+    def _client_of(self, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+        if isinstance(self.client, str):
+            return self.client
+        return client_name(self.name, self._signature.apply(self.client, args, kwargs))
+
+    def _enqueue(self, jobs: Sequence[NewJob]) -> list[JobHandle]:
+        queue = self.queue
+        get_broker().enqueue(queue, jobs)
+        if signals.job_enqueued.receivers:
+            signals.job_enqueued.send_robust(type(self), job_ids=[job.id for job in jobs], queue=queue, task=self.name)
+        return [JobHandle(job.id, queue) for job in jobs]
+
+    def _enqueue_unique(self, jobs: Sequence[UniqueJob]) -> list[JobHandle]:
+        queue = self.queue
+        answers = get_broker().enqueue_unique(queue, jobs)
+        if signals.job_enqueued.receivers:
+            taken_in = [job.id for job, said in zip(jobs, answers, strict=True) if not said.startswith("duplicate")]
+            if taken_in:
+                signals.job_enqueued.send_robust(type(self), job_ids=taken_in, queue=queue, task=self.name)
+        firsts = [answer.partition(" ")[2] for answer in answers]
+        if self.unique_on_conflict == "raise" and any(firsts):
+            raise DuplicateJob(next(filter(None, firsts)), self.name)
+        return [
+            JobHandle(first or job.id, queue, duplicate=bool(first)) for job, first in zip(jobs, firsts, strict=True)
+        ]
+
+
+@overload
+def task(function: Callable[P, R], /) -> Task[P, R]: ...
+
+
+# Callers do not give the context. It is whatever the function says, because tests call it with their own.
+@overload
+def task(
+    *, takes_context: Literal[True], **options: Any
+) -> Callable[[Callable[Concatenate[Any, P], R]], Task[P, R]]: ...
+
+
+@overload
+def task(*, takes_context: Literal[False] = ..., **options: Any) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+
+
+def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Make a function a task: ``@task``, or ``@task(queue_name="mail", max_attempts=3, …)``.
+
+    queue_name          the queue of its jobs
+    client              whose job it is: text, or a function that gets the arguments of the call by name
+    priority            -100 to 100; higher ones are served first
+    max_attempts        runs that may end in an exception or time-out before a job is dead
+    max_crashes         runs that may take their worker down before a job is dead
+    backoff             seconds to wait after a failure: a number, a list, or a function of the number of failures
+    retry_on            exception classes after which a job is tried again (default: all)
+    give_up_on          exception classes after which it is dead at once
+    time_limit          seconds that a run may take
+    expires             a job that nobody started by then never runs: seconds, timedelta, or aware datetime
+    front               put jobs before the other jobs of their client
+    takes_context       give the function a JobContext as its first argument, `context`
+    result_ttl          seconds that results are kept; 0: not at all
+    schedule            cron(…) or every(…), or a list of them: jobs that start by themselves
+    unique              no second job with the same arguments while one lives: True, a list of the names of those that
+                        count, or a function that gets the arguments by name and says what counts
+    unique_until        "done", or "start": then others are let in while it runs
+    unique_seconds      for how long it keeps others out at the most, counted from when it is ready: a day
+    unique_on_conflict  what becomes of the second: "return" the first job, "raise" DuplicateJob, "replace" arguments
+                        and time of the first while it waits, "rerun": once more when the first, which runs, is over
+
+    Raises InvalidTask.
+    """
+    unknown = options.keys() - _FOR_ONE_CALL - set(_IN_THE_RECORD) - _OF_THE_TASK
+    if unknown or "run_after" in options:
+        name = "run_after" if "run_after" in options else min(unknown)
+        known = sorted({*_FOR_ONE_CALL, *_IN_THE_RECORD, *_OF_THE_TASK} - {"run_after"})
+        cure = "Use .using(run_after=…)." if name == "run_after" else f"It takes: {', '.join(known)}."
+        raise InvalidTask(f"@task does not take {name!r}. {cure}")
+
+    def declare(func: Callable[..., Any]) -> Task[Any, Any]:
+        declared: Task[Any, Any] = Task(func=func, **options)
+        registry.register(declared)
+        return declared
+
+    return declare if function is None else declare(function)
+
+
+_OF_THE_TASK = {"backoff", "retry_on", "give_up_on", "takes_context", "schedule"}

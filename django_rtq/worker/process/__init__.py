@@ -1,0 +1,1 @@
+"""The child process: claims jobs, runs them and reports their outcomes."""

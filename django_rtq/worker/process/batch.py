@@ -1,0 +1,138 @@
+"""How many jobs to claim at once: as many very short ones as fit into a moment, else one.
+
+Round trips cost far more than short jobs, so short jobs are claimed in batches. But nobody may wait for it: a finished
+job is acknowledged, and the jobs behind a slow one are given back, when the slow one has taken a moment (G2).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from django_rtq.exceptions import BrokerError
+from django_rtq.loop import Backoff
+from django_rtq.worker.process.session import Ledger
+from django_rtq.worker.shared_entries import MOST_AT_ONCE
+from django_rtq.worker.shared_memory import Page
+
+MOMENT_SECONDS = 0.005  # the longest that a finished job waits to be acknowledged while others run
+LOOK_SECONDS = 0.002  # between two looks of the watch
+LONGEST_PAUSE_SECONDS = 0.5  # between two tries to tell while Redis is away
+MOST = MOST_AT_ONCE
+
+
+class BatchSize:
+    """Grows while batches take less than half a moment, falls to one when a job was slow."""
+
+    def __init__(self) -> None:
+        self.jobs = 1
+
+    def note(self, jobs: int, seconds: float, *, slowest: float) -> None:
+        """A batch of so many jobs took so long."""
+        if slowest > MOMENT_SECONDS or jobs == 0:
+            self.jobs = 1
+        elif seconds > MOMENT_SECONDS / 2:
+            self.jobs = max(1, int(jobs * MOMENT_SECONDS / 2 / seconds))
+        elif jobs >= self.jobs and seconds < MOMENT_SECONDS / 4:
+            self.jobs = min(MOST, self.jobs * 2)
+
+
+class Batch:
+    """The jobs of one claim, one after the other. Two threads: one takes the next, the other may cut off the rest."""
+
+    def __init__(self, job_ids: Sequence[bytes], page: Page) -> None:
+        self._job_ids = job_ids
+        self._page = page
+        self._lock = threading.Lock()  # also for what is written on the page: later that is about the next batch
+        self._end = len(job_ids)
+        self._is_over = False
+        self.current = -1  # place of the job that runs
+        self.began = time.monotonic()
+        page.begin(job_ids)
+
+    def next(self) -> int | None:
+        """The place of the next job, or None."""
+        with self._lock:
+            if self.current + 1 >= self._end:
+                self._is_over = True
+                return None
+            self.current += 1
+            return self.current
+
+    def cut(self) -> Sequence[bytes]:
+        """End it with the job that runs. Returns the others."""
+        with self._lock:
+            rest = self._job_ids[self.current + 1 : self._end]
+            self._end = self.current + 1
+            if rest:
+                self._page.give_back_from(self._end)
+            return rest
+
+    def note_told(self) -> None:
+        """Redis knows all of it but what runs."""
+        with self._lock:
+            if not self._is_over:
+                self._page.note_told()
+
+
+class BatchWatch:
+    """A thread that looks, again and again while batches run, whether one has taken too long.
+
+    It sleeps without a timer while no batch is running: an idle worker costs nothing.
+    """
+
+    def __init__(self, ledger: Ledger, give_back: Callable[[Sequence[bytes]], None]) -> None:
+        self._ledger = ledger
+        self._give_back = give_back
+        self._batch: Batch | None = None
+        self._awake = threading.Event()
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+
+    def begin(self, batch: Batch) -> None:
+        """This batch runs from now on."""
+        self._batch = batch
+        if not self._awake.is_set():
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="rtq-batches", daemon=True)
+                self._thread.start()
+            self._awake.set()
+
+    def end(self) -> None:
+        """No batch is running."""
+        self._batch = None
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopped = True
+        self._awake.set()
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        pause = threading.Event()
+        while not self._stopped:
+            self._awake.wait()
+            pause.wait(LOOK_SECONDS)
+            batch = self._batch  # once: it may be None a moment later
+            if batch is None:
+                self._awake.clear()
+                if self._batch is not None:  # begin() was quicker and thought that we were awake
+                    self._awake.set()
+            elif time.monotonic() - batch.began > MOMENT_SECONDS - LOOK_SECONDS:
+                self._hand_over(batch)
+
+    def _hand_over(self, batch: Batch) -> None:
+        self._give_back(batch.cut())
+        backoff = Backoff(LONGEST_PAUSE_SECONDS)
+        while self._batch is batch and not self._stopped:  # else the next claim tells it
+            try:
+                self._ledger.settle()
+            except BrokerError:
+                time.sleep(backoff.next_seconds())  # the slow job may take hours, and others wait for what it held up
+            else:
+                batch.note_told()
+                break
+        if self._batch is batch:
+            self._batch = None

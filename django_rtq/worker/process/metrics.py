@@ -1,0 +1,131 @@
+"""What a child counts of its runs, for people: by task how they went and how long they took, by client how many.
+
+It is written down once a second at the most, along with what is settled. A child that is killed takes a second of it
+along: these are statistics.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from math import frexp
+from typing import TypeVar
+
+from django_rtq.broker.scripts import Argument
+from django_rtq.inspector.metrics import BUCKETS, bucket_of, counter_name
+from django_rtq.worker.process.run import Run
+
+TELL_SECONDS = 1.0
+_SHORT_WAITS = [bucket_of(ms) for ms in range(1000)]
+_AT_ONCE = 500  # counters, or clients, of one script call
+_Counted = TypeVar("_Counted")
+
+
+class _OfTask:
+    """How the runs of one task went."""
+
+    __slots__ = ("outcomes", "runs", "waits")
+
+    def __init__(self) -> None:
+        self.outcomes: defaultdict[str, int] = defaultdict(int)  # done, failed, retried, dead, expired
+        self.runs: dict[int, int] = {}  # bucket -> how many took so long
+        self.waits: dict[int, int] = {}
+
+    def counters(self) -> Iterator[tuple[str, int]]:
+        """Each by its name, but for the task's."""
+        yield from self.outcomes.items()
+        for letter, buckets in (("r", self.runs), ("w", self.waits)):
+            for bucket, number in buckets.items():
+                yield f"{letter}{bucket}", number
+
+
+class _OfClient:
+    """How many runs one client had, and how long they took together."""
+
+    __slots__ = ("runs", "seconds")
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.seconds = 0.0
+
+
+class _OfQueue:
+    """What was counted in one queue."""
+
+    __slots__ = ("clients", "tasks")
+
+    def __init__(self) -> None:
+        self.tasks: defaultdict[str, _OfTask] = defaultdict(_OfTask)
+        self.clients: defaultdict[bytes, _OfClient] = defaultdict(_OfClient)
+
+    def calls(self) -> Iterator[Sequence[Argument]]:
+        """The arguments of script calls that write it down."""
+        counters = [
+            (counter_name(name, task), number)
+            for task, of_task in self.tasks.items()
+            for name, number in of_task.counters()
+        ]
+        for part in _parts(counters):
+            yield (len(part), *(value for pair in part for value in pair))
+        clients = [(client, one.runs, round(one.seconds * 1_000_000)) for client, one in self.clients.items()]
+        for triples in _parts(clients):
+            yield (0, *(value for triple in triples for value in triple))
+
+
+class Tally:
+    """Counts since it was last asked for them. Whoever uses it holds a lock."""
+
+    def __init__(self) -> None:
+        self._queues: defaultdict[str, _OfQueue] = defaultdict(_OfQueue)
+        self._tell_at = 0.0  # on time.monotonic()
+
+    def __bool__(self) -> bool:
+        return bool(self._queues)
+
+    def add_done(self, run: Run, wait_ms: int) -> None:
+        """Count a run that ended well. This is on the way of every job: well under a microsecond."""
+        of_queue = self._queues[run.queue]
+        of_task, of_client, seconds = of_queue.tasks[run.task_name], of_queue.clients[run.client], run.seconds
+        of_task.outcomes["done"] += 1
+        of_client.runs += 1
+        of_client.seconds += seconds
+        runs, waits = of_task.runs, of_task.waits
+        # bucket_of(), without the call.
+        fraction, octave = frexp(seconds)
+        bucket = int(fraction * BUCKETS) + octave * BUCKETS
+        runs[bucket] = runs.get(bucket, 0) + 1
+        bucket = _SHORT_WAITS[wait_ms] if wait_ms < 1000 else bucket_of(wait_ms)
+        waits[bucket] = waits.get(bucket, 0) + 1
+
+    def add_failed(self, run: Run, *outcomes: str) -> None:
+        """Count a run that did not end well; nothing of a record that could not be read."""
+        if run.task is None:
+            return
+        of_queue = self._queues[run.queue]
+        of_task = of_queue.tasks[run.task_name]
+        for outcome in outcomes:
+            of_task.outcomes[outcome] += 1
+        if "failed" in outcomes:
+            bucket = bucket_of(run.seconds)
+            of_task.runs[bucket] = of_task.runs.get(bucket, 0) + 1
+            of_client = of_queue.clients[run.client]
+            of_client.runs += 1
+            of_client.seconds += run.seconds
+
+    def make_due(self) -> None:
+        """It is to be told at the next occasion."""
+        self._tell_at = 0.0
+
+    def take(self) -> dict[str, list[Sequence[Argument]]]:
+        """By queue the arguments of script calls that write it down, and begin anew; nothing if it is not time yet."""
+        if not self._queues or time.monotonic() < self._tell_at:
+            return {}
+        queues, self._queues = self._queues, defaultdict(_OfQueue)
+        self._tell_at = time.monotonic() + TELL_SECONDS
+        return {queue: list(of_queue.calls()) for queue, of_queue in queues.items()}
+
+
+def _parts(counted: Sequence[_Counted]) -> Iterator[Sequence[_Counted]]:
+    for start in range(0, len(counted), _AT_ONCE):
+        yield counted[start : start + _AT_ONCE]

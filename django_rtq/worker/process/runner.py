@@ -1,0 +1,337 @@
+"""Who runs the jobs of a child: its main thread, or several threads; and an event loop for coroutines."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import queue
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from typing import NoReturn
+
+from django.db import connections
+
+from django_rtq.conf import Config
+from django_rtq.exceptions import BrokerError
+from django_rtq.loop import Backoff
+from django_rtq.worker.os_signals import OwnHandlers
+from django_rtq.worker.outcome import Outcome
+from django_rtq.worker.process.batch import Batch, BatchSize, BatchWatch
+from django_rtq.worker.process.executor import Executor
+from django_rtq.worker.process.interrupts import MainThreadLimit, ThreadLimits
+from django_rtq.worker.process.isolation import Isolation
+from django_rtq.worker.process.progress import Reports
+from django_rtq.worker.process.run import Run
+from django_rtq.worker.process.session import Ledger
+from django_rtq.worker.shared_entries import Mark
+from django_rtq.worker.shared_memory import Page
+
+logger = logging.getLogger("django_rtq")
+
+
+def make_crew(config: Config, page: Page, ledger: Ledger, concurrency: int) -> Crew:
+    """One job at a time in the main thread, or several in threads."""
+    return Crew(config, page, ledger) if concurrency == 1 else Threads(config, page, ledger, concurrency)
+
+
+EXIT_OUT_OF_MEMORY, EXIT_FAILED = 137, 70
+
+
+def give_up(error: BaseException, ledger: Ledger) -> NoReturn:
+    """Die of what a thread met outside of a job: its slot would never be free again."""
+    if isinstance(error, MemoryError):
+        out_of_memory(ledger)
+    traceback.print_exception(type(error), error, error.__traceback__)
+    sys.stderr.flush()
+    os._exit(EXIT_FAILED)
+
+
+def out_of_memory(ledger: Ledger) -> NoReturn:
+    """Die, as the kernel would have it. The page tells who it was; what was finished before is told if possible."""
+    try:
+        ledger.settle()
+    except BrokerError:
+        pass
+    finally:
+        os._exit(EXIT_OUT_OF_MEMORY)
+
+
+class EventLoop:
+    """The loop of a child, in a thread of its own, started when the first coroutine comes."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._is_stopped = False
+
+    def submit(self, executor: Executor, run: Run) -> Future[Outcome]:
+        """Run a coroutine task there."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._run, args=[self._loop], name="rtq-async", daemon=True)
+            self._thread.start()
+        return asyncio.run_coroutine_threadsafe(executor.execute_async(run), self._loop)
+
+    def cancel(self, executor: Executor, job_id: bytes) -> None:
+        """Cancel the coroutine of a job, if it runs there. May be called in a signal handler."""
+        loop = self._loop
+        if loop is not None:
+            with suppress(RuntimeError):  # it was closed a moment ago
+                loop.call_soon_threadsafe(executor.coroutines.stop, job_id)
+
+    def stop(self) -> None:
+        """End the thread."""
+        if self._loop is not None and self._thread is not None:
+            self._is_stopped = True
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(timeout=5)
+            if not self._thread.is_alive():
+                self._loop.close()
+            self._loop = None
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        while not self._is_stopped:
+            # What a coroutine raises to leave is its own failure, but asyncio raises it here as well.
+            with suppress(SystemExit, KeyboardInterrupt):
+                loop.run_forever()
+
+
+class Crew:
+    """Runs the jobs of a claim one after the other, in the main thread."""
+
+    is_idle = True  # between two claims nothing runs
+    idle_slots = 1  # how many jobs could run side by side, when none runs; else 0
+    is_at_rest = True  # and what was over was told with the claim
+
+    def __init__(self, config: Config, page: Page, ledger: Ledger) -> None:
+        self._page = page
+        self._ledger = ledger
+        self._isolation = Isolation()
+        self._limits: MainThreadLimit | ThreadLimits = MainThreadLimit()
+        self._reports = Reports(ledger.tell_progress)
+        self._executor = Executor(config, page, self._isolation, self._limits.limit, self._reports)
+        self._event_loop = EventLoop()
+        self._size = BatchSize()
+        self._watch = BatchWatch(ledger, self._give_back)
+        self.handlers = OwnHandlers()
+
+    def wanted(self) -> int:
+        """How many jobs could start now."""
+        return self._size.jobs
+
+    def forget_news(self) -> None:
+        """What is over by now is told with the claim that comes next."""
+
+    def mind(self, *, is_suspect_next: bool) -> None:
+        """Jobs that have crashed a worker wait for one that runs nothing else."""
+
+    def run(self, runs: Sequence[Run]) -> int:
+        """Run the jobs of one claim, and note what follows from each. Returns how many were not given back."""
+        batch = Batch([run.job_id for run in runs], self._page)
+        is_watched = len(runs) > 1
+        if is_watched:
+            self._watch.begin(batch)
+        self._isolation.clean_up()  # it may have been idle for long
+        began = last = time.perf_counter()
+        slowest, done = 0.0, 0
+        while (place := batch.next()) is not None:
+            run = runs[place]
+            run.entry = place
+            if not self._page.start(place):
+                self._give_back([run.job_id, *batch.cut()])
+                break
+            self._over(run, self._executor.open(run) or self._execute(run))
+            self.handlers.restore()
+            now = time.perf_counter()
+            slowest, last, done = max(slowest, now - last), now, done + 1
+        if is_watched:
+            self._watch.end()
+        if self._page.is_marked and self._page.taken is not Mark.NOTHING:
+            self._ledger.forget(())  # what was over may have been told for us
+        self._size.note(done, last - began, slowest=slowest)
+        return done
+
+    def wait(self, seconds: float) -> bool:
+        """Nothing runs: nothing to wait for."""
+        return True
+
+    def stop_jobs(self) -> None:
+        """Interrupt the jobs that the page names. In a signal handler: it may raise JobCancelled, in the job."""
+        for job_id in self._page.to_stop():
+            self._event_loop.cancel(self._executor, job_id)
+            self._limits.stop(job_id)
+
+    def stop(self) -> None:
+        """End all threads."""
+        self._watch.stop()
+        self._event_loop.stop()
+        self._reports.stop()
+        self._isolation.close()
+
+    def _give_back(self, job_ids: Sequence[bytes]) -> None:
+        """Have them claimed by others, unless the supervisor has seen to that."""
+        if self._page.taken is Mark.NOTHING:
+            self._ledger.release(job_ids)
+        else:
+            self._ledger.forget(job_ids)
+
+    def _over(self, run: Run, outcome: Outcome) -> None:
+        self._ledger.add(run, outcome)
+        if run.may_run_once:
+            self._insist(run)
+
+    def _insist(self, run: Run) -> None:
+        """Tell Redis at once, and go on only when it knows: should this machine die before, the job would be dead.
+
+        While Redis is away this waits, for as long as the supervisor lets us live. Then the supervisor tells.
+        """
+        backoff = Backoff()
+        while True:
+            try:
+                return self._ledger.settle()
+            except BrokerError as error:
+                seconds = backoff.next_seconds()
+                if seconds <= 0.1:
+                    job_id = run.job_id.decode()
+                    logger.warning("job %s may run but once: waiting until Redis has its end: %s", job_id, error)
+            time.sleep(seconds)
+
+    def _execute(self, run: Run) -> Outcome:
+        assert run.task is not None
+        if run.task.is_async:
+            return self._event_loop.submit(self._executor, run).result()
+        return self._executor.execute(run)
+
+
+class Threads(Crew):
+    """Runs as many jobs at once as there are slots: functions in threads, coroutines on the event loop."""
+
+    def __init__(self, config: Config, page: Page, ledger: Ledger, slots: int) -> None:
+        super().__init__(config, page, ledger)
+        self._limits: ThreadLimits = ThreadLimits()
+        self._executor = Executor(config, page, self._isolation, self._limits.limit, self._reports)
+        self._free = list(range(slots))
+        self._slots = slots
+        self._is_suspect_next = False
+        self._suspects = 0  # that run
+        self._is_news = False  # a job is over and nobody was told
+        self._changed = threading.Condition()
+        self._todo: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def is_idle(self) -> bool:  # type: ignore[override]
+        """No slot is taken."""
+        return len(self._free) == self._slots
+
+    @property
+    def is_at_rest(self) -> bool:  # type: ignore[override]
+        """No slot is taken, and none became free since the last claim: there is nothing left to tell."""
+        with self._changed:
+            return self.is_idle and not self._is_news
+
+    @property
+    def idle_slots(self) -> int:  # type: ignore[override]
+        """All of them, or none."""
+        return self._slots if self.is_idle else 0
+
+    def wanted(self) -> int:
+        """One for each free slot; none while suspects run, or wait to run apart from others."""
+        if self._suspects or (self._is_suspect_next and not self.is_idle):
+            return 0
+        return len(self._free)
+
+    def forget_news(self) -> None:
+        """What is over by now is told with the claim that comes next."""
+        self._is_news = False
+
+    def mind(self, *, is_suspect_next: bool) -> None:
+        """The slots empty until it can be had apart from others, or another worker has taken it."""
+        self._is_suspect_next = is_suspect_next
+
+    def run(self, runs: Sequence[Run]) -> int:
+        """Hand out the jobs; returns when a slot is free."""
+        given_back = 0
+        for run in runs:
+            with self._changed:
+                slot = self._free.pop()
+                self._suspects += run.crashes > 0
+            run.entry = self._page.enter(run.job_id)
+            if not self._page.start(run.entry):
+                self._give_back([run.job_id])
+                self._leave(run, slot)
+                given_back += 1
+                continue
+            outcome = self._executor.open(run)
+            if outcome is not None:
+                self._done(run, slot, outcome)
+            elif run.task is not None and run.task.is_async:
+                future = self._event_loop.submit(self._executor, run)
+                future.add_done_callback(partial(self._coroutine_done, run, slot))
+            else:
+                self._hand_out(partial(self._run_in_thread, run, slot))
+        with self._changed:
+            self._changed.wait_for(lambda: self._free)
+        return len(runs) - given_back
+
+    def wait(self, seconds: float) -> bool:
+        """Until a job is over, or for so long. Returns whether one was over since the last claim."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._is_news, seconds)
+
+    def stop(self) -> None:
+        """End all threads."""
+        for _ in self._threads:
+            self._todo.put(None)
+        for thread in self._threads:
+            thread.join(timeout=5)
+        self._limits.close()
+        super().stop()
+
+    def _hand_out(self, act: Callable[[], None]) -> None:
+        """Have a thread do it, one more while there are fewer than slots."""
+        with self._changed:
+            if len(self._threads) < self._slots:
+                thread = threading.Thread(target=self._serve, name=f"rtq-jobs-{len(self._threads)}", daemon=True)
+                self._threads.append(thread)
+                thread.start()
+        self._todo.put(act)
+
+    def _serve(self) -> None:
+        while (act := self._todo.get()) is not None:
+            try:
+                act()
+            except BaseException as error:  # noqa: BLE001 - the top of a thread
+                give_up(error, self._ledger)
+        connections.close_all()
+
+    def _run_in_thread(self, run: Run, slot: int) -> None:
+        self._isolation.clean_up()
+        self._done(run, slot, self._executor.execute(run))
+
+    def _coroutine_done(self, run: Run, slot: int, future: Future[Outcome]) -> None:
+        try:
+            if run.may_run_once:  # it waits for Redis, and other coroutines must not
+                self._hand_out(partial(self._done, run, slot, future.result()))
+            else:
+                self._done(run, slot, future.result())
+        except BaseException as error:  # noqa: BLE001 - the top of a thread
+            give_up(error, self._ledger)
+
+    def _done(self, run: Run, slot: int, outcome: Outcome) -> None:
+        self._over(run, outcome)
+        self._leave(run, slot)
+
+    def _leave(self, run: Run, slot: int) -> None:
+        with self._changed:
+            self._free.append(slot)
+            self._is_news = True
+            self._suspects -= run.crashes > 0
+            self._changed.notify_all()

@@ -1,0 +1,63 @@
+"""What a child had finished and could not tell Redis: its supervisor tells it, so that it does not run again (G2)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.settlement import NOT_KNOWN, Settlement
+from django_rtq.jobs import serializer
+from django_rtq.worker.shared_entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, Finished
+
+logger = logging.getLogger("django_rtq")
+
+
+def tell_finished(broker: Broker, queues: Sequence[str], worker: str, finished: Sequence[Finished]) -> None:
+    """Tell how these jobs ended, as far as Redis does not know it. Raises BrokerError. May be repeated.
+
+    Their signals were sent by the child.
+    """
+    if not finished:
+        return
+    for queue, attempts in broker.attempts(worker, queues).items():
+        # A job that was told to be retried may run again under the same name: then it is another attempt.
+        untold = [job for job in finished if job.job_id in attempts and job.attempt in (0, attempts[job.job_id])]
+        settlement = Settlement()
+        for job in untold:
+            _add(settlement, job, job.text or _lost_line(job, worker))
+        if untold:
+            broker.settle(worker, queue, settlement)
+            logger.info("%d finished jobs of worker %s are settled by its supervisor", len(untold), worker)
+            for job in untold:
+                if job.verb == ACKED and job.text.endswith(b'"is_lost":true}'):
+                    logger.warning("job %s succeeded, but its result is lost", job.job_id.decode(errors="replace"))
+
+
+def _add(settlement: Settlement, job: Finished, text: bytes) -> None:
+    if job.verb == ACKED:
+        settlement.ack += (job.job_id, job.ms, job.text)
+    elif job.verb == RETRIED:
+        settlement.retry += (job.job_id, job.ms, int(job.is_counted), text, NOT_KNOWN)
+    elif job.verb == BURIED:
+        settlement.bury += (job.job_id, int(job.is_counted), text)
+    elif job.verb == EXPIRED:
+        settlement.expire += (job.job_id, job.ms, job.text)
+    elif job.verb == CANCELLED:
+        settlement.stop += (job.job_id, job.ms, job.text)
+
+
+def _lost_line(job: Finished, worker: str) -> bytes:
+    """A failure of which nothing else is known."""
+    return serializer.dumps(
+        {
+            "at": time.time_ns() // 1_000_000,
+            "seconds": 0.0,
+            "attempt": job.attempt,
+            "worker": worker,
+            "error_class": "",
+            "error": "What was raised is lost: the process was killed before it told Redis, and the text was too long.",
+            "traceback": "",
+        }
+    ).encode()

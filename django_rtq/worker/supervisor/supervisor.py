@@ -1,0 +1,211 @@
+"""The life of a supervisor, the parent of the processes that run jobs.
+
+1. load what the children share, then fork them
+2. keep their leases (heartbeat), queue what is due (scheduler)
+3. when a child dies: take back its jobs at once, and fork another
+4. kill a child whose job does not heed its time limit
+5. first signal: the children finish what runs; second signal, or time over: kill them, give back their jobs
+
+It runs no job and has no database connection: nothing that a job does can keep it from its work.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import time
+
+from django_rtq import logs
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.control import Order
+from django_rtq.loop import Loop, at_rest, stop_all
+from django_rtq.scheduler.scheduler import Scheduler
+from django_rtq.worker.options import WorkerOptions
+from django_rtq.worker.supervisor.control import Errands
+from django_rtq.worker.supervisor.crash_recovery import Bereavement
+from django_rtq.worker.supervisor.fork_schedule import Vacancies
+from django_rtq.worker.supervisor.heartbeat import Heartbeat
+from django_rtq.worker.supervisor.process_pool import ChildProcess, Nursery
+from django_rtq.worker.supervisor.wakeup import Alarm
+from django_rtq.worker.supervisor.watchdog import Watchdog
+
+logger = logging.getLogger("django_rtq")
+
+LOOK_SECONDS = 0.5  # between two looks at the time limits of jobs
+SHORT_LOOK_SECONDS = 0.05  # while a fork waits
+REST_SECONDS = 0.1  # for which a fork waits at a time; nothing else is done meanwhile
+
+EXIT_OK, EXIT_CANNOT_START = 0, 1
+
+
+class Supervisor:
+    """One `rtq_worker`. run() needs the main thread, because of the signals; that thread never waits for Redis."""
+
+    def __init__(self, broker: Broker, options: WorkerOptions) -> None:
+        self._options = options
+        self._nursery = Nursery(broker.config, options)
+        self._vacancies = Vacancies(options.processes)
+        self._alarm = Alarm()
+        self._bereavement = Bereavement(broker, options.queues, self._alarm.wake)
+        self._errands = Errands(broker, options, self._nursery.pages, self._alarm.wake)
+        self._heartbeat = Heartbeat(
+            broker,
+            options.queues,
+            self._nursery.pages,
+            promotes=options.scheduler,
+            supervisor=self._errands.supervisor,
+            tell_asked=self._errands.tell,
+        )
+        watchdog = Watchdog(broker, options.queues, self._nursery.pages)
+        self._loops: list[Loop] = [self._heartbeat, self._errands, self._bereavement, watchdog]
+        if options.scheduler:
+            self._loops.append(Scheduler(broker, options.queues))
+        self._drain_until: float | None = None
+        self._has_given_up = False
+
+    def run(self) -> int:
+        """Work until told to stop, or until a burst is over. Returns the exit code."""
+        with self._alarm.listening():
+            logs.connect()
+            logger.info("worker %s starts: %s", self._options.name, _describe(self._options))
+            self._nursery.prepare()
+            self._fork_missing()
+            for loop in self._loops:
+                loop.start()
+            try:
+                self._watch()
+            finally:
+                stop_all(self._loops, is_hurried=len(self._signals) > 1)
+            logger.info("worker %s has stopped", self._options.name)
+            return self._exit_code()
+
+    def _watch(self) -> None:
+        while self._nursery.children or self._vacancies.count or self._bereavement.is_pending:
+            self._alarm.sleep(SHORT_LOOK_SECONDS if self._vacancies.are_due else LOOK_SECONDS)
+            for child, status in self._nursery.reap():
+                self._lost(child, status)
+            self._kill_overdue()
+            self._heed_people()
+            self._heed_signals()
+            self._fork_missing()
+
+    # -- children
+
+    def _fork_missing(self) -> None:
+        # A signal that came just now stops these as well: whoever is forked would only have to be told.
+        while self._vacancies.are_due and not self._signals and self._fork():
+            pass
+
+    def _fork(self) -> bool:
+        """Fork one child, if that can be done now."""
+        with at_rest(self._loops, seconds=REST_SECONDS) as are_all_at_rest:
+            # A child that inherits a lock from a thread that it has not would wait for it for ever. But a tick
+            # that takes so long waits for Redis, and has no lock that a child would need.
+            if not are_all_at_rest and not self._vacancies.has_waited():
+                return False
+            try:
+                self._nursery.fork()
+            except OSError as error:
+                logger.error("worker %s cannot fork a process, and tries again: %s", self._options.name, error)
+                self._vacancies.refused()
+                return False
+        self._vacancies.filled()
+        self._heartbeat.interrupt()  # it does not know the child yet
+        return True
+
+    def _lost(self, child: ChildProcess, status: int) -> None:
+        if child.is_well_over(status):
+            self._bereavement.add(child.page, guilty=[])
+            # One that left unasked, and not because a burst is over, was told to by somebody else.
+            if child.is_old(status) or not self._options.burst:
+                self._vacancies.open()
+            return
+        jobs_done, claimed_at = child.page.notes()
+        overdue = child.overdue
+        # Who was killed by us for a time limit, or because time is up, did nothing wrong. But what may run
+        # only once is not given back half done.
+        guilty = child.page.started_once() if child.was_killed_by_us else child.page.started()
+        logger.log(
+            logging.WARNING if child.is_given_up or child.terminated else logging.ERROR,
+            "process %d of worker %s %s after %d jobs; it was running: %s",
+            child.pid, child.page.worker, child.cause_of_death(status), jobs_done,
+            ", ".join(child.page.started()) or "nothing",
+        )  # fmt: skip
+        self._bereavement.add(child.page, guilty=guilty, overdue=overdue)
+        self._vacancies.note_death(has_worked=claimed_at > 0, answered_at=self._heartbeat.answered_at)
+        self._vacancies.open()
+
+    def _kill_overdue(self) -> None:
+        now = time.monotonic()
+        for child in self._nursery.children:
+            overdue = child.page.overdue(now)
+            if overdue and not child.overdue:
+                child.overdue = overdue
+                logger.error("process %d is killed: job %s does not heed its time limit", child.pid, ", ".join(overdue))
+                child.kill(signal.SIGKILL)
+
+    def _heed_people(self) -> None:
+        if self._errands.order is Order.STOP and not self._signals:
+            self._signals.append(signal.SIGTERM)
+        is_quiet = self._errands.order is Order.QUIET
+        if is_quiet is not self._nursery.is_quiet:
+            self._nursery.is_quiet = is_quiet
+            logger.info(
+                "worker %s %s", self._options.name, "is quiet: it claims nothing" if is_quiet else "works again"
+            )
+        for child in self._nursery.children:
+            if child.page.is_quiet is not is_quiet:
+                child.page.is_quiet = is_quiet
+                child.kill(signal.SIGUSR1)
+            self._errands.stop_jobs(child)
+
+    # -- stopping
+
+    @property
+    def _signals(self) -> list[int]:
+        return self._alarm.received
+
+    @property
+    def _is_draining(self) -> bool:
+        return self._drain_until is not None
+
+    def _heed_signals(self) -> None:
+        if self._signals and not self._is_draining:
+            logger.info(
+                "worker %s stops: running jobs have %g s; a second signal gives them back at once",
+                self._options.name, self._options.drain_seconds,
+            )  # fmt: skip
+            self._drain()
+        if self._vacancies.are_hopeless and not self._is_draining:
+            logger.error("worker %s gives up: its processes die before they ask for work", self._options.name)
+            self._has_given_up = True
+            self._drain()
+        if self._is_draining:
+            self._vacancies.close()
+            for child in self._nursery.children:
+                child.kill(signal.SIGTERM)
+        is_over = self._drain_until is not None and time.monotonic() >= self._drain_until
+        if is_over or len(self._signals) > 1:
+            self._kill_all()
+
+    def _drain(self) -> None:
+        self._drain_until = time.monotonic() + self._options.drain_seconds
+
+    def _kill_all(self) -> None:
+        for child in self._nursery.children:
+            child.is_given_up = True
+            child.kill(signal.SIGKILL)
+
+    def _exit_code(self) -> int:
+        if len(self._signals) > 1:
+            return 128 + self._signals[1]
+        return EXIT_CANNOT_START if self._has_given_up else EXIT_OK
+
+
+def _describe(options: WorkerOptions) -> str:
+    parts = [f"queues {', '.join(options.queues)}", f"{options.processes} process(es) of {options.concurrency} slot(s)"]
+    if options.burst:
+        parts.append("until the queues are empty")
+    return f"{'; '.join(parts)}; Python {sys.version_info.major}.{sys.version_info.minor}, pid {os.getpid()}"
