@@ -1,6 +1,6 @@
 """A person who looks at pages: python -m benchmarks.pages FILE asks for each again and again and writes its figures.
 
-In a process of its own, because the other figures are those of a project without the admin. Asked is through all of
+In a process of its own, because the other figures are those of a project without the admin. CancelRequest is through all of
 Django: middleware, session, permissions, view and template; a web server and a browser are not in it.
 """
 
@@ -58,18 +58,18 @@ def _signed_in() -> Client:
 
 
 def _page(client: Client, url: str) -> dict[str, float]:
-    from django_rtq.broker.redis.client import Wire
+    from django_rtq.broker.redis.client import RedisClient
 
-    trips, exchange = [], Wire._exchange
+    trips, exchange = [], RedisClient._exchange
 
-    def counted(self: Wire, commands: Any, **options: Any) -> Any:
+    def counted(self: RedisClient, commands: Any, **options: Any) -> Any:
         trips.append(len(commands))
         return exchange(self, commands, **options)
 
     _ask(client, url)  # templates are read, scripts are loaded
-    Wire._exchange = counted  # type: ignore[method-assign]
+    RedisClient._exchange = counted  # type: ignore[method-assign]
     _ask(client, url)
-    Wire._exchange = exchange  # type: ignore[method-assign]
+    RedisClient._exchange = exchange  # type: ignore[method-assign]
     costs = []
     for _ in range(ASKED):
         started = time.perf_counter()

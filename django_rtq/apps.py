@@ -20,7 +20,7 @@ class RTQConfig(AppConfig):
 
     def ready(self) -> None:
         """No word to Redis here: `migrate` and `collectstatic` have to work without it."""
-        logs.connect_people()
+        logs.connect_operator_events()
         django_checks.register(check_settings, "rtq")
         django_checks.register(check_server, "rtq", deploy=True)
         django_checks.register(check_schedules, "rtq")

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.checks import CheckMessage, Error, Warning
 
 from django_rtq.broker.redis.server_info import problems_of
-from django_rtq.broker.redis.settings import caches_in, read_recipe
+from django_rtq.broker.redis.settings import caches_in, read_connection_settings
 from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError
 from django_rtq.inspector.inspector import get_inspector
@@ -20,13 +20,13 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
     """
     try:
         config = get_config()
-        recipe = read_recipe(config)
+        connection_settings = read_connection_settings(config)
     except ConfigurationError as error:
         return [Error(str(error), id="rtq.E001")]
-    for alias in caches_in(recipe):
+    for alias in caches_in(connection_settings):
         return [
             Error(
-                f"The queues are in {recipe}, where the cache {alias!r} is, too. cache.clear() is FLUSHDB: "
+                f"The queues are in {connection_settings}, where the cache {alias!r} is, too. cache.clear() is FLUSHDB: "
                 "it would delete all jobs.",
                 hint='Write another database into RTQ["REDIS"], or its number into RTQ["DB"].',
                 id="rtq.E003",

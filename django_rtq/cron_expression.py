@@ -19,7 +19,7 @@ _DAY = timedelta(days=1)
 _MINUTE = timedelta(minutes=1)
 
 
-class CronClock:
+class CronExpression:
     """A cron expression in a zone. Raises CronSimError, ZoneInfoNotFoundError or ValueError for what is neither."""
 
     def __init__(self, expression: str, zone: str) -> None:
@@ -87,9 +87,9 @@ class CronClock:
 
 
 @lru_cache(maxsize=1024)
-def cron_clock(expression: str, zone: str) -> CronClock:
-    """The clock for an expression, read once. Raises as CronClock does."""
-    return CronClock(expression, zone)
+def cron_clock(expression: str, zone: str) -> CronExpression:
+    """The clock for an expression, read once. Raises as CronExpression does."""
+    return CronExpression(expression, zone)
 
 
 def _ms(moment: datetime) -> int:

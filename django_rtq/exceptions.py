@@ -16,10 +16,10 @@ RTQError
 │   ├── WrongState
 │   ├── DuplicateJob        delay(): a job like it lives, and unique_on_conflict is "raise"
 │   ├── JobFailed           wait(): the job is over, and has no result
-│   ├── WaitTimedOut        wait(): the job is not over yet
+│   ├── ResultTimeout        wait(): the job is not over yet
 │   └── WorkerLost          what a dead letter says that took its workers down
 ├── WorkerNotFound          no worker of that name is known
-├── WorkerAlive             its jobs cannot be taken away from it
+├── LeaseNotExpired             its jobs cannot be taken away from it
 ├── TimeLimitExceeded       raised inside a job that ran too long
 ├── Retry                   raised by a task: once more, later
 └── Bury                    raised by a task: never again
@@ -114,11 +114,11 @@ class JobFailed(JobError):
     """The job is over and has no result. The message ends with the traceback of its last run, where there is one."""
 
 
-class WaitTimedOut(JobError, TimeoutError):
+class ResultTimeout(JobError, TimeoutError):
     """The job was not over in time. It goes on."""
 
 
-class WorkerAlive(RTQError):
+class LeaseNotExpired(RTQError):
     """The lease of the worker lasts: it is not dead, or not for long enough."""
 
     def __init__(self, worker: str) -> None:

@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.control import CancelAnswer
 from django_rtq.broker.wait import wait_for_end
-from django_rtq.exceptions import JobFailed, WaitTimedOut, WrongState
+from django_rtq.exceptions import JobFailed, ResultTimeout, WrongState
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import JobState
@@ -52,13 +52,13 @@ class JobHandle:
     def wait(self, timeout: float | None = None) -> Any:
         """Block until the job is over, at most `timeout` seconds, and return its result: None where none is kept.
 
-        None also for a result that was lost. Nothing is polled. Raises WaitTimedOut; JobFailed when the job is dead,
+        None also for a result that was lost. Nothing is polled. Raises ResultTimeout; JobFailed when the job is dead,
         cancelled or expired; JobNotFound when it was thrown away or forgotten; BrokerUnavailable. A job that waits for
         another one holds its place in the worker meanwhile: do not let jobs wait for jobs of the same queue.
         """
         _check_timeout(timeout)
         if not wait_for_end(get_broker(), self.queue_name, self.id, timeout):
-            raise WaitTimedOut(self.id, f"is not over after {timeout:g} s.")
+            raise ResultTimeout(self.id, f"is not over after {timeout:g} s.")
         details = self._latest()
         if details.state is JobState.SUCCEEDED:
             return details.result

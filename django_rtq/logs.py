@@ -17,7 +17,7 @@ from django_rtq.redaction import Secrets
 logger = logging.getLogger("django_rtq")
 
 
-def connect_people() -> None:
+def connect_operator_events() -> None:
     """Turn what people do by hand into lines. May be called twice."""
     signals.job_cancelled.connect(log_cancelled, dispatch_uid="rtq-log")
     signals.job_requeued.connect(log_requeued, dispatch_uid="rtq-log")

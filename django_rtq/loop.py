@@ -21,7 +21,7 @@ HANGING_SECONDS = 1.0  # a tick that takes longer than this hangs
 _jitter = random.SystemRandom()
 
 
-class Backoff:
+class ReconnectDelay:
     """Waits that grow while Redis is away, with jitter, so that a fleet does not come back in step."""
 
     def __init__(self, longest_seconds: float = _LONGEST_BACKOFF) -> None:
@@ -57,7 +57,7 @@ class Loop:
         self._stopped = threading.Event()
         self._bell = threading.Event()
         self._thread: threading.Thread | None = None
-        self._backoff = Backoff(longest_backoff_seconds)
+        self._backoff = ReconnectDelay(longest_backoff_seconds)
         self._ticking_since: float | None = None
 
     def tick(self) -> float:
@@ -71,6 +71,9 @@ class Loop:
     def interrupt(self) -> None:
         """End a wait, so that the next tick begins at once. Any thread."""
         self._bell.set()
+
+    def close(self) -> None:
+        """Close what ticks and waits have opened. Called in the thread, at its end."""
 
     def start(self) -> None:
         """Begin to tick in a thread named rtq-<name>."""
@@ -100,6 +103,12 @@ class Loop:
         return since is not None and time.monotonic() - since > HANGING_SECONDS
 
     def _run(self) -> None:
+        try:
+            self._tick_on()
+        finally:
+            self.close()
+
+    def _tick_on(self) -> None:
         while not self._stopped.is_set():
             self._bell.clear()  # before the tick: what rings meanwhile may have come too late for it
             try:
@@ -137,7 +146,7 @@ class Loop:
 
 
 def stop_all(loops: Sequence[Loop], *, is_hurried: bool = False) -> None:
-    """Stop loops together, against one deadline. Threads that need longer are left to the end of the process."""
+    """Stop loops together, against one deadline. ThreadedRunner that need longer are left to the end of the process."""
     for loop in loops:
         loop.tell_to_stop()
     is_hurried = is_hurried or any(loop.is_hanging for loop in loops)

@@ -12,7 +12,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 
-class NoRows(models.Manager[Any]):
+class EmptyManager(models.Manager[Any]):
     """Finds nothing and never asks the database: there is no table (`dumpdata` would fail for the whole project)."""
 
     def get_queryset(self) -> models.QuerySet[Any]:
@@ -21,12 +21,12 @@ class NoRows(models.Manager[Any]):
         return nothing
 
 
-class Entry(models.Model):
+class AdminEntry(models.Model):
     """What an entry of the menu stands for, by its name."""
 
     name = models.CharField(primary_key=True, max_length=255)
 
-    objects = NoRows()
+    objects = EmptyManager()
 
     class Meta:
         abstract = True
@@ -38,10 +38,10 @@ class Entry(models.Model):
         return self.name
 
 
-class Queue(Entry):
+class Queue(AdminEntry):
     """A queue. Who may do what on all pages are permissions of this entry."""
 
-    class Meta(Entry.Meta):
+    class Meta(AdminEntry.Meta):
         verbose_name = _("queue")
         verbose_name_plural = _("queues")
         default_permissions = ("view",)
@@ -57,33 +57,33 @@ class Queue(Entry):
         ]
 
 
-class Job(Entry):
+class Job(AdminEntry):
     """A job; the entry opens the list of those that run."""
 
-    class Meta(Entry.Meta):
+    class Meta(AdminEntry.Meta):
         verbose_name = _("job")
         verbose_name_plural = _("running jobs")
 
 
-class DeadLetter(Entry):
+class DeadLetter(AdminEntry):
     """A job that will not run again by itself."""
 
-    class Meta(Entry.Meta):
+    class Meta(AdminEntry.Meta):
         verbose_name = _("dead letter")
         verbose_name_plural = _("dead letters")
 
 
-class Worker(Entry):
+class Worker(AdminEntry):
     """A process that runs jobs."""
 
-    class Meta(Entry.Meta):
+    class Meta(AdminEntry.Meta):
         verbose_name = _("worker")
         verbose_name_plural = _("workers")
 
 
-class RegisteredTask(Entry):
+class RegisteredTask(AdminEntry):
     """A task that this process knows."""
 
-    class Meta(Entry.Meta):
+    class Meta(AdminEntry.Meta):
         verbose_name = _("task")
         verbose_name_plural = _("tasks")

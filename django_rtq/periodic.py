@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSimError
 
 from django_rtq.conf import time_zone_name
-from django_rtq.cron_expression import CronClock, cron_clock
+from django_rtq.cron_expression import CronExpression, cron_clock
 from django_rtq.exceptions import InvalidTask
 
 LONGEST_EXPRESSION = 200
@@ -95,7 +95,7 @@ class Schedule:
         return f"{self._clock.explain()} ({self.zone})"
 
     @property
-    def _clock(self) -> CronClock:
+    def _clock(self) -> CronExpression:
         return cron_clock(self.expression, self.zone)
 
     def _backwards(self, now_ms: int) -> Iterator[int]:

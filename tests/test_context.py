@@ -5,7 +5,7 @@ import json
 import pytest
 
 from django_rtq import JobContext, current_job, report_progress
-from django_rtq.jobs.context import Place, place
+from django_rtq.jobs.context import CurrentRun, place
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def said():
     class Run:
         context = JobContext("a", _report=lambda line: lines.append(json.loads(line)))
 
-    token = place.set(Place(Run()))
+    token = place.set(CurrentRun(Run()))
     yield lines
     place.reset(token)
 

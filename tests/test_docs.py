@@ -19,7 +19,7 @@ from benchmarks.figures import FIGURES
 from django_rtq import JobState, signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.keys import Keys
-from django_rtq.broker.redis.settings import read_recipe
+from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.conf import Config, read_config
 from django_rtq.inspector.inspector import Inspector
@@ -177,8 +177,8 @@ def test_the_examples_of_settings_are_understood(code, modules):
     given = {}
     exec(compile(code, "docs/settings.md", "exec"), given)
     with override_settings(CACHES=given.get("CACHES", settings.CACHES)):
-        recipe = read_recipe(read_config(given["RTQ"], debug=False))
-    assert ":" in str(recipe)
+        connection_settings = read_connection_settings(read_config(given["RTQ"], debug=False))
+    assert ":" in str(connection_settings)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

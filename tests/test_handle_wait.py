@@ -9,7 +9,7 @@ import pytest
 from django.test import override_settings
 
 from django_rtq import JobHandle, JobState, task
-from django_rtq.exceptions import BrokerUnavailable, JobFailed, JobNotFound, WaitTimedOut
+from django_rtq.exceptions import BrokerUnavailable, JobFailed, JobNotFound, ResultTimeout
 from tests.conftest import NOBODY, wait_until
 from tests.seeds import QUEUE, claim, settle
 
@@ -146,7 +146,7 @@ def test_a_job_that_is_requeued_at_once_has_failed_all_the_same(broker, inspecto
 def test_it_took_too_long(broker, timeout):
     handle = add.delay(1)
 
-    with pytest.raises(WaitTimedOut) as caught:
+    with pytest.raises(ResultTimeout) as caught:
         handle.wait(timeout)
 
     assert isinstance(caught.value, TimeoutError)

@@ -9,7 +9,7 @@ import pytest
 
 from django_rtq import loop as module
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.loop import Backoff, Loop, at_rest, stop_all
+from django_rtq.loop import Loop, ReconnectDelay, at_rest, stop_all
 from tests.conftest import wait_until
 
 
@@ -270,7 +270,7 @@ def test_a_tick_that_hangs_is_not_waited_for_and_the_others_rest(hanging, starte
 
 
 def test_waits_grow_up_to_a_limit_and_begin_anew_after_a_success():
-    backoff = Backoff()
+    backoff = ReconnectDelay()
     waits = [backoff.next_seconds() for _ in range(20)]
     tops = [min(5.0, 0.05 * 2**n) for n in range(1, 21)]
 
@@ -281,6 +281,6 @@ def test_waits_grow_up_to_a_limit_and_begin_anew_after_a_success():
 
 
 def test_the_longest_wait_can_be_chosen():
-    backoff = Backoff(0.3)
+    backoff = ReconnectDelay(0.3)
 
     assert max(backoff.next_seconds() for _ in range(20)) <= 0.3

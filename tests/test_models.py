@@ -9,7 +9,7 @@ from django.test import override_settings
 from django_rtq import every, task
 from django_rtq.internal_tasks import sweep_dead_letters
 from django_rtq.models import Schedule, mirror_schedules
-from django_rtq.scheduler.dispatcher import Timetable
+from django_rtq.scheduler.dispatcher import Dispatcher
 from django_rtq.tasks import registry
 from tests.conftest import NOBODY
 from tests.seeds import QUEUE
@@ -205,10 +205,10 @@ def test_a_scheduler_of_its_queue_is_woken(redis, broker, committed):
 def test_a_timetable_has_it_at_once(broker, committed):
     with committed():
         row(queue="low", client="acme", kwargs={"full": True}, missed="all", cap=3, overlap="skip").save()
-    timetable = Timetable(broker, ["low"])
-    timetable.fire_due()
+    dispatcher = Dispatcher(broker, ["low"])
+    dispatcher.fire_due()
 
-    (entry,) = timetable.entries
+    (entry,) = dispatcher.entries
     assert (entry.task.name, entry.task.queue, entry.task.client) == (TASK, "low", "acme")
     schedule = entry.schedule
     assert (schedule.args, schedule.kwargs, schedule.missed, schedule.cap) == ([7], {"full": True}, "all", 3)

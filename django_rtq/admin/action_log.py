@@ -9,12 +9,12 @@ from django.http import HttpRequest
 from django.utils.text import Truncator
 from django.utils.translation import ngettext
 
-from django_rtq.menu import Entry
+from django_rtq.menu import AdminEntry
 
 _IDS_IN_WORDS = 20
 
 
-def note(request: HttpRequest, entry: Entry, message: str, ids: Sequence[str] = ()) -> None:
+def note(request: HttpRequest, entry: AdminEntry, message: str, ids: Sequence[str] = ()) -> None:
     """Write down what was done. Of many jobs only the first ids are named."""
     if ids:
         message = f"{message} {in_words(ids)}"

@@ -15,7 +15,7 @@ from django_rtq.inspector.job_list import JobFilter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class FilterParams:
     """A filter as people write it: texts, each "" when it is not given."""
 
     task: str = ""  # its full name, or the end of it
@@ -26,7 +26,7 @@ class Wanted:
     until: str = ""
 
     @classmethod
-    def read(cls, given: QueryDict) -> Wanted:
+    def read(cls, given: QueryDict) -> FilterParams:
         """What the address or the form says. What makes no sense is left out."""
         texts = {name: text_of(given, name) for name in ("task", "client", "error", "id")}
         moments = {name: text_of(given, name, 40) for name in ("since", "until")}

@@ -16,12 +16,12 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from django_rtq.broker.keys import Keys
-from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Timing, earliest
-from django_rtq.broker.messages import Asked, NewJob, UniqueJob, read_asked
-from django_rtq.broker.redis.client import Wire
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance, earliest
+from django_rtq.broker.messages import CancelRequest, NewJob, UniqueJob, read_cancel_requests
+from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.redis.server_info import refuse_mode
-from django_rtq.broker.redis.settings import read_recipe
-from django_rtq.broker.schedule_store import Plan
+from django_rtq.broker.redis.settings import read_connection_settings
+from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument, Command
 from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.worker_info import note_commands
@@ -57,24 +57,26 @@ class Fetched:
     statuses: set[str] = field(default_factory=set)  # of the queues that were asked
 
 
-class Broker(Timing):
+class Broker(Maintenance):
     """The verbs of a job's life. Any thread may use it; after a fork, make a new one."""
 
     def __init__(self, config: Config, *, role: str = "client") -> None:
         self.config = config
-        self.recipe = read_recipe(config)
+        self.connection_settings = read_connection_settings(config)
         if role == "client":  # a request must not wait for as long as a worker may
-            self.recipe = replace(
-                self.recipe, socket_timeout=config.socket_timeout, connect_timeout=config.socket_connect_timeout
+            self.connection_settings = replace(
+                self.connection_settings,
+                socket_timeout=config.socket_timeout,
+                connect_timeout=config.socket_connect_timeout,
             )
         self.keys = Keys(config.prefix)
-        self.wire = Wire(self.recipe.command_pool(role=role))
-        self.plan = Plan(self.wire, self.keys)
+        self.redis = RedisClient(self.connection_settings.command_pool(role=role))
+        self.plan = ScheduleStore(self.redis, self.keys)
         self._announced: set[str] = set()
 
     def close(self) -> None:
         """Close all connections. It may be used again."""
-        self.wire.close()
+        self.redis.close()
 
     # -- by whoever has work to be done
 
@@ -92,19 +94,19 @@ class Broker(Timing):
             self.announce([queue])
         verb, keys = SCRIPTS[script], self.keys.of(queue)
         if len(jobs) == 1:
-            return [answer.decode() for answer in self.wire.one(verb.packed_call(keys, jobs[0]), resend=True)]
+            return [answer.decode() for answer in self.redis.one(verb.packed_call(keys, jobs[0]), resend=True)]
         answers: list[str] = []
         for start in range(0, len(jobs), PACKET * at_once):
             packet = jobs[start : start + PACKET * at_once]
             parts = [packet[i : i + at_once] for i in range(0, len(packet), at_once)]
             commands = [verb.call(keys, chain.from_iterable(part)) for part in parts]
-            answers += [a.decode() for reply in self.wire.all(commands, resend=True) for a in reply]
+            answers += [a.decode() for reply in self.redis.all(commands, resend=True) for a in reply]
         return answers
 
     def announce(self, queues: Iterable[str]) -> None:
         """Say that these queues exist, so that people see them. Raises ConfigurationError for a Redis Cluster."""
         names = list(queues)
-        hello, added = self.wire.run([("HELLO",), ("SADD", self.keys.queues, *names)], resend=True)
+        hello, added = self.redis.run([("HELLO",), ("SADD", self.keys.queues, *names)], resend=True)
         refuse_mode(hello)
         _sound(added)
         self._announced.update(names)
@@ -138,7 +140,7 @@ class Broker(Timing):
                 commands.append(command)
         if wanted:
             commands.append(self.claim_command(worker, queues, wanted, idle=idle))
-        replies = self.wire.run(commands)
+        replies = self.redis.run(commands)
         fetched = Fetched()
         answered = list(zip(parts, replies, strict=False))
         refused = {part for part, reply in answered if isinstance(reply, BrokerError)}
@@ -175,23 +177,23 @@ class Broker(Timing):
         """
         script = SCRIPTS["progress"]
         calls = [script.call(self.keys.of(queue), (job_id, line), worker=worker) for queue, job_id, line in reports]
-        self.wire.run(calls, resend=True)
+        self.redis.run(calls, resend=True)
 
     def running(self, worker: str, queues: Iterable[str]) -> dict[str, list[bytes]]:
         """What Redis has written down for a worker: after a lost reply it may be more than the worker knows of."""
         names = list(queues)
-        replies = self.wire.all([("HKEYS", self.keys.of(name).running(worker)) for name in names], resend=True)
+        replies = self.redis.all([("HKEYS", self.keys.of(name).running(worker)) for name in names], resend=True)
         return dict(zip(names, replies, strict=True))
 
     def errors(self, queue: str, job_id: bytes) -> bytes:
         """The last failures of a job, one JSON a line."""
-        return self.wire.one(("HGET", self.keys.of(queue).errors, job_id), resend=True) or b""
+        return self.redis.one(("HGET", self.keys.of(queue).errors, job_id), resend=True) or b""
 
     # -- by supervisors and schedulers
 
     def attempts(self, worker: str, queues: Sequence[str]) -> dict[str, dict[bytes, int]]:
         """What Redis has written down for a worker: by queue each job and the number of its run."""
-        replies = self.wire.all([("HGETALL", self.keys.of(name).running(worker)) for name in queues], resend=True)
+        replies = self.redis.all([("HGETALL", self.keys.of(name).running(worker)) for name in queues], resend=True)
         found = [zip(reply[::2], reply[1::2], strict=True) for reply in replies]
         return {
             name: {job_id: int(held.split(b" ")[0]) for job_id, held in pairs}
@@ -213,7 +215,7 @@ class Broker(Timing):
         audited: dict[str, int],
         *,
         promote: bool,
-    ) -> tuple[float | None, dict[str, list[str]], list[Asked]]:
+    ) -> tuple[float | None, dict[str, list[str]], list[CancelRequest]]:
         """All that a supervisor does each few seconds, in one round trip.
 
         Renews its workers, writes notes on them for people, audits some lanes (`audited` says where to go on), looks
@@ -227,13 +229,13 @@ class Broker(Timing):
         commands += [SCRIPTS["audit"].call(self.keys.of(q), (audited[q], MAINTAIN_AT_ONCE)) for q in queues]
         commands += note_commands(self.keys, notes, 4 * self.lease_ms)
         commands += [("SADD", self.keys.queues, *queues), self.plan.ask_for_version]
-        *answers, version = self.wire.run(commands, resend=True)  # a full server refuses the notes, but no script
+        *answers, version = self.redis.run(commands, resend=True)  # a full server refuses the notes, but no script
         replies = iter(answers)
         renewed = [_sound(next(replies)) for _ in queues]
         promoted = {q: [job_id.decode() for job_id in _sound(next(replies))[1:]] for q in queues} if promote else {}
         audited.update({q: int(_sound(next(replies))) for q in queues})
         self.plan.notice(_sound(version))
-        return earliest(renewed), promoted, read_asked(renewed)
+        return earliest(renewed), promoted, read_cancel_requests(renewed)
 
     def reclaim(self, queue: str, *, limit: int = RECLAIM_AT_ONCE) -> tuple[float | None, list[tuple[str, str]]]:
         """Take back jobs of workers whose lease ran out.
@@ -266,7 +268,7 @@ class Broker(Timing):
         return int(self.config.lease_seconds * 1000)
 
     def claim_command(self, worker: str, queues: Sequence[str], wanted: int, *, idle: int = 1) -> Command:
-        """The command that claims, for a Waiter that sends it together with its wait."""
+        """The command that claims, for a BlockingReader that sends it together with its wait."""
         keys = [self.keys.of(queue) for queue in queues]
         return SCRIPTS["claim"].call_many(keys, (worker, min(wanted, AT_ONCE), int(idle)), worker=worker)
 

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.messages import NewJob, UniqueJob
-from django_rtq.broker.redis.client import Wire, clock_ms
-from django_rtq.broker.schedule_store import Plan, ScheduleState, read_states
+from django_rtq.broker.redis.client import RedisClient, clock_ms
+from django_rtq.broker.schedule_store import ScheduleState, ScheduleStore, read_states
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
 from django_rtq.conf import Config
 
 MAINTAIN_AT_ONCE = 100  # jobs of others, or lanes, that one call of a sweep touches
 
 
-class Tended(NamedTuple):
+class MaintenanceResult(NamedTuple):
     """What one step of a scheduler did."""
 
     seconds: float | None  # until the next job of any queue is due; None: nothing is scheduled
@@ -23,21 +23,21 @@ class Tended(NamedTuple):
     is_trimmed: bool  # nothing is left in any queue that was kept long enough, or is too much
 
 
-class Timing:
+class Maintenance:
     """The part of the Broker that schedulers need."""
 
     config: Config
     keys: Keys
-    wire: Wire
-    plan: Plan
+    wire: RedisClient
+    plan: ScheduleStore
 
     # -- jobs that wait for their time
 
-    def tend(self, queues: Sequence[str], *, calls: int = 1) -> Tended:
+    def tend(self, queues: Sequence[str], *, calls: int = 1) -> MaintenanceResult:
         """Promote and trim, `calls` bounded steps of the first, and look for news of the plan: one round trip."""
         promotions = [self.promote_command(queue, MAINTAIN_AT_ONCE) for queue in queues for _ in range(calls)]
         trims = self._trim_commands(queues)
-        *replies, version, (_, micros) = self.wire.all(
+        *replies, version, (_, micros) = self.redis.all(
             [*promotions, *trims, self.plan.ask_for_version, ("TIME",)], resend=True
         )
         self.plan.notice(version)
@@ -50,7 +50,7 @@ class Timing:
         seconds = earliest(of_queue[-1] for of_queue in found)
         if seconds:  # scripts count whole milliseconds, and this one has begun
             seconds = max(0.0001, seconds - int(micros) % 1000 / 1e6)
-        return Tended(seconds, promoted, is_trimmed)
+        return MaintenanceResult(seconds, promoted, is_trimmed)
 
     def promote(self, queue: str, *, limit: int = MAINTAIN_AT_ONCE) -> tuple[float | None, list[str]]:
         """Queue what is due. Returns the seconds until the next is (None: nothing is scheduled), and the ids."""
@@ -61,7 +61,7 @@ class Timing:
         self, queues: Sequence[str], *, limit: int = MAINTAIN_AT_ONCE
     ) -> tuple[float | None, dict[str, list[str]]]:
         """promote() for several queues in one round trip; the seconds are those until the next of any."""
-        replies = self.wire.all([self.promote_command(queue, limit) for queue in queues], resend=True)
+        replies = self.redis.all([self.promote_command(queue, limit) for queue in queues], resend=True)
         ids = [[job_id.decode() for job_id in reply[1:]] for reply in replies]
         return earliest(replies), dict(zip(queues, ids, strict=True))
 
@@ -76,7 +76,7 @@ class Timing:
 
     def trim_all(self, queues: Sequence[str]) -> list[int]:
         """trim() for several queues in one round trip."""
-        return [outcomes + dead for outcomes, dead, _ in self.wire.all(self._trim_commands(queues), resend=True)]
+        return [outcomes + dead for outcomes, dead, _ in self.redis.all(self._trim_commands(queues), resend=True)]
 
     def _trim_commands(self, queues: Sequence[str]) -> list[Command]:
         dead_ms = int(self.config.dead_days * 86_400_000)
@@ -107,14 +107,14 @@ class Timing:
         It looks for news of the plan as well: nobody fires by one that was changed before.
         """
         states: list[Command] = [("HGETALL", self.keys.of(queue).schedules) for queue in queues]
-        time, version, *replies = self.wire.all([("TIME",), self.plan.ask_for_version, *states], resend=True)
+        time, version, *replies = self.redis.all([("TIME",), self.plan.ask_for_version, *states], resend=True)
         self.plan.notice(version)
         found = dict(zip(queues, map(read_states, replies), strict=True))
         return clock_ms(time), found
 
     def drop_schedules(self, queue: str, names: Sequence[str]) -> None:
         """Forget schedules. One that is declared after all begins anew."""
-        self.wire.one(("HDEL", self.keys.of(queue).schedules, *names), resend=True)
+        self.redis.one(("HDEL", self.keys.of(queue).schedules, *names), resend=True)
 
     # -- inside
 
@@ -123,7 +123,7 @@ class Timing:
     ) -> list[Any]:
         script = SCRIPTS[name]
         commands = [script.call(self.keys.of(queue), arguments, worker=worker) for queue in queues]
-        return self.wire.all(commands, resend=True)
+        return self.redis.all(commands, resend=True)
 
 
 def earliest(replies: Iterable[Sequence[Any]]) -> float | None:

@@ -36,7 +36,7 @@ class UniqueJob(NamedTuple):
     on_conflict: str  # what becomes of the second: "return", "raise", "replace", "rerun"
 
 
-class Asked(NamedTuple):
+class CancelRequest(NamedTuple):
     """A job that runs and was asked to stop."""
 
     worker: str
@@ -44,7 +44,7 @@ class Asked(NamedTuple):
     how: str  # "ask" it, or "terminate" its process
 
 
-def read_asked(renewed: Iterable[Any]) -> list[Asked]:
+def read_cancel_requests(renewed: Iterable[Any]) -> list[CancelRequest]:
     """The jobs that answers to renew say are to stop."""
     flat = [word.decode() for _, _, asked in renewed for word in asked]
-    return [Asked(*flat[i : i + 3]) for i in range(0, len(flat), 3)]
+    return [CancelRequest(*flat[i : i + 3]) for i in range(0, len(flat), 3)]

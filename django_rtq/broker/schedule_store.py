@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from django_rtq.broker.keys import Keys
-from django_rtq.broker.redis.client import Wire, as_dict
+from django_rtq.broker.redis.client import RedisClient, as_dict
 from django_rtq.broker.scripts import Command
 
 _VERSION, _ROW, _SWITCH = b"version", "row:", "switch:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanState:
+class StoredSchedules:
     """What the plan said at a moment."""
 
     version: bytes = b""  # b"": there is no plan
@@ -30,11 +30,11 @@ class PlanState:
     )  # name -> "off", or "on" and what tells this time from others
 
 
-class Plan:
+class ScheduleStore:
     """The plan of a broker. Any thread may use it."""
 
-    def __init__(self, wire: Wire, keys: Keys) -> None:
-        self._wire = wire
+    def __init__(self, wire: RedisClient, keys: Keys) -> None:
+        self._redis = wire
         self._key = keys.plan
         self._keys = keys
         #: What goes along with other questions. The answer is for notice().
@@ -45,16 +45,16 @@ class Plan:
         """Somebody asked for the version, and this was the answer."""
         self.latest = version or b""
 
-    def read(self) -> PlanState:
+    def read(self) -> StoredSchedules:
         """All of it."""
-        flat = self._wire.one(("HGETALL", self._key), resend=True)
+        flat = self._redis.one(("HGETALL", self._key), resend=True)
         found = as_dict(flat)
         version = found.pop(_VERSION, b"")
         self.notice(version)
         texts = {name.decode(): value.decode() for name, value in found.items()}
         rows = {name[len(_ROW) :]: _as_row(text) for name, text in texts.items() if name.startswith(_ROW)}
         switches = {name[len(_SWITCH) :]: text for name, text in texts.items() if name.startswith(_SWITCH)}
-        return PlanState(version=version, rows=rows, switches=switches)
+        return StoredSchedules(version=version, rows=rows, switches=switches)
 
     def change(self, rows: Mapping[str, Mapping[str, Any] | None], *, wake: Iterable[str] = ()) -> None:
         """Put rows, or take those out that are None, and wake a scheduler of these queues."""
@@ -67,7 +67,7 @@ class Plan:
         """Let a schedule that no row has made fire, or fire no more."""
         self._write([], {_SWITCH + name: f"on {os.urandom(8).hex()}" if on else "off"}, wake)
 
-    def restore(self, lost: PlanState) -> None:
+    def restore(self, lost: StoredSchedules) -> None:
         """Put back what Redis has lost. All who do so write the same, in one command."""
         switches = {_SWITCH + name: text for name, text in lost.switches.items()}
         self._write([], _as_fields(lost.rows) | switches, (), version=lost.version)
@@ -79,7 +79,7 @@ class Plan:
         flat = [text for pair in fields.items() for text in pair]
         commands.append(("HSET", self._key, *flat, _VERSION, version or os.urandom(8).hex()))
         commands += [("ZADD", self._keys.of(queue).due, 0, "due") for queue in wake]
-        self._wire.all(commands, resend=True)
+        self._redis.all(commands, resend=True)
 
 
 def _as_fields(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

@@ -27,7 +27,7 @@ def wait_for_end(broker: Broker, queue: str, job_id: str, timeout: float | None)
         left = SLICE_SECONDS if until is None else min(SLICE_SECONDS, until - time.monotonic())
         wait_ms = max(0, int(left * 1000)) + 1000
         question = SCRIPTS["wait"].call(broker.keys.of(queue), (job_id, wait_ms))
-        if broker.wire.one(question, resend=True) == b"over":
+        if broker.redis.one(question, resend=True) == b"over":
             return True
         if left <= 0:
             return False
@@ -42,7 +42,7 @@ def wait_for_end(broker: Broker, queue: str, job_id: str, timeout: float | None)
 
 def _block(broker: Broker, key: bytes, seconds: float) -> None:
     """Until there is a token. It stays where it is, for others who wait."""
-    connection: Any = broker.recipe.blocking_connection(role="wait", block_seconds=SLICE_SECONDS)
+    connection: Any = broker.connection_settings.blocking_connection(role="wait", block_seconds=SLICE_SECONDS)
     try:
         connection.connect()
         (reply,) = exchange(connection, [("BLMOVE", key, key, "LEFT", "LEFT", max(0.001, round(seconds, 3)))])

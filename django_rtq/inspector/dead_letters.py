@@ -14,8 +14,8 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.client import clock_ms
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.details import JobDetails, read_call
-from django_rtq.inspector.job_filter import Sieve, read_letter
-from django_rtq.inspector.job_list import JobFilter, Listing, packed, unpacked
+from django_rtq.inspector.job_filter import RedisJobFilter, read_letter
+from django_rtq.inspector.job_list import JobFilter, JobListReader, packed, unpacked
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import check_size, clock_moment
 
@@ -67,7 +67,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Swept:
+class BulkResult:
     """One step of a sweep. It is over when the cursor is ""."""
 
     done: list[str] = field(default_factory=list)  # ids
@@ -75,12 +75,12 @@ class Swept:
     cursor: str = ""
 
 
-class Sweeper:
+class DeadLetters:
     """Looks through dead letters. Any thread may use it."""
 
     def __init__(self, broker: Broker) -> None:
-        self._wire, self._keys = broker.wire, broker.keys
-        self._listing = Listing(broker)
+        self._redis, self._keys = broker.redis, broker.keys
+        self._listing = JobListReader(broker)
         self._sizes: dict[str, int] = {}  # queue -> dead letters when it was asked last
 
     def groups(self, queues: Sequence[str], depth: int) -> dict[str, DeadGroups]:
@@ -99,7 +99,7 @@ class Sweeper:
                     )
                     for queue, start in packet
                 ]
-                for (queue, _), reply in zip(packet, self._wire.all(calls, resend=True), strict=True):
+                for (queue, _), reply in zip(packet, self._redis.all(calls, resend=True), strict=True):
                     parts[queue].append(reply)
                     self._sizes[queue] = reply[0]
 
@@ -107,12 +107,12 @@ class Sweeper:
         """Count those that fit, the oldest first, up to a depth. Without a filter the number is exact."""
         dead = self._keys.of(queue).dead
         if until_ms is None:
-            until_ms = clock_ms(self._wire.one(("TIME",), resend=True))
-        total = self._wire.one(("ZCOUNT", dead, "-inf", until_ms), resend=True)
+            until_ms = clock_ms(self._redis.one(("TIME",), resend=True))
+        total = self._redis.one(("ZCOUNT", dead, "-inf", until_ms), resend=True)
         if not wanted:
             return Selection(count=total, searched=total, total=total, until_ms=until_ms)
         searched = min(depth, total)
-        count = Sieve(self._wire, self._keys.of(queue), wanted).muster(0, searched)
+        count = RedisJobFilter(self._redis, self._keys.of(queue), wanted).muster(0, searched)
         return Selection(count=count, searched=searched, total=total, until_ms=until_ms)
 
     def chosen(
@@ -122,7 +122,7 @@ class Sweeper:
         limit = max(1, min(limit, 10 * STEP))
         pairs, at, is_last = self._next(queue, unpacked(cursor), limit, until_ms)
         ids = [job_id for died, job_id in pairs if wanted.fits_place(job_id.decode(), clock_moment(died))]
-        fitting = Sieve(self._wire, self._keys.of(queue), wanted).sift(ids) if wanted else set(ids)
+        fitting = RedisJobFilter(self._redis, self._keys.of(queue), wanted).sift(ids) if wanted else set(ids)
         chosen = [job_id.decode() for job_id in ids if job_id in fitting]
         return chosen, len(pairs), "" if is_last else packed(at)
 

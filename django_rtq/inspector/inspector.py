@@ -13,19 +13,19 @@ from django.dispatch import receiver
 
 from django_rtq import signals
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE, get_broker
-from django_rtq.broker.control import CancelAnswer, Order, send_order, supervisor_of
+from django_rtq.broker.control import CancelAnswer, WorkerCommand, send_command, supervisor_of
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument
-from django_rtq.exceptions import JobNotFound, WorkerAlive, WorkerNotFound, WrongState
+from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
 from django_rtq.inspector import lost_replies
-from django_rtq.inspector.dead_letters import LATEST, STEP, Action, Swept, changed_body
+from django_rtq.inspector.dead_letters import LATEST, STEP, Action, BulkResult, changed_body
 from django_rtq.inspector.job_list import EVERY, JobFilter
-from django_rtq.inspector.queries import Onlooker
+from django_rtq.inspector.queries import Queries
 from django_rtq.jobs.job import JobState
 
 CANCELLED = json.dumps({"state": "cancelled"})
 
 
-class Inspector(Onlooker):
+class Inspector(Queries):
     """Looks at the queues of a broker, and acts on them. Any thread may use it."""
 
     def cancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
@@ -52,15 +52,15 @@ class Inspector(Onlooker):
 
     def quiet_worker(self, worker: str) -> None:
         """Let the rtq_worker of this worker claim nothing more, finish what runs, and stay. Raises WorkerNotFound."""
-        self._order(worker, Order.QUIET)
+        self._order(worker, WorkerCommand.QUIET)
 
     def wake_worker(self, worker: str) -> None:
         """Let a quiet rtq_worker work again. Raises WorkerNotFound."""
-        self._order(worker, Order.WORK)
+        self._order(worker, WorkerCommand.WORK)
 
     def stop_worker(self, worker: str) -> None:
         """Let the rtq_worker of this worker finish what runs and leave, as at a SIGTERM. Raises WorkerNotFound."""
-        self._order(worker, Order.STOP)
+        self._order(worker, WorkerCommand.STOP)
 
     def requeue(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST) -> list[str]:
         """Give dead letters a new life. Returns those that were queued.
@@ -84,8 +84,8 @@ class Inspector(Onlooker):
             raise WrongState(job_id, f"is {job.state}, not dead." if job.task else "cannot be read.")
         body = changed_body(job, args, kwargs, most_bytes=self._broker.config.max_payload_bytes)
         call = SCRIPTS["requeue_changed"].call(self._keys.of(queue), (latest_ms, job_id, body))
-        (answer,), sent_ago = lost_replies.send(self._broker, [call])
-        is_ours = sent_ago is not None and lost_replies.has_body(self._broker, queue, job_id, body)
+        (answer,), resent_after = lost_replies.send(self._broker, [call])
+        is_ours = resent_after is not None and lost_replies.has_body(self._broker, queue, job_id, body)
         if answer != b"queued" and not is_ours:
             raise WrongState(job_id, "is not dead any more, died anew, or is unique and another one like it lives.")
         signals.job_requeued.send_robust(Inspector, job_ids=[job_id], queue=queue)
@@ -106,14 +106,14 @@ class Inspector(Onlooker):
         until_ms: int,
         cursor: str = "",
         limit: int = STEP,
-    ) -> Swept:
+    ) -> BulkResult:
         """One step of requeueing or discarding all dead letters that fit and died up to a moment, the oldest first.
 
         Begin with cursor="", and go on with the one that is answered until it is "". To repeat a step does no harm.
         """
         ids, looked_at, cursor = self._sweeper.chosen(queue, filter, until_ms, cursor, limit)
         act = self.requeue if action == "requeue" else self.discard
-        return Swept(done=act(queue, ids, latest_ms=until_ms), looked_at=looked_at, cursor=cursor)
+        return BulkResult(done=act(queue, ids, latest_ms=until_ms), looked_at=looked_at, cursor=cursor)
 
     def run_now(self, job_id: str, queue: str | None = None) -> None:
         """Queue a job whose time has not come yet.
@@ -121,11 +121,13 @@ class Inspector(Onlooker):
         Raises JobNotFound, and WrongState when it waits for no time, or for the end of one that is like it (G9).
         """
         for name in self.queues() if queue is None else [queue]:
-            (reply,), sent_ago = lost_replies.send(
+            (reply,), resent_after = lost_replies.send(
                 self._broker, [SCRIPTS["run_now"].call(self._keys.of(name), (job_id,))]
             )
             answer = reply.decode()
-            if answer == "queued" or (sent_ago is not None and answer != "missing" and self._is_underway(job_id, name)):
+            if answer == "queued" or (
+                resent_after is not None and answer != "missing" and self._is_underway(job_id, name)
+            ):
                 signals.job_promoted.send_robust(Inspector, job_ids=[job_id], queue=name)
                 return
             if answer != "missing":
@@ -133,14 +135,14 @@ class Inspector(Onlooker):
         raise JobNotFound(job_id)
 
     def release_worker(self, worker: str, queues: Iterable[str] | None = None) -> list[str]:
-        """Take back the jobs of a worker whose lease is over, now. Returns their ids; WorkerAlive while it lasts."""
+        """Take back the jobs of a worker whose lease is over, now. Returns their ids; LeaseNotExpired while it lasts."""
         taken: list[str] = []
         for name in self.queues() if queues is None else queues:
             left = 1
             while left:
                 status, left, *words = self._call(name, "release_worker", (worker, AT_ONCE))
                 if status == b"alive":
-                    raise WorkerAlive(worker)
+                    raise LeaseNotExpired(worker)
                 pairs = [word.decode() for word in words]
                 taken += pairs[::2]
                 signals.tell_reclaimed(Inspector, name, worker, list(zip(pairs[::2], pairs[1::2], strict=True)))
@@ -167,16 +169,16 @@ class Inspector(Onlooker):
         """The supervisor looks at once, and not at its next heartbeat. The job is asked in any case."""
         supervisor = supervisor_of(self._broker, worker)
         if supervisor:
-            send_order(self._broker, supervisor)
+            send_command(self._broker, supervisor)
 
-    def _order(self, worker: str, order: Order) -> None:
+    def _order(self, worker: str, order: WorkerCommand) -> None:
         supervisor = supervisor_of(self._broker, worker)
         if not supervisor:
             raise WorkerNotFound(worker)
-        send_order(self._broker, supervisor, order)
+        send_command(self._broker, supervisor, order)
 
     def _call(self, queue: str, name: str, arguments: Sequence[Argument]) -> Any:
-        return self._wire.one(SCRIPTS[name].call(self._keys.of(queue), arguments), resend=True)
+        return self._redis.one(SCRIPTS[name].call(self._keys.of(queue), arguments), resend=True)
 
     def _is_underway(self, job_id: str, queue: str) -> bool:
         """Whether it waits for no time, and is not dead either."""
@@ -190,10 +192,10 @@ class Inspector(Onlooker):
         done: list[str] = []
         for start in range(0, len(job_ids), MAINTAIN_AT_ONCE):
             step = job_ids[start : start + MAINTAIN_AT_ONCE]
-            (reply,), sent_ago = lost_replies.send(self._broker, [SCRIPTS[name].call(keys, (latest_ms, *step))])
+            (reply,), resent_after = lost_replies.send(self._broker, [SCRIPTS[name].call(keys, (latest_ms, *step))])
             told = [job_id.decode() for job_id in reply]
-            untold = [job_id for job_id in step if job_id not in set(told)] if sent_ago is not None else []
-            done += told + (read_back(self._broker, queue, untold, sent_ago or 0.0) if untold else [])
+            untold = [job_id for job_id in step if job_id not in set(told)] if resent_after is not None else []
+            done += told + (read_back(self._broker, queue, untold, resent_after or 0.0) if untold else [])
         return done
 
 

@@ -16,7 +16,7 @@ from django_rtq.inspector.details import JobDetails, read_head, unquoted
 from django_rtq.jobs.job import JobState
 
 if TYPE_CHECKING:
-    from django_rtq.broker.redis.client import Wire
+    from django_rtq.broker.redis.client import RedisClient
     from django_rtq.inspector.job_list import JobFilter
     from django_rtq.inspector.ride import Ride
 
@@ -28,11 +28,11 @@ _CLASS = re.compile(r'"error_class":"((?:[^"\\]|\\.)*)')
 _MESSAGE = re.compile(r'"error":"((?:[^"\\]|\\.)*)')
 
 
-class Sieve:
+class RedisJobFilter:
     """A filter as the scripts take it, for one queue."""
 
-    def __init__(self, wire: Wire | Ride, keys: QueueKeys, wanted: JobFilter) -> None:
-        self._wire, self._keys, self._wanted = wire, keys, wanted
+    def __init__(self, wire: RedisClient | Ride, keys: QueueKeys, wanted: JobFilter) -> None:
+        self._redis, self._keys, self._wanted = wire, keys, wanted
 
     def sift(self, ids: Sequence[bytes], *, by_ready: bool = False) -> set[bytes]:
         """Those of these jobs that fit, leaving times aside unless it is asked when they could start first."""
@@ -67,7 +67,7 @@ class Sieve:
 
     def _ask(self, calls: Sequence[Command]) -> Iterable[Any]:
         for start in range(0, len(calls), TOGETHER):
-            yield from self._wire.all(calls[start : start + TOGETHER], resend=True)
+            yield from self._redis.all(calls[start : start + TOGETHER], resend=True)
 
     def _fits(self, record: bytes, failure: bytes) -> bool:
         return self._wanted.fits_text(read_letter("", b"", record, failure))

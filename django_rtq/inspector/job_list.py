@@ -19,11 +19,11 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.client import clock_ms
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
 from django_rtq.inspector.details import JobDetails, RawJob
-from django_rtq.inspector.job_filter import Sieve
+from django_rtq.inspector.job_filter import RedisJobFilter
 from django_rtq.jobs.job import clock_moment
 
 if TYPE_CHECKING:
-    from django_rtq.broker.redis.client import Wire
+    from django_rtq.broker.redis.client import RedisClient
     from django_rtq.inspector.ride import Ride
 
 LONGEST_PAGE = 500
@@ -109,11 +109,11 @@ class Row:
         return wanted.fits_place(self.job_id.decode(errors="replace"), clock_moment(float(at_ms)))
 
 
-class Listing:
+class JobListReader:
     """Reads pages. Any thread may use it."""
 
-    def __init__(self, broker: Broker, wire: Wire | Ride | None = None) -> None:
-        self._wire, self._keys = wire or broker.wire, broker.keys
+    def __init__(self, broker: Broker, wire: RedisClient | Ride | None = None) -> None:
+        self._redis, self._keys = wire or broker.redis, broker.keys
 
     def page(self, queue: str, state: str, cursor: str, limit: int, wanted: JobFilter, depth: int) -> JobPage:
         """Up to `limit` jobs that fit. Raises ValueError for a state that is not among LISTS."""
@@ -152,7 +152,7 @@ class Listing:
             commands += [("ZMSCORE", keys.finished, *ids), ("TIME",)]
         if state == "scheduled":
             commands.append(("ZMSCORE", keys.retrying, *ids))  # they have a list of their own
-        found = self._wire.all(commands, resend=True)
+        found = self._redis.all(commands, resend=True)
         now_ms = clock_ms(found.pop()) if state == "finished" else 0
         is_else = found.pop() if state == "scheduled" else [None] * len(rows)
         for row, is_retrying, *values in zip(rows, is_else, *found, strict=True):
@@ -165,7 +165,7 @@ class Listing:
         candidates = [row for row in rows if row.may_fit(wanted)]
         if candidates and state != "finished":  # of those there is no record any more
             by_ready = state in ("queued", "running")
-            sieve = Sieve(self._wire, self._keys.of(queue), wanted)
+            sieve = RedisJobFilter(self._redis, self._keys.of(queue), wanted)
             fitting = sieve.sift([row.job_id for row in candidates], by_ready=by_ready)
             candidates = [row for row in candidates if row.job_id in fitting]
         places = {row.job_id: place for place, row in enumerate(candidates)}
@@ -204,7 +204,7 @@ class Listing:
             else:
                 edges = ("-inf" if behind is None else repr(behind[0]), most)
                 verb = "ZRANGEBYSCORE"
-            found = self._wire.one((verb, key, *edges, "WITHSCORES", "LIMIT", 0, size), resend=True)
+            found = self._redis.one((verb, key, *edges, "WITHSCORES", "LIMIT", 0, size), resend=True)
             pairs = [(float(found[i + 1]), found[i]) for i in range(0, len(found), 2)]
             fresh = [p for p in pairs if behind is None or (p < behind if is_newest_first else p > behind)]
             if fresh or len(pairs) < size:
@@ -219,7 +219,7 @@ class Listing:
         call = SCRIPTS["lineup"].call(
             self._keys.of(queue), (band, turn, whose, last, min(size, LONGEST_PAGE), "1" if alone else "0")
         )
-        status, *lanes = self._wire.one(call, resend=True)
+        status, *lanes = self._redis.one(call, resend=True)
         places = [tuple(part.decode() for part in lane[:3]) for lane in lanes]
         rows = [
             Row(job_id, (*place, job_id.decode()))
@@ -229,7 +229,7 @@ class Listing:
         return rows, (*places[-1], ""), status.decode()
 
     def _running(self, queue: str, at: tuple[Any, ...], size: int) -> tuple[list[Row], tuple[Any, ...], str]:
-        now_ms, *entries = self._wire.one(SCRIPTS["processing"].call(self._keys.of(queue), (2000, 0)), resend=True)
+        now_ms, *entries = self._redis.one(SCRIPTS["processing"].call(self._keys.of(queue), (2000, 0)), resend=True)
         rows = []
         for worker, lease_ms, _, *held in entries:
             by = {"worker": worker, "lease": b"%d" % (now_ms + lease_ms), "now_ms": now_ms}

@@ -19,7 +19,7 @@ from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import JobDetails, Progress, QueueDetails, RunningJob, WorkerDetails, read_head
 from django_rtq.inspector.job_filter import read_letter
 from django_rtq.inspector.metrics import TaskFigures, read_figures
-from django_rtq.inspector.time_series import History, Series
+from django_rtq.inspector.time_series import Series, TimeSeriesReader
 from django_rtq.jobs.job import clock_moment, moment
 
 MOST_SHOWN = 1000  # running jobs of a queue
@@ -46,7 +46,7 @@ class QueueRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Front:
+class Overview:
     """All that an overview shows."""
 
     now: datetime  # the server's time
@@ -58,15 +58,15 @@ class Front:
     unscheduled: list[str] = field(default_factory=list)  # queues in which nobody has looked for due jobs lately
 
 
-class Lookout:
+class OverviewReader:
     """Reads the front. Any thread may use it."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._wire, self._keys = broker.wire, broker.keys
-        self._history = History(broker)
+        self._redis, self._keys = broker.redis, broker.keys
+        self._history = TimeSeriesReader(broker)
 
-    def front(self, minutes: int, step: int) -> Front:
+    def front(self, minutes: int, step: int) -> Overview:
         """Everything, with counters of so many minutes in steps of so many."""
         names, known, info = self._who_is_there(with_info=True)
         reads = _Reads()
@@ -77,7 +77,7 @@ class Lookout:
             reads.add("tasks", SCRIPTS["tasks"].call(keys, (FAILING_HOURS,)))
             reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_HEAD_BYTES,)))
         self._ask_for_workers(reads, names, known)
-        replies = reads.replies(self._wire.all(reads.commands, resend=True))
+        replies = reads.replies(self._redis.all(reads.commands, resend=True))
         details = [queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
         workers = self._read_workers(names, known, replies)
         tasks = {name: read_figures([reply]) for name, reply in zip(names, replies["tasks"], strict=True)}
@@ -93,7 +93,7 @@ class Lookout:
         ]
         workers = _with_usual(workers, tasks)
         now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
-        return Front(now=clock_moment(now_ms), queues=rows, workers=workers, server=info, **_liveness(details))
+        return Overview(now=clock_moment(now_ms), queues=rows, workers=workers, server=info, **_liveness(details))
 
     def workers(self, queues: Sequence[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
         """Who works on these queues, and what runs there; and how long that usually takes, if that is asked."""
@@ -103,7 +103,7 @@ class Lookout:
         self._ask_for_workers(reads, names, known)
         for name in names if with_usual else ():
             reads.add("tasks", SCRIPTS["tasks"].call(self._keys.of(name), (USUAL_HOURS,)))
-        replies = reads.replies(self._wire.all(reads.commands, resend=True))
+        replies = reads.replies(self._redis.all(reads.commands, resend=True))
         workers = self._read_workers(names, known, replies)
         figures = read_figures(replies["tasks"])
         return _with_usual(workers, dict.fromkeys(names, figures))
@@ -111,13 +111,13 @@ class Lookout:
     def history(self, queue: str, minutes: int, step: int) -> Series:
         """The counters of one queue."""
         command = SCRIPTS["history"].call(self._keys.of(queue), (minutes, step))
-        return self._history.read(queue, minutes, step, self._wire.one(command, resend=True))
+        return self._history.read(queue, minutes, step, self._redis.one(command, resend=True))
 
     # -- inside
 
     def _who_is_there(self, *, with_info: bool = False) -> tuple[list[str], list[str], ServerDetails]:
         asked: list[Command] = [("SMEMBERS", self._keys.queues), ("ZRANGE", self._keys.workers, 0, -1), ("TIME",)]
-        queues, workers, time, *info = self._wire.run([*asked, ("INFO",)] if with_info else asked, resend=True)
+        queues, workers, time, *info = self._redis.run([*asked, ("INFO",)] if with_info else asked, resend=True)
         for reply in (queues, workers, time):
             if isinstance(reply, BrokerError):
                 raise reply

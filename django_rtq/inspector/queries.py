@@ -1,4 +1,4 @@
-"""The Onlooker: what people look at.
+"""The Queries: what people look at.
 
 A question costs the same however long the queues are: O(1), or O(what it returns).
 """
@@ -13,50 +13,50 @@ from django_rtq.broker.redis.client import as_dict
 from django_rtq.broker.redis.server_info import ServerDetails, ask_server
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import JobNotFound
-from django_rtq.inspector.dead_letters import MOST_DEAD, DeadGroups, Selection, Sweeper
+from django_rtq.inspector.dead_letters import MOST_DEAD, DeadGroups, DeadLetters, Selection
 from django_rtq.inspector.details import JobDetails, QueueDetails, RawJob, WorkerDetails
-from django_rtq.inspector.job_list import DEPTH, EVERY, JobFilter, JobPage, Listing, Row
+from django_rtq.inspector.job_list import DEPTH, EVERY, JobFilter, JobListReader, JobPage, Row
 from django_rtq.inspector.metrics import Clients, Statistics, TaskFigures
-from django_rtq.inspector.overview import Front, Lookout, queue_details
+from django_rtq.inspector.overview import Overview, OverviewReader, queue_details
 from django_rtq.inspector.queue_position import Standing
 from django_rtq.inspector.ride import QueuePage, Ride
 from django_rtq.inspector.time_series import Series
 
 
-class Onlooker:
+class Queries:
     """Looks at the queues of a broker, and changes nothing. Any thread may use it."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._wire = broker.wire
+        self._redis = broker.redis
         self._keys = broker.keys
-        self._lookout = Lookout(broker)
-        self._listing = Listing(broker)
+        self._lookout = OverviewReader(broker)
+        self._listing = JobListReader(broker)
         self._statistics = Statistics(broker)
-        self._sweeper = Sweeper(broker)
+        self._sweeper = DeadLetters(broker)
 
     def queues(self) -> list[str]:
         """The names of all queues that were ever used, sorted."""
-        return sorted(name.decode() for name in self._wire.one(("SMEMBERS", self._keys.queues), resend=True))
+        return sorted(name.decode() for name in self._redis.one(("SMEMBERS", self._keys.queues), resend=True))
 
     def overview(self, queues: Iterable[str] | None = None) -> list[QueueDetails]:
         """How full these queues are; of all, when none is named."""
         names = self.queues() if queues is None else list(queues)
-        replies = self._wire.all([SCRIPTS["overview"].call(self._keys.of(n), ()) for n in names], resend=True)
+        replies = self._redis.all([SCRIPTS["overview"].call(self._keys.of(n), ()) for n in names], resend=True)
         return [queue_details(name, reply) for name, reply in zip(names, replies, strict=True)]
 
     def queue(self, name: str) -> QueueDetails:
         """How full one queue is; all zero for one that was never used."""
         return self.overview([name])[0]
 
-    def front(self, minutes: int = 60, *, step: int | None = None) -> Front:
+    def front(self, minutes: int = 60, *, step: int | None = None) -> Overview:
         """All that an overview shows, in two round trips: with counters of so many minutes, an even number of steps."""
         minutes = max(1, min(minutes, 1440))
         return self._lookout.front(minutes, step or max(1, minutes // 60))
 
     def server(self) -> ServerDetails:
         """What the Redis server says of itself. Raises BrokerRefused, ConfigurationError for a Redis Cluster."""
-        return ask_server(self._wire)
+        return ask_server(self._redis)
 
     def history(self, queue: str, minutes: int = 60, *, step: int | None = None) -> Series:
         """The counters of one queue, as in front()."""
@@ -93,8 +93,8 @@ class Onlooker:
     ) -> QueuePage:
         """queue(), listing() and clients() at once: two round trips, where the filter asks for no more."""
         keys = self._keys.of(queue)
-        ride = Ride(self._wire, [SCRIPTS["overview"].call(keys, ()), self._statistics.ask_for_clients(queue, clients)])
-        page = Listing(self._broker, ride).page(queue, state, cursor, limit, filter, DEPTH)
+        ride = Ride(self._redis, [SCRIPTS["overview"].call(keys, ()), self._statistics.ask_for_clients(queue, clients)])
+        page = JobListReader(self._broker, ride).page(queue, state, cursor, limit, filter, DEPTH)
         overview, served = ride.answers
         return QueuePage(
             details=queue_details(queue, overview),
@@ -127,21 +127,21 @@ class Onlooker:
     def find_any(self, job_id: str, queues: Iterable[str]) -> JobDetails:
         """find() in several queues, in one round trip. Raises JobNotFound."""
         names, script = list(queues), SCRIPTS["find"]
-        replies = self._wire.all([script.call(self._keys.of(name), (job_id,)) for name in names], resend=True)
+        replies = self._redis.all([script.call(self._keys.of(name), (job_id,)) for name in names], resend=True)
         return _found(job_id, dict(zip(names, replies, strict=True)))
 
     def find_standing(self, job_id: str, queue: str | None = None) -> tuple[JobDetails, Standing]:
         """find(), and what the job waits for if it waits, in one round trip. Raises JobNotFound."""
         names = self.queues() if queue is None else [queue]
         calls = [SCRIPTS[script].call(self._keys.of(n), (job_id,)) for n in names for script in ("find", "standing")]
-        replies = self._wire.all(calls, resend=True)
+        replies = self._redis.all(calls, resend=True)
         details = _found(job_id, dict(zip(names, replies[::2], strict=True)))
         return details, Standing.read(replies[2 * names.index(details.queue) + 1])
 
     def states_of(self, jobs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """The states of many jobs, (queue, id) each, in one round trip; those that are not known are left out."""
         script = SCRIPTS["find"]
-        replies = self._wire.all([script.call(self._keys.of(queue), (job,)) for queue, job in jobs], resend=True)
+        replies = self._redis.all([script.call(self._keys.of(queue), (job,)) for queue, job in jobs], resend=True)
         raw = [
             RawJob(id=job, queue=queue, **dict(zip(_FIND, reply, strict=True)))
             for (queue, job), reply in zip(jobs, replies, strict=True)
@@ -166,11 +166,11 @@ class Onlooker:
 
     def statistics(self, queue: str, *, minutes: int = 60) -> dict[int, dict[str, int]]:
         """The counters of the last minutes: minute since 1970 -> name -> number."""
-        (time,) = self._wire.all([("TIME",)], resend=True)
+        (time,) = self._redis.all([("TIME",)], resend=True)
         last = int(time[0]) // 60
         wanted = range(last - minutes + 1, last + 1)
         keys = self._keys.of(queue)
-        replies = self._wire.all([("HGETALL", keys.stats_of(minute)) for minute in wanted], resend=True)
+        replies = self._redis.all([("HGETALL", keys.stats_of(minute)) for minute in wanted], resend=True)
         return {
             minute: {name.decode(): int(n) for name, n in as_dict(reply).items()}
             for minute, reply in zip(wanted, replies, strict=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django_rtq.broker.redis.client import Wire
+from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.scripts import Command
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.job_list import JobPage
@@ -25,18 +25,18 @@ class QueuePage:
 class Ride:
     """A wire that takes some commands along on its first round trip. For one thread, and one use."""
 
-    def __init__(self, wire: Wire, passengers: Sequence[Command]) -> None:
-        self._wire, self._passengers = wire, passengers
+    def __init__(self, wire: RedisClient, passengers: Sequence[Command]) -> None:
+        self._redis, self._passengers = wire, passengers
         self.answers: list[Any] = []  # to the passengers, once there was a round trip
 
     def one(self, command: Command, *, resend: bool = False) -> Any:
-        """As Wire.one."""
+        """As RedisClient.one."""
         return self.all([command], resend=resend)[0]
 
     def all(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
-        """As Wire.all."""
+        """As RedisClient.all."""
         if self.answers:
-            return self._wire.all(commands, resend=resend)
-        replies = self._wire.all([*self._passengers, *commands], resend=resend)
+            return self._redis.all(commands, resend=resend)
+        replies = self._redis.all([*self._passengers, *commands], resend=resend)
         self.answers = replies[: len(self._passengers)]
         return replies[len(self._passengers) :]

@@ -42,11 +42,11 @@ class Series:
         return int(self.begins_at.timestamp()) // self.step_seconds + self.steps - 1
 
 
-class History:
+class TimeSeriesReader:
     """Reads series. Any thread may use it: what is kept is replaced, and never changed."""
 
     def __init__(self, broker: Broker) -> None:
-        self._wire, self._keys = broker.wire, broker.keys
+        self._redis, self._keys = broker.redis, broker.keys
         self._kept: dict[tuple[str, int, int], Series] = {}
 
     def ask(self, queue: str, minutes: int, step: int, now_ms: int) -> Command:
@@ -67,7 +67,7 @@ class History:
             joined = None if kept is None else _joined(kept, series)
             if joined is None:  # the clock was put back, or Redis is another one: a round trip of its own
                 call = SCRIPTS["history"].call(self._keys.of(queue), (minutes, step))
-                joined = _series(self._wire.one(call, resend=True), step)
+                joined = _series(self._redis.one(call, resend=True), step)
             series = joined
         if len(self._kept) >= MOST_KEPT:
             self._kept.clear()

@@ -38,7 +38,7 @@ class _Run(Protocol):
     def context(self) -> JobContext: ...
 
 
-class Place:
+class CurrentRun:
     """A thread or a coroutine in which jobs run, one after the other."""
 
     __slots__ = ("run",)
@@ -47,7 +47,7 @@ class Place:
         self.run = run
 
 
-place: ContextVar[Place | None] = ContextVar("rtq_place", default=None)
+place: ContextVar[CurrentRun | None] = ContextVar("rtq_place", default=None)
 
 
 def current_job() -> JobContext | None:

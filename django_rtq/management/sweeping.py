@@ -15,14 +15,14 @@ Act = Callable[[str, Sequence[str]], list[str]]
 
 
 @dataclass(slots=True)
-class Swept:
+class BulkResult:
     """What became of a sweep. What was done before it stopped stays done."""
 
     done: list[str] = field(default_factory=list)  # ids
     stopped_by: BrokerError | KeyboardInterrupt | None = None  # why it did not get to its end
 
 
-def sweep(act: Act, letters: Iterable[tuple[str, str]], progress: ProgressLine) -> Swept:
+def sweep(act: Act, letters: Iterable[tuple[str, str]], progress: ProgressLine) -> BulkResult:
     """Act on these (queue, id) pairs. Raises nothing that would hide what was done.
 
     The pairs are a snapshot: a job that dies once more meanwhile is not taken twice.
@@ -30,7 +30,7 @@ def sweep(act: Act, letters: Iterable[tuple[str, str]], progress: ProgressLine) 
     by_queue: dict[str, list[str]] = {}
     for queue, job_id in letters:
         by_queue.setdefault(queue, []).append(job_id)
-    swept = Swept()
+    swept = BulkResult()
     try:
         for queue, job_ids in by_queue.items():
             for step in _steps(job_ids):
@@ -41,9 +41,9 @@ def sweep(act: Act, letters: Iterable[tuple[str, str]], progress: ProgressLine) 
     return swept
 
 
-def sweep_ids(act: Act, queues: Iterable[str], job_ids: Sequence[str]) -> Swept:
+def sweep_ids(act: Act, queues: Iterable[str], job_ids: Sequence[str]) -> BulkResult:
     """Act on jobs of which nobody said in which of these queues they are. Raises nothing, as sweep does."""
-    swept, left = Swept(), dict.fromkeys(job_ids)
+    swept, left = BulkResult(), dict.fromkeys(job_ids)
     try:
         for queue in queues:
             for step in _steps(list(left)):

@@ -73,7 +73,7 @@ def meet_server(broker: Broker) -> None:
     certificate, missing permissions, a Redis Cluster.
     """
     try:
-        server = ask_server(broker.wire)
+        server = ask_server(broker.redis)
     except BrokerRefused:
         raise
     except BrokerUnavailable:

@@ -14,10 +14,10 @@ import time
 from collections.abc import Mapping, Sequence
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.schedule_store import PlanState, ScheduleState
+from django_rtq.broker.schedule_store import ScheduleState, StoredSchedules
 from django_rtq.exceptions import BrokerError
 from django_rtq.redaction import Secrets
-from django_rtq.scheduler.registry import Entry, Programme, declared_entries, programme
+from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, declared_entries, load_schedules
 
 logger = logging.getLogger("django_rtq")
 
@@ -26,18 +26,18 @@ CLOCK_WAS_WRONG_MS = 3_600_000  # see now_ms in _prelude.lua
 FORGOTTEN_MS = 90 * 86_400_000  # a schedule that is declared no more is forgotten when it has not fired for so long
 
 
-class Timetable:
+class Dispatcher:
     """All entries of some queues. For one thread."""
 
     def __init__(self, broker: Broker, queues: Sequence[str]) -> None:
         self._broker = broker
         self._queues = frozenset(queues)
         self._declared = declared_entries(broker.config)
-        self._plan = PlanState()  # as far as it was obeyed
+        self._plan = StoredSchedules()  # as far as it was obeyed
         self._told: set[tuple[str, str]] = set()  # what was said of rows that cannot be obeyed
         self._known_since: dict[tuple[str, str], int] = {}  # name, definition -> since when this process counts, ms
         self._asks_at = 0.0  # when it asks Redis again, on the monotonic clock
-        self._obey(Programme(entries=self._declared, broken={}))
+        self._obey(ScheduleSet(entries=self._declared, broken={}))
 
     @property
     def is_outdated(self) -> bool:
@@ -70,11 +70,11 @@ class Timetable:
             logger.warning("Redis has lost which schedules people had made or switched off: they are put back")
             self._broker.plan.restore(self._plan)
             plan = self._broker.plan.read()
-        self._obey(programme(self._declared, plan))
+        self._obey(load_schedules(self._declared, plan))
         self._plan = plan
         self._asks_at = 0.0
 
-    def _obey(self, found: Programme) -> None:
+    def _obey(self, found: ScheduleSet) -> None:
         self.entries = [entry for entry in found.entries if entry.enabled and entry.task.queue in self._queues]
         self._asked = sorted({entry.task.queue for entry in self.entries})
         self._names = {entry.name for entry in found.entries} | found.broken.keys()
@@ -82,7 +82,7 @@ class Timetable:
             logger.warning("schedule %s starts nothing: %s", name, problem)
         self._told |= found.broken.items()
 
-    def _fire(self, entry: Entry, state: ScheduleState | None, now_ms: int) -> None:
+    def _fire(self, entry: ScheduledTask, state: ScheduleState | None, now_ms: int) -> None:
         try:
             for slot_ms in entry.schedule.due(self._last_ms(entry, state, now_ms), now_ms):
                 entry.fire(self._broker, slot_ms)
@@ -93,7 +93,7 @@ class Timetable:
             secrets = Secrets.of(entry.task.name, list(entry.schedule.args), dict(entry.schedule.kwargs))
             logger.error("schedule %s: its job could not be made", entry.name, exc_info=secrets.hide_in_error(error))
 
-    def _last_ms(self, entry: Entry, state: ScheduleState | None, now_ms: int) -> int:
+    def _last_ms(self, entry: ScheduledTask, state: ScheduleState | None, now_ms: int) -> int:
         """The moment up to which all slots of an entry are over."""
         definition = entry.definition
         known = entry.name, definition

@@ -12,7 +12,7 @@ from django.core.checks import CheckMessage, Error
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.schedule_store import PlanState
+from django_rtq.broker.schedule_store import StoredSchedules
 from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
 from django_rtq.periodic import Schedule, cron, every, schedule_from_settings
@@ -23,7 +23,7 @@ Source = Literal["code", "settings", "admin"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ScheduledTask:
     """A schedule, and the task that it starts."""
 
     task: Task[Any, Any]
@@ -51,7 +51,9 @@ class Entry:
         may_overlap = self.schedule.overlap == "allow"
         answer = broker.fire(self.task.queue, self.name, slot_ms, job, may_overlap=may_overlap)
         if answer == "fired" and signals.job_enqueued.receivers:
-            signals.job_enqueued.send_robust(Entry, job_ids=[job.id], queue=self.task.queue, task=self.task.name)
+            signals.job_enqueued.send_robust(
+                ScheduledTask, job_ids=[job.id], queue=self.task.queue, task=self.task.name
+            )
         return answer
 
     def job_id(self, slot_ms: int) -> str:
@@ -60,14 +62,14 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Programme:
+class ScheduleSet:
     """All schedules there are."""
 
-    entries: list[Entry]  # by name, also those that are off
+    entries: list[ScheduledTask]  # by name, also those that are off
     broken: Mapping[str, str]  # rows that cannot be obeyed: name -> why
 
 
-def programme(declared: Iterable[Entry], plan: PlanState) -> Programme:
+def load_schedules(declared: Iterable[ScheduledTask], plan: StoredSchedules) -> ScheduleSet:
     """What the project declares, as far as people have not switched it off, and the rows that they made."""
     entries = {entry.name: _switched(entry, plan.switches.get(entry.name, "")) for entry in declared}
     broken = {}
@@ -78,15 +80,15 @@ def programme(declared: Iterable[Entry], plan: PlanState) -> Programme:
             entries[name] = entry_from_row(name, row)
         except (TaskNotFound, InvalidTask, TypeError, ValueError) as error:
             broken[name] = str(error)
-    return Programme(entries=[entries[name] for name in sorted(entries)], broken=broken)
+    return ScheduleSet(entries=[entries[name] for name in sorted(entries)], broken=broken)
 
 
-def _switched(entry: Entry, switch: str) -> Entry:
+def _switched(entry: ScheduledTask, switch: str) -> ScheduledTask:
     word, _, since = switch.partition(" ")
     return replace(entry, enabled=word != "off", since=since)
 
 
-def entry_from_row(name: str, row: Mapping[str, Any]) -> Entry:
+def entry_from_row(name: str, row: Mapping[str, Any]) -> ScheduledTask:
     """An entry that a person made. Raises TaskNotFound, InvalidTask, TypeError or ValueError when it makes no sense."""
     task = registry.get_open_task(str(row.get("task")))
     changes = {option: row[key] for option, key in (("queue_name", "queue"), ("client", "client")) if row.get(key)}
@@ -98,7 +100,7 @@ def entry_from_row(name: str, row: Mapping[str, Any]) -> Entry:
     else:
         schedule = every(seconds=row.get("every") or 0, name=name, **options)
     task.check_call(schedule.args, dict(schedule.kwargs))
-    return Entry(
+    return ScheduledTask(
         task=task,
         schedule=schedule,
         source="admin",
@@ -107,9 +109,9 @@ def entry_from_row(name: str, row: Mapping[str, Any]) -> Entry:
     )
 
 
-def declared_entries(config: Config) -> list[Entry]:
+def declared_entries(config: Config) -> list[ScheduledTask]:
     """Every schedule of this project, of its code and of its settings, by name. Raises ConfigurationError."""
-    entries = [Entry(task=task, schedule=s) for task in registry.all_tasks().values() for s in task.schedule]
+    entries = [ScheduledTask(task=task, schedule=s) for task in registry.all_tasks().values() for s in task.schedule]
     entries += [_entry_from_settings(name, options) for name, options in config.schedules.items()]
     entries.sort(key=lambda entry: entry.name)
     for entry, following in pairwise(entries):
@@ -131,11 +133,11 @@ def check_schedules(**kwargs: Any) -> list[CheckMessage]:
     return []
 
 
-def _entry_from_settings(name: str, options: Mapping[str, Any]) -> Entry:
+def _entry_from_settings(name: str, options: Mapping[str, Any]) -> ScheduledTask:
     try:
         task = registry.get_open_task(str(options.get("task")))
         schedule = schedule_from_settings(name, options)
         task.check_call(schedule.args, dict(schedule.kwargs))
     except (TaskNotFound, InvalidTask, TypeError) as error:
         raise ConfigurationError(f'RTQ["SCHEDULES"][{name!r}]: {error}') from error
-    return Entry(task=task, schedule=schedule, source="settings")
+    return ScheduledTask(task=task, schedule=schedule, source="settings")

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.redis.blocking_reader import Waiter
+from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.loop import Loop
-from django_rtq.scheduler.dispatcher import Timetable
+from django_rtq.scheduler.dispatcher import Dispatcher
 
 MOST_CALLS = 4  # of the script, of a hundred jobs each, in one round trip: others wait for Redis meanwhile
 LOOK_SECONDS = 1.0  # between two looks whether somebody else of this process has heard of a change of the plan
@@ -25,10 +25,10 @@ class Scheduler(Loop):
         super().__init__()
         self._broker = broker
         self._queues = list(queues)
-        self._timetable = Timetable(broker, queues)
+        self._dispatcher = Dispatcher(broker, queues)
         self._calls = 1
-        self._waiter = Waiter(
-            broker.recipe,
+        self._waiter = BlockingReader(
+            broker.connection_settings,
             [broker.keys.of(queue).due for queue in queues],
             role="scheduler",
             longest_seconds=LONGEST_WAIT_SECONDS,
@@ -41,7 +41,7 @@ class Scheduler(Loop):
         # A crowd whose time has come is promoted in several steps of one round trip.
         self._calls = MOST_CALLS if seconds == 0.0 else 1
         # Last: a full server refuses it, and nothing else.
-        until_slot = self._timetable.fire_due()
+        until_slot = self._dispatcher.fire_due()
         if seconds == 0.0 or not is_trimmed:
             return 0.0
         return min(wait for wait in (seconds, until_slot, LONGEST_WAIT_SECONDS) if wait is not None)
@@ -49,13 +49,16 @@ class Scheduler(Loop):
     def wait(self, seconds: float) -> None:
         """Until the next job is due, another became due earlier, or the plan was changed."""
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0 and not self._timetable.is_outdated:
+        while (left := until - time.monotonic()) > 0 and not self._dispatcher.is_outdated:
             if self._waiter.wait(min(left, LOOK_SECONDS)):
                 return
 
     def interrupt(self) -> None:
         """The blocking read ends, and with it the thread."""
         self._waiter.interrupt()
+
+    def close(self) -> None:
+        self._waiter.close()
 
 
 def tell_promoted(promoted: Mapping[str, Sequence[str]]) -> None:

@@ -9,21 +9,21 @@ from datetime import datetime
 from django_rtq.broker.broker import get_broker
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import moment
-from django_rtq.scheduler.registry import Entry
+from django_rtq.scheduler.registry import ScheduledTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class ScheduleStatus:
     """What is told of one entry."""
 
-    entry: Entry
+    entry: ScheduledTask
     last_slot: datetime | None  # None: none was fired yet
     next_slot: datetime | None  # None: it is off
     last_job: str  # "": none yet
     last_state: str  # "": forgotten, or none yet
 
 
-def look_out(entries: Sequence[Entry]) -> list[Outlook]:
+def schedule_statuses(entries: Sequence[ScheduledTask]) -> list[ScheduleStatus]:
     """Of each entry, in two round trips. Raises BrokerError."""
     if not entries:
         return []
@@ -33,7 +33,7 @@ def look_out(entries: Sequence[Entry]) -> list[Outlook]:
     asked = {(entry.task.queue, job) for entry, job in zip(entries, jobs, strict=True) if job}
     found = get_inspector().states_of(sorted(asked))
     return [
-        Outlook(
+        ScheduleStatus(
             entry=entry,
             last_slot=moment(state.last_slot_ms) if state and state.last_slot_ms else None,
             next_slot=moment(entry.schedule.next_ms(now_ms)) if entry.enabled else None,

@@ -25,7 +25,7 @@ _NOTES, _TIME = struct.Struct("Qd"), struct.Struct("d")
 LONGEST_NAME = 63
 
 
-class Page(Entries):
+class SharedState(Entries):
     """Shared memory for one child with some slots; make it before the fork."""
 
     def __init__(self, slots: int) -> None:

@@ -11,7 +11,7 @@ from django.test import Client
 
 from django_rtq import admin as pages
 from django_rtq.admin import permissions
-from django_rtq.broker.redis.client import Wire
+from django_rtq.broker.redis.client import RedisClient
 from tests.seeds import QUEUE, claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
 
 MAIL = "testproject.shop.tasks.send_order_mail"
@@ -48,13 +48,13 @@ def operator(person):
 @pytest.fixture
 def round_trips(monkeypatch):
     """Counts them; the list grows with each."""
-    found, exchange = [], Wire._exchange
+    found, exchange = [], RedisClient._exchange
 
     def counted(self, commands, **options):
         found.append(len(commands))
         return exchange(self, commands, **options)
 
-    monkeypatch.setattr(Wire, "_exchange", counted)
+    monkeypatch.setattr(RedisClient, "_exchange", counted)
     return found
 
 

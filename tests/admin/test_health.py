@@ -11,7 +11,7 @@ from django_rtq.broker.redis.server_info import ServerDetails
 from django_rtq.broker.settlement import Settlement
 from django_rtq.inspector.details import JobDetails, QueueDetails, RunningJob, WorkerDetails
 from django_rtq.inspector.metrics import TaskFigures
-from django_rtq.inspector.overview import Front, QueueRow
+from django_rtq.inspector.overview import Overview, QueueRow
 from django_rtq.inspector.time_series import Series
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import JobState
@@ -72,7 +72,7 @@ def health(*rows, workers=None, warnings=()):
     """What the banner says."""
     server = ServerDetails(now_ms=0, warnings=list(warnings))
     workers = [worker()] if workers is None else workers
-    return health_of(Front(now=NOW, queues=list(rows), workers=workers, server=server), url)
+    return health_of(Overview(now=NOW, queues=list(rows), workers=workers, server=server), url)
 
 
 def said(found):

@@ -9,9 +9,9 @@ from django.contrib.auth.models import Permission
 from django.core.management import call_command
 from django.db import connection
 
-from django_rtq.menu import Entry, Queue
+from django_rtq.menu import AdminEntry, Queue
 
-ENTRIES = [model for model in apps.get_app_config("django_rtq").get_models() if issubclass(model, Entry)]
+ENTRIES = [model for model in apps.get_app_config("django_rtq").get_models() if issubclass(model, AdminEntry)]
 PERMISSIONS = [value for name, value in vars(permissions).items() if name.isupper()]
 
 pytestmark = pytest.mark.django_db

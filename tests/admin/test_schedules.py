@@ -12,7 +12,7 @@ from django_rtq import task
 from django_rtq.internal_tasks import sweep_dead_letters
 from django_rtq.models import Schedule
 from django_rtq.redaction import HIDDEN
-from django_rtq.scheduler.dispatcher import Timetable
+from django_rtq.scheduler.dispatcher import Dispatcher
 from django_rtq.tasks import registry
 from tests.conftest import NOBODY
 from tests.seeds import QUEUE
@@ -97,10 +97,10 @@ def test_what_makes_no_sense_is_told_at_its_field(admin_client, broker):
 
 
 def test_the_list_tells_the_time_in_words_and_what_became_of_the_last_job(admin_client, broker, nightly):
-    timetable = Timetable(broker, [QUEUE])
+    dispatcher = Dispatcher(broker, [QUEUE])
     broker.tend([QUEUE])
-    timetable.fire_due()
-    (entry,) = timetable.entries
+    dispatcher.fire_due()
+    (entry,) = dispatcher.entries
     assert entry.fire(broker, broker.schedules([QUEUE])[0]) == "fired"
 
     page = admin_client.get(LIST).text

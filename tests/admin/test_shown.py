@@ -11,7 +11,7 @@ from django_rtq.admin import query_params
 from django_rtq.admin.display.charts import nice_top, points, sparkline
 from django_rtq.admin.display.formatting import duration_text, number_text, percent_text
 from django_rtq.admin.display.sanitize import clean_text, pretty, short_id
-from django_rtq.admin.filters import Wanted
+from django_rtq.admin.filters import FilterParams
 from django_rtq.templatetags.rtq import rtq_ago, rtq_moment
 
 
@@ -130,15 +130,15 @@ def test_numbers_of_addresses_are_bounded(text, number):
 def test_texts_of_addresses_are_bounded(text):
     given = QueryDict(mutable=True)
     given["task"] = text
-    assert not Wanted.read(given)
+    assert not FilterParams.read(given)
 
 
 def test_a_filter_survives_its_own_address():
     given = QueryDict("task=send&client=a%26b&error=X&id=01&since=2026-02-03T04:05&until=2026-02-03T04:05:06")
-    wanted = Wanted.read(given)
+    wanted = FilterParams.read(given)
     again = QueryDict(mutable=True)
     again.update(wanted.query)
-    assert Wanted.read(again) == wanted
+    assert FilterParams.read(again) == wanted
     assert len(wanted.facts) == 6
 
 

@@ -7,7 +7,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.messages import get_messages
 
 from django_rtq.admin import permissions
-from django_rtq.broker.control import Order
+from django_rtq.broker.control import WorkerCommand
 from django_rtq.broker.worker_info import note_commands
 from tests.admin.conftest import body, text
 from tests.seeds import QUEUE, asked_job, claimed_job, settle
@@ -32,7 +32,7 @@ def worker(broker):
 
 def note(broker, **found):
     """What its supervisor writes down about the worker."""
-    broker.wire.all(list(note_commands(broker.keys, {"w1": found}, 60_000)))
+    broker.redis.all(list(note_commands(broker.keys, {"w1": found}, 60_000)))
 
 
 def said(response):
@@ -43,7 +43,7 @@ def said(response):
 def order(redis, broker):
     """What the supervisor of the worker was told to do."""
     found = redis.get(broker.keys.order("boss"))
-    return found and Order(found.decode())
+    return found and WorkerCommand(found.decode())
 
 
 # -- jobs
@@ -52,7 +52,7 @@ def order(redis, broker):
 def test_a_job_that_runs_is_asked_to_stop_and_the_person_told_so(running, operator, inspector):
     answer = operator.post(f"{PAGE}{running.id}/cancel/", {"queue": QUEUE})
     assert "was asked to stop. It is cancelled when it does" in said(answer)
-    assert "Asked to stop." in LogEntry.objects.get().change_message
+    assert "CancelRequest to stop." in LogEntry.objects.get().change_message
     found = inspector.find(running.id)
     assert (found.state, found.is_stopping) == ("running", True)
 
@@ -122,9 +122,9 @@ def test_the_list_of_what_runs_says_how_far_it_is(broker, running, operator):
 @pytest.mark.parametrize(
     ("action", "becomes", "words"),
     [
-        ("quiet", Order.QUIET, "was told to be quiet"),
-        ("wake", Order.WORK, "was told to work again"),
-        ("stop", Order.STOP, "was told to stop"),
+        ("quiet", WorkerCommand.QUIET, "was told to be quiet"),
+        ("wake", WorkerCommand.WORK, "was told to work again"),
+        ("stop", WorkerCommand.STOP, "was told to stop"),
     ],
 )
 def test_a_worker_is_told_what_to_do(action, becomes, words, worker, redis, broker, operator):

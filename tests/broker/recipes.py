@@ -8,14 +8,14 @@ import redis
 from django.test import override_settings
 from django_redis.pool import ConnectionFactory
 
-from django_rtq.broker.redis.settings import read_recipe
+from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.conf import Config
 
 LOCMEM = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 
 
 def recipe_of(source, db=None):
-    return read_recipe(Config(redis=source, db=db))
+    return read_connection_settings(Config(redis=source, db=db))
 
 
 @contextmanager
@@ -51,8 +51,8 @@ def recipe_of_alias(cache, db=1):
 
 
 @contextmanager
-def client_of(recipe):
-    pool = recipe.command_pool(role="test")
+def client_of(connection_settings):
+    pool = connection_settings.command_pool(role="test")
     try:
         yield redis.Redis(connection_pool=pool)
     finally:
@@ -60,8 +60,8 @@ def client_of(recipe):
 
 
 @contextmanager
-def reader_of(recipe, block_seconds=1):
-    reader = recipe.blocking_connection(role="reader", block_seconds=block_seconds)
+def reader_of(connection_settings, block_seconds=1):
+    reader = connection_settings.blocking_connection(role="reader", block_seconds=block_seconds)
     try:
         yield reader
     finally:

@@ -9,7 +9,7 @@ from redis.retry import Retry
 from redis.sentinel import SentinelManagedConnection
 
 from django_rtq.broker.redis import connections as connection_module
-from django_rtq.broker.redis.connections import Recipe, identity_arguments
+from django_rtq.broker.redis.connections import ConnectionSettings, identity_arguments
 from tests.broker.recipes import ask, client_of, django_redis_pool, native, reader_of, recipe_of, recipe_of_alias
 from tests.proxy import Fault, Proxy
 
@@ -20,8 +20,8 @@ ARRIVED = {"before": [], "after": [b"job"], "silence": []}
 
 
 def test_both_kinds_of_connections_work_over_a_unix_socket(empty):
-    recipe = recipe_of(f"unix://{empty.socket_path}?db=2")
-    with client_of(recipe) as client, reader_of(recipe, block_seconds=1) as reader:
+    connection_settings = recipe_of(f"unix://{empty.socket_path}?db=2")
+    with client_of(connection_settings) as client, reader_of(connection_settings, block_seconds=1) as reader:
         client.zadd("waiting", {"job": 7})
 
         assert ask(reader, "BZPOPMIN", "waiting", 1) == [b"waiting", b"job", b"7"]
@@ -29,8 +29,10 @@ def test_both_kinds_of_connections_work_over_a_unix_socket(empty):
 
 @pytest.mark.parametrize("scheme", ["redis", "unix"])
 def test_connections_have_the_time_outs_that_they_promise(empty, scheme):
-    recipe = recipe_of(f"unix://{empty.socket_path}" if scheme == "unix" else f"{empty.url}?socket_timeout=0.1")
-    with client_of(recipe) as client, reader_of(recipe, block_seconds=30) as reader:
+    connection_settings = recipe_of(
+        f"unix://{empty.socket_path}" if scheme == "unix" else f"{empty.url}?socket_timeout=0.1"
+    )
+    with client_of(connection_settings) as client, reader_of(connection_settings, block_seconds=30) as reader:
         command = client.connection_pool.make_connection()
 
         assert (command.socket_timeout, command.socket_connect_timeout) == (5, 5)
@@ -39,8 +41,8 @@ def test_connections_have_the_time_outs_that_they_promise(empty, scheme):
 
 
 def test_connections_say_who_they_are_and_stay_alive(empty):
-    recipe = recipe_of(empty.url)
-    with client_of(recipe) as client, reader_of(recipe) as reader:
+    connection_settings = recipe_of(empty.url)
+    with client_of(connection_settings) as client, reader_of(connection_settings) as reader:
         reader.connect()
 
         assert {"rtq:test", "rtq:reader"} <= {entry["name"] for entry in client.client_list()}
@@ -48,8 +50,8 @@ def test_connections_say_who_they_are_and_stay_alive(empty):
 
 
 def test_a_blocking_connection_is_not_connected_until_it_is_used(empty):
-    recipe = recipe_of(DEAD)
-    with reader_of(recipe) as reader, pytest.raises(redis.ConnectionError):
+    connection_settings = recipe_of(DEAD)
+    with reader_of(connection_settings) as reader, pytest.raises(redis.ConnectionError):
         reader.connect()
 
 
@@ -107,10 +109,10 @@ def pushed(server, *, db):
 @pytest.mark.parametrize("moment", ARRIVED)
 @pytest.mark.parametrize("kind", ["url", "django-redis", "native", "factory"])
 def test_a_command_whose_reply_is_lost_is_not_sent_again(empty, lossy, factory, kind, moment):
-    recipe = lossy_recipe(kind, lossy.url, factory)
+    connection_settings = lossy_recipe(kind, lossy.url, factory)
     lossy.arm(Fault(moment, b"RPUSH"))
 
-    with client_of(recipe) as client, pytest.raises((redis.ConnectionError, redis.TimeoutError)):
+    with client_of(connection_settings) as client, pytest.raises((redis.ConnectionError, redis.TimeoutError)):
         client.rpush("queue", "job")
 
     assert pushed(empty, db=1) == ARRIVED[moment]
@@ -147,4 +149,4 @@ def test_equal_recipes_are_equal_and_can_be_keys():
 
     assert one == same != other
     assert len({one, same, other}) == 2
-    assert Recipe() == recipe_of("redis://")
+    assert ConnectionSettings() == recipe_of("redis://")

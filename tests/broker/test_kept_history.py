@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from django_rtq.inspector.inspector import Inspector
-from django_rtq.inspector.time_series import History
+from django_rtq.inspector.time_series import TimeSeriesReader
 from tests.broker.test_history import set_counters
 from tests.seeds import QUEUE, queued_job
 
@@ -23,14 +23,14 @@ def minute(redis):
 @pytest.fixture
 def asked(broker, monkeypatch):
     """For how many minutes each question is."""
-    found, ask = [], History.ask
+    found, ask = [], TimeSeriesReader.ask
 
     def noted(self, *args):
         command = ask(self, *args)
         found.append(command[-2])
         return command
 
-    monkeypatch.setattr(History, "ask", noted)
+    monkeypatch.setattr(TimeSeriesReader, "ask", noted)
     return found
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.broker.schedule_store import PlanState
+from django_rtq.broker.schedule_store import StoredSchedules
 from django_rtq.exceptions import BrokerFull
 from tests.seeds import QUEUE
 from tests.snapshots import snapshot
@@ -11,7 +11,7 @@ ROW = {"task": "shop.tasks.report", "args": [[], {}, "ü"], "every": 0.5}
 
 
 def test_nobody_has_planned_anything(broker):
-    assert broker.plan.read() == PlanState()
+    assert broker.plan.read() == StoredSchedules()
     assert broker.plan.latest == b""
 
 
@@ -85,7 +85,7 @@ def test_a_full_server_refuses_in_words(redis, broker):
     with redis.full_memory(), pytest.raises(BrokerFull):
         broker.plan.change({"a": ROW})
 
-    assert broker.plan.read() == PlanState()
+    assert broker.plan.read() == StoredSchedules()
 
 
 def test_what_is_no_row_is_told_and_not_obeyed(redis, broker):

@@ -25,8 +25,8 @@ from tests.broker.recipes import (
 
 @BACKENDS
 def test_a_blocking_read_outlasts_the_time_out_of_the_alias(empty, backend):
-    recipe = recipe_of_alias(backend(empty.url, socket_timeout=0.2))
-    with reader_of(recipe, block_seconds=1) as reader:
+    connection_settings = recipe_of_alias(backend(empty.url, socket_timeout=0.2))
+    with reader_of(connection_settings, block_seconds=1) as reader:
         started = time.monotonic()
 
         assert ask(reader, "BZPOPMIN", "waiting", 0.6) is None
@@ -35,8 +35,8 @@ def test_a_blocking_read_outlasts_the_time_out_of_the_alias(empty, backend):
 
 @BACKENDS
 def test_an_alias_that_decodes_still_yields_bytes(empty, backend):
-    recipe = recipe_of_alias(backend(empty.url, decode_responses=True))
-    with client_of(recipe) as client, reader_of(recipe) as reader:
+    connection_settings = recipe_of_alias(backend(empty.url, decode_responses=True))
+    with client_of(connection_settings) as client, reader_of(connection_settings) as reader:
         client.set("key", "värde")
 
         assert client.get("key") == "värde".encode()
@@ -51,22 +51,22 @@ def test_two_aliases_of_one_url_are_both_good(empty):
     }
     with cache_settings(cache):
         recipes = [recipe_of("default", 1), recipe_of("shared", 2)]
-    for recipe in recipes:
-        with client_of(recipe) as client:
-            client.set("key", recipe.db)
-            assert client.get("key") == str(recipe.db).encode()
+    for connection_settings in recipes:
+        with client_of(connection_settings) as client:
+            client.set("key", connection_settings.db)
+            assert client.get("key") == str(connection_settings.db).encode()
             assert client.connection_pool.make_connection().socket_timeout == 5
 
 
 def test_the_pool_is_never_the_one_of_the_cache(empty):
     with cache_settings({"default": django_redis(empty.url)}):
-        recipe = recipe_of("default", 1)
+        connection_settings = recipe_of("default", 1)
         theirs = caches["default"].client.get_client().connection_pool
-        ours = recipe.command_pool(role="test")
+        ours = connection_settings.command_pool(role="test")
 
     assert ours is not theirs
     assert theirs.connection_kwargs["db"] == 0
-    assert recipe.command_pool(role="test") is not ours
+    assert connection_settings.command_pool(role="test") is not ours
 
 
 @pytest.mark.parametrize("backend", [django_redis, native])
@@ -104,8 +104,8 @@ def test_credentials_and_tls_of_an_alias_are_kept(backend):
 
 
 def test_options_of_django_redis_that_hold_credentials_are_kept():
-    recipe = recipe_of_alias(django_redis("redis://host/0", USERNAME="alice", PASSWORD="hunter2"))
-    with reader_of(recipe) as reader:
+    connection_settings = recipe_of_alias(django_redis("redis://host/0", USERNAME="alice", PASSWORD="hunter2"))
+    with reader_of(connection_settings) as reader:
         assert (reader.username, reader.password) == ("alice", "hunter2")
 
 

@@ -26,14 +26,14 @@ def test_a_factory_may_use_a_unix_socket_and_a_pool_that_blocks(empty, factory):
 
 def test_a_factory_may_bring_a_credential_provider(factory):
     provider = redis.UsernamePasswordCredentialProvider("alice", "hunter2")
-    recipe = recipe_of(factory(lambda: redis.Redis(credential_provider=provider)))
-    with reader_of(recipe) as reader:
+    connection_settings = recipe_of(factory(lambda: redis.Redis(credential_provider=provider)))
+    with reader_of(connection_settings) as reader:
         assert reader.credential_provider is provider
 
 
 def test_arguments_of_none_do_not_undo_our_own(factory):
-    recipe = recipe_of(factory(lambda: redis.Redis(protocol=None, username=None)))
+    connection_settings = recipe_of(factory(lambda: redis.Redis(protocol=None, username=None)))
 
-    assert not {"protocol", "username"} & set(recipe.arguments)
-    with reader_of(recipe) as reader:
+    assert not {"protocol", "username"} & set(connection_settings.arguments)
+    with reader_of(connection_settings) as reader:
         assert reader.protocol == 2

@@ -10,7 +10,7 @@ from redis.sentinel import MasterNotFoundError, Sentinel, SentinelManagedSSLConn
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis import sentinel as sentinel_module
-from django_rtq.broker.redis.blocking_reader import Waiter
+from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.conf import Config
 from testproject.redis_server import PrivateRedis, RedisDidNotStart
 from tests.broker.recipes import ask, client_of, django_redis, reader_of, recipe_of, recipe_of_alias
@@ -81,8 +81,8 @@ def sentinel_recipe(kind, sentinel, factory):
 
 @pytest.mark.parametrize("kind", ["mapping", "alias", "factory"])
 def test_sentinel_leads_to_the_master(empty, sentinel, factory, kind):
-    recipe = sentinel_recipe(kind, sentinel, factory)
-    with client_of(recipe) as client, reader_of(recipe, block_seconds=1) as reader:
+    connection_settings = sentinel_recipe(kind, sentinel, factory)
+    with client_of(connection_settings) as client, reader_of(connection_settings, block_seconds=1) as reader:
         client.zadd("waiting", {"job": 1})
 
         assert ask(reader, "BZPOPMIN", "waiting", 1) == [b"waiting", b"job", b"1"]
@@ -90,7 +90,7 @@ def test_sentinel_leads_to_the_master(empty, sentinel, factory, kind):
         assert ask(reader, "BZPOPMIN", "waiting", 0.6) is None
         assert time.monotonic() - started > 0.5
         assert (reader.port, reader.db) == (empty.port, 1)
-    assert str(recipe) == f"sentinel://127.0.0.1:1,127.0.0.1:{sentinel.port}/mymaster/1"
+    assert str(connection_settings) == f"sentinel://127.0.0.1:1,127.0.0.1:{sentinel.port}/mymaster/1"
 
 
 PORT = ("CONFIG", "GET", "port")
@@ -129,7 +129,7 @@ def test_a_blocking_connection_asks_for_the_master_each_time_it_connects(empty, 
 
 
 def test_credentials_and_tls_reach_the_master_and_the_sentinels():
-    recipe = recipe_of(
+    connection_settings = recipe_of(
         {
             "sentinels": [["one", 26379]],
             "service": "mymaster",
@@ -140,14 +140,14 @@ def test_credentials_and_tls_reach_the_master_and_the_sentinels():
             "sentinel_kwargs": {"password": "hunter3", "ssl": True, "ssl_ca_certs": "/ca2.pem"},
         }
     )
-    with reader_of(recipe) as reader:
+    with reader_of(connection_settings) as reader:
         assert isinstance(reader, SentinelManagedSSLConnection)
         assert (reader.username, reader.password, reader.ca_certs) == ("alice", "hunter2", "/ca.pem")
-    asked = recipe.sentinel.manager().sentinels[0].connection_pool.make_connection()
+    asked = connection_settings.sentinel.manager().sentinels[0].connection_pool.make_connection()
     assert isinstance(asked, SSLConnection)
     assert (asked.password, asked.ca_certs, asked.protocol) == ("hunter3", "/ca2.pem", 2)
     assert asked.retry._retries == 0
-    assert "hunter" not in f"{recipe}{recipe!r}"
+    assert "hunter" not in f"{connection_settings}{connection_settings!r}"
 
 
 def test_a_sentinel_alias_keeps_the_credentials_of_both_and_no_time_outs(sentinel):
@@ -157,17 +157,19 @@ def test_a_sentinel_alias_keeps_the_credentials_of_both_and_no_time_outs(sentine
         SENTINEL_KWARGS={"password": "hunter3", "socket_timeout": 60},
         CONNECTION_POOL_KWARGS={"ssl": True, "ssl_ca_certs": "/ca.pem"},
     )
-    recipe = recipe_of_alias(cache)
-    with reader_of(recipe) as reader:
+    connection_settings = recipe_of_alias(cache)
+    with reader_of(connection_settings) as reader:
         assert isinstance(reader, SentinelManagedSSLConnection)
         assert (reader.password, reader.ca_certs) == ("hunter2", "/ca.pem")
-    asked = recipe.sentinel.manager().sentinels[0].connection_pool.make_connection()
+    asked = connection_settings.sentinel.manager().sentinels[0].connection_pool.make_connection()
     assert (asked.password, asked.socket_timeout) == ("hunter3", 2)
 
 
 def test_sentinels_listen_to_a_time_out_of_theirs():
-    recipe = recipe_of({"sentinels": [("one", 1)], "service": "s", "sentinel_kwargs": {"socket_timeout": 0.5}})
-    asked = recipe.sentinel.manager().sentinels[0].connection_pool.make_connection()
+    connection_settings = recipe_of(
+        {"sentinels": [("one", 1)], "service": "s", "sentinel_kwargs": {"socket_timeout": 0.5}}
+    )
+    asked = connection_settings.sentinel.manager().sentinels[0].connection_pool.make_connection()
 
     assert (asked.socket_timeout, asked.socket_connect_timeout) == (0.5, 2)
 
@@ -191,7 +193,7 @@ def broker_behind_sentinel(empty, sentinel, monkeypatch):
 def test_a_process_turns_to_the_new_master_while_the_old_one_still_answers(
     broker_behind_sentinel, empty, sentinel, other_server
 ):
-    wire = broker_behind_sentinel.wire
+    wire = broker_behind_sentinel.redis
     assert is_at(wire.one(PORT), empty)
 
     with promoted(sentinel, other_server, empty):
@@ -203,30 +205,30 @@ def test_all_connections_of_a_process_follow_the_one_that_found_another_master(
     broker_behind_sentinel, empty, sentinel, other_server, monkeypatch
 ):
     broker = broker_behind_sentinel
-    waiter = Waiter(broker.recipe, [b"tokens"], role="waiter", longest_seconds=0.2)
-    assert is_at(broker.wire.one(PORT), empty)
+    waiter = BlockingReader(broker.connection_settings, [b"tokens"], role="waiter", longest_seconds=0.2)
+    assert is_at(broker.redis.one(PORT), empty)
     assert not waiter.wait(0)  # the server has its question
     monkeypatch.setattr(sentinel_module, "LOOK_SECONDS", 60.0)
-    broker.wire.one(PORT)  # nobody asks again by himself
+    broker.redis.one(PORT)  # nobody asks again by himself
 
-    with promoted(sentinel, other_server, empty), reader_of(broker.recipe) as reader:
+    with promoted(sentinel, other_server, empty), reader_of(broker.connection_settings) as reader:
         reader.connect()
         with redis.Redis(port=other_server.port, protocol=2) as direct:
             direct.zadd("tokens", {"work": 0})
 
         assert waiter.wait(5)
-        assert is_at(broker.wire.one(PORT), other_server)
+        assert is_at(broker.redis.one(PORT), other_server)
     waiter.close()
 
 
 def test_while_no_sentinel_answers_the_connections_stay(broker_behind_sentinel, monkeypatch):
-    wire = broker_behind_sentinel.wire
+    wire = broker_behind_sentinel.redis
     before = wire.one(("CLIENT", "ID"))
 
     def nobody(service):
         raise MasterNotFoundError("nobody answers")
 
-    master = sentinel_module.master_of(broker_behind_sentinel.recipe.sentinel)
+    master = sentinel_module.master_of(broker_behind_sentinel.connection_settings.sentinel)
     monkeypatch.setattr(master.manager, "discover_master", nobody)
 
     assert wire.one(("CLIENT", "ID")) == before

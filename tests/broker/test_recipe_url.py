@@ -27,11 +27,11 @@ def test_a_url_without_a_number_takes_the_one_of_db():
 
 
 def test_tls_of_a_url_is_kept():
-    recipe = recipe_of("rediss://host:6380/1?ssl_ca_certs=/ca.pem&ssl_cert_reqs=optional")
-    with reader_of(recipe) as reader:
+    connection_settings = recipe_of("rediss://host:6380/1?ssl_ca_certs=/ca.pem&ssl_cert_reqs=optional")
+    with reader_of(connection_settings) as reader:
         assert isinstance(reader, SSLConnection)
         assert (reader.ca_certs, reader.cert_reqs) == ("/ca.pem", ssl.CERT_OPTIONAL)
-    assert str(recipe) == "rediss://host:6380/1"
+    assert str(connection_settings) == "rediss://host:6380/1"
 
 
 # Secrets
@@ -47,10 +47,10 @@ def test_tls_of_a_url_is_kept():
     ],
 )
 def test_a_recipe_never_shows_the_password(url, shown):
-    recipe = recipe_of(url)
+    connection_settings = recipe_of(url)
 
-    assert str(recipe) == shown
-    assert "hunter" not in f"{recipe!r} {[recipe]}"
+    assert str(connection_settings) == shown
+    assert "hunter" not in f"{connection_settings!r} {[connection_settings]}"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq import signals
-from django_rtq.exceptions import WorkerAlive
+from django_rtq.exceptions import LeaseNotExpired
 from tests.seeds import QUEUE, WORKER, claim, claimed_job, claimed_jobs, let_lapse, new_job, settle
 from tests.snapshots import place_of, snapshot
 
@@ -62,7 +62,7 @@ def test_while_its_lease_lasts_nothing_is_taken(redis, broker, inspector):
     claimed_job(broker)
     before = snapshot(redis)
 
-    with pytest.raises(WorkerAlive, match=WORKER):
+    with pytest.raises(LeaseNotExpired, match=WORKER):
         inspector.release_worker(WORKER)
 
     assert snapshot(redis) == before

@@ -32,7 +32,7 @@ def cluster():
 def asked(url):
     broker = Broker(Config(redis=url))
     try:
-        return ask_server(broker.wire)
+        return ask_server(broker.redis)
     finally:
         broker.close()
 
@@ -86,8 +86,8 @@ def test_producers_have_timeouts_of_their_own(redis, proxy):
         redis.stay_silent_once(around=b"PING")
 
         with pytest.raises(BrokerUnavailable, match="in time"):
-            broker.wire.one(("PING",))
-        assert (broker.recipe.socket_timeout, broker.recipe.connect_timeout) == (0.1, 2)
+            broker.redis.one(("PING",))
+        assert (broker.connection_settings.socket_timeout, broker.connection_settings.connect_timeout) == (0.1, 2)
         worker = Broker(get_config(), role="worker")
-        assert (worker.recipe.socket_timeout, worker.recipe.connect_timeout) == (5, 5)
+        assert (worker.connection_settings.socket_timeout, worker.connection_settings.connect_timeout) == (5, 5)
         broker.close()

@@ -5,14 +5,17 @@ import time
 
 import pytest
 
-from django_rtq.broker.redis.blocking_reader import FINE_SECONDS, Waiter
+from django_rtq.broker.redis.blocking_reader import FINE_SECONDS, BlockingReader
+from django_rtq.exceptions import BrokerUnavailable
 from tests.conftest import wait_until
 from tests.seeds import QUEUE
 
 
 @pytest.fixture
 def waiter(broker):
-    waiter = Waiter(broker.recipe, [broker.keys.of(QUEUE).due], role="scheduler", longest_seconds=60)
+    waiter = BlockingReader(
+        broker.connection_settings, [broker.keys.of(QUEUE).due], role="scheduler", longest_seconds=60
+    )
     yield waiter
     waiter.close()
 
@@ -42,10 +45,33 @@ def test_a_token_that_comes_later_ends_it_too(redis, broker, waiter):
     timer.join()
 
 
+def test_it_can_be_ended_from_another_thread(waiter):
+    """The socket stays with the thread that reads: the number of a closed one may at once be that of another."""
+    ended = threading.Event()
+
+    def wait():
+        with pytest.raises(BrokerUnavailable):
+            waiter.wait()
+        ended.set()
+
+    waiter.wait(0)
+    socket = waiter._connection._sock
+    waiter.interrupt()
+    assert socket.fileno() > 0
+    thread = threading.Thread(target=wait)
+    thread.start()
+    thread.join(5)
+
+    assert ended.is_set()
+    assert socket.fileno() == -1
+
+
 def test_it_tells_each_time_it_connects(redis, broker, monkeypatch):
     told = []
     key = broker.keys.of(QUEUE).due
-    waiter = Waiter(broker.recipe, [key], role="waiter", longest_seconds=60, on_connect=lambda: told.append(1))
+    waiter = BlockingReader(
+        broker.connection_settings, [key], role="waiter", longest_seconds=60, on_connect=lambda: told.append(1)
+    )
     assert waiter.wait(0) is False
     assert waiter.wait(0) is False
     assert told == [1]

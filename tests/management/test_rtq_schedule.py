@@ -6,7 +6,7 @@ from django.test import override_settings
 from django_rtq import cron, every, task
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import JobNotFound
-from django_rtq.scheduler.dispatcher import Timetable
+from django_rtq.scheduler.dispatcher import Dispatcher
 from django_rtq.tasks import registry
 from tests.conftest import NOBODY
 from tests.management.commands import run
@@ -36,7 +36,7 @@ def schedules(monkeypatch):
 @pytest.fixture
 def fired(broker):
     """The id of the job of "daily"."""
-    (entry,) = Timetable(broker, [QUEUE]).entries
+    (entry,) = Dispatcher(broker, [QUEUE]).entries
     broker.begin(QUEUE, "daily", entry.schedule.definition, 1_000_000_000_000)
     assert entry.fire(broker, 1_700_000_000_000) == "fired"
     return entry.job_id(1_700_000_000_000)

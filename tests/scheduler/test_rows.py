@@ -5,8 +5,8 @@ import pytest
 from django_rtq import every, task
 from django_rtq.broker.broker import Broker
 from django_rtq.internal_tasks import sweep_dead_letters
-from django_rtq.scheduler.dispatcher import Timetable
-from django_rtq.scheduler.registry import declared_entries, programme
+from django_rtq.scheduler.dispatcher import Dispatcher
+from django_rtq.scheduler.registry import declared_entries, load_schedules
 from django_rtq.scheduler.scheduler import Scheduler
 from django_rtq.tasks import registry
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
@@ -43,11 +43,11 @@ def at(broker, monkeypatch):
 
     def at(ms, *timetables, asks=True):
         now["ms"] = ms
-        for timetable in timetables:
+        for dispatcher in timetables:
             if asks:
-                timetable._broker.tend([QUEUE])
-            timetable._asks_at = 0.0
-            timetable.fire_due()
+                dispatcher._broker.tend([QUEUE])
+            dispatcher._asks_at = 0.0
+            dispatcher.fire_due()
         return [int(job_id[:12], 16) - NOW_MS for job_id in claim_all(broker)]
 
     return at
@@ -64,44 +64,44 @@ def put(broker):
 
 
 def test_rows_come_change_and_go_while_a_timetable_runs(broker, at, put):
-    timetable = Timetable(broker, [QUEUE])
-    assert at(0, timetable) == []
+    dispatcher = Dispatcher(broker, [QUEUE])
+    assert at(0, dispatcher) == []
     put(mine=row())
-    assert at(5, timetable) == []
-    assert at(MINUTE_MS, timetable) == [MINUTE_MS]
+    assert at(5, dispatcher) == []
+    assert at(MINUTE_MS, dispatcher) == [MINUTE_MS]
     put(mine=row(every=120))
-    assert at(2 * MINUTE_MS + 1, timetable) == []  # begins anew, and has missed nothing
-    assert at(4 * MINUTE_MS, timetable) == [4 * MINUTE_MS]
+    assert at(2 * MINUTE_MS + 1, dispatcher) == []  # begins anew, and has missed nothing
+    assert at(4 * MINUTE_MS, dispatcher) == [4 * MINUTE_MS]
     put(mine=None)
-    assert at(6 * MINUTE_MS, timetable) == []
-    assert timetable.entries == []
+    assert at(6 * MINUTE_MS, dispatcher) == []
+    assert dispatcher.entries == []
 
 
 def test_who_did_not_hear_of_a_change_does_not_fire_by_what_was_before(broker, at, put):
     put(mine=row())
     elsewhere = Broker(broker.config)
-    timetable = Timetable(elsewhere, [QUEUE])
-    assert at(0, timetable) == []
-    assert at(MINUTE_MS, timetable, asks=False) == [MINUTE_MS]
+    dispatcher = Dispatcher(elsewhere, [QUEUE])
+    assert at(0, dispatcher) == []
+    assert at(MINUTE_MS, dispatcher, asks=False) == [MINUTE_MS]
     put(mine=row(enabled=False))
 
     assert elsewhere.plan.latest != broker.plan.read().version
-    assert at(2 * MINUTE_MS, timetable, asks=False) == []
+    assert at(2 * MINUTE_MS, dispatcher, asks=False) == []
     elsewhere.close()
 
 
 def test_what_redis_has_lost_fires_all_the_same(redis, broker, at, put, caplog):
     put(mine=row(), gone=row())
     broker.plan.switch("declared", on=False)
-    timetable = Timetable(broker, [QUEUE])
-    at(0, timetable)
+    dispatcher = Dispatcher(broker, [QUEUE])
+    at(0, dispatcher)
     put(gone=None)
     before = broker.plan.read()
-    at(1, timetable)
+    at(1, dispatcher)
     redis.flushall()
 
-    assert at(MINUTE_MS, timetable) == []  # begins anew, like all that Redis had known
-    assert at(2 * MINUTE_MS, timetable) == [2 * MINUTE_MS]
+    assert at(MINUTE_MS, dispatcher) == []  # begins anew, like all that Redis had known
+    assert at(2 * MINUTE_MS, dispatcher) == [2 * MINUTE_MS]
 
     assert broker.plan.read() == before
     assert caplog.messages == ["Redis has lost which schedules people had made or switched off: they are put back"]
@@ -109,53 +109,53 @@ def test_what_redis_has_lost_fires_all_the_same(redis, broker, at, put, caplog):
 
 def test_what_people_have_emptied_stays_empty(broker, at, put):
     put(mine=row())
-    timetable = Timetable(broker, [QUEUE])
-    at(0, timetable)
+    dispatcher = Dispatcher(broker, [QUEUE])
+    at(0, dispatcher)
     put(mine=None)
 
-    assert at(MINUTE_MS, timetable) == []
+    assert at(MINUTE_MS, dispatcher) == []
     assert broker.plan.read().rows == {}
 
 
 def test_what_passed_while_it_was_off_was_not_missed(broker, at, put):
-    timetable = Timetable(broker, [QUEUE])
+    dispatcher = Dispatcher(broker, [QUEUE])
     put(mine=row(missed="all"))
-    at(0, timetable)
+    at(0, dispatcher)
     put(mine=row(missed="all", enabled=False))
-    assert at(3 * MINUTE_MS, timetable) == []
+    assert at(3 * MINUTE_MS, dispatcher) == []
     put(mine=row(missed="all", since="2"))
 
-    assert at(5 * MINUTE_MS + 1, timetable) == []
-    assert at(6 * MINUTE_MS, timetable) == [6 * MINUTE_MS]
+    assert at(5 * MINUTE_MS + 1, dispatcher) == []
+    assert at(6 * MINUTE_MS, dispatcher) == [6 * MINUTE_MS]
 
 
 def test_a_cap_keeps_the_newest_of_what_was_missed(broker, at, put):
     put(mine=row(missed="all", cap=2))
-    at(0, Timetable(broker, [QUEUE]))
+    at(0, Dispatcher(broker, [QUEUE]))
 
-    assert at(5 * MINUTE_MS, Timetable(broker, [QUEUE])) == [4 * MINUTE_MS, 5 * MINUTE_MS]
+    assert at(5 * MINUTE_MS, Dispatcher(broker, [QUEUE])) == [4 * MINUTE_MS, 5 * MINUTE_MS]
 
 
 def test_schedules_of_the_code_can_be_switched_off_and_on(broker, at):
     task(schedule=every(minutes=1, name="declared", missed="all"))(other)
-    timetable = Timetable(broker, [QUEUE])
-    at(0, timetable)
+    dispatcher = Dispatcher(broker, [QUEUE])
+    at(0, dispatcher)
     broker.plan.switch("declared", on=False)
-    assert at(3 * MINUTE_MS, timetable, Timetable(broker, [QUEUE])) == []
+    assert at(3 * MINUTE_MS, dispatcher, Dispatcher(broker, [QUEUE])) == []
     broker.plan.switch("declared", on=True)
 
-    assert at(4 * MINUTE_MS + 1, timetable) == []
-    assert at(5 * MINUTE_MS, timetable) == [5 * MINUTE_MS]
+    assert at(4 * MINUTE_MS + 1, dispatcher) == []
+    assert at(5 * MINUTE_MS, dispatcher) == [5 * MINUTE_MS]
 
 
 def test_a_row_that_cannot_be_obeyed_is_told_once_and_hinders_no_other(redis, broker, at, put, caplog):
     put(gone=row(task="shop.tasks.gone"), strange=row(args=5), empty={}, mine=row())
     redis.hset("rtq:plan", "row:torn", "{")
-    timetable = Timetable(broker, [QUEUE])
-    at(0, timetable)
+    dispatcher = Dispatcher(broker, [QUEUE])
+    at(0, dispatcher)
     put(mine=row(client="x"))
 
-    assert at(MINUTE_MS, timetable) == [MINUTE_MS]
+    assert at(MINUTE_MS, dispatcher) == [MINUTE_MS]
     told = [record.getMessage().split(" ")[1] for record in caplog.records if "starts nothing" in record.getMessage()]
     assert sorted(told) == ["empty", "gone", "strange", "torn"]
 
@@ -163,7 +163,7 @@ def test_a_row_that_cannot_be_obeyed_is_told_once_and_hinders_no_other(redis, br
 def test_a_row_does_not_take_the_place_of_what_is_declared(broker, put):
     task(schedule=every(minutes=1, name="mine"))(other)
     put(mine=row())
-    found = programme(declared_entries(broker.config), broker.plan.read())
+    found = load_schedules(declared_entries(broker.config), broker.plan.read())
 
     assert [entry.source for entry in found.entries] == ["code"]
     assert found.broken == {"mine": "a schedule of this name is declared in the code."}
@@ -171,10 +171,10 @@ def test_a_row_does_not_take_the_place_of_what_is_declared(broker, put):
 
 def test_a_row_of_another_queue_is_the_business_of_others(broker, at, put):
     put(mine=row(queue="low"))
-    timetable = Timetable(broker, [QUEUE])
-    at(0, timetable)
+    dispatcher = Dispatcher(broker, [QUEUE])
+    at(0, dispatcher)
 
-    assert timetable.entries == []
+    assert dispatcher.entries == []
 
 
 def test_a_scheduler_that_sleeps_is_woken_and_starts_it(redis, broker):
@@ -202,10 +202,10 @@ def test_who_was_not_woken_hears_of_it_with_the_next_heartbeat(redis, broker):
 
 def test_a_row_of_an_internal_task_starts_nothing(broker, at, put, caplog):
     registry.register(sweep_dead_letters)
-    timetable = Timetable(broker, [QUEUE])
+    dispatcher = Dispatcher(broker, [QUEUE])
     put(sneaky=row(task=sweep_dead_letters.name, args=[QUEUE, "discard", {}, 10**15]), mine=row())
 
-    assert at(0, timetable) == []
-    assert at(MINUTE_MS, timetable) == [MINUTE_MS]
-    assert [entry.name for entry in timetable.entries] == ["mine"]
+    assert at(0, dispatcher) == []
+    assert at(MINUTE_MS, dispatcher) == [MINUTE_MS]
+    assert [entry.name for entry in dispatcher.entries] == ["mine"]
     assert "schedule sneaky starts nothing: django_rtq.internal_tasks.sweep_dead_letters is internal" in caplog.text

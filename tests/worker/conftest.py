@@ -4,12 +4,13 @@ import itertools
 import json
 
 import pytest
+from django.db import connections
 from django.test import override_settings
 
 from django_rtq import signals
 from django_rtq.broker.broker import get_broker
-from django_rtq.worker.process.session import Ledger
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.process.session import WorkerSession
+from django_rtq.worker.shared_memory import SharedState
 from testproject.redis_server import PrivateRedis
 from tests.app import diary as diaries
 from tests.app import tasks  # noqa: F401 - so that they are registered here as well
@@ -46,6 +47,16 @@ class Diary:
         """Until the line is there so many times. Returns the last of them."""
         wait_until(lambda: len(self.entries(word, name)) >= times, seconds)
         return self.entries(word, name)[times - 1]
+
+
+@pytest.fixture(autouse=True)
+def databases_of_the_session():
+    """Forks drop the database connections of their thread. The one to the test database in memory must not be lost: it
+    cannot be closed, and Python warns of it when it is collected."""
+    before = connections.all(initialized_only=True)
+    yield
+    for connection in before:
+        connections[connection.alias] = connection
 
 
 @pytest.fixture
@@ -127,13 +138,13 @@ def start(rtq_worker, fragile, client):
 
 
 @pytest.fixture
-def ledger(broker):
+def session(broker):
     """Its thread leaves it alone: nothing is compared unless the test says so."""
-    ledger = Ledger(broker, Page(1), [QUEUE], base_name="host")
-    ledger._reconciler._lease_seconds = 3600.0
-    ledger.sign_on()
-    yield ledger
-    ledger.close()
+    session = WorkerSession(broker, SharedState(1), [QUEUE], base_name="host")
+    session._reconciler._lease_seconds = 3600.0
+    session.sign_on()
+    yield session
+    session.close()
 
 
 @pytest.fixture

@@ -8,19 +8,19 @@ BODY = '{"task":"tests.app.tasks.note","args":["x"]}'
 DONE = Acked('{"state":"succeeded"}')
 
 
-def claim(ledger, wanted=10):
+def claim(session, wanted=10):
     """Runs of what a fetch brings."""
-    runs = claim_unread(ledger, wanted)
+    runs = claim_unread(session, wanted)
     for run in runs:
         run.open()
     return runs
 
 
-def claim_unread(ledger, wanted=10):
+def claim_unread(session, wanted=10):
     """The same, before anybody has looked into the records."""
     return [
-        Run(claimed.queue, job_id, record, worker=ledger.worker, now_ms=claimed.now_ms)
-        for claimed in ledger.fetch(wanted, idle=True).claimed
+        Run(claimed.queue, job_id, record, worker=session.worker, now_ms=claimed.now_ms)
+        for claimed in session.fetch(wanted, idle=True).claimed
         for job_id, record in zip(claimed.ids, claimed.records, strict=True)
     ]
 

@@ -1,7 +1,7 @@
 """Pages for tests: jobs, and one of them that runs."""
 
 from django_rtq.worker.shared_entries import ACKED, Finished
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.shared_memory import SharedState
 
 ID = b"01a1fa94eeb97e2fb167e897ae5634a7"
 IDS = [b"%032x" % number for number in range(5)]
@@ -17,7 +17,7 @@ def acked(job_id, text, ms=1):
 
 def running(slots=1, job_id=ID):
     """A page with one job that runs, and its entry."""
-    page = Page(slots)
+    page = SharedState(slots)
     entry = 0
     if slots == 1:
         page.begin([job_id])

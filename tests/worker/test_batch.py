@@ -142,11 +142,11 @@ def watched():
     watches = []
 
     def begin(batch, **options):
-        ledger = FakeLedger(**options)
-        watch = BatchWatch(ledger, ledger.release)
+        session = FakeLedger(**options)
+        watch = BatchWatch(session, session.release)
         watches.append(watch)
         watch.begin(batch)
-        return ledger, watch
+        return session, watch
 
     yield begin
     for watch in watches:
@@ -157,56 +157,56 @@ def watched():
 def test_jobs_behind_a_slow_one_are_given_back_once_and_the_next_batch_is_watched_again(watched, is_away):
     batch = batch_of(IDS)
     batch.next()
-    ledger, watch = watched(batch, is_away=is_away)
-    wait_until(lambda: ledger.settled > 0)
-    assert ledger.released == IDS[1:]
+    session, watch = watched(batch, is_away=is_away)
+    wait_until(lambda: session.settled > 0)
+    assert session.released == IDS[1:]
 
     watch.end()
     again = batch_of(IDS)
     again.next()
     watch.begin(again)
-    wait_until(lambda: ledger.released == IDS[1:] * 2)
+    wait_until(lambda: session.released == IDS[1:] * 2)
 
 
 def test_what_could_not_be_told_is_told_when_redis_is_back_though_the_slow_job_still_runs(watched):
     page = FakePage()
     batch = batch_of(IDS, page)
     batch.next()
-    ledger, _ = watched(batch, is_away=True)
-    wait_until(lambda: ledger.settled > 1)
+    session, _ = watched(batch, is_away=True)
+    wait_until(lambda: session.settled > 1)
     assert not page.is_told
-    ledger.is_away = False
-    tries = ledger.settled
+    session.is_away = False
+    tries = session.settled
 
-    wait_until(lambda: ledger.settled > tries)
-    assert ledger.released == IDS[1:]
+    wait_until(lambda: session.settled > tries)
+    assert session.released == IDS[1:]
     wait_until(lambda: page.is_told)
 
 
 def test_a_batch_is_cut_when_it_takes_long_altogether_though_no_job_is_slow(watched):
     batch = batch_of([b"%d" % i for i in range(100_000)])
-    ledger, watch = watched(batch)
+    session, watch = watched(batch)
 
     taken = 0
     while batch.next() is not None:
         taken += 1
     watch.end()
 
-    assert ledger.released
-    assert taken + len(ledger.released) == 100_000
+    assert session.released
+    assert taken + len(session.released) == 100_000
 
 
 def test_a_watch_survives_batches_that_end_at_any_moment(watched):
-    ledger, watch = watched(batch_of(IDS))
+    session, watch = watched(batch_of(IDS))
     for _ in range(20_000):
         watch.begin(batch_of(IDS))
         watch.end()
     batch = batch_of(IDS)
     batch.next()
-    before = ledger.settled
+    before = session.settled
     watch.begin(batch)
 
-    wait_until(lambda: ledger.settled > before)
+    wait_until(lambda: session.settled > before)
 
 
 def test_stop_may_be_called_twice_and_before_a_batch():

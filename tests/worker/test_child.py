@@ -9,7 +9,7 @@ from django_rtq import JobState, signals
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.process.process import EXIT_DONE, Child
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.shared_memory import SharedState
 from tests.app import tasks
 from tests.seeds import QUEUE
 from tests.worker.conservation import places
@@ -37,7 +37,7 @@ def make(broker, parent):
 
     def make(concurrency=1, **options):
         options = WorkerOptions(queues=[QUEUE], concurrency=concurrency, **options)
-        return Child(broker, Page(concurrency), options, parent=SUPERVISOR)
+        return Child(broker, SharedState(concurrency), options, parent=SUPERVISOR)
 
     return make
 
@@ -90,7 +90,7 @@ def test_who_drains_sleeps_while_the_last_jobs_run(make, redis, diary):
     """One job is over and told: that is no news any more."""
     short, long = tasks.gate.delay("short", "first"), tasks.gate.delay("long", "second")
     child = make(concurrency=2)
-    wait, seen = child._crew.wait, []
+    wait, seen = child._runner.wait, []
 
     def note(seconds):
         seen.append(wait(seconds))
@@ -104,7 +104,7 @@ def test_who_drains_sleeps_while_the_last_jobs_run(make, redis, diary):
         child.stop()
         diary.open("first")
 
-    child._crew.wait = note
+    child._runner.wait = note
     stopper = threading.Thread(target=stop)
     stopper.start()
     assert child.work() == EXIT_DONE

@@ -9,9 +9,9 @@ from django_rtq.conf import Config
 from django_rtq.worker import os_signals
 from django_rtq.worker.outcome import Acked, Buried, Retried
 from django_rtq.worker.process.run import Run
-from django_rtq.worker.process.runner import make_crew
+from django_rtq.worker.process.runner import make_runner
 from django_rtq.worker.shared_entries import ACKED, Mark
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.shared_memory import SharedState
 from tests.conftest import wait_until
 
 
@@ -44,15 +44,15 @@ def make():
     crews, before = [], signal.getsignal(signal.SIGALRM)
 
     def make(slots):
-        page = Page(slots)
-        ledger = FakeLedger(page)
-        crew = make_crew(Config(), page, ledger, slots)
-        crews.append(crew)
-        return crew, ledger, page
+        page = SharedState(slots)
+        session = FakeLedger(page)
+        runner = make_runner(Config(), page, session, slots)
+        crews.append(runner)
+        return runner, session, page
 
     yield make
-    for crew in crews:
-        crew.stop()
+    for runner in crews:
+        runner.stop()
     signal.signal(signal.SIGALRM, before)
 
 
@@ -63,173 +63,173 @@ def run_of(name, task="note", *args, crashes=0, max_crashes=3):
 
 
 def test_one_slot_runs_a_batch_in_order_and_the_page_is_clean_afterwards(make, diary):
-    crew, ledger, page = make(1)
-    crew.run([run_of(f"job-{i}") for i in range(5)])
+    runner, session, page = make(1)
+    runner.run([run_of(f"job-{i}") for i in range(5)])
 
     assert diary.names() == [f"job-{i}" for i in range(5)]
-    assert list(map(type, ledger.outcomes.values())) == [Acked] * 5
+    assert list(map(type, session.outcomes.values())) == [Acked] * 5
     assert page.started() == []
-    assert crew.is_at_rest
+    assert runner.is_at_rest
 
 
 def test_one_slot_wants_more_the_shorter_its_jobs_are(make, diary):
-    crew, _, _ = make(1)
-    assert crew.wanted() == 1
-    crew.run([run_of("short", "where")][:0] or [run_of("short")])
-    crew.run([run_of("slow", "sleep", 0.02)])
-    assert crew.wanted() == 1
+    runner, _, _ = make(1)
+    assert runner.wanted() == 1
+    runner.run([run_of("short", "where")][:0] or [run_of("short")])
+    runner.run([run_of("slow", "sleep", 0.02)])
+    assert runner.wanted() == 1
 
 
 def test_what_stands_behind_a_slow_job_is_given_back(make, diary):
-    crew, ledger, _ = make(1)
+    runner, session, _ = make(1)
     runs = [run_of("first"), run_of("slow", "sleep", 0.1), run_of("behind"), run_of("last")]
 
-    assert crew.run(runs) == 2
+    assert runner.run(runs) == 2
     assert diary.names() == ["first", "slow"]
-    assert ledger.released == [b"behind", b"last"]
-    assert ledger.settled == [[b"first"]]
+    assert session.released == [b"behind", b"last"]
+    assert session.settled == [[b"first"]]
 
 
 @pytest.mark.parametrize("slots", [1, 2])
 def test_what_the_supervisor_has_taken_is_not_run_and_not_given_back_once_more(make, diary, slots):
-    crew, ledger, page = make(slots)
+    runner, session, page = make(slots)
     page.take(Mark.ALL)
-    crew.run([run_of("one"), run_of("two")])
+    runner.run([run_of("one"), run_of("two")])
 
     assert diary.names() == []
-    assert (ledger.released, ledger.forgotten) == ([], [b"one", b"two"])
-    assert crew.is_idle
+    assert (session.released, session.forgotten) == ([], [b"one", b"two"])
+    assert runner.is_idle
     page.sign("new")
-    crew.run([run_of("three")])
-    wait_until(lambda: crew.is_idle)
+    runner.run([run_of("three")])
+    wait_until(lambda: runner.is_idle)
     assert diary.names() == ["three"]
 
 
 def test_what_the_supervisor_took_while_a_job_ran_is_not_given_back_once_more(make, diary):
-    crew, ledger, page = make(1)
+    runner, session, page = make(1)
     run = run_of("taking", "sleep", 0)
     opened = run.open
     run.open = lambda: (page.take(Mark.REST, page.number), opened())
-    crew.run([run, run_of("rest")])
+    runner.run([run, run_of("rest")])
 
-    assert (ledger.released, ledger.forgotten) == ([], [b"rest"])
-    crew.run([run_of("next")])
+    assert (session.released, session.forgotten) == ([], [b"rest"])
+    runner.run([run_of("next")])
     assert diary.names()[-1] == "next"
 
 
 @pytest.mark.parametrize("slots", [1, 2])
 def test_a_job_whose_id_is_too_long_for_the_page_is_buried_unrun(make, diary, slots):
-    crew, ledger, _ = make(slots)
-    crew.run([run_of("x" * 256), run_of("good")])
-    wait_until(lambda: crew.is_idle)
+    runner, session, _ = make(slots)
+    runner.run([run_of("x" * 256), run_of("good")])
+    wait_until(lambda: runner.is_idle)
 
-    assert [type(outcome) for outcome in ledger.outcomes.values()] == [Buried, Acked]
+    assert [type(outcome) for outcome in session.outcomes.values()] == [Buried, Acked]
     assert diary.names() == ["good"]
 
 
 @pytest.mark.parametrize("slots", [1, 2])
 def test_what_may_run_only_once_is_told_before_anything_else_runs(make, diary, slots):
-    crew, ledger, _ = make(slots)
-    crew.run([run_of("once", max_crashes=0)])
-    wait_until(lambda: crew.is_idle)
-    crew.run([run_of("often")])
-    wait_until(lambda: crew.is_idle)
+    runner, session, _ = make(slots)
+    runner.run([run_of("once", max_crashes=0)])
+    wait_until(lambda: runner.is_idle)
+    runner.run([run_of("often")])
+    wait_until(lambda: runner.is_idle)
 
-    assert ledger.settled == [[b"once"]]
+    assert session.settled == [[b"once"]]
 
 
 def test_slots_are_taken_until_their_jobs_are_over(make, diary):
-    crew, ledger, page = make(3)
-    crew.run([run_of("sync", "gate", "one"), run_of("async", "agate", "two")])
+    runner, session, page = make(3)
+    runner.run([run_of("sync", "gate", "one"), run_of("async", "agate", "two")])
 
-    assert crew.wanted() == 1
-    assert not crew.is_idle
+    assert runner.wanted() == 1
+    assert not runner.is_idle
     assert sorted(page.started()) == ["async", "sync"]
-    assert not crew.wait(0)
+    assert not runner.wait(0)
     diary.open("one")
-    assert crew.wait(5)
-    crew.forget_news()
-    assert list(ledger.outcomes) == [b"sync"]
+    assert runner.wait(5)
+    runner.forget_news()
+    assert list(session.outcomes) == [b"sync"]
     diary.open("two")
-    assert crew.wait(5)
-    assert crew.is_idle
+    assert runner.wait(5)
+    assert runner.is_idle
     assert page.started() == []
 
 
 def test_a_crew_is_not_at_rest_before_what_is_over_was_told(make, diary):
-    crew, _, _ = make(2)
-    crew.run([run_of("job")])
-    wait_until(lambda: crew.is_idle)
-    assert not crew.is_at_rest
-    crew.forget_news()
-    assert crew.is_at_rest
+    runner, _, _ = make(2)
+    runner.run([run_of("job")])
+    wait_until(lambda: runner.is_idle)
+    assert not runner.is_at_rest
+    runner.forget_news()
+    assert runner.is_at_rest
 
 
 def test_a_suspect_waits_until_the_slots_are_empty_and_then_has_them_alone(make, diary):
-    crew, _, _ = make(2)
-    crew.run([run_of("beside", "gate", "one")])
-    crew.mind(is_suspect_next=True)
-    assert crew.wanted() == 0
+    runner, _, _ = make(2)
+    runner.run([run_of("beside", "gate", "one")])
+    runner.mind(is_suspect_next=True)
+    assert runner.wanted() == 0
     diary.open("one")
-    wait_until(lambda: crew.is_idle)
-    assert crew.wanted() == 2
-    crew.run([run_of("suspect", "gate", "two", crashes=1)])
-    crew.mind(is_suspect_next=False)
-    assert crew.wanted() == 0
+    wait_until(lambda: runner.is_idle)
+    assert runner.wanted() == 2
+    runner.run([run_of("suspect", "gate", "two", crashes=1)])
+    runner.mind(is_suspect_next=False)
+    assert runner.wanted() == 0
     diary.open("two")
-    wait_until(lambda: crew.is_idle)
-    assert crew.wanted() == 2
+    wait_until(lambda: runner.is_idle)
+    assert runner.wanted() == 2
 
 
 def test_suspects_that_came_together_run_beside_each_other_and_nothing_else_does(make, diary):
-    crew, _, _ = make(4)
-    assert crew.idle_slots == 4
-    crew.run([run_of(name, "gate", name, crashes=1) for name in ("one", "two")])
-    crew.mind(is_suspect_next=True)
+    runner, _, _ = make(4)
+    assert runner.idle_slots == 4
+    runner.run([run_of(name, "gate", name, crashes=1) for name in ("one", "two")])
+    runner.mind(is_suspect_next=True)
     for gate in ("one", "two"):
         diary.wait("start", gate)
     for number, gate in enumerate(("one", "two"), 1):
-        assert (crew.wanted(), crew.idle_slots) == (0, 0)
+        assert (runner.wanted(), runner.idle_slots) == (0, 0)
         diary.open(gate)
-        wait_until(lambda number=number: len(crew._free) == 2 + number)
+        wait_until(lambda number=number: len(runner._free) == 2 + number)
 
-    assert (crew.wanted(), crew.idle_slots) == (4, 4)
+    assert (runner.wanted(), runner.idle_slots) == (4, 4)
 
 
 def test_what_a_coroutine_raises_to_leave_does_not_end_the_event_loop(make, diary):
-    crew, ledger, _ = make(2)
+    runner, session, _ = make(2)
     for kind in ("SystemExit", "Interrupt", "Cancelled"):
         run = run_of(kind, "aleave", kind)
         run.record = run.record.replace(b'"args"', b'"time_limit": 5, "args"')
-        crew.run([run])
-        wait_until(lambda: crew.is_idle)
-    crew.run([run_of("after", "asleep", 0)])
-    wait_until(lambda: crew.is_idle)
+        runner.run([run])
+        wait_until(lambda: runner.is_idle)
+    runner.run([run_of("after", "asleep", 0)])
+    wait_until(lambda: runner.is_idle)
 
-    assert [type(outcome) for outcome in ledger.outcomes.values()] == [Retried, Retried, Retried, Acked]
+    assert [type(outcome) for outcome in session.outcomes.values()] == [Retried, Retried, Retried, Acked]
 
 
 def test_a_crew_can_be_stopped_twice_and_before_it_ran_anything(make):
     for slots in (1, 2):
-        crew, _, _ = make(slots)
-        crew.stop()
-        crew.stop()
+        runner, _, _ = make(slots)
+        runner.stop()
+        runner.stop()
 
 
 def test_a_job_that_takes_signals_takes_them_from_none_that_was_claimed_with_it(make, monkeypatch):
-    crew, ledger, _ = make(1)
+    runner, session, _ = make(1)
     before = {signum: signal.getsignal(signum) for signum in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)}
     monkeypatch.setattr("django_rtq.worker.os_signals._forget_in_forks", lambda: None)
     own = os_signals.ignore
     try:
-        crew.handlers.install(dict.fromkeys(before, own))
-        crew.run([signal_run("take_signals"), signal_run("handlers")])
+        runner.handlers.install(dict.fromkeys(before, own))
+        runner.run([signal_run("take_signals"), signal_run("handlers")])
         assert {signal.getsignal(signum) for signum in before} == {own}
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)
 
-    assert json.loads(ledger.outcomes[b"handlers"].result)["result"][:3] == ["ignore"] * 3
+    assert json.loads(session.outcomes[b"handlers"].result)["result"][:3] == ["ignore"] * 3
 
 
 def signal_run(task):

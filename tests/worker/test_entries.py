@@ -18,12 +18,12 @@ from django_rtq.worker.shared_entries import (
     TOMBSTONE_MS,
     Finished,
 )
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.shared_memory import SharedState
 from tests.worker.pages import ID, IDS, acked, names, running
 
 
 def test_the_jobs_of_a_claim_wait_then_run_then_are_over():
-    page = Page(1)
+    page = SharedState(1)
     page.begin(IDS)
     assert page.waiting() == names(IDS)
     assert page.started() == []
@@ -38,7 +38,7 @@ def test_the_jobs_of_a_claim_wait_then_run_then_are_over():
 
 
 def test_the_jobs_of_the_next_claim_take_the_place_of_those_before():
-    page = Page(1)
+    page = SharedState(1)
     page.begin(IDS)
     for entry in range(5):
         page.start(entry)
@@ -53,7 +53,7 @@ def test_the_jobs_of_the_next_claim_take_the_place_of_those_before():
 
 def test_ids_of_any_length_are_found_again():
     ids = [b"a", b"x" * LONGEST_ID, b"", b"\xff", b"bc  "]
-    page = Page(1)
+    page = SharedState(1)
     page.begin(ids)
     for entry in range(5):
         page.start(entry)
@@ -72,7 +72,7 @@ def test_an_id_that_is_too_long_does_no_harm(slots):
 
 
 def test_as_many_jobs_as_one_claim_brings_have_room():
-    page = Page(1)
+    page = SharedState(1)
     ids = [b"%03d" % number + b"x" * (LONGEST_ID - 3) for number in range(MOST_AT_ONCE)]
     page.begin(ids)
     for entry in range(MOST_AT_ONCE):
@@ -94,7 +94,7 @@ def test_every_outcome_is_read_as_it_was_written(verb):
 
 
 def test_entries_of_slots_do_not_overlap():
-    page = Page(3)
+    page = SharedState(3)
     entries = [page.enter(letter * LONGEST_ID) for letter in (b"a", b"b", b"c")]
     for deadline, entry in enumerate(entries):
         page.start(entry)
@@ -108,7 +108,7 @@ def test_entries_of_slots_do_not_overlap():
 
 
 def test_what_is_over_is_kept_until_it_was_told_though_its_slot_is_taken_again():
-    page = Page(2)
+    page = SharedState(2)
     for round_number in range(50):
         entries = [page.enter(b"%d" % slot) for slot in range(2)]
         for entry in entries:
@@ -129,7 +129,7 @@ def test_what_is_over_is_kept_until_it_was_told_though_its_slot_is_taken_again()
 
 
 def test_texts_that_are_on_their_way_are_not_written_over():
-    page = Page(2)
+    page = SharedState(2)
     expected = {}
     for number in range(200):
         entry = page.enter(b"%d" % number)
@@ -147,7 +147,7 @@ def test_texts_that_are_on_their_way_are_not_written_over():
 
 
 def test_a_text_without_room_is_refused_and_the_job_still_runs_but_short_ones_have_room():
-    page = Page(1)
+    page = SharedState(1)
     page.begin(IDS)
     for entry in range(5):
         page.start(entry)
@@ -161,7 +161,7 @@ def test_a_text_without_room_is_refused_and_the_job_still_runs_but_short_ones_ha
 
 
 def test_when_nothing_has_room_an_empty_text_has():
-    page = Page(1)
+    page = SharedState(1)
     page.begin([b"%d" % number for number in range(MOST_AT_ONCE)])
     answers = []
     for entry in range(MOST_AT_ONCE):
@@ -250,7 +250,7 @@ def written(monkeypatch):
 
     def written(live, slots, writes):
         Memory.left = 10**9
-        page = Page(slots)
+        page = SharedState(slots)
         Memory.left = writes
         with suppress(Torn):
             live(page)

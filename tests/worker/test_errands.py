@@ -2,10 +2,10 @@
 
 import pytest
 
-from django_rtq.broker.control import Order, send_order
+from django_rtq.broker.control import WorkerCommand, send_command
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.shared_memory import Page
-from django_rtq.worker.supervisor.control import Errands
+from django_rtq.worker.shared_memory import SharedState
+from django_rtq.worker.supervisor.control import ControlListener
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
 from tests.conftest import wait_until
 from tests.seeds import QUEUE, WORKER, asked_job, claimed_job
@@ -23,7 +23,7 @@ class Child:
 
 @pytest.fixture
 def child():
-    page = Page(2)
+    page = SharedState(2)
     page.sign(WORKER)
     return Child(page)
 
@@ -37,7 +37,7 @@ def woken():
 @pytest.fixture
 def errands(broker, child, woken):
     options = WorkerOptions(queues=[QUEUE, "low"], name="host")
-    errands = Errands(broker, options, lambda: [(child.pid, child.page)], lambda: woken.append(True))
+    errands = ControlListener(broker, options, lambda: [(child.pid, child.page)], lambda: woken.append(True))
     yield errands
     errands.stop()
 
@@ -104,25 +104,25 @@ def test_an_answer_that_the_heartbeat_got_late_takes_no_wish_back(broker, errand
 def test_an_order_wakes_who_has_to_carry_it_out_once(broker, errands, woken):
     errands.tick()
     assert errands.order is None
-    send_order(broker, errands.supervisor, Order.QUIET)
+    send_command(broker, errands.supervisor, WorkerCommand.QUIET)
     errands.tick()
     errands.tick()
 
-    assert errands.order is Order.QUIET
+    assert errands.order is WorkerCommand.QUIET
     assert woken == [True]
 
 
 def test_a_token_is_heard_at_once(broker, errands, woken):
     errands.start()
-    wait_until(lambda: broker.wire.one(("CLIENT", "LIST")).count(b"cmd=bzpopmin") == 1)
-    send_order(broker, errands.supervisor, Order.STOP)
+    wait_until(lambda: broker.redis.one(("CLIENT", "LIST")).count(b"cmd=bzpopmin") == 1)
+    send_command(broker, errands.supervisor, WorkerCommand.STOP)
 
     wait_until(lambda: woken)
-    assert errands.order is Order.STOP
+    assert errands.order is WorkerCommand.STOP
 
 
 def test_what_people_leave_behind_goes_away(redis, broker, errands):
-    send_order(broker, errands.supervisor, Order.STOP)
+    send_command(broker, errands.supervisor, WorkerCommand.STOP)
 
     for key in (broker.keys.errands(errands.supervisor), broker.keys.order(errands.supervisor)):
         assert 0 < redis.ttl(key) <= 3600

@@ -15,7 +15,7 @@ from django_rtq.worker.process.executor import Executor
 from django_rtq.worker.process.interrupts import MainThreadLimit
 from django_rtq.worker.process.isolation import Isolation
 from django_rtq.worker.process.run import Run
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.shared_memory import SharedState
 
 NOW_MS = 1_800_000_000_000
 ID = b"01a1fa94eeb97e2fb167e897ae5634a7"
@@ -23,7 +23,7 @@ ID = b"01a1fa94eeb97e2fb167e897ae5634a7"
 
 @pytest.fixture
 def page():
-    return Page(1)
+    return SharedState(1)
 
 
 @pytest.fixture

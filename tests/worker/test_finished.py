@@ -7,9 +7,9 @@ import pytest
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Retried
 from django_rtq.worker.process.run import Run
-from django_rtq.worker.process.session import Ledger
+from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_entries import TEXTS
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.finished_jobs import tell_finished
 from tests import seeds
 from tests.seeds import QUEUE
@@ -20,13 +20,13 @@ DONE = Acked('{"state":"succeeded","task":"tests.app.tasks.note","attempt":1,"se
 OUTCOMES = [DONE, Acked(""), Retried(ValueError("x"), 60), Buried(ValueError("x")), Expired(), Cancelled()]
 
 
-def claim(ledger, page, wanted=10):
+def claim(session, page, wanted=10):
     """Runs of what a fetch brings, on the page."""
     runs = []
-    for claimed in ledger.fetch(wanted, idle=True).claimed:
+    for claimed in session.fetch(wanted, idle=True).claimed:
         for place, (job_id, record) in enumerate(zip(claimed.ids, claimed.records, strict=True)):
             counts = claimed.counts.get(place, (0, 0))
-            run = Run(claimed.queue, job_id, record, worker=ledger.worker, now_ms=claimed.now_ms, counts=counts)
+            run = Run(claimed.queue, job_id, record, worker=session.worker, now_ms=claimed.now_ms, counts=counts)
             run.open()
             runs.append(run)
     page.begin([run.job_id for run in runs])
@@ -39,43 +39,43 @@ def claim(ledger, page, wanted=10):
 @pytest.fixture
 def child(broker):
     """A ledger with its page."""
-    page = Page(1)
-    ledger = Ledger(broker, page, [QUEUE, "low"], base_name="host")
-    ledger.sign_on()
-    yield ledger, page
-    ledger.close()
+    page = SharedState(1)
+    session = WorkerSession(broker, page, [QUEUE, "low"], base_name="host")
+    session.sign_on()
+    yield session, page
+    session.close()
 
 
-def tell(broker, ledger, page):
-    tell_finished(broker, [QUEUE, "low"], ledger.worker, page.finished())
+def tell(broker, session, page):
+    tell_finished(broker, [QUEUE, "low"], session.worker, page.finished())
 
 
 def finish(broker, child, *outcomes, queue=QUEUE):
     """Jobs with these outcomes, of which Redis does not know."""
-    ledger, page = child
+    session, page = child
     jobs = [seeds.queued_job(broker, f"job-{number}", queue=queue, body=BODY) for number in range(len(outcomes))]
-    for run, outcome in zip(claim(ledger, page), outcomes, strict=True):
-        ledger.add(run, outcome)
+    for run, outcome in zip(claim(session, page), outcomes, strict=True):
+        session.add(run, outcome)
     return jobs
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: type(outcome).__name__)
 def test_it_is_told_as_the_child_would_have_told_it(redis, broker, child, outcome):
-    ledger, page = child
+    session, page = child
     finish(broker, child, outcome)
-    tell(broker, ledger, page)
-    told_for_it = comparable(redis, ledger)
+    tell(broker, session, page)
+    told_for_it = comparable(redis, session)
     redis.flushall()
-    ledger.sign_on()
-    ledger._settlements.clear()
+    session.sign_on()
+    session._settlements.clear()
     finish(broker, child, outcome)
-    ledger.settle()
-    by_itself = comparable(redis, ledger)
+    session.settle()
+    by_itself = comparable(redis, session)
 
     assert told_for_it == by_itself
 
 
-def comparable(redis, ledger):
+def comparable(redis, session):
     """All keys, without times, names of workers, and statistics."""
     taken = snapshot(redis, times=False)
     kept = {
@@ -83,56 +83,56 @@ def comparable(redis, ledger):
         for key, value in taken.items()
         if key.split(":")[0] not in ("stats", "tasks", "served", "busy", "rtq")
     }
-    return json.loads(json.dumps(kept, default=str).replace(ledger.worker, "<worker>"))
+    return json.loads(json.dumps(kept, default=str).replace(session.worker, "<worker>"))
 
 
 def test_told_twice_it_changes_nothing_and_what_ran_is_left(redis, broker, child):
-    ledger, page = child
+    session, page = child
     jobs = finish(broker, child, *OUTCOMES)
     running = seeds.queued_job(broker, "running", body=BODY)
-    broker.claim(ledger.worker, [QUEUE], 1)
-    tell(broker, ledger, page)
+    broker.claim(session.worker, [QUEUE], 1)
+    tell(broker, session, page)
     before = snapshot(redis)
-    tell(broker, ledger, page)
+    tell(broker, session, page)
 
     assert snapshot(redis) == before
-    assert place_of(redis, running) == f"running:{ledger.worker}"
+    assert place_of(redis, running) == f"running:{session.worker}"
     assert [places_of(redis, job) for job in jobs] == [
         ["finished"], ["finished"], ["scheduled"], ["dead"], ["finished"], ["finished"],
     ]  # fmt: skip
 
 
 def test_jobs_of_every_queue_are_told(redis, broker, child):
-    ledger, page = child
+    session, page = child
     (job,) = finish(broker, child, DONE, queue="low")
-    tell(broker, ledger, page)
+    tell(broker, session, page)
 
-    assert broker.attempts(ledger.worker, ["low"]) == {"low": {}}
+    assert broker.attempts(session.worker, ["low"]) == {"low": {}}
     assert redis.hexists("{rtq:low}:results", job.id)
 
 
 def test_a_job_that_was_told_and_runs_again_is_not_told_once_more(redis, broker, child):
     """The process is killed between the answer of Redis and the note that there was one."""
-    ledger, page = child
+    session, page = child
     (job,) = finish(broker, child, Retried(ValueError("x"), 0))
     finished = page.finished()
-    ledger.settle()
+    session.settle()
     seeds.let_fall_due(broker, job)
     broker.promote_all([QUEUE])
-    (again,) = claim(ledger, page)
+    (again,) = claim(session, page)
     assert again.attempt == 2
     before = snapshot(redis)
-    tell_finished(broker, [QUEUE], ledger.worker, finished)
+    tell_finished(broker, [QUEUE], session.worker, finished)
 
     assert snapshot(redis) == before
 
 
 def test_of_a_result_that_is_too_long_for_the_page_it_is_said_that_it_is_lost(redis, broker, child, inspector, caplog):
-    ledger, page = child
+    session, page = child
     long = DONE.result.replace('"x"', '"' + "x" * TEXTS + '"')
     short, lost = finish(broker, child, DONE, Acked(long))
     with caplog.at_level("WARNING", "django_rtq"):
-        tell(broker, ledger, page)
+        tell(broker, session, page)
 
     assert (inspector.find(short.id).result, inspector.find(short.id).is_result_lost) == ("x", False)
     details = inspector.find(lost.id)
@@ -143,12 +143,12 @@ def test_of_a_result_that_is_too_long_for_the_page_it_is_said_that_it_is_lost(re
 
 
 def test_of_an_error_that_is_too_long_for_the_page_the_beginning_is_kept(redis, broker, child, inspector):
-    ledger, page = child
+    session, page = child
     errors = [Buried(ValueError("beginning " + "x" * 2_000)) for _ in range(3)]
     page._full_at = page._text_at + 6_000
     jobs = finish(broker, child, *errors)
     assert page.finished()
-    tell(broker, ledger, page)
+    tell(broker, session, page)
 
     found = [inspector.find(job.id).errors[-1]["error"] for job in jobs]
     assert [len(error) for error in found] == [2_000, 100, 100]
@@ -156,10 +156,10 @@ def test_of_an_error_that_is_too_long_for_the_page_the_beginning_is_kept(redis, 
 
 
 def test_of_an_error_for_which_there_is_no_room_at_all_only_that_is_known(redis, broker, child, inspector):
-    ledger, page = child
+    session, page = child
     (job,) = finish(broker, child, Buried(ValueError("x")))
     finished = [each._replace(text=b"") for each in page.finished()]
-    tell_finished(broker, [QUEUE], ledger.worker, finished)
+    tell_finished(broker, [QUEUE], session.worker, finished)
 
     details = inspector.find(job.id)
     assert details.state == "dead"
@@ -167,23 +167,23 @@ def test_of_an_error_for_which_there_is_no_room_at_all_only_that_is_known(redis,
 
 
 def test_with_several_slots_what_redis_knows_leaves_the_page(redis, broker):
-    page = Page(2)
-    ledger = Ledger(broker, page, [QUEUE], base_name="host")
-    ledger.sign_on()
+    page = SharedState(2)
+    session = WorkerSession(broker, page, [QUEUE], base_name="host")
+    session.sign_on()
     seeds.queued_job(broker, body=BODY)
-    (claimed,) = ledger.fetch(1, idle=True).claimed
-    run = Run(QUEUE, claimed.ids[0], claimed.records[0], worker=ledger.worker, now_ms=claimed.now_ms)
+    (claimed,) = session.fetch(1, idle=True).claimed
+    run = Run(QUEUE, claimed.ids[0], claimed.records[0], worker=session.worker, now_ms=claimed.now_ms)
     run.open()
     run.entry = page.enter(run.job_id)
     page.start(run.entry)
-    ledger.add(run, DONE)
+    session.add(run, DONE)
     assert [job.text.decode() for job in page.finished()] == [DONE.result]
     redis.drop_connection("before")
     with pytest.raises(BrokerUnavailable):
-        ledger.fetch(1, idle=True)
+        session.fetch(1, idle=True)
     assert len(page.finished()) == 1
 
-    ledger.reconcile()
-    ledger.settle()
-    ledger.close()
+    session.reconcile()
+    session.settle()
+    session.close()
     assert page.finished() == []

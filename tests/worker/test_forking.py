@@ -8,8 +8,8 @@ import pytest
 
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.process.process import EXIT_DONE, EXIT_RECYCLED
-from django_rtq.worker.shared_memory import Page
-from django_rtq.worker.supervisor.process_pool import ChildProcess, Nursery
+from django_rtq.worker.shared_memory import SharedState
+from django_rtq.worker.supervisor.process_pool import ChildProcess, ProcessPool
 from django_rtq.worker.supervisor.supervisor import LOOK_SECONDS, Supervisor, fork_schedule
 from django_rtq.worker.supervisor.supervisor import supervisor as module
 from tests.seeds import QUEUE
@@ -29,7 +29,7 @@ class Doll(ChildProcess):
         self.status = left(EXIT_DONE) if signum == signal.SIGTERM else DIED
 
 
-class Playground(Nursery):
+class Playground(ProcessPool):
     """Forks nothing. `script` says what happens at each call of reap()."""
 
     script = ()
@@ -47,7 +47,7 @@ class Playground(Nursery):
         if self._at_fork:
             self._at_fork.pop(0)()
         self.forks += 1
-        doll = Doll(10_000_000 + self.forks, Page(1))
+        doll = Doll(10_000_000 + self.forks, SharedState(1))
         doll.status = None
         self.children.append(doll)
 
@@ -61,7 +61,7 @@ class Playground(Nursery):
         return ended
 
 
-def stop(nursery=None):
+def stop(process_pool=None):
     """The first signal comes, here and now."""
     signal.raise_signal(signal.SIGTERM)
 
@@ -69,8 +69,8 @@ def stop(nursery=None):
 def ends(status, *, claimed=True):
     """The oldest child ends."""
 
-    def step(nursery):
-        child = nursery.children[0]
+    def step(process_pool):
+        child = process_pool.children[0]
         child.status = status
         child.page.note(jobs_done=0, claimed_at=1.0 if claimed else 0.0)
 
@@ -78,9 +78,9 @@ def ends(status, *, claimed=True):
 
 
 def both(*steps):
-    def step(nursery):
+    def step(process_pool):
         for each in steps:
-            each(nursery)
+            each(process_pool)
 
     return step
 
@@ -91,7 +91,7 @@ def supervise(broker, monkeypatch):
 
     def run(*script, processes=1, at_fork=(), **options):
         playground = type("ThisPlayground", (Playground,), {"script": script, "at_fork": at_fork})
-        monkeypatch.setattr(module, "Nursery", playground)
+        monkeypatch.setattr(module, "ProcessPool", playground)
         options = WorkerOptions(queues=[QUEUE], name="host", processes=processes, **options)
         supervisor = Supervisor(broker, options)
         return supervisor, supervisor.run()
@@ -102,33 +102,33 @@ def supervise(broker, monkeypatch):
 def test_a_signal_between_two_forks_is_heeded_before_the_next(supervise):
     supervisor, code = supervise(processes=50, at_fork=[lambda: None, stop])
 
-    assert (supervisor._nursery.forks, code) == (2, 0)
+    assert (supervisor._process_pool.forks, code) == (2, 0)
 
 
 @pytest.mark.parametrize("status", [left(EXIT_RECYCLED), left(EXIT_DONE), DIED])
 def test_no_successor_is_forked_between_a_signal_and_its_being_heeded(supervise, status):
     supervisor, code = supervise(both(stop, ends(status)))
 
-    assert (supervisor._nursery.forks, code) == (1, 0)
+    assert (supervisor._process_pool.forks, code) == (1, 0)
 
 
 def test_no_successor_is_forked_for_one_that_ends_in_a_drain(supervise):
     supervisor, code = supervise(stop, ends(DIED), processes=2)
 
-    assert (supervisor._nursery.forks, code) == (2, 0)
+    assert (supervisor._process_pool.forks, code) == (2, 0)
 
 
 @pytest.mark.parametrize("status", [left(EXIT_RECYCLED), left(EXIT_DONE), DIED])
 def test_whoever_ends_by_itself_has_a_successor(supervise, status):
     supervisor, code = supervise(ends(status), ends(status), stop)
 
-    assert (supervisor._nursery.forks, code) == (3, 0)
+    assert (supervisor._process_pool.forks, code) == (3, 0)
 
 
 def test_a_burst_is_over_when_all_have_left(supervise):
     supervisor, code = supervise(ends(left(EXIT_DONE)), ends(left(EXIT_DONE)), processes=2, burst=True)
 
-    assert (supervisor._nursery.forks, code) == (2, 0)
+    assert (supervisor._process_pool.forks, code) == (2, 0)
 
 
 def refuse():
@@ -138,19 +138,19 @@ def refuse():
 def test_a_fork_that_fails_is_tried_again_and_ends_nobody(supervise, caplog):
     supervisor, code = supervise(processes=2, at_fork=[lambda: None, refuse, refuse, stop])
 
-    assert (supervisor._nursery.forks, code) == (2, 0)
+    assert (supervisor._process_pool.forks, code) == (2, 0)
     assert caplog.text.count("cannot fork a process, and tries again") == 2
 
 
 def test_after_a_false_start_nobody_is_forked_for_a_while_but_deaths_are_seen(supervise, monkeypatch, caplog):
     caplog.set_level(logging.INFO, "django_rtq")
-    monkeypatch.setattr(fork_schedule.Vacancies, "_put_off", put_off_for_an_hour)
+    monkeypatch.setattr(fork_schedule.ForkSchedule, "_put_off", put_off_for_an_hour)
     slept = []
-    sleep = module.Alarm.sleep
-    monkeypatch.setattr(module.Alarm, "sleep", lambda self, seconds: slept.append(seconds) or sleep(self, 0.0))
+    sleep = module.Wakeup.sleep
+    monkeypatch.setattr(module.Wakeup, "sleep", lambda self, seconds: slept.append(seconds) or sleep(self, 0.0))
     supervisor, code = supervise(ends(DIED, claimed=False), ends(DIED), ends(left(EXIT_RECYCLED)), stop, processes=3)
 
-    assert (supervisor._nursery.forks, code) == (3, 0)
+    assert (supervisor._process_pool.forks, code) == (3, 0)
     assert max(slept) <= LOOK_SECONDS
     assert caplog.text.count("was killed by SIGKILL") == 2
 
@@ -160,12 +160,12 @@ def put_off_for_an_hour(self, seconds):
 
 
 def test_whoever_gives_up_lets_the_others_finish(supervise, monkeypatch, caplog):
-    monkeypatch.setattr(fork_schedule.Vacancies, "are_hopeless", property(lambda self: self._false_starts > 0))
+    monkeypatch.setattr(fork_schedule.ForkSchedule, "are_hopeless", property(lambda self: self._false_starts > 0))
     supervisor, code = supervise(ends(DIED, claimed=False), processes=2)
 
-    assert (supervisor._nursery.forks, code) == (2, module.EXIT_CANNOT_START)
+    assert (supervisor._process_pool.forks, code) == (2, module.EXIT_CANNOT_START)
     assert "gives up" in caplog.text
-    assert not any(child.is_given_up for child in supervisor._nursery.children)
+    assert not any(child.is_given_up for child in supervisor._process_pool.children)
 
 
 def test_a_tick_that_hangs_puts_a_fork_off_but_not_for_ever(supervise, monkeypatch):
@@ -176,7 +176,7 @@ def test_a_tick_that_hangs_puts_a_fork_off_but_not_for_ever(supervise, monkeypat
         tries.append(self.count)
         return len(tries) > 2
 
-    monkeypatch.setattr(fork_schedule.Vacancies, "has_waited", has_waited)
+    monkeypatch.setattr(fork_schedule.ForkSchedule, "has_waited", has_waited)
     monkeypatch.setattr(module, "REST_SECONDS", 0.01)
 
     class Silent(module.Heartbeat):
@@ -184,38 +184,38 @@ def test_a_tick_that_hangs_puts_a_fork_off_but_not_for_ever(supervise, monkeypat
             super().__init__(*args, **options)
             beats.append(self)
 
-    def hang(nursery):
+    def hang(process_pool):
         beats[0].busy.acquire()
 
-    def let_go(nursery):
+    def let_go(process_pool):
         beats[0].busy.release()
         stop()
 
     beats = []
     monkeypatch.setattr(module, "Heartbeat", Silent)
-    nothing = [lambda nursery: None] * 3
+    nothing = [lambda process_pool: None] * 3
     supervisor, code = supervise(both(hang, ends(DIED)), *nothing, let_go)
 
-    assert (supervisor._nursery.forks, code) == (2, 0)
+    assert (supervisor._process_pool.forks, code) == (2, 0)
     assert len(tries) == 3
 
 
 @pytest.fixture
-def nursery(broker):
-    return Nursery(broker.config, WorkerOptions(queues=[QUEUE]))
+def process_pool(broker):
+    return ProcessPool(broker.config, WorkerOptions(queues=[QUEUE]))
 
 
-def test_a_fork_that_fails_leaves_no_signal_blocked(nursery, monkeypatch):
+def test_a_fork_that_fails_leaves_no_signal_blocked(process_pool, monkeypatch):
     monkeypatch.setattr(os, "fork", refuse)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     with pytest.raises(OSError, match="temporarily unavailable"):
-        nursery.fork()
+        process_pool.fork()
 
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
-    assert nursery.children == []
+    assert process_pool.children == []
 
 
-def test_what_cannot_be_flushed_keeps_nobody_from_forking(nursery, monkeypatch):
+def test_what_cannot_be_flushed_keeps_nobody_from_forking(process_pool, monkeypatch):
     class Closed:
         def flush(self):
             raise BrokenPipeError
@@ -224,10 +224,10 @@ def test_what_cannot_be_flushed_keeps_nobody_from_forking(nursery, monkeypatch):
     monkeypatch.setattr("sys.stdout", Closed())
     monkeypatch.setattr("sys.stderr", None)
     with pytest.raises(OSError, match="temporarily unavailable"):
-        nursery.fork()
+        process_pool.fork()
 
 
-def test_no_database_connection_crosses_a_fork(nursery, monkeypatch, django_db_blocker):
+def test_no_database_connection_crosses_a_fork(process_pool, monkeypatch, django_db_blocker):
     """In a thread of the test's own, whose connections are its own."""
     from tests.test_databases import in_thread, open_connections, query, unblocked
 
@@ -239,7 +239,7 @@ def test_no_database_connection_crosses_a_fork(nursery, monkeypatch, django_db_b
         query()
         before = len(open_connections())
         with pytest.raises(OSError, match="temporarily unavailable"):
-            nursery.fork()
+            process_pool.fork()
         return before
 
     seen = []

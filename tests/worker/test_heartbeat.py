@@ -4,7 +4,7 @@ import pytest
 
 import django_rtq
 from django_rtq import signals
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
 from tests import seeds
 from tests.seeds import QUEUE, let_lapse
@@ -13,7 +13,7 @@ from tests.snapshots import place_of
 
 @pytest.fixture
 def page():
-    page = Page(1)
+    page = SharedState(1)
     page.sign("ours")
     page.note(jobs_done=3, claimed_at=1.0)
     return page

@@ -8,7 +8,7 @@ from django_rtq import JobState
 from django_rtq.exceptions import WorkerNotFound
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.process.process import Child
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.shared_memory import SharedState
 from tests.app import tasks
 from tests.conftest import wait_until
 from tests.management.commands import run
@@ -96,17 +96,17 @@ def test_a_worker_that_is_told_to_stop_finishes_what_runs_and_leaves(rtq_worker,
 
 
 def test_what_was_claimed_in_the_moment_of_the_order_is_given_back(redis, broker, monkeypatch):
-    child = Child(broker, Page(1), WorkerOptions(queues=[QUEUE]), parent=os.getppid())
-    child._ledger.sign_on()
+    child = Child(broker, SharedState(1), WorkerOptions(queues=[QUEUE]), parent=os.getppid())
+    child._session.sign_on()
     job = queued_job(broker)
-    hold = child._ledger.hold
+    hold = child._session.hold
 
     def hold_and_hear(*args, **kwargs):
         hold(*args, **kwargs)
         child._page.is_quiet = True
         child.heed()
 
-    monkeypatch.setattr(child._ledger, "hold", hold_and_hear)
+    monkeypatch.setattr(child._session, "hold", hold_and_hear)
     child._wait_for_work()
     assert place_of(redis, job).startswith("running:")
     child._tell_all()

@@ -15,11 +15,11 @@ django.setup()
 if sys.argv[1] == "adopts":
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans come to us, as to process 1
 from django_rtq.conf import get_config
-from django_rtq.worker.supervisor.process_pool import ChildProcess, Nursery
+from django_rtq.worker.supervisor.process_pool import ChildProcess, ProcessPool
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.shared_memory import SharedState
 
-nursery = Nursery(get_config(), WorkerOptions(queues=["default"]))
+nursery = ProcessPool(get_config(), WorkerOptions(queues=["default"]))
 
 def child(code, *, orphan=False):
     pid = os.fork()
@@ -27,7 +27,7 @@ def child(code, *, orphan=False):
         if orphan and os.fork() == 0:
             os._exit(0)
         os._exit(code)
-    nursery.children.append(ChildProcess(pid, Page(1)))
+    nursery.children.append(ChildProcess(pid, SharedState(1)))
 
 def state(pid):
     with open(f"/proc/{pid}/stat") as file:

@@ -10,12 +10,12 @@ from django_rtq.worker.shared_entries import (
     LONGEST_ID,
     Mark,
 )
-from django_rtq.worker.shared_memory import LONGEST_NAME, Page
+from django_rtq.worker.shared_memory import LONGEST_NAME, SharedState
 from tests.worker.pages import ID, IDS, acked, names, running
 
 
 def test_a_new_page_tells_nothing():
-    page = Page(3)
+    page = SharedState(3)
 
     assert (page.worker, page.notes(), page.started(), page.overdue(1e9)) == ("", (0, 0.0), [], [])
     assert (page.finished(), page.waiting(), page.taken, page.alive_at) == ([], [], Mark.NOTHING, 0.0)
@@ -23,7 +23,7 @@ def test_a_new_page_tells_nothing():
 
 @pytest.mark.parametrize("name", ["w", "host:123:abcdef01", "x" * LONGEST_NAME])
 def test_the_name_is_that_of_the_last_signature(name):
-    page = Page(1)
+    page = SharedState(1)
     page.sign("somebody-before-with-a-long-name")
     page.sign(name)
 
@@ -32,7 +32,7 @@ def test_the_name_is_that_of_the_last_signature(name):
 
 
 def test_the_parent_reads_what_the_child_wrote():
-    page = Page(1)
+    page = SharedState(1)
     if not (pid := os.fork()):
         page.sign("child")
         page.note(jobs_done=7, claimed_at=1.5)
@@ -50,7 +50,7 @@ def test_the_parent_reads_what_the_child_wrote():
 
 
 def test_the_last_sign_of_life_counts_and_who_leaves_needs_none():
-    page = Page(1)
+    page = SharedState(1)
     seen = []
     for now in (1.0, 2.0, math.inf, 3.0):
         page.live(now)
@@ -64,7 +64,7 @@ def test_the_last_sign_of_life_counts_and_who_leaves_needs_none():
 
 
 def test_a_job_is_asked_to_stop_where_it_runs():
-    page = Page(3)
+    page = SharedState(3)
     entries = [page.enter(job_id) for job_id in (b"a", ID, b"b")]
     for entry in entries:
         page.start(entry)
@@ -94,7 +94,7 @@ def test_a_wish_that_comes_too_late_hits_nobody():
 
 
 def test_a_wish_for_the_longest_id_fits_beside_all_else():
-    page = Page(2)
+    page = SharedState(2)
     longest = [letter * LONGEST_ID for letter in (b"x", b"y")]
     for job_id in longest:
         entry = page.enter(job_id)
@@ -108,7 +108,7 @@ def test_a_wish_for_the_longest_id_fits_beside_all_else():
 
 
 def test_quiet_is_a_wish_that_can_be_taken_back():
-    page = Page(1)
+    page = SharedState(1)
     said = [page.is_quiet]
     for is_quiet in (True, False):
         page.is_quiet = is_quiet
@@ -121,7 +121,7 @@ def test_quiet_is_a_wish_that_can_be_taken_back():
 
 
 def test_of_a_claim_whose_rest_was_taken_nothing_more_starts_but_of_the_next_one():
-    page = Page(1)
+    page = SharedState(1)
     page.begin(IDS)
     page.start(0)
     page.take(Mark.REST, page.number)
@@ -139,7 +139,7 @@ def test_of_a_claim_whose_rest_was_taken_nothing_more_starts_but_of_the_next_one
 
 @pytest.mark.parametrize("slots", [1, 2])
 def test_who_was_given_up_starts_nothing_until_it_has_another_name(slots):
-    page = Page(slots)
+    page = SharedState(slots)
     page.sign("old")
     page.take(Mark.ALL, page.number)
     entry = 0
@@ -157,7 +157,7 @@ def test_who_was_given_up_starts_nothing_until_it_has_another_name(slots):
 
 
 def test_what_was_taken_can_be_given_back():
-    page = Page(1)
+    page = SharedState(1)
     page.begin(IDS)
     page.take(Mark.ALL, page.number)
     page.take(Mark.NOTHING)
@@ -167,7 +167,7 @@ def test_what_was_taken_can_be_given_back():
 
 
 def test_whether_redis_has_back_what_was_given_back_is_known_until_the_next_claim():
-    page = Page(1)
+    page = SharedState(1)
     page.begin(IDS)
     page.start(0)
     page.start(1)

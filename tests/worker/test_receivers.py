@@ -7,8 +7,8 @@ from django.utils import timezone, translation
 
 from django_rtq import signals
 from django_rtq.jobs.context import current_job
-from django_rtq.worker.process.runner import make_crew
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.process.runner import make_runner
+from django_rtq.worker.shared_memory import SharedState
 from tests import seeds
 from tests.app.context_tasks import TENANT
 from tests.conftest import wait_until
@@ -18,10 +18,10 @@ OUTCOMES = (signals.job_succeeded, signals.job_retried, signals.job_buried, sign
 
 
 @pytest.fixture(params=[1, 2], ids=["one slot", "two slots"])
-def crew(request, broker, ledger):
-    crew = make_crew(broker.config, Page(request.param), ledger, request.param)
-    yield crew
-    crew.stop()
+def runner(request, broker, session):
+    runner = make_runner(broker.config, SharedState(request.param), session, request.param)
+    yield runner
+    runner.stop()
 
 
 @pytest.fixture
@@ -48,13 +48,13 @@ def heard():
         signal.disconnect(end)
 
 
-def run(broker, ledger, crew, task, *names):
+def run(broker, session, runner, task, *names):
     """The ids of jobs that have run, one after the other."""
     body = '{"task":"tests.app.%s","args":[%s]}'
     jobs = [seeds.queued_job(broker, body=body % (task, json.dumps(name))) for name in names]
     for _ in jobs:
-        crew.run(claim_unread(ledger, 1))
-        wait_until(lambda: crew.is_idle)
+        runner.run(claim_unread(session, 1))
+        wait_until(lambda: runner.is_idle)
     return [job.id for job in jobs]
 
 
@@ -63,8 +63,8 @@ def kept(text):
 
 
 @pytest.mark.parametrize("task", ["context_tasks.tenant", "context_tasks.atenant"])
-def test_what_a_receiver_of_job_started_sets_holds_for_that_job_alone(broker, ledger, crew, heard, task):
-    first, second, third = run(broker, ledger, crew, task, "one", None, "three")
+def test_what_a_receiver_of_job_started_sets_holds_for_that_job_alone(broker, session, runner, heard, task):
+    first, second, third = run(broker, session, runner, task, "one", None, "three")
 
     assert [(job_id, tenant, seen) for job_id, _, tenant, seen in heard] == [
         (first, None, first),
@@ -83,22 +83,22 @@ def test_what_a_receiver_of_job_started_sets_holds_for_that_job_alone(broker, le
 
 
 @pytest.mark.parametrize("task", ["tasks.attempts", "tasks.raises", "tasks.aleave"])
-def test_receivers_of_a_failure_find_it_too(broker, ledger, crew, heard, diary, task):
-    (job_id,) = run(broker, ledger, crew, task, "one")
+def test_receivers_of_a_failure_find_it_too(broker, session, runner, heard, diary, task):
+    (job_id,) = run(broker, session, runner, task, "one")
 
     assert [(entry[0], entry[2]) for entry in heard] == [(job_id, None), (job_id, "one")]
 
 
-def test_what_a_receiver_sets_for_a_job_that_never_began_is_seen_by_no_other(broker, ledger, crew, heard):
+def test_what_a_receiver_sets_for_a_job_that_never_began_is_seen_by_no_other(broker, session, runner, heard):
     def leave(**kwargs):
         TENANT.set("left")
 
     signals.job_buried.connect(leave)
     try:
         seeds.queued_job(broker, body="no JSON")
-        crew.run(claim_unread(ledger))
-        wait_until(lambda: crew.is_idle)
-        (job_id,) = run(broker, ledger, crew, "context_tasks.tenant", None)
+        runner.run(claim_unread(session))
+        wait_until(lambda: runner.is_idle)
+        (job_id,) = run(broker, session, runner, "context_tasks.tenant", None)
     finally:
         signals.job_buried.disconnect(leave)
 

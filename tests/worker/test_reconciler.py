@@ -120,120 +120,120 @@ def older(redis):
     return restore
 
 
-def held_by(redis, ledger):
-    name = f"running:{ledger.worker}"
+def held_by(redis, session):
+    name = f"running:{session.worker}"
     return sorted(job_id.encode() for job_id, names in places(redis).items() if names == [name])
 
 
 @pytest.fixture
-def one_lost(redis, broker, ledger):
+def one_lost(redis, broker, session):
     """Of three jobs one was acknowledged, and Redis has forgotten it. Two are held."""
     enqueue(broker, 3)
-    runs = claim(ledger)
+    runs = claim(session)
     restore = older(redis)
-    ledger.add(runs[0], DONE)
-    ledger.settle()
+    session.add(runs[0], DONE)
+    session.settle()
     restore()
     return runs
 
 
-def test_a_job_that_redis_brought_back_is_given_back_when_another_is_stale(redis, broker, ledger, stale):
+def test_a_job_that_redis_brought_back_is_given_back_when_another_is_stale(redis, broker, session, stale):
     """The connection was not cut: that the next outcome comes too late is all there is to see."""
     enqueue(broker, 2)
-    (lost,) = claim(ledger, 1)
+    (lost,) = claim(session, 1)
     restore = older(redis)
-    ledger.add(lost, DONE)
-    ledger.fetch(0, idle=False)
-    (current,) = claim(ledger, 1)
+    session.add(lost, DONE)
+    session.fetch(0, idle=False)
+    (current,) = claim(session, 1)
     restore()
-    ledger.add(current, DONE)
-    ledger.fetch(0, idle=False)
-    ledger.reconcile()
+    session.add(current, DONE)
+    session.fetch(0, idle=False)
+    session.reconcile()
 
     assert stale == [current.job_id.decode()]
     assert set(map(tuple, places(redis).values())) == {("lane:0:",)}
-    assert len(claim(ledger)) == 2
+    assert len(claim(session)) == 2
 
 
-def test_a_connection_that_was_cut_is_a_reason_to_compare(redis, broker, ledger, one_lost):
-    assert held_by(redis, ledger) == sorted(run.job_id for run in one_lost)
+def test_a_connection_that_was_cut_is_a_reason_to_compare(redis, broker, session, one_lost):
+    assert held_by(redis, session) == sorted(run.job_id for run in one_lost)
     redis.client_kill_filter(_type="normal", skipme=True)
-    wait_until(lambda: not any(map(_is_open, broker.wire._idle)))
-    assert not ledger.is_to_be_compared
-    ledger.fetch(1, idle=False)  # it is made anew without an error
-    ledger.reconcile()
+    wait_until(lambda: not any(map(_is_open, broker.redis._idle)))
+    assert not session.is_to_be_compared
+    session.fetch(1, idle=False)  # it is made anew without an error
+    session.reconcile()
 
     lost, *held = one_lost
     assert places(redis)[lost.job_id.decode()] == ["lane:0:"]
-    assert held_by(redis, ledger) == sorted(run.job_id for run in held)
+    assert held_by(redis, session) == sorted(run.job_id for run in held)
 
 
-def test_nothing_is_asked_without_a_reason(redis, broker, ledger, one_lost):
+def test_nothing_is_asked_without_a_reason(redis, broker, session, one_lost):
     calls = redis.info("commandstats").get("cmdstat_hkeys", {}).get("calls", 0)
-    ledger.reconcile()
-    ledger.reconcile(at_least_each=3600)
+    session.reconcile()
+    session.reconcile(at_least_each=3600)
 
     assert redis.info("commandstats").get("cmdstat_hkeys", {}).get("calls", 0) == calls
 
 
 @pytest.fixture
-def thread_looks(ledger):
-    ledger._reconciler._lease_seconds = 0.1
+def thread_looks(session):
+    session._reconciler._lease_seconds = 0.1
 
 
-def test_who_has_a_job_is_compared_by_a_thread_while_it_runs(redis, broker, ledger, thread_looks, one_lost):
+def test_who_has_a_job_is_compared_by_a_thread_while_it_runs(redis, broker, session, thread_looks, one_lost):
     lost, *held = one_lost
     wait_until(lambda: places(redis).get(lost.job_id.decode()) == ["lane:0:"])
 
-    assert held_by(redis, ledger) == sorted(run.job_id for run in held)
+    assert held_by(redis, session) == sorted(run.job_id for run in held)
 
 
-def test_who_has_nothing_may_be_waiting_for_a_claim_which_is_left_alone(redis, broker, ledger):
+def test_who_has_nothing_may_be_waiting_for_a_claim_which_is_left_alone(redis, broker, session):
     """Its answer is on the way: what it brings is known a moment later."""
     enqueue(broker)
-    broker.wire.one(broker.claim_command(ledger.worker, [QUEUE], 1))
-    before = held_by(redis, ledger)
-    ledger.compare()
+    broker.redis.one(broker.claim_command(session.worker, [QUEUE], 1))
+    before = held_by(redis, session)
+    session.compare()
 
-    assert held_by(redis, ledger) == before != []
+    assert held_by(redis, session) == before != []
 
 
-def test_what_is_being_claimed_is_not_given_back(redis, broker, ledger):
+def test_what_is_being_claimed_is_not_given_back(redis, broker, session):
     enqueue(broker, 2)
-    (held,) = claim(ledger, 1)
+    (held,) = claim(session, 1)
     fetch, threads = broker.fetch, []
 
     def compare_meanwhile(*arguments, **options):
         answer = fetch(*arguments, **options)
-        threads.append(threading.Thread(target=ledger.compare))
+        threads.append(threading.Thread(target=session.compare))
         threads[0].start()
         threads[0].join(0.2)
         return answer
 
     broker.fetch = compare_meanwhile
     try:
-        (claimed,) = claim(ledger, 1)
+        (claimed,) = claim(session, 1)
     finally:
         del broker.fetch
     threads[0].join()
 
-    assert held_by(redis, ledger) == sorted([held.job_id, claimed.job_id])
+    assert held_by(redis, session) == sorted([held.job_id, claimed.job_id])
 
 
-def test_who_claims_nothing_and_holds_nothing_is_compared_now_and_then(redis, broker, ledger):
+def test_who_claims_nothing_and_holds_nothing_is_compared_now_and_then(redis, broker, session):
     enqueue(broker)
-    (run,) = claim(ledger)
+    (run,) = claim(session)
     restore = older(redis)
-    ledger.add(run, DONE)
-    ledger.settle()
+    session.add(run, DONE)
+    session.settle()
     restore()
-    ledger.reconcile(at_least_each=0.0)
+    session.reconcile(at_least_each=0.0)
 
     assert places(redis)[run.job_id.decode()] == ["lane:0:"]
 
 
-def test_a_comparison_that_failed_is_repeated(redis, broker, ledger, one_lost):
-    ledger.compare_soon()
+def test_a_comparison_that_failed_is_repeated(redis, broker, session, one_lost):
+    session.compare_soon()
     running = broker.running
 
     def be_away(*arguments):
@@ -241,49 +241,49 @@ def test_a_comparison_that_failed_is_repeated(redis, broker, ledger, one_lost):
 
     broker.running = be_away
     with pytest.raises(BrokerUnavailable):
-        ledger.reconcile()
+        session.reconcile()
     broker.running = running
-    assert ledger.is_to_be_compared
-    ledger.reconcile()
+    assert session.is_to_be_compared
+    session.reconcile()
 
     assert places(redis)[one_lost[0].job_id.decode()] == ["lane:0:"]
-    assert not ledger.is_to_be_compared
+    assert not session.is_to_be_compared
 
 
-def test_of_outcomes_that_were_sent_twice_only_those_of_others_are_said_to_be_late(redis, broker, ledger, stale):
+def test_of_outcomes_that_were_sent_twice_only_those_of_others_are_said_to_be_late(redis, broker, session, stale):
     enqueue(broker, 2)
-    resent, late = claim(ledger)
-    ledger.add(resent, DONE)
+    resent, late = claim(session)
+    session.add(resent, DONE)
     redis.drop_connection("after")
     with pytest.raises(BrokerUnavailable):
-        ledger.fetch(0, idle=False)
-    broker.reclaim_child(QUEUE, ledger.worker, [])
-    ledger.add(late, DONE)
-    ledger.settle()
+        session.fetch(0, idle=False)
+    broker.reclaim_child(QUEUE, session.worker, [])
+    session.add(late, DONE)
+    session.settle()
 
     assert stale == [late.job_id.decode()]
 
 
-def test_who_has_an_outcome_to_tell_keeps_its_name_until_it_is_told(redis, broker, ledger):
+def test_who_has_an_outcome_to_tell_keeps_its_name_until_it_is_told(redis, broker, session):
     enqueue(broker)
-    (run,) = claim(ledger)
-    name = ledger.worker
-    ledger.doubt()
+    (run,) = claim(session)
+    name = session.worker
+    session.doubt()
     running, told = broker.running, []
 
     def end_meanwhile(*arguments):
         answer = running(*arguments)
-        ledger.add(run, DONE)
+        session.add(run, DONE)
         return answer
 
     broker.running = end_meanwhile
     signals.job_stale.connect(lambda **said: told.append(said), weak=False, dispatch_uid="test")
     try:
-        ledger.reconcile()
-        assert ledger.worker == name
-        assert ledger.has_outcomes
+        session.reconcile()
+        assert session.worker == name
+        assert session.has_outcomes
         broker.running = running
-        ledger.settle()
+        session.settle()
     finally:
         signals.job_stale.disconnect(dispatch_uid="test")
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.worker.process.progress import Reports
+from django_rtq.worker.process.progress import ProgressWriter
 from tests.app import long_tasks
 from tests.conftest import wait_until
 from tests.worker.conservation import assert_all_settled
@@ -15,7 +15,7 @@ from tests.worker.conservation import assert_all_settled
 def reports():
     """What is written by reports, and the reports."""
     written = []
-    reports = Reports(written.append)
+    reports = ProgressWriter(written.append)
     yield reports, written
     reports.stop()
 
@@ -56,7 +56,7 @@ def test_what_could_not_be_written_is_written_later_unless_there_is_something_ne
             raise BrokerUnavailable("away")
         written.append(said)
 
-    reports = Reports(write)
+    reports = ProgressWriter(write)
     reports.say("w1", "mail", "a", "older")
     wait_until(lambda: written)
     reports.stop()
@@ -65,7 +65,7 @@ def test_what_could_not_be_written_is_written_later_unless_there_is_something_ne
 
 
 def test_who_says_nothing_costs_no_thread_and_stops_at_once():
-    reports = Reports(lambda said: None)
+    reports = ProgressWriter(lambda said: None)
     reports.stop()
 
     assert "rtq-reports" not in [thread.name for thread in threading.enumerate()]

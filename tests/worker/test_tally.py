@@ -8,11 +8,11 @@ from django_rtq.inspector.metrics import bucket_of, middle_of
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.outcome import Acked, Buried, Expired, Retried
 from django_rtq.worker.process import metrics as tally_module
-from django_rtq.worker.process.metrics import Tally
+from django_rtq.worker.process.metrics import RunMetrics
 from django_rtq.worker.process.process import Child
 from django_rtq.worker.process.run import Run
-from django_rtq.worker.process.session import Ledger
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.process.session import WorkerSession
+from django_rtq.worker.shared_memory import SharedState
 from tests import seeds
 from tests.seeds import QUEUE
 from tests.snapshots import snapshot
@@ -30,32 +30,32 @@ def run_of(client="x", seconds=0.5, *, queue=QUEUE):
 
 
 @pytest.fixture
-def ledger(broker):
-    ledger = Ledger(broker, Page(1), [QUEUE], base_name="host")
-    ledger.sign_on()
-    yield ledger
-    ledger.close()
-    ledger.sign_off()
+def session(broker):
+    session = WorkerSession(broker, SharedState(1), [QUEUE], base_name="host")
+    session.sign_on()
+    yield session
+    session.close()
+    session.sign_off()
 
 
-def work(broker, ledger, *outcomes, client="x"):
+def work(broker, session, *outcomes, client="x"):
     """Jobs that are claimed and end in these ways."""
     for _ in outcomes:
         seeds.queued_job(broker, body=f'{{"task":"{TASK}","args":["x"]}}', client=client)
-    (claimed,) = ledger.fetch(len(outcomes), idle=True).claimed
+    (claimed,) = session.fetch(len(outcomes), idle=True).claimed
     for job_id, record, outcome in zip(claimed.ids, claimed.records, outcomes, strict=True):
-        run = Run(QUEUE, job_id, record, worker=ledger.worker, now_ms=claimed.now_ms)
+        run = Run(QUEUE, job_id, record, worker=session.worker, now_ms=claimed.now_ms)
         run.open()
         run.seconds = 0.25
-        ledger.add(run, outcome)
+        session.add(run, outcome)
 
 
 def test_runs_are_counted_by_task_and_client():
-    tally = Tally()
+    metrics = RunMetrics()
     for client, seconds in (("x", 0.5), ("x", 0.5), ("y", 2.0)):
-        tally.add_done(run_of(client, seconds), 30)
+        metrics.add_done(run_of(client, seconds), 30)
 
-    ((counters, clients),) = tally.take().values()
+    ((counters, clients),) = metrics.take().values()
 
     number, *told = counters
     assert dict(zip(told[::2], told[1::2], strict=True)) == {
@@ -69,55 +69,55 @@ def test_runs_are_counted_by_task_and_client():
 
 
 def test_no_wait_and_no_time_at_all_are_counted_too():
-    tally = Tally()
-    tally.add_done(run_of(seconds=0.0), 0)
+    metrics = RunMetrics()
+    metrics.add_done(run_of(seconds=0.0), 0)
 
-    ((counters, _),) = tally.take().values()
+    ((counters, _),) = metrics.take().values()
 
     assert f"r0 {TASK}" in counters
     assert middle_of(0) == 0
 
 
 def test_each_queue_is_told_of_its_own():
-    tally = Tally()
+    metrics = RunMetrics()
     for queue in (QUEUE, "low"):
-        tally.add_done(run_of(queue=queue), 0)
+        metrics.add_done(run_of(queue=queue), 0)
 
-    assert set(tally.take()) == {QUEUE, "low"}
+    assert set(metrics.take()) == {QUEUE, "low"}
 
 
 def test_it_is_told_once_a_second_at_the_most(monkeypatch):
     now = 100.0
     monkeypatch.setattr(tally_module.time, "monotonic", lambda: now)
-    tally = Tally()
-    assert not tally.take()
+    metrics = RunMetrics()
+    assert not metrics.take()
 
-    tally.add_done(run_of(), 0)
-    assert tally.take()
-    tally.add_done(run_of(), 0)
-    assert not tally.take()
-    assert tally
+    metrics.add_done(run_of(), 0)
+    assert metrics.take()
+    metrics.add_done(run_of(), 0)
+    assert not metrics.take()
+    assert metrics
 
     now += 1
-    assert tally.take()
-    assert not tally
+    assert metrics.take()
+    assert not metrics
 
 
 def test_no_call_is_too_long_for_a_script():
-    tally = Tally()
+    metrics = RunMetrics()
     for number in range(1200):
-        tally.add_done(run_of(f"client-{number}"), 0)
+        metrics.add_done(run_of(f"client-{number}"), 0)
 
-    (calls,) = tally.take().values()
+    (calls,) = metrics.take().values()
 
     assert max(map(len, calls)) <= 1501
     assert sum(call.count(b"client-7") for call in calls) == 1
 
 
-def test_what_was_counted_travels_with_what_is_settled(redis, broker, ledger, inspector):
-    work(broker, ledger, DONE, DONE, Retried(ERROR, 5.0), Buried(ERROR), Expired())
+def test_what_was_counted_travels_with_what_is_settled(redis, broker, session, inspector):
+    work(broker, session, DONE, DONE, Retried(ERROR, 5.0), Buried(ERROR), Expired())
 
-    ledger.settle()
+    session.settle()
 
     figures = inspector.tasks()[TASK]
     assert (figures.done, figures.failed, figures.retried, figures.dead, figures.expired) == (2, 2, 1, 1, 1)
@@ -126,43 +126,43 @@ def test_what_was_counted_travels_with_what_is_settled(redis, broker, ledger, in
     assert (client.client, client.done_lately, client.busy_seconds, client.share) == ("x", 4, 1.0, 1.0)
 
 
-def test_what_was_not_tried_is_not_counted(redis, broker, ledger):
-    run = Run(QUEUE, b"id", b"nonsense", worker=ledger.worker, now_ms=1)
+def test_what_was_not_tried_is_not_counted(redis, broker, session):
+    run = Run(QUEUE, b"id", b"nonsense", worker=session.worker, now_ms=1)
 
-    ledger.add(run, Buried(ERROR, is_counted=False))
-    ledger.settle()
+    session.add(run, Buried(ERROR, is_counted=False))
+    session.settle()
 
     assert "tasks" not in snapshot(redis)
 
 
-def test_who_leaves_tells_the_rest(redis, broker, ledger, inspector):
-    work(broker, ledger, DONE)
-    ledger.settle()
-    work(broker, ledger, DONE, DONE)
-    ledger.settle()
+def test_who_leaves_tells_the_rest(redis, broker, session, inspector):
+    work(broker, session, DONE)
+    session.settle()
+    work(broker, session, DONE, DONE)
+    session.settle()
     assert inspector.tasks()[TASK].done == 1
 
-    ledger.sign_off()
+    session.sign_off()
 
     assert inspector.tasks()[TASK].done == 3
 
 
-def test_a_lost_connection_loses_no_count_that_did_not_arrive(redis, broker, ledger, inspector):
-    work(broker, ledger, DONE)
+def test_a_lost_connection_loses_no_count_that_did_not_arrive(redis, broker, session, inspector):
+    work(broker, session, DONE)
     redis.drop_connection("before")
     with pytest.raises(Exception, match="connection"):
-        ledger.settle()
+        session.settle()
 
-    ledger.settle()
+    session.settle()
 
     assert inspector.tasks()[TASK].done == 1
 
 
 def test_a_quiet_worker_keeps_no_counts_to_itself(redis, broker):
-    child = Child(broker, Page(1), WorkerOptions(queues=[QUEUE]), parent=os.getppid())
-    child._ledger.sign_on()
+    child = Child(broker, SharedState(1), WorkerOptions(queues=[QUEUE]), parent=os.getppid())
+    child._session.sign_on()
     for _ in range(2):  # the second time it would not be due
-        work(broker, child._ledger, DONE)
+        work(broker, child._session, DONE)
         child._tell_all()
 
     counts = [int(redis.hget(key, f"done {TASK}")) for key in redis.scan_iter(f"{{rtq:{QUEUE}}}:tasks*")]

@@ -87,16 +87,16 @@ def test_nothing_is_lost_and_every_run_too_many_has_a_fault_to_explain_it(seed, 
     runs, ended, dead_ids = runs_by_name(entries), runs_by_name(diary.entries("end")), dead(redis)
     ends = {(name, run.pid, run.attempt): run.at for name, found in ended.items() for run in found}
     states = outcomes(redis)
-    tally = Counter(states.values())
+    metrics = Counter(states.values())
     print(  # noqa: T201
-        f"{len(hardship.names)} jobs, {len(hardship.calls)} unique calls, {len(entries)} runs, {dict(tally)}, "
+        f"{len(hardship.names)} jobs, {len(hardship.calls)} unique calls, {len(entries)} runs, {dict(metrics)}, "
         f"{len(dead_ids)} dead, {dict(nemesis.counts)}"
     )
     names = {name for name in hardship.names if name.split("-")[0] not in ("failing", "once")}
     assert names - ended.keys() <= {name for _, name, _ in hardship.cancelled}  # nothing is lost
     assert hardship.ids <= states.keys() | dead_ids
-    assert counted(redis, "succeeded") == tally["succeeded"]  # and nothing was acknowledged twice
-    assert counted(redis, "cancelled") == tally["cancelled"]
+    assert counted(redis, "succeeded") == metrics["succeeded"]  # and nothing was acknowledged twice
+    assert counted(redis, "cancelled") == metrics["cancelled"]
     assert {name: len(found) for name, found in runs.items() if name.startswith("once") and len(found) > 1} == {}
     assert ran_after_cancel(hardship.cancelled, runs, lambda run: is_hit_by(run, faults)) == []
     assert twice_alive(hardship.calls, runs, ends, lambda run: is_hit_by(run, faults)) == []

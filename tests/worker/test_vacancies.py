@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.worker.supervisor.fork_schedule import MOST_FALSE_STARTS, Vacancies
+from django_rtq.worker.supervisor.fork_schedule import MOST_FALSE_STARTS, ForkSchedule
 from django_rtq.worker.supervisor.supervisor import fork_schedule
 
 
@@ -24,7 +24,7 @@ def clock(monkeypatch):
 
 
 def test_places_are_opened_and_filled(clock):
-    places = Vacancies(2)
+    places = ForkSchedule(2)
     places.filled()
     places.filled()
     assert (places.count, places.are_due) == (0, False)
@@ -36,7 +36,7 @@ def test_places_are_opened_and_filled(clock):
 
 
 def test_a_false_start_puts_off_all_forks_each_time_for_longer(clock):
-    places, pauses = Vacancies(1), []
+    places, pauses = ForkSchedule(1), []
     for _ in range(8):
         places.note_death(has_worked=False, answered_at=0.0)
         before = clock.now
@@ -50,7 +50,7 @@ def test_a_false_start_puts_off_all_forks_each_time_for_longer(clock):
 
 
 def test_false_starts_in_a_row_are_hopeless(clock):
-    places = Vacancies(1)
+    places = ForkSchedule(1)
     for number in range(MOST_FALSE_STARTS):
         assert not places.are_hopeless, number
         clock.now += 1
@@ -60,7 +60,7 @@ def test_false_starts_in_a_row_are_hopeless(clock):
 
 
 def test_one_that_has_worked_breaks_the_row(clock):
-    places = Vacancies(1)
+    places = ForkSchedule(1)
     for number in range(3 * MOST_FALSE_STARTS):
         clock.now += 1
         places.note_death(has_worked=number % 9 == 8, answered_at=clock.now - 0.5)
@@ -69,7 +69,7 @@ def test_one_that_has_worked_breaks_the_row(clock):
 
 
 def test_while_redis_does_not_answer_no_false_start_counts(clock):
-    places, answered_at = Vacancies(1), clock.now
+    places, answered_at = ForkSchedule(1), clock.now
     for _ in range(5 * MOST_FALSE_STARTS):
         clock.now += 1
         places.note_death(has_worked=False, answered_at=answered_at)
@@ -82,7 +82,7 @@ def test_while_redis_does_not_answer_no_false_start_counts(clock):
 
 
 def test_a_refused_fork_is_tried_again_later(clock):
-    places = Vacancies(1)
+    places = ForkSchedule(1)
     places.refused()
     assert (places.count, places.are_due) == (1, False)
 
@@ -91,7 +91,7 @@ def test_a_refused_fork_is_tried_again_later(clock):
 
 
 def test_a_fork_waits_for_a_tick_and_not_for_ever(clock):
-    places = Vacancies(2)
+    places = ForkSchedule(2)
     assert not places.has_waited()
     clock.now += 1.9
     assert not places.has_waited()

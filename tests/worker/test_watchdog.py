@@ -7,7 +7,7 @@ import pytest
 from django_rtq import signals
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.shared_entries import ACKED, Mark
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.watchdog import LOOK_SECONDS, Watchdog
 from tests import seeds
 from tests.seeds import QUEUE
@@ -38,7 +38,7 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def page():
-    page = Page(1)
+    page = SharedState(1)
     page.sign(WORKER)
     page.live(1000.0)
     return page
@@ -241,7 +241,7 @@ def test_who_shows_life_or_leaves_or_runs_a_job_is_not_frozen(redis, look, page,
 
 
 def test_a_child_without_a_name_is_not_frozen(broker, clock):
-    watchdog = Watchdog(broker, [QUEUE], lambda: [(4711, Page(1))])
+    watchdog = Watchdog(broker, [QUEUE], lambda: [(4711, SharedState(1))])
     for _ in range(100):
         clock.now += 1
         watchdog.tick()

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from django_rtq.broker.broker import get_broker
-from django_rtq.broker.control import Order, send_order
+from django_rtq.broker.control import WorkerCommand, send_command
 from django_rtq.exceptions import WorkerNotFound
 from tests.conftest import wait_until
 
@@ -82,7 +82,7 @@ class Nemesis:
         for name, until in list(self._quiet.items()):
             if all_of_them or time.monotonic() >= until:
                 del self._quiet[name]
-                send_order(get_broker(), name, Order.WORK)  # whoever works for it now, under whatever names
+                send_command(get_broker(), name, WorkerCommand.WORK)  # whoever works for it now, under whatever names
 
     def kill_child(self):
         children = [child for worker in self.workers for child in worker.children]

@@ -21,7 +21,7 @@ from django_rtq.admin.display.problems import (
 )
 from django_rtq.broker.redis.server_info import problems_of
 from django_rtq.inspector.details import WorkerDetails
-from django_rtq.inspector.overview import Front
+from django_rtq.inspector.overview import Overview
 
 CLOCK_SECONDS = 1.0  # by which the server's clock may be behind before it is told
 _NAMED = 5  # queues in one sentence
@@ -44,7 +44,7 @@ class Health:
         return "good" if self.is_well else "plain"
 
 
-def health_of(front: Front, url: Address) -> Health:
+def health_of(front: Overview, url: Address) -> Health:
     """What is wrong, as far as it can be seen from the front."""
     served = {name for worker in front.workers if not is_lost(worker) for name in worker.queues}
     alone = [row.details for row in front.queues if row.details.name not in served]
@@ -69,7 +69,7 @@ def is_lost(worker: WorkerDetails) -> bool:
     return worker.lease_left_seconds < 0
 
 
-def _workers(front: Front, idle: list[str]) -> Iterator[str]:
+def _workers(front: Overview, idle: list[str]) -> Iterator[str]:
     if front.queues and not front.workers:
         yield _("No worker is alive: nothing runs. Start one:")
     elif idle:
@@ -83,7 +83,7 @@ def _workers(front: Front, idle: list[str]) -> Iterator[str]:
         ) % {"count": lost}
 
 
-def _queues(front: Front) -> Iterator[str]:
+def _queues(front: Overview) -> Iterator[str]:
     waiting_for_time = {q.details.name for q in front.queues if q.details.scheduled or q.details.retrying}
     unscheduled = [name for name in front.unscheduled if name in waiting_for_time]
     if unscheduled and front.workers:
@@ -95,7 +95,7 @@ def _queues(front: Front) -> Iterator[str]:
         yield _("Paused: %(names)s.") % {"names": _names(paused)}
 
 
-def _clock(front: Front) -> Iterator[str]:
+def _clock(front: Overview) -> Iterator[str]:
     behind = max((q.details.clock_behind_seconds for q in front.queues), default=0.0)
     if behind >= CLOCK_SECONDS:
         yield _(
@@ -104,7 +104,7 @@ def _clock(front: Front) -> Iterator[str]:
         ) % {"duration": duration_text(behind)}
 
 
-def _summary(front: Front) -> tuple[str, bool]:
+def _summary(front: Overview) -> tuple[str, bool]:
     """What to say when there is no trouble, and whether nothing at all is left to do."""
     count = len(front.workers)
     workers = ngettext("%(count)d worker", "%(count)d workers", count) % {"count": count}

@@ -14,7 +14,7 @@ from django_rtq.admin import query_params
 from django_rtq.admin.display.formatting import number_text
 from django_rtq.admin.display.sanitize import short_id
 from django_rtq.admin.display.timeline import STATE_TITLES
-from django_rtq.admin.filters import Wanted
+from django_rtq.admin.filters import FilterParams
 from django_rtq.inspector.details import JobDetails, QueueDetails
 from django_rtq.inspector.job_list import LISTS, JobPage
 from django_rtq.redaction import redacted
@@ -57,21 +57,21 @@ Address = Callable[..., str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class JobTable:
     """What an address asks for."""
 
     queue: str
     state: str
-    wanted: Wanted
+    wanted: FilterParams
     cursor: str  # "": from the beginning
 
     @classmethod
-    def read(cls, request: HttpRequest, queue: str) -> Listing:
+    def read(cls, request: HttpRequest, queue: str) -> JobTable:
         """What makes no sense is left out."""
         return cls(
             queue=queue,
             state=query_params.choice_of(request.GET, "state", LISTS, "queued"),
-            wanted=Wanted.read(request.GET),
+            wanted=FilterParams.read(request.GET),
             cursor=query_params.text_of(request.GET, "after", 1000),
         )
 
@@ -106,7 +106,7 @@ class Listing:
         }
 
 
-def _tab(name: str, details: QueueDetails, listing: Listing, url: Address) -> dict[str, Any]:
+def _tab(name: str, details: QueueDetails, listing: JobTable, url: Address) -> dict[str, Any]:
     return {
         "title": str(_TABS[name]),
         "count": getattr(details, name),
@@ -148,7 +148,7 @@ def _searched_text(page: JobPage) -> str:
     return _("%(count)s were searched; there are more.") % {"count": number_text(page.searched)}
 
 
-def _empty_words(listing: Listing, page: JobPage) -> dict[str, str]:
+def _empty_words(listing: JobTable, page: JobPage) -> dict[str, str]:
     if page.next_cursor:
         return {"empty_title": _("None that fits so far."), "empty_text": _searched_text(page)}
     if listing.wanted:

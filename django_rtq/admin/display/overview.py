@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq.admin.display.charts import Line, chart, nice_top
 from django_rtq.admin.display.formatting import duration_text, number_text
-from django_rtq.inspector.overview import Front, QueueRow
+from django_rtq.inspector.overview import Overview, QueueRow
 from django_rtq.inspector.time_series import Series
 
 #: What the page can look back on: minutes, and minutes that one point of a line stands for.
@@ -23,7 +23,7 @@ Address = Callable[..., str]
 _ZERO = SafeString('<td class="rtq-zero">0</td>')
 
 
-def totals(front: Front, url: Address) -> list[dict[str, Any]]:
+def totals(front: Overview, url: Address) -> list[dict[str, Any]]:
     """The strip: all queues together."""
     details = [row.details for row in front.queues]
     dead = sum(queue.dead for queue in details)
@@ -44,12 +44,12 @@ def totals(front: Front, url: Address) -> list[dict[str, Any]]:
     return cells
 
 
-def rows(front: Front, url: Address) -> list[dict[str, Any]]:
+def rows(front: Overview, url: Address) -> list[dict[str, Any]]:
     """A line of the table for each queue."""
     return [_row(row, front, url) for row in front.queues]
 
 
-def charts(front: Front, span: str) -> list[dict[str, Any]]:
+def charts(front: Overview, span: str) -> list[dict[str, Any]]:
     """What was done and failed, and how long jobs waited and ran: all queues together."""
     series = [row.series for row in front.queues]
     minutes = series[0].step_seconds / 60
@@ -72,7 +72,7 @@ def _total(title: str, number: float, url: str = "", css: str = "") -> dict[str,
     return {"title": title, "text": number_text(number), "url": url, "css": css or ("" if number else "rtq-zero")}
 
 
-def _row(row: QueueRow, front: Front, url: Address) -> dict[str, Any]:
+def _row(row: QueueRow, front: Overview, url: Address) -> dict[str, Any]:
     queue = row.details
     served = any(queue.name in worker.queues for worker in front.workers)
 

@@ -19,7 +19,7 @@ from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.remarks import remark_on
 from django_rtq.inspector.details import JobDetails, WorkerDetails
 from django_rtq.inspector.metrics import TaskFigures
-from django_rtq.inspector.overview import FAILING_HOURS, LATELY, Front, QueueRow
+from django_rtq.inspector.overview import FAILING_HOURS, LATELY, Overview, QueueRow
 from django_rtq.inspector.time_series import Series
 
 RUNS_ENOUGH = 10  # of a task, to speak of a rate
@@ -41,7 +41,7 @@ class Trouble:
     is_bad: bool = False  # else it is a warning
 
 
-def failing_tasks(front: Front, url: Address) -> Iterator[Trouble]:
+def failing_tasks(front: Overview, url: Address) -> Iterator[Trouble]:
     """Tasks of whose runs many fail, while runs of their queue still do."""
     since = localtime(front.now).replace(minute=0) - timedelta(hours=FAILING_HOURS)
     found = [
@@ -60,7 +60,7 @@ def failing_tasks(front: Front, url: Address) -> Iterator[Trouble]:
         yield Trouble(text=text % {"count": rest}, url=url("registeredtask_changelist"))
 
 
-def new_dead_letters(front: Front, url: Address) -> Iterator[Trouble]:
+def new_dead_letters(front: Overview, url: Address) -> Iterator[Trouble]:
     """Queues in which jobs died in the last hour, and dead letters are left."""
     found = [(row, _in_an_hour(row.series, "dead")) for row in front.queues if row.details.dead]
     found = sorted((pair for pair in found if pair[1]), key=lambda pair: -pair[1])
@@ -85,7 +85,7 @@ def new_dead_letters(front: Front, url: Address) -> Iterator[Trouble]:
         yield Trouble(text=text % {"count": rest}, url=url("deadletter_changelist"))
 
 
-def hung_jobs(front: Front, url: Address) -> Iterator[Trouble]:
+def hung_jobs(front: Overview, url: Address) -> Iterator[Trouble]:
     """Runs that take longer than they may, or far longer than is usual."""
     found = [job for worker in front.workers for job in worker.running if remark_on(job)]
     if found:
@@ -99,7 +99,7 @@ def hung_jobs(front: Front, url: Address) -> Iterator[Trouble]:
         yield Trouble(text=text % {"count": len(found), **told}, url=url("job_changelist"))
 
 
-def long_waits(front: Front, url: Address) -> Iterator[Trouble]:
+def long_waits(front: Overview, url: Address) -> Iterator[Trouble]:
     """The queue whose oldest job waits longest, if that is long; else the one that falls behind."""
     waiting = [row for row in front.queues if row.details.oldest_seconds is not None and not row.details.paused]
     late = [row for row in front.queues if (row.details.oldest_seconds or 0) > LONG_WAIT_SECONDS]
@@ -123,7 +123,7 @@ def is_falling_behind(row: QueueRow) -> bool:
     return now is None or (before is not None and now > 2 * before)
 
 
-def silent_workers(front: Front, url: Address) -> Iterator[Trouble]:
+def silent_workers(front: Overview, url: Address) -> Iterator[Trouble]:
     """Workers that have nothing to do, and do not ask for anything."""
     found = [worker for worker in front.workers if is_silent(worker)]
     if found:

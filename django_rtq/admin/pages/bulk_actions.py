@@ -16,7 +16,7 @@ from typing import Any
 from django.http import QueryDict
 
 from django_rtq.admin import query_params
-from django_rtq.admin.filters import Wanted
+from django_rtq.admin.filters import FilterParams
 from django_rtq.exceptions import BrokerError
 from django_rtq.handle import JobHandle
 from django_rtq.inspector.dead_letters import LATEST, STEP, Action, Selection
@@ -41,7 +41,7 @@ class Sweep:
 
     verb: Action
     queue: str
-    wanted: Wanted
+    wanted: FilterParams
     until_ms: int | None  # what died later is not meant; None: not said yet
     per_second: int = 0  # at most; 0: as fast as it goes
 
@@ -52,7 +52,7 @@ class Sweep:
         return cls(
             verb=verb,
             queue=query_params.queue_of(given),
-            wanted=Wanted.read(given),
+            wanted=FilterParams.read(given),
             until_ms=until_ms or None,
             per_second=query_params.number_of(given, "per_second", 0, most=10_000),
         )

@@ -16,7 +16,7 @@ from django_rtq.admin.display.formatting import number_text
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import HINTS, done_text, facts_of, progress_text, question, too_late
 from django_rtq.admin.pages.bulk_actions import Sweep
-from django_rtq.admin.pages.page_admin import Page, PagesAdmin
+from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import JobNotFound
 from django_rtq.inspector.dead_letters import Action, DeadGroup, DeadGroups
 from django_rtq.inspector.inspector import get_inspector
@@ -28,20 +28,20 @@ GROUPS_SHOWN = 200
 GROUPED = 1000  # of each queue, the newest: what two round trips find without keeping Redis from others
 
 
-class DeadLetterAdmin(PagesAdmin):
+class DeadLetterAdmin(PageAdmin):
     """The pages of dead letters."""
 
-    def pages(self) -> list[Page]:
+    def pages(self) -> list[Route]:
         return [
-            Page("", "changelist", self.groups),
-            Page("requeue/", "requeue", partial(self.ticked, verb="requeue"), permissions.REQUEUE, "POST"),
-            Page("discard/", "discard", partial(self.ticked, verb="discard"), permissions.DISCARD, "POST"),
-            Page("requeue-all/", "requeue_all", partial(self.sweep, verb="requeue"), permissions.REQUEUE, "BOTH"),
-            Page("discard-all/", "discard_all", partial(self.sweep, verb="discard"), permissions.DISCARD, "BOTH"),
-            Page(
+            Route("", "changelist", self.groups),
+            Route("requeue/", "requeue", partial(self.ticked, verb="requeue"), permissions.REQUEUE, "POST"),
+            Route("discard/", "discard", partial(self.ticked, verb="discard"), permissions.DISCARD, "POST"),
+            Route("requeue-all/", "requeue_all", partial(self.sweep, verb="requeue"), permissions.REQUEUE, "BOTH"),
+            Route("discard-all/", "discard_all", partial(self.sweep, verb="discard"), permissions.DISCARD, "BOTH"),
+            Route(
                 "requeue-all/progress/", "requeue_progress", partial(self.progress, verb="requeue"), permissions.REQUEUE
             ),
-            Page(
+            Route(
                 "discard-all/progress/", "discard_progress", partial(self.progress, verb="discard"), permissions.DISCARD
             ),
         ]

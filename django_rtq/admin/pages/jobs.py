@@ -14,7 +14,7 @@ from django_rtq.admin.display.sanitize import arguments_of, clean_text
 from django_rtq.admin.display.timeline import STATE_TITLES, steps
 from django_rtq.admin.display.waiting_reason import why_not_yet
 from django_rtq.admin.forms import CallForm, python_call
-from django_rtq.admin.pages.page_admin import Page, PagesAdmin
+from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.admin.stopping import ENDINGS, Ending, cancel_words
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
 from django_rtq.inspector.details import JobDetails
@@ -27,21 +27,21 @@ from django_rtq.tasks.registry import is_internal
 WAITING = (JobState.QUEUED, JobState.SCHEDULED, JobState.RETRYING)
 
 
-class JobAdmin(PagesAdmin):
+class JobAdmin(PageAdmin):
     """The pages of jobs."""
 
-    def pages(self) -> list[Page]:
+    def pages(self) -> list[Route]:
         """An id cannot be taken for one of the first two: those of ours are 32 digits."""
         return [
-            Page("", "changelist", self.processing),
-            Page("find/", "find", self.find),
-            Page("<str:job_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "POST"),
-            Page("<str:job_id>/run-now/", "run_now", self.run_now, permissions.REQUEUE, "POST"),
-            Page("<str:job_id>/cancel/", "cancel", self.cancel, permissions.CANCEL, "BOTH"),
-            Page("<str:job_id>/terminate/", "terminate", self.terminate, permissions.CANCEL, "BOTH"),
-            Page("<str:job_id>/discard/", "discard", self.discard, permissions.DISCARD, "BOTH"),
-            Page("<str:job_id>/edit/", "edit", self.edit, permissions.EDIT, "BOTH"),
-            Page("<str:job_id>/", "change", self.job),
+            Route("", "changelist", self.processing),
+            Route("find/", "find", self.find),
+            Route("<str:job_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "POST"),
+            Route("<str:job_id>/run-now/", "run_now", self.run_now, permissions.REQUEUE, "POST"),
+            Route("<str:job_id>/cancel/", "cancel", self.cancel, permissions.CANCEL, "BOTH"),
+            Route("<str:job_id>/terminate/", "terminate", self.terminate, permissions.CANCEL, "BOTH"),
+            Route("<str:job_id>/discard/", "discard", self.discard, permissions.DISCARD, "BOTH"),
+            Route("<str:job_id>/edit/", "edit", self.edit, permissions.EDIT, "BOTH"),
+            Route("<str:job_id>/", "change", self.job),
         ]
 
     # -- look

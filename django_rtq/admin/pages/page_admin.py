@@ -27,7 +27,7 @@ REFRESH_HEADER = "X-RTQ-Refresh"
 View = Callable[..., HttpResponse]
 
 
-class Page(NamedTuple):
+class Route(NamedTuple):
     """One address under an entry of the menu."""
 
     route: str
@@ -37,10 +37,10 @@ class Page(NamedTuple):
     method: str = "GET"  # "POST": an action; "BOTH": a form, or a page that asks first
 
 
-class PagesAdmin(admin.ModelAdmin):
+class PageAdmin(admin.ModelAdmin):
     """An entry of the menu whose pages are ours. There are no rows to add, change or delete."""
 
-    def pages(self) -> list[Page]:
+    def pages(self) -> list[Route]:
         """The addresses under this entry, in the order in which they are tried."""
         raise NotImplementedError
 
@@ -108,11 +108,11 @@ class PagesAdmin(admin.ModelAdmin):
             "is_in_english": _is_left_in_english(),
         }
 
-    def _guarded(self, page: Page) -> View:
+    def _guarded(self, page: Route) -> View:
         view = update_wrapper(partial(self._answer, page), page.view)
         return self.admin_site.admin_view(view)
 
-    def _answer(self, page: Page, request: HttpRequest, **names: str) -> HttpResponse:
+    def _answer(self, page: Route, request: HttpRequest, **names: str) -> HttpResponse:
         # admin_view() has asked for a member of staff and no more.
         if not request.user.has_perm(VIEW) or not request.user.has_perm(page.needs):
             raise PermissionDenied

@@ -15,9 +15,9 @@ from django_rtq.admin.action_log import note
 from django_rtq.admin.display import overview
 from django_rtq.admin.display.formatting import duration_text
 from django_rtq.admin.display.health import health_of
-from django_rtq.admin.display.job_table import PAGE, Listing
+from django_rtq.admin.display.job_table import PAGE, JobTable
 from django_rtq.admin.pages.bulk_actions import AT_ONCE_SECONDS
-from django_rtq.admin.pages.page_admin import Page, PagesAdmin
+from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.conf import QUEUE_NAME, get_config
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import QueueDetails
@@ -27,16 +27,16 @@ from django_rtq.menu import Queue
 CLIENTS_SHOWN = 20
 
 
-class QueueAdmin(PagesAdmin):
+class QueueAdmin(PageAdmin):
     """The pages of the queues."""
 
-    def pages(self) -> list[Page]:
+    def pages(self) -> list[Route]:
         return [
-            Page("", "changelist", self.overview),
-            Page("<str:name>/pause/", "pause", self.pause, permissions.PAUSE, "POST"),
-            Page("<str:name>/resume/", "resume", self.resume, permissions.PAUSE, "POST"),
-            Page("<str:name>/purge/", "purge", self.purge, permissions.PURGE, "BOTH"),
-            Page("<str:name>/", "change", self.queue),
+            Route("", "changelist", self.overview),
+            Route("<str:name>/pause/", "pause", self.pause, permissions.PAUSE, "POST"),
+            Route("<str:name>/resume/", "resume", self.resume, permissions.PAUSE, "POST"),
+            Route("<str:name>/purge/", "purge", self.purge, permissions.PURGE, "BOTH"),
+            Route("<str:name>/", "change", self.queue),
         ]
 
     # -- look
@@ -64,7 +64,7 @@ class QueueAdmin(PagesAdmin):
     def queue(self, request: HttpRequest, name: str) -> HttpResponse:
         """What lies in a queue, state by state, and whose it is."""
         _check_name(name)
-        listing = Listing.read(request, name)
+        listing = JobTable.read(request, name)
         seen = get_inspector().queue_page(
             name,
             listing.state,

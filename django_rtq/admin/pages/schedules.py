@@ -26,14 +26,14 @@ from django_rtq.admin.display.timeline import STATE_TITLES
 from django_rtq.admin.forms import restored
 from django_rtq.admin.navigation import places
 from django_rtq.broker.broker import get_broker
-from django_rtq.broker.schedule_store import PlanState
+from django_rtq.broker.schedule_store import StoredSchedules
 from django_rtq.conf import get_config
 from django_rtq.exceptions import RTQError
 from django_rtq.jobs.job import JobState
 from django_rtq.models import Schedule
 from django_rtq.redaction import hidden, hidden_args
-from django_rtq.scheduler.registry import declared_entries, programme
-from django_rtq.scheduler.status import Outlook, look_out
+from django_rtq.scheduler.registry import declared_entries, load_schedules
+from django_rtq.scheduler.status import ScheduleStatus, schedule_statuses
 from django_rtq.tasks import registry
 
 NOTHING = "-"
@@ -130,29 +130,33 @@ class ScheduleAdmin(admin.ModelAdmin):
     @admin.display(description=gettext_lazy("when"))
     def when(self, row: Schedule) -> str:
         """The time in words, or why there is none."""
-        outlook: Outlook | None = getattr(row, "outlook", None)
+        schedule_status: ScheduleStatus | None = getattr(row, "outlook", None)
         problem: str = getattr(row, "problem", "")
-        return schedule_text(outlook.entry.schedule) if outlook else problem or NOTHING
+        return schedule_text(schedule_status.entry.schedule) if schedule_status else problem or NOTHING
 
     @admin.display(description=gettext_lazy("next run"))
     def next_run(self, row: Schedule) -> str:
         """When, and how long until then."""
-        outlook: Outlook | None = getattr(row, "outlook", None)
-        if outlook is None or outlook.next_slot is None:
+        schedule_status: ScheduleStatus | None = getattr(row, "outlook", None)
+        if schedule_status is None or schedule_status.next_slot is None:
             return NOTHING
         if not getattr(row, "is_in_force", False):
             return _("Redis does not know yet: rtq_schedule sync")
-        facts = {"moment": _clock(outlook.next_slot), "time": _distance(outlook.next_slot)}
+        facts = {"moment": _clock(schedule_status.next_slot), "time": _distance(schedule_status.next_slot)}
         return _("%(moment)s (in %(time)s)") % facts
 
     @admin.display(description=gettext_lazy("last run"))
     def last_run(self, row: Schedule) -> str:
         """When, how long ago, and what became of the job."""
-        outlook: Outlook | None = getattr(row, "outlook", None)
-        if outlook is None or outlook.last_slot is None:
+        schedule_status: ScheduleStatus | None = getattr(row, "outlook", None)
+        if schedule_status is None or schedule_status.last_slot is None:
             return NOTHING
-        state = STATE_TITLES[JobState(outlook.last_state)]() if outlook.last_state else _("forgotten")
-        facts = {"moment": _clock(outlook.last_slot), "time": _distance(outlook.last_slot), "state": state}
+        state = STATE_TITLES[JobState(schedule_status.last_state)]() if schedule_status.last_state else _("forgotten")
+        facts = {
+            "moment": _clock(schedule_status.last_slot),
+            "time": _distance(schedule_status.last_slot),
+            "state": state,
+        }
         return _("%(moment)s (%(time)s ago): %(state)s") % facts
 
     # -- actions
@@ -201,16 +205,16 @@ def look_at(rows: Iterable[Schedule], request: HttpRequest) -> None:
     """Note on each row what Redis knows of it: `outlook`, `is_in_force`, or `problem` where it makes no sense."""
     by_name = {row.name: row for row in rows}
     try:
-        wanted = PlanState(rows={name: row.as_row() for name, row in by_name.items()})
-        found = programme(declared_entries(get_config()), wanted)
+        wanted = StoredSchedules(rows={name: row.as_row() for name, row in by_name.items()})
+        found = load_schedules(declared_entries(get_config()), wanted)
         in_force = get_broker().plan.read().rows
-        outlooks = look_out([entry for entry in found.entries if entry.source == "admin"])
+        schedule_statuses = schedule_statuses([entry for entry in found.entries if entry.source == "admin"])
     except RTQError as error:
         messages.error(request, str(error))
         return
-    for outlook in outlooks:
-        row = by_name[outlook.entry.name]
-        vars(row).update(outlook=outlook, is_in_force=in_force.get(row.name) == row.as_row())
+    for schedule_status in schedule_statuses:
+        row = by_name[schedule_status.entry.name]
+        vars(row).update(schedule_status=schedule_status, is_in_force=in_force.get(row.name) == row.as_row())
     for name, problem in found.broken.items():
         vars(by_name[name]).update(problem=problem)
 

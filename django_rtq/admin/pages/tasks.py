@@ -15,7 +15,7 @@ from django_rtq.admin.action_log import note
 from django_rtq.admin.display.formatting import NOTHING, duration_text, number_text, percent_text
 from django_rtq.admin.display.texts import schedule_text
 from django_rtq.admin.forms import EnqueueForm
-from django_rtq.admin.pages.page_admin import Page, PagesAdmin
+from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import InvalidTask, PayloadError
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.metrics import TaskFigures
@@ -26,13 +26,13 @@ from django_rtq.tasks.task import Task
 HOURS = 24
 
 
-class TaskAdmin(PagesAdmin):
+class TaskAdmin(PageAdmin):
     """The pages of the tasks."""
 
-    def pages(self) -> list[Page]:
+    def pages(self) -> list[Route]:
         return [
-            Page("", "changelist", self.tasks),
-            Page("<str:name>/enqueue/", "enqueue", self.enqueue, permissions.ENQUEUE, "BOTH"),
+            Route("", "changelist", self.tasks),
+            Route("<str:name>/enqueue/", "enqueue", self.enqueue, permissions.ENQUEUE, "BOTH"),
         ]
 
     def tasks(self, request: HttpRequest) -> HttpResponse:

@@ -15,23 +15,23 @@ from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import note
 from django_rtq.admin.display.health import is_lost
 from django_rtq.admin.display.sanitize import clean_text
-from django_rtq.admin.pages.page_admin import Page, PagesAdmin
-from django_rtq.exceptions import WorkerAlive, WorkerNotFound
+from django_rtq.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.exceptions import LeaseNotExpired, WorkerNotFound
 from django_rtq.inspector.details import WorkerDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.menu import Worker
 
 
-class WorkerAdmin(PagesAdmin):
+class WorkerAdmin(PageAdmin):
     """The page of the workers."""
 
-    def pages(self) -> list[Page]:
+    def pages(self) -> list[Route]:
         return [
-            Page("", "changelist", self.workers),
-            Page("<str:name>/release/", "release", self.release, permissions.REQUEUE, "POST"),
-            Page("<str:name>/quiet/", "quiet", self.quiet, permissions.CONTROL, "POST"),
-            Page("<str:name>/wake/", "wake", self.wake, permissions.CONTROL, "POST"),
-            Page("<str:name>/stop/", "stop", self.stop, permissions.CONTROL, "BOTH"),
+            Route("", "changelist", self.workers),
+            Route("<str:name>/release/", "release", self.release, permissions.REQUEUE, "POST"),
+            Route("<str:name>/quiet/", "quiet", self.quiet, permissions.CONTROL, "POST"),
+            Route("<str:name>/wake/", "wake", self.wake, permissions.CONTROL, "POST"),
+            Route("<str:name>/stop/", "stop", self.stop, permissions.CONTROL, "BOTH"),
         ]
 
     def workers(self, request: HttpRequest) -> HttpResponse:
@@ -44,7 +44,7 @@ class WorkerAdmin(PagesAdmin):
         shown = clean_text(name, 100)
         try:
             released = len(get_inspector().release_worker(name))
-        except WorkerAlive:
+        except LeaseNotExpired:
             said = _("Nothing was done: the lease of worker %(name)s is not over, so it may still be working.")
             messages.warning(request, said % {"name": shown})
         else:

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from redis.exceptions import RedisError, ResponseError
 
 from django_rtq.broker.redis.client import send, translate
-from django_rtq.broker.redis.connections import Recipe
+from django_rtq.broker.redis.connections import ConnectionSettings
 from django_rtq.broker.redis.sentinel import is_current
 from django_rtq.broker.scripts import Command
 
 FINE_SECONDS, FINE_STEP_SECONDS = 0.0025, 0.0005  # the end of a wait, and between two looks meanwhile
 
 
-class Waiter:
+class BlockingReader:
     """Waits for a token in one of several sorted sets. For one thread."""
 
     def __init__(
         self,
-        recipe: Recipe,
+        connection_settings: ConnectionSettings,
         keys: Sequence[bytes],
         *,
         role: str,
         longest_seconds: float,
         on_connect: Callable[[], None] = lambda: None,
     ) -> None:
-        self._recipe = recipe
+        self._connection_settings = connection_settings
         self._ask_for_token: Command = ("BZPOPMIN", *keys, longest_seconds)
         self._role = role
         self._longest_seconds = longest_seconds
@@ -82,10 +84,16 @@ class Waiter:
         return self._is_waiting
 
     def interrupt(self) -> None:
-        """End a wait from another thread: it raises BrokerUnavailable there."""
+        """End a wait from another thread: it raises BrokerUnavailable there.
+
+        The socket is only shut down here, and closed by the thread that reads from it. The number of a closed socket is
+        given to the next one that is opened, and a read that was about to begin would wait for that one.
+        """
         connection = self._connection
-        if connection is not None:
-            connection.disconnect()
+        open_socket: socket.socket | None = None if connection is None else connection._sock
+        if open_socket is not None:
+            with suppress(OSError):  # it is not connected any more
+                open_socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Forget the wait, in the thread that waits. It may be used again."""
@@ -103,7 +111,9 @@ class Waiter:
         if self._connection is not None and not is_current(self._connection):
             self.close()  # nobody puts a token there any more
         if self._connection is None:
-            self._connection = self._recipe.blocking_connection(role=self._role, block_seconds=self._longest_seconds)
+            self._connection = self._connection_settings.blocking_connection(
+                role=self._role, block_seconds=self._longest_seconds
+            )
             self._connection.connect()
             self._on_connect()  # this may be another server, or the same one with older data
         return self._connection

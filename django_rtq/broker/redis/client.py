@@ -36,7 +36,7 @@ _NOT_CONNECTED = re.compile(r"Error -?\d+ connecting to ")
 _FULL = re.compile(r"(?:^| -)OOM\b")
 
 
-class Wire:
+class RedisClient:
     """Sends commands over the connections of one pool. Any thread may use it."""
 
     def __init__(self, pool: redis.ConnectionPool) -> None:

@@ -38,7 +38,7 @@ _IDENTITY = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class ConnectionSettings:
     """How to reach Redis: everything needed to make connections of our own.
 
     It holds the credentials, but neither str() nor repr() shows them.

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.template.defaultfilters import filesizeformat
 
-from django_rtq.broker.redis.client import Wire, clock_ms
+from django_rtq.broker.redis.client import RedisClient, clock_ms
 from django_rtq.exceptions import BrokerError, ConfigurationError
 
 _NEARLY_FULL = 0.9  # of maxmemory
@@ -95,7 +95,7 @@ def problems_of(server: ServerDetails, translated: Callable[[str], str] = str) -
         yield name, translated(_PROBLEMS[name]) % values
 
 
-def ask_server(wire: Wire) -> ServerDetails:
+def ask_server(wire: RedisClient) -> ServerDetails:
     """What the server says of itself, in one round trip.
 
     Raises ConfigurationError for a Redis Cluster, BrokerRefused where waiting does not help, BrokerError.

@@ -1,4 +1,4 @@
-"""Reads RTQ["REDIS"] and RTQ["DB"] into a Recipe.
+"""Reads RTQ["REDIS"] and RTQ["DB"] into a ConnectionSettings.
 
 RTQ["REDIS"] is one of
 1. a URL: redis://, rediss:// or unix://
@@ -31,7 +31,7 @@ from redis.sentinel import (
     SentinelManagedSSLConnection,
 )
 
-from django_rtq.broker.redis.connections import Recipe, argument_names, identity_arguments
+from django_rtq.broker.redis.connections import ConnectionSettings, argument_names, identity_arguments
 from django_rtq.broker.redis.sentinel import SentinelService
 from django_rtq.conf import Config
 from django_rtq.exceptions import ConfigurationError
@@ -43,26 +43,26 @@ _POOL_ARGUMENTS = {"max_connections", "timeout"}
 _SENTINEL_KEYS = ("sentinels", "service", "db", "username", "password", "ssl", "sentinel_kwargs")
 
 
-def read_recipe(config: Config) -> Recipe:
-    """Turn ``config.redis`` and ``config.db`` into a Recipe. Raises ConfigurationError."""
+def read_connection_settings(config: Config) -> ConnectionSettings:
+    """Turn ``config.redis`` and ``config.db`` into a ConnectionSettings. Raises ConfigurationError."""
     source: Any = config.redis  # whatever the settings hold
     db: Any = config.db
     if db is not None and (not isinstance(db, int) or isinstance(db, bool) or db < 0):
         raise ConfigurationError(f'RTQ["DB"] is {db!r}, but has to be the number of a database, 0 or more.')
     if isinstance(source, Mapping):
-        recipe = _from_sentinels(source, db)
+        connection_settings = _from_sentinels(source, db)
     elif isinstance(source, str) and source:
-        recipe = _from_text(source, db)
+        connection_settings = _from_text(source, db)
     else:
         raise ConfigurationError(
             f"{_SETTING} is of type {type(source).__name__}, or empty, but has to be a URL, an alias of "
             "CACHES, a description of Sentinels or the dotted path of a factory."
         )
-    _try_out(recipe)
-    return recipe
+    _try_out(connection_settings)
+    return connection_settings
 
 
-def _from_text(text: str, db: int | None) -> Recipe:
+def _from_text(text: str, db: int | None) -> ConnectionSettings:
     if "://" in text:
         return _from_url(text, db)
     if text in list(caches):
@@ -76,21 +76,21 @@ def _from_text(text: str, db: int | None) -> Recipe:
     )
 
 
-def _try_out(recipe: Recipe) -> None:
+def _try_out(connection_settings: ConnectionSettings) -> None:
     # redis-py looks at most arguments only when it makes a connection: better now than in a worker.
     try:
-        recipe.blocking_connection(role="check", block_seconds=0)
+        connection_settings.blocking_connection(role="check", block_seconds=0)
     except (TypeError, ValueError, RedisError) as error:
-        raise ConfigurationError(f"{_SETTING}: redis-py cannot use {recipe}: {error}") from error
+        raise ConfigurationError(f"{_SETTING}: redis-py cannot use {connection_settings}: {error}") from error
 
 
-def caches_in(recipe: Recipe) -> list[str]:
+def caches_in(connection_settings: ConnectionSettings) -> list[str]:
     """The aliases of CACHES that keep their entries where the recipe leads: cache.clear() would delete all jobs."""
     found = []
     for alias in caches:
         try:
             client = _client_of_cache(caches[alias])
-            shared = client is not None and _place(_from_client(client, alias)) == _place(recipe)
+            shared = client is not None and _place(_from_client(client, alias)) == _place(connection_settings)
         except Exception:  # noqa: BLE001 - a cache that cannot be opened is its owner's trouble, and empties nothing
             continue
         if shared:
@@ -98,14 +98,14 @@ def caches_in(recipe: Recipe) -> list[str]:
     return found
 
 
-def _place(recipe: Recipe) -> str:
-    return str(recipe).replace("//127.0.0.1:", "//localhost:").replace("rediss:", "redis:")
+def _place(connection_settings: ConnectionSettings) -> str:
+    return str(connection_settings).replace("//127.0.0.1:", "//localhost:").replace("rediss:", "redis:")
 
 
 # 1. A URL
 
 
-def _from_url(url: str, db: int | None) -> Recipe:
+def _from_url(url: str, db: int | None) -> ConnectionSettings:
     options = _parse_url(url)
     connection_class = options.pop("connection_class", Connection)
     url_db = options.pop("db", None)
@@ -119,7 +119,7 @@ def _from_url(url: str, db: int | None) -> Recipe:
                 f"{_SETTING} is a URL with the argument {name!r}, which {connection_class.__name__} of "
                 f"redis-py does not know. {cure}"
             )
-    return Recipe(
+    return ConnectionSettings(
         connection_class=connection_class,
         db=_first(db, url_db),
         arguments=identity_arguments(connection_class, options),
@@ -143,7 +143,7 @@ def _parse_url(url: str) -> dict[str, Any]:
 # 2. An alias
 
 
-def _from_alias(alias: str, db: int | None) -> Recipe:
+def _from_alias(alias: str, db: int | None) -> ConnectionSettings:
     name = f"{_SETTING} is the alias {alias!r} of CACHES"
     try:
         client = _client_of_cache(caches[alias])
@@ -163,14 +163,14 @@ def _from_alias(alias: str, db: int | None) -> Recipe:
             f"{name}, but its backend {type(caches[alias]).__name__} is not one of Redis. Name an alias of "
             "django-redis or of Django's own RedisCache, or write a URL."
         )
-    recipe = _from_client(client, name)
-    if db is None or db == recipe.db:
+    connection_settings = _from_client(client, name)
+    if db is None or db == connection_settings.db:
         wrong = 'RTQ["DB"] is not set' if db is None else f'RTQ["DB"] is {db}, the database of that cache'
         raise ConfigurationError(
             f"{name}, and {wrong}. cache.clear() is FLUSHDB: it would delete all jobs along with the cache, "
-            f'which is in database {recipe.db}. Set RTQ["DB"] to another number, for example {recipe.db + 1}.'
+            f'which is in database {connection_settings.db}. Set RTQ["DB"] to another number, for example {connection_settings.db + 1}.'
         )
-    return replace(recipe, db=db)
+    return replace(connection_settings, db=db)
 
 
 def _client_of_cache(cache: Any) -> Any:
@@ -189,7 +189,7 @@ def _client_of_cache(cache: Any) -> Any:
 # 3. Sentinels
 
 
-def _from_sentinels(options: Mapping[str, Any], db: int | None) -> Recipe:
+def _from_sentinels(options: Mapping[str, Any], db: int | None) -> ConnectionSettings:
     connection_class = SentinelManagedSSLConnection if options.get("ssl") else SentinelManagedConnection
     tls = {name for name in argument_names(SentinelManagedSSLConnection) if name.startswith("ssl_")}
     for key in options:
@@ -205,7 +205,7 @@ def _from_sentinels(options: Mapping[str, Any], db: int | None) -> Recipe:
     sentinel_kwargs = options.get("sentinel_kwargs") or {}
     if not isinstance(sentinel_kwargs, Mapping):
         raise ConfigurationError(f'{_SETTING} has "sentinel_kwargs" that are not a dictionary.')
-    return Recipe(
+    return ConnectionSettings(
         connection_class=connection_class,
         db=_first(db, own_db),
         arguments=identity_arguments(connection_class, options),
@@ -235,7 +235,7 @@ def _did_you_mean(key: object, more: set[str]) -> str:
 # 4. A factory
 
 
-def _from_factory(path: str, db: int | None) -> Recipe:
+def _from_factory(path: str, db: int | None) -> ConnectionSettings:
     name = f'{_SETTING} is "{path}"'
     try:
         factory = import_string(path)
@@ -251,14 +251,14 @@ def _from_factory(path: str, db: int | None) -> Recipe:
         client = factory()
     except Exception as error:
         raise ConfigurationError(f"{name}, which raised {type(error).__name__} when called.") from error
-    recipe = _from_client(client, name)
-    return replace(recipe, db=_first(db, recipe.db))
+    connection_settings = _from_client(client, name)
+    return replace(connection_settings, db=_first(db, connection_settings.db))
 
 
 # The recipe of a client that somebody else made
 
 
-def _from_client(client: Any, name: str) -> Recipe:
+def _from_client(client: Any, name: str) -> ConnectionSettings:
     if isinstance(client, RedisCluster):
         raise ConfigurationError(f"{name}, a Redis Cluster, which is not supported yet.")
     if not isinstance(client, redis.Redis):
@@ -268,16 +268,20 @@ def _from_client(client: Any, name: str) -> Recipe:
         raise ConfigurationError(
             f"{name}, whose connection_class {pool.connection_class!r} is not a class. Name the class itself."
         )
-    recipe = Recipe(
+    connection_settings = ConnectionSettings(
         connection_class=pool.connection_class,
         db=int(pool.connection_kwargs.get("db") or 0),
         arguments=identity_arguments(pool.connection_class, pool.connection_kwargs),
     )
-    return _behind_sentinels(recipe, pool) if isinstance(pool, SentinelConnectionPool) else recipe
+    return (
+        _behind_sentinels(connection_settings, pool)
+        if isinstance(pool, SentinelConnectionPool)
+        else connection_settings
+    )
 
 
-def _behind_sentinels(recipe: Recipe, pool: SentinelConnectionPool) -> Recipe:
-    connection_class = recipe.connection_class
+def _behind_sentinels(connection_settings: ConnectionSettings, pool: SentinelConnectionPool) -> ConnectionSettings:
+    connection_class = connection_settings.connection_class
     if not issubclass(connection_class, SentinelManagedConnection):
         # What django-redis makes of rediss://service/0: it would take the name of the service for a host.
         has_tls = issubclass(connection_class, SSLConnection)
@@ -286,9 +290,9 @@ def _behind_sentinels(recipe: Recipe, pool: SentinelConnectionPool) -> Recipe:
     known = [sentinel.connection_pool.connection_kwargs for sentinel in manager.sentinels]
     arguments = manager.sentinel_kwargs.items()
     return replace(
-        recipe,
+        connection_settings,
         connection_class=connection_class,
-        arguments={key: value for key, value in recipe.arguments.items() if key not in ("host", "port")},
+        arguments={key: value for key, value in connection_settings.arguments.items() if key not in ("host", "port")},
         sentinel=SentinelService(
             addresses=tuple((options["host"], int(options["port"])) for options in known),
             service=pool.service_name,

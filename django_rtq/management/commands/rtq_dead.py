@@ -17,7 +17,7 @@ from django_rtq.management.dead_arguments import EXIT_CODES, add_actions, check_
 from django_rtq.management.dead_letters import Failure, Filter, described, find_dead, find_dead_one
 from django_rtq.management.printable import as_json, count, number, one_line
 from django_rtq.management.progress import ProgressLine
-from django_rtq.management.sweeping import Act, Swept, sweep, sweep_ids
+from django_rtq.management.sweeping import Act, BulkResult, sweep, sweep_ids
 from django_rtq.management.tables import Column, table
 from django_rtq.management.typed_names import known_queues
 from django_rtq.redaction import redacted
@@ -129,7 +129,7 @@ class Command(RTQCommand):
             swept = sweep(_act(inspector, options), letters, progress)
         self._report(swept, options)
 
-    def _report(self, swept: Swept, options: dict[str, Any]) -> None:
+    def _report(self, swept: BulkResult, options: dict[str, Any]) -> None:
         did, many = DONE[options["action"]], count(len(swept.done), "dead letter")
         if options["json"]:
             self.stdout.write(as_json({did: len(swept.done), "ids": swept.done}))

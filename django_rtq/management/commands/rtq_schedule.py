@@ -18,8 +18,8 @@ from django_rtq.management.command import RTQCommand
 from django_rtq.management.printable import as_json, count, one_line
 from django_rtq.management.tables import Column, table
 from django_rtq.models import Schedule, mirror_schedules
-from django_rtq.scheduler.registry import Entry, Programme, declared_entries, programme
-from django_rtq.scheduler.status import Outlook, look_out
+from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, declared_entries, load_schedules
+from django_rtq.scheduler.status import ScheduleStatus, schedule_statuses
 
 TITLES = ("NAME", "TASK", "QUEUE", "FROM", "ON", "WHEN", "MISSED", "OVERLAP", "LAST", "NEXT", "LAST JOB", "STATE")
 COLUMNS = [Column(title) for title in TITLES]
@@ -54,7 +54,7 @@ class Command(RTQCommand):
             changed = self._sync()
             self._tell(options, {"changed": changed}, f"{count(changed, 'schedule')} changed in Redis.")
             return
-        found = programme(declared_entries(get_config()), get_broker().plan.read())
+        found = load_schedules(declared_entries(get_config()), get_broker().plan.read())
         if options["action"] == "list":
             self._list(found, is_json=options["json"])
         elif options["action"] == "run":
@@ -72,20 +72,20 @@ class Command(RTQCommand):
     def _tell(self, options: dict[str, Any], facts: dict[str, Any], sentence: str) -> None:
         self.stdout.write(as_json(facts) if options["json"] else sentence)
 
-    def _list(self, found: Programme, *, is_json: bool) -> None:
-        outlooks = look_out(found.entries)
+    def _list(self, found: ScheduleSet, *, is_json: bool) -> None:
+        schedule_statuses = schedule_statuses(found.entries)
         if is_json:
             broken = [{"name": name, "source": "admin", "problem": why} for name, why in found.broken.items()]
-            self.stdout.write(as_json([*map(_as_dict, outlooks), *broken]))
-        elif outlooks or found.broken:
-            heading, *rows = table(COLUMNS, map(_cells, outlooks))
+            self.stdout.write(as_json([*map(_as_dict, schedule_statuses), *broken]))
+        elif schedule_statuses or found.broken:
+            heading, *rows = table(COLUMNS, map(_cells, schedule_statuses))
             self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
             for name, why in found.broken.items():
                 self.stdout.write(self.style.WARNING(f"{one_line(name)} starts nothing: {one_line(why)}"))
         else:
             self.stdout.write('There are no schedules: see @task(schedule=...), RTQ["SCHEDULES"], and the admin.')
 
-    def _switch(self, found: Programme, options: dict[str, Any]) -> None:
+    def _switch(self, found: ScheduleSet, options: dict[str, Any]) -> None:
         name, on = options["name"], options["action"] == "enable"
         if name in found.broken:
             changed = self._switch_row(name, on=on)
@@ -118,15 +118,15 @@ class Command(RTQCommand):
             raise CommandError(f"The database did not answer: {one_line(error)}") from error
 
 
-def _switch_declared(entry: Entry, *, on: bool) -> bool:
+def _switch_declared(entry: ScheduledTask, *, on: bool) -> bool:
     if entry.enabled == on:
         return False
     get_broker().plan.switch(entry.name, on=on, wake=[entry.task.queue] if on else [])
     return True
 
 
-def _as_dict(outlook: Outlook) -> dict[str, Any]:
-    entry, schedule = outlook.entry, outlook.entry.schedule
+def _as_dict(schedule_status: ScheduleStatus) -> dict[str, Any]:
+    entry, schedule = schedule_status.entry, schedule_status.entry.schedule
     return {
         "name": schedule.name,
         "task": entry.task.name,
@@ -139,15 +139,15 @@ def _as_dict(outlook: Outlook) -> dict[str, Any]:
         "tz": schedule.zone if schedule.expression else None,
         "missed": schedule.missed,
         "overlap": schedule.overlap,
-        "last_slot": outlook.last_slot and outlook.last_slot.isoformat(),
-        "next_slot": outlook.next_slot and outlook.next_slot.isoformat(),
-        "last_job": outlook.last_job or None,
-        "last_state": outlook.last_state or None,
+        "last_slot": schedule_status.last_slot and schedule_status.last_slot.isoformat(),
+        "next_slot": schedule_status.next_slot and schedule_status.next_slot.isoformat(),
+        "last_job": schedule_status.last_job or None,
+        "last_state": schedule_status.last_state or None,
     }
 
 
-def _cells(outlook: Outlook) -> list[str]:
-    entry, schedule = outlook.entry, outlook.entry.schedule
+def _cells(schedule_status: ScheduleStatus) -> list[str]:
+    entry, schedule = schedule_status.entry, schedule_status.entry.schedule
     return [
         one_line(schedule.name),
         entry.task.name,
@@ -157,14 +157,14 @@ def _cells(outlook: Outlook) -> list[str]:
         schedule.explain(),
         schedule.missed,
         schedule.overlap,
-        _on_clock(outlook.last_slot),
-        _on_clock(outlook.next_slot),
-        one_line(outlook.last_job) or "-",
-        outlook.last_state or "-",
+        _on_clock(schedule_status.last_slot),
+        _on_clock(schedule_status.next_slot),
+        one_line(schedule_status.last_job) or "-",
+        schedule_status.last_state or "-",
     ]
 
 
-def _named(found: Programme, name: str) -> Entry:
+def _named(found: ScheduleSet, name: str) -> ScheduledTask:
     by_name = {entry.name: entry for entry in found.entries}
     if name in by_name:
         return by_name[name]

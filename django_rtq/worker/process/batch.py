@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from django_rtq.exceptions import BrokerError
-from django_rtq.loop import Backoff
-from django_rtq.worker.process.session import Ledger
+from django_rtq.loop import ReconnectDelay
+from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_entries import MOST_AT_ONCE
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.shared_memory import SharedState
 
 MOMENT_SECONDS = 0.005  # the longest that a finished job waits to be acknowledged while others run
 LOOK_SECONDS = 0.002  # between two looks of the watch
@@ -41,7 +41,7 @@ class BatchSize:
 class Batch:
     """The jobs of one claim, one after the other. Two threads: one takes the next, the other may cut off the rest."""
 
-    def __init__(self, job_ids: Sequence[bytes], page: Page) -> None:
+    def __init__(self, job_ids: Sequence[bytes], page: SharedState) -> None:
         self._job_ids = job_ids
         self._page = page
         self._lock = threading.Lock()  # also for what is written on the page: later that is about the next batch
@@ -82,8 +82,8 @@ class BatchWatch:
     It sleeps without a timer while no batch is running: an idle worker costs nothing.
     """
 
-    def __init__(self, ledger: Ledger, give_back: Callable[[Sequence[bytes]], None]) -> None:
-        self._ledger = ledger
+    def __init__(self, session: WorkerSession, give_back: Callable[[Sequence[bytes]], None]) -> None:
+        self._session = session
         self._give_back = give_back
         self._batch: Batch | None = None
         self._awake = threading.Event()
@@ -125,10 +125,10 @@ class BatchWatch:
 
     def _hand_over(self, batch: Batch) -> None:
         self._give_back(batch.cut())
-        backoff = Backoff(LONGEST_PAUSE_SECONDS)
+        backoff = ReconnectDelay(LONGEST_PAUSE_SECONDS)
         while self._batch is batch and not self._stopped:  # else the next claim tells it
             try:
-                self._ledger.settle()
+                self._session.settle()
             except BrokerError:
                 time.sleep(backoff.next_seconds())  # the slow job may take hours, and others wait for what it held up
             else:

@@ -22,13 +22,13 @@ from django_rtq import signals
 from django_rtq.conf import Config
 from django_rtq.exceptions import JobCancelled, PayloadError, PayloadTooLarge, TaskNotFound
 from django_rtq.jobs import serializer
-from django_rtq.jobs.context import Place, place
+from django_rtq.jobs.context import CurrentRun, place
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, Unknown, decide, of_the_task
 from django_rtq.worker.process.interrupts import Coroutines
 from django_rtq.worker.process.isolation import Isolation
-from django_rtq.worker.process.progress import Reports
+from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.process.run import Run
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.shared_memory import SharedState
 
 Limit = Callable[[float | None, bytes], AbstractContextManager[None]]
 
@@ -39,7 +39,12 @@ class Executor:
     """Runs jobs and says what follows. Its methods may be called from any thread."""
 
     def __init__(
-        self, config: Config, page: Page, isolation: Isolation, limit: Limit, reports: Reports | None = None
+        self,
+        config: Config,
+        page: SharedState,
+        isolation: Isolation,
+        limit: Limit,
+        reports: ProgressWriter | None = None,
     ) -> None:
         self._config = config
         self._page = page
@@ -90,7 +95,7 @@ class Executor:
         """Steps 3 and 4, for a coroutine function."""
         task = run.task
         assert task is not None
-        place.set(Place(run))
+        place.set(CurrentRun(run))
         if signals.job_started.receivers:
             _tell_started(run)
         if run.may_run_once:

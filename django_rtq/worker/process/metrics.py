@@ -22,7 +22,7 @@ _AT_ONCE = 500  # counters, or clients, of one script call
 _Counted = TypeVar("_Counted")
 
 
-class _OfTask:
+class _TaskMetrics:
     """How the runs of one task went."""
 
     __slots__ = ("outcomes", "runs", "waits")
@@ -56,7 +56,7 @@ class _OfQueue:
     __slots__ = ("clients", "tasks")
 
     def __init__(self) -> None:
-        self.tasks: defaultdict[str, _OfTask] = defaultdict(_OfTask)
+        self.tasks: defaultdict[str, _TaskMetrics] = defaultdict(_TaskMetrics)
         self.clients: defaultdict[bytes, _OfClient] = defaultdict(_OfClient)
 
     def calls(self) -> Iterator[Sequence[Argument]]:
@@ -73,7 +73,7 @@ class _OfQueue:
             yield (0, *(value for triple in triples for value in triple))
 
 
-class Tally:
+class RunMetrics:
     """Counts since it was last asked for them. Whoever uses it holds a lock."""
 
     def __init__(self) -> None:

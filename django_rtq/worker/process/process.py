@@ -19,18 +19,18 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from django_rtq.broker.broker import Broker, Claimed, Fetched
-from django_rtq.broker.redis.blocking_reader import Waiter
+from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
-from django_rtq.loop import Backoff
+from django_rtq.loop import ReconnectDelay
 from django_rtq.scheduler.scheduler import tell_promoted
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.os_signals import ignore
 from django_rtq.worker.process.batch import MOMENT_SECONDS
 from django_rtq.worker.process.run import Run
-from django_rtq.worker.process.runner import Crew, make_crew, out_of_memory
-from django_rtq.worker.process.session import Ledger
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.process.runner import Runner, make_runner, out_of_memory
+from django_rtq.worker.process.session import WorkerSession
+from django_rtq.worker.shared_memory import SharedState
 
 logger = logging.getLogger("django_rtq")
 T = TypeVar("T")
@@ -49,30 +49,30 @@ class _Wake(BaseException):
 class Child:
     """Runs jobs until it is told to stop. Everything happens in its main thread, but for what its crew does."""
 
-    def __init__(self, broker: Broker, page: Page, options: WorkerOptions, *, parent: int) -> None:
+    def __init__(self, broker: Broker, page: SharedState, options: WorkerOptions, *, parent: int) -> None:
         self._broker = broker
         self._page = page
         self._options = options
         self._parent = parent
-        self._ledger = Ledger(broker, page, options.queues, base_name=options.name)
-        self._crew: Crew = make_crew(broker.config, page, self._ledger, options.concurrency)
+        self._session = WorkerSession(broker, page, options.queues, base_name=options.name)
+        self._runner: Runner = make_runner(broker.config, page, self._session, options.concurrency)
         # An answer may be that old, and has to come well within a lease; so has a sign of life.
         self._longest_seconds = min(IDLE_SECONDS, broker.config.lease_seconds / 3)
-        self._waiter = Waiter(
-            broker.recipe,
+        self._reader = BlockingReader(
+            broker.connection_settings,
             [broker.keys.of(queue).wake for queue in options.queues],
             role="waiter",
             longest_seconds=self._longest_seconds,
-            on_connect=self._ledger.compare_soon,
+            on_connect=self._session.compare_soon,
         )
-        self._backoff = Backoff()
+        self._backoff = ReconnectDelay()
         self._is_stopping = False
         self._is_waiting = False
         self._jobs_done = 0
 
     def listen(self) -> None:
         """Take the signals of this process. Jobs run in it, so it sees to it that they stay ours."""
-        self._crew.handlers.install(
+        self._runner.handlers.install(
             {
                 signal.SIGTERM: self.stop,
                 signal.SIGUSR1: self.heed,
@@ -93,12 +93,12 @@ class Child:
         """Do what the supervisor has written on the page. A signal handler: ends a wait, or interrupts a job."""
         if self._page.is_quiet and self._is_waiting:
             raise _Wake
-        self._crew.stop_jobs()
+        self._runner.stop_jobs()
 
     def work(self) -> int:
         """The life. Returns the exit code of the process."""
         try:
-            self._patiently(self._ledger.sign_on)
+            self._patiently(self._session.sign_on)
             while not self._is_stopping and not self._is_old() and not self._is_orphan():
                 if self._page.is_quiet:
                     self._rest()
@@ -109,19 +109,19 @@ class Child:
                 if not self._take(fetched) and not self._find_more():
                     break
         except MemoryError:
-            out_of_memory(self._ledger)
+            out_of_memory(self._session)
         self._leave()
         return EXIT_RECYCLED if self._is_old() and not self._is_stopping else EXIT_DONE
 
     # -- claiming
 
     def _fetch(self) -> Fetched:
-        self._ledger.reconcile()
-        self._crew.forget_news()
-        wanted = self._crew.wanted()
+        self._session.reconcile()
+        self._runner.forget_news()
+        wanted = self._runner.wanted()
         if self._options.max_jobs is not None:
             wanted = min(wanted, self._options.max_jobs - self._jobs_done)
-        fetched = self._ledger.fetch(wanted, idle=self._crew.idle_slots, queues=self._options.order())
+        fetched = self._session.fetch(wanted, idle=self._runner.idle_slots, queues=self._options.order())
         if fetched.error is not None and not fetched.found:
             raise BrokerUnavailable(str(fetched.error)) from fetched.error
         return fetched
@@ -132,28 +132,28 @@ class Child:
         if "unknown" in fetched.statuses:
             self._patiently(self._start_anew)
             return True
-        self._crew.mind(is_suspect_next="suspect" in fetched.statuses)
+        self._runner.mind(is_suspect_next="suspect" in fetched.statuses)
         if fetched.found:
-            if self._waiter.is_waiting and fetched.found >= self._crew.wanted():
-                self._waiter.close()  # the next token is for somebody who has a slot
-            worker = self._ledger.worker
+            if self._reader.is_waiting and fetched.found >= self._runner.wanted():
+                self._reader.close()  # the next token is for somebody who has a slot
+            worker = self._session.worker
             # Without those of a batch that was cut: a process is replaced after so many runs.
-            self._jobs_done += self._crew.run([run for claimed in fetched.claimed for run in _runs(claimed, worker)])
+            self._jobs_done += self._runner.run([run for claimed in fetched.claimed for run in _runs(claimed, worker)])
         return fetched.found > 0 or "more" in fetched.statuses
 
     def _start_anew(self) -> None:
         """We were given up for dead. What we finished may still be accepted; then we are somebody else."""
-        logger.warning("worker %s lost its lease; it goes on under a new name", self._ledger.worker)
-        self._ledger.settle()
-        self._ledger.sign_on()
+        logger.warning("worker %s lost its lease; it goes on under a new name", self._session.worker)
+        self._session.settle()
+        self._session.sign_on()
 
     # -- waiting
 
     def _find_more(self) -> bool:
         """There was nothing to claim. Wait until there may be; False: a burst is over."""
-        if self._ledger.is_to_be_compared:
+        if self._session.is_to_be_compared:
             return True  # before the next claim, which may wait in the server for long
-        if not self._crew.is_at_rest:
+        if not self._runner.is_at_rest:
             self._wait_beside_jobs()
             return True
         if self._options.burst:
@@ -167,12 +167,12 @@ class Child:
         try:
             while not self._is_stopping and not self._page.is_quiet and time.monotonic() < until:
                 self._page.live(time.monotonic())
-                if self._crew.wait(MOMENT_SECONDS if self._crew.wanted() else self._longest_seconds):
+                if self._runner.wait(MOMENT_SECONDS if self._runner.wanted() else self._longest_seconds):
                     return
-                if self._crew.wanted() and self._waiter.wait(0):
+                if self._runner.wanted() and self._reader.wait(0):
                     return
         except BrokerError as error:
-            self._ledger.compare_soon()  # Redis may come back with older data
+            self._session.compare_soon()  # Redis may come back with older data
             self._pause(error)
 
     def _promote(self) -> bool:
@@ -187,10 +187,10 @@ class Child:
             fetched = self._wait_and_claim()
         except _Wake:
             self._is_waiting = False
-            self._ledger.release(self._ledger.held)  # it may have come a moment after the answer to a claim
-            self._ledger.doubt()  # or while that is on its way
+            self._session.release(self._session.held)  # it may have come a moment after the answer to a claim
+            self._session.doubt()  # or while that is on its way
         except BrokerError as error:
-            self._ledger.doubt()
+            self._session.doubt()
             self._pause(error)
         else:
             if fetched is not None:
@@ -199,24 +199,24 @@ class Child:
     def _wait_and_claim(self) -> Fetched | None:
         """What a claim has brought, at last; None when it was refused, or we are not to wait any more."""
         queues = self._options.order()
-        claim = self._broker.claim_command(self._ledger.worker, queues, 1)
+        claim = self._broker.claim_command(self._session.worker, queues, 1)
         try:
             self._is_waiting = True
             while not self._is_stopping and not self._page.is_quiet and not self._is_orphan():
                 asked_at = time.monotonic()
                 self._page.live(asked_at)
-                answer = self._waiter.wait_and_claim(claim)
+                answer = self._reader.wait_and_claim(claim)
                 if answer is None:
                     return None
                 fetched = Fetched()
                 self._broker.read_claim(fetched, queues, answer)
                 if fetched.found or "unknown" in fetched.statuses:
-                    self._ledger.hold(fetched, asked_at=asked_at)
+                    self._session.hold(fetched, asked_at=asked_at)
                     return fetched
                 self._page.note(jobs_done=self._jobs_done, claimed_at=time.monotonic())
                 self._is_waiting = False
-                self._ledger.tell_counts()
-                if self._ledger.is_to_be_compared:
+                self._session.tell_counts()
+                if self._session.is_to_be_compared:
                     return None
                 self._is_waiting = True
         finally:
@@ -225,17 +225,17 @@ class Child:
 
     def _rest(self) -> None:
         """Quiet, by order: finish what runs, claim nothing, and stay."""
-        self._waiter.close()
+        self._reader.close()
         while self._page.is_quiet and not self._is_stopping and not self._is_orphan():
             self._patiently(self._tell_all)
             self._page.live(time.monotonic())
             time.sleep(_SLICE_SECONDS)
 
     def _tell_all(self) -> None:
-        self._crew.forget_news()
-        self._ledger.tell_counts()
+        self._runner.forget_news()
+        self._session.tell_counts()
         # It has no connection that waits, and would not notice that Redis was away.
-        self._ledger.reconcile(at_least_each=self._broker.config.lease_seconds)
+        self._session.reconcile(at_least_each=self._broker.config.lease_seconds)
 
     # -- patience
 
@@ -250,13 +250,13 @@ class Child:
                     return None
             else:
                 if self._backoff.reset():
-                    logger.info("worker %s goes on: Redis is back", self._ledger.worker)
+                    logger.info("worker %s goes on: Redis is back", self._session.worker)
                 return result
 
     def _pause(self, error: BrokerError) -> None:
         seconds = self._backoff.next_seconds()
         if seconds <= _SLICE_SECONDS:
-            logger.warning("worker %s waits for Redis: %s", self._ledger.worker, error)
+            logger.warning("worker %s waits for Redis: %s", self._session.worker, error)
         until = time.monotonic() + seconds
         while not self._is_stopping and (left := until - time.monotonic()) > 0:
             self._page.live(time.monotonic())
@@ -280,34 +280,34 @@ class Child:
         After a signal the supervisor has the clock: it kills who takes too long, and gives back what was not told.
         """
         self._page.live(math.inf)
-        self._waiter.close()
-        self._backoff = Backoff(_LONGEST_PAUSE_SECONDS)
-        while not self._crew.is_idle:
-            self._crew.wait(_SLICE_SECONDS)
-            self._crew.forget_news()
+        self._reader.close()
+        self._backoff = ReconnectDelay(_LONGEST_PAUSE_SECONDS)
+        while not self._runner.is_idle:
+            self._runner.wait(_SLICE_SECONDS)
+            self._runner.forget_news()
             self._try_to_settle()
-        self._crew.stop()
-        self._ledger.release(self._ledger.held)
+        self._runner.stop()
+        self._session.release(self._session.held)
         tries = 1
         while not self._try_to_settle() and (tries < MOST_TRIES or self._is_worth_waiting()):
             tries += 1
-        self._ledger.close()
+        self._session.close()
         try:
-            self._ledger.sign_off()
+            self._session.sign_off()
         except BrokerError as error:
-            logger.warning("worker %s leaves without Redis: %s", self._ledger.worker, error)
+            logger.warning("worker %s leaves without Redis: %s", self._session.worker, error)
 
     def _is_worth_waiting(self) -> bool:
         """Whether jobs would run again that are over. What was not started is given back by the supervisor, too."""
-        return self._ledger.has_outcomes and not self._is_orphan()
+        return self._session.has_outcomes and not self._is_orphan()
 
     def _try_to_settle(self) -> bool:
         try:
-            self._ledger.settle()
+            self._session.settle()
         except BrokerError as error:
             seconds = self._backoff.next_seconds()
             if seconds <= _SLICE_SECONDS:
-                logger.warning("worker %s waits for Redis before it leaves: %s", self._ledger.worker, error)
+                logger.warning("worker %s waits for Redis before it leaves: %s", self._session.worker, error)
             time.sleep(seconds)
             return False
         return True

@@ -13,7 +13,7 @@ PAUSE_SECONDS = 0.5  # between two writes, of whatever number of jobs
 Said = Mapping[tuple[str, str, str], str]  # worker, queue and id of a job -> how far it is, JSON
 
 
-class Reports:
+class ProgressWriter:
     """Keeps the last word of each job, and writes it down in a thread of its own, which begins with the first word.
 
     Who says something takes no lock on the way, for an exception may be planted in him at any bytecode.

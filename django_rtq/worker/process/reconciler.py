@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 
 from django_rtq.exceptions import BrokerError
-from django_rtq.loop import Backoff
+from django_rtq.loop import ReconnectDelay
 
 
 class Reconciler:
@@ -23,7 +23,7 @@ class Reconciler:
         self._compare = compare
         self._has_jobs = has_jobs
         self._lease_seconds = lease_seconds
-        self._backoff = Backoff(lease_seconds)
+        self._backoff = ReconnectDelay(lease_seconds)
         self._news = threading.Event()
         self._is_asleep = True  # without a timer
         self._had_jobs = False  # since the last look

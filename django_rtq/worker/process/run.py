@@ -12,14 +12,14 @@ from django_rtq.jobs.context import JobContext
 from django_rtq.jobs.job import Job, read_record
 from django_rtq.tasks import registry
 from django_rtq.tasks.task import Task
-from django_rtq.worker.process.progress import Reports
+from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.shared_entries import LONGEST_ID
 
 
 class Run:
     """A claimed job. Making it costs little; what only failures, signals and contexts need is made when asked for."""
 
-    reports: Reports | None = None  # where the job says how far it is
+    reports: ProgressWriter | None = None  # where the job says how far it is
     client = b""  # until the record was read
     entry = 0  # its own on the page
     variables: Context | None = None  # the context variables of this run: of its function and of receivers of signals

@@ -20,43 +20,43 @@ from django.db import connections
 
 from django_rtq.conf import Config
 from django_rtq.exceptions import BrokerError
-from django_rtq.loop import Backoff
+from django_rtq.loop import ReconnectDelay
 from django_rtq.worker.os_signals import OwnHandlers
 from django_rtq.worker.outcome import Outcome
 from django_rtq.worker.process.batch import Batch, BatchSize, BatchWatch
 from django_rtq.worker.process.executor import Executor
 from django_rtq.worker.process.interrupts import MainThreadLimit, ThreadLimits
 from django_rtq.worker.process.isolation import Isolation
-from django_rtq.worker.process.progress import Reports
+from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.process.run import Run
-from django_rtq.worker.process.session import Ledger
+from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_entries import Mark
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.shared_memory import SharedState
 
 logger = logging.getLogger("django_rtq")
 
 
-def make_crew(config: Config, page: Page, ledger: Ledger, concurrency: int) -> Crew:
+def make_runner(config: Config, page: SharedState, session: WorkerSession, concurrency: int) -> Runner:
     """One job at a time in the main thread, or several in threads."""
-    return Crew(config, page, ledger) if concurrency == 1 else Threads(config, page, ledger, concurrency)
+    return Runner(config, page, session) if concurrency == 1 else ThreadedRunner(config, page, session, concurrency)
 
 
 EXIT_OUT_OF_MEMORY, EXIT_FAILED = 137, 70
 
 
-def give_up(error: BaseException, ledger: Ledger) -> NoReturn:
+def give_up(error: BaseException, session: WorkerSession) -> NoReturn:
     """Die of what a thread met outside of a job: its slot would never be free again."""
     if isinstance(error, MemoryError):
-        out_of_memory(ledger)
+        out_of_memory(session)
     traceback.print_exception(type(error), error, error.__traceback__)
     sys.stderr.flush()
     os._exit(EXIT_FAILED)
 
 
-def out_of_memory(ledger: Ledger) -> NoReturn:
+def out_of_memory(session: WorkerSession) -> NoReturn:
     """Die, as the kernel would have it. The page tells who it was; what was finished before is told if possible."""
     try:
-        ledger.settle()
+        session.settle()
     except BrokerError:
         pass
     finally:
@@ -103,23 +103,23 @@ class EventLoop:
                 loop.run_forever()
 
 
-class Crew:
+class Runner:
     """Runs the jobs of a claim one after the other, in the main thread."""
 
     is_idle = True  # between two claims nothing runs
     idle_slots = 1  # how many jobs could run side by side, when none runs; else 0
     is_at_rest = True  # and what was over was told with the claim
 
-    def __init__(self, config: Config, page: Page, ledger: Ledger) -> None:
+    def __init__(self, config: Config, page: SharedState, session: WorkerSession) -> None:
         self._page = page
-        self._ledger = ledger
+        self._session = session
         self._isolation = Isolation()
         self._limits: MainThreadLimit | ThreadLimits = MainThreadLimit()
-        self._reports = Reports(ledger.tell_progress)
+        self._reports = ProgressWriter(session.tell_progress)
         self._executor = Executor(config, page, self._isolation, self._limits.limit, self._reports)
         self._event_loop = EventLoop()
         self._size = BatchSize()
-        self._watch = BatchWatch(ledger, self._give_back)
+        self._watch = BatchWatch(session, self._give_back)
         self.handlers = OwnHandlers()
 
     def wanted(self) -> int:
@@ -154,7 +154,7 @@ class Crew:
         if is_watched:
             self._watch.end()
         if self._page.is_marked and self._page.taken is not Mark.NOTHING:
-            self._ledger.forget(())  # what was over may have been told for us
+            self._session.forget(())  # what was over may have been told for us
         self._size.note(done, last - began, slowest=slowest)
         return done
 
@@ -178,12 +178,12 @@ class Crew:
     def _give_back(self, job_ids: Sequence[bytes]) -> None:
         """Have them claimed by others, unless the supervisor has seen to that."""
         if self._page.taken is Mark.NOTHING:
-            self._ledger.release(job_ids)
+            self._session.release(job_ids)
         else:
-            self._ledger.forget(job_ids)
+            self._session.forget(job_ids)
 
     def _over(self, run: Run, outcome: Outcome) -> None:
-        self._ledger.add(run, outcome)
+        self._session.add(run, outcome)
         if run.may_run_once:
             self._insist(run)
 
@@ -192,10 +192,10 @@ class Crew:
 
         While Redis is away this waits, for as long as the supervisor lets us live. Then the supervisor tells.
         """
-        backoff = Backoff()
+        backoff = ReconnectDelay()
         while True:
             try:
-                return self._ledger.settle()
+                return self._session.settle()
             except BrokerError as error:
                 seconds = backoff.next_seconds()
                 if seconds <= 0.1:
@@ -210,11 +210,11 @@ class Crew:
         return self._executor.execute(run)
 
 
-class Threads(Crew):
+class ThreadedRunner(Runner):
     """Runs as many jobs at once as there are slots: functions in threads, coroutines on the event loop."""
 
-    def __init__(self, config: Config, page: Page, ledger: Ledger, slots: int) -> None:
-        super().__init__(config, page, ledger)
+    def __init__(self, config: Config, page: SharedState, session: WorkerSession, slots: int) -> None:
+        super().__init__(config, page, session)
         self._limits: ThreadLimits = ThreadLimits()
         self._executor = Executor(config, page, self._isolation, self._limits.limit, self._reports)
         self._free = list(range(slots))
@@ -309,7 +309,7 @@ class Threads(Crew):
             try:
                 act()
             except BaseException as error:  # noqa: BLE001 - the top of a thread
-                give_up(error, self._ledger)
+                give_up(error, self._session)
         connections.close_all()
 
     def _run_in_thread(self, run: Run, slot: int) -> None:
@@ -323,7 +323,7 @@ class Threads(Crew):
             else:
                 self._done(run, slot, future.result())
         except BaseException as error:  # noqa: BLE001 - the top of a thread
-            give_up(error, self._ledger)
+            give_up(error, self._session)
 
     def _done(self, run: Run, slot: int, outcome: Outcome) -> None:
         self._over(run, outcome)

@@ -28,12 +28,12 @@ from django_rtq.worker.outcome import (
     shortened,
 )
 from django_rtq.worker.outcome_signals import send_for_run
-from django_rtq.worker.process.metrics import Tally
+from django_rtq.worker.process.metrics import RunMetrics
 from django_rtq.worker.process.progress import Said
 from django_rtq.worker.process.reconciler import Reconciler
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.shared_entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, TOMBSTONE_MS, Over
-from django_rtq.worker.shared_memory import LONGEST_NAME, Page
+from django_rtq.worker.shared_memory import LONGEST_NAME, SharedState
 
 LOOK_AGAIN_SECONDS = 5.0
 EXIT_FORKED = 70
@@ -42,10 +42,10 @@ _CANCELLED = '{"state":"cancelled","task":"%s","attempt":%d}'
 _EXPIRED = '{"state":"expired","task":"%s"}'
 
 
-class Ledger:
+class WorkerSession:
     """The jobs of one worker name: claimed, settled, given back. Any thread may use it."""
 
-    def __init__(self, broker: Broker, page: Page, queues: Sequence[str], *, base_name: str) -> None:
+    def __init__(self, broker: Broker, page: SharedState, queues: Sequence[str], *, base_name: str) -> None:
         self._broker = broker
         self._page = page
         self._queues = list(queues)
@@ -54,12 +54,12 @@ class Ledger:
         self._trip = threading.RLock()  # one round trip at a time: what is under way is in neither list
         self._settlements: dict[str, Settlement] = {}
         self._held: dict[bytes, str] = {}  # id -> queue: claimed under this name, and no outcome yet
-        self._tally = Tally()
+        self._metrics = RunMetrics()
         self._perhaps_told: set[str] = set()  # ids that were sent and not answered: stale is no news of them
         self._is_in_doubt = False
         self._look_again_at = 0.0  # on time.monotonic(), while in doubt
         self._differs = False  # from what Redis has written down, or may
-        self._losses_seen = broker.wire.connections_lost  # when it was last compared
+        self._losses_seen = broker.redis.connections_lost  # when it was last compared
         self._compared_at = time.monotonic()
         self._reconciler = Reconciler(self.compare, lambda: bool(self._held), lease_seconds=broker.config.lease_seconds)
         self._pid = os.getpid()
@@ -99,7 +99,7 @@ class Ledger:
             os._exit(EXIT_FORKED)  # a job forked, and its copy came back from it: there is only one worker
         if run.worker != self.worker:
             self._page.drop(run.entry)
-            signals.job_stale.send_robust(Ledger, job_ids=[run.job_id.decode()], worker=run.worker)
+            signals.job_stale.send_robust(WorkerSession, job_ids=[run.job_id.decode()], worker=run.worker)
             return
         if isinstance(outcome, Unknown):
             outcome = park_or_bury(self._broker, run, outcome)
@@ -114,7 +114,7 @@ class Ledger:
                 self._add_other(settlement, run, outcome)
         if type(outcome) is not Acked or signals.job_succeeded.receivers:
             variables = contextvars.copy_context() if run.variables is None else run.variables
-            variables.run(send_for_run, Ledger, run, outcome)
+            variables.run(send_for_run, WorkerSession, run, outcome)
 
     def _add_acked(self, settlement: Settlement, run: Run, outcome: Acked) -> None:
         if outcome.result:
@@ -128,7 +128,7 @@ class Ledger:
         wait_ms = run.wait_ms
         settlement.run_ms += run.seconds * 1000
         settlement.wait_ms += wait_ms
-        self._tally.add_done(run, wait_ms)
+        self._metrics.add_done(run, wait_ms)
 
     def _add_other(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
         if isinstance(outcome, Retried | Buried):
@@ -138,16 +138,16 @@ class Ledger:
                 delay_ms = int(outcome.delay_seconds * 1000)
                 settlement.retry += (run.job_id, delay_ms, int(outcome.is_counted), line, run.client)
                 self._finish(run, RETRIED, delay_ms, line.encode(), is_counted=outcome.is_counted)
-                self._tally.add_failed(run, "failed", "retried")
+                self._metrics.add_failed(run, "failed", "retried")
             else:
                 settlement.bury += (run.job_id, int(outcome.is_counted), line)
                 self._finish(run, BURIED, 0, line.encode(), is_counted=outcome.is_counted)
-                self._tally.add_failed(run, "failed", "dead")
+                self._metrics.add_failed(run, "failed", "dead")
         elif isinstance(outcome, Expired):
             text = _EXPIRED % run.task_name
             settlement.expire += (run.job_id, TOMBSTONE_MS, text)
             self._finish(run, EXPIRED, TOMBSTONE_MS, text.encode())
-            self._tally.add_failed(run, "expired")
+            self._metrics.add_failed(run, "expired")
         elif isinstance(outcome, Cancelled):
             keep_ms = max(int(run.result_ttl(self._broker.config) * 1000), TOMBSTONE_MS)
             text = _CANCELLED % (run.task_name, run.attempt)
@@ -171,7 +171,9 @@ class Ledger:
                     released.setdefault(queue, []).append(job_id)
         if signals.job_released.receivers:
             for queue, ids in released.items():
-                signals.job_released.send_robust(Ledger, job_ids=[job_id.decode() for job_id in ids], queue=queue)
+                signals.job_released.send_robust(
+                    WorkerSession, job_ids=[job_id.decode() for job_id in ids], queue=queue
+                )
 
     def forget(self, job_ids: Iterable[bytes]) -> None:
         """The supervisor gives these back, under our name: we take another one before we claim again."""
@@ -203,8 +205,8 @@ class Ledger:
 
     def _fetch(self, wanted: int, queues: Sequence[str], *, idle: int) -> Fetched:
         with self._lock:
-            for queue, calls in self._tally.take().items():
-                self._settlements.setdefault(queue, Settlement()).tally += calls
+            for queue, calls in self._metrics.take().items():
+                self._settlements.setdefault(queue, Settlement()).metrics += calls
             settlements, self._settlements = self._settlements, {}
             over = self._page.hand_over()
         asked_at = time.monotonic()
@@ -229,7 +231,7 @@ class Ledger:
         stale = [job_id for job_id in job_ids if job_id not in self._perhaps_told]
         if stale:
             self.compare_soon()
-            signals.job_stale.send_robust(Ledger, job_ids=stale, worker=self.worker)
+            signals.job_stale.send_robust(WorkerSession, job_ids=stale, worker=self.worker)
 
     def hold(self, fetched: Fetched, *, asked_at: float) -> None:
         """Note what was claimed. Raises BrokerUnavailable for an answer that comes late: this process was stopped,
@@ -262,8 +264,8 @@ class Ledger:
     def tell_counts(self) -> None:
         """Tell what was counted too, and do not wait for the next jobs. Raises BrokerUnavailable."""
         with self._lock:
-            self._tally.make_due()
-        if self._tally:
+            self._metrics.make_due()
+        if self._metrics:
             self.fetch(0, idle=0)
         self.settle()
 
@@ -282,7 +284,7 @@ class Ledger:
     @property
     def is_to_be_compared(self) -> bool:
         """Whether reconcile() would ask Redis now."""
-        if self._differs or self._losses_seen != self._broker.wire.connections_lost:
+        if self._differs or self._losses_seen != self._broker.redis.connections_lost:
             return True
         return self._is_in_doubt and time.monotonic() >= self._look_again_at
 
@@ -322,7 +324,7 @@ class Ledger:
                 self._release_unknown()
 
     def _release_unknown(self) -> None:
-        losses, self._differs = self._broker.wire.connections_lost, False
+        losses, self._differs = self._broker.redis.connections_lost, False
         try:
             for queue, job_ids in self._broker.running(self.worker, self._queues).items():
                 with self._lock:  # what was done meanwhile is not held any more, but not told yet either

@@ -16,9 +16,9 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.control import Order, read_errands
-from django_rtq.broker.messages import Asked
-from django_rtq.broker.redis.blocking_reader import Waiter
+from django_rtq.broker.control import WorkerCommand, read_commands
+from django_rtq.broker.messages import CancelRequest
+from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.loop import Loop
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.supervisor.heartbeat import Children
@@ -31,7 +31,7 @@ LONGEST_WAIT_SECONDS = 60.0
 Wishes = Mapping[tuple[str, str], str]
 
 
-class Errands(Loop):
+class ControlListener(Loop):
     """Hears what people want, in its own thread. The supervisor's main thread carries it out."""
 
     name = "errands"
@@ -39,7 +39,7 @@ class Errands(Loop):
     def __init__(self, broker: Broker, options: WorkerOptions, children: Children, wake: Callable[[], None]) -> None:
         super().__init__()
         self.supervisor = f"{options.name}:{os.getpid()}:{secrets.token_hex(4)}"
-        self.order: Order | None = None
+        self.order: WorkerCommand | None = None
         # Worker and job -> how it is to stop. Of each thread that asks its own: an answer that came late takes back
         # nothing that the other has heard since.
         self._found: Wishes = {}
@@ -48,8 +48,8 @@ class Errands(Loop):
         self._queues = options.queues
         self._children = children
         self._wake = wake
-        self._waiter = Waiter(
-            broker.recipe,
+        self._reader = BlockingReader(
+            broker.connection_settings,
             [broker.keys.errands(self.supervisor)],
             role="errands",
             longest_seconds=LONGEST_WAIT_SECONDS,
@@ -58,30 +58,33 @@ class Errands(Loop):
     def tick(self) -> float:
         """Ask what is wanted."""
         workers = [page.worker for _, page in self._children() if page.worker]
-        order, asked = read_errands(self._broker, self.supervisor, self._queues, workers)
+        order, asked = read_commands(self._broker, self.supervisor, self._queues, workers)
         if order is not None and order is not self.order:
             self.order = order
             self._wake()
         self._found = self._note(asked)
         return 0.0
 
-    def tell(self, asked: Sequence[Asked]) -> None:
+    def tell(self, asked: Sequence[CancelRequest]) -> None:
         """These jobs are to stop, the heartbeat says."""
         self._told = self._note(asked)
 
-    def _note(self, asked: Sequence[Asked]) -> Wishes:
+    def _note(self, asked: Sequence[CancelRequest]) -> Wishes:
         if asked:
             self._wake()
         return {(worker, job_id): how for worker, job_id, how in asked}
 
     def wait(self, seconds: float) -> None:
         """Until there is a token. After a while without one the connection is only seen to be alive."""
-        while not self._stopped.is_set() and not self._waiter.wait():
+        while not self._stopped.is_set() and not self._reader.wait():
             pass
 
     def interrupt(self) -> None:
         """The blocking read ends, and with it the thread."""
-        self._waiter.interrupt()
+        self._reader.interrupt()
+
+    def close(self) -> None:
+        self._reader.close()
 
     def stop_jobs(self, child: ChildProcess) -> None:
         """Tell a child which of its jobs are to stop, or kill it. Again and again, for a job may just have begun."""

@@ -27,7 +27,7 @@ from django_rtq.tasks import registry
 from django_rtq.worker.outcome import Buried, Retried, decide, error_line
 from django_rtq.worker.outcome_signals import send_failed
 from django_rtq.worker.shared_entries import Finished
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.finished_jobs import tell_finished
 
 logger = logging.getLogger("django_rtq")
@@ -38,14 +38,14 @@ Tell = Callable[[], None]
 
 
 @dataclass(slots=True)
-class _Estate:
+class _CrashedProcess:
     worker: str
     guilty: Sequence[str]  # were running: they count a crash
     overdue: Sequence[str]  # did not heed their time limit: they count a failure
     finished: Sequence[Finished]  # were over; Redis may not know it
 
 
-class Bereavement(Loop):
+class CrashRecovery(Loop):
     """Takes back the jobs of dead children, in its own thread. The main thread calls `add` and `is_pending`."""
 
     name = "reclaim"
@@ -56,16 +56,16 @@ class Bereavement(Loop):
         self._queues = queues
         self._wake = wake
         self._inspector = Inspector(broker)
-        self._estates: deque[_Estate] = deque()
+        self._estates: deque[_CrashedProcess] = deque()
         self._moved_at = 0.0  # when the first of them came, or Redis has answered since
         self._is_refused = False  # the last try found Redis away
 
-    def add(self, page: Page, *, guilty: Sequence[str], overdue: Sequence[str] = ()) -> None:
+    def add(self, page: SharedState, *, guilty: Sequence[str], overdue: Sequence[str] = ()) -> None:
         """A child is dead, and its page tells who it was."""
         if page.worker:
             if not self._estates:
                 self._moved_at = time.monotonic()
-            self._estates.append(_Estate(page.worker, guilty, overdue, page.finished()))
+            self._estates.append(_CrashedProcess(page.worker, guilty, overdue, page.finished()))
             self.interrupt()
 
     @property
@@ -92,7 +92,7 @@ class Bereavement(Loop):
                 each()
         return LONGEST_WAIT_SECONDS
 
-    def _settle(self, estate: _Estate, tell: list[Tell]) -> None:
+    def _settle(self, estate: _CrashedProcess, tell: list[Tell]) -> None:
         tell_finished(self._broker, self._queues, estate.worker, estate.finished)
         self._moved_at = time.monotonic()
         for job_id in estate.overdue:
@@ -108,7 +108,7 @@ class Bereavement(Loop):
             taken = self._broker.reclaim_child(queue, estate.worker, estate.guilty)
             self._moved_at = time.monotonic()
             if taken:
-                tell.append(partial(signals.tell_reclaimed, Bereavement, queue, estate.worker, taken))
+                tell.append(partial(signals.tell_reclaimed, CrashRecovery, queue, estate.worker, taken))
 
     def _fail(self, worker: str, job_id: str, tell: list[Tell]) -> None:
         """A job that had to be killed for its time limit has failed, like one that heeded it."""
@@ -124,7 +124,7 @@ class Bereavement(Loop):
         # The process that would have counted this run for its task was killed.
         ends = "retried" if isinstance(outcome, Retried) else "dead"
         settlement = Settlement(
-            tally=[(2, counter_name("failed", job.task), 1, counter_name(ends, job.task), 1)],
+            metrics=[(2, counter_name("failed", job.task), 1, counter_name(ends, job.task), 1)],
         )
         if isinstance(outcome, Retried):
             settlement.retry = [job_id, int(outcome.delay_seconds * 1000), 1, line, job.client]
@@ -148,4 +148,4 @@ def _tell(details: JobDetails, outcome: Retried | Buried) -> None:
         failures=details.failures,
         options=details.options,
     )
-    send_failed(Bereavement, job, job.id, outcome)
+    send_failed(CrashRecovery, job, job.id, outcome)

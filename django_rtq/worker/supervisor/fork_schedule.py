@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 
-from django_rtq.loop import Backoff
+from django_rtq.loop import ReconnectDelay
 
 MOST_FALSE_STARTS = 10  # processes in a row that died before they asked for work
 LONGEST_PAUSE_SECONDS = 5.0
 PATIENCE_SECONDS = 2.0  # so long a fork waits for ticks that run, which may hold locks
 
 
-class Vacancies:
+class ForkSchedule:
     """Places for processes that nobody has. For the supervisor's main thread."""
 
     def __init__(self, count: int) -> None:
@@ -20,7 +20,7 @@ class Vacancies:
         self._false_starts = 0  # in a row
         self._own_fault = 0  # of these, the ones that Redis has nothing to do with
         self._false_start_at = 0.0
-        self._backoff = Backoff(LONGEST_PAUSE_SECONDS)
+        self._backoff = ReconnectDelay(LONGEST_PAUSE_SECONDS)
         self._waits_since: float | None = None
 
     def open(self) -> None:

@@ -12,16 +12,16 @@ from collections.abc import Callable, Sequence
 
 from django_rtq import __version__, signals
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.messages import Asked
+from django_rtq.broker.messages import CancelRequest
 from django_rtq.broker.scripts import Argument
 from django_rtq.loop import Loop
 from django_rtq.scheduler.scheduler import tell_promoted
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.shared_entries import Mark
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.shared_memory import SharedState
 
 START_SECONDS = 0.2  # until the next beat while a child has not signed on yet
-Children = Callable[[], Sequence[tuple[int, Page]]]  # process ids and pages of those that live
+Children = Callable[[], Sequence[tuple[int, SharedState]]]  # process ids and pages of those that live
 
 
 class Heartbeat(Loop):
@@ -37,7 +37,7 @@ class Heartbeat(Loop):
         *,
         promotes: bool,
         supervisor: str = "",
-        tell_asked: Callable[[Sequence[Asked]], None] = lambda asked: None,
+        tell_asked: Callable[[Sequence[CancelRequest]], None] = lambda asked: None,
     ) -> None:
         # After an outage nothing is reclaimed for half a lease: each has to try to come back often enough.
         super().__init__(longest_backoff_seconds=min(5.0, broker.config.lease_seconds / 4))
@@ -74,7 +74,7 @@ class Heartbeat(Loop):
                 earliest.append(seconds)
         return min(earliest, default=None)
 
-    def _note(self, pid: int, page: Page) -> dict[str, Argument]:
+    def _note(self, pid: int, page: SharedState) -> dict[str, Argument]:
         jobs_done, claimed_at = page.notes()
         note: dict[str, Argument] = {
             "host": self._host,
@@ -96,6 +96,6 @@ class Heartbeat(Loop):
         return note
 
 
-def _is_given_up(page: Page) -> bool:
+def _is_given_up(page: SharedState) -> bool:
     """Whether it looked frozen, and has not shown life since: then it takes a new name."""
     return page.taken is Mark.ALL

@@ -20,7 +20,7 @@ from django_rtq.conf import Config
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.process.process import EXIT_DONE, EXIT_RECYCLED, Child
 from django_rtq.worker.process.runner import EXIT_FAILED
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.shared_memory import SharedState
 
 _PR_SET_PDEATHSIG, _PR_GET_CHILD_SUBREAPER = 1, 37  # prctl(2)
 _WNOTHREAD = 0x20000000 if sys.platform == "linux" else 0  # waitid(2)
@@ -32,7 +32,7 @@ class ChildProcess:
     """A child as its parent sees it."""
 
     pid: int
-    page: Page
+    page: SharedState
     overdue: list[str] = field(default_factory=list)  # jobs for whose time limit we killed it
     terminated: list[str] = field(default_factory=list)  # jobs that somebody wanted stopped at any price
     is_given_up: bool = False  # we killed it because it had no time left
@@ -64,7 +64,7 @@ class ChildProcess:
         return f"exited with code {os.WEXITSTATUS(status)}"
 
 
-class Nursery:
+class ProcessPool:
     """The children of one supervisor. For its main thread, but for pages()."""
 
     def __init__(self, config: Config, options: WorkerOptions) -> None:
@@ -80,13 +80,13 @@ class Nursery:
         gc.collect()
         gc.freeze()
 
-    def pages(self) -> Sequence[tuple[int, Page]]:
+    def pages(self) -> Sequence[tuple[int, SharedState]]:
         """Process ids and pages of the living. Any thread."""
         return [(child.pid, child.page) for child in list(self.children)]
 
     def fork(self) -> None:
         """One child more. Raises OSError."""
-        page = Page(self._options.concurrency)
+        page = SharedState(self._options.concurrency)
         page.is_quiet = self.is_quiet
         parent = os.getpid()
         # No child works on a connection of ours, and nothing of ours waits in a buffer that it would write once more.
@@ -128,14 +128,14 @@ class Nursery:
                     return  # it has ended just now; its turn comes first
                 os.waitpid(found.si_pid, os.WNOHANG)
 
-    def _be_the_child(self, page: Page, parent: int) -> NoReturn:
+    def _be_the_child(self, page: SharedState, parent: int) -> NoReturn:
         code = EXIT_FAILED
         try:
             code = self._live(page, parent)
         finally:
             os._exit(code)
 
-    def _live(self, page: Page, parent: int) -> int:
+    def _live(self, page: SharedState, parent: int) -> int:
         """The child, from its first line to its exit code."""
         try:
             signal.set_wakeup_fd(-1)

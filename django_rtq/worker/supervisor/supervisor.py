@@ -19,16 +19,16 @@ import time
 
 from django_rtq import logs
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.control import Order
+from django_rtq.broker.control import WorkerCommand
 from django_rtq.loop import Loop, at_rest, stop_all
 from django_rtq.scheduler.scheduler import Scheduler
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.supervisor.control import Errands
-from django_rtq.worker.supervisor.crash_recovery import Bereavement
-from django_rtq.worker.supervisor.fork_schedule import Vacancies
+from django_rtq.worker.supervisor.control import ControlListener
+from django_rtq.worker.supervisor.crash_recovery import CrashRecovery
+from django_rtq.worker.supervisor.fork_schedule import ForkSchedule
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
-from django_rtq.worker.supervisor.process_pool import ChildProcess, Nursery
-from django_rtq.worker.supervisor.wakeup import Alarm
+from django_rtq.worker.supervisor.process_pool import ChildProcess, ProcessPool
+from django_rtq.worker.supervisor.wakeup import Wakeup
 from django_rtq.worker.supervisor.watchdog import Watchdog
 
 logger = logging.getLogger("django_rtq")
@@ -45,21 +45,21 @@ class Supervisor:
 
     def __init__(self, broker: Broker, options: WorkerOptions) -> None:
         self._options = options
-        self._nursery = Nursery(broker.config, options)
-        self._vacancies = Vacancies(options.processes)
-        self._alarm = Alarm()
-        self._bereavement = Bereavement(broker, options.queues, self._alarm.wake)
-        self._errands = Errands(broker, options, self._nursery.pages, self._alarm.wake)
+        self._process_pool = ProcessPool(broker.config, options)
+        self._fork_schedule = ForkSchedule(options.processes)
+        self._wakeup = Wakeup()
+        self._crash_recovery = CrashRecovery(broker, options.queues, self._wakeup.wake)
+        self._control = ControlListener(broker, options, self._process_pool.pages, self._wakeup.wake)
         self._heartbeat = Heartbeat(
             broker,
             options.queues,
-            self._nursery.pages,
+            self._process_pool.pages,
             promotes=options.scheduler,
-            supervisor=self._errands.supervisor,
-            tell_asked=self._errands.tell,
+            supervisor=self._control.supervisor,
+            tell_asked=self._control.tell,
         )
-        watchdog = Watchdog(broker, options.queues, self._nursery.pages)
-        self._loops: list[Loop] = [self._heartbeat, self._errands, self._bereavement, watchdog]
+        watchdog = Watchdog(broker, options.queues, self._process_pool.pages)
+        self._loops: list[Loop] = [self._heartbeat, self._control, self._crash_recovery, watchdog]
         if options.scheduler:
             self._loops.append(Scheduler(broker, options.queues))
         self._drain_until: float | None = None
@@ -67,10 +67,10 @@ class Supervisor:
 
     def run(self) -> int:
         """Work until told to stop, or until a burst is over. Returns the exit code."""
-        with self._alarm.listening():
+        with self._wakeup.listening():
             logs.connect()
             logger.info("worker %s starts: %s", self._options.name, _describe(self._options))
-            self._nursery.prepare()
+            self._process_pool.prepare()
             self._fork_missing()
             for loop in self._loops:
                 loop.start()
@@ -82,9 +82,9 @@ class Supervisor:
             return self._exit_code()
 
     def _watch(self) -> None:
-        while self._nursery.children or self._vacancies.count or self._bereavement.is_pending:
-            self._alarm.sleep(SHORT_LOOK_SECONDS if self._vacancies.are_due else LOOK_SECONDS)
-            for child, status in self._nursery.reap():
+        while self._process_pool.children or self._fork_schedule.count or self._crash_recovery.is_pending:
+            self._wakeup.sleep(SHORT_LOOK_SECONDS if self._fork_schedule.are_due else LOOK_SECONDS)
+            for child, status in self._process_pool.reap():
                 self._lost(child, status)
             self._kill_overdue()
             self._heed_people()
@@ -95,7 +95,7 @@ class Supervisor:
 
     def _fork_missing(self) -> None:
         # A signal that came just now stops these as well: whoever is forked would only have to be told.
-        while self._vacancies.are_due and not self._signals and self._fork():
+        while self._fork_schedule.are_due and not self._signals and self._fork():
             pass
 
     def _fork(self) -> bool:
@@ -103,24 +103,24 @@ class Supervisor:
         with at_rest(self._loops, seconds=REST_SECONDS) as are_all_at_rest:
             # A child that inherits a lock from a thread that it has not would wait for it for ever. But a tick
             # that takes so long waits for Redis, and has no lock that a child would need.
-            if not are_all_at_rest and not self._vacancies.has_waited():
+            if not are_all_at_rest and not self._fork_schedule.has_waited():
                 return False
             try:
-                self._nursery.fork()
+                self._process_pool.fork()
             except OSError as error:
                 logger.error("worker %s cannot fork a process, and tries again: %s", self._options.name, error)
-                self._vacancies.refused()
+                self._fork_schedule.refused()
                 return False
-        self._vacancies.filled()
+        self._fork_schedule.filled()
         self._heartbeat.interrupt()  # it does not know the child yet
         return True
 
     def _lost(self, child: ChildProcess, status: int) -> None:
         if child.is_well_over(status):
-            self._bereavement.add(child.page, guilty=[])
+            self._crash_recovery.add(child.page, guilty=[])
             # One that left unasked, and not because a burst is over, was told to by somebody else.
             if child.is_old(status) or not self._options.burst:
-                self._vacancies.open()
+                self._fork_schedule.open()
             return
         jobs_done, claimed_at = child.page.notes()
         overdue = child.overdue
@@ -133,13 +133,13 @@ class Supervisor:
             child.pid, child.page.worker, child.cause_of_death(status), jobs_done,
             ", ".join(child.page.started()) or "nothing",
         )  # fmt: skip
-        self._bereavement.add(child.page, guilty=guilty, overdue=overdue)
-        self._vacancies.note_death(has_worked=claimed_at > 0, answered_at=self._heartbeat.answered_at)
-        self._vacancies.open()
+        self._crash_recovery.add(child.page, guilty=guilty, overdue=overdue)
+        self._fork_schedule.note_death(has_worked=claimed_at > 0, answered_at=self._heartbeat.answered_at)
+        self._fork_schedule.open()
 
     def _kill_overdue(self) -> None:
         now = time.monotonic()
-        for child in self._nursery.children:
+        for child in self._process_pool.children:
             overdue = child.page.overdue(now)
             if overdue and not child.overdue:
                 child.overdue = overdue
@@ -147,25 +147,25 @@ class Supervisor:
                 child.kill(signal.SIGKILL)
 
     def _heed_people(self) -> None:
-        if self._errands.order is Order.STOP and not self._signals:
+        if self._control.order is WorkerCommand.STOP and not self._signals:
             self._signals.append(signal.SIGTERM)
-        is_quiet = self._errands.order is Order.QUIET
-        if is_quiet is not self._nursery.is_quiet:
-            self._nursery.is_quiet = is_quiet
+        is_quiet = self._control.order is WorkerCommand.QUIET
+        if is_quiet is not self._process_pool.is_quiet:
+            self._process_pool.is_quiet = is_quiet
             logger.info(
                 "worker %s %s", self._options.name, "is quiet: it claims nothing" if is_quiet else "works again"
             )
-        for child in self._nursery.children:
+        for child in self._process_pool.children:
             if child.page.is_quiet is not is_quiet:
                 child.page.is_quiet = is_quiet
                 child.kill(signal.SIGUSR1)
-            self._errands.stop_jobs(child)
+            self._control.stop_jobs(child)
 
     # -- stopping
 
     @property
     def _signals(self) -> list[int]:
-        return self._alarm.received
+        return self._wakeup.received
 
     @property
     def _is_draining(self) -> bool:
@@ -178,13 +178,13 @@ class Supervisor:
                 self._options.name, self._options.drain_seconds,
             )  # fmt: skip
             self._drain()
-        if self._vacancies.are_hopeless and not self._is_draining:
+        if self._fork_schedule.are_hopeless and not self._is_draining:
             logger.error("worker %s gives up: its processes die before they ask for work", self._options.name)
             self._has_given_up = True
             self._drain()
         if self._is_draining:
-            self._vacancies.close()
-            for child in self._nursery.children:
+            self._fork_schedule.close()
+            for child in self._process_pool.children:
                 child.kill(signal.SIGTERM)
         is_over = self._drain_until is not None and time.monotonic() >= self._drain_until
         if is_over or len(self._signals) > 1:
@@ -194,7 +194,7 @@ class Supervisor:
         self._drain_until = time.monotonic() + self._options.drain_seconds
 
     def _kill_all(self) -> None:
-        for child in self._nursery.children:
+        for child in self._process_pool.children:
             child.is_given_up = True
             child.kill(signal.SIGKILL)
 

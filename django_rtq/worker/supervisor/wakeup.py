@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 
 
-class Alarm:
+class Wakeup:
     """Takes note of the signals that stop a worker. Needs the main thread, but for wake()."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.settlement import Settlement
 from django_rtq.loop import Loop
 from django_rtq.worker.shared_entries import Mark
-from django_rtq.worker.shared_memory import Page
+from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.finished_jobs import tell_finished
 from django_rtq.worker.supervisor.heartbeat import Children
 
@@ -58,7 +58,7 @@ class Watchdog(Loop):
         self._broker = broker
         self._queues = queues
         self._children = children
-        self._seen: dict[Page, _Seen] = {}
+        self._seen: dict[SharedState, _Seen] = {}
 
     def tick(self) -> float:
         """Look at each child. Redis is asked only when there is something to give back."""
@@ -73,7 +73,7 @@ class Watchdog(Loop):
                 each()
         return LOOK_SECONDS
 
-    def _look(self, pid: int, page: Page, seen: _Seen, tell: list[Callable[[], object]]) -> None:
+    def _look(self, pid: int, page: SharedState, seen: _Seen, tell: list[Callable[[], object]]) -> None:
         now = time.monotonic()
         running = page.number, page.started(), page.alive_at
         if page.is_marked and page.taken is Mark.NOTHING:
@@ -92,7 +92,7 @@ class Watchdog(Loop):
 
     # -- a job that keeps the interpreter lock
 
-    def _release_rest(self, pid: int, page: Page, seen: _Seen, tell: list[Callable[[], object]]) -> None:
+    def _release_rest(self, pid: int, page: SharedState, seen: _Seen, tell: list[Callable[[], object]]) -> None:
         if page.is_told or not (page.waiting() or page.finished()):
             return
         worker, number = page.worker, page.number
@@ -115,7 +115,7 @@ class Watchdog(Loop):
 
     # -- a process that is frozen
 
-    def _reclaim(self, pid: int, page: Page, seen: _Seen, tell: list[Callable[[], object]]) -> None:
+    def _reclaim(self, pid: int, page: SharedState, seen: _Seen, tell: list[Callable[[], object]]) -> None:
         worker, alive_at = page.worker, seen.alive_at
         if seen.suspect != alive_at:
             # It may have been waiting for a Redis that did not answer: as it answers us, look once more.
