@@ -1,6 +1,6 @@
 """A person who looks at pages: python -m benchmarks.pages FILE asks for each again and again and writes its figures.
 
-In a process of its own, because the other figures are those of a project without the admin. CancelRequest is through all of
+In a process of its own, because the other figures are those of a project without the admin. Asked is through all of
 Django: middleware, session, permissions, view and template; a web server and a browser are not in it.
 """
 

@@ -20,13 +20,13 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
     """
     try:
         config = get_config()
-        connection_settings = read_connection_settings(config)
+        where = read_connection_settings(config)
     except ConfigurationError as error:
         return [Error(str(error), id="rtq.E001")]
-    for alias in caches_in(connection_settings):
+    for alias in caches_in(where):
         return [
             Error(
-                f"The queues are in {connection_settings}, where the cache {alias!r} is, too. cache.clear() is FLUSHDB: "
+                f"The queues are in {where}, where the cache {alias!r} is, too. cache.clear() is FLUSHDB: "
                 "it would delete all jobs.",
                 hint='Write another database into RTQ["REDIS"], or its number into RTQ["DB"].',
                 id="rtq.E003",

@@ -146,7 +146,7 @@ class Loop:
 
 
 def stop_all(loops: Sequence[Loop], *, is_hurried: bool = False) -> None:
-    """Stop loops together, against one deadline. ThreadedRunner that need longer are left to the end of the process."""
+    """Stop loops together, against one deadline. Threads that need longer are left to the end of the process."""
     for loop in loops:
         loop.tell_to_stop()
     is_hurried = is_hurried or any(loop.is_hanging for loop in loops)

@@ -22,7 +22,7 @@ from django_rtq.conf import get_config
 from django_rtq.exceptions import InvalidTask, RTQError, TaskNotFound
 from django_rtq.menu import DeadLetter, Job, Queue, RegisteredTask, Worker
 from django_rtq.periodic import HIGHEST_CAP, LONGEST_EXPRESSION, LONGEST_NAME, MOST_MISSED, cron, every
-from django_rtq.scheduler.registry import AdminEntry, declared_entries, entry_from_row
+from django_rtq.scheduler.registry import ScheduledTask, declared_entries, entry_from_row
 from django_rtq.scheduler.sync import mirror
 from django_rtq.tasks import registry
 from django_rtq.tasks.options import client_name, queue_name
@@ -118,7 +118,7 @@ class Schedule(models.Model):
         since = self.enabled_at.isoformat() if self.enabled_at else ""
         return {name: getattr(self, name) for name in fields} | {"enabled": self.enabled, "since": since}
 
-    def entry(self) -> AdminEntry:
+    def entry(self) -> ScheduledTask:
         """As schedulers read it. Raises TaskNotFound, InvalidTask, TypeError or ValueError when they cannot."""
         return entry_from_row(self.name, self.as_row())
 

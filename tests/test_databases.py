@@ -31,7 +31,7 @@ opened = []  # Django does not close a database in memory, and Python warns of o
 
 @contextmanager
 def unblocked(blocker):
-    """ThreadedRunner may ask the database."""
+    """Threads may ask the database."""
     try:
         with blocker.unblock():
             yield
@@ -42,7 +42,7 @@ def unblocked(blocker):
 
 @pytest.fixture
 def database(django_db_blocker):
-    """ThreadedRunner may ask the database, and what they open is noticed."""
+    """Threads may ask the database, and what they open is noticed."""
     database_connections.watch()
     with unblocked(django_db_blocker):
         yield

@@ -9,7 +9,7 @@ import pytest
 
 from django_rtq import JobHandle, JobState, every, signals, task
 from django_rtq.exceptions import DuplicateJob, InvalidTask, JobError, Unserializable
-from django_rtq.scheduler.dispatcher import Entry
+from django_rtq.scheduler.registry import ScheduledTask
 from django_rtq.tasks import registry
 from tests.seeds import QUEUE, claim, settle
 from tests.snapshots import snapshot
@@ -248,7 +248,7 @@ def _no_tasks(monkeypatch):
 @pytest.mark.usefixtures("_no_tasks")
 def test_a_slot_is_skipped_while_a_job_like_its_own_lives(broker, enqueued):
     periodic = task(unique=True, schedule=every(seconds=60, name="tick", args=[7]))(send)
-    entry = Entry(task=periodic, schedule=periodic.schedule[0])
+    entry = ScheduledTask(task=periodic, schedule=periodic.schedule[0])
     broker.begin(QUEUE, "tick", "d1", 0)
 
     first = periodic.delay(7)

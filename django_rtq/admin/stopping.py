@@ -69,6 +69,6 @@ def cancel_words(answer: CancelAnswer, *, terminate: bool = False) -> tuple[str,
             "Job %(id)s runs, and its supervisor was told to kill its process. It is cancelled then, unless it has "
             "succeeded before."
         )
-    return _("CancelRequest to stop."), _(
+    return _("Asked to stop."), _(
         "Job %(id)s runs, and was asked to stop. It is cancelled when it does, unless it succeeds before."
     )

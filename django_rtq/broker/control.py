@@ -1,4 +1,4 @@
-"""ControlListener: what people want of a worker while it works.
+"""Remote control: what people want of a worker while it works.
 
 What is wanted of a job stands in its queue (`stopping`), what is wanted of a worker in an order of its own; both are
 states, to be read again and again. A token beside them only wakes the supervisor, so that it looks at once.

@@ -28,7 +28,7 @@ class Maintenance:
 
     config: Config
     keys: Keys
-    wire: RedisClient
+    redis: RedisClient
     plan: ScheduleStore
 
     # -- jobs that wait for their time

@@ -33,8 +33,8 @@ class StoredSchedules:
 class ScheduleStore:
     """The plan of a broker. Any thread may use it."""
 
-    def __init__(self, wire: RedisClient, keys: Keys) -> None:
-        self._redis = wire
+    def __init__(self, redis: RedisClient, keys: Keys) -> None:
+        self._redis = redis
         self._key = keys.plan
         self._keys = keys
         #: What goes along with other questions. The answer is for notice().

@@ -135,7 +135,7 @@ class Inspector(Queries):
         raise JobNotFound(job_id)
 
     def release_worker(self, worker: str, queues: Iterable[str] | None = None) -> list[str]:
-        """Take back the jobs of a worker whose lease is over, now. Returns their ids; LeaseNotExpired while it lasts."""
+        """Take back the jobs of a worker whose lease is over, now. Returns their ids; LeaseNotExpired before."""
         taken: list[str] = []
         for name in self.queues() if queues is None else queues:
             left = 1

@@ -31,8 +31,8 @@ _MESSAGE = re.compile(r'"error":"((?:[^"\\]|\\.)*)')
 class RedisJobFilter:
     """A filter as the scripts take it, for one queue."""
 
-    def __init__(self, wire: RedisClient | Ride, keys: QueueKeys, wanted: JobFilter) -> None:
-        self._redis, self._keys, self._wanted = wire, keys, wanted
+    def __init__(self, redis: RedisClient | Ride, keys: QueueKeys, wanted: JobFilter) -> None:
+        self._redis, self._keys, self._wanted = redis, keys, wanted
 
     def sift(self, ids: Sequence[bytes], *, by_ready: bool = False) -> set[bytes]:
         """Those of these jobs that fit, leaving times aside unless it is asked when they could start first."""

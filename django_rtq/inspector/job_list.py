@@ -112,8 +112,8 @@ class Row:
 class JobListReader:
     """Reads pages. Any thread may use it."""
 
-    def __init__(self, broker: Broker, wire: RedisClient | Ride | None = None) -> None:
-        self._redis, self._keys = wire or broker.redis, broker.keys
+    def __init__(self, broker: Broker, redis: RedisClient | Ride | None = None) -> None:
+        self._redis, self._keys = redis or broker.redis, broker.keys
 
     def page(self, queue: str, state: str, cursor: str, limit: int, wanted: JobFilter, depth: int) -> JobPage:
         """Up to `limit` jobs that fit. Raises ValueError for a state that is not among LISTS."""

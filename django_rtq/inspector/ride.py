@@ -23,10 +23,10 @@ class QueuePage:
 
 
 class Ride:
-    """A wire that takes some commands along on its first round trip. For one thread, and one use."""
+    """A redis that takes some commands along on its first round trip. For one thread, and one use."""
 
-    def __init__(self, wire: RedisClient, passengers: Sequence[Command]) -> None:
-        self._redis, self._passengers = wire, passengers
+    def __init__(self, redis: RedisClient, passengers: Sequence[Command]) -> None:
+        self._redis, self._passengers = redis, passengers
         self.answers: list[Any] = []  # to the passengers, once there was a round trip
 
     def one(self, command: Command, *, resend: bool = False) -> Any:

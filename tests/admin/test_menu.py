@@ -9,6 +9,7 @@ from django.contrib.auth.models import Permission
 from django.core.management import call_command
 from django.db import connection
 
+from django_rtq.admin import permissions
 from django_rtq.menu import AdminEntry, Queue
 
 ENTRIES = [model for model in apps.get_app_config("django_rtq").get_models() if issubclass(model, AdminEntry)]

@@ -52,7 +52,7 @@ def order(redis, broker):
 def test_a_job_that_runs_is_asked_to_stop_and_the_person_told_so(running, operator, inspector):
     answer = operator.post(f"{PAGE}{running.id}/cancel/", {"queue": QUEUE})
     assert "was asked to stop. It is cancelled when it does" in said(answer)
-    assert "CancelRequest to stop." in LogEntry.objects.get().change_message
+    assert "Asked to stop." in LogEntry.objects.get().change_message
     found = inspector.find(running.id)
     assert (found.state, found.is_stopping) == ("running", True)
 

@@ -20,7 +20,7 @@ QUEUES = ("mail", "bulk")
 LEASE_MS, RESULT_MS, DEAD_MS = 15_000, 300_000, 120_000
 LONGEST_MS = 40 * 60_000  # time that may pass; a script believes `high` when it is less than an hour ahead
 
-ScheduleStore = Mapping[str, Mapping[str, Sequence[tuple[Any, ...]]]]  # queue -> verb -> for each job its arguments
+Plan = Mapping[str, Mapping[str, Sequence[tuple[Any, ...]]]]  # queue -> verb -> for each job its arguments
 
 
 def twins_config(url: str) -> Config:
@@ -83,9 +83,7 @@ class Twins:
     def claim(self, worker: str, queues: Sequence[str] = QUEUES, wanted: int = 1, *, idle: int = 1) -> None:
         self.fetch(worker, {}, queues, wanted=wanted, idle=idle)
 
-    def fetch(
-        self, worker: str, plan: ScheduleStore, queues: Sequence[str] = (), *, wanted: int = 0, idle: int = 1
-    ) -> None:
+    def fetch(self, worker: str, plan: Plan, queues: Sequence[str] = (), *, wanted: int = 0, idle: int = 1) -> None:
         """Settle and claim in one round trip."""
         settlements = {queue: settlement(self._told_whose(queue, verbs)) for queue, verbs in plan.items()}
         stale = [job_id for queue, verbs in plan.items() for job_id in self._settle_model(worker, queue, verbs)]

@@ -36,7 +36,7 @@ def test_what_cannot_be_cancelled_is_told_and_the_rest_is_done(broker, inspector
 @pytest.mark.parametrize(
     ("arguments", "text", "how"),
     [
-        ([], "CancelRequest to stop: job {}.\n", b"ask"),
+        ([], "Asked to stop: job {}.\n", b"ask"),
         (["--terminate"], "Its process is killed, if it still runs: job {}.\n", b"terminate"),
     ],
 )

@@ -208,11 +208,11 @@ def look_at(rows: Iterable[Schedule], request: HttpRequest) -> None:
         wanted = StoredSchedules(rows={name: row.as_row() for name, row in by_name.items()})
         found = load_schedules(declared_entries(get_config()), wanted)
         in_force = get_broker().plan.read().rows
-        schedule_statuses = schedule_statuses([entry for entry in found.entries if entry.source == "admin"])
+        statuses = schedule_statuses([entry for entry in found.entries if entry.source == "admin"])
     except RTQError as error:
         messages.error(request, str(error))
         return
-    for schedule_status in schedule_statuses:
+    for schedule_status in statuses:
         row = by_name[schedule_status.entry.name]
         vars(row).update(schedule_status=schedule_status, is_in_force=in_force.get(row.name) == row.as_row())
     for name, problem in found.broken.items():

@@ -95,12 +95,12 @@ def problems_of(server: ServerDetails, translated: Callable[[str], str] = str) -
         yield name, translated(_PROBLEMS[name]) % values
 
 
-def ask_server(wire: RedisClient) -> ServerDetails:
+def ask_server(redis: RedisClient) -> ServerDetails:
     """What the server says of itself, in one round trip.
 
     Raises ConfigurationError for a Redis Cluster, BrokerRefused where waiting does not help, BrokerError.
     """
-    time, hello, info = wire.run([("TIME",), ("HELLO",), ("INFO",)], resend=True)
+    time, hello, info = redis.run([("TIME",), ("HELLO",), ("INFO",)], resend=True)
     refuse_mode(hello)
     if isinstance(time, BrokerError):
         raise time

@@ -163,14 +163,14 @@ def _from_alias(alias: str, db: int | None) -> ConnectionSettings:
             f"{name}, but its backend {type(caches[alias]).__name__} is not one of Redis. Name an alias of "
             "django-redis or of Django's own RedisCache, or write a URL."
         )
-    connection_settings = _from_client(client, name)
-    if db is None or db == connection_settings.db:
+    found = _from_client(client, name)
+    if db is None or db == found.db:
         wrong = 'RTQ["DB"] is not set' if db is None else f'RTQ["DB"] is {db}, the database of that cache'
         raise ConfigurationError(
             f"{name}, and {wrong}. cache.clear() is FLUSHDB: it would delete all jobs along with the cache, "
-            f'which is in database {connection_settings.db}. Set RTQ["DB"] to another number, for example {connection_settings.db + 1}.'
+            f'which is in database {found.db}. Set RTQ["DB"] to another number, for example {found.db + 1}.'
         )
-    return replace(connection_settings, db=db)
+    return replace(found, db=db)
 
 
 def _client_of_cache(cache: Any) -> Any:

@@ -52,7 +52,7 @@ class Command(RTQCommand):
             raise CommandError(f"{number(len(failed))} of {total} could not be cancelled.")
 
     def _tell(self, found: dict[str, str], failed: dict[str, str], *, verbosity: int, terminate: bool) -> None:
-        asked = "Its process is killed, if it still runs: job {}." if terminate else "CancelRequest to stop: job {}."
+        asked = "Its process is killed, if it still runs: job {}." if terminate else "Asked to stop: job {}."
         words = {CancelAnswer.CANCELLED: "Cancelled job {}.", CancelAnswer.ASKED: asked}
         for name, answer in found.items():
             if verbosity:

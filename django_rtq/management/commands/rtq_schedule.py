@@ -73,12 +73,12 @@ class Command(RTQCommand):
         self.stdout.write(as_json(facts) if options["json"] else sentence)
 
     def _list(self, found: ScheduleSet, *, is_json: bool) -> None:
-        schedule_statuses = schedule_statuses(found.entries)
+        statuses = schedule_statuses(found.entries)
         if is_json:
             broken = [{"name": name, "source": "admin", "problem": why} for name, why in found.broken.items()]
-            self.stdout.write(as_json([*map(_as_dict, schedule_statuses), *broken]))
-        elif schedule_statuses or found.broken:
-            heading, *rows = table(COLUMNS, map(_cells, schedule_statuses))
+            self.stdout.write(as_json([*map(_as_dict, statuses), *broken]))
+        elif statuses or found.broken:
+            heading, *rows = table(COLUMNS, map(_cells, statuses))
             self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
             for name, why in found.broken.items():
                 self.stdout.write(self.style.WARNING(f"{one_line(name)} starts nothing: {one_line(why)}"))
