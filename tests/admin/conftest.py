@@ -9,8 +9,8 @@ from django.contrib import admin
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from django_rtq import admin as pages
-from django_rtq.admin import permissions
+from django_rtq.admin import ENTRIES, permissions
+from django_rtq.admin.pages import page_admin
 from django_rtq.broker.redis.client import RedisClient
 from tests.seeds import QUEUE, claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
 
@@ -78,7 +78,7 @@ def jobs(broker):
 
 def every_page():
     """All pages of all entries: (name of the URL, page)."""
-    for model, model_admin in pages.ENTRIES:
+    for model, model_admin in ENTRIES:
         for page in model_admin(model, admin.site).pages():
             yield f"{model._meta.model_name}_{page.name}", page
 
@@ -100,7 +100,7 @@ def url_of(name, jobs=None):
         query = {}  # wherever it runs
     if action.endswith("progress"):
         query |= {"until_ms": 10**15, "total": 5}
-    return pages.pages.address("admin", name, *wants, query=query)
+    return page_admin.address("admin", name, *wants, query=query)
 
 
 def links(html):

@@ -8,7 +8,7 @@ from html import unescape
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from django_rtq.admin.pages.page_admin import bulk_actions
+from django_rtq.admin.pages import bulk_actions
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.internal_tasks import sweep_dead_letters

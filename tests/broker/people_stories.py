@@ -31,8 +31,8 @@ def people_stop_what_runs(twins: Twins) -> None:
     (stays,) = send(twins, "stays")
     twins.claim("w0", ("mail",), 9)
     for job_id in ids:
-        twins.note_progress("mail", "w0", job_id, PROGRESS)
-        twins.note_progress("mail", "w1", job_id, PROGRESS)  # not its own
+        twins.report_progress("mail", "w0", job_id, PROGRESS)
+        twins.report_progress("mail", "w1", job_id, PROGRESS)  # not its own
         twins.cancel("mail", job_id)
     twins.cancel("mail", ids[0], terminate=True)
     twins.cancel("mail", ids[0])  # the harder wish stays
@@ -61,7 +61,7 @@ def who_stops_leaves_nothing(twins: Twins) -> None:
     twins.claim("w0", ("mail",), 2)
     for job_id in ids:
         twins.cancel("mail", job_id)
-        twins.note_progress("mail", "w0", job_id, PROGRESS)
+        twins.report_progress("mail", "w0", job_id, PROGRESS)
     run(twins, "retry", ids[:1], 0, 1, ERROR)
     twins.promote("mail")
     twins.cancel("mail", ids[0])

@@ -5,8 +5,8 @@ import pytest
 from django_rtq import signals
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.shared_memory import SharedState
+from django_rtq.worker.supervisor import crash_recovery as module
 from django_rtq.worker.supervisor.crash_recovery import CrashRecovery
-from django_rtq.worker.supervisor.supervisor import crash_recovery as module
 from tests.conftest import wait_until
 from tests.management.commands import body
 from tests.seeds import QUEUE, WORKER, claimed_job

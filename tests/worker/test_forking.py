@@ -9,9 +9,10 @@ import pytest
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.process.process import EXIT_DONE, EXIT_RECYCLED
 from django_rtq.worker.shared_memory import SharedState
+from django_rtq.worker.supervisor import fork_schedule
+from django_rtq.worker.supervisor import supervisor as module
 from django_rtq.worker.supervisor.process_pool import ChildProcess, ProcessPool
-from django_rtq.worker.supervisor.supervisor import LOOK_SECONDS, Supervisor, fork_schedule
-from django_rtq.worker.supervisor.supervisor import supervisor as module
+from django_rtq.worker.supervisor.supervisor import LOOK_SECONDS, Supervisor
 from tests.seeds import QUEUE
 
 DIED = signal.SIGKILL  # as a status of waitpid

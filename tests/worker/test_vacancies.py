@@ -2,8 +2,8 @@
 
 import pytest
 
+from django_rtq.worker.supervisor import fork_schedule
 from django_rtq.worker.supervisor.fork_schedule import MOST_FALSE_STARTS, ForkSchedule
-from django_rtq.worker.supervisor.supervisor import fork_schedule
 
 
 class Clock:

@@ -130,14 +130,14 @@ class ScheduleAdmin(admin.ModelAdmin):
     @admin.display(description=gettext_lazy("when"))
     def when(self, row: Schedule) -> str:
         """The time in words, or why there is none."""
-        schedule_status: ScheduleStatus | None = getattr(row, "outlook", None)
+        schedule_status: ScheduleStatus | None = getattr(row, "schedule_status", None)
         problem: str = getattr(row, "problem", "")
         return schedule_text(schedule_status.entry.schedule) if schedule_status else problem or NOTHING
 
     @admin.display(description=gettext_lazy("next run"))
     def next_run(self, row: Schedule) -> str:
         """When, and how long until then."""
-        schedule_status: ScheduleStatus | None = getattr(row, "outlook", None)
+        schedule_status: ScheduleStatus | None = getattr(row, "schedule_status", None)
         if schedule_status is None or schedule_status.next_slot is None:
             return NOTHING
         if not getattr(row, "is_in_force", False):
@@ -148,7 +148,7 @@ class ScheduleAdmin(admin.ModelAdmin):
     @admin.display(description=gettext_lazy("last run"))
     def last_run(self, row: Schedule) -> str:
         """When, how long ago, and what became of the job."""
-        schedule_status: ScheduleStatus | None = getattr(row, "outlook", None)
+        schedule_status: ScheduleStatus | None = getattr(row, "schedule_status", None)
         if schedule_status is None or schedule_status.last_slot is None:
             return NOTHING
         state = STATE_TITLES[JobState(schedule_status.last_state)]() if schedule_status.last_state else _("forgotten")
@@ -202,7 +202,7 @@ class ScheduleAdmin(admin.ModelAdmin):
 
 
 def look_at(rows: Iterable[Schedule], request: HttpRequest) -> None:
-    """Note on each row what Redis knows of it: `outlook`, `is_in_force`, or `problem` where it makes no sense."""
+    """Note on each row what Redis knows of it: `schedule_status`, `is_in_force`, or `problem` where it makes no sense."""
     by_name = {row.name: row for row in rows}
     try:
         wanted = StoredSchedules(rows={name: row.as_row() for name, row in by_name.items()})
