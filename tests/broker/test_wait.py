@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from django_rtq.broker import wait as module
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.wait import wait_for_end
 from django_rtq.conf import read_config

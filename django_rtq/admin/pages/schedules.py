@@ -202,7 +202,7 @@ class ScheduleAdmin(admin.ModelAdmin):
 
 
 def look_at(rows: Iterable[Schedule], request: HttpRequest) -> None:
-    """Note on each row what Redis knows of it: `schedule_status`, `is_in_force`, or `problem` where it makes no sense."""
+    """Set `schedule_status` and `is_in_force` on each row as Redis has them, or `problem` where it makes no sense."""
     by_name = {row.name: row for row in rows}
     try:
         wanted = StoredSchedules(rows={name: row.as_row() for name, row in by_name.items()})
