@@ -72,6 +72,9 @@ class Loop:
         """End a wait, so that the next tick begins at once. Any thread."""
         self._bell.set()
 
+    def close(self) -> None:
+        """Close what ticks and waits have opened. Called in the thread, at its end."""
+
     def start(self) -> None:
         """Begin to tick in a thread named rtq-<name>."""
         databases.watch()
@@ -100,6 +103,12 @@ class Loop:
         return since is not None and time.monotonic() - since > HANGING_SECONDS
 
     def _run(self) -> None:
+        try:
+            self._tick_on()
+        finally:
+            self.close()
+
+    def _tick_on(self) -> None:
         while not self._stopped.is_set():
             self._bell.clear()  # before the tick: what rings meanwhile may have come too late for it
             try:

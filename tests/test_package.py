@@ -81,6 +81,7 @@ def test_it_can_be_imported_without_settings():
 
     done = subprocess.run(
         [sys.executable, "-c", "import django_rtq; print(django_rtq.__version__)"],
+        check=True,
         cwd=ROOT,
         env=environment,
         capture_output=True,

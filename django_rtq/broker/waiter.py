@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from redis.exceptions import RedisError, ResponseError
@@ -82,10 +84,16 @@ class Waiter:
         return self._is_waiting
 
     def interrupt(self) -> None:
-        """End a wait from another thread: it raises BrokerUnavailable there."""
+        """End a wait from another thread: it raises BrokerUnavailable there.
+
+        The socket is only shut down here, and closed by the thread that reads from it. The number of a closed socket is
+        given to the next one that is opened, and a read that was about to begin would wait for that one.
+        """
         connection = self._connection
-        if connection is not None:
-            connection.disconnect()
+        open_socket: socket.socket | None = None if connection is None else connection._sock
+        if open_socket is not None:
+            with suppress(OSError):  # it is not connected any more
+                open_socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Forget the wait, in the thread that waits. It may be used again."""

@@ -57,6 +57,9 @@ class Scheduler(Loop):
         """The blocking read ends, and with it the thread."""
         self._waiter.interrupt()
 
+    def close(self) -> None:
+        self._waiter.close()
+
 
 def tell_promoted(promoted: Mapping[str, Sequence[str]]) -> None:
     """Send the signal of jobs whose time has come, by queue."""

@@ -83,6 +83,9 @@ class Errands(Loop):
         """The blocking read ends, and with it the thread."""
         self._waiter.interrupt()
 
+    def close(self) -> None:
+        self._waiter.close()
+
     def stop_jobs(self, child: ChildProcess) -> None:
         """Tell a child which of its jobs are to stop, or kill it. Again and again, for a job may just have begun."""
         found, told = self._found, self._told

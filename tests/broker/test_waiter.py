@@ -6,6 +6,7 @@ import time
 import pytest
 
 from django_rtq.broker.waiter import FINE_SECONDS, Waiter
+from django_rtq.exceptions import BrokerUnavailable
 from tests.conftest import wait_until
 from tests.seeds import QUEUE
 
@@ -40,6 +41,27 @@ def test_a_token_that_comes_later_ends_it_too(redis, broker, waiter):
 
     assert waiter.wait(30) is True
     timer.join()
+
+
+def test_it_can_be_ended_from_another_thread(waiter):
+    """The socket stays with the thread that reads: the number of a closed one may at once be that of another."""
+    ended = threading.Event()
+
+    def wait():
+        with pytest.raises(BrokerUnavailable):
+            waiter.wait()
+        ended.set()
+
+    waiter.wait(0)
+    socket = waiter._connection._sock
+    waiter.interrupt()
+    assert socket.fileno() > 0
+    thread = threading.Thread(target=wait)
+    thread.start()
+    thread.join(5)
+
+    assert ended.is_set()
+    assert socket.fileno() == -1
 
 
 def test_it_tells_each_time_it_connects(redis, broker, monkeypatch):

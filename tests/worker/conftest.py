@@ -4,6 +4,7 @@ import itertools
 import json
 
 import pytest
+from django.db import connections
 from django.test import override_settings
 
 from django_rtq import signals
@@ -46,6 +47,16 @@ class Diary:
         """Until the line is there so many times. Returns the last of them."""
         wait_until(lambda: len(self.entries(word, name)) >= times, seconds)
         return self.entries(word, name)[times - 1]
+
+
+@pytest.fixture(autouse=True)
+def databases_of_the_session():
+    """Forks drop the database connections of their thread. The one to the test database in memory must not be lost: it
+    cannot be closed, and Python warns of it when it is collected."""
+    before = connections.all(initialized_only=True)
+    yield
+    for connection in before:
+        connections[connection.alias] = connection
 
 
 @pytest.fixture
