@@ -105,8 +105,8 @@ class QueueKeys:
         self.busy = self._key("busy:")  # + ten minutes, zset: client -> how long its runs took together, µs
 
     def _name_ends(self) -> None:
-        self.results = self._key("results")  # hash: id -> outcome
-        self.finished = self._key("finished")  # zset: id -> when it may be forgotten, ms
+        self.results = self._key("results")  # hash: id -> ms to keep, outcome
+        self.finished = self._key("finished")  # zset: id -> when trim looks at it next, ms
         self.kept = self._key("kept")  # zset: id -> when it finished, ms; those of which an outcome is kept
         self.waiting = self._key("waiting")  # zset: id -> until when somebody waits for its end, ms
         self.over = self._key("over:")  # + id, list: a token for who waits, with a time limit

@@ -11,6 +11,7 @@ from typing import Any
 from django_rtq.exceptions import PayloadError
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import Header, JobState, moment
+from django_rtq.jobs.outcome import read_outcome
 
 _TASK = re.compile(r'\{"task":"((?:[^"\\]|\\.)*)"')  # what every body begins with
 LONGEST_RECORD = 65_536  # bytes of a record that are shown as they are
@@ -204,7 +205,7 @@ class RawJob:
     crashes: bytes = b""
     errors: bytes = b""
     outcome: bytes = b""
-    finished: bytes = b""  # when it may be forgotten, ms
+    finished: bytes = b""  # without an outcome: when its id is forgotten, ms
     kept: bytes = b""  # when it finished, ms, if there is an outcome
     worker: bytes = b""
     held: bytes = b""
@@ -216,7 +217,7 @@ class RawJob:
     def details(self) -> JobDetails | None:
         """None when nothing is known of the job. What cannot be read is left empty: nothing is ever hidden."""
         if not self.record:
-            return self._finished() if self._is_remembered else None
+            return self._finished()
         failures, crashes = int(self.failures or 0), int(self.crashes or 0)
         header, call = read_call(self.record)
         attempt = int(self.held.split(b" ")[0]) if self.held else failures + crashes
@@ -258,20 +259,13 @@ class RawJob:
             return JobState.RETRYING if has_failed else JobState.SCHEDULED
         return JobState.QUEUED
 
-    @property
-    def _is_remembered(self) -> bool:
-        """Whether a job that is over is shown: not after its time, though Redis may keep it a little longer, and not
-        when its outcome was dropped before and only the id is kept (see the script part _keeping)."""
-        forgotten_ms = float(self.finished or 0)
-        return forgotten_ms > self.now_ms and forgotten_ms.is_integer()
-
-    def _finished(self) -> JobDetails:
-        try:
-            outcome = serializer.loads(self.outcome) if self.outcome else {}
-        except PayloadError:
-            outcome = {}
-        if not isinstance(outcome, dict):
-            outcome = {}
+    def _finished(self) -> JobDetails | None:
+        """None after its time, though Redis may keep it a little longer, and when its outcome was dropped before and
+        only the id is kept (see the script part _keeping)."""
+        keep_ms, outcome = read_outcome(self.outcome)
+        forgotten_ms = float(self.kept or 0) + keep_ms if self.outcome else float(self.finished or 0)
+        if forgotten_ms <= self.now_ms or not forgotten_ms.is_integer():
+            return None
         known = outcome.get("state") in list(JobState)
         return JobDetails(
             id=self.id,
@@ -286,7 +280,7 @@ class RawJob:
             worker=str(outcome.get("worker", "")),
             made_at=_made_at(self.id),
             finished_at=moment(int(float(self.kept))) if self.kept else None,
-            forgotten_at=moment(int(float(self.finished))),
+            forgotten_at=moment(int(forgotten_ms)),
         )
 
 

@@ -149,7 +149,7 @@ class JobListReader:
             hashes.append(keys.results)  # else what is left of a cancelled job in its lane would be told as finished
         commands: list[Command] = [("HMGET", key, *ids) for key in hashes]
         if state == "finished":  # what is over its time is not shown, though Redis may keep it a little longer
-            commands += [("ZMSCORE", keys.finished, *ids), ("TIME",)]
+            commands.append(("TIME",))
         if state == "scheduled":
             commands.append(("ZMSCORE", keys.retrying, *ids))  # they have a list of their own
         found = self._redis.all(commands, resend=True)
@@ -243,7 +243,7 @@ class JobListReader:
 
 
 def _raw(queue: str, row: Row, values: Sequence[bytes | None], now_ms: int) -> RawJob:
-    record, failures, crashes, errors, outcome, finished = (value or b"" for value in (*values, b"", b"")[:6])
+    record, failures, crashes, errors, outcome = (value or b"" for value in (*values, b"")[:5])
     return RawJob(
         id=row.job_id.decode(errors="replace"),
         queue=queue,
@@ -252,7 +252,6 @@ def _raw(queue: str, row: Row, values: Sequence[bytes | None], now_ms: int) -> R
         crashes=crashes,
         errors=errors,
         outcome=outcome,
-        finished=finished,
         **{"now_ms": now_ms, **row.known},
     )
 

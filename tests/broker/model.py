@@ -201,12 +201,12 @@ class Queue(Parts):
 
     def trim(self, limit: int) -> list[int]:
         old = due_at(self.finished, self.clock.now)[: 10 * limit]
-        self._drop_outcomes(old)
+        gone, left = self._look_through(old, limit)
         over = len(self.dead) - self.limits.max_dead
         dead = in_order(self.dead)[:over] if over > 0 else due_at(self.dead, self.clock.now - self.limits.dead_ms)
         self._forget(dead[:limit])
-        has_more = len(old) >= 10 * limit or len(dead) >= limit
-        return [len(old), len(dead[:limit]), int(has_more)]
+        has_more = len(old) >= 10 * limit or left > 0 or len(dead) >= limit
+        return [gone, len(dead[:limit]), int(has_more)]
 
     def audit(self, start: int, limit: int) -> int:
         names = {lane_name(lane): lane for lane in self.waiting}

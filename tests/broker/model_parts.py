@@ -185,25 +185,34 @@ class Parts(Holdings):
         return ended
 
     def _remember(self, outcomes: Sequence[Entry]) -> None:
+        """Half a ms tells that there is an outcome, or was one."""
         for job_id, keep_ms, outcome in outcomes:
-            self.finished[job_id] = self.clock.now + keep_ms
+            self.finished[job_id] = self.clock.now + (TOMBSTONE_MS + 0.5 if outcome else keep_ms)
             if outcome:
-                self.results[job_id] = outcome
+                self.results[job_id] = f"{keep_ms} {outcome}"
                 self.kept[job_id] = self.clock.now
         over = max(0, len(self.kept) - self.limits.max_results)
-        dropped = in_order(self.kept)[: min(over, DROPPED_AT_ONCE)]
-        youngest = max((self.kept[job_id] for job_id in dropped), default=0)
-        self._drop_outcomes(dropped, youngest)
+        for job_id in in_order(self.kept)[: min(over, DROPPED_AT_ONCE)]:
+            del self.results[job_id]
+            if self.kept.pop(job_id) + TOMBSTONE_MS <= self.clock.now:
+                self.finished.pop(job_id, None)
 
-    def _drop_outcomes(self, job_ids: Sequence[str], youngest: int = 0) -> None:
-        """The ids stay for two minutes after the youngest ended; half a ms tells that there was an outcome."""
-        for job_id in job_ids:
-            self.results.pop(job_id, None)
-            last = max(self.kept.pop(job_id, 0), youngest) + TOMBSTONE_MS
-            if last > self.clock.now:
-                self.finished[job_id] = last + 0.5
-            else:
-                del self.finished[job_id]
+    def kept_until(self, job_id: str) -> int:
+        """When an outcome is over its time."""
+        keep_ms = self.results[job_id].partition(" ")[0]
+        return self.kept[job_id] + (int(keep_ms) if keep_ms.isdigit() else 0)
+
+    def _look_through(self, job_ids: Sequence[str], limit: int) -> tuple[int, int]:
+        """How many ids went, and how many of those with an outcome were too many to look at."""
+        with_outcome = [job_id for job_id in job_ids if job_id in self.kept]
+        staying = {job_id: self.kept_until(job_id) for job_id in with_outcome[:limit]}
+        staying = {job_id: until for job_id, until in staying.items() if until > self.clock.now}
+        self.finished.update({job_id: until + 0.5 for job_id, until in staying.items()})
+        going = [job_id for job_id in job_ids if job_id not in staying and job_id not in with_outcome[limit:]]
+        for job_id in going:
+            for place in (self.finished, self.results, self.kept):
+                place.pop(job_id, None)
+        return len(going), len(with_outcome[limit:])
 
     def _forget(self, job_ids: Sequence[str]) -> None:
         self._let_go(job_ids)

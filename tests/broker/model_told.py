@@ -35,9 +35,11 @@ def _waits_since(model: Queue, lane: tuple[int, str], job_id: str) -> int:
 
 def state_in(model: Queue, job_id: str) -> JobState | None:
     """Where a job is; None for one that nobody knows."""
-    forgotten_at = model.finished.get(job_id, 0)
-    if forgotten_at > model.clock.now and forgotten_at == int(forgotten_at):
-        return JobState(json.loads(model.results.get(job_id, "{}")).get("state", "succeeded"))
+    forgotten_at, text = model.finished.get(job_id, 0), model.results.get(job_id, "")
+    if text and model.kept_until(job_id) > model.clock.now:
+        return JobState(json.loads(text.partition(" ")[2]).get("state", "succeeded"))
+    if not text and forgotten_at > model.clock.now and forgotten_at == int(forgotten_at):
+        return JobState.SUCCEEDED
     if any(job_id in held for held in model.running.values()):
         return JobState.RUNNING
     for name in ("dead", "retrying", "scheduled"):

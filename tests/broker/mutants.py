@@ -20,7 +20,7 @@ class Mutant(NamedTuple):
     only: tuple[str, ...] = ()
 
 
-IS_MINE, IS_ANYBODYS = "if held then mine", "if true then mine"
+IS_MINE, IS_ANYBODYS = "if held[i] then", "if true then"
 NOTHING = ""
 
 MUTANTS = (
@@ -219,15 +219,27 @@ MUTANTS = (
     Mutant("each_outage_holds_anew", "hold > last and hold + silence or now", "now"),
     Mutant("reclaim_before_the_deadline", '"-inf", now, "LIMIT", 0, 10', '"-inf", now + 1, "LIMIT", 0, 10'),
     # G10: nothing grows for ever
-    Mutant("results_without_end", "if over > 0 then\n      local", "if false then\n      local"),
+    Mutant("results_without_end", "if over > 0 then drop_oldest(q, over, now) end", NOTHING),
     Mutant("all_that_is_too_much_goes_at_once", "q.kept) - most, AT_ONCE)", "q.kept) - most, 5000)"),
-    Mutant("what_was_to_be_kept_shortest_goes_first", '"ZRANGE", q.kept, 0, over', '"ZRANGE", q.finished, 0, over'),
-    Mutant("an_id_goes_with_its_outcome", "if finished_at + TOMBSTONE_MS > now then", "if false then"),
-    Mutant("an_id_stays_as_long_as_its_outcome", "if finished_at + TOMBSTONE_MS > now then", "if true then"),
-    Mutant("a_dropped_outcome_is_taken_for_none", "TOMBSTONE_MS + 0.5", "TOMBSTONE_MS"),
-    Mutant("dropped_outcomes_count_on", 'redis.call("ZREMRANGEBYRANK", q.kept, 0, over - 1)', NOTHING),
-    Mutant("trimmed_outcomes_count_on", 'redis.call("ZREM", q.kept, unpack(old))', NOTHING),
-    Mutant("trim_keeps_results", 'redis.call("HDEL", q.results, unpack(ids))', NOTHING),
+    Mutant("what_was_to_be_kept_shortest_goes_first", '"ZRANGE", q.kept, 0, num', '"ZRANGE", q.finished, 0, num'),
+    Mutant("an_id_goes_with_its_outcome", "now - TOMBSTONE_MS", "now"),
+    Mutant("an_id_goes_a_ms_too_early", "now - TOMBSTONE_MS", "now - TOMBSTONE_MS + 1"),
+    Mutant("an_id_stays_as_long_as_its_outcome", "if #long_over > 0 then", "if false then"),
+    Mutant("a_dropped_outcome_is_taken_for_none", "moment + 0.5", "moment"),
+    Mutant("ids_are_looked_at_too_early", "look_again_at(now + TOMBSTONE_MS)", "look_again_at(now + 1000)"),
+    Mutant("dropped_outcomes_count_on", 'redis.call("ZREMRANGEBYRANK", q.kept, 0, number - 1)', NOTHING),
+    Mutant("dropped_outcomes_keep_their_text", '  redis.call("HDEL", q.results, unpack(ids))\n', NOTHING),
+    Mutant("outcomes_tell_no_time", 'keep_ms .. " " .. outcome', "outcome"),
+    Mutant("trim_takes_anything_for_a_time", '"^(%d+) "', '"(%d+) "'),
+    Mutant("trim_keeps_no_outcome", "last > moment", "last > moment and false"),
+    Mutant("trim_keeps_outcomes_too_long", "last > moment", "last >= moment"),
+    Mutant("trim_looks_at_all_outcomes", "if finished_at and read == most then", "if false then"),
+    Mutant("trim_looks_again_and_again", 'redis.call("ZADD", q.finished, unpack(staying))', NOTHING),
+    Mutant("trimmed_outcomes_count_on", 'redis.call("ZREM", q.kept, unpack(outcomes))', NOTHING),
+    Mutant("trim_keeps_results", 'redis.call("HDEL", q.results, unpack(outcomes))', NOTHING),
+    Mutant("trim_keeps_ids", 'redis.call("ZREM", q.finished, unpack(going))', NOTHING),
+    Mutant("trim_tells_nothing_of_what_is_left", "left > 0 or", ""),
+    Mutant("who_was_cancelled_is_taken_for_finished", '\'^%d+ {"state"', '\'^{"state"', ("cancel",)),
     Mutant("trim_looks_for_more_in_vain", "#old >= 10 * limit or", "#old >= limit or"),
     Mutant("promote_forgets_retrying", 'redis.call("ZREM", q.retrying, unpack(picked.ids))', NOTHING, ("promote",)),
     Mutant("index_keeps_the_promoted", 'redis.call("ZREM", key, unpack(ids))', NOTHING),

@@ -282,7 +282,7 @@ def fewer_outcomes_are_kept_than_before(twins: Twins) -> None:
     old = {f"old-{number:04}": twins.clock.now - 5000 + number for number in range(2010)}
     model.kept.update(old)
     model.finished.update({job_id: ended + RESULT_MS for job_id, ended in old.items()})
-    model.results.update(dict.fromkeys(old, DONE))
+    model.results.update(dict.fromkeys(old, f"{RESULT_MS} {DONE}"))
     twins.redis.zadd(keys.kept, old)
     twins.redis.zadd(keys.finished, model.finished)
     twins.redis.hset(keys.results, mapping=model.results)

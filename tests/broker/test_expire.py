@@ -13,7 +13,7 @@ def test_it_is_over_without_a_run(redis, broker):
     assert changes(before, snapshot(redis, times=False)) == {
         "jobs": GONE,
         "running:w1": GONE,
-        "results": {"a": '{"state": "expired"}'},
+        "results": {"a": '3600000 {"state": "expired"}'},
         "finished": {"a": MS},
         "kept": {"a": MS},
         "stats": {"enqueued": 1, "expired": 1},

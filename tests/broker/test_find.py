@@ -84,11 +84,12 @@ def test_of_a_finished_job_its_outcome_is_told(redis, broker, inspector, outcome
     assert (details.state, details.result) == (state, result)
 
 
-def test_an_outcome_without_its_text_is_still_an_outcome(redis, broker, inspector):
+def test_nothing_is_told_of_a_job_whose_outcome_was_dropped(redis, broker, inspector):
     job = finished_job(broker)
     redis.delete(broker.keys.of(QUEUE).results)
 
-    assert inspector.find(job.id).state is JobState.SUCCEEDED
+    with pytest.raises(JobNotFound):
+        inspector.find(job.id)
 
 
 @pytest.mark.parametrize("record", ["{}", "no header", "0 3 1 0 x\nno json", "0 3 1 0 x\n[1]"])

@@ -8,13 +8,14 @@ from tests.broker.delayed_stories import DELAYED_STORIES
 from tests.broker.drain import drain
 from tests.broker.machine import run_randomly
 from tests.broker.mutants import MUTANTS, mutated
+from tests.broker.outcome_stories import OUTCOME_STORIES
 from tests.broker.people_stories import PEOPLE_STORIES
 from tests.broker.stories import STORIES as OTHER_STORIES
 from tests.broker.turn_stories import TURN_STORIES
 from tests.broker.twins import Twins, twins_config
 from tests.broker.unique_stories import UNIQUE_STORIES
 
-STORIES = (*OTHER_STORIES, *DELAYED_STORIES, *PEOPLE_STORIES, *TURN_STORIES, *UNIQUE_STORIES)
+STORIES = (*OTHER_STORIES, *DELAYED_STORIES, *OUTCOME_STORIES, *PEOPLE_STORIES, *TURN_STORIES, *UNIQUE_STORIES)
 
 # What the state machine meets soon; of all mutants, it finds most within a hundred runs, and some later by chance.
 SOON = (

@@ -25,7 +25,7 @@ OVER = {
     "stopping": GONE,
     "finished": {"a": MS},
     "kept": {"a": MS},
-    "results": {"a": '{"state": "cancelled"}'},
+    "results": {"a": '3600000 {"state": "cancelled"}'},
 }
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from django_rtq.job import JobState
 
 from django_rtq.exceptions import JobNotFound
 from tests.seeds import QUEUE, claimed_job, dead_job, finished_job, queued_job, settle
@@ -27,25 +28,62 @@ def test_outcomes_go_when_their_time_is_over(redis, broker):
     assert changes(before, snapshot(redis)) == {
         "finished": {fresh.id: before["finished"][fresh.id]},
         "kept": {fresh.id: before["kept"][fresh.id]},
-        "results": {fresh.id: '"done"'},
+        "results": {fresh.id: '3600000 "done"'},
     }
 
 
-def test_an_outcome_that_is_kept_for_seconds_goes_and_its_id_stays_for_two_minutes(redis, broker, inspector):
+def ended_ago(redis, broker, job, milliseconds):
+    """As if a job had finished earlier."""
+    keys = broker.keys.of(QUEUE)
+    redis.zincrby(keys.finished, -milliseconds, job.id)
+    redis.zincrby(keys.kept, -milliseconds, job.id)
+
+
+def test_an_outcome_that_is_kept_for_seconds_goes_after_two_minutes_with_its_id(redis, broker, inspector):
     job = claimed_job(broker)
     settle(broker, "ack", job, keep_ms=0)
-    before = snapshot(redis)
     with pytest.raises(JobNotFound):  # though it is still there
         inspector.find(job.id)
     assert inspector.listing(QUEUE, "finished").jobs == []
 
-    assert [broker.trim(QUEUE) for _ in range(2)] == [1, 0]
-
-    until = before["kept"][job.id] + 120_000
-    assert changes(before, snapshot(redis)) == {"finished": {job.id: until}, "kept": GONE, "results": GONE}
-    with pytest.raises(JobNotFound):
-        inspector.find(job.id)
+    ended_ago(redis, broker, job, 100_000)
+    assert broker.trim(QUEUE) == 0
     assert broker.enqueue(QUEUE, [job]) == ["exists"]
+    ended_ago(redis, broker, job, 20_001)
+    assert broker.trim(QUEUE) == 1
+
+    assert not {"finished", "kept", "results"} & set(snapshot(redis))
+    assert broker.enqueue(QUEUE, [job]) == ["ok"]
+
+
+def test_an_outcome_that_is_kept_for_longer_stays_for_its_time(redis, broker, inspector):
+    job = finished_job(broker)
+    ended_ago(redis, broker, job, 120_001)
+    before = snapshot(redis)
+
+    assert [broker.trim(QUEUE) for _ in range(2)] == [0, 0]
+
+    until = before["kept"][job.id] + 3_600_000
+    assert changes(before, snapshot(redis)) == {"finished": {job.id: until}}
+    assert redis.zscore(broker.keys.of(QUEUE).finished, job.id) == until + 0.5
+    assert inspector.find(job.id).forgotten_at.timestamp() == until / 1000
+    ended_ago(redis, broker, job, 3_480_000)
+    assert broker.trim(QUEUE) == 1
+    assert not {"finished", "kept", "results"} & set(snapshot(redis))
+
+
+@pytest.mark.parametrize("text", ['"done"', "x", " {}", '-1 "done"', 'x3600000 "done"'])
+def test_an_outcome_that_cannot_be_read_is_told_for_two_minutes(redis, broker, inspector, text):
+    job = finished_job(broker)
+    redis.hset(broker.keys.of(QUEUE).results, job.id, text)
+    ended_ago(redis, broker, job, 110_000)
+
+    assert inspector.find(job.id).state is JobState.SUCCEEDED
+    assert [listed.id for listed in inspector.listing(QUEUE, "finished").jobs] == [job.id]
+    ended_ago(redis, broker, job, 10_001)
+    assert inspector.listing(QUEUE, "finished").jobs == []
+    assert broker.trim(QUEUE) == 1
+    assert not {"finished", "kept", "results"} & set(snapshot(redis))
 
 
 def test_old_dead_letters_go_with_all_that_lay_beside_them(redis, broker):
@@ -83,12 +121,20 @@ def test_the_oldest_dead_letters_go_when_there_are_too_many(redis, broker, most)
 def test_one_call_forgets_a_thousand_ids_and_a_hundred_dead_letters_at_the_most(redis, broker):
     keys = broker.keys.of(QUEUE)
     redis.zadd(keys.finished, {f"finished{n}": 1 for n in range(1500)})
-    redis.zadd(keys.kept, {f"finished{n}": 1 for n in range(700)})
-    redis.hset(keys.results, mapping={f"finished{n}": "{}" for n in range(700)})
     redis.zadd(keys.dead, {f"dead{n}": 1 for n in range(120)})
 
     assert [broker.trim(QUEUE) for _ in range(3)] == [1100, 520, 0]
-    assert not redis.exists(keys.kept, keys.results)
+
+
+def test_one_call_looks_at_a_hundred_outcomes_at_the_most(redis, broker):
+    keys, (now, _) = broker.keys.of(QUEUE), redis.time()
+    redis.zadd(keys.finished, {f"job{n:03}": 1 for n in range(300)})
+    redis.zadd(keys.kept, {f"job{n:03}": now * 1000 if n < 60 else 1 for n in range(270)})
+    redis.hset(keys.results, mapping={f"job{n:03}": "60000 {}" for n in range(270)})
+
+    tended = [(broker.tend([QUEUE]).is_trimmed, redis.zcard(keys.finished), redis.hlen(keys.results)) for _ in range(3)]
+
+    assert tended == [(False, 230, 230), (False, 130, 130), (True, 60, 60)]
 
 
 @pytest.mark.parametrize(("ids", "dead", "is_trimmed"), [(999, 99, True), (1000, 0, False), (0, 100, False)])

@@ -45,7 +45,7 @@ def test_the_end_of_the_first_wakes_the_scheduler_for_its_heir(redis, broker):
         "due": {"due": 0},
         "finished": {"a": MS},
         "kept": {"a": MS},
-        "results": {"a": '"done"'},
+        "results": {"a": '3600000 "done"'},
         "stats": {"enqueued": 2, "succeeded": 1},
     }
     assert broker.promote(QUEUE)[1] != []

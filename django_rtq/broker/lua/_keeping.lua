@@ -1,45 +1,54 @@
--- _keeping: what is kept of jobs that are over. An id outlives its outcome: see TOMBSTONE_MS.
+-- _keeping: how long ids and outcomes of jobs that are over are kept. `finished` says when an id is looked at next: it is
+-- forgotten then, or stays for as long as its outcome.
 
 -- An id that is sent again is known for so long after the end of its job, whatever else is forgotten. The number of
 -- ids bounds memory only: it is far above what two minutes bring.
-local TOMBSTONE_MS, MOST_IDS, AT_ONCE = 120000, 1000000, 1000
+local TOMBSTONE_MS, MOST_IDS, AT_ONCE, TEXTS_AT_ONCE = 120000, 1000000, 1000, 100
 
--- Until when the ids of jobs that finished at a moment are known. Half a ms more tells them from ids of jobs that had
--- no outcome. nil: no longer.
-local function known_until(finished_at, now)
-  if finished_at + TOMBSTONE_MS > now then return string.format("%.1f", finished_at + TOMBSTONE_MS + 0.5) end
+-- A moment in `finished` of a job that has an outcome, or had one: half a ms tells it from those that had none.
+local function look_again_at(moment)
+  return string.format("%.1f", moment + 0.5)
 end
 
--- Drop the outcomes of these jobs, and their ids too unless they are to be known until some moment. `kept` is seen to by
--- who calls this: where the oldest go, they go by rank, which costs a third.
-local function drop_outcomes(q, ids, last)
-  local staying = {}
-  for i = 1, last and #ids or 0 do staying[2 * i - 1], staying[2 * i] = last, ids[i] end
-  if last then redis.call("ZADD", q.finished, unpack(staying)) end
-  redis.call("HDEL", q.results, unpack(ids))
-  if not last then redis.call("ZREM", q.finished, unpack(ids)) end
-end
-
--- Keep ids and outcomes. `finished` is moment and id in turn, `outcomes` id and text. Of too many outcomes those go
--- that are the oldest: by when they finished, not by how long they were to be kept.
-local function remember(q, finished, outcomes, most, now)
-  redis.call("ZADD", q.finished, unpack(finished))
-  if #outcomes > 0 then
-    local kept, text = {}, string.format("%.0f", now)
-    for i = 1, #outcomes, 2 do kept[i], kept[i + 1] = text, outcomes[i] end
-    redis.call("ZADD", q.kept, unpack(kept))
-    redis.call("HSET", q.results, unpack(outcomes))
-    local over = math.min(redis.call("ZCARD", q.kept) - most, AT_ONCE)
-    if over > 0 then
-      local youngest = redis.call("ZRANGE", q.kept, over - 1, over - 1, "WITHSCORES")[2]
-      drop_outcomes(q, redis.call("ZRANGE", q.kept, 0, over - 1), known_until(youngest, now))
-      redis.call("ZREMRANGEBYRANK", q.kept, 0, over - 1)
+-- Look through ids of `finished`. An outcome that is to be kept until after `moment` stays, and its id is looked at
+-- again then; everything else goes. Texts may be long: no more than `most` are read. Answers how many ids went, and
+-- how many were not looked at.
+local function look_through(q, ids, moment, most)
+  if #ids == 0 then return 0, 0 end
+  local staying, outcomes, going, read, left = {}, {}, {}, 0, 0
+  for i, finished_at in ipairs(redis.call("ZMSCORE", q.kept, unpack(ids))) do
+    if finished_at and read == most then
+      left = left + 1
+    else
+      local text = finished_at and redis.call("HGET", q.results, ids[i])
+      local last = finished_at and finished_at + (string.match(text or "", "^(%d+) ") or 0)
+      local is_kept, n = last and last > moment, #staying
+      if is_kept then staying[n + 1], staying[n + 2] = look_again_at(last), ids[i] else going[#going + 1] = ids[i] end
+      if finished_at and not is_kept then outcomes[#outcomes + 1] = ids[i] end
+      if finished_at then read = read + 1 end
     end
   end
+  if #staying > 0 then redis.call("ZADD", q.finished, unpack(staying)) end
+  if #outcomes > 0 then redis.call("HDEL", q.results, unpack(outcomes)) end
+  if #outcomes > 0 then redis.call("ZREM", q.kept, unpack(outcomes)) end
+  if #going > 0 then redis.call("ZREM", q.finished, unpack(going)) end
+  return #going, left
+end
+
+-- When there are too many ids, look through the lowest before their time.
+local function bound_ids(q)
   local over = math.min(redis.call("ZCARD", q.finished) - MOST_IDS, AT_ONCE)
-  if over > 0 then
-    local ids = redis.call("ZRANGE", q.finished, 0, over - 1)
-    redis.call("ZREM", q.kept, unpack(ids))
-    drop_outcomes(q, ids)
-  end
+  if over <= 0 then return end
+  local last = redis.call("ZRANGE", q.finished, over - 1, over - 1, "WITHSCORES")[2]
+  look_through(q, redis.call("ZRANGE", q.finished, 0, over - 1), tonumber(last), TEXTS_AT_ONCE)
+end
+
+-- Drop the outcomes of the jobs that finished first. Their ids stay until they are looked at; where that may be long
+-- after their two minutes, they go as well. Outcomes go by rank, which costs a third.
+local function drop_oldest(q, number, now)
+  local ids = redis.call("ZRANGE", q.kept, 0, number - 1)
+  local long_over = redis.call("ZRANGEBYSCORE", q.kept, "-inf", now - TOMBSTONE_MS, "LIMIT", 0, number)
+  redis.call("HDEL", q.results, unpack(ids))
+  redis.call("ZREMRANGEBYRANK", q.kept, 0, number - 1)
+  if #long_over > 0 then redis.call("ZREM", q.finished, unpack(long_over)) end
 end

@@ -15,20 +15,45 @@ local function forget(q, ids)
   return gone
 end
 
+-- Keep what stands at these places of a list: id, ms to keep, outcome text. Of too many outcomes those go that are the
+-- oldest: by when they finished, not by how long they were to be kept. Answers the ids.
+local function remember(q, list, places, most, now)
+  local ids, finished, kept, results, forgotten_at, k = {}, {}, {}, {}, {}, 0
+  local finished_at, looked_at = string.format("%.0f", now), look_again_at(now + TOMBSTONE_MS)
+  for n = 1, #places do
+    local i = places[n]
+    local id, keep_ms, outcome, at = list[i], list[i + 1], list[i + 2], looked_at
+    if outcome == "" then -- the ms are mostly the same
+      forgotten_at[keep_ms] = forgotten_at[keep_ms] or string.format("%.0f", now + keep_ms)
+      at = forgotten_at[keep_ms]
+    else
+      kept[k + 1] = finished_at
+      results[k + 1] = id
+      k = k + 2
+      kept[k] = id
+      results[k] = keep_ms .. " " .. outcome
+    end
+    ids[n] = id
+    finished[2 * n - 1] = at
+    finished[2 * n] = id
+  end
+  redis.call("ZADD", q.finished, unpack(finished))
+  if k > 0 then
+    redis.call("ZADD", q.kept, unpack(kept))
+    redis.call("HSET", q.results, unpack(results))
+    local over = math.min(redis.call("ZCARD", q.kept) - most, AT_ONCE)
+    if over > 0 then drop_oldest(q, over, now) end
+  end
+  bound_ids(q)
+  return ids
+end
+
 -- Settle runs after which nothing follows: `list` is id, ms to keep, outcome text in turn. Answers the stale ids.
 local function end_runs(q, list, most, now, field)
   local mine, stale = held_by(q.running, list, 3)
-  local ids, finished, outcomes, forgotten_at = {}, {}, {}, {}
-  for _, i in ipairs(mine) do
-    local keep_ms = list[i + 1] -- mostly the same
-    forgotten_at[keep_ms] = forgotten_at[keep_ms] or string.format("%.0f", now + keep_ms)
-    ids[#ids + 1] = list[i]
-    finished[#finished + 1], finished[#finished + 2] = forgotten_at[keep_ms], list[i]
-    if list[i + 2] ~= "" then outcomes[#outcomes + 1], outcomes[#outcomes + 2] = list[i], list[i + 2] end
-  end
-  if #ids == 0 then return stale, 0 end
+  if #mine == 0 then return stale, 0 end
   redis.call("DEL", q.scratch) -- lets a full server be drained
-  remember(q, finished, outcomes, most, now)
+  local ids = remember(q, list, mine, most, now)
   forget(q, ids)
   count(q.stats, now, field, #ids)
   redis.call("HDEL", q.running, unpack(ids)) -- last: a torn log may cost a second run, not a job

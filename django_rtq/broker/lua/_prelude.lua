@@ -42,11 +42,19 @@ end
 
 -- Sort a list in which every `step`-th entry is an id: the places of those that the worker holds, and the stale ids.
 local function held_by(running, list, step)
-  local ids, mine, stale = {}, {}, {}
-  for i = 1, #list, step do ids[#ids + 1] = list[i] end
-  if #ids == 0 then return mine, stale end
-  for i, held in ipairs(redis.call("HMGET", running, unpack(ids))) do
-    if held then mine[#mine + 1] = (i - 1) * step + 1 else stale[#stale + 1] = ids[i] end
+  local ids, mine, stale, n, m = {}, {}, {}, 0, 0 -- counted, as neither # nor ipairs is cheap
+  for i = 1, #list, step do
+    n = n + 1
+    ids[n] = list[i]
+  end
+  local held = n > 0 and redis.call("HMGET", running, unpack(ids))
+  for i = 1, n do
+    if held[i] then
+      m = m + 1
+      mine[m] = (i - 1) * step + 1
+    else
+      stale[#stale + 1] = ids[i]
+    end
   end
   return mine, stale
 end

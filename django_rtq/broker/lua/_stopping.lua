@@ -15,7 +15,7 @@ local function end_stopped(q, ids, now)
     if wish then
       local keep_ms, most, outcome = string.match(wish, "^%a+ (%d+) (%d+) (.*)$")
       if redis.call("HEXISTS", q.jobs, ids[i]) == 1 then -- else it is over, and the log was torn
-        remember(q, { now + keep_ms, ids[i] }, { ids[i], outcome }, tonumber(most), now)
+        remember(q, { ids[i], keep_ms, outcome }, { 1 }, tonumber(most), now)
         count(q.stats, now, "cancelled", 1)
         ended[ids[i]] = true
       end

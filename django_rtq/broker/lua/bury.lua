@@ -19,8 +19,8 @@
 -- KEYS[15] unique     + digest, string  id of the job that holds it
 -- KEYS[16] crashes    hash  id -> runs that took their worker down
 -- KEYS[17] since      hash  id -> waits since
--- KEYS[18] results    hash  id -> outcome
--- KEYS[19] finished   zset  id -> when it may be forgotten
+-- KEYS[18] results    hash  id -> ms to keep, outcome
+-- KEYS[19] finished   zset  id -> when trim looks at it next
 -- KEYS[20] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[21] progress   hash  id -> how far it is
 -- KEYS[22] kept       zset  id -> when it finished; those of which an outcome is kept

@@ -11,8 +11,8 @@
 -- KEYS[7] errors      hash  id -> the last failures
 -- KEYS[8] since       hash  id -> waits since
 -- KEYS[9] retrying    zset  id -> due
--- KEYS[10] results    hash  id -> outcome
--- KEYS[11] finished   zset  id -> when it may be forgotten
+-- KEYS[10] results    hash  id -> ms to keep, outcome
+-- KEYS[11] finished   zset  id -> when trim looks at it next
 -- KEYS[12] workers    zset  worker -> lease deadline
 -- KEYS[13] sweep      hash  the highest time seen
 -- KEYS[14] scratch    never exists; see the rules for scripts
@@ -44,7 +44,7 @@ local record = redis.call("HGET", q.jobs, id)
 
 if not record then
   local kept = redis.call("HGET", q.results, id) or ""
-  if string.match(kept, '^{"state": ?"cancelled"') then return { "already", "" } end
+  if string.match(kept, '^%d+ {"state": ?"cancelled"') then return { "already", "" } end
   return { redis.call("ZSCORE", q.finished, id) and "finished" or "missing", "" }
 end
 if redis.call("ZSCORE", q.dead, id) then return { "dead", "" } end
@@ -62,7 +62,7 @@ end
 local band, client = header(record)
 local is_scheduled = redis.call("ZSCORE", q.scheduled, id)
 if not is_scheduled then redis.call("HSET", q.ghosts, id, band .. ":" .. client) end
-remember(q, { now + keep_ms, id }, { id, outcome }, most, now)
+remember(q, { id, keep_ms, outcome }, { 1 }, most, now)
 forget(q, { id })
 if is_scheduled then unschedule(q, client, { id }) end
 count(q.stats, now, "cancelled", 1)

@@ -3,7 +3,7 @@
 -- uses: _prelude _lanes _schedule _taking_in _digests _taking_in_unique _runners _unique _conflicts
 --
 -- KEYS[1] jobs        hash  id -> record
--- KEYS[2] finished    zset  id -> when it may be forgotten
+-- KEYS[2] finished    zset  id -> when trim looks at it next
 -- KEYS[3] ghosts      hash  id -> lane; cancelled, but still named in a lane
 -- KEYS[4] scheduled   zset  id -> due
 -- KEYS[5] retrying    zset  id -> due

@@ -7,8 +7,8 @@
 -- KEYS[4] failures    hash  id -> runs that failed
 -- KEYS[5] crashes     hash  id -> runs that took their worker down
 -- KEYS[6] errors      hash  id -> the last failures
--- KEYS[7] results     hash  id -> outcome
--- KEYS[8] finished    zset  id -> when it may be forgotten
+-- KEYS[7] results     hash  id -> ms to keep, outcome
+-- KEYS[8] finished    zset  id -> when trim looks at it next
 -- KEYS[9] workers     zset  worker -> lease deadline
 -- KEYS[10] running    + worker, hash  id -> attempt and claim time
 -- KEYS[11] sweep      hash  the highest time seen
@@ -17,7 +17,7 @@
 -- KEYS[14] kept       zset  id -> when it finished; those of which an outcome is kept
 -- ARGV[1] id          the job
 --
--- returns {record, due, died, failures, crashes, errors, outcome, forgotten at, worker, attempt and claim time,
+-- returns {record, due, died, failures, crashes, errors, outcome, looked at next, worker, attempt and claim time,
 --         when the lease of that worker ends, now, how it is to stop, how far it is, when it finished, if its
 --         outcome is kept}; "" where there is none
 -- sent twice: answers twice

@@ -5,7 +5,7 @@
 -- KEYS[1] schedules   hash  name -> last slot, last job, digest of the definition, since when it counts
 -- KEYS[2] jobs        hash  id -> record
 -- KEYS[3] dead        zset  id -> time of death
--- KEYS[4] finished    zset  id -> when it may be forgotten
+-- KEYS[4] finished    zset  id -> when trim looks at it next
 -- KEYS[5] bands       zset  band -> priority
 -- KEYS[6] turn        string  the last turn number
 -- KEYS[7] lanes       zset  band:client -> since when its first job waits

@@ -17,8 +17,8 @@
 -- KEYS[13] crashes    hash  id -> runs that took their worker down
 -- KEYS[14] errors     hash  id -> the last failures
 -- KEYS[15] retrying   zset  id -> due
--- KEYS[16] results    hash  id -> outcome
--- KEYS[17] finished   zset  id -> when it may be forgotten
+-- KEYS[16] results    hash  id -> ms to keep, outcome
+-- KEYS[17] finished   zset  id -> when trim looks at it next
 -- KEYS[18] stats      + minute, hash  counters
 -- KEYS[19] waiting    zset  id -> until when somebody waits for its end
 -- KEYS[20] over       + id, list  a token for who waits

@@ -26,9 +26,9 @@
 -- KEYS[22] due        zset  token for schedulers
 -- KEYS[23] digests    hash  id -> until when, ms, digest, heir
 -- KEYS[24] unique     + digest, string  id of the job that holds it
--- KEYS[25] finished   zset  id -> when it may be forgotten
+-- KEYS[25] finished   zset  id -> when trim looks at it next
 -- KEYS[26] progress   hash  id -> how far it is
--- KEYS[27] results    hash  id -> outcome
+-- KEYS[27] results    hash  id -> ms to keep, outcome
 -- KEYS[28] stopping   hash  id -> how it is to stop; runs, and was asked to
 -- KEYS[29] holders   zset  worker -> when it signed on; who may have a processing list
 -- KEYS[30] tasks      + hour, hash  counters

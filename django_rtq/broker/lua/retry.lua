@@ -14,8 +14,8 @@
 -- KEYS[10] stats      + minute, hash  counters
 -- KEYS[11] crashes    hash  id -> runs that took their worker down
 -- KEYS[12] since      hash  id -> waits since
--- KEYS[13] results    hash  id -> outcome
--- KEYS[14] finished   zset  id -> when it may be forgotten
+-- KEYS[13] results    hash  id -> ms to keep, outcome
+-- KEYS[14] finished   zset  id -> when trim looks at it next
 -- KEYS[15] waiting    zset  id -> until when somebody waits for its end
 -- KEYS[16] over       + id, list  a token for who waits
 -- KEYS[17] stopping   hash  id -> how it is to stop; runs, and was asked to

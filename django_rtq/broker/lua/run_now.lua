@@ -5,7 +5,7 @@
 -- KEYS[1] scheduled   zset  id -> due
 -- KEYS[2] retrying    zset  id -> due; those of scheduled that have failed
 -- KEYS[3] jobs        hash  id -> record
--- KEYS[4] finished    zset  id -> when it may be forgotten
+-- KEYS[4] finished    zset  id -> when trim looks at it next
 -- KEYS[5] bands       zset  band -> priority
 -- KEYS[6] turn        string  the last turn number
 -- KEYS[7] lanes       zset  band:client -> since when its first job waits

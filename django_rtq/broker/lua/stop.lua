@@ -9,8 +9,8 @@
 -- KEYS[5] errors      hash  id -> the last failures
 -- KEYS[6] since       hash  id -> waits since
 -- KEYS[7] retrying    zset  id -> due
--- KEYS[8] results     hash  id -> outcome
--- KEYS[9] finished    zset  id -> when it may be forgotten
+-- KEYS[8] results     hash  id -> ms to keep, outcome
+-- KEYS[9] finished    zset  id -> when trim looks at it next
 -- KEYS[10] sweep      hash  the highest time seen
 -- KEYS[11] scratch    never exists; see the rules for scripts
 -- KEYS[12] stats      + minute, hash  counters

@@ -2,8 +2,8 @@
 -- dead -> gone
 -- uses: _prelude _schedule _digests _waiting _keeping _outcomes
 --
--- KEYS[1] results     hash  id -> outcome
--- KEYS[2] finished    zset  id -> when it may be forgotten
+-- KEYS[1] results     hash  id -> ms to keep, outcome
+-- KEYS[2] finished    zset  id -> when trim looks at it next
 -- KEYS[3] dead        zset  id -> time of death
 -- KEYS[4] jobs        hash  id -> record
 -- KEYS[5] failures    hash  id -> runs that failed
@@ -25,9 +25,10 @@
 -- KEYS[21] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
 -- ARGV[1] max_dead    dead letters to keep
 -- ARGV[2] dead_ms     how long to keep them
--- ARGV[3] limit       dead letters in this call, at most 100; of ids of jobs that are over ten times as many
+-- ARGV[3] limit       dead letters in this call, and outcomes, at most 100; of ids of jobs that are over ten times
+--                     as many
 --
--- returns {ids and outcomes forgotten, dead letters forgotten, 1 if there may be more to forget, else 0}
+-- returns {ids forgotten, dead letters forgotten, 1 if there may be more to forget, else 0}
 -- sent twice: goes on where the first call stopped
 
 local q, max_dead, dead_ms, limit = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -35,13 +36,7 @@ local now = now_ms(q.sweep)
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 local old = redis.call("ZRANGEBYSCORE", q.finished, "-inf", now, "LIMIT", 0, 10 * limit) -- an id costs little
-local going, kept = {}, #old > 0 and redis.call("ZMSCORE", q.kept, unpack(old)) or {}
-if #old > 0 then redis.call("ZREM", q.kept, unpack(old)) end
-for i, finished_at in ipairs(kept) do -- an outcome that was to be kept for seconds leaves its id behind
-  local last = finished_at and known_until(finished_at, now)
-  if last then drop_outcomes(q, { old[i] }, last) else going[#going + 1] = old[i] end
-end
-if #going > 0 then drop_outcomes(q, going) end
+local gone, left = look_through(q, old, now, limit)
 local over = math.min(redis.call("ZCARD", q.dead) - max_dead, limit)
 local dead = over > 0 and redis.call("ZRANGE", q.dead, 0, over - 1)
   or redis.call("ZRANGEBYSCORE", q.dead, "-inf", now - dead_ms, "LIMIT", 0, limit)
@@ -49,4 +44,4 @@ if #dead > 0 then
   forget(q, dead)
   redis.call("ZREM", q.dead, unpack(dead))
 end
-return { #old, #dead, (#old >= 10 * limit or #dead >= limit) and 1 or 0 }
+return { gone, #dead, (#old >= 10 * limit or left > 0 or #dead >= limit) and 1 or 0 }
