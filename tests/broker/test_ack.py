@@ -3,9 +3,9 @@
 import time
 
 import pytest
-from django_rtq.job import JobState
 
 from django_rtq.exceptions import JobNotFound
+from django_rtq.jobs.job import JobState
 from tests.broker.mutants import Mutant, mutated
 from tests.seeds import (
     QUEUE,

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from django_rtq.job import JobState
 
 from django_rtq.exceptions import JobNotFound
+from django_rtq.jobs.job import JobState
 from tests.seeds import QUEUE, claimed_job, dead_job, finished_job, queued_job, settle
 from tests.snapshots import GONE, changes, snapshot
 
