@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.broker.settlement import Settlement
 from django_rtq.inspector.metrics import TaskFigures, bucket_of, middle_of, percentile
-from tests.seeds import QUEUE
+from tests.support.jobs import QUEUE
 
 
 def tell(broker, *counters, queue=QUEUE):
