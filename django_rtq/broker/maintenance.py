@@ -79,8 +79,8 @@ class Maintenance:
         return [outcomes + dead for outcomes, dead, _ in self.redis.all(self._trim_commands(queues), resend=True)]
 
     def _trim_commands(self, queues: Sequence[str]) -> list[Command]:
-        dead_ms = int(self.config.dead_days * 86_400_000)
-        arguments = (self.config.max_dead, dead_ms, MAINTAIN_AT_ONCE)
+        dead_ms = int(self.config.dead_letter_days * 86_400_000)
+        arguments = (self.config.max_dead_letters, dead_ms, MAINTAIN_AT_ONCE)
         return [SCRIPTS["trim"].call(self.keys.of(queue), arguments) for queue in queues]
 
     # -- periodic jobs
