@@ -25,12 +25,8 @@ Plan = Mapping[str, Mapping[str, Sequence[tuple[Any, ...]]]]  # queue -> verb ->
 
 def twins_config(url: str) -> Config:
     """Little is kept, and not for long."""
-    kept = {
-        "max_results": 4,
-        "max_dead_letters": 3,
-        "dead_letter_days": DEAD_MS / 86_400_000,
-        "result_ttl": RESULT_MS / 1000,
-    }
+    dead = {"max_dead_letters": 3, "dead_letter_days": DEAD_MS / 86_400_000}
+    kept = {"max_results": 4, "result_ttl": RESULT_MS / 1000, **dead}
     return Config(redis=url, lease_seconds=LEASE_MS / 1000, queues={"bulk": {"delayed_first": True}}, **kept)
 
 
