@@ -242,7 +242,7 @@ def test_moments_are_told_to_scripts_in_milliseconds(value, argument):
 def test_expires_is_counted_from_the_time_of_the_job(broker):
     handle = plain.using(run_after=HOUR, expires=60).delay()
 
-    (record,) = broker.redis.one(("HVALS", broker.keys.of(QUEUE).jobs))
+    (record,) = broker.redis.execute_one(("HVALS", broker.keys.of(QUEUE).jobs))
     _, _, ready_ms, expires_ms, _ = record.split(b" ", 4)
     assert int(expires_ms) - int(ready_ms) == 60_000
     assert int(ready_ms) == handle.refresh().due_at.timestamp() * 1000

@@ -31,7 +31,7 @@ class Scheduler(Loop):
             broker.connection_settings,
             [broker.keys.of(queue).due for queue in queues],
             role="scheduler",
-            longest_seconds=LONGEST_WAIT_SECONDS,
+            block_seconds=LONGEST_WAIT_SECONDS,
         )
 
     def tick(self) -> float:

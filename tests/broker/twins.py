@@ -141,7 +141,7 @@ class Twins:
     def report_progress(self, queue: str, worker: str, job_id: str, line: str) -> None:
         expected = self.models[queue].report_progress(worker, job_id, line)
         command = SCRIPTS["progress"].call(self.broker.keys.of(queue), (job_id, line), worker=worker)
-        self.same(self.broker.redis.one(command).decode(), expected)
+        self.same(self.broker.redis.execute_one(command).decode(), expected)
 
     # -- by supervisors and schedulers
 
@@ -334,7 +334,7 @@ class Twins:
                 self.redis.hdel(key, "anchor")
 
     def _script(self, queue: str, name: str, *arguments: int | str) -> Any:
-        return self.broker.redis.one(SCRIPTS[name].call(self.broker.keys.of(queue), arguments))
+        return self.broker.redis.execute_one(SCRIPTS[name].call(self.broker.keys.of(queue), arguments))
 
 
 def settlement(verbs: Mapping[str, Sequence[tuple[Any, ...]]]) -> Settlement:

@@ -156,7 +156,7 @@ def test_a_hint_that_got_lost_costs_a_heartbeat(rtq_worker, redis, broker, inspe
     job = tasks.loop.delay("loop")
     diary.wait("start", "loop")
     for key in redis.scan_iter("rtq:worker:*"):
-        redis.hdel(key, "errands")
+        redis.hdel(key, "supervisor_name")
 
     cancelled_within(job, seconds=3)
 

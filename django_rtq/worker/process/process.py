@@ -61,8 +61,8 @@ class Child:
         self._reader = BlockingReader(
             broker.connection_settings,
             [broker.keys.of(queue).wake for queue in options.queues],
-            role="waiter",
-            longest_seconds=self._longest_seconds,
+            role="worker-wait",
+            block_seconds=self._longest_seconds,
             on_connect=self._session.compare_soon,
         )
         self._backoff = ReconnectDelay()
