@@ -6,7 +6,6 @@ import subprocess
 import sys
 from dataclasses import fields
 from itertools import pairwise
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -25,53 +24,11 @@ from django_rtq.conf import Config, read_config
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.scheduler.registry import declared_entries
 from django_rtq.tasks import Task, registry
-from docs import diagram
+from tests.markdown import ROOT, anchors, blocks, cells, read, rows, section
 
-ROOT = Path(__file__).resolve().parent.parent
 ROOT_PAGES = [ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")]
 PAGES = [*ROOT_PAGES, *sorted((ROOT / "docs").glob("*.md"))]
 COMMANDS = sorted(name for name, app in get_commands().items() if app == "django_rtq")
-
-
-def read(name):
-    """The text of a page."""
-    return (ROOT / name).read_text()
-
-
-def section(text, heading):
-    """What stands under a heading, up to the next one of its kind."""
-    level = heading.split(" ", 1)[0]
-    found = re.search(rf"^{re.escape(heading)}\n(.*?)(?=^{level} |\Z)", text, re.M | re.S)
-    assert found, f"there is no {heading!r}"
-    return found[1]
-
-
-def blocks(text, language="python"):
-    """The examples: (the file that the first line names, or "", and the code) each."""
-    found = []
-    for code in re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S):
-        named = re.match(r"# ([\w/]+\.py)\b", code)
-        found.append((named[1] if named else "", code))
-    return found
-
-
-def rows(text):
-    """The cells of every line of every table, its head left out."""
-    lines = [
-        line for line, after in pairwise([*text.splitlines(), ""]) if line.startswith("| ") and after[:4] != "|---"
-    ]
-    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
-
-
-def cells(text):
-    """The second cells of tables, by each name in the first ones."""
-    return {name: row[1] for row in rows(text) for name in re.findall(r"`([^`]+)`", row[0])}
-
-
-def anchors(text):
-    """What a link may name behind its #."""
-    headings = re.findall(r"^#+ (.*)$", text, re.M)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.fixture
@@ -333,38 +290,3 @@ def test_the_readme_names_the_versions_that_are_tested():
     djangos = re.findall(r'"Framework :: Django :: (\d\.\d)"', text)
     versions = section(read("README.md"), "## Versions")
     assert f"Python {pythons[0]} to {pythons[-1]}, Django {djangos[0]} to {djangos[-1]}" in versions
-
-
-def paths_in(text):
-    """What a page names as a file or folder of the repository."""
-    return re.findall(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|lua|md|toml|svg|js|css)|(?:[\w.-]+/)+)`", text)
-
-
-def test_the_architecture_page_names_files_that_exist():
-    for path in paths_in(read("docs/architecture.md")):
-        assert (ROOT / path).exists() or (ROOT / "django_rtq" / path).exists(), path
-
-
-def test_the_architecture_page_names_every_package_and_module_of_the_top_level():
-    packages = section(read("docs/architecture.md"), "## Packages")
-    for path in (ROOT / "django_rtq").iterdir():
-        is_package = path.is_dir() and any(path.glob("*.py")) and path.name not in ("migrations", "templatetags")
-        if is_package or (path.suffix == ".py" and path.stem != "__init__"):
-            assert f"`{path.name}{'/' if is_package else ''}`" in packages, path.name
-
-
-def test_the_contributing_page_names_files_and_make_targets_that_exist():
-    text = read("CONTRIBUTING.md")
-    for path in paths_in(text):
-        assert (ROOT / path).exists() or (ROOT / "django_rtq" / path).exists(), path
-    assert set(re.findall(r"`make ([a-z-]+)", text)) <= set(re.findall(r"^([a-z-]+):", read("Makefile"), re.M))
-
-
-def test_the_glossary_is_in_order():
-    words = [row[0] for row in rows(section(read("docs/architecture.md"), "## Glossary"))]
-    assert len(words) >= 40
-    assert words == sorted(words)
-
-
-def test_the_picture_of_the_packages_is_up_to_date():
-    assert diagram.PICTURE.read_text() == diagram.draw(), "run: make diagram"
