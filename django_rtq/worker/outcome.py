@@ -11,8 +11,8 @@ from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.exceptions import BrokerError, Bury, Retry, TaskNotFound
-from django_rtq.inspector.details import read_errors
 from django_rtq.jobs import serializer
+from django_rtq.jobs.failure import Failure, read_failures
 from django_rtq.tasks.backoff import TEN_YEARS, delay_seconds
 from django_rtq.tasks.task import Task
 from django_rtq.worker.process.run import Run
@@ -108,7 +108,7 @@ def park_or_bury(broker: Broker, run: Run, outcome: Unknown) -> Retried | Buried
     That is rare, so no claim tells it. A person may have requeued the job since then: that counts anew.
     """
     try:
-        since_ms = unknown_since(read_errors(broker.errors(run.queue, run.job_id)))
+        since_ms = unknown_since(read_failures(broker.errors(run.queue, run.job_id)))
     except BrokerError:
         since_ms = None
     waited_ms = 0 if since_ms is None else run.now_ms - max(since_ms, run.ready_ms)
@@ -118,17 +118,15 @@ def park_or_bury(broker: Broker, run: Run, outcome: Unknown) -> Retried | Buried
 
 def error_line(error: BaseException, *, at_ms: int, attempt: int, worker: str, seconds: float = 0.0) -> str:
     """A failure as one line of JSON, cut to a bounded length. Never raises, whatever the exception does."""
-    return serializer.dumps(
-        {
-            "at": at_ms,  # the end of the run
-            "seconds": round(seconds, 6),
-            "attempt": attempt,
-            "worker": worker,
-            "error_class": _class_of(type(error)),
-            "error": _text(error)[:LONGEST_ERROR],
-            "traceback": _clean(_traceback(error))[-LONGEST_TRACEBACK:],
-        }
-    )
+    return Failure(
+        at=at_ms,
+        seconds=round(seconds, 6),
+        attempt=attempt,
+        worker=worker,
+        error_class=_class_of(type(error)),
+        error=_text(error)[:LONGEST_ERROR],
+        traceback=_clean(_traceback(error))[-LONGEST_TRACEBACK:],
+    ).line()
 
 
 def shortened(text: bytes) -> bytes:
