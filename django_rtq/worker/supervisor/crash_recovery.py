@@ -21,8 +21,7 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
 from django_rtq.loop import Loop
 from django_rtq.tasks import registry
-from django_rtq.worker.outcome import Retried, decide, error_line
-from django_rtq.worker.outcome_signals import send_failed
+from django_rtq.worker.outcome import Retried, decide, error_line, send_failed
 from django_rtq.worker.shared_entries import Finished
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.finished_jobs import tell_finished
