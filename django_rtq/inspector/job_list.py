@@ -216,7 +216,7 @@ class JobListReader:
     ) -> tuple[list[Row], tuple[Any, ...], str]:
         alone = client is not None
         band, turn, whose, last = at if len(at) == 4 else ("", "0", client or "", "")
-        call = SCRIPTS["lineup"].call(
+        call = SCRIPTS["list_queued"].call(
             self._keys.of(queue), (band, turn, whose, last, min(size, LONGEST_PAGE), "1" if alone else "0")
         )
         status, *lanes = self._redis.one(call, resend=True)
@@ -229,7 +229,7 @@ class JobListReader:
         return rows, (*places[-1], ""), status.decode()
 
     def _running(self, queue: str, at: tuple[Any, ...], size: int) -> tuple[list[Row], tuple[Any, ...], str]:
-        now_ms, *entries = self._redis.one(SCRIPTS["processing"].call(self._keys.of(queue), (2000, 0)), resend=True)
+        now_ms, *entries = self._redis.one(SCRIPTS["list_running"].call(self._keys.of(queue), (2000, 0)), resend=True)
         rows = []
         for worker, lease_ms, _, *held in entries:
             by = {"worker": worker, "lease": b"%d" % (now_ms + lease_ms), "now_ms": now_ms}

@@ -163,7 +163,7 @@ MUTANTS = (
         'if first then redis.call("ZADD", q.lanes, waiting_since',
         'if false then redis.call("ZADD", q.lanes, waiting_since',
     ),
-    Mutant("oldest_is_a_ghost", 'if redis.call("EXISTS", q.ghosts) == 0 then', "if true then", ("overview",)),
+    Mutant("oldest_is_a_ghost", 'if redis.call("EXISTS", q.ghosts) == 0 then', "if true then", ("queue_overview",)),
     Mutant(
         "an_empty_queue_has_clients", 'math.min(redis.call("ZCARD", q.lanes), queued)', 'redis.call("ZCARD", q.lanes)'
     ),

@@ -213,7 +213,7 @@ def test_a_call_names_its_keys_in_the_order_of_the_header():
     ack = SCRIPTS["ack"].call(keys, (10, "id"), worker="w1")
     assert ack[:5] == (b"EVALSHA", SCRIPTS["ack"].sha, len(ack) - 5, keys.running("w1"), keys.jobs)
     assert ack[-2:] == (10, "id")
-    assert SCRIPTS["find"].call(keys, ("id",))[-2:] == (keys.kept, "id")
+    assert SCRIPTS["find_job"].call(keys, ("id",))[-2:] == (keys.kept, "id")
 
 
 @pytest.mark.parametrize("text", ["", "7", "mail", 'a "\\r\\n$1\r\n', "\x00", "é", "🦄", "x" * 100_000])

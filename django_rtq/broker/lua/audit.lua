@@ -1,20 +1,7 @@
 -- audit: look at some lanes and workers, and put right what a torn log bent: a lane with jobs that is in no ring, and a
 -- processing list whose worker nobody would find dead. That worker's lease counts as over, so its jobs are reclaimed.
---
--- uses: _prelude _lanes
---
--- KEYS[1] bands       zset  band -> priority
--- KEYS[2] turn        string  the last turn number
--- KEYS[3] lanes       zset  band:client -> since when its first job waits
--- KEYS[4] since       hash  id -> waits since
--- KEYS[5] wake        zset  token for workers
--- KEYS[6] sweep       hash  the highest time seen
--- KEYS[7] scratch     never exists; see the rules for scripts
--- KEYS[8] ring        + band, zset  client -> turn
--- KEYS[9] lane        + band:client, list  ids
--- KEYS[10] workers    zset  worker -> lease deadline
--- KEYS[11] holders    zset  worker -> when it signed on; who may have a processing list
--- KEYS[12] running    + worker, hash  id -> attempt and claim time
+-- uses: prelude lanes
+-- keys: bands turn lanes since wake sweep scratch ring lane workers holders running_of
 -- ARGV[1] start       how many lanes, and how many workers, to pass over
 -- ARGV[2] limit       lanes, and workers, to look at in this call, at most 100
 --
@@ -42,7 +29,7 @@ for _, lane in ipairs(lanes) do
 end
 if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.wake, 0, "work") end
 for i, deadline in ipairs(#holders > 0 and redis.call("ZMSCORE", q.workers, unpack(holders)) or {}) do
-  if not deadline and redis.call("EXISTS", q.running .. holders[i]) == 1 then
+  if not deadline and redis.call("EXISTS", q.running_of .. holders[i]) == 1 then
     redis.call("ZADD", q.workers, now, holders[i])
   elseif not deadline then
     redis.call("ZREM", q.holders, holders[i])

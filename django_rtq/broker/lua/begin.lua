@@ -1,8 +1,6 @@
 -- begin: count the slots of a schedule from now on: it is new, or its definition is.
--- uses: _prelude
---
--- KEYS[1] schedules   hash  name -> last slot, last job, digest of the definition, since when it counts
--- KEYS[2] sweep       hash  the highest time seen
+-- uses: prelude
+-- keys: schedules sweep
 -- ARGV[1] name        of the schedule
 -- ARGV[2] definition  a digest that changes when the moments do
 -- ARGV[3] moment      from which on slots count, ms

@@ -1,27 +1,8 @@
 -- fire: start a periodic job for one slot of its schedule, once, whoever comes first.
 -- — -> queued
--- uses: _prelude _lanes _schedule _taking_in _digests _runners _unique
---
--- KEYS[1] schedules   hash  name -> last slot, last job, digest of the definition, since when it counts
--- KEYS[2] jobs        hash  id -> record
--- KEYS[3] dead        zset  id -> time of death
--- KEYS[4] finished    zset  id -> when trim looks at it next
--- KEYS[5] bands       zset  band -> priority
--- KEYS[6] turn        string  the last turn number
--- KEYS[7] lanes       zset  band:client -> since when its first job waits
--- KEYS[8] wake        zset  token for workers
--- KEYS[9] sweep       hash  the highest time seen
--- KEYS[10] ring       + band, zset  client -> turn
--- KEYS[11] lane       + band:client, list  ids
--- KEYS[12] stats      + minute, hash  counters
--- KEYS[13] digests    hash  id -> until when, ms, digest, heir
--- KEYS[14] unique     + digest, string  id of the job that holds it
--- KEYS[15] workers    zset  worker -> lease deadline
--- KEYS[16] running    + worker, hash  id -> attempt and claim time
--- KEYS[17] failures   hash  id -> runs that failed
--- KEYS[18] crashes    hash  id -> runs that took their worker down
--- KEYS[19] scheduled  zset  id -> due
--- KEYS[20] retrying   zset  id -> due; those of scheduled that have failed
+-- uses: prelude lanes enqueue unique
+-- keys: schedules jobs dead finished bands turn lanes wake sweep ring lane stats digests unique workers
+--       running_of failures crashes scheduled retrying
 -- ARGV[1] name        of the schedule
 -- ARGV[2] slot        the moment for which it fires, ms
 -- ARGV[3] overlap     "allow", or "skip" while the last job lives

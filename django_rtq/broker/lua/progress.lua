@@ -1,10 +1,6 @@
 -- progress: note how far a job is that runs.
--- uses: _prelude
---
--- KEYS[1] running     hash  id -> attempt and claim time; the processing list of this worker
--- KEYS[2] progress    hash  id -> how far it is
--- KEYS[3] sweep       hash  the highest time seen
--- KEYS[4] scratch     never exists; see the rules for scripts
+-- uses: prelude
+-- keys: running progress sweep scratch
 -- ARGV[1] id          the job
 -- ARGV[2] line        how far it is, JSON
 --

@@ -1,20 +1,7 @@
 -- promote: put jobs whose time has come into their lanes. Clients take turns when there are more than one call takes.
 -- scheduled, retrying -> queued
--- uses: _prelude _lanes _later _due
---
--- KEYS[1] scheduled   zset  id -> due
--- KEYS[2] retrying    zset  id -> due; those of scheduled that have failed
--- KEYS[3] jobs        hash  id -> record
--- KEYS[4] bands       zset  band -> priority
--- KEYS[5] turn        string  the last turn number
--- KEYS[6] lanes       zset  band:client -> since when its first job waits
--- KEYS[7] since       hash  id -> waits since
--- KEYS[8] wake        zset  token for workers
--- KEYS[9] sweep       hash  the highest time seen, and when somebody promoted last
--- KEYS[10] scratch    never exists; see the rules for scripts
--- KEYS[11] ring       + band, zset  client -> turn
--- KEYS[12] lane       + band:client, list  ids
--- KEYS[13] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
+-- uses: prelude lanes promote
+-- keys: scheduled retrying jobs bands turn lanes since wake sweep scratch ring lane later
 -- ARGV[1] limit       jobs in this call, at most 100
 -- ARGV[2] ahead       "1" where they go ahead of their band's other work, else ""
 --
@@ -28,6 +15,37 @@ local picked = {
   lanes = {}, since = {}, fresh = {}, -- where it goes
   clients = {}, leaving = {}, -- in whose indexes it was
 }
+
+local BY_TIME = 4 -- of a crowd, one job in so many goes by its time alone: it may be missing in the index
+
+-- Pick jobs, from one place in a list of id and due to another. One whose record is lost only goes away.
+local function pick(q, picked, due, first, last)
+  local ids, moments, has, left = {}, {}, picked.has, picked.limit - #picked.ids
+  for i = 2 * first - 1, 2 * last, 2 do
+    if #ids < left and not has[due[i]] then
+      has[due[i]], ids[#ids + 1], moments[#moments + 1] = true, due[i], due[i + 1]
+    end
+  end
+  for i, record in ipairs(#ids > 0 and redis.call("HMGET", q.jobs, unpack(ids)) or {}) do
+    picked.ids[#picked.ids + 1] = ids[i]
+    if record then plan_place(picked, ids[i], record, moments[i]) end
+  end
+end
+
+-- Pick what is due, so much of it. Of a crowd a part goes by its time, the rest by turns, and by its time again as far
+-- as that is not enough.
+local function pick_due(q, picked, now)
+  local limit = picked.limit
+  local due = redis.call("ZRANGEBYSCORE", q.scheduled, "-inf", now, "WITHSCORES", "LIMIT", 0, limit)
+  local is_crowd = #due == 2 * limit
+  local by_time = is_crowd and math.ceil(limit / BY_TIME) or #due / 2
+  pick(q, picked, due, 1, by_time)
+  -- Where nobody's job was due, whom the index says to look at is put right.
+  if not is_crowd and #picked.clients > 0 then return end
+  local by_turns = due_by_turns(q, picked, limit - by_time, due, now)
+  pick(q, picked, by_turns, 1, #by_turns / 2)
+  pick(q, picked, due, by_time + 1, #due / 2)
+end
 
 -- What was picked leaves the index. Who has more that is due comes after all others that have.
 local function end_looks()

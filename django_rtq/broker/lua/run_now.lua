@@ -1,23 +1,8 @@
 -- run_now: queue a job whose time has not come yet.
 -- scheduled, retrying -> queued
--- uses: _prelude _lanes _schedule _digests
---
--- KEYS[1] scheduled   zset  id -> due
--- KEYS[2] retrying    zset  id -> due; those of scheduled that have failed
--- KEYS[3] jobs        hash  id -> record
--- KEYS[4] finished    zset  id -> when trim looks at it next
--- KEYS[5] bands       zset  band -> priority
--- KEYS[6] turn        string  the last turn number
--- KEYS[7] lanes       zset  band:client -> since when its first job waits
--- KEYS[8] since       hash  id -> waits since
--- KEYS[9] wake        zset  token for workers
--- KEYS[10] sweep      hash  the highest time seen
--- KEYS[11] scratch    never exists; see the rules for scripts
--- KEYS[12] ring       + band, zset  client -> turn
--- KEYS[13] lane       + band:client, list  ids
--- KEYS[14] digests    hash  id -> until when, ms, digest, heir
--- KEYS[15] unique     + digest, string  id of the job that holds it
--- KEYS[16] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
+-- uses: prelude lanes schedule unique
+-- keys: scheduled retrying jobs finished bands turn lanes since wake sweep scratch ring lane digests unique
+--       later
 -- ARGV[1] id          the job
 --
 -- returns "queued", or why not: "missing", "finished", "elsewhere": it waits for no time (any more), or "after <id>":

@@ -1,10 +1,6 @@
 -- sign_on: a worker begins to take part. Its name was never used before.
--- uses: _prelude _contact
---
--- KEYS[1] workers     zset  worker -> lease deadline
--- KEYS[2] sweep       hash  contact, hold, high, anchor
--- KEYS[3] scratch     never exists; see the rules for scripts
--- KEYS[4] holders     zset  worker -> when it signed on; who may have a processing list
+-- uses: workers
+-- keys: workers sweep scratch holders
 -- ARGV[1] lease_ms    how long it may stay silent
 -- ARGV[2] worker      its name
 --

@@ -1,11 +1,6 @@
 -- tally: add up what a worker has counted: how runs of tasks went, and whose they were.
--- uses: _prelude _figures
---
--- KEYS[1] sweep       hash  the highest time seen
--- KEYS[2] scratch     never exists; see the rules for scripts
--- KEYS[3] tasks       + hour, hash  counters
--- KEYS[4] served      + ten minutes, hash  client -> runs; and the time of all, µs
--- KEYS[5] busy        + ten minutes, zset  client -> how long its runs took together, µs
+-- uses: prelude metrics
+-- keys: sweep scratch tasks served busy
 -- ARGV[1] counters    how many there are
 -- ARGV[...] counted   of each counter: name, number; then of each client: its name, runs, µs
 --

@@ -1,12 +1,6 @@
 -- wait: say that somebody waits for the end of a job.
--- uses: _prelude
---
--- KEYS[1] jobs        hash  id -> record
--- KEYS[2] dead        zset  id -> time of death
--- KEYS[3] waiting     zset  id -> until when somebody waits for its end
--- KEYS[4] over        + id, list  a token for who waits
--- KEYS[5] sweep       hash  the highest time seen
--- KEYS[6] scratch     never exists; see the rules for scripts
+-- uses: prelude
+-- keys: jobs dead waiting over sweep scratch
 -- ARGV[1] id          the job
 -- ARGV[2] wait_ms     how long, at most a minute
 --
