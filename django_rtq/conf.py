@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from django_rtq.exceptions import ConfigurationError
+from django_rtq.validation import did_you_mean
 
 DEBUG_REDIS = "redis://localhost:6379/0"
 
@@ -109,8 +109,7 @@ def _field_name(key: object) -> str:
 
 
 def _hint(name: object, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(str(name), known, n=1)
-    return f" Did you mean {close[0]!r}?" if close else f" Known are: {', '.join(sorted(known))}."
+    return did_you_mean(str(name), known, otherwise=f" Known are: {', '.join(sorted(known))}.", quoted=True)
 
 
 def _default_redis(*, debug: bool) -> str:

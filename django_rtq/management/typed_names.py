@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from argparse import ArgumentTypeError
 from collections.abc import Iterable
 
@@ -10,6 +9,7 @@ from django.core.management.base import CommandError
 
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.management.printable import one_line
+from django_rtq.validation import did_you_mean
 
 
 def job_id(text: str) -> str:
@@ -31,7 +31,5 @@ def known_queues(inspector: Inspector, names: Iterable[str]) -> list[str]:
 def _hint(name: str, known: list[str]) -> str:
     if not known:
         return " Nor has any other."
-    close = difflib.get_close_matches(name, known, n=1)
-    if close:
-        return f" Did you mean {close[0]!r}?"
-    return f" Known are: {', '.join(known[:20])}{', ...' if len(known) > 20 else ''}."
+    names = f" Known are: {', '.join(known[:20])}{', ...' if len(known) > 20 else ''}."
+    return did_you_mean(name, known, otherwise=names, quoted=True)

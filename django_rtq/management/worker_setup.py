@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 import signal
 import sys
@@ -22,6 +21,7 @@ from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable,
 from django_rtq.management.command import WRONG_USAGE
 from django_rtq.models import mirror_schedules
 from django_rtq.tasks import registry
+from django_rtq.validation import did_you_mean
 from django_rtq.worker.supervisor.wakeup import stopping_signals
 
 logger = logging.getLogger("django_rtq")
@@ -61,8 +61,7 @@ def doubt_queues(names: Iterable[str]) -> None:
     known = {config.default_queue, *config.queues, *(task.queue for task in registry.all_tasks().values())}
     for name in names:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean {close[0]}?" if close else ""
+            hint = did_you_mean(name, known)
             logger.warning('queue %s: no task has it, and RTQ["QUEUES"] does not name it.%s', name, hint)
 
 

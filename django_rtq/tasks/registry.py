@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
 from django_rtq.exceptions import InvalidTask, TaskNotFound
+from django_rtq.validation import did_you_mean
 
 if TYPE_CHECKING:
     from django_rtq.tasks.task import Task
@@ -23,8 +23,7 @@ def get_task(name: str) -> Task[Any, Any]:
     try:
         return _tasks[name]
     except KeyError:
-        close = difflib.get_close_matches(name, _tasks, n=1)
-        hint = f" Did you mean {close[0]}?" if close else ""
+        hint = did_you_mean(name, _tasks)
         raise TaskNotFound(
             f"No task {name!r} is registered here.{hint} Its module may be missing, or newer than this process."
         ) from None

@@ -13,8 +13,8 @@ import pytest
 
 from tests.conftest import wait_until
 from tests.worker.conservation import assert_nothing_left, dead, records
-from tests.worker.hardship import Hardship, not_followed, outcomes, ran_after_cancel, twice_alive
-from tests.worker.torture import Nemesis, is_hit_by, long_over, runs_by_name, terminations, unexplained
+from tests.worker.torture_faults import Nemesis, is_hit_by, long_over, runs_by_name, terminations, unexplained
+from tests.worker.torture_workload import Hardship, not_followed, outcomes, ran_after_cancel, twice_alive
 
 SECONDS = float(os.environ.get("RTQ_TORTURE_SECONDS", "8"))
 LEASE_SECONDS = 1.0

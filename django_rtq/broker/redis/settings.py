@@ -11,7 +11,6 @@ No connection is opened here.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -35,6 +34,7 @@ from django_rtq.broker.redis.connections import ConnectionSettings, argument_nam
 from django_rtq.broker.redis.sentinel import SentinelService
 from django_rtq.conf import Config
 from django_rtq.exceptions import ConfigurationError
+from django_rtq.validation import did_you_mean
 
 _SETTING = 'RTQ["REDIS"]'
 _SCHEMES = ("redis://", "rediss://", "unix://")
@@ -228,8 +228,8 @@ def _addresses(sentinels: Any) -> tuple[tuple[str, int], ...]:
 
 
 def _did_you_mean(key: object, more: set[str]) -> str:
-    close = difflib.get_close_matches(str(key).lower(), more.union(_SENTINEL_KEYS), n=1)
-    return f" Did you mean {close[0]!r}?" if close else f" Known are: {', '.join(_SENTINEL_KEYS)}, ssl_…."
+    names = f" Known are: {', '.join(_SENTINEL_KEYS)}, ssl_…."
+    return did_you_mean(str(key).lower(), more.union(_SENTINEL_KEYS), otherwise=names, quoted=True)
 
 
 # 4. A factory

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from argparse import SUPPRESS
 from datetime import datetime
 from typing import Any
@@ -20,6 +19,7 @@ from django_rtq.management.tables import Column, table
 from django_rtq.models import Schedule, mirror_schedules
 from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, declared_entries, load_schedules
 from django_rtq.scheduler.status import ScheduleStatus, schedule_statuses
+from django_rtq.validation import did_you_mean
 
 TITLES = ("NAME", "TASK", "QUEUE", "FROM", "ON", "WHEN", "MISSED", "OVERLAP", "LAST", "NEXT", "LAST JOB", "STATE")
 COLUMNS = [Column(title) for title in TITLES]
@@ -170,8 +170,7 @@ def _named(found: ScheduleSet, name: str) -> ScheduledTask:
         return by_name[name]
     if name in found.broken:
         raise CommandError(f"{one_line(name)} starts nothing: {one_line(found.broken[name])}")
-    close = difflib.get_close_matches(name, by_name, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else " See rtq_schedule list."
+    hint = did_you_mean(name, by_name, otherwise=" See rtq_schedule list.", quoted=True)
     raise CommandError(f"There is no schedule {one_line(repr(name), 100)}.{hint}")
 
 

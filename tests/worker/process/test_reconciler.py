@@ -10,8 +10,8 @@ from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.process.reconciler import Reconciler
 from tests.conftest import wait_until
 from tests.seeds import QUEUE
+from tests.worker.claimed_runs import DONE, claim, enqueue
 from tests.worker.conservation import places
-from tests.worker.ledgers import DONE, claim, enqueue
 
 
 class Comparisons:

@@ -13,8 +13,8 @@ from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_memory import SharedState
 from tests.seeds import QUEUE
 from tests.snapshots import places_of, snapshot
+from tests.worker.claimed_runs import DONE, claim, enqueue
 from tests.worker.conservation import places
-from tests.worker.ledgers import DONE, claim, enqueue
 
 
 def test_names_are_never_used_again_and_fit_into_records_of_errors(broker):

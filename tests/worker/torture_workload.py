@@ -1,7 +1,6 @@
 """The work of a torture: jobs of every kind, some of them cancelled, and what must be true of them in the end."""
 
 import itertools
-import json
 import time
 from collections import defaultdict
 from contextlib import suppress
@@ -9,6 +8,7 @@ from typing import NamedTuple
 
 from django_rtq.broker.control import CancelAnswer
 from django_rtq.exceptions import BrokerError, JobNotFound, WrongState
+from django_rtq.jobs.outcome import read_outcome
 from tests.app import tasks, torture_tasks
 from tests.conftest import wait_until
 
@@ -102,7 +102,7 @@ class Hardship:
 def outcomes(redis):
     """The state in which each job ended: id -> state."""
     found = redis.hgetall("{rtq:default}:results")
-    return {job_id.decode(): json.loads(text)["state"] for job_id, text in found.items()}
+    return {job_id.decode(): read_outcome(text)[1]["state"] for job_id, text in found.items()}
 
 
 def ran_after_cancel(cancelled, runs, is_hit):

@@ -12,7 +12,7 @@ from django_rtq.worker.shared_memory import SharedState
 from tests import seeds
 from tests.app.context_tasks import TENANT
 from tests.conftest import wait_until
-from tests.worker.ledgers import claim_unread
+from tests.worker.claimed_runs import claim_unread
 
 OUTCOMES = (signals.job_succeeded, signals.job_retried, signals.job_buried, signals.job_expired)
 

@@ -11,7 +11,7 @@ from django_rtq.worker.shared_entries import (
     Mark,
 )
 from django_rtq.worker.shared_memory import LONGEST_NAME, SharedState
-from tests.worker.pages import ID, IDS, acked, names, running
+from tests.worker.shared_states import ID, IDS, acked, names, running
 
 
 def test_a_new_page_tells_nothing():

@@ -57,7 +57,7 @@ def test_an_orphan_claims_nothing_more(make, parent, redis, diary):
 
 def test_an_idle_orphan_waits_no_more(make, parent, redis, diary):
     child, waits = make(), []
-    wait_and_claim = child._waiter.wait_and_claim
+    wait_and_claim = child._reader.wait_and_claim
 
     def become_orphan(claim):
         parent.append(INIT)
@@ -65,7 +65,7 @@ def test_an_idle_orphan_waits_no_more(make, parent, redis, diary):
         assert len(waits) < 3
         return wait_and_claim(claim)
 
-    child._waiter.wait_and_claim = become_orphan
+    child._reader.wait_and_claim = become_orphan
 
     assert child.work() == EXIT_DONE
     assert len(waits) == 1

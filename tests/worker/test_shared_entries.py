@@ -19,7 +19,7 @@ from django_rtq.worker.shared_entries import (
     Finished,
 )
 from django_rtq.worker.shared_memory import SharedState
-from tests.worker.pages import ID, IDS, acked, names, running
+from tests.worker.shared_states import ID, IDS, acked, names, running
 
 
 def test_the_jobs_of_a_claim_wait_then_run_then_are_over():
