@@ -22,7 +22,7 @@ from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.redis.server_info import refuse_mode
 from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.broker.schedule_store import ScheduleStore
-from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument, Command
+from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument, Command, read_all
 from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.worker_info import note_commands
 from django_rtq.conf import Config, get_config
@@ -69,6 +69,8 @@ class Broker(Maintenance):
                 socket_timeout=config.socket_timeout,
                 connect_timeout=config.socket_connect_timeout,
             )
+        else:
+            read_all()  # an upgrade may replace the files while this process runs
         self.keys = Keys(config.prefix)
         self.redis = RedisClient(self.connection_settings.command_pool(role=role))
         self.plan = ScheduleStore(self.redis, self.keys)

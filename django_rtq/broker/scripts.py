@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from importlib import resources
 
 import hiredis
@@ -132,7 +132,7 @@ def _parts(source: str, found: dict[str, str] | None = None) -> Iterable[str]:
     return found.values()
 
 
-@lru_cache(maxsize=None)
+@cache
 def _read(folder: str, name: str) -> str:
     return (_LUA / folder / f"{name}.lua").read_text()
 

@@ -93,7 +93,9 @@ class Queries:
     ) -> QueuePage:
         """queue(), listing() and clients() at once: two round trips, where the filter asks for no more."""
         keys = self._keys.of(queue)
-        ride = Ride(self._redis, [SCRIPTS["queue_overview"].call(keys, ()), self._statistics.ask_for_clients(queue, clients)])
+        ride = Ride(
+            self._redis, [SCRIPTS["queue_overview"].call(keys, ()), self._statistics.ask_for_clients(queue, clients)]
+        )
         page = JobListReader(self._broker, ride).page(queue, state, cursor, limit, filter, DEPTH)
         overview, served = ride.answers
         return QueuePage(
@@ -133,7 +135,11 @@ class Queries:
     def find_standing(self, job_id: str, queue: str | None = None) -> tuple[JobDetails, Standing]:
         """find(), and what the job waits for if it waits, in one round trip. Raises JobNotFound."""
         names = self.queues() if queue is None else [queue]
-        calls = [SCRIPTS[script].call(self._keys.of(n), (job_id,)) for n in names for script in ("find_job", "queue_position")]
+        calls = [
+            SCRIPTS[script].call(self._keys.of(n), (job_id,))
+            for n in names
+            for script in ("find_job", "queue_position")
+        ]
         replies = self._redis.all(calls, resend=True)
         details = _found(job_id, dict(zip(names, replies[::2], strict=True)))
         return details, Standing.read(replies[2 * names.index(details.queue) + 1])

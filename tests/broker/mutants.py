@@ -113,7 +113,7 @@ MUTANTS = (
     Mutant("one_client_takes_all_turns", "math.ceil(wanted / math.max(#clients, 1))", "wanted"),
     Mutant("who_was_served_stays_ahead", "math.max(now, next_due)", "next_due"),
     Mutant("who_was_served_has_no_turn", "room - #ids + known", "room - #ids"),
-    Mutant("free_places_stay_empty", "pick(q, picked, due, by_time + 1, #due / 2)", NOTHING),
+    Mutant("free_places_stay_empty", "pick(due, by_time + 1, #due / 2)", NOTHING),
     Mutant("promoted_twice_in_a_call", "and not has[due[i]] then", "then"),
     Mutant("looked_at_too_far", '"-inf", now, "LIMIT", 0, most', '"-inf", "+inf", "LIMIT", 0, most'),
     Mutant("looked_at_too_late", '"LT", due, client', "due, client"),

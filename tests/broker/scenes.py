@@ -269,7 +269,9 @@ SCENES = {
     "resume": _by_hand(_paused, "resume"),
     "retry": _settling("retry"),
     "run_now": Scene(_waiting_for_their_time, _run_all_now),
-    "filter_jobs": Scene(_queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued", filter=JobFilter(task="x"))),
+    "filter_jobs": Scene(
+        _queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued", filter=JobFilter(task="x"))
+    ),
     "sign_off": Scene(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
     "sign_on": Scene(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
     "queue_position": Scene(_queued, lambda broker, jobs: Inspector(broker).find_standing(jobs[0].id)),

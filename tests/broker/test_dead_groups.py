@@ -1,9 +1,9 @@
-"""Dead letters added up where they lie. What the sums say is tested in test_sift.py."""
+"""Dead letters added up where they lie. What the sums say is tested in test_filter_jobs.py."""
 
 import pytest
 
 from django_rtq.inspector import dead_letters
-from tests.broker.test_sift import bury
+from tests.broker.test_filter_jobs import bury
 from tests.seeds import QUEUE, dead_job
 
 

@@ -10,17 +10,16 @@
 
 local q, limit, is_ahead = named(), tonumber(ARGV[1]), ARGV[2] == "1"
 local now, answer = now_ms(q.sweep), { -1 }
+local BY_TIME = 4 -- of a crowd, one job in so many goes by its time alone: it may be missing in the index
 local picked = {
-  limit = limit, is_ahead = is_ahead, ids = {}, has = {}, -- what leaves `scheduled`
+  is_ahead = is_ahead, ids = {}, has = {}, -- what leaves `scheduled`
   lanes = {}, since = {}, fresh = {}, -- where it goes
   clients = {}, leaving = {}, -- in whose indexes it was
 }
 
-local BY_TIME = 4 -- of a crowd, one job in so many goes by its time alone: it may be missing in the index
-
 -- Pick jobs, from one place in a list of id and due to another. One whose record is lost only goes away.
-local function pick(q, picked, due, first, last)
-  local ids, moments, has, left = {}, {}, picked.has, picked.limit - #picked.ids
+local function pick(due, first, last)
+  local ids, moments, has, left = {}, {}, picked.has, limit - #picked.ids
   for i = 2 * first - 1, 2 * last, 2 do
     if #ids < left and not has[due[i]] then
       has[due[i]], ids[#ids + 1], moments[#moments + 1] = true, due[i], due[i + 1]
@@ -34,17 +33,16 @@ end
 
 -- Pick what is due, so much of it. Of a crowd a part goes by its time, the rest by turns, and by its time again as far
 -- as that is not enough.
-local function pick_due(q, picked, now)
-  local limit = picked.limit
+local function pick_due()
   local due = redis.call("ZRANGEBYSCORE", q.scheduled, "-inf", now, "WITHSCORES", "LIMIT", 0, limit)
   local is_crowd = #due == 2 * limit
   local by_time = is_crowd and math.ceil(limit / BY_TIME) or #due / 2
-  pick(q, picked, due, 1, by_time)
+  pick(due, 1, by_time)
   -- Where nobody's job was due, whom the index says to look at is put right.
   if not is_crowd and #picked.clients > 0 then return end
   local by_turns = due_by_turns(q, picked, limit - by_time, due, now)
-  pick(q, picked, by_turns, 1, #by_turns / 2)
-  pick(q, picked, due, by_time + 1, #due / 2)
+  pick(by_turns, 1, #by_turns / 2)
+  pick(due, by_time + 1, #due / 2)
 end
 
 -- What was picked leaves the index. Who has more that is due comes after all others that have.
@@ -64,7 +62,7 @@ local function end_looks()
   if #gone > 0 then redis.call("ZREM", q.later, unpack(gone)) end
 end
 
-pick_due(q, picked, now)
+pick_due()
 redis.call("DEL", q.scratch) -- lets a full server be drained
 redis.call("HSET", q.sweep, "promoted", now) -- for people: somebody looks after what is due
 if #picked.fresh > 0 then redis.call("HSET", q.jobs, unpack(picked.fresh)) end

@@ -1,5 +1,4 @@
 -- resume: let a paused queue be worked on again, and wake a worker.
--- uses: 
 -- keys: paused wake scratch
 -- returns "resumed", or "already"
 -- sent twice: "already", and a worker looks in vain

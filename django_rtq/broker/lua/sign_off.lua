@@ -1,5 +1,4 @@
 -- sign_off: a worker that holds nothing any more leaves.
--- uses: 
 -- keys: workers running bands wake scratch holders
 -- ARGV[1] worker      its name
 --

@@ -1,4 +1,4 @@
--- queue_overview: what there is in a queue. Reads only; costs the same however long the queue is.
+-- queue_overview: what there is in a queue. Reads only. It costs the same however long the queue is.
 -- uses: prelude lanes
 -- keys: jobs scheduled retrying dead workers lanes paused sweep kept running_of since ghosts lane
 -- returns {now, live jobs, scheduled, retrying, dead, running, lanes with work, since when the oldest waits, paused since,
