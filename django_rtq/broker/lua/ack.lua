@@ -17,7 +17,7 @@ local now = now_ms(q.sweep)
 
 -- A worker that was given up for dead may still be alive and finish late.
 -- By then its jobs were given to others, and they are not ours to settle.
-local stale, ended = end_runs(q, jobs, most, now, "succeeded")
+local stale, ended = finish_runs(q, jobs, most, now, "succeeded")
 if ended > 0 then
   count(q.stats, now, "run_ms", run_ms)
   count(q.stats, now, "wait_ms", wait_ms)

@@ -10,19 +10,19 @@
 
 local q, jobs = named(), ARGV
 local now = now_ms(q.sweep)
-local mine, stale = held_by(q.running, jobs, 3)
+local mine, stale = split_held(q.running, jobs, 3)
 if #mine == 0 then return stale end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-end_stopped(q, ids_at(jobs, mine), now)
+finish_cancelled(q, ids_at(jobs, mine), now)
 for _, i in ipairs(mine) do
   local id, failures, line = jobs[i], jobs[i + 1], jobs[i + 2]
   -- Without a record it is over: it was asked to stop; or a torn log had given it to two, and one was done first.
   if redis.call("HEXISTS", q.jobs, id) == 1 then
     redis.call("ZADD", q.dead, now, id)
-    note_failure(q, id, failures, line, now)
-    tell_waiting(q, { id })
-    let_go(q, { id })
+    record_failure(q, id, failures, line, now)
+    notify_waiters(q, { id })
+    release_unique(q, { id })
     count(q.stats, now, "dead", 1)
   end
   redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job

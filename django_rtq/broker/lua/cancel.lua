@@ -25,7 +25,7 @@ if not record then
 end
 if redis.call("ZSCORE", q.dead, id) then return { "dead", "" } end
 redis.call("DEL", q.scratch) -- lets a full server be drained
-local worker = runner_of(q, id)
+local worker = find_runner(q, id)
 if worker then
   local wish = redis.call("HGET", q.stopping, id) or ""
   if how == "terminate" or wish == "" then
@@ -35,11 +35,11 @@ if worker then
 end
 
 -- To find an id in a lane costs as much as the lane is long: it stays there, and claim passes it over.
-local band, client = header(record)
+local band, client = read_header(record)
 local is_scheduled = redis.call("ZSCORE", q.scheduled, id)
 if not is_scheduled then redis.call("HSET", q.ghosts, id, band .. ":" .. client) end
-remember(q, { id, keep_ms, outcome }, { 1 }, most, now)
-forget(q, { id })
+store_outcomes(q, { id, keep_ms, outcome }, { 1 }, most, now)
+delete_jobs(q, { id })
 if is_scheduled then unschedule(q, client, { id }) end
 count(q.stats, now, "cancelled", 1)
 return { "cancelled", "" }

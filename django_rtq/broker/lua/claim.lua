@@ -20,7 +20,7 @@ local claim = { wanted = wanted, slots = slots, most = slots, suspects = 0, may_
 
 -- Write down who runs what before it leaves its lane. An id without a record was lost by a torn log. Answers how many
 -- were given.
-local function hand_out(q, ids, answer)
+local function assign_jobs(q, ids, answer)
   local given, records, counts = answer[3], answer[4], answer[5]
   local held, claimed_at = {}, string.format(" %.0f", answer[2])
   local untried = "1" .. claimed_at
@@ -42,7 +42,7 @@ local function hand_out(q, ids, answer)
 end
 
 -- Which of the keys that are mostly not there are there: it saves asking them for each job.
-local function look_around(q)
+local function find_rare_keys(q)
   local rare = { "paused", "failures", "crashes", "since", "ghosts" }
   local found = redis.call("EXISTS", q.paused, q.failures, q.crashes, q.since, q.ghosts)
   for _, name in ipairs(rare) do q["has_" .. name] = found > 0 and redis.call("EXISTS", q[name]) == 1 end
@@ -58,7 +58,7 @@ local function claim_from(q, now)
     if not reason then
       local turns = take_turns(q, band, claim, now)
       local ids = turns.ids
-      local given = #ids > 0 and hand_out(q, ids, answer) or 0
+      local given = #ids > 0 and assign_jobs(q, ids, answer) or 0
       end_turns(q, band, turns, now)
       if #ids > 0 and q.has_since then redis.call("HDEL", q.since, unpack(ids)) end
       -- A torn log may have called one a ghost that is none.
@@ -83,7 +83,7 @@ for _, q in ipairs(queues) do
 end
 for i, q in ipairs(queues) do
   local now = now_ms(q.sweep)
-  look_around(q)
+  find_rare_keys(q)
   answers[i] = { q.has_paused and "paused" or "ok", now, {}, {}, {} }
   if claim.wanted > 0 and not q.has_paused then
     answers[i] = claim_from(q, now)

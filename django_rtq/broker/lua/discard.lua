@@ -17,7 +17,7 @@ for i, died in ipairs(#ids > 0 and redis.call("ZMSCORE", q.dead, unpack(ids)) or
 end
 if #gone == 0 then return gone end
 redis.call("DEL", q.scratch) -- lets a full server be drained
-forget(q, gone)
+delete_jobs(q, gone)
 redis.call("ZREM", q.dead, unpack(gone))
 count(q.stats, now_ms(q.sweep), "discarded", #gone)
 return gone

@@ -19,8 +19,8 @@ local due, expires, front, body = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local now = now_ms(q.sweep)
 
 if is_known(q, id) then return { "exists" } end
-local ready = moment(due, now) or now
-if ready > now then schedule(q, client, ready, id) else line_up(q, id, band, client, front, now) end
+local ready = parse_time(due, now) or now
+if ready > now then schedule(q, client, ready, id) else push_new(q, id, band, client, front, now) end
 -- The record last: a torn log then leaves an id without one, which is dropped, and not a job in no place.
 redis.call("HSET", q.jobs, id, new_record(band, max_crashes, ready, expires, client, body))
 count(q.stats, now, "enqueued", 1)

@@ -27,7 +27,7 @@ local function index_lanes(lanes)
   redis.call("ZADD", q.wake, 0, "work")
 end
 
-local plan = plan_for(jobs, known_of(q, jobs), now)
+local plan = plan_jobs(jobs, find_known(q, jobs), now)
 if #plan.lanes > 0 then index_lanes(plan.lanes) end
 if #plan.since > 0 then redis.call("HSET", q.since, unpack(plan.since)) end
 for _, lane in ipairs(plan.lanes) do

@@ -15,23 +15,23 @@ local q, jobs = named(), ARGV
 local now, answers, taken = now_ms(q.sweep), {}, 0
 
 local function enqueue(job)
-  local first, heir
-  if job.digest ~= "" then first, heir = holder(q, job.digest) end
-  if first and heir == job.id then return "after " .. first end
+  local first, successor
+  if job.digest ~= "" then first, successor = unique_owner(q, job.digest) end
+  if first and successor == job.id then return "after " .. first end
   if is_known(q, job.id) then return "exists" end
   if not first then
-    take_in(q, job, now)
+    insert_job(q, job, now)
     taken = taken + 1
     return "ok"
   end
-  if job.conflict == "replace" then replace(q, first, job, now) end
-  if job.conflict == "rerun" and come_after(q, first, heir, job) then
+  if job.conflict == "replace" then replace_job(q, first, job, now) end
+  if job.conflict == "rerun" and enqueue_after(q, first, successor, job) then
     taken = taken + 1
     return "after " .. first
   end
   return "duplicate " .. first
 end
 
-for place = 1, #jobs, #PARTS do answers[#answers + 1] = enqueue(job_at(jobs, place, now)) end
+for place = 1, #jobs, #PARTS do answers[#answers + 1] = enqueue(read_job(jobs, place, now)) end
 if taken > 0 then count(q.stats, now, "enqueued", taken) end
 return answers

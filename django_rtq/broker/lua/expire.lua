@@ -11,5 +11,5 @@
 
 local q, most, jobs = named(), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
 
-local stale = end_runs(q, jobs, most, now_ms(q.sweep), "expired")
+local stale = finish_runs(q, jobs, most, now_ms(q.sweep), "expired")
 return stale

@@ -34,7 +34,7 @@ if overlap == "skip" and redis.call("HEXISTS", q.jobs, last_id) == 1 and not red
   redis.call("HSET", q.schedules, name, slot .. " " .. last_id .. rest)
   return "overlap"
 end
-local first = digest ~= "" and holder(q, digest)
+local first = digest ~= "" and unique_owner(q, digest)
 if first and first ~= id then
   redis.call("HSET", q.schedules, name, slot .. " " .. last_id .. rest)
   return "duplicate " .. first
@@ -42,7 +42,7 @@ end
 -- A server that fell back to an older state may know the job, and not that its slot is over.
 if redis.call("HEXISTS", q.jobs, id) == 0 and not redis.call("ZSCORE", q.finished, id) then
   local record = new_record(band, max_crashes, slot, expires, client, body)
-  if digest ~= "" then hold(q, id, digest, ms) end
+  if digest ~= "" then acquire_unique(q, id, digest, ms) end
   index_lane(q, band, client, slot)
   local line = q.lane .. band .. ":" .. client
   if front == "1" then redis.call("LPUSH", line, id) else redis.call("RPUSH", line, id) end

@@ -27,7 +27,7 @@ local function pick(due, first, last)
   end
   for i, record in ipairs(#ids > 0 and redis.call("HMGET", q.jobs, unpack(ids)) or {}) do
     picked.ids[#picked.ids + 1] = ids[i]
-    if record then plan_place(picked, ids[i], record, moments[i]) end
+    if record then assign_lane(picked, ids[i], record, moments[i]) end
   end
 end
 
@@ -46,7 +46,7 @@ local function pick_due()
 end
 
 -- What was picked leaves the index. Who has more that is due comes after all others that have.
-local function end_looks()
+local function update_index()
   local looks, gone = {}, {}
   for _, client in ipairs(picked.clients) do
     local key = q.later .. ":" .. client
@@ -71,7 +71,7 @@ for _, lane in ipairs(picked.lanes) do
   index_lane(q, lane.band, lane.client, lane.since)
   redis.call("RPUSH", q.lane .. lane.band .. ":" .. lane.client, unpack(lane.ids))
 end
-end_looks()
+update_index()
 if #picked.ids > 0 then
   redis.call("ZREM", q.retrying, unpack(picked.ids))
   redis.call("ZREM", q.scheduled, unpack(picked.ids)) -- last: a torn log may cost second runs, not a job

@@ -15,14 +15,14 @@ if lane then ids = redis.call("LRANGE", q.lane .. lane, 0, limit - 1) end
 
 local thrown, of_clients = 0, {}
 for i, record in ipairs(#ids > 0 and not lane and redis.call("HMGET", q.jobs, unpack(ids)) or {}) do
-  local _, client = header(record or "")
+  local _, client = read_header(record or "")
   of_clients[client] = of_clients[client] or {}
   table.insert(of_clients[client], ids[i])
 end
 redis.call("DEL", q.scratch) -- lets a full server be drained
 if #ids > 0 then
   -- The jobs first: what a torn log leaves is an id without a record, which claim passes over.
-  thrown = forget(q, ids)
+  thrown = delete_jobs(q, ids)
   redis.call("HDEL", q.ghosts, unpack(ids))
   for client, of_client in pairs(of_clients) do unschedule(q, client, of_client) end
   count(q.stats, now_ms(q.sweep), "purged", thrown)

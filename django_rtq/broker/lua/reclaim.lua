@@ -13,15 +13,15 @@
 local q, lease_ms, limit = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-local now = contact(q, lease_ms)
+local now = record_contact(q, lease_ms)
 local hold = tonumber(redis.call("HGET", q.sweep, "hold") or 0)
 if now < hold then return { hold - now } end
 
 local answer = { -1 }
 for _, worker in ipairs(redis.call("ZRANGEBYSCORE", q.workers, "-inf", now, "LIMIT", 0, 10)) do
   local todo = limit - (#answer - 1) / 2
-  local left = take_back(q, worker, function() return true end, todo, now, answer)
-  if left == 0 then forget_worker(q, worker) end
+  local left = reclaim_jobs(q, worker, function() return true end, todo, now, answer)
+  if left == 0 then delete_worker(q, worker) end
 end
 local earliest = redis.call("ZRANGE", q.workers, 0, 0, "WITHSCORES")[2]
 if earliest then answer[1] = math.max(0, earliest - now) end

@@ -16,6 +16,6 @@ for i = 3, #ARGV do guilty[ARGV[i]] = true end
 local now, answer = now_ms(q.sweep), { 0 }
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-answer[1] = take_back(q, worker, function(id) return guilty[id] end, limit, now, answer)
-if answer[1] == 0 then forget_worker(q, worker) end
+answer[1] = reclaim_jobs(q, worker, function(id) return guilty[id] end, limit, now, answer)
+if answer[1] == 0 then delete_worker(q, worker) end
 return answer

@@ -10,15 +10,15 @@
 
 local q, ids = named(), ARGV
 local now = now_ms(q.sweep)
-local mine, stale = held_by(q.running, ids, 1)
+local mine, stale = split_held(q.running, ids, 1)
 if #mine == 0 then return stale end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-end_stopped(q, ids_at(ids, mine), now)
+finish_cancelled(q, ids_at(ids, mine), now)
 for place = #mine, 1, -1 do -- the first claimed comes to the front last
   local id = ids[mine[place]]
   local record = redis.call("HGET", q.jobs, id)
-  if record then give_back(q, id, record, now, true) end
+  if record then push_front(q, id, record, now, true) end
   redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job
 end
 return stale

@@ -19,6 +19,6 @@ if tonumber(deadline) > now then return { "alive", 0 } end
 local answer = { "released", 0 }
 redis.call("DEL", q.scratch) -- lets a full server be drained
 -- It may have been running any of them, as in reclaim.
-answer[2] = take_back(q, worker, function() return true end, limit, now, answer)
-if answer[2] == 0 then forget_worker(q, worker) end
+answer[2] = reclaim_jobs(q, worker, function() return true end, limit, now, answer)
+if answer[2] == 0 then delete_worker(q, worker) end
 return answer

@@ -14,7 +14,7 @@ local unknown, asked = {}, {}
 local AT_ONCE = 500
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-local now = contact(q, lease_ms)
+local now = record_contact(q, lease_ms)
 for _, name in ipairs(names) do
   -- Not ZADD XX alone: its answer does not tell a renewed worker from an unknown one.
   if redis.call("ZSCORE", q.workers, name) then

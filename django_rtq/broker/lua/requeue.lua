@@ -14,7 +14,7 @@ local now, queued = now_ms(q.sweep), {}
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 for _, id in ipairs(ids) do
-  if is_dead(q, id, latest) and revive(q, id, nil, now) then queued[#queued + 1] = id end
+  if died_until(q, id, latest) and requeue_job(q, id, nil, now) then queued[#queued + 1] = id end
 end
 if #queued > 0 then count(q.stats, now, "requeued", #queued) end
 return queued

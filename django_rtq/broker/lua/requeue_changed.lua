@@ -13,8 +13,8 @@
 local q, latest, id, body = named(), tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local now = now_ms(q.sweep)
 
-if not is_dead(q, id, latest) then return "elsewhere" end
+if not died_until(q, id, latest) then return "elsewhere" end
 redis.call("DEL", q.scratch) -- lets a full server be drained
-if not revive(q, id, body, now) then return "elsewhere" end
+if not requeue_job(q, id, body, now) then return "elsewhere" end
 count(q.stats, now, "requeued", 1)
 return "queued"

@@ -11,20 +11,20 @@
 
 local q, jobs = named(), ARGV
 local now = now_ms(q.sweep)
-local mine, stale = held_by(q.running, jobs, 5)
+local mine, stale = split_held(q.running, jobs, 5)
 if #mine == 0 then return stale end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-end_stopped(q, ids_at(jobs, mine), now)
+finish_cancelled(q, ids_at(jobs, mine), now)
 for _, i in ipairs(mine) do
   local id, due, failures, line, client = jobs[i], now + jobs[i + 1], jobs[i + 2], jobs[i + 3], jobs[i + 4]
   -- Without a record it is over: it was asked to stop; or a torn log had given it to two, and one was done first.
   if redis.call("HEXISTS", q.jobs, id) == 1 then
-    if client == "\n" then client = select(2, header(redis.call("HGET", q.jobs, id))) end
+    if client == "\n" then client = select(2, read_header(redis.call("HGET", q.jobs, id))) end
     schedule(q, client, due, id)
     redis.call("ZADD", q.retrying, due, id)
     -- Of a job that waits for a worker that knows its task the first such failure is kept: it tells since when.
-    if failures ~= "0" or not is_again(q.errors, id, line) then note_failure(q, id, failures, line, now) end
+    if failures ~= "0" or not is_same_error(q.errors, id, line) then record_failure(q, id, failures, line, now) end
   end
   redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job
 end

@@ -14,12 +14,12 @@ local now, record = now_ms(q.sweep), redis.call("HGET", q.jobs, id)
 
 if not record then return redis.call("ZSCORE", q.finished, id) and "finished" or "missing" end
 if not redis.call("ZSCORE", q.scheduled, id) then return "elsewhere" end
-local _, _, digest = note_of(q, id)
+local _, _, digest = read_digest(q, id)
 local first = digest and redis.call("GET", q.unique .. digest)
-if first and first ~= id and is_heir(q, id) and select(4, note_of(q, first)) == id then return "after " .. first end
-local _, client = header(record)
+if first and first ~= id and is_successor(q, id) and select(4, read_digest(q, first)) == id then return "after " .. first end
+local _, client = read_header(record)
 redis.call("DEL", q.scratch) -- lets a full server be drained
-queue_up(q, id, record, now)
+push_back(q, id, record, now)
 redis.call("ZREM", q.retrying, id)
 unschedule(q, client, { id })
 return "queued"

@@ -10,7 +10,7 @@
 local q, lease_ms, worker = named(), tonumber(ARGV[1]), ARGV[2]
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-local now = contact(q, lease_ms)
+local now = record_contact(q, lease_ms)
 redis.call("ZADD", q.holders, now, worker) -- before it can claim: an audit finds what a torn log leaves with it
 redis.call("ZADD", q.workers, now + lease_ms, worker)
 return "ok"

@@ -10,7 +10,7 @@
 local q, counters, counted = named(), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
 local SLICE_MS, CLIENTS_SECONDS, ALL = 600000, 4200, "\n"
 local now = now_ms(q.sweep)
-local tasks = tasks_now(q, now)
+local tasks = task_counters(q, now)
 local slice = string.format("%.0f", math.floor(now / SLICE_MS))
 local served, busy = q.served .. slice, q.busy .. slice
 

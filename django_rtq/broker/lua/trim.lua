@@ -16,12 +16,12 @@ local now = now_ms(q.sweep)
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 local old = redis.call("ZRANGEBYSCORE", q.finished, "-inf", now, "LIMIT", 0, 10 * limit) -- an id costs little
-local gone, left = look_through(q, old, now, limit)
+local gone, left = prune_ids(q, old, now, limit)
 local over = math.min(redis.call("ZCARD", q.dead) - max_dead, limit)
 local dead = over > 0 and redis.call("ZRANGE", q.dead, 0, over - 1)
   or redis.call("ZRANGEBYSCORE", q.dead, "-inf", now - dead_ms, "LIMIT", 0, limit)
 if #dead > 0 then
-  forget(q, dead)
+  delete_jobs(q, dead)
   redis.call("ZREM", q.dead, unpack(dead))
 end
 return { gone, #dead, (#old >= 10 * limit or left > 0 or #dead >= limit) and 1 or 0 }

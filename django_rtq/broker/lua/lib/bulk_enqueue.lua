@@ -4,7 +4,7 @@
 local FIELDS = 8
 
 -- Which of the ids are live, finished lately, or still named in a lane.
-local function known_of(q, jobs)
+local function find_known(q, jobs)
   local ids, known = {}, {}
   for i = 1, #jobs, FIELDS do ids[#ids + 1] = jobs[i] end
   local live, finished = redis.call("HMGET", q.jobs, unpack(ids)), redis.call("ZMSCORE", q.finished, unpack(ids))
@@ -15,7 +15,7 @@ end
 
 -- Plan a job for the end of its lane, or its front.
 local function plan_lane(plan, id, band, client, front, now)
-  local name, since = band .. ":" .. client, made_at(id, now)
+  local name, since = band .. ":" .. client, created_at(id, now)
   if not since then
     plan.since[#plan.since + 1], plan.since[#plan.since + 2], since = id, now, now
   end
@@ -29,14 +29,14 @@ local function plan_lane(plan, id, band, client, front, now)
 end
 
 -- Find the place of each job that is not known: a lane, or a time.
-local function plan_for(jobs, known, now)
+local function plan_jobs(jobs, known, now)
   local plan = { answers = {}, lanes = {}, later = {}, later_of = {}, since = {}, records = {} }
   local later, records = plan.later, plan.records
   for i = 1, #jobs, FIELDS do
     local id, band, max_crashes, client, due, expires, front, body = unpack(jobs, i, i + FIELDS - 1)
     plan.answers[#plan.answers + 1] = known[id] and "exists" or "ok"
     if not known[id] then
-      local ready = moment(due, now) or now
+      local ready = parse_time(due, now) or now
       if ready > now then
         local theirs = plan.later_of[client] or {}
         plan.later_of[client], theirs[#theirs + 1], theirs[#theirs + 2] = theirs, ready, id

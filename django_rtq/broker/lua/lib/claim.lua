@@ -8,7 +8,7 @@ local function may_join(q, claim, id, taken)
   local found = redis.call("HGET", q.crashes, id)
   if not found then return claim.suspects == 0 end
   local crashes = tonumber(found)
-  local _, _, max_crashes = header(redis.call("HGET", q.jobs, id) or "")
+  local _, _, max_crashes = read_header(redis.call("HGET", q.jobs, id) or "")
   local most = crashes >= max_crashes and 1 or math.max(1, math.floor(claim.slots / 2 ^ crashes))
   most = math.min(most, claim.slots, claim.most)
   if claim.suspects >= most or (claim.suspects == 0 and taken > 0) then return false end
@@ -17,7 +17,7 @@ local function may_join(q, claim, id, taken)
 end
 
 -- Drop from the front of a lane what was cancelled, as much as this claim may still pass over. It costs no turn.
-local function pass_over(q, claim, lane, now)
+local function skip_cancelled(q, claim, lane, now)
   local key, passed = q.lane .. lane, {}
   local first = redis.call("LINDEX", key, 0)
   if not first or redis.call("HEXISTS", q.jobs, first) == 1 then return end

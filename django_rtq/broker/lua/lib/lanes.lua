@@ -24,8 +24,8 @@ local function index_lane(q, band, client, since)
 end
 
 -- Put a job where it is claimed next, unless it is there. When it was not run, its client has not had its turn.
-local function give_back(q, id, record, now, is_unrun)
-  local band, client = header(record)
+local function push_front(q, id, record, now, is_unrun)
+  local band, client = read_header(record)
   local lane = q.lane .. band .. ":" .. client
   index_lane(q, band, client, now)
   if is_unrun then -- before all others of its band
@@ -38,8 +38,8 @@ local function give_back(q, id, record, now, is_unrun)
 end
 
 -- Put a job at the end of its client's lane; it waits from `since` on.
-local function queue_up(q, id, record, since)
-  local band, client = header(record)
+local function push_back(q, id, record, since)
+  local band, client = read_header(record)
   redis.call("HSET", q.since, id, since)
   index_lane(q, band, client, since)
   redis.call("RPUSH", q.lane .. band .. ":" .. client, id)

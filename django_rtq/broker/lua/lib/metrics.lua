@@ -9,6 +9,6 @@ local function has_room(hash, name)
 end
 
 -- The counters of the tasks in this hour.
-local function tasks_now(q, now)
+local function task_counters(q, now)
   return q.tasks .. string.format("%.0f", math.floor(now / HOUR_MS))
 end

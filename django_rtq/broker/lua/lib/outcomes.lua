@@ -4,7 +4,7 @@
 local TOKEN_MS = 60000 -- how long the token of a job that is over is kept for who comes late
 
 -- These jobs are over: tell who waits for them.
-local function tell_waiting(q, ids)
+local function notify_waiters(q, ids)
   if redis.call("EXISTS", q.waiting) == 0 then return end
   for i, is_awaited in ipairs(redis.call("ZMSCORE", q.waiting, unpack(ids))) do
     if is_awaited then
@@ -16,25 +16,25 @@ local function tell_waiting(q, ids)
 end
 
 -- Leave nothing of these jobs but what is kept as their outcome. Answers how many there were.
-local function forget(q, ids)
+local function delete_jobs(q, ids)
   if #ids == 0 then return 0 end
   local beside = { q.failures, q.crashes, q.errors, q.since, q.digests, q.progress, q.retrying }
   local has_more = redis.call("EXISTS", q.stopping, unpack(beside)) > 0 -- of most jobs there is but the record
-  if has_more then let_go(q, ids) end
+  if has_more then release_unique(q, ids) end
   for _, key in ipairs(has_more and beside or {}) do
     redis.call(key == q.retrying and "ZREM" or "HDEL", key, unpack(ids))
   end
   local gone = redis.call("HDEL", q.jobs, unpack(ids))
   if has_more then redis.call("HDEL", q.stopping, unpack(ids)) end -- last: after a torn log it is still to stop
-  tell_waiting(q, ids)
+  notify_waiters(q, ids)
   return gone
 end
 
 -- Keep what stands at these places of a list: id, ms to keep, outcome text. Of too many outcomes those go that are the
 -- oldest: by when they finished, not by how long they were to be kept. Answers the ids.
-local function remember(q, list, places, most, now)
+local function store_outcomes(q, list, places, most, now)
   local ids, finished, kept, results, forgotten_at, k = {}, {}, {}, {}, {}, 0
-  local finished_at, looked_at = string.format("%.0f", now), look_again_at(now + TOMBSTONE_MS)
+  local finished_at, looked_at = string.format("%.0f", now), next_check_at(now + TOMBSTONE_MS)
   for n = 1, #places do
     local i = places[n]
     local id, keep_ms, outcome, at = list[i], list[i + 1], list[i + 2], looked_at
@@ -57,8 +57,8 @@ local function remember(q, list, places, most, now)
     redis.call("ZADD", q.kept, unpack(kept))
     redis.call("HSET", q.results, unpack(results))
     local over = math.min(redis.call("ZCARD", q.kept) - most, AT_ONCE)
-    if over > 0 then drop_oldest(q, over, now) end
+    if over > 0 then drop_oldest_outcomes(q, over, now) end
   end
-  bound_ids(q)
+  limit_ids(q)
   return ids
 end

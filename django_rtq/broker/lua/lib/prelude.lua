@@ -23,7 +23,7 @@ local function now_ms(sweep)
 end
 
 -- The header of a record. What no version of this package wrote is treated as a job of nobody that may not crash.
-local function header(record)
+local function read_header(record)
   local band, max_crashes, client = string.match(record, "^(%-?%d+%+?) (%d+) %d+ %d+ ([^\n]*)\n")
   return band or "0", client or "", tonumber(max_crashes or 0)
 end

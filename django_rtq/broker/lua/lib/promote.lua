@@ -2,7 +2,7 @@
 -- uses: prelude
 
 -- A client is looked at. Answers the lists of ids that leave its index with this call.
-local function look_at(picked, client)
+local function visit_client(picked, client)
   if not picked.leaving[client] then
     picked.leaving[client] = {}
     picked.clients[#picked.clients + 1] = client
@@ -16,7 +16,7 @@ local function shares(q, picked, wanted, now)
   local share, ids, owners = math.ceil(wanted / math.max(#clients, 1)), {}, {}
   for _, client in ipairs(clients) do
     if #ids < wanted then
-      local leaving, room, known, lost = look_at(picked, client), #ids + share, 0, {}
+      local leaving, room, known, lost = visit_client(picked, client), #ids + share, 0, {}
       for _, list in ipairs(leaving) do known = known + #list end -- picked by their time: they come first in its index
       local most = room - #ids + known
       for _, id in ipairs(redis.call("ZRANGEBYSCORE", q.later .. ":" .. client, "-inf", now, "LIMIT", 0, most)) do
@@ -48,15 +48,15 @@ local function due_by_turns(q, picked, wanted, known, now)
     if moments[id] then
       due[#due + 1], due[#due + 2] = id, moments[id]
     else
-      table.insert(look_at(picked, owners[i]), { id })
+      table.insert(visit_client(picked, owners[i]), { id })
     end
   end
   return due
 end
 
 -- Note in which lane a job goes, and in whose index it was.
-local function plan_place(picked, id, record, moment)
-  local band, client = header(record)
+local function assign_lane(picked, id, record, moment)
+  local band, client = read_header(record)
   if picked.is_ahead and tonumber(band) then
     -- In its header, so that it comes back there whoever gives it back.
     band, record = band .. "+", string.gsub(record, "^%-?%d+", "%0+", 1)
@@ -67,7 +67,7 @@ local function plan_place(picked, id, record, moment)
   if not lane then
     lane = { band = band, client = client, since = moment, ids = {} }
     lanes[name], lanes[#lanes + 1] = lane, lane
-    table.insert(look_at(picked, client), lane.ids)
+    table.insert(visit_client(picked, client), lane.ids)
   end
   lane.ids[#lane.ids + 1] = id
   since[#since + 1], since[#since + 2] = id, moment

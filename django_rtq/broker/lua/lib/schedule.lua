@@ -21,13 +21,13 @@ local function schedule(q, client, due, id)
 end
 
 -- Take jobs of a client out of the index.
-local function unindex(q, client, ids)
+local function remove_from_index(q, client, ids)
   redis.call("ZREM", q.later .. ":" .. client, unpack(ids))
   if redis.call("EXISTS", q.later .. ":" .. client) == 0 then redis.call("ZREM", q.later, client) end
 end
 
 -- Jobs of a client wait for their time no more.
 local function unschedule(q, client, ids)
-  unindex(q, client, ids)
+  remove_from_index(q, client, ids)
   redis.call("ZREM", q.scheduled, unpack(ids)) -- last: a torn log may cost a second run, not a job
 end

@@ -8,7 +8,7 @@ local function take_turns(q, band, claim, now)
   local turns = { clients = clients, lanes = {}, lines = {}, taken = {}, ids = {} }
   local lane, last = q.lane .. band .. ":", tostring(share) -- one more: who is first then
   for c, client in ipairs(clients) do
-    if q.has_ghosts and claim.may_pass_over > 0 then pass_over(q, claim, band .. ":" .. client, now) end
+    if q.has_ghosts and claim.may_pass_over > 0 then skip_cancelled(q, claim, band .. ":" .. client, now) end
     turns.lanes[c], turns.taken[c] = lane .. client, 0
     turns.lines[c] = redis.call("LRANGE", turns.lanes[c], "0", last)
   end
@@ -28,7 +28,7 @@ local function take_turns(q, band, claim, now)
 end
 
 -- Take the first ids out of a lane. One alone, as mostly where clients are many, by LPOP: LTRIM answers with a table.
-local function shorten(lane, taken)
+local function pop_ids(lane, taken)
   if taken == 1 then redis.call("LPOP", lane) end
   if taken > 1 then redis.call("LTRIM", lane, taken, -1) end
 end
@@ -39,7 +39,7 @@ local function end_turns(q, band, turns, now)
   for c, client in ipairs(turns.clients) do
     local taken, lane = turns.taken[c], band .. ":" .. client
     local first = turns.lines[c][taken + 1]
-    shorten(turns.lanes[c], taken)
+    pop_ids(turns.lanes[c], taken)
     if not first then
       gone[#gone + 1] = client
       redis.call("ZREM", q.lanes, lane)

@@ -7,7 +7,7 @@
 -- back first. What is left of that half when the next silence begins is all that there is after it, so silences that
 -- come again and again do not keep the jobs of the dead.
 -- The time in tenths of a ms and the clock are the anchor from which time goes on if the clock is put back.
-local function contact(q, lease_ms)
+local function record_contact(q, lease_ms)
   local now, tenths, clock = now_ms(q.sweep)
   local sweep = redis.call("HMGET", q.sweep, "contact", "hold")
   local last, hold = tonumber(sweep[1] or now), tonumber(sweep[2] or 0)
@@ -25,7 +25,7 @@ end
 
 -- The worker that has a job, what is written down of the run, and when its lease ends; nil when none has it. If a torn
 -- log has given it to two, the one that lives longer.
-local function runner_of(q, id)
+local function find_runner(q, id)
   local workers = redis.call("ZREVRANGE", q.workers, 0, -1, "WITHSCORES")
   for i = 1, #workers, 2 do
     local held = redis.call("HGET", q.running_of .. workers[i], id)
@@ -34,7 +34,7 @@ local function runner_of(q, id)
 end
 
 -- A worker is gone, and its jobs are taken back.
-local function forget_worker(q, worker)
+local function delete_worker(q, worker)
   redis.call("ZREM", q.workers, worker)
   redis.call("ZREM", q.holders, worker) -- last: until then an audit would find what it holds
 end

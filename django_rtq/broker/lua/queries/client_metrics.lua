@@ -12,7 +12,7 @@ local q, most, wanted = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
 local now, SLICE_MS, SLICES, ALL = now_ms(q.sweep), 600000, 6, "\n"
 local clients, known, total, answer = {}, {}, 0, {}
 
-local function client_of(name)
+local function find_or_add(name)
   if not known[name] then
     known[name] = { queued = 0, since = "", runs = 0, us = 0 }
     clients[#clients + 1] = name
@@ -22,7 +22,7 @@ end
 
 local waiting = redis.call("ZRANGE", q.lanes, 0, most - 1, "WITHSCORES")
 for i = 1, #waiting, 2 do
-  local client = client_of(string.match(waiting[i], "^[^:]*:(.*)$"))
+  local client = find_or_add(string.match(waiting[i], "^[^:]*:(.*)$"))
   client.queued = client.queued + redis.call("LLEN", q.lane .. waiting[i])
   if client.since == "" then client.since = waiting[i + 1] end
 end
@@ -33,7 +33,7 @@ local bands = redis.call("ZRANGE", q.bands, 0, 99)
 local slice = math.floor(now / SLICE_MS)
 for each = slice - SLICES + 1, slice do
   for _, busy in ipairs(redis.call("ZREVRANGE", q.busy .. string.format("%.0f", each), 0, wanted - 1)) do
-    local client = not known[busy] and client_of(busy)
+    local client = not known[busy] and find_or_add(busy)
     for _, band in ipairs(client and bands or {}) do
       local lane = band .. ":" .. busy
       client.queued = client.queued + redis.call("LLEN", q.lane .. lane)

@@ -27,5 +27,5 @@ for i = 1, #dead, 2 do
   local is_meant = died >= (since or died) and died <= (till or died) and string.sub(dead[i], 1, #prefix) == prefix
   if is_meant then ids[#ids + 1] = dead[i] end
 end
-local fitting, doubtful = sieve(q, wanted, ids, bytes)
+local fitting, doubtful = match_jobs(q, wanted, ids, bytes)
 return { #dead / 2, #fitting, doubtful }

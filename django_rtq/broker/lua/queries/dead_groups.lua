@@ -20,7 +20,7 @@ if #ids == 0 then return answer end
 local records, failures = redis.call("HMGET", q.jobs, unpack(ids)), redis.call("HMGET", q.errors, unpack(ids))
 for i, record in ipairs(records) do
   local lines, died = failures[i] or "", dead[2 * i]
-  local newest = newest_of(lines)
+  local newest = start_of_newest(lines)
   -- What it cannot read is a kind of its own here: who reads the answer knows better.
   local task = string.match(record or "", '^[^\n]*\n{"task":"([^"\\]*)"') or record or ""
   local kind = task .. "\n" .. (string.match(lines, '"error_class":"([^"\\]*)"', newest) or "")

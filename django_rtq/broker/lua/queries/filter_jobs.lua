@@ -18,5 +18,5 @@ local wanted = { task = ARGV[1], client = ARGV[2], class = ARGV[3], text = ARGV[
 local since, till, bytes = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 
 wanted.since, wanted.till = since, till
-local fitting, doubtful = sieve(q, wanted, ids, bytes)
+local fitting, doubtful = match_jobs(q, wanted, ids, bytes)
 return { fitting, doubtful }

@@ -11,7 +11,7 @@
 
 local q, id = named(), ARGV[1]
 local record, worker, held, lease = redis.call("HGET", q.jobs, id), nil, nil, nil
-if record then worker, held, lease = runner_of(q, id) end -- looks at each worker: not for a job that is over
+if record then worker, held, lease = find_runner(q, id) end -- looks at each worker: not for a job that is over
 
 return {
   record or "",

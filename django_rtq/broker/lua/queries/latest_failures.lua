@@ -8,14 +8,14 @@
 
 local q, bytes = named(), tonumber(ARGV[1])
 
-local function last_of(found)
+local function read_last(found)
   if not found[1] then return {} end
   local record, lines = redis.call("HGET", q.jobs, found[1]) or "", redis.call("HGET", q.errors, found[1]) or ""
-  local newest = newest_of(lines)
+  local newest = start_of_newest(lines)
   return { found[1], found[2], string.sub(record, 1, bytes), string.sub(lines, newest, newest + bytes - 1) }
 end
 
 return {
-  last_of(redis.call("ZREVRANGE", q.dead, 0, 0, "WITHSCORES")),
-  last_of(redis.call("ZREVRANGE", q.retrying, 0, 0, "WITHSCORES")),
+  read_last(redis.call("ZREVRANGE", q.dead, 0, 0, "WITHSCORES")),
+  read_last(redis.call("ZREVRANGE", q.retrying, 0, 0, "WITHSCORES")),
 }

@@ -10,7 +10,7 @@ local q, running = named(), 0
 local LANES, DEEP = 30, 20 -- so far it looks for the oldest among what was cancelled
 
 -- Since when the first job of a lane waits that was not cancelled, as far as it looks.
-local function waits_since(lane, of_first, now)
+local function lane_waits_since(lane, of_first, now)
   for i, id in ipairs(redis.call("LRANGE", q.lane .. lane, 0, DEEP - 1)) do
     if redis.call("HEXISTS", q.jobs, id) == 1 then return i == 1 and tonumber(of_first) or waiting_since(q, id, now) end
   end
@@ -21,7 +21,7 @@ local function oldest_since(now)
   local lanes, oldest = redis.call("ZRANGE", q.lanes, 0, LANES - 1, "WITHSCORES"), nil
   if redis.call("EXISTS", q.ghosts) == 0 then return lanes[2] end
   for i = 1, #lanes, 2 do
-    local since = waits_since(lanes[i], lanes[i + 1], now)
+    local since = lane_waits_since(lanes[i], lanes[i + 1], now)
     oldest = since and math.min(since, oldest or since) or oldest
   end
   return oldest and string.format("%.0f", oldest) or lanes[2]

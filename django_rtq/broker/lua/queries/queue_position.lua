@@ -12,17 +12,17 @@ local DEEP = 1000
 local now, record = now_ms(q.sweep), redis.call("HGET", q.jobs, id)
 
 local function place_in_lane()
-  local band, client = header(record or "")
+  local band, client = read_header(record or "")
   local lane = q.lane .. band .. ":" .. client
   return redis.call("LPOS", lane, id, "MAXLEN", DEEP) or (redis.call("LLEN", lane) > DEEP and DEEP or "")
 end
 
-local function comes_after()
-  local _, _, digest = note_of(q, id)
+local function find_predecessor()
+  local _, _, digest = read_digest(q, id)
   local first = digest and redis.call("GET", q.unique .. digest)
-  return first and first ~= id and is_heir(q, id) and select(4, note_of(q, first)) == id and first or ""
+  return first and first ~= id and is_successor(q, id) and select(4, read_digest(q, first)) == id and first or ""
 end
 
 local alive = #redis.call("ZRANGEBYSCORE", q.workers, now, "+inf", "LIMIT", 0, 100)
 local promoted = redis.call("HGET", q.sweep, "promoted") or ""
-return { now, redis.call("GET", q.paused) or "", alive, place_in_lane(), comes_after(), promoted }
+return { now, redis.call("GET", q.paused) or "", alive, place_in_lane(), find_predecessor(), promoted }
