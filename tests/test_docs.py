@@ -234,7 +234,7 @@ def test_every_command_is_documented_with_its_options(name):
 
 def test_every_script_is_on_the_lifecycle_page():
     said = re.findall(r"`(\w+)\.lua`", read("docs/lifecycle.md"))
-    assert sorted(said) == sorted(SCRIPTS)
+    assert set(said) == SCRIPTS.keys()
 
 
 def test_every_method_on_the_lifecycle_page_exists():

@@ -177,7 +177,7 @@ class Broker(Maintenance):
         """Store the progress that jobs of a worker report: queue, id and JSON each. Jobs that it no longer holds are
         left alone (G4). Raises BrokerUnavailable. What a server refuses, because it is full, is not stored.
         """
-        script = SCRIPTS["progress"]
+        script = SCRIPTS["report_progress"]
         calls = [script.call(self.keys.of(queue), (job_id, line), worker=worker) for queue, job_id, line in reports]
         self.redis.run(calls, resend=True)
 
@@ -228,7 +228,7 @@ class Broker(Maintenance):
         commands = [SCRIPTS["renew"].call(self.keys.of(q), (self.lease_ms, *notes)) for q in queues]
         if promote:
             commands += [self.promote_command(q, MAINTAIN_AT_ONCE) for q in queues]
-        commands += [SCRIPTS["audit"].call(self.keys.of(q), (audited[q], MAINTAIN_AT_ONCE)) for q in queues]
+        commands += [SCRIPTS["repair_lanes"].call(self.keys.of(q), (audited[q], MAINTAIN_AT_ONCE)) for q in queues]
         commands += note_commands(self.keys, notes, 4 * self.lease_ms)
         commands += [("SADD", self.keys.queues, *queues), self.plan.ask_for_version]
         *answers, version = self.redis.run(commands, resend=True)  # a full server refuses the notes, but no script
@@ -259,7 +259,7 @@ class Broker(Maintenance):
 
     def audit(self, queue: str, start: int = 0) -> int:
         """Put some lanes and workers right that a torn log has bent. Returns where to go on; 0: all were seen."""
-        (reply,) = self._on_each([queue], "audit", (start, MAINTAIN_AT_ONCE))
+        (reply,) = self._on_each([queue], "repair_lanes", (start, MAINTAIN_AT_ONCE))
         return int(reply)
 
     # -- inside

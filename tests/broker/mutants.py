@@ -27,7 +27,7 @@ MUTANTS = (
     # G4: only the holder of a job may settle it, and once
     *(
         Mutant(f"{verb}_without_ownership_check", IS_MINE, IS_ANYBODYS, (verb,))
-        for verb in ("ack", "expire", "stop", "retry", "bury", "release")
+        for verb in ("finish", "retry", "bury", "release")
     ),
     Mutant("running_entry_kept_on_ack", 'redis.call("HDEL", q.running, unpack(ids))', NOTHING),
     Mutant("running_entry_kept_on_retry", 'redis.call("HDEL", q.running, id)', NOTHING, ("retry",)),
@@ -67,7 +67,9 @@ MUTANTS = (
     Mutant("replaced_job_is_in_two_places", "unschedule(q, client, { id })", NOTHING, ("enqueue_unique",)),
     Mutant("replaced_job_keeps_its_time", "schedule(q, job.client, job.ready, id)", NOTHING),
     Mutant("requeued_beside_another", "or (digest and unique_owner(q, digest)) then", "then", ("requeue",)),
-    Mutant("requeued_without_its_digest", "if digest then acquire_unique(q, id, digest, ms) end", NOTHING, ("requeue",)),
+    Mutant(
+        "requeued_without_its_digest", "if digest then acquire_unique(q, id, digest, ms) end", NOTHING, ("requeue",)
+    ),
     Mutant("unique_without_exists_check", 'if is_known(q, job.id) then return "exists" end', NOTHING),
     # the index: nobody who has work is forgotten
     Mutant("no_ring_entry_on_give_back", "index_lane(q, band, client, now)\n  if is_unrun", "if false"),
@@ -151,7 +153,7 @@ MUTANTS = (
     ),
     Mutant("stopped_jobs_are_not_counted", 'count(q.stats, now, "cancelled", 1)\n        ended', "ended"),
     Mutant("over_and_cancelled_all_the_same", "== 1 then -- else it is over", ">= 0 then -- else it is over"),
-    Mutant("progress_of_others", 'redis.call("HEXISTS", q.running, id) == 0', "false", ("progress",)),
+    Mutant("progress_of_others", 'redis.call("HEXISTS", q.running, id) == 0', "false", ("report_progress",)),
     Mutant("cancel_forgets_the_ghost", "if not is_scheduled then", "if false then"),
     Mutant("claim_keeps_the_ghost", 'redis.call("HDEL", q.ghosts, unpack(passed))', NOTHING),
     Mutant("claim_leaves_ghosts_in_front", 'redis.call("LTRIM", key, #passed, -1)', NOTHING),
@@ -177,7 +179,9 @@ MUTANTS = (
     Mutant("crash_counts_everyone_dead", 'is_dead and "dead" or "retried"', '"dead"'),
     Mutant("failure_not_counted", '"HINCRBY", q.failures, id, failures', '"HGET", q.failures, id'),
     Mutant(
-        "unknown_is_told_again_and_again", 'if failures ~= "0" or not is_same_error(q.errors, id, line) then', "if true then"
+        "unknown_is_told_again_and_again",
+        'if failures ~= "0" or not is_same_error(q.errors, id, line) then',
+        "if true then",
     ),
     Mutant("a_failure_is_not_told_again", 'if failures ~= "0" or not is_same_error(', "if not is_same_error("),
     Mutant("an_older_failure_of_the_kind_will_do", "class, start_of_newest(lines), true)", "class, 1, true)"),
@@ -197,7 +201,7 @@ MUTANTS = (
     ),
     Mutant("a_later_death_is_meant_too", "tonumber(died) <= latest", "true", ("requeue_changed",)),
     Mutant("changed_keeps_its_arguments", "if body then", "if false then", ("requeue_changed",)),
-    Mutant("released_while_it_lives", "if tonumber(deadline) > now then", "if false then", ("release_worker",)),
+    Mutant("released_while_it_lives", "if tonumber(deadline) > now then", "if false then", ("reclaim_worker",)),
     Mutant("suspect_among_others", "if id and q.has_crashes and", "if false and"),
     Mutant("suspects_beside_others", "(claim.suspects == 0 and taken > 0)", "false"),
     Mutant("others_beside_suspects", "return claim.suspects == 0 end", "return true end"),

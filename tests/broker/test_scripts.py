@@ -231,9 +231,11 @@ def test_payloads_are_never_decoded_and_clocks_never_asked_but_through_now_ms(na
 def test_who_drains_a_full_server_begins_its_writes_with_one_that_is_allowed(name):
     has_scratch = "scratch" in names_in_body(name)
 
-    assert has_scratch == (name not in {"begin", "enqueue", "enqueue_many", "enqueue_unique", "fire", *READING})
+    assert has_scratch == (
+        name not in {"begin_schedule", "enqueue", "enqueue_many", "enqueue_unique", "fire_schedule", *READING}
+    )
     if has_scratch:
-        assert code_of(name).count('redis.call("DEL", q.scratch)') == 1 or "end_runs(" in code_of(name)
+        assert code_of(name).count('redis.call("DEL", q.scratch)') == 1 or "finish_runs(" in code_of(name)
 
 
 @every_script
@@ -293,9 +295,9 @@ print(len(scripts.BY_SHA) == len(scripts.SCRIPTS))
 def test_a_call_names_its_keys_in_the_order_of_the_header():
     keys = Keys("rtq").of("mail")
 
-    ack = SCRIPTS["ack"].call(keys, (10, "id"), worker="w1")
-    assert ack[:5] == (b"EVALSHA", SCRIPTS["ack"].sha, len(ack) - 5, keys.running("w1"), keys.jobs)
-    assert ack[-2:] == (10, "id")
+    call = SCRIPTS["finish"].call(keys, (10, "id"), worker="w1")
+    assert call[:5] == (b"EVALSHA", SCRIPTS["finish"].sha, len(call) - 5, keys.running("w1"), keys.jobs)
+    assert call[-2:] == (10, "id")
     assert SCRIPTS["find_job"].call(keys, ("id",))[-2:] == (keys.kept, "id")
 
 

@@ -9,7 +9,7 @@ from tests.seeds import QUEUE
 
 def tell(broker, *counters, queue=QUEUE):
     broker.announce([queue])
-    broker.settle("w1", queue, Settlement(tally=[(len(counters) // 2, *counters)]))
+    broker.settle("w1", queue, Settlement(metrics=[(len(counters) // 2, *counters)]))
 
 
 def test_outcomes_are_told_by_task(redis, broker, inspector):

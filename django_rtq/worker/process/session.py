@@ -151,7 +151,7 @@ class WorkerSession:
         elif isinstance(outcome, Cancelled):
             keep_ms = max(int(run.result_ttl(self._broker.config) * 1000), TOMBSTONE_MS)
             text = _CANCELLED % (run.task_name, run.attempt)
-            settlement.stop += (run.job_id, keep_ms, text)
+            settlement.finish_cancel += (run.job_id, keep_ms, text)
             self._finish(run, CANCELLED, keep_ms, text.encode())
 
     def _finish(self, run: Run, verb: int, ms: int, text: bytes, *, is_counted: bool = True) -> None:
@@ -206,7 +206,7 @@ class WorkerSession:
     def _fetch(self, wanted: int, queues: Sequence[str], *, idle: int) -> Fetched:
         with self._lock:
             for queue, calls in self._metrics.take().items():
-                self._settlements.setdefault(queue, Settlement()).tally += calls
+                self._settlements.setdefault(queue, Settlement()).metrics += calls
             settlements, self._settlements = self._settlements, {}
             over = self._page.hand_over()
         asked_at = time.monotonic()

@@ -8,7 +8,7 @@ from tests.snapshots import snapshot
 
 
 def tell(broker, *calls):
-    assert broker.settle("w1", QUEUE, Settlement(tally=list(calls))) == []
+    assert broker.settle("w1", QUEUE, Settlement(metrics=list(calls))) == []
 
 
 def test_counters_and_clients_are_added_up(redis, broker):

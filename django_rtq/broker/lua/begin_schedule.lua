@@ -1,4 +1,4 @@
--- begin: count the slots of a schedule from now on: it is new, or its definition is.
+-- begin_schedule: count the slots of a schedule from now on: it is new, or its definition is.
 -- uses: prelude
 -- keys: schedules sweep
 -- ARGV[1] name        of the schedule

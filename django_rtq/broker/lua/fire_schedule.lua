@@ -1,4 +1,4 @@
--- fire: start a periodic job for one slot of its schedule, once, whoever comes first.
+-- fire_schedule: start a periodic job for one slot of its schedule, once, whoever comes first.
 -- — -> queued
 -- uses: prelude lanes enqueue unique
 -- keys: schedules jobs dead finished bands turn lanes wake sweep ring lane stats digests unique workers

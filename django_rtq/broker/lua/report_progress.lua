@@ -1,4 +1,4 @@
--- progress: note how far a job is that runs.
+-- report_progress: note how far a job is that runs.
 -- uses: prelude
 -- keys: running progress sweep scratch
 -- ARGV[1] id          the job

@@ -64,7 +64,7 @@ def test_a_job_that_stopped_is_cancelled(redis, broker):
     job = asked_job(broker, "a")
     before = snapshot(redis, times=False)
 
-    assert settle(broker, "stop", job, outcome='{"state": "cancelled"}') == []
+    assert settle(broker, "finish_cancel", job, outcome='{"state": "cancelled"}') == []
 
     assert changes(before, snapshot(redis, times=False)) == OVER | {"stats": {"enqueued": 1, "cancelled": 1}}
 
@@ -130,10 +130,10 @@ def test_when_its_lease_runs_out_it_is_cancelled(redis, broker, inspector):
 def test_who_does_not_hold_it_cannot_settle_it(redis, broker, worker):
     job = asked_job(broker, "a")
     if worker == WORKER:
-        settle(broker, "stop", job)
+        settle(broker, "finish_cancel", job)
     before = snapshot(redis)
 
-    assert settle(broker, "stop", job, worker=worker) == [job.id]
+    assert settle(broker, "finish_cancel", job, worker=worker) == [job.id]
 
     assert snapshot(redis) == before
 

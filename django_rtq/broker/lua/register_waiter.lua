@@ -1,4 +1,4 @@
--- wait: say that somebody waits for the end of a job.
+-- register_waiter: say that somebody waits for the end of a job.
 -- uses: prelude
 -- keys: jobs dead waiting over sweep scratch
 -- ARGV[1] id          the job

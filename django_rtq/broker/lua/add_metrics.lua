@@ -1,4 +1,4 @@
--- tally: add up what a worker has counted: how runs of tasks went, and whose they were.
+-- add_metrics: add up what a worker has counted: how runs of tasks went, and whose they were.
 -- uses: prelude metrics
 -- keys: sweep scratch tasks served busy
 -- ARGV[1] counters    how many there are

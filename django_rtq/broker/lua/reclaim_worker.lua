@@ -1,4 +1,4 @@
--- release_worker: take back the jobs of one worker whose lease is over, because a person says so.
+-- reclaim_worker: take back the jobs of one worker whose lease is over, because a person says so.
 -- running -> queued, or dead; cancelled, if it was asked to stop
 -- uses: prelude workers reclaim
 -- keys: workers sweep jobs bands turn lanes since failures crashes errors dead wake scratch stats ring lane

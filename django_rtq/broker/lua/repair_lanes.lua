@@ -1,4 +1,4 @@
--- audit: look at some lanes and workers, and put right what a torn log bent: a lane with jobs that is in no ring, and a
+-- repair_lanes: look at some lanes and workers, and put right what a torn log bent: a lane with jobs that is in no ring, and a
 -- processing list whose worker nobody would find dead. That worker's lease counts as over, so its jobs are reclaimed.
 -- uses: prelude lanes
 -- keys: bands turn lanes since wake sweep scratch ring lane workers holders running_of
