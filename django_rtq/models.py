@@ -1,13 +1,15 @@
-"""What lies in the database: the schedules that people make in the admin. Jobs never do.
+"""Schedule, and one model without a table for each entry of the admin menu.
 
-Beside them, the models of the pages (menu.py), which have no table.
+Schedules created in the admin are rows in the database. Jobs, queues and workers exist in Redis only: their models
+give the admin pages a content type, permissions, a URL and an entry in the app list, and are never queried. Their
+names are short because Django builds URLs from them (D58).
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -20,14 +22,11 @@ from django.utils.translation import gettext_lazy as _
 
 from django_rtq.conf import get_config
 from django_rtq.exceptions import InvalidTask, RTQError, TaskNotFound
-from django_rtq.menu import DeadLetter, Job, Queue, RegisteredTask, Worker
 from django_rtq.periodic import HIGHEST_CAP, LONGEST_EXPRESSION, LONGEST_NAME, MOST_MISSED, cron, every
 from django_rtq.scheduler.registry import ScheduledTask, declared_entries, entry_from_row
 from django_rtq.scheduler.sync import mirror
 from django_rtq.tasks import registry
 from django_rtq.tasks.options import client_name, queue_name
-
-__all__ = ["DeadLetter", "Job", "Queue", "RegisteredTask", "Schedule", "Worker", "mirror_schedules"]
 
 logger = logging.getLogger("django_rtq")
 
@@ -44,10 +43,10 @@ class Overlap(models.TextChoices):
 
 
 class Schedule(models.Model):
-    """When, and with which arguments, a task is started again and again; made by a person.
+    """A periodic task: when to enqueue it, and with which arguments. Created by a person.
 
-    Schedulers go by a copy in Redis, which follows whenever a row is saved or deleted. QuerySet.update() and
-    bulk_create() say nothing to anybody: call mirror_schedules() after them.
+    Schedulers read a copy in Redis, which is updated when a row is saved or deleted. QuerySet.update() and
+    bulk_create() do not send signals: call mirror_schedules() after them.
     """
 
     name = models.CharField(_("name"), max_length=LONGEST_NAME, unique=True)
@@ -86,7 +85,7 @@ class Schedule(models.Model):
         return self.name
 
     def save(self, **options: Any) -> None:
-        """Raises ValidationError: what could not work is not stored, unless it is off."""
+        """Validates enabled schedules, so that an invalid one is never active. Raises ValidationError."""
         self.enabled_at = (self.enabled_at or timezone.now()) if self.enabled else None
         if options.get("update_fields") is not None:
             options["update_fields"] = {*options["update_fields"], "enabled_at"}
@@ -95,7 +94,7 @@ class Schedule(models.Model):
         super().save(**options)
 
     def clean(self) -> None:
-        """Raises ValidationError, for each field in words."""
+        """Check all fields together. Raises ValidationError with a message for each invalid field."""
         self.args = [] if self.args is None else self.args
         self.kwargs = {} if self.kwargs is None else self.kwargs
         errors: dict[str, str] = {}
@@ -108,24 +107,24 @@ class Schedule(models.Model):
             raise ValidationError(errors)
 
     def switch(self, *, on: bool) -> None:
-        """Let it fire, or fire no more. What would have been meanwhile was not missed. Raises ValidationError."""
+        """Enable or disable it. Runs that fall into the disabled time are not caught up. Raises ValidationError."""
         self.enabled = on
         self.save(update_fields=["enabled"])
 
     def as_row(self) -> dict[str, Any]:
-        """As the plan in Redis has it."""
+        """The fields as they are stored in Redis."""
         fields = ("task", "args", "kwargs", "cron", "every", "tz", "queue", "client", "missed", "cap", "overlap")
         since = self.enabled_at.isoformat() if self.enabled_at else ""
         return {name: getattr(self, name) for name in fields} | {"enabled": self.enabled, "since": since}
 
     def entry(self) -> ScheduledTask:
-        """As schedulers read it. Raises TaskNotFound, InvalidTask, TypeError or ValueError when they cannot."""
+        """The schedule as schedulers read it. Raises TaskNotFound, InvalidTask, TypeError or ValueError if invalid."""
         return entry_from_row(self.name, self.as_row())
 
-    # -- what may be wrong with it
+    # -- validation
 
     def _checks(self) -> Iterator[tuple[str, Callable[[], object]]]:
-        """For each field what raises when it makes no sense."""
+        """Pairs of a field and a function that raises if its value is invalid."""
         yield "name", self._check_name
         yield "task", lambda: registry.get_open_task(self.task)
         yield "queue", lambda: queue_name("queue", self.queue)
@@ -145,13 +144,11 @@ class Schedule(models.Model):
         every(seconds=1, name=self.name)
         source = {entry.name: entry.source for entry in declared_entries(get_config())}.get(self.name)
         if source:
-            taken = {
-                "code": gettext("There is a schedule of this name in the code of the project. Take another name."),
-                "settings": gettext(
-                    "There is a schedule of this name in the settings of the project. Take another name."
-                ),
+            messages = {
+                "code": gettext("The code already declares a schedule with this name. Choose another name."),
+                "settings": gettext("The settings already declare a schedule with this name. Choose another name."),
             }
-            raise InvalidTask(taken[source])
+            raise InvalidTask(messages[source])
 
     def _check_either(self) -> None:
         if bool(self.cron) == (self.every is not None):
@@ -159,19 +156,96 @@ class Schedule(models.Model):
 
 
 def mirror_schedules() -> int:
-    """Bring all rows to Redis, where schedulers find them. Returns how many had changed. Raises BrokerError."""
+    """Copy all rows to Redis, where schedulers read them. Returns the number of changed rows. Raises BrokerError."""
     rows = Schedule.objects.using(router.db_for_write(Schedule))
     return mirror(lambda: {row.name: row.as_row() for row in rows.all()})
 
 
 @receiver([post_save, post_delete], sender=Schedule)
 def mirror_on_commit(*, using: str, **kwargs: object) -> None:
-    """What was saved is in force as soon as others can see it."""
-    transaction.on_commit(_mirror_or_say, using=using)
+    """Update the copy in Redis after the transaction commits."""
+    transaction.on_commit(_mirror_or_log, using=using)
 
 
-def _mirror_or_say() -> None:
+def _mirror_or_log() -> None:
     try:
         mirror_schedules()
-    except RTQError as error:  # what was committed stays, whatever is wrong with Redis or its settings
-        logger.error("schedules were changed, but schedulers do not know yet; rtq_schedule sync tells them: %s", error)
+    except RTQError as error:  # the commit must not fail because of Redis or its settings
+        logger.error("schedules were saved but not copied to Redis; run rtq_schedule sync to retry: %s", error)
+
+
+class EmptyManager(models.Manager[Any]):
+    """Returns no rows and sends no query: without a table, `dumpdata` would fail for the whole project."""
+
+    def get_queryset(self) -> models.QuerySet[Any]:
+        """Always empty."""
+        nothing: models.QuerySet[Any] = super().get_queryset().none()
+        return nothing
+
+
+class AdminEntry(models.Model):
+    """Base of the models without a table. `name` identifies the object in the admin log."""
+
+    name = models.CharField(primary_key=True, max_length=255)
+
+    objects = EmptyManager()
+
+    class Meta:
+        abstract = True
+        managed = False
+        default_permissions: ClassVar[tuple[str, ...]] = ()
+        base_manager_name = "objects"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Queue(AdminEntry):
+    """A queue. Holds the permissions of all pages."""
+
+    class Meta(AdminEntry.Meta):
+        verbose_name = _("queue")
+        verbose_name_plural = _("queues")
+        default_permissions = ("view",)
+        permissions = [
+            ("requeue_job", "Can requeue dead letters and run waiting jobs now"),
+            ("cancel_job", "Can cancel and stop jobs"),
+            ("discard_job", "Can discard dead letters"),
+            ("pause_queue", "Can pause and resume queues"),
+            ("purge_queue", "Can purge queues"),
+            ("enqueue_job", "Can enqueue jobs by hand"),
+            ("edit_job", "Can change the arguments of jobs"),
+            ("control_worker", "Can quiet, wake and stop workers"),
+        ]
+
+
+class Job(AdminEntry):
+    """A job. The menu entry opens the list of running jobs."""
+
+    class Meta(AdminEntry.Meta):
+        verbose_name = _("job")
+        verbose_name_plural = _("running jobs")
+
+
+class DeadLetter(AdminEntry):
+    """A job that failed permanently and runs again only if someone requeues it."""
+
+    class Meta(AdminEntry.Meta):
+        verbose_name = _("dead letter")
+        verbose_name_plural = _("dead letters")
+
+
+class Worker(AdminEntry):
+    """A worker process."""
+
+    class Meta(AdminEntry.Meta):
+        verbose_name = _("worker")
+        verbose_name_plural = _("workers")
+
+
+class RegisteredTask(AdminEntry):
+    """A task that is registered in this process."""
+
+    class Meta(AdminEntry.Meta):
+        verbose_name = _("task")
+        verbose_name_plural = _("tasks")

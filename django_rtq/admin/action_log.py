@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.utils.text import Truncator
 from django.utils.translation import ngettext
 
-from django_rtq.menu import AdminEntry
+from django_rtq.models import AdminEntry
 
 _IDS_IN_WORDS = 20
 

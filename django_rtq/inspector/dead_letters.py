@@ -99,7 +99,7 @@ class DeadLetters:
                     )
                     for queue, start in packet
                 ]
-                for (queue, _), reply in zip(packet, self._redis.all(calls, resend=True), strict=True):
+                for (queue, _), reply in zip(packet, self._redis.execute(calls, resend=True), strict=True):
                     parts[queue].append(reply)
                     self._sizes[queue] = reply[0]
 
@@ -107,8 +107,8 @@ class DeadLetters:
         """Count those that fit, the oldest first, up to a depth. Without a filter the number is exact."""
         dead = self._keys.of(queue).dead
         if until_ms is None:
-            until_ms = clock_ms(self._redis.one(("TIME",), resend=True))
-        total = self._redis.one(("ZCOUNT", dead, "-inf", until_ms), resend=True)
+            until_ms = clock_ms(self._redis.execute_one(("TIME",), resend=True))
+        total = self._redis.execute_one(("ZCOUNT", dead, "-inf", until_ms), resend=True)
         if not wanted:
             return Selection(count=total, searched=total, total=total, until_ms=until_ms)
         searched = min(depth, total)

@@ -99,11 +99,11 @@ class Statistics:
     def tasks(self, queues: Iterable[str], hours: int) -> dict[str, TaskFigures]:
         """The figures of the present hour and so many before it, in one round trip."""
         calls = [SCRIPTS["task_metrics"].call(self._keys.of(queue), (hours,)) for queue in queues]
-        return read_figures(self._redis.all(calls, resend=True))
+        return read_figures(self._redis.execute(calls, resend=True))
 
     def clients(self, queue: str, limit: int, *, by: str) -> Clients:
         """The clients with most waiting jobs, or with most of the work, in one round trip."""
-        reply = self._redis.one(self.ask_for_clients(queue, limit), resend=True)
+        reply = self._redis.execute_one(self.ask_for_clients(queue, limit), resend=True)
         return self.read_clients(reply, limit, by=by)
 
     def ask_for_clients(self, queue: str, limit: int) -> Command:

@@ -28,7 +28,7 @@ def die(broker, *names, error="builtins.ValueError", task="shop.tasks.send", cli
     broker.settle("failing", QUEUE, settlement("bury", *jobs))
     broker.sign_off([QUEUE], "failing")
     for job in jobs:
-        broker.redis.one(("HSET", broker.keys.of(QUEUE).errors, job.id, f"{line}\n"))
+        broker.redis.execute_one(("HSET", broker.keys.of(QUEUE).errors, job.id, f"{line}\n"))
     return [job.id for job in jobs]
 
 

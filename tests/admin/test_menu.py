@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from django_rtq.admin import permissions
-from django_rtq.menu import AdminEntry, Queue
+from django_rtq.models import AdminEntry, Queue
 
 ENTRIES = [model for model in apps.get_app_config("django_rtq").get_models() if issubclass(model, AdminEntry)]
 PERMISSIONS = [value for name, value in vars(permissions).items() if name.isupper()]

@@ -31,7 +31,7 @@ def given(name, jobs):
 def seen(redis, broker, jobs):
     """Redis, without what changes by itself."""
     broker.sign_on([QUEUE], "w1")
-    redis.hset(broker.keys.worker("w1"), "errands", "supervisor-1")
+    redis.hset(broker.keys.worker("w1"), "supervisor_name", "supervisor-1")
     broker.enqueue(QUEUE, [])
     return lambda: snapshot(redis, times=False)
 

@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
+from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import in_words, note
 from django_rtq.admin.display.formatting import number_text
@@ -21,7 +22,6 @@ from django_rtq.exceptions import JobNotFound
 from django_rtq.inspector.dead_letters import Action, DeadGroup, DeadGroups
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import JobState
-from django_rtq.menu import DeadLetter
 from django_rtq.redaction import group_message
 
 GROUPS_SHOWN = 200
@@ -75,7 +75,7 @@ class DeadLetterAdmin(PageAdmin):
         done = inspector.requeue(queue, ids) if verb == "requeue" else inspector.discard(queue, ids)
         if done:
             text = done_text(verb, len(done))
-            note(request, DeadLetter(name=queue), text, done)
+            note(request, models.DeadLetter(name=queue), text, done)
             messages.success(request, text)
         if len(done) < len(ids):
             messages.warning(request, too_late(len(ids) - len(done)))
@@ -135,11 +135,11 @@ class DeadLetterAdmin(PageAdmin):
         meant = ", ".join(f"{name}: {value}" for name, value in facts_of(sweep))
         if outcome.stopped_by is not None:
             if done:
-                note(request, DeadLetter(name=sweep.queue), f"{text} ({meant}) {outcome.stopped_by}")
+                note(request, models.DeadLetter(name=sweep.queue), f"{text} ({meant}) {outcome.stopped_by}")
             raise outcome.stopped_by
         if outcome.are_all:
             if done:
-                note(request, DeadLetter(name=sweep.queue), f"{text} ({meant})")
+                note(request, models.DeadLetter(name=sweep.queue), f"{text} ({meant})")
                 messages.success(request, text)
             else:
                 said = _("Nothing was done: none is left that matches. Somebody may have acted already.")
@@ -148,7 +148,7 @@ class DeadLetterAdmin(PageAdmin):
         total = query_params.number_of(request.POST, "total", done + sweep.counted(inspector)[1].count, least=1)
         job = sweep.leave_to_worker()
         noted = _("%(done)s The rest is done by job %(id)s. (%(meant)s)")
-        note(request, DeadLetter(name=sweep.queue), noted % {"done": text, "id": job.id, "meant": meant})
+        note(request, models.DeadLetter(name=sweep.queue), noted % {"done": text, "id": job.id, "meant": meant})
         query = {**sweep.query, "total": total, "job": job.id}
         return HttpResponseRedirect(self.url(f"deadletter_{sweep.verb}_progress", query=query))
 

@@ -7,6 +7,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
+from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import note
 from django_rtq.admin.display.running_jobs import processing_lists
@@ -20,7 +21,6 @@ from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import JobState
-from django_rtq.menu import Job
 from django_rtq.redaction import is_unknown, redacted
 from django_rtq.tasks.registry import is_internal
 
@@ -207,7 +207,7 @@ class JobAdmin(PageAdmin):
     def _done(
         self, request: HttpRequest, job_id: str, queue: str, noted: str, said: str, otherwise: str = ""
     ) -> HttpResponse:
-        note(request, Job(name=job_id), noted)
+        note(request, models.Job(name=job_id), noted)
         messages.success(request, said % {"id": clean_text(job_id, 60)})
         return HttpResponseRedirect(query_params.way_back(request, otherwise or self._page_of(job_id, queue)))
 

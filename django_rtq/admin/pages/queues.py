@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import note
 from django_rtq.admin.display import overview
@@ -22,7 +23,6 @@ from django_rtq.conf import QUEUE_NAME, get_config
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.menu import Queue
 
 CLIENTS_SHOWN = 20
 
@@ -90,7 +90,7 @@ class QueueAdmin(PageAdmin):
         """Let nothing more of a queue be started."""
         _check_name(name)
         if get_inspector().pause(name):
-            note(request, Queue(name=name), _("Paused."))
+            note(request, models.Queue(name=name), _("Paused."))
             said = _("Queue %(name)s is paused: what runs goes on, nothing more is started.")
             messages.success(request, said % {"name": name})
         else:
@@ -101,7 +101,7 @@ class QueueAdmin(PageAdmin):
         """Let a queue be worked on again."""
         _check_name(name)
         if get_inspector().resume(name):
-            note(request, Queue(name=name), _("Resumed."))
+            note(request, models.Queue(name=name), _("Resumed."))
             messages.success(request, _("Queue %(name)s is worked on again.") % {"name": name})
         else:
             messages.warning(request, _("Queue %(name)s was not paused (any more).") % {"name": name})
@@ -136,7 +136,7 @@ class QueueAdmin(PageAdmin):
         said = ngettext("%(count)d job was thrown away.", "%(count)d jobs were thrown away.", thrown)
         text = said % {"count": thrown}
         if thrown:
-            note(request, Queue(name=name), text)
+            note(request, models.Queue(name=name), text)
         if error is not None:
             raise error
         if is_over:

@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
+from django_rtq import models
 from django_rtq.admin import permissions
 from django_rtq.admin.action_log import note
 from django_rtq.admin.display.formatting import NOTHING, duration_text, number_text, percent_text
@@ -19,7 +20,6 @@ from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import InvalidTask, PayloadError
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.metrics import TaskFigures
-from django_rtq.menu import RegisteredTask
 from django_rtq.tasks.registry import all_tasks
 from django_rtq.tasks.task import Task
 
@@ -60,7 +60,9 @@ class TaskAdmin(PageAdmin):
             except Exception as error:  # noqa: BLE001 - the task's own function for its client failed
                 form.add_error(None, f"{type(error).__name__}: {error}")
             else:
-                note(request, RegisteredTask(name=name[:255]), _("Enqueued by hand: job %(id)s.") % {"id": job.id})
+                note(
+                    request, models.RegisteredTask(name=name[:255]), _("Enqueued by hand: job %(id)s.") % {"id": job.id}
+                )
                 messages.success(request, _("Job %(id)s is enqueued.") % {"id": job.id})
                 return HttpResponseRedirect(self.url("job_change", job.id, query={"queue": job.queue_name}))
         context = {

@@ -11,6 +11,7 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import note
 from django_rtq.admin.display.health import is_lost
@@ -19,7 +20,6 @@ from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import LeaseNotExpired, WorkerNotFound
 from django_rtq.inspector.details import WorkerDetails
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.menu import Worker
 
 
 class WorkerAdmin(PageAdmin):
@@ -51,7 +51,7 @@ class WorkerAdmin(PageAdmin):
             said = ngettext("%(count)d job of worker %(name)s was given back.",
                             "%(count)d jobs of worker %(name)s were given back.", released)  # fmt: skip
             text = said % {"count": released, "name": shown}
-            note(request, Worker(name=name[:255]), text)
+            note(request, models.Worker(name=name[:255]), text)
             messages.success(request, text)
         return self._back(request)
 
@@ -95,7 +95,7 @@ class WorkerAdmin(PageAdmin):
             why = _("Nothing was done: worker %(name)s is not known. It is gone, or began a moment ago.")
             messages.warning(request, why % {"name": clean_text(name, 100)})
         else:
-            note(request, Worker(name=name[:255]), noted)
+            note(request, models.Worker(name=name[:255]), noted)
             messages.success(request, said % {"name": clean_text(name, 100)})
         return self._back(request)
 
