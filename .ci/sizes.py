@@ -1,4 +1,4 @@
-"""Hold the limits on size of the style guide: functions, modules and Lua files."""
+"""Checks the size limits of functions, modules and Lua files. See CONTRIBUTING.md."""
 
 from __future__ import annotations
 
