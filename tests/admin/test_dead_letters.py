@@ -105,7 +105,7 @@ def test_many_of_them_are_written_down_in_one_entry(broker, operator):
     entry = LogEntry.objects.get()
     assert entry.change_message.startswith("30 dead letters are gone.")
     assert ids[0] in entry.change_message
-    assert "(10 more)" in entry.change_message
+    assert "and 10 more" in entry.change_message
     assert entry.object_id == QUEUE
 
 
