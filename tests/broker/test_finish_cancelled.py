@@ -156,7 +156,7 @@ def test_the_second_answer_is_honest_when_the_first_got_lost(redis, broker, insp
     assert inspector.cancel(job.id) is CancelAnswer.CANCELLED
 
 
-@pytest.mark.parametrize("verb", ["stop", "retry", "bury", "release"])
+@pytest.mark.parametrize("verb", ["finish_cancel", "retry", "bury", "release"])
 def test_what_a_unique_job_held_is_free_when_it_stops(redis, broker, inspector, verb):
     job = unique_job("a")
     broker.enqueue_unique(QUEUE, [job])
