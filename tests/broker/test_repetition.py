@@ -6,8 +6,8 @@ import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable, WrongState
-from tests.broker.scenes import ALL_SCENES, SCENES, seeded
-from tests.snapshots import snapshot
+from tests.broker.model.script_calls import ALL_SCENES, SCENES, seeded
+from tests.support.snapshots import snapshot
 
 ALL = ALL_SCENES
 REFUSED = {"begin_schedule", "enqueue", "enqueue_many", "enqueue_unique", "fire_schedule"}  # when the server is full

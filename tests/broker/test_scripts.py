@@ -11,7 +11,7 @@ import pytest
 from django_rtq.broker import scripts
 from django_rtq.broker.keys import QUEUE_KEYS, Keys
 from django_rtq.broker.scripts import SCRIPTS, Script, pack, script_of
-from tests.broker.scenes import READING, SCENES
+from tests.broker.model.script_calls import READING, SCENES
 
 LUA = Path(scripts.__file__).parent / "lua"
 PARTS = {f"lib/{path.stem}": path.read_text() for path in sorted(LUA.glob("lib/*.lua"))}
