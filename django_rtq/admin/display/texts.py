@@ -9,7 +9,7 @@ from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.display.formatting import moment_text, number_text
-from django_rtq.admin.pages.bulk_actions import Sweep
+from django_rtq.admin.pages.bulk_actions import BulkRequest
 from django_rtq.jobs.job import moment
 from django_rtq.periodic import Schedule
 
@@ -54,7 +54,7 @@ def too_late(count: int) -> str:
     ) % {"count": count}
 
 
-def facts_of(sweep: Sweep) -> list[tuple[str, str]]:
+def facts_of(sweep: BulkRequest) -> list[tuple[str, str]]:
     """Which dead letters are meant."""
     until = moment(sweep.until_ms)
     facts = [(_("Queue"), sweep.queue), *sweep.wanted.facts]

@@ -16,10 +16,10 @@ from django_rtq.admin.action_log import in_words, note
 from django_rtq.admin.display.formatting import number_text
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import HINTS, done_text, facts_of, progress_text, question, too_late
-from django_rtq.admin.pages.bulk_actions import Sweep
+from django_rtq.admin.pages.bulk_actions import BulkRequest
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import JobNotFound
-from django_rtq.inspector.dead_letters import Action, DeadGroup, DeadGroups
+from django_rtq.inspector.dead_letters import BulkAction, DeadGroup, DeadGroups
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import JobState
 from django_rtq.redaction import group_message
@@ -62,7 +62,7 @@ class DeadLetterAdmin(PageAdmin):
 
     # -- act
 
-    def ticked(self, request: HttpRequest, *, verb: Action) -> HttpResponse:
+    def ticked(self, request: HttpRequest, *, verb: BulkAction) -> HttpResponse:
         """Requeue the jobs that were ticked; discard them, when that was confirmed."""
         queue, ids = query_params.queue_of(request.POST), query_params.ids_of(request.POST)
         back = HttpResponseRedirect(query_params.way_back(request, self.url("deadletter_changelist")))
@@ -81,10 +81,10 @@ class DeadLetterAdmin(PageAdmin):
             messages.warning(request, too_late(len(ids) - len(done)))
         return back
 
-    def sweep(self, request: HttpRequest, *, verb: Action) -> HttpResponse:
+    def sweep(self, request: HttpRequest, *, verb: BulkAction) -> HttpResponse:
         """Ask, then act on all that match."""
         given = request.POST if request.method == "POST" else request.GET
-        sweep = Sweep.read(given, verb)
+        sweep = BulkRequest.read(given, verb)
         if not sweep.queue:
             messages.warning(request, _("Which dead letters? Choose a queue or a group."))
             return HttpResponseRedirect(self.url("deadletter_changelist"))
@@ -95,9 +95,9 @@ class DeadLetterAdmin(PageAdmin):
         asked = {"question": question(verb, found.count), "hint": hint, "can_go_on": found.count > 0}
         return self._draw_sweep(request, sweep, asked)
 
-    def progress(self, request: HttpRequest, *, verb: Action) -> HttpResponse:
+    def progress(self, request: HttpRequest, *, verb: BulkAction) -> HttpResponse:
         """How far a large sweep is."""
-        inspector, sweep = get_inspector(), Sweep.read(request.GET, verb)
+        inspector, sweep = get_inspector(), BulkRequest.read(request.GET, verb)
         if not sweep.queue or not sweep.until_ms:
             return HttpResponseRedirect(self.url("deadletter_changelist"))
         total = query_params.number_of(request.GET, "total", 1, least=1, most=10**9)
@@ -128,32 +128,39 @@ class DeadLetterAdmin(PageAdmin):
         }
         return self.draw(request, "confirm.html", context, is_form=True)
 
-    def _sweep(self, request: HttpRequest, sweep: Sweep) -> HttpResponse:
+    def _sweep(self, request: HttpRequest, sweep: BulkRequest) -> HttpResponse:
         inspector = get_inspector()
-        outcome = sweep.run(inspector)
-        done, text = outcome.done, done_text(sweep.verb, outcome.done)
-        meant = ", ".join(f"{name}: {value}" for name, value in facts_of(sweep))
-        if outcome.stopped_by is not None:
+        if sweep.per_second:
+            return self._enqueue_rest(request, sweep, 0)  # a request does not wait
+        result = sweep.run(inspector)
+        done, text = len(result.done), done_text(sweep.verb, len(result.done))
+        meant = _meant(sweep)
+        if result.stopped_by is not None:
             if done:
-                note(request, models.DeadLetter(name=sweep.queue), f"{text} ({meant}) {outcome.stopped_by}")
-            raise outcome.stopped_by
-        if outcome.are_all:
-            if done:
-                note(request, models.DeadLetter(name=sweep.queue), f"{text} ({meant})")
-                messages.success(request, text)
-            else:
-                said = _("Nothing was done: none is left that matches. Somebody may have acted already.")
-                messages.warning(request, said)
-            return HttpResponseRedirect(self.url("deadletter_changelist"))
-        total = query_params.number_of(request.POST, "total", done + sweep.counted(inspector)[1].count, least=1)
-        job = sweep.leave_to_worker()
+                note(request, models.DeadLetter(name=sweep.queue), f"{text} ({meant}) {result.stopped_by}")
+            raise result.stopped_by
+        if not result.is_complete:
+            return self._enqueue_rest(request, sweep, done)
+        if done:
+            note(request, models.DeadLetter(name=sweep.queue), f"{text} ({meant})")
+            messages.success(request, text)
+        else:
+            said = _("Nothing was done: none is left that matches. Somebody may have acted already.")
+            messages.warning(request, said)
+        return HttpResponseRedirect(self.url("deadletter_changelist"))
+
+    def _enqueue_rest(self, request: HttpRequest, sweep: BulkRequest, done: int) -> HttpResponse:
+        left = sweep.counted(get_inspector())[1].count
+        total = query_params.number_of(request.POST, "total", done + left, least=1)
+        job = sweep.enqueue_rest()
         noted = _("%(done)s The rest is done by job %(id)s. (%(meant)s)")
-        note(request, models.DeadLetter(name=sweep.queue), noted % {"done": text, "id": job.id, "meant": meant})
+        facts = {"done": done_text(sweep.verb, done), "id": job.id, "meant": _meant(sweep)}
+        note(request, models.DeadLetter(name=sweep.queue), noted % facts)
         query = {**sweep.query, "total": total, "job": job.id}
         return HttpResponseRedirect(self.url(f"deadletter_{sweep.verb}_progress", query=query))
 
     def _draw_sweep(
-        self, request: HttpRequest, sweep: Sweep, more: dict[str, Any], total: int | None = None
+        self, request: HttpRequest, sweep: BulkRequest, more: dict[str, Any], total: int | None = None
     ) -> HttpResponse:
         titles = {"requeue": _("Requeue dead letters"), "discard": _("Discard dead letters")}
         buttons = {"requeue": _("Requeue"), "discard": _("Discard")}
@@ -171,7 +178,7 @@ class DeadLetterAdmin(PageAdmin):
         }
         return self.draw(request, "sweep.html", context, is_form="question" in more)
 
-    def _list_of(self, sweep: Sweep) -> str:
+    def _list_of(self, sweep: BulkRequest) -> str:
         if not sweep.queue:
             return self.url("deadletter_changelist")
         return self.url("queue_change", sweep.queue, query={"state": "dead", **sweep.wanted.query})
@@ -188,6 +195,10 @@ class DeadLetterAdmin(PageAdmin):
             "requeue_url": self.url("deadletter_requeue_all", query=query) if is_known else "",
             "discard_url": self.url("deadletter_discard_all", query=query) if is_known else "",
         }
+
+
+def _meant(sweep: BulkRequest) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in facts_of(sweep))
 
 
 def _message_of(group: DeadGroup) -> str:
