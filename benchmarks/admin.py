@@ -92,7 +92,7 @@ def _fill(stage: Stage, jobs: int) -> None:
     minute = int(time.time()) // 60
     counters = {name: 7 for name in ("enqueued", "succeeded", "failed", "dead", "run_ms", "wait_ms")}
     with stage.redis.pipeline(transaction=False) as pipe:
-        for queue in broker.redis.one(("SMEMBERS", broker.keys.queues)):
+        for queue in broker.redis.execute_one(("SMEMBERS", broker.keys.queues)):
             for each in range(minute - DAY, minute + 1):
                 counters["succeeded"] = each * 7919 % 5000  # no flat lines, which take less room on a page
                 pipe.hset(broker.keys.of(queue.decode()).stats_of(each), mapping=counters)

@@ -14,9 +14,9 @@ from django_rtq.exceptions import BrokerError
 
 logger = logging.getLogger("django_rtq")
 
-_SHORTEST_BACKOFF, _LONGEST_BACKOFF = 0.05, 5.0
+_MIN_DELAY_SECONDS, _MAX_DELAY_SECONDS = 0.05, 5.0
 STOP_SECONDS = 5.0  # for the ticks that run at a stop
-HURRIED_STOP_SECONDS = 0.5  # when a tick hangs, which most likely means that Redis does
+URGENT_STOP_SECONDS = 0.5  # when a tick hangs, which most likely means that Redis does
 HANGING_SECONDS = 1.0  # a tick that takes longer than this hangs
 _jitter = random.SystemRandom()
 
@@ -24,14 +24,14 @@ _jitter = random.SystemRandom()
 class ReconnectDelay:
     """Waits that grow while Redis is away, with jitter, so that a fleet does not come back in step."""
 
-    def __init__(self, longest_seconds: float = _LONGEST_BACKOFF) -> None:
-        self._longest_seconds = longest_seconds
+    def __init__(self, max_seconds: float = _MAX_DELAY_SECONDS) -> None:
+        self._max_seconds = max_seconds
         self._failures = 0
 
     def next_seconds(self) -> float:
         """How long to wait after one more failure."""
         self._failures = min(self._failures + 1, 10)
-        return min(self._longest_seconds, _SHORTEST_BACKOFF * 2.0**self._failures) * _jitter.uniform(0.5, 1.0)
+        return min(self._max_seconds, _MIN_DELAY_SECONDS * 2.0**self._failures) * _jitter.uniform(0.5, 1.0)
 
     def reset(self) -> bool:
         """It works again. Answers whether it had failed."""
@@ -47,18 +47,18 @@ class Loop:
 
     name = "loop"
 
-    def __init__(self, *, longest_backoff_seconds: float = _LONGEST_BACKOFF) -> None:
-        #: Held during a tick; see at_rest().
-        self.busy = threading.Lock()
-        #: Held by whoever waits for `busy`, so that no other tick begins meanwhile.
-        self.turnstile = threading.Lock()
+    def __init__(self, *, max_delay_seconds: float = _MAX_DELAY_SECONDS) -> None:
+        #: Held during a tick; see pause_loops().
+        self.tick_lock = threading.Lock()
+        #: Held by whoever waits for `tick_lock`, so that no other tick begins meanwhile.
+        self.start_lock = threading.Lock()
         #: time.monotonic() at the end of the last tick that raised nothing; 0: there was none yet.
-        self.answered_at = 0.0
+        self.last_success_at = 0.0
         self._stopped = threading.Event()
-        self._bell = threading.Event()
+        self._wake_event = threading.Event()
         self._thread: threading.Thread | None = None
-        self._backoff = ReconnectDelay(longest_backoff_seconds)
-        self._ticking_since: float | None = None
+        self._delay = ReconnectDelay(max_delay_seconds)
+        self._tick_started_at: float | None = None
 
     def tick(self) -> float:
         """Do what is due. Returns the seconds until the next tick."""
@@ -66,11 +66,11 @@ class Loop:
 
     def wait(self, seconds: float) -> None:
         """Let time pass, or end early when there is something to do."""
-        self._bell.wait(seconds)
+        self._wake_event.wait(seconds)
 
     def interrupt(self) -> None:
         """End a wait, so that the next tick begins at once. Any thread."""
-        self._bell.set()
+        self._wake_event.set()
 
     def close(self) -> None:
         """Close what ticks and waits have opened. Called in the thread, at its end."""
@@ -85,7 +85,7 @@ class Loop:
         """Let the tick that runs end, then no more. Waits for it, but not for ever."""
         stop_all([self])
 
-    def tell_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Let the tick that runs be the last one. Does not wait for it."""
         self._stopped.set()
 
@@ -99,58 +99,58 @@ class Loop:
     @property
     def is_hanging(self) -> bool:
         """Whether the tick that runs has been running for much longer than ticks do."""
-        since = self._ticking_since
+        since = self._tick_started_at
         return since is not None and time.monotonic() - since > HANGING_SECONDS
 
     def _run(self) -> None:
         try:
-            self._tick_on()
+            self._run_ticks()
         finally:
             self.close()
 
-    def _tick_on(self) -> None:
+    def _run_ticks(self) -> None:
         while not self._stopped.is_set():
-            self._bell.clear()  # before the tick: what rings meanwhile may have come too late for it
+            self._wake_event.clear()  # before the tick: what rings meanwhile may have come too late for it
             try:
                 seconds = self._tick()
-                if self._backoff.reset():
+                if self._delay.reset():
                     logger.info("%s goes on: Redis is back", self.name)
                 self.wait(seconds)
             except BrokerError as error:
                 if self._stopped.is_set():
                     return
-                seconds = self._backoff.next_seconds()
-                if seconds <= 2 * _SHORTEST_BACKOFF:
+                seconds = self._delay.next_seconds()
+                if seconds <= 2 * _MIN_DELAY_SECONDS:
                     logger.warning("%s waits for Redis: %s", self.name, error)
                 self._stopped.wait(seconds)
             except Exception:
                 if self._stopped.is_set():
                     return  # what it waited on was taken away, so that it stops
                 logger.exception("%s failed; it goes on", self.name)
-                self._stopped.wait(self._backoff.next_seconds())
+                self._stopped.wait(self._delay.next_seconds())
 
     def _tick(self) -> float:
-        with self.turnstile:
+        with self.start_lock:
             pass
-        with self.busy:
-            self._ticking_since = time.monotonic()
+        with self.tick_lock:
+            self._tick_started_at = time.monotonic()
             try:
                 seconds = self.tick()
-                self.answered_at = time.monotonic()
+                self.last_success_at = time.monotonic()
             finally:
                 # Whatever receivers of signals and functions of the project have opened: until the next tick the
                 # database may be restarted, or this process may fork.
                 database_connections.close_opened()
-                self._ticking_since = None
+                self._tick_started_at = None
         return seconds
 
 
-def stop_all(loops: Sequence[Loop], *, is_hurried: bool = False) -> None:
+def stop_all(loops: Sequence[Loop], *, is_urgent: bool = False) -> None:
     """Stop loops together, against one deadline. Threads that need longer are left to the end of the process."""
     for loop in loops:
-        loop.tell_to_stop()
-    is_hurried = is_hurried or any(loop.is_hanging for loop in loops)
-    until = time.monotonic() + (HURRIED_STOP_SECONDS if is_hurried else STOP_SECONDS)
+        loop.request_stop()
+    is_urgent = is_urgent or any(loop.is_hanging for loop in loops)
+    until = time.monotonic() + (URGENT_STOP_SECONDS if is_urgent else STOP_SECONDS)
     while (alive := [loop for loop in loops if not loop.join(0.0)]) and time.monotonic() < until:
         alive[0].join(0.05)
     for loop in loops:
@@ -158,16 +158,16 @@ def stop_all(loops: Sequence[Loop], *, is_hurried: bool = False) -> None:
 
 
 @contextmanager
-def at_rest(loops: Sequence[Loop], *, seconds: float) -> Iterator[bool]:
+def pause_loops(loops: Sequence[Loop], *, seconds: float) -> Iterator[bool]:
     """No tick begins in here. Gives whether none is running either; for that it waits, at most so long in all."""
     until = time.monotonic() + seconds
     with ExitStack() as stack:
         for loop in loops:
-            stack.enter_context(loop.turnstile)
+            stack.enter_context(loop.start_lock)
         are_all = True
         for loop in loops:
-            if loop.busy.acquire(timeout=max(0.0, until - time.monotonic())):
-                stack.callback(loop.busy.release)
+            if loop.tick_lock.acquire(timeout=max(0.0, until - time.monotonic())):
+                stack.callback(loop.tick_lock.release)
             else:
                 are_all = False
         yield are_all

@@ -109,7 +109,7 @@ def draw_up_the_past() -> None:
             run_ms, wait_ms = done * dice.randint(380, 460), done * dice.randint(600, 800) * (3 if 8 < ago < 22 else 1)
             counts = {"succeeded": done, "failed": failed, "run_ms": run_ms, "wait_ms": wait_ms}
             fields = [text for name, number in counts.items() for text in (name, str(number))]
-            broker.redis.one(("HSET", keys.stats_of(this_minute - ago), *fields))
+            broker.redis.execute_one(("HSET", keys.stats_of(this_minute - ago), *fields))
 
 
 # The paths in tracebacks are those of whoever takes the pictures.

@@ -20,7 +20,7 @@ NOTE = "done 3600000 d1"  # what is kept of the digest of a unique_job()
 _numbers = itertools.count(1)
 
 
-def new_job(name=None, *, client="", priority=0, max_crashes=3, due="", expires="", front=False, body="{}"):
+def new_job(name=None, *, client="", priority=0, max_crashes=3, due="", expires="", at_front=False, body="{}"):
     """A job that is nowhere yet."""
     return NewJob(
         id=job_id(name, time.time_ns() // 1_000_000),
@@ -29,7 +29,7 @@ def new_job(name=None, *, client="", priority=0, max_crashes=3, due="", expires=
         client=client,
         due=due,
         expires=expires,
-        front="1" if front else "",
+        at_front="1" if at_front else "",
         body=body,
     )
 
@@ -134,7 +134,7 @@ def held_job(broker, name=None, *, heir=None, worker=WORKER, **options):
 
 def limit_of(broker, digest="d1"):
     """For how many ms a digest is held; below 0: it is free."""
-    return broker.redis.one(("PTTL", broker.keys.of(QUEUE).unique + digest.encode()))
+    return broker.redis.execute_one(("PTTL", broker.keys.of(QUEUE).unique + digest.encode()))
 
 
 def settlement(verb, *jobs, wait_ms=60_000, counted=1, outcome='"done"', keep_ms=KEEP_MS):
@@ -170,7 +170,7 @@ def claim(broker, wanted=1, *, worker="w2", queues=(QUEUE,), idle=1):
 def claim_all(broker, wanted=10, *, queue=QUEUE, **options):
     """Claim until nothing is left to claim."""
     ids = []
-    while broker.redis.one(("EXISTS", broker.keys.of(queue).bands)):
+    while broker.redis.execute_one(("EXISTS", broker.keys.of(queue).bands)):
         ids += claim(broker, wanted, queues=[queue], **options)
     return ids
 
@@ -178,7 +178,7 @@ def claim_all(broker, wanted=10, *, queue=QUEUE, **options):
 def let_lapse(broker, *workers, queue=QUEUE):
     """Let the leases of workers be over."""
     for worker in workers:
-        broker.redis.one(("ZADD", broker.keys.of(queue).workers, "XX", 1, worker))
+        broker.redis.execute_one(("ZADD", broker.keys.of(queue).workers, "XX", 1, worker))
 
 
 def let_fall_due(broker, *jobs):
@@ -188,13 +188,13 @@ def let_fall_due(broker, *jobs):
         client = client_of(job)
         due, of_client = now_ms - 60_000 + place, keys.later + f":{client}".encode()
         for key in (keys.scheduled, keys.retrying, of_client):
-            broker.redis.one(("ZADD", key, "XX", due, job.id))
-        broker.redis.one(("ZADD", keys.later, "XX", "LT", due, client))
+            broker.redis.execute_one(("ZADD", key, "XX", due, job.id))
+        broker.redis.execute_one(("ZADD", keys.later, "XX", "LT", due, client))
 
 
 def lose_record(broker, *jobs):
     """Let the records of jobs be gone, as after a torn log."""
-    broker.redis.one(("HDEL", broker.keys.of(QUEUE).jobs, *(job.id for job in jobs)))
+    broker.redis.execute_one(("HDEL", broker.keys.of(QUEUE).jobs, *(job.id for job in jobs)))
 
 
 def names(ids):

@@ -67,7 +67,7 @@ def broker(request):
     _servers.append(fakeredis.FakeServer())
     with override_settings(**WAYS[request.param]()):
         broker = get_broker()
-        broker.redis.one(("FLUSHALL",))
+        broker.redis.execute_one(("FLUSHALL",))
         yield broker
         broker.close()
 

@@ -9,7 +9,7 @@ import pytest
 
 from django_rtq import loop as module
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.loop import Loop, ReconnectDelay, at_rest, stop_all
+from django_rtq.loop import Loop, ReconnectDelay, pause_loops, stop_all
 from tests.conftest import wait_until
 
 
@@ -78,7 +78,7 @@ def hanging():
         loop.is_ticking.wait(5)
     yield loops
     for loop in loops:
-        loop.tell_to_stop()
+        loop.request_stop()
         loop.answer.set()
         wait_until(lambda loop=loop: loop.join(0.1))
 
@@ -130,7 +130,7 @@ def test_stop_may_be_called_twice_and_before_start():
 def test_a_loop_goes_on_when_redis_was_away_and_says_so_once(started, caplog):
     caplog.set_level(logging.INFO, "django_rtq")
     away = [BrokerUnavailable("away")] * 4
-    loop = started(Counter(*away, longest_backoff_seconds=0.05))
+    loop = started(Counter(*away, max_delay_seconds=0.05))
     wait_until(lambda: loop.ticks > 6)
 
     assert len([r for r in caplog.records if "counter waits for Redis: away" in r.getMessage()]) >= 1
@@ -176,7 +176,7 @@ def test_whoever_is_about_to_wait_when_it_is_stopped_is_interrupted_all_the_same
 def test_nobody_ticks_while_somebody_holds_the_lock(started):
     loop = started(Counter())
     wait_until(lambda: loop.ticks > 0)
-    with loop.busy:
+    with loop.tick_lock:
         ticks = loop.ticks
         assert not threading.Event().wait(0.02)
         assert loop.ticks == ticks
@@ -205,11 +205,11 @@ def test_what_rings_during_a_tick_is_not_forgotten(started):
 
 def test_a_loop_knows_when_it_was_answered(started):
     loop = Counter(BrokerUnavailable("away"), seconds=60)
-    assert loop.answered_at == 0.0
+    assert loop.last_success_at == 0.0
     started(loop)
     wait_until(lambda: loop.ticks == 1)
-    assert loop.answered_at == 0.0
-    wait_until(lambda: loop.answered_at > 0.0)
+    assert loop.last_success_at == 0.0
+    wait_until(lambda: loop.last_success_at > 0.0)
 
     assert loop.ticks == 2
 
@@ -231,27 +231,27 @@ def test_loops_that_hang_are_stopped_together_against_one_deadline(hanging, monk
 def test_when_a_tick_hangs_a_stop_waits_less(hanging, monkeypatch):
     monkeypatch.setattr(module, "HANGING_SECONDS", 0.0)
     monkeypatch.setattr(module, "STOP_SECONDS", 10_000)
-    monkeypatch.setattr(module, "HURRIED_STOP_SECONDS", 0.0)
+    monkeypatch.setattr(module, "URGENT_STOP_SECONDS", 0.0)
     assert all(loop.is_hanging for loop in hanging)
     stop_all(hanging)
 
-    assert all(loop.busy.locked() for loop in hanging)
+    assert all(loop.tick_lock.locked() for loop in hanging)
 
 
 def test_whoever_is_in_a_hurry_waits_less(hanging, monkeypatch):
     monkeypatch.setattr(module, "STOP_SECONDS", 10_000)
-    monkeypatch.setattr(module, "HURRIED_STOP_SECONDS", 0.0)
-    stop_all(hanging, is_hurried=True)
+    monkeypatch.setattr(module, "URGENT_STOP_SECONDS", 0.0)
+    stop_all(hanging, is_urgent=True)
 
-    assert all(loop.busy.locked() for loop in hanging)
+    assert all(loop.tick_lock.locked() for loop in hanging)
 
 
 def test_at_rest_no_tick_runs_and_none_begins(started):
     loops = [started(Counter()) for _ in range(3)]
     wait_until(lambda: all(loop.ticks > 0 for loop in loops))
-    with at_rest(loops, seconds=10) as are_all_at_rest:
+    with pause_loops(loops, seconds=10) as are_all_paused:
         ticks = [loop.ticks for loop in loops]
-        assert are_all_at_rest
+        assert are_all_paused
         assert not threading.Event().wait(0.02)
         assert [loop.ticks for loop in loops] == ticks
     wait_until(lambda: all(loop.ticks > before for loop, before in zip(loops, ticks, strict=True)))
@@ -260,13 +260,13 @@ def test_at_rest_no_tick_runs_and_none_begins(started):
 def test_a_tick_that_hangs_is_not_waited_for_and_the_others_rest(hanging, started):
     quick = started(Counter())
     wait_until(lambda: quick.ticks > 0)
-    with at_rest([*hanging, quick], seconds=0.01) as are_all_at_rest:
-        assert not are_all_at_rest
+    with pause_loops([*hanging, quick], seconds=0.01) as are_all_paused:
+        assert not are_all_paused
         hanging[0].answer.set()
-        wait_until(lambda: not hanging[0].busy.locked())
+        wait_until(lambda: not hanging[0].tick_lock.locked())
         assert not threading.Event().wait(0.02)
-        assert not hanging[0].busy.locked()  # the next one does not begin
-    wait_until(lambda: hanging[0].busy.locked() or hanging[0].answered_at)
+        assert not hanging[0].tick_lock.locked()  # the next one does not begin
+    wait_until(lambda: hanging[0].tick_lock.locked() or hanging[0].last_success_at)
 
 
 def test_waits_grow_up_to_a_limit_and_begin_anew_after_a_success():

@@ -52,7 +52,7 @@ def row(**options):
         ({"name": ""}, "name", "cannot be blank"),
         ({"name": "a" * 201}, "name", "at most 200 characters"),
         ({"name": "a\nb"}, "name", "has to be printable"),
-        ({"name": "declared"}, "name", "There is a schedule of this name in the code of the project."),
+        ({"name": "declared"}, "name", "The code already declares a schedule with this name."),
         ({"task": "shop.tasks.nothing"}, "task", "No task 'shop.tasks.nothing' is registered here."),
         ({"task": f"{__name__}.reprt"}, "task", f"Did you mean {TASK}?"),
         ({"cron": ""}, "cron", "Give either a cron expression or a number of seconds"),
@@ -189,7 +189,7 @@ def test_it_is_saved_although_redis_is_away_and_that_is_said(committed, caplog):
         row().save()
 
     assert Schedule.objects.count() == 1
-    assert "schedules were changed, but schedulers do not know yet" in caplog.text
+    assert "schedules were saved but not copied to Redis" in caplog.text
 
 
 @pytest.mark.django_db

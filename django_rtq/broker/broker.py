@@ -27,6 +27,7 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.worker_info import note_commands
 from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
+from django_rtq.jobs.job import Job, read_record
 
 ENQUEUE_AT_ONCE = 500  # jobs of one script call
 RECLAIM_AT_ONCE = 50  # jobs of one call: each is moved by itself, which takes longer than most
@@ -94,19 +95,19 @@ class Broker(Maintenance):
             self.announce([queue])
         verb, keys = SCRIPTS[script], self.keys.of(queue)
         if len(jobs) == 1:
-            return [answer.decode() for answer in self.redis.one(verb.packed_call(keys, jobs[0]), resend=True)]
+            return [answer.decode() for answer in self.redis.execute_one(verb.packed_call(keys, jobs[0]), resend=True)]
         answers: list[str] = []
         for start in range(0, len(jobs), PACKET * at_once):
             packet = jobs[start : start + PACKET * at_once]
             parts = [packet[i : i + at_once] for i in range(0, len(packet), at_once)]
             commands = [verb.call(keys, chain.from_iterable(part)) for part in parts]
-            answers += [a.decode() for reply in self.redis.all(commands, resend=True) for a in reply]
+            answers += [a.decode() for reply in self.redis.execute(commands, resend=True) for a in reply]
         return answers
 
     def announce(self, queues: Iterable[str]) -> None:
         """Say that these queues exist, so that people see them. Raises ConfigurationError for a Redis Cluster."""
         names = list(queues)
-        hello, added = self.redis.run([("HELLO",), ("SADD", self.keys.queues, *names)], resend=True)
+        hello, added = self.redis.execute_each([("HELLO",), ("SADD", self.keys.queues, *names)], resend=True)
         refuse_mode(hello)
         _sound(added)
         self._announced.update(names)
@@ -140,7 +141,7 @@ class Broker(Maintenance):
                 commands.append(command)
         if wanted:
             commands.append(self.claim_command(worker, queues, wanted, idle=idle))
-        replies = self.redis.run(commands)
+        replies = self.redis.execute_each(commands)
         fetched = Fetched()
         answered = list(zip(parts, replies, strict=False))
         refused = {part for part, reply in answered if isinstance(reply, BrokerError)}
@@ -177,28 +178,39 @@ class Broker(Maintenance):
         """
         script = SCRIPTS["progress"]
         calls = [script.call(self.keys.of(queue), (job_id, line), worker=worker) for queue, job_id, line in reports]
-        self.redis.run(calls, resend=True)
+        self.redis.execute_each(calls, resend=True)
 
     def running(self, worker: str, queues: Iterable[str]) -> dict[str, list[bytes]]:
         """What Redis has written down for a worker: after a lost reply it may be more than the worker knows of."""
         names = list(queues)
-        replies = self.redis.all([("HKEYS", self.keys.of(name).running(worker)) for name in names], resend=True)
+        replies = self.redis.execute([("HKEYS", self.keys.of(name).running(worker)) for name in names], resend=True)
         return dict(zip(names, replies, strict=True))
 
     def errors(self, queue: str, job_id: bytes) -> bytes:
         """The last failures of a job, one JSON a line."""
-        return self.redis.one(("HGET", self.keys.of(queue).errors, job_id), resend=True) or b""
+        return self.redis.execute_one(("HGET", self.keys.of(queue).errors, job_id), resend=True) or b""
 
     # -- by supervisors and schedulers
 
     def attempts(self, worker: str, queues: Sequence[str]) -> dict[str, dict[bytes, int]]:
         """What Redis has written down for a worker: by queue each job and the number of its run."""
-        replies = self.redis.all([("HGETALL", self.keys.of(name).running(worker)) for name in queues], resend=True)
+        replies = self.redis.execute([("HGETALL", self.keys.of(name).running(worker)) for name in queues], resend=True)
         found = [zip(reply[::2], reply[1::2], strict=True) for reply in replies]
         return {
             name: {job_id: int(held.split(b" ")[0]) for job_id, held in pairs}
             for name, pairs in zip(queues, found, strict=True)
         }
+
+    def find_running(self, worker: str, queues: Sequence[str], job_id: str) -> Job | None:
+        """The job of that id that a worker holds; None if it holds none. Raises PayloadError or ValueError for a record
+        that cannot be read."""
+        for queue, attempts in self.attempts(worker, queues).items():
+            if job_id.encode() in attempts:
+                keys = self.keys.of(queue)
+                asked: list[Command] = [("HGET", key, job_id) for key in (keys.jobs, keys.failures, keys.crashes)]
+                record, failures, crashes = self.redis.execute(asked, resend=True)
+                return read_record(job_id, queue, record or b"", failures=int(failures or 0), crashes=int(crashes or 0))
+        return None
 
     def renew(self, queues: Sequence[str], workers: Sequence[str]) -> tuple[float | None, set[str]]:
         """Move the deadline of workers.
@@ -208,7 +220,7 @@ class Broker(Maintenance):
         replies = self._on_each(queues, "renew", (self.lease_ms, *workers))
         return earliest(replies), {name.decode() for _, names, _ in replies for name in names}
 
-    def beat(
+    def heartbeat(
         self,
         queues: Sequence[str],
         notes: Mapping[str, Mapping[str, Argument]],
@@ -229,7 +241,9 @@ class Broker(Maintenance):
         commands += [SCRIPTS["audit"].call(self.keys.of(q), (audited[q], MAINTAIN_AT_ONCE)) for q in queues]
         commands += note_commands(self.keys, notes, 4 * self.lease_ms)
         commands += [("SADD", self.keys.queues, *queues), self.plan.ask_for_version]
-        *answers, version = self.redis.run(commands, resend=True)  # a full server refuses the notes, but no script
+        *answers, version = self.redis.execute_each(
+            commands, resend=True
+        )  # a full server refuses the notes, but no script
         replies = iter(answers)
         renewed = [_sound(next(replies)) for _ in queues]
         promoted = {q: [job_id.decode() for job_id in _sound(next(replies))[1:]] for q in queues} if promote else {}

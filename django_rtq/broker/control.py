@@ -38,7 +38,7 @@ def send_command(broker: Broker, supervisor: str, order: WorkerCommand | None = 
         commands.append(("SET", broker.keys.order(supervisor), order.value, "PX", KEPT_MS))
     token = broker.keys.errands(supervisor)
     commands += [("ZADD", token, 0, "look"), ("PEXPIRE", token, KEPT_MS)]
-    broker.redis.all(commands, resend=True)
+    broker.redis.execute(commands, resend=True)
 
 
 def read_commands(
@@ -46,11 +46,11 @@ def read_commands(
 ) -> tuple[WorkerCommand | None, list[CancelRequest]]:
     """The last order, if there is one, and the jobs of these workers that are to stop. It renews their leases, too."""
     renew = [SCRIPTS["renew"].call(broker.keys.of(queue), (broker.lease_ms, *workers)) for queue in queues]
-    order, *replies = broker.redis.all([("GET", broker.keys.order(supervisor)), *renew], resend=True)
+    order, *replies = broker.redis.execute([("GET", broker.keys.order(supervisor)), *renew], resend=True)
     return WorkerCommand(order.decode()) if order else None, read_cancel_requests(replies)
 
 
 def supervisor_of(broker: Broker, worker: str) -> str:
     """The supervisor of a worker; "" when it is not known (yet, or any more)."""
-    found = broker.redis.one(("HGET", broker.keys.worker(worker), "errands"), resend=True)
+    found = broker.redis.execute_one(("HGET", broker.keys.worker(worker), "supervisor_name"), resend=True)
     return found.decode() if found else ""

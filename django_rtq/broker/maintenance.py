@@ -37,7 +37,7 @@ class Maintenance:
         """Promote and trim, `calls` bounded steps of the first, and look for news of the plan: one round trip."""
         promotions = [self.promote_command(queue, MAINTAIN_AT_ONCE) for queue in queues for _ in range(calls)]
         trims = self._trim_commands(queues)
-        *replies, version, (_, micros) = self.redis.all(
+        *replies, version, (_, micros) = self.redis.execute(
             [*promotions, *trims, self.plan.ask_for_version, ("TIME",)], resend=True
         )
         self.plan.notice(version)
@@ -61,7 +61,7 @@ class Maintenance:
         self, queues: Sequence[str], *, limit: int = MAINTAIN_AT_ONCE
     ) -> tuple[float | None, dict[str, list[str]]]:
         """promote() for several queues in one round trip; the seconds are those until the next of any."""
-        replies = self.redis.all([self.promote_command(queue, limit) for queue in queues], resend=True)
+        replies = self.redis.execute([self.promote_command(queue, limit) for queue in queues], resend=True)
         ids = [[job_id.decode() for job_id in reply[1:]] for reply in replies]
         return earliest(replies), dict(zip(queues, ids, strict=True))
 
@@ -76,11 +76,11 @@ class Maintenance:
 
     def trim_all(self, queues: Sequence[str]) -> list[int]:
         """trim() for several queues in one round trip."""
-        return [outcomes + dead for outcomes, dead, _ in self.redis.all(self._trim_commands(queues), resend=True)]
+        return [outcomes + dead for outcomes, dead, _ in self.redis.execute(self._trim_commands(queues), resend=True)]
 
     def _trim_commands(self, queues: Sequence[str]) -> list[Command]:
-        dead_ms = int(self.config.dead_days * 86_400_000)
-        arguments = (self.config.max_dead, dead_ms, MAINTAIN_AT_ONCE)
+        dead_ms = int(self.config.dead_letter_days * 86_400_000)
+        arguments = (self.config.max_dead_letters, dead_ms, MAINTAIN_AT_ONCE)
         return [SCRIPTS["trim"].call(self.keys.of(queue), arguments) for queue in queues]
 
     # -- periodic jobs
@@ -107,14 +107,14 @@ class Maintenance:
         It looks for news of the plan as well: nobody fires by one that was changed before.
         """
         states: list[Command] = [("HGETALL", self.keys.of(queue).schedules) for queue in queues]
-        time, version, *replies = self.redis.all([("TIME",), self.plan.ask_for_version, *states], resend=True)
+        time, version, *replies = self.redis.execute([("TIME",), self.plan.ask_for_version, *states], resend=True)
         self.plan.notice(version)
         found = dict(zip(queues, map(read_states, replies), strict=True))
         return clock_ms(time), found
 
     def drop_schedules(self, queue: str, names: Sequence[str]) -> None:
         """Forget schedules. One that is declared after all begins anew."""
-        self.redis.one(("HDEL", self.keys.of(queue).schedules, *names), resend=True)
+        self.redis.execute_one(("HDEL", self.keys.of(queue).schedules, *names), resend=True)
 
     # -- inside
 
@@ -123,7 +123,7 @@ class Maintenance:
     ) -> list[Any]:
         script = SCRIPTS[name]
         commands = [script.call(self.keys.of(queue), arguments, worker=worker) for queue in queues]
-        return self.redis.all(commands, resend=True)
+        return self.redis.execute(commands, resend=True)
 
 
 def earliest(replies: Iterable[Sequence[Any]]) -> float | None:

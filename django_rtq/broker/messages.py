@@ -15,7 +15,7 @@ class NewJob(NamedTuple):
     client: str
     due: str  # "+ms" from now, "ms" since 1970, "" at once
     expires: str  # "+ms" after it is ready, "ms" since 1970, "" never
-    front: str  # "1": before the other jobs of its client
+    at_front: str  # "1": before the other jobs of its client
     body: str  # JSON
 
 
@@ -28,7 +28,7 @@ class UniqueJob(NamedTuple):
     client: str
     due: str
     expires: str
-    front: str
+    at_front: str
     body: str
     digest: str  # the same for all that are alike; "": it is not unique after all
     until: str  # when others are let in again: "start" or "done"

@@ -47,7 +47,7 @@ class ScheduleStore:
 
     def read(self) -> StoredSchedules:
         """All of it."""
-        flat = self._redis.one(("HGETALL", self._key), resend=True)
+        flat = self._redis.execute_one(("HGETALL", self._key), resend=True)
         found = as_dict(flat)
         version = found.pop(_VERSION, b"")
         self.notice(version)
@@ -79,7 +79,7 @@ class ScheduleStore:
         flat = [text for pair in fields.items() for text in pair]
         commands.append(("HSET", self._key, *flat, _VERSION, version or os.urandom(8).hex()))
         commands += [("ZADD", self._keys.of(queue).due, 0, "due") for queue in wake]
-        self._redis.all(commands, resend=True)
+        self._redis.execute(commands, resend=True)
 
 
 def _as_fields(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

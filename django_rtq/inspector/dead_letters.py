@@ -115,7 +115,7 @@ class DeadLetters:
                     )
                     for queue, start in packet
                 ]
-                for (queue, _), reply in zip(packet, self._redis.all(calls, resend=True), strict=True):
+                for (queue, _), reply in zip(packet, self._redis.execute(calls, resend=True), strict=True):
                     parts[queue].append(reply)
                     self._sizes[queue] = reply[0]
 
@@ -134,7 +134,7 @@ class DeadLetters:
         dead = self._keys.of(queue).dead
         if until_ms is None:
             until_ms = self._newest_ms(queue)
-        total = self._redis.one(("ZCOUNT", dead, "-inf", until_ms), resend=True)
+        total = self._redis.execute_one(("ZCOUNT", dead, "-inf", until_ms), resend=True)
         if not wanted:
             return Selection(count=total, searched=total, total=total, until_ms=until_ms)
         searched = min(depth, total)
@@ -157,7 +157,7 @@ class DeadLetters:
         Not simply the server's time: while its clock is behind, jobs die after the moment that it shows.
         """
         newest = ("ZREVRANGE", self._keys.of(queue).dead, 0, 0, "WITHSCORES")
-        time_reply, found = self._redis.all([("TIME",), newest], resend=True)
+        time_reply, found = self._redis.execute([("TIME",), newest], resend=True)
         return math.ceil(float(found[1])) if found else clock_ms(time_reply)
 
     def _next(self, queue: str, at: tuple[Any, ...], limit: int, until_ms: int) -> Any:

@@ -163,7 +163,7 @@ class Inspector(Queries):
                     raise LeaseNotExpired(worker)
                 pairs = [word.decode() for word in words]
                 taken += pairs[::2]
-                signals.tell_reclaimed(Inspector, name, worker, list(zip(pairs[::2], pairs[1::2], strict=True)))
+                signals.send_reclaimed(Inspector, name, worker, list(zip(pairs[::2], pairs[1::2], strict=True)))
         return taken
 
     def pause(self, queue: str) -> bool:
@@ -199,7 +199,7 @@ class Inspector(Queries):
         send_command(self._broker, supervisor, order)
 
     def _call(self, queue: str, name: str, arguments: Sequence[Argument]) -> Any:
-        return self._redis.one(SCRIPTS[name].call(self._keys.of(queue), arguments), resend=True)
+        return self._redis.execute_one(SCRIPTS[name].call(self._keys.of(queue), arguments), resend=True)
 
     def _is_underway(self, job_id: str, queue: str) -> bool:
         """Whether it waits for no time, and is not dead either."""

@@ -73,7 +73,7 @@ class RedisJobFilter:
 
     def _ask(self, calls: Sequence[Command]) -> Iterable[Any]:
         for start in range(0, len(calls), TOGETHER):
-            yield from self._redis.all(calls[start : start + TOGETHER], resend=True)
+            yield from self._redis.execute(calls[start : start + TOGETHER], resend=True)
 
     def _fits(self, record: bytes, failure: bytes) -> bool:
         return self._wanted.fits_text(read_letter("", b"", record, failure))

@@ -152,7 +152,7 @@ class JobListReader:
             commands.append(("TIME",))
         if state == "scheduled":
             commands.append(("ZMSCORE", keys.retrying, *ids))  # they have a list of their own
-        found = self._redis.all(commands, resend=True)
+        found = self._redis.execute(commands, resend=True)
         now_ms = clock_ms(found.pop()) if state == "finished" else 0
         is_else = found.pop() if state == "scheduled" else [None] * len(rows)
         for row, is_retrying, *values in zip(rows, is_else, *found, strict=True):
@@ -204,7 +204,7 @@ class JobListReader:
             else:
                 edges = ("-inf" if behind is None else repr(behind[0]), most)
                 verb = "ZRANGEBYSCORE"
-            found = self._redis.one((verb, key, *edges, "WITHSCORES", "LIMIT", 0, size), resend=True)
+            found = self._redis.execute_one((verb, key, *edges, "WITHSCORES", "LIMIT", 0, size), resend=True)
             pairs = [(float(found[i + 1]), found[i]) for i in range(0, len(found), 2)]
             fresh = [p for p in pairs if behind is None or (p < behind if is_newest_first else p > behind)]
             if fresh or len(pairs) < size:
@@ -219,7 +219,7 @@ class JobListReader:
         call = SCRIPTS["lineup"].call(
             self._keys.of(queue), (band, turn, whose, last, min(size, LONGEST_PAGE), "1" if alone else "0")
         )
-        status, *lanes = self._redis.one(call, resend=True)
+        status, *lanes = self._redis.execute_one(call, resend=True)
         places = [tuple(part.decode() for part in lane[:3]) for lane in lanes]
         rows = [
             Row(job_id, (*place, job_id.decode()))
@@ -229,7 +229,9 @@ class JobListReader:
         return rows, (*places[-1], ""), status.decode()
 
     def _running(self, queue: str, at: tuple[Any, ...], size: int) -> tuple[list[Row], tuple[Any, ...], str]:
-        now_ms, *entries = self._redis.one(SCRIPTS["processing"].call(self._keys.of(queue), (2000, 0)), resend=True)
+        now_ms, *entries = self._redis.execute_one(
+            SCRIPTS["processing"].call(self._keys.of(queue), (2000, 0)), resend=True
+        )
         rows = []
         for worker, lease_ms, _, *held in entries:
             by = {"worker": worker, "lease": b"%d" % (now_ms + lease_ms), "now_ms": now_ms}

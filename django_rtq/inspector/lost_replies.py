@@ -24,16 +24,16 @@ def send(broker: Broker, commands: Sequence[Command]) -> tuple[list[Any], float 
     first, in seconds. Raises BrokerError."""
     started = time.monotonic()
     try:
-        return broker.redis.all(commands), None
+        return broker.redis.execute(commands), None
     except ConnectionLost:
-        return broker.redis.all(commands, resend=True), time.monotonic() - started
+        return broker.redis.execute(commands, resend=True), time.monotonic() - started
 
 
 def requeued(broker: Broker, queue: str, job_ids: Sequence[str], seconds: float) -> list[str]:
     """Those that got a new life, or are over, since so many seconds ago."""
     keys = broker.keys.of(queue)
     asked: list[Command] = [("TIME",), ("HMGET", keys.jobs, *job_ids), ("ZMSCORE", keys.finished, *job_ids)]
-    (now_s, _), records, finished = broker.redis.all(asked, resend=True)
+    (now_s, _), records, finished = broker.redis.execute(asked, resend=True)
     since_ms = (int(now_s) - seconds) * 1000 - SLACK_MS
     return [
         job_id
@@ -46,14 +46,14 @@ def discarded(broker: Broker, queue: str, job_ids: Sequence[str], seconds: float
     """Those of which nothing is left."""
     keys = broker.keys.of(queue)
     asked: list[Command] = [("HMGET", keys.jobs, *job_ids), ("ZMSCORE", keys.finished, *job_ids)]
-    records, finished = broker.redis.all(asked, resend=True)
+    records, finished = broker.redis.execute(asked, resend=True)
     places = zip(job_ids, records, finished, strict=True)
     return [job_id for job_id, record, is_over in places if record is None and is_over is None]
 
 
 def has_body(broker: Broker, queue: str, job_id: str, body: str) -> bool:
     """Whether this is what a job is by now, behind its header."""
-    record = broker.redis.one(("HGET", broker.keys.of(queue).jobs, job_id), resend=True) or b""
+    record = broker.redis.execute_one(("HGET", broker.keys.of(queue).jobs, job_id), resend=True) or b""
     return bool(record.partition(b"\n")[2] == body.encode())
 
 

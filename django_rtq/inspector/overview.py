@@ -77,7 +77,7 @@ class OverviewReader:
             reads.add("tasks", SCRIPTS["tasks"].call(keys, (FAILING_HOURS,)))
             reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_HEAD_BYTES,)))
         self._ask_for_workers(reads, names, known)
-        replies = reads.replies(self._redis.all(reads.commands, resend=True))
+        replies = reads.replies(self._redis.execute(reads.commands, resend=True))
         details = [queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
         workers = self._read_workers(names, known, replies)
         tasks = {name: read_figures([reply]) for name, reply in zip(names, replies["tasks"], strict=True)}
@@ -103,7 +103,7 @@ class OverviewReader:
         self._ask_for_workers(reads, names, known)
         for name in names if with_usual else ():
             reads.add("tasks", SCRIPTS["tasks"].call(self._keys.of(name), (USUAL_HOURS,)))
-        replies = reads.replies(self._redis.all(reads.commands, resend=True))
+        replies = reads.replies(self._redis.execute(reads.commands, resend=True))
         workers = self._read_workers(names, known, replies)
         figures = read_figures(replies["tasks"])
         return _with_usual(workers, dict.fromkeys(names, figures))
@@ -111,13 +111,15 @@ class OverviewReader:
     def history(self, queue: str, minutes: int, step: int) -> Series:
         """The counters of one queue."""
         command = SCRIPTS["history"].call(self._keys.of(queue), (minutes, step))
-        return self._history.read(queue, minutes, step, self._redis.one(command, resend=True))
+        return self._history.read(queue, minutes, step, self._redis.execute_one(command, resend=True))
 
     # -- inside
 
     def _who_is_there(self, *, with_info: bool = False) -> tuple[list[str], list[str], ServerDetails]:
         asked: list[Command] = [("SMEMBERS", self._keys.queues), ("ZRANGE", self._keys.workers, 0, -1), ("TIME",)]
-        queues, workers, time, *info = self._redis.run([*asked, ("INFO",)] if with_info else asked, resend=True)
+        queues, workers, time, *info = self._redis.execute_each(
+            [*asked, ("INFO",)] if with_info else asked, resend=True
+        )
         for reply in (queues, workers, time):
             if isinstance(reply, BrokerError):
                 raise reply
@@ -287,6 +289,6 @@ def _worker_details(
         version=note.get(b"version", b"").decode(),
         memory_bytes=int(note[b"memory"]) if note.get(b"memory") else None,
         up_seconds=float(started) + last_seen if started and last_seen is not None else None,
-        supervisor_name=note.get(b"errands", b"").decode(),
+        supervisor_name=note.get(b"supervisor_name", b"").decode(),
         is_quiet=note.get(b"quiet") == b"1",
     )

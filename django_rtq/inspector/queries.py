@@ -37,12 +37,12 @@ class Queries:
 
     def queues(self) -> list[str]:
         """The names of all queues that were ever used, sorted."""
-        return sorted(name.decode() for name in self._redis.one(("SMEMBERS", self._keys.queues), resend=True))
+        return sorted(name.decode() for name in self._redis.execute_one(("SMEMBERS", self._keys.queues), resend=True))
 
     def overview(self, queues: Iterable[str] | None = None) -> list[QueueDetails]:
         """How full these queues are; of all, when none is named."""
         names = self.queues() if queues is None else list(queues)
-        replies = self._redis.all([SCRIPTS["overview"].call(self._keys.of(n), ()) for n in names], resend=True)
+        replies = self._redis.execute([SCRIPTS["overview"].call(self._keys.of(n), ()) for n in names], resend=True)
         return [queue_details(name, reply) for name, reply in zip(names, replies, strict=True)]
 
     def queue(self, name: str) -> QueueDetails:
@@ -133,21 +133,21 @@ class Queries:
     def find_any(self, job_id: str, queues: Iterable[str]) -> JobDetails:
         """find() in several queues, in one round trip. Raises JobNotFound."""
         names, script = list(queues), SCRIPTS["find"]
-        replies = self._redis.all([script.call(self._keys.of(name), (job_id,)) for name in names], resend=True)
+        replies = self._redis.execute([script.call(self._keys.of(name), (job_id,)) for name in names], resend=True)
         return _found(job_id, dict(zip(names, replies, strict=True)))
 
     def find_standing(self, job_id: str, queue: str | None = None) -> tuple[JobDetails, Standing]:
         """find(), and what the job waits for if it waits, in one round trip. Raises JobNotFound."""
         names = self.queues() if queue is None else [queue]
         calls = [SCRIPTS[script].call(self._keys.of(n), (job_id,)) for n in names for script in ("find", "standing")]
-        replies = self._redis.all(calls, resend=True)
+        replies = self._redis.execute(calls, resend=True)
         details = _found(job_id, dict(zip(names, replies[::2], strict=True)))
         return details, Standing.read(replies[2 * names.index(details.queue) + 1])
 
     def states_of(self, jobs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """The states of many jobs, (queue, id) each, in one round trip; those that are not known are left out."""
         script = SCRIPTS["find"]
-        replies = self._redis.all([script.call(self._keys.of(queue), (job,)) for queue, job in jobs], resend=True)
+        replies = self._redis.execute([script.call(self._keys.of(queue), (job,)) for queue, job in jobs], resend=True)
         raw = [
             RawJob(id=job, queue=queue, **dict(zip(_FIND, reply, strict=True)))
             for (queue, job), reply in zip(jobs, replies, strict=True)
@@ -172,11 +172,11 @@ class Queries:
 
     def statistics(self, queue: str, *, minutes: int = 60) -> dict[int, dict[str, int]]:
         """The counters of the last minutes: minute since 1970 -> name -> number."""
-        (time,) = self._redis.all([("TIME",)], resend=True)
+        (time,) = self._redis.execute([("TIME",)], resend=True)
         last = int(time[0]) // 60
         wanted = range(last - minutes + 1, last + 1)
         keys = self._keys.of(queue)
-        replies = self._redis.all([("HGETALL", keys.stats_of(minute)) for minute in wanted], resend=True)
+        replies = self._redis.execute([("HGETALL", keys.stats_of(minute)) for minute in wanted], resend=True)
         return {
             minute: {name.decode(): int(n) for name, n in as_dict(reply).items()}
             for minute, reply in zip(wanted, replies, strict=True)

@@ -29,14 +29,14 @@ class Ride:
         self._redis, self._passengers = redis, passengers
         self.answers: list[Any] = []  # to the passengers, once there was a round trip
 
-    def one(self, command: Command, *, resend: bool = False) -> Any:
-        """As RedisClient.one."""
-        return self.all([command], resend=resend)[0]
+    def execute_one(self, command: Command, *, resend: bool = False) -> Any:
+        """As RedisClient.execute_one."""
+        return self.execute([command], resend=resend)[0]
 
-    def all(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
-        """As RedisClient.all."""
+    def execute(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
+        """As RedisClient.execute."""
         if self.answers:
-            return self._redis.all(commands, resend=resend)
-        replies = self._redis.all([*self._passengers, *commands], resend=resend)
+            return self._redis.execute(commands, resend=resend)
+        replies = self._redis.execute([*self._passengers, *commands], resend=resend)
         self.answers = replies[: len(self._passengers)]
         return replies[len(self._passengers) :]

@@ -67,7 +67,7 @@ class TimeSeriesReader:
             joined = None if kept is None else _joined(kept, series)
             if joined is None:  # the clock was put back, or Redis is another one: a round trip of its own
                 call = SCRIPTS["history"].call(self._keys.of(queue), (minutes, step))
-                joined = _series(self._redis.one(call, resend=True), step)
+                joined = _series(self._redis.execute_one(call, resend=True), step)
             series = joined
         if len(self._kept) >= MOST_KEPT:
             self._kept.clear()

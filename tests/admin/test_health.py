@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from django_rtq.admin.display.health import health_of
+from django_rtq.admin.display.health import check_health
 from django_rtq.admin.display.problems import is_falling_behind, is_silent
 from django_rtq.broker.redis.server_info import ServerDetails
 from django_rtq.broker.settlement import Settlement
@@ -72,7 +72,7 @@ def health(*rows, workers=None, warnings=()):
     """What the banner says."""
     server = ServerDetails(now_ms=0, warnings=list(warnings))
     workers = [worker()] if workers is None else workers
-    return health_of(Overview(now=NOW, queues=list(rows), workers=workers, server=server), url)
+    return check_health(Overview(now=NOW, queues=list(rows), workers=workers, server=server), url)
 
 
 def said(found):

@@ -55,7 +55,7 @@ def test_lines_end_with_the_last_whole_minute(broker, jobs, inspector):
     keys, front = broker.keys.of(QUEUE), inspector.front(60)
     began = int(front.queues[0].series.begins_at.timestamp()) // 60
     for ago, number in ((0, 7), (1, 5)):
-        broker.redis.one(("HSET", keys.stats_of(began + 59 - ago), "succeeded", number))
+        broker.redis.execute_one(("HSET", keys.stats_of(began + 59 - ago), "succeeded", number))
     line = overview.charts(inspector.front(60), "1h")[0]["lines"][0]
     assert len(line.values) == 59
     assert line.values[-1] in (5, 7)  # 7 when a minute has ended since

@@ -191,7 +191,7 @@ def test_a_page_asks_redis_as_often_for_many_rows_as_for_one(redis, admin_client
 
 def test_the_list_stands_among_the_other_pages(nightly, person):
     html = person("view_schedule", "view_queue").get(LIST).content.decode()
-    places = html[html.index('class="rtq-places"') :].partition("</nav>")[0]
+    places = html[html.index('class="rtq-navigation"') :].partition("</nav>")[0]
     assert "/admin/django_rtq/queue/" in places
     assert f'href="{LIST}" aria-current="page"' in places
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from django_rtq.admin.display.waiting_reason import why_not_yet
+from django_rtq.admin.display.waiting_reason import waiting_reason
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.queue_position import Standing
 from django_rtq.jobs.job import JobState
@@ -71,7 +71,7 @@ def at(**ago):
 )
 def test_what_a_job_waits_for_is_said_in_words(state, job, standing, said):
     details = JobDetails(id="a", queue=QUEUE, state=JobState(state), **job)
-    assert why_not_yet(details, Standing(**{**CLEAR, **standing})) == said
+    assert waiting_reason(details, Standing(**{**CLEAR, **standing})) == said
 
 
 def reason(client, job):

@@ -26,13 +26,13 @@ def worker(broker):
     """A worker whose supervisor is known."""
     broker.sign_on([QUEUE], "w1")
     broker.enqueue(QUEUE, [])
-    note(broker, errands="boss", host="here", pid=7, queues=QUEUE)
+    note(broker, supervisor_name="boss", host="here", pid=7, queues=QUEUE)
     return "w1"
 
 
 def note(broker, **found):
     """What its supervisor writes down about the worker."""
-    broker.redis.all(list(note_commands(broker.keys, {"w1": found}, 60_000)))
+    broker.redis.execute(list(note_commands(broker.keys, {"w1": found}, 60_000)))
 
 
 def said(response):

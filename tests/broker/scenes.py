@@ -75,7 +75,7 @@ def _new(broker):
 
 
 def _many_new(broker):
-    return [*_several(), new_job("e", due="+60000"), new_job("f", client="x", front=True)]
+    return [*_several(), new_job("e", due="+60000"), new_job("f", client="x", at_front=True)]
 
 
 def _queued(broker):
@@ -119,13 +119,13 @@ def _dead(broker):
 def _too_old(broker):
     jobs = [finished_job(broker, "a"), dead_job(broker, "b")]
     keys = broker.keys.of(QUEUE)
-    broker.redis.all([("ZADD", keys.finished, 1, jobs[0].id), ("ZADD", keys.dead, 1, jobs[1].id)])
+    broker.redis.execute([("ZADD", keys.finished, 1, jobs[0].id), ("ZADD", keys.dead, 1, jobs[1].id)])
     return jobs
 
 
 def _bent(broker):
     jobs = _queued(broker)
-    broker.redis.one(("DEL", broker.keys.of(QUEUE).ring + b"0"))
+    broker.redis.execute_one(("DEL", broker.keys.of(QUEUE).ring + b"0"))
     return jobs
 
 
@@ -136,7 +136,7 @@ def _idle(broker):
 
 def _leaving(broker):
     jobs = _queued(broker)
-    broker.redis.one(("DEL", broker.keys.of(QUEUE).wake))  # a token that it took
+    broker.redis.execute_one(("DEL", broker.keys.of(QUEUE).wake))  # a token that it took
     return jobs
 
 
@@ -163,7 +163,7 @@ def _run_all_now(broker, jobs):
 
 def _change(broker, jobs):
     command = SCRIPTS["requeue_changed"].call(broker.keys.of(QUEUE), (10**15, jobs[0].id, '{"task":"b"}'))
-    broker.redis.one(command, resend=True)
+    broker.redis.execute_one(command, resend=True)
 
 
 def _tally(broker, jobs):
@@ -200,7 +200,7 @@ def _unique(broker):
         unique_job("a", client="x"),
         unique_job("b", client="x"),
         unique_job("c", digest="d2", due="+60000"),
-        unique_job("d", digest="", front=True),
+        unique_job("d", digest="", at_front=True),
     ]
 
 

@@ -98,7 +98,7 @@ def ack_one(broker, job, *, most, keep_ms=3_600_000, outcome='"done"'):
     """With another limit than that of the settings."""
     told = settlement("ack", job, keep_ms=keep_ms, outcome=outcome)
     ((_, command),) = told.commands(broker.keys.of(QUEUE), WORKER, max_results=most)
-    broker.redis.one(command)
+    broker.redis.execute_one(command)
 
 
 def outcomes_of_long_ago(redis, broker, count, name="old", *, seconds=3000):

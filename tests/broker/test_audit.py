@@ -128,7 +128,7 @@ def audit_all(broker, limit):
     """Again and again, as heartbeats do."""
     start = 0
     for _ in range(20):
-        start = broker.redis.one(SCRIPTS["audit"].call(broker.keys.of(QUEUE), (start, limit)))
+        start = broker.redis.execute_one(SCRIPTS["audit"].call(broker.keys.of(QUEUE), (start, limit)))
 
 
 def test_a_client_with_a_colon_in_its_name_is_found(redis, broker):

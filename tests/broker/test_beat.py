@@ -20,7 +20,7 @@ def _worker(broker):
 def beat(broker, notes=NOTE, *, promote=True):
     """One beat for two queues; answers what the broker does, and where the audits go on."""
     audited = {QUEUE: 0, "low": 0}
-    return *broker.beat([QUEUE, "low"], notes, audited, promote=promote), audited
+    return *broker.heartbeat([QUEUE, "low"], notes, audited, promote=promote), audited
 
 
 @pytest.mark.usefixtures("_worker")

@@ -81,7 +81,7 @@ def test_pages_go_on_in_bands_of_jobs_that_have_waited_for_their_time(redis, bro
         delayed = [scheduled_job(broker, f"x{priority}+", client="x", priority=priority)]
         delayed += [scheduled_job(broker, f"y{priority}+", client="y", priority=priority)]
         let_fall_due(broker, *delayed)
-        broker.redis.one(SCRIPTS["promote"].call(broker.keys.of(QUEUE), (100, "1")))
+        broker.redis.execute_one(SCRIPTS["promote"].call(broker.keys.of(QUEUE), (100, "1")))
         queue_up(broker, f"x{priority}", f"y{priority}", priority=priority)
 
     taken = pages(inspector, limit, client=client)

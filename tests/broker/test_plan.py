@@ -41,7 +41,7 @@ def test_each_change_has_a_version_that_travels_with_what_schedulers_ask(broker)
         for ask in (
             lambda: broker.tend([QUEUE]),
             lambda: broker.schedules([QUEUE]),
-            lambda: broker.beat([QUEUE], {}, {QUEUE: 0}, promote=True),
+            lambda: broker.heartbeat([QUEUE], {}, {QUEUE: 0}, promote=True),
         ):
             broker.plan.notice(b"old")
             ask()

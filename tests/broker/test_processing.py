@@ -2,9 +2,9 @@
 
 import pytest
 
+from django_rtq.broker.histogram import bucket_of
 from django_rtq.broker.settlement import Settlement
 from django_rtq.inspector import overview
-from django_rtq.inspector.metrics import bucket_of
 from tests.conftest import LEASE_SECONDS
 from tests.seeds import QUEUE, WORKER, claimed_job, claimed_jobs, let_lapse, new_job
 
@@ -37,7 +37,7 @@ def test_of_each_job_is_told_what_runs_where_since_when(redis, broker, inspector
 
 def test_a_worker_is_told_with_its_note(redis, broker, inspector):
     broker.sign_on([QUEUE], WORKER)
-    broker.beat([QUEUE], {WORKER: NOTE}, {QUEUE: 0}, promote=False)
+    broker.heartbeat([QUEUE], {WORKER: NOTE}, {QUEUE: 0}, promote=False)
 
     (worker,) = inspector.workers()
 

@@ -150,8 +150,8 @@ def let_fall_due_now(broker, job):
     """Later than all that are due already."""
     keys, now_ms = broker.keys.of(QUEUE), time.time_ns() // 1_000_000
     for key in (keys.scheduled, keys.retrying, keys.later + f":{job.client}".encode()):
-        broker.redis.one(("ZADD", key, "XX", now_ms, job.id))
-    broker.redis.one(("ZADD", keys.later, "XX", "LT", now_ms, job.client))
+        broker.redis.execute_one(("ZADD", key, "XX", now_ms, job.id))
+    broker.redis.execute_one(("ZADD", keys.later, "XX", "LT", now_ms, job.client))
 
 
 @pytest.mark.parametrize("waiting", [scheduled_job, retrying_job])
@@ -256,7 +256,7 @@ def mail(redis, proxy):
 def fall_due(broker, *jobs):
     """Their time comes, in this order."""
     due = [value for ms, job in enumerate(jobs, 1) for value in (ms, job.id)]
-    broker.redis.one(("ZADD", broker.keys.of("mail").scheduled, "XX", *due))
+    broker.redis.execute_one(("ZADD", broker.keys.of("mail").scheduled, "XX", *due))
     broker.promote("mail")
 
 
@@ -288,7 +288,7 @@ def test_clients_take_turns_among_those_that_waited(mail):
 def test_elsewhere_they_go_to_the_end_of_their_lane(mail):
     job = scheduled_job(mail, "delayed", queue="low")
     queued_job(mail, "first", queue="low")
-    mail.redis.one(("ZADD", mail.keys.of("low").scheduled, 1, job.id))
+    mail.redis.execute_one(("ZADD", mail.keys.of("low").scheduled, 1, job.id))
     mail.promote("low")
 
     assert names(claim_all(mail, queue="low")) == ["first", "delayed"]

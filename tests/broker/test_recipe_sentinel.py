@@ -194,22 +194,22 @@ def test_a_process_turns_to_the_new_master_while_the_old_one_still_answers(
     broker_behind_sentinel, empty, sentinel, other_server
 ):
     wire = broker_behind_sentinel.redis
-    assert is_at(wire.one(PORT), empty)
+    assert is_at(wire.execute_one(PORT), empty)
 
     with promoted(sentinel, other_server, empty):
-        assert is_at(wire.one(PORT), other_server)
-    assert is_at(wire.one(PORT), empty)
+        assert is_at(wire.execute_one(PORT), other_server)
+    assert is_at(wire.execute_one(PORT), empty)
 
 
 def test_all_connections_of_a_process_follow_the_one_that_found_another_master(
     broker_behind_sentinel, empty, sentinel, other_server, monkeypatch
 ):
     broker = broker_behind_sentinel
-    waiter = BlockingReader(broker.connection_settings, [b"tokens"], role="waiter", longest_seconds=0.2)
-    assert is_at(broker.redis.one(PORT), empty)
+    waiter = BlockingReader(broker.connection_settings, [b"tokens"], role="worker-wait", block_seconds=0.2)
+    assert is_at(broker.redis.execute_one(PORT), empty)
     assert not waiter.wait(0)  # the server has its question
     monkeypatch.setattr(sentinel_module, "LOOK_SECONDS", 60.0)
-    broker.redis.one(PORT)  # nobody asks again by himself
+    broker.redis.execute_one(PORT)  # nobody asks again by himself
 
     with promoted(sentinel, other_server, empty), reader_of(broker.connection_settings) as reader:
         reader.connect()
@@ -217,13 +217,13 @@ def test_all_connections_of_a_process_follow_the_one_that_found_another_master(
             direct.zadd("tokens", {"work": 0})
 
         assert waiter.wait(5)
-        assert is_at(broker.redis.one(PORT), other_server)
+        assert is_at(broker.redis.execute_one(PORT), other_server)
     waiter.close()
 
 
 def test_while_no_sentinel_answers_the_connections_stay(broker_behind_sentinel, monkeypatch):
     wire = broker_behind_sentinel.redis
-    before = wire.one(("CLIENT", "ID"))
+    before = wire.execute_one(("CLIENT", "ID"))
 
     def nobody(service):
         raise MasterNotFoundError("nobody answers")
@@ -231,4 +231,4 @@ def test_while_no_sentinel_answers_the_connections_stay(broker_behind_sentinel, 
     master = sentinel_module.master_of(broker_behind_sentinel.connection_settings.sentinel)
     monkeypatch.setattr(master.manager, "discover_master", nobody)
 
-    assert wire.one(("CLIENT", "ID")) == before
+    assert wire.execute_one(("CLIENT", "ID")) == before

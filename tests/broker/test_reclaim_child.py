@@ -124,7 +124,7 @@ def test_while_anything_is_left_its_worker_is_not_forgotten(redis, broker):
     jobs = claimed_jobs(broker, *(new_job() for _ in range(3)))
     command = SCRIPTS["reclaim_child"].call(broker.keys.of(QUEUE), (WORKER, 2))
 
-    left, *_ = broker.redis.one(command)
+    left, *_ = broker.redis.execute_one(command)
     assert (left, set(snapshot(redis)["workers"])) == (1, {WORKER})
     let_lapse(broker, WORKER)  # its supervisor died as well
 

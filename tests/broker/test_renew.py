@@ -87,7 +87,7 @@ def test_it_tells_which_of_their_jobs_are_to_stop(redis, broker):
         redis.hset(broker.keys.of(QUEUE).stopping, job.id, f"{how} 1000 10 {{}}")
     redis.hset(broker.keys.of(QUEUE).stopping, "nobodys", "ask 1000 10 {}")
 
-    _, _, asked = broker.redis.one(SCRIPTS["renew"].call(broker.keys.of(QUEUE), (1000, WORKER, "unknown")))
+    _, _, asked = broker.redis.execute_one(SCRIPTS["renew"].call(broker.keys.of(QUEUE), (1000, WORKER, "unknown")))
 
     wishes = {(asked[i], asked[i + 1].decode(), asked[i + 2]) for i in range(0, len(asked), 3)}
     assert wishes == {(b"w1", jobs[0].id, b"ask"), (b"w1", jobs[2].id, b"terminate")}
@@ -100,7 +100,7 @@ def test_of_more_jobs_than_one_command_takes_it_tells_too(redis, broker):
     redis.hset(keys.running(WORKER), mapping=dict.fromkeys(ids, "1 1"))
     redis.hset(keys.stopping, mapping=dict.fromkeys(ids[::3], "ask 1000 10 {}"))
 
-    _, _, asked = broker.redis.one(SCRIPTS["renew"].call(keys, (1000, WORKER)))
+    _, _, asked = broker.redis.execute_one(SCRIPTS["renew"].call(keys, (1000, WORKER)))
 
     assert {job_id.decode() for job_id in asked[1::3]} == set(ids[::3])
 

@@ -86,7 +86,7 @@ def test_producers_have_timeouts_of_their_own(redis, proxy):
         redis.stay_silent_once(around=b"PING")
 
         with pytest.raises(BrokerUnavailable, match="in time"):
-            broker.redis.one(("PING",))
+            broker.redis.execute_one(("PING",))
         assert (broker.connection_settings.socket_timeout, broker.connection_settings.connect_timeout) == (0.1, 2)
         worker = Broker(get_config(), role="worker")
         assert (worker.connection_settings.socket_timeout, worker.connection_settings.connect_timeout) == (5, 5)

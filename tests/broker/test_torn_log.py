@@ -53,15 +53,15 @@ def recover(broker):
     """What schedulers do after all workers have died."""
     let_lapse(broker, WORKER)
     keys = broker.keys.of(QUEUE)
-    for due in broker.redis.one(("ZRANGE", keys.scheduled, 0, -1)):
-        broker.redis.one(("ZADD", keys.scheduled, 1, due))
-    for client in broker.redis.one(("ZRANGE", keys.later, 0, -1)):
-        broker.redis.one(("ZADD", keys.later, 1, client))
-        for due in broker.redis.one(("ZRANGE", keys.later + b":" + client, 0, -1)):
-            broker.redis.one(("ZADD", keys.later + b":" + client, 1, due))
-    broker.redis.one(("DEL", keys.paused))
+    for due in broker.redis.execute_one(("ZRANGE", keys.scheduled, 0, -1)):
+        broker.redis.execute_one(("ZADD", keys.scheduled, 1, due))
+    for client in broker.redis.execute_one(("ZRANGE", keys.later, 0, -1)):
+        broker.redis.execute_one(("ZADD", keys.later, 1, client))
+        for due in broker.redis.execute_one(("ZRANGE", keys.later + b":" + client, 0, -1)):
+            broker.redis.execute_one(("ZADD", keys.later + b":" + client, 1, due))
+    broker.redis.execute_one(("DEL", keys.paused))
     # The copy may be older than half a lease by now: that is no outage, only a slow machine.
-    broker.redis.one(("HDEL", keys.sweep, "contact", "hold"))
+    broker.redis.execute_one(("HDEL", keys.sweep, "contact", "hold"))
     broker.reclaim(QUEUE)
     broker.promote(QUEUE)
     while broker.audit(QUEUE):

@@ -13,9 +13,7 @@ from tests.seeds import QUEUE
 
 @pytest.fixture
 def waiter(broker):
-    waiter = BlockingReader(
-        broker.connection_settings, [broker.keys.of(QUEUE).due], role="scheduler", longest_seconds=60
-    )
+    waiter = BlockingReader(broker.connection_settings, [broker.keys.of(QUEUE).due], role="scheduler", block_seconds=60)
     yield waiter
     waiter.close()
 
@@ -70,7 +68,7 @@ def test_it_tells_each_time_it_connects(redis, broker, monkeypatch):
     told = []
     key = broker.keys.of(QUEUE).due
     waiter = BlockingReader(
-        broker.connection_settings, [key], role="waiter", longest_seconds=60, on_connect=lambda: told.append(1)
+        broker.connection_settings, [key], role="worker-wait", block_seconds=60, on_connect=lambda: told.append(1)
     )
     assert waiter.wait(0) is False
     assert waiter.wait(0) is False

@@ -46,7 +46,7 @@ def test_neighbours_of_an_unknown_script_are_not_done_twice(redis, broker):
     redis.script_flush()
     renew = SCRIPTS["renew"].call(broker.keys.of(QUEUE), (1000,))
 
-    assert broker.redis.all([COUNT, renew, COUNT]) == [1, [-1, [], []], 2]
+    assert broker.redis.execute([COUNT, renew, COUNT]) == [1, [-1, [], []], 2]
 
     assert counted(redis) == 2
 
@@ -141,7 +141,7 @@ def claim_again(broker):
 def test_an_error_stands_in_the_place_of_its_command(redis, broker):
     redis.set("rtq:text", "x")
 
-    first, second, third = broker.redis.run([COUNT, ("LPUSH", "rtq:text", "y"), COUNT])
+    first, second, third = broker.redis.execute_each([COUNT, ("LPUSH", "rtq:text", "y"), COUNT])
 
     assert (first, third) == (1, 2)
     assert isinstance(second, BrokerError)
@@ -152,9 +152,9 @@ def test_all_raises_the_first_error_and_one_its_own(redis, broker):
     redis.set("rtq:text", "x")
 
     with pytest.raises(BrokerError, match="wrong kind"):
-        broker.redis.all([COUNT, ("LPUSH", "rtq:text", "y"), COUNT])
+        broker.redis.execute([COUNT, ("LPUSH", "rtq:text", "y"), COUNT])
     with pytest.raises(BrokerError, match="wrong kind"):
-        broker.redis.one(("LPUSH", "rtq:text", "y"))
+        broker.redis.execute_one(("LPUSH", "rtq:text", "y"))
 
     assert counted(redis) == 2
 
@@ -174,7 +174,7 @@ def test_nothing_is_sent_again_unless_it_may_be(redis, broker, moment, done):
     redis.drop_connection(moment, around=b"INCR")
 
     with pytest.raises(BrokerUnavailable):
-        broker.redis.one(COUNT)
+        broker.redis.execute_one(COUNT)
 
     assert counted(redis) == done
 
@@ -183,7 +183,7 @@ def test_nothing_is_sent_again_unless_it_may_be(redis, broker, moment, done):
 def test_what_may_be_sent_twice_is_sent_once_more(redis, broker, moment, done):
     redis.drop_connection(moment, around=b"INCR")
 
-    assert broker.redis.one(COUNT, resend=True) == done
+    assert broker.redis.execute_one(COUNT, resend=True) == done
 
 
 def test_what_was_not_answered_in_time_is_not_sent_again(redis, broker, monkeypatch):
@@ -191,7 +191,7 @@ def test_what_was_not_answered_in_time_is_not_sent_again(redis, broker, monkeypa
     redis.stay_silent_once(around=b"INCR")
 
     with pytest.raises(BrokerUnavailable, match="in time"):
-        broker.redis.one(COUNT, resend=True)
+        broker.redis.execute_one(COUNT, resend=True)
 
     assert counted(redis) == 0
 
@@ -200,9 +200,9 @@ def test_a_late_reply_is_not_taken_for_the_answer_to_another_question(redis, bro
     monkeypatch.setitem(broker.redis._pool.connection_kwargs, "socket_timeout", 0.05)
 
     with pytest.raises(BrokerUnavailable, match="in time"):
-        broker.redis.one(("BLPOP", "rtq:nothing", 0.1))
+        broker.redis.execute_one(("BLPOP", "rtq:nothing", 0.1))
 
-    assert broker.redis.one(("ECHO", "mine")) == b"mine"
+    assert broker.redis.execute_one(("ECHO", "mine")) == b"mine"
 
 
 class Interrupted(BaseException):
@@ -210,7 +210,7 @@ class Interrupted(BaseException):
 
 
 def test_the_reply_to_an_interrupted_question_is_not_taken_for_the_answer_to_another(redis, broker, monkeypatch):
-    broker.redis.one(COUNT)
+    broker.redis.execute_one(COUNT)
     (connection,) = broker.redis._idle
 
     def interrupt():
@@ -218,23 +218,23 @@ def test_the_reply_to_an_interrupted_question_is_not_taken_for_the_answer_to_ano
 
     monkeypatch.setattr(connection, "read_response", interrupt)
     with pytest.raises(Interrupted):
-        broker.redis.one(("ECHO", "theirs"))
+        broker.redis.execute_one(("ECHO", "theirs"))
     monkeypatch.undo()
 
-    assert broker.redis.one(("ECHO", "mine")) == b"mine"
-    assert broker.redis.one(("ECHO", "mine too")) == b"mine too"
+    assert broker.redis.execute_one(("ECHO", "mine")) == b"mine"
+    assert broker.redis.execute_one(("ECHO", "mine too")) == b"mine too"
 
 
 @pytest.mark.parametrize("resend", [False, True])
 def test_a_connection_that_was_lost_shows_although_the_command_succeeds(redis, broker, resend):
-    broker.redis.one(COUNT)
+    broker.redis.execute_one(COUNT)
     before = broker.redis.connections_lost
-    broker.redis.one(COUNT, resend=resend)
+    broker.redis.execute_one(COUNT, resend=resend)
     assert broker.redis.connections_lost == before
     redis.client_kill_filter(_type="normal", skipme=True)
     wait_until(lambda: not any(map(_is_open, broker.redis._idle)))
 
-    assert broker.redis.one(COUNT, resend=resend) == 3
+    assert broker.redis.execute_one(COUNT, resend=resend) == 3
     assert broker.redis.connections_lost != before
 
 
@@ -255,12 +255,12 @@ def test_nor_do_several_that_were_cut_for_what_may_be_sent_twice(redis, broker):
     job = queued_job(broker)
 
     assert place_of(redis, job) == "lane:0:"
-    assert broker.redis.one(COUNT) == 1
+    assert broker.redis.execute_one(COUNT) == 1
 
 
 def test_closed_it_may_be_used_again(redis, broker):
-    broker.redis.one(COUNT)
+    broker.redis.execute_one(COUNT)
     broker.close()
     broker.close()
 
-    assert broker.redis.one(COUNT) == 2
+    assert broker.redis.execute_one(COUNT) == 2

@@ -45,7 +45,7 @@ def _one_of_each(redis, broker):
 
 @pytest.mark.usefixtures("_one_of_each")
 def test_queues_workers_and_server_are_told(redis, broker, inspector):
-    broker.beat([QUEUE], {WORKER: NOTE}, {QUEUE: 0}, promote=True)
+    broker.heartbeat([QUEUE], {WORKER: NOTE}, {QUEUE: 0}, promote=True)
     before = snapshot(redis)
 
     front = inspector.front()
@@ -80,7 +80,7 @@ def test_it_takes_two_round_trips_however_much_there_is(redis, broker, inspector
     for number in range(queues):
         for _ in range(10):
             queued_job(broker, queue=f"queue-{number}")
-    broker.beat([QUEUE], {f"worker-{number}": NOTE for number in range(queues)}, {QUEUE: 0}, promote=True)
+    broker.heartbeat([QUEUE], {f"worker-{number}": NOTE for number in range(queues)}, {QUEUE: 0}, promote=True)
     trips.clear()
 
     inspector.front()

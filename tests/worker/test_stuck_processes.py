@@ -40,7 +40,9 @@ def test_jobs_behind_one_that_holds_the_interpreter_lock_are_run_by_others(rtq_w
 
 def test_jobs_that_a_frozen_process_was_given_are_run_by_others(rtq_worker, redis, diary):
     worker = rtq_worker("--processes", 2, LEASE_SECONDS=1)
-    wait_until(lambda: len([c for c in redis.client_list() if c["name"] == "rtq:waiter" and "b" in c["flags"]]) == 2)
+    wait_until(
+        lambda: len([c for c in redis.client_list() if c["name"] == "rtq:worker-wait" and "b" in c["flags"]]) == 2
+    )
     frozen, _ = worker.children
     (name,) = workers_of(redis, frozen)
     os.kill(frozen, signal.SIGSTOP)

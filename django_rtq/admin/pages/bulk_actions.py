@@ -37,13 +37,13 @@ class BulkRequest:
     @classmethod
     def read(cls, given: QueryDict, verb: BulkAction) -> BulkRequest:
         """From a query string or a form."""
-        until_ms = query_params.number_of(given, "until_ms", 0, most=LATEST)
+        until_ms = query_params.get_int(given, "until_ms", 0, most=LATEST)
         return cls(
             verb=verb,
-            queue=query_params.queue_of(given),
+            queue=query_params.get_queue_name(given),
             wanted=FilterParams.read(given),
             until_ms=until_ms or None,
-            per_second=query_params.number_of(given, "per_second", 0, most=10_000),
+            per_second=query_params.get_int(given, "per_second", 0, most=10_000),
         )
 
     @property

@@ -27,13 +27,13 @@ class BlockingReader:
         keys: Sequence[bytes],
         *,
         role: str,
-        longest_seconds: float,
+        block_seconds: float,
         on_connect: Callable[[], None] = lambda: None,
     ) -> None:
         self._connection_settings = connection_settings
-        self._ask_for_token: Command = ("BZPOPMIN", *keys, longest_seconds)
+        self._wait_command: Command = ("BZPOPMIN", *keys, block_seconds)
         self._role = role
-        self._longest_seconds = longest_seconds
+        self._block_seconds = block_seconds
         self._on_connect = on_connect
         self._connection: Any = None
         self._is_waiting = False  # the server has our question, and we have no answer yet
@@ -46,7 +46,7 @@ class BlockingReader:
         try:
             connection = self._connected()
             if not self._is_waiting:
-                send(connection, [self._ask_for_token])
+                send(connection, [self._wait_command])
                 self._is_waiting = True
             if seconds is not None and not _can_read(connection, seconds):
                 return False
@@ -66,7 +66,7 @@ class BlockingReader:
         """
         try:
             connection = self._connected()
-            commands = [claim] if self._is_waiting else [self._ask_for_token, claim]
+            commands = [claim] if self._is_waiting else [self._wait_command, claim]
             send(connection, commands)
             self._is_waiting = True
             self._token_came()
@@ -112,7 +112,7 @@ class BlockingReader:
             self.close()  # nobody puts a token there any more
         if self._connection is None:
             self._connection = self._connection_settings.blocking_connection(
-                role=self._role, block_seconds=self._longest_seconds
+                role=self._role, block_seconds=self._block_seconds
             )
             self._connection.connect()
             self._on_connect()  # this may be another server, or the same one with older data

@@ -51,7 +51,7 @@ class RedisClient:
         self.connections_lost = 0
         self._numbers = itertools.count(1)
 
-    def run(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
+    def execute_each(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
         """The replies, in order; a command that was refused has its BrokerError in its place.
 
         With `resend` the commands are sent once more when the connection turns out to be lost: only for what may be
@@ -71,16 +71,16 @@ class RedisClient:
                 return self._mended(commands, replies)
         return replies
 
-    def one(self, command: Command, *, resend: bool = False) -> Any:
+    def execute_one(self, command: Command, *, resend: bool = False) -> Any:
         """The reply to one command. Raises BrokerError."""
-        (reply,) = self.run((command,), resend=resend)
+        (reply,) = self.execute_each((command,), resend=resend)
         if isinstance(reply, BrokerError):
             raise reply
         return reply
 
-    def all(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
+    def execute(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
         """The replies to several commands. Raises the first BrokerError."""
-        replies = self.run(commands, resend=resend)
+        replies = self.execute_each(commands, resend=resend)
         for reply in replies:
             if isinstance(reply, BrokerError):
                 raise reply

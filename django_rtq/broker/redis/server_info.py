@@ -100,7 +100,7 @@ def ask_server(redis: RedisClient) -> ServerDetails:
 
     Raises ConfigurationError for a Redis Cluster, BrokerRefused where waiting does not help, BrokerError.
     """
-    time, hello, info = redis.run([("TIME",), ("HELLO",), ("INFO",)], resend=True)
+    time, hello, info = redis.execute_each([("TIME",), ("HELLO",), ("INFO",)], resend=True)
     refuse_mode(hello)
     if isinstance(time, BrokerError):
         raise time

@@ -18,11 +18,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from django_rtq import signals
 from django_rtq.broker.broker import Broker, Claimed, Fetched
 from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from django_rtq.loop import ReconnectDelay
-from django_rtq.scheduler.scheduler import tell_promoted
+from django_rtq.worker.exit_codes import EXIT_DONE, EXIT_RECYCLED
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.os_signals import ignore
@@ -35,7 +36,6 @@ from django_rtq.worker.shared_memory import SharedState
 logger = logging.getLogger("django_rtq")
 T = TypeVar("T")
 
-EXIT_DONE, EXIT_RECYCLED = 0, 75
 IDLE_SECONDS = 5.0  # a token may get lost: so often an idle worker asks without one
 MOST_TRIES = 3  # to give back what was not started, before it leaves
 _SLICE_SECONDS = 0.1
@@ -61,8 +61,8 @@ class Child:
         self._reader = BlockingReader(
             broker.connection_settings,
             [broker.keys.of(queue).wake for queue in options.queues],
-            role="waiter",
-            longest_seconds=self._longest_seconds,
+            role="worker-wait",
+            block_seconds=self._longest_seconds,
             on_connect=self._session.compare_soon,
         )
         self._backoff = ReconnectDelay()
@@ -178,7 +178,7 @@ class Child:
     def _promote(self) -> bool:
         """In a burst, what is due by now belongs to it."""
         _, promoted = self._broker.promote_all(self._options.queues)
-        tell_promoted(promoted)
+        signals.send_promoted(Child, promoted)
         return any(promoted.values())
 
     def _wait_for_work(self) -> None:

@@ -34,7 +34,7 @@ Wishes = Mapping[tuple[str, str], str]
 class ControlListener(Loop):
     """Hears what people want, in its own thread. The supervisor's main thread carries it out."""
 
-    name = "errands"
+    name = "control"
 
     def __init__(self, broker: Broker, options: WorkerOptions, children: Children, wake: Callable[[], None]) -> None:
         super().__init__()
@@ -51,8 +51,8 @@ class ControlListener(Loop):
         self._reader = BlockingReader(
             broker.connection_settings,
             [broker.keys.errands(self.supervisor)],
-            role="errands",
-            longest_seconds=LONGEST_WAIT_SECONDS,
+            role="control",
+            block_seconds=LONGEST_WAIT_SECONDS,
         )
 
     def tick(self) -> float:

@@ -15,7 +15,6 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import CancelRequest
 from django_rtq.broker.scripts import Argument
 from django_rtq.loop import Loop
-from django_rtq.scheduler.scheduler import tell_promoted
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.shared_entries import Mark
 from django_rtq.worker.shared_memory import SharedState
@@ -40,7 +39,7 @@ class Heartbeat(Loop):
         tell_asked: Callable[[Sequence[CancelRequest]], None] = lambda asked: None,
     ) -> None:
         # After an outage nothing is reclaimed for half a lease: each has to try to come back often enough.
-        super().__init__(longest_backoff_seconds=min(5.0, broker.config.lease_seconds / 4))
+        super().__init__(max_delay_seconds=min(5.0, broker.config.lease_seconds / 4))
         self._broker = broker
         self._queues = list(queues)
         self._children = children
@@ -55,8 +54,8 @@ class Heartbeat(Loop):
         interval = self._broker.config.lease_seconds / 3
         children = self._children()
         notes = {page.worker: self._note(pid, page) for pid, page in children if page.worker and not _is_given_up(page)}
-        earliest, promoted, asked = self._broker.beat(self._queues, notes, self._audited, promote=self._promotes)
-        tell_promoted(promoted)
+        earliest, promoted, asked = self._broker.heartbeat(self._queues, notes, self._audited, promote=self._promotes)
+        signals.send_promoted(Heartbeat, promoted)
         self._tell_asked(asked)
         if earliest is not None and earliest <= 0:
             earliest = self._reclaim()
@@ -69,7 +68,7 @@ class Heartbeat(Loop):
         for queue in self._queues:
             seconds, taken = self._broker.reclaim(queue)
             if taken:
-                signals.tell_reclaimed(Heartbeat, queue, "", taken)
+                signals.send_reclaimed(Heartbeat, queue, "", taken)
             if seconds is not None:
                 earliest.append(seconds)
         return min(earliest, default=None)
@@ -80,7 +79,7 @@ class Heartbeat(Loop):
             "host": self._host,
             "pid": pid,
             "supervisor": os.getpid(),
-            "errands": self._supervisor,
+            "supervisor_name": self._supervisor,
             "quiet": int(page.is_quiet),
             "queues": ",".join(self._queues),
             "jobs_done": jobs_done,

@@ -20,8 +20,9 @@ import time
 from django_rtq import logs
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.control import WorkerCommand
-from django_rtq.loop import Loop, at_rest, stop_all
+from django_rtq.loop import Loop, pause_loops, stop_all
 from django_rtq.scheduler.scheduler import Scheduler
+from django_rtq.worker.exit_codes import EXIT_CANNOT_START, EXIT_OK
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.supervisor.control import ControlListener
 from django_rtq.worker.supervisor.crash_recovery import CrashRecovery
@@ -36,8 +37,6 @@ logger = logging.getLogger("django_rtq")
 LOOK_SECONDS = 0.5  # between two looks at the time limits of jobs
 SHORT_LOOK_SECONDS = 0.05  # while a fork waits
 REST_SECONDS = 0.1  # for which a fork waits at a time; nothing else is done meanwhile
-
-EXIT_OK, EXIT_CANNOT_START = 0, 1
 
 
 class Supervisor:
@@ -77,7 +76,7 @@ class Supervisor:
             try:
                 self._watch()
             finally:
-                stop_all(self._loops, is_hurried=len(self._signals) > 1)
+                stop_all(self._loops, is_urgent=len(self._signals) > 1)
             logger.info("worker %s has stopped", self._options.name)
             return self._exit_code()
 
@@ -100,10 +99,10 @@ class Supervisor:
 
     def _fork(self) -> bool:
         """Fork one child, if that can be done now."""
-        with at_rest(self._loops, seconds=REST_SECONDS) as are_all_at_rest:
+        with pause_loops(self._loops, seconds=REST_SECONDS) as are_all_paused:
             # A child that inherits a lock from a thread that it has not would wait for it for ever. But a tick
             # that takes so long waits for Redis, and has no lock that a child would need.
-            if not are_all_at_rest and not self._fork_schedule.has_waited():
+            if not are_all_paused and not self._fork_schedule.has_waited():
                 return False
             try:
                 self._process_pool.fork()
@@ -134,7 +133,7 @@ class Supervisor:
             ", ".join(child.page.started()) or "nothing",
         )  # fmt: skip
         self._crash_recovery.add(child.page, guilty=guilty, overdue=overdue)
-        self._fork_schedule.note_death(has_worked=claimed_at > 0, answered_at=self._heartbeat.answered_at)
+        self._fork_schedule.note_death(has_worked=claimed_at > 0, answered_at=self._heartbeat.last_success_at)
         self._fork_schedule.open()
 
     def _kill_overdue(self) -> None:

@@ -191,7 +191,7 @@ def test_who_has_a_job_is_compared_by_a_thread_while_it_runs(redis, broker, sess
 def test_who_has_nothing_may_be_waiting_for_a_claim_which_is_left_alone(redis, broker, session):
     """Its answer is on the way: what it brings is known a moment later."""
     enqueue(broker)
-    broker.redis.one(broker.claim_command(session.worker, [QUEUE], 1))
+    broker.redis.execute_one(broker.claim_command(session.worker, [QUEUE], 1))
     before = held_by(redis, session)
     session.compare()
 

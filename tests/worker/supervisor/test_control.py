@@ -114,7 +114,7 @@ def test_an_order_wakes_who_has_to_carry_it_out_once(broker, errands, woken):
 
 def test_a_token_is_heard_at_once(broker, errands, woken):
     errands.start()
-    wait_until(lambda: broker.redis.one(("CLIENT", "LIST")).count(b"cmd=bzpopmin") == 1)
+    wait_until(lambda: broker.redis.execute_one(("CLIENT", "LIST")).count(b"cmd=bzpopmin") == 1)
     send_command(broker, errands.supervisor, WorkerCommand.STOP)
 
     wait_until(lambda: woken)

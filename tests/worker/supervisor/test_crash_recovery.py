@@ -58,7 +58,7 @@ def test_a_child_that_never_had_a_name_leaves_nothing(crash_recovery):
 def test_what_is_added_is_taken_back_at_once_in_its_own_thread(redis, broker, crash_recovery, page):
     job = claimed_job(broker)
     crash_recovery.start()
-    wait_until(lambda: crash_recovery.answered_at > 0)
+    wait_until(lambda: crash_recovery.last_success_at > 0)
     crash_recovery.add(page, guilty=[])
 
     wait_until(lambda: not crash_recovery.is_pending)
