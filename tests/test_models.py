@@ -11,8 +11,8 @@ from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.models import Schedule, mirror_schedules
 from django_rtq.scheduler.dispatcher import Dispatcher
 from django_rtq.tasks import registry
-from tests.conftest import NOBODY
-from tests.seeds import QUEUE
+from tests.support.jobs import QUEUE
+from tests.support.redis_server import UNREACHABLE
 
 TASK = f"{__name__}.report"
 
@@ -185,7 +185,7 @@ def test_a_row_that_changes_while_it_is_mirrored_is_brought_as_it_is_then(broker
 
 @pytest.mark.django_db
 def test_it_is_saved_although_redis_is_away_and_that_is_said(committed, caplog):
-    with override_settings(RTQ={"REDIS": NOBODY}), committed():
+    with override_settings(RTQ={"REDIS": UNREACHABLE}), committed():
         row().save()
 
     assert Schedule.objects.count() == 1

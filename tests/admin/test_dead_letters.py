@@ -13,7 +13,7 @@ from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.internal_tasks import run_bulk_action
 from tests.admin.conftest import body, text
-from tests.seeds import QUEUE, claimed_jobs, dead_job, new_job, settlement
+from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, settlement
 
 PAGE = "/admin/django_rtq/deadletter/"
 LATER = 10**15

@@ -16,7 +16,7 @@ from django_rtq.inspector.time_series import Series
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import JobState
 from tests.admin.conftest import MAIL, body, text
-from tests.seeds import QUEUE, claimed_job, dead_job, finished_job
+from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
 WELL = "All is well: 1 worker, nobody waits for long."

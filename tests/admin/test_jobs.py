@@ -11,7 +11,7 @@ from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.redaction import HIDDEN
 from tests.admin.conftest import MAIL, body, text
 from tests.admin.test_dead_letters import hidden_fields, said
-from tests.seeds import QUEUE, claimed_job, dead_job
+from tests.support.jobs import QUEUE, claimed_job, dead_job
 
 PAGE = "/admin/django_rtq/job/"
 

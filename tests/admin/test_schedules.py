@@ -14,9 +14,9 @@ from django_rtq.models import Schedule
 from django_rtq.redaction import HIDDEN
 from django_rtq.scheduler.dispatcher import Dispatcher
 from django_rtq.tasks import registry
-from tests.conftest import NOBODY
-from tests.seeds import QUEUE
-from tests.takes import take, take_all
+from tests.support.claims import take, take_all
+from tests.support.jobs import QUEUE
+from tests.support.redis_server import UNREACHABLE
 
 LIST = reverse("admin:django_rtq_schedule_changelist")
 ADD = reverse("admin:django_rtq_schedule_add")
@@ -124,7 +124,7 @@ def test_what_redis_does_not_know_is_told(admin_client, nightly):
 
 
 def test_redis_away_is_told_and_the_rows_are_there(admin_client, nightly):
-    with override_settings(RTQ={"REDIS": NOBODY}):
+    with override_settings(RTQ={"REDIS": UNREACHABLE}):
         page = admin_client.get(LIST).text
         form = admin_client.get(reverse("admin:django_rtq_schedule_change", args=[nightly.pk])).text
 

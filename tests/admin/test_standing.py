@@ -10,7 +10,7 @@ from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.queue_position import Standing
 from django_rtq.jobs.job import JobState
 from tests.admin.conftest import text
-from tests.seeds import QUEUE, queued_job, scheduled_job
+from tests.support.jobs import QUEUE, queued_job, scheduled_job
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
 CLEAR = {"now": NOW, "paused_at": None, "workers": 2, "ahead": 0, "after": "", "promoted_at": NOW}

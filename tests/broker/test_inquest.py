@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.inspector import dead_letters
 from tests.broker.test_sift import bury
-from tests.seeds import QUEUE, dead_job
+from tests.support.jobs import QUEUE, dead_job
 
 
 def groups(inspector, depth=10_000):

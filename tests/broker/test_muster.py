@@ -8,7 +8,7 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.inspector.job_list import JobFilter
 from django_rtq.jobs import serializer
 from tests.broker.test_sift import bury
-from tests.seeds import QUEUE, claimed_jobs, dead_job, new_job, queued_job, retrying_job
+from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, queued_job, retrying_job
 
 TRACEBACK = "t" * 4000
 PLAIN = serializer.dumps({"at": 1, "error_class": "a.NoStock", "error": "sold out", "traceback": TRACEBACK})

@@ -5,8 +5,8 @@ import pytest
 from django_rtq.broker.settlement import Settlement
 from django_rtq.inspector.job_list import JobFilter
 from django_rtq.jobs import serializer
-from tests.seeds import QUEUE, claim, claimed_job, claimed_jobs, dead_job, new_job, queued_job, settle
-from tests.snapshots import live_jobs, snapshot
+from tests.support.jobs import QUEUE, claim, claimed_job, claimed_jobs, dead_job, new_job, queued_job, settle
+from tests.support.snapshots import live_jobs, snapshot
 
 
 def bury(broker, task, kind="builtins.ValueError", message="no", **options):

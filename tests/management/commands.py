@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 
 from django_rtq.broker.settlement import Settlement
 from django_rtq.jobs import serializer
-from tests.seeds import QUEUE, new_job
+from tests.support.jobs import QUEUE, new_job
 
 
 @dataclass

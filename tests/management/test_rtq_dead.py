@@ -12,7 +12,7 @@ from tests.management.commands import (
     run,
     sit_at_terminal,
 )
-from tests.seeds import QUEUE, claim, held_job, lose_record, new_job, queued_job, settle, settlement, unique_job
+from tests.support.jobs import QUEUE, claim, held_job, lose_record, new_job, queued_job, settle, settlement, unique_job
 
 OUTAGE = "Redis did not answer in time: "
 
