@@ -76,7 +76,7 @@ def test_the_same_jobs_are_meant_as_when_all_of_them_are_looked_at(wanted, redis
     assert [job.id for job in inspector.listing(QUEUE, "dead", filter=filter).jobs] == meant
     selection = inspector.select(QUEUE, filter)
     assert selection.count == len(meant)
-    swept = inspector.sweep(QUEUE, "discard", filter, until_ms=selection.until_ms)
+    (swept,) = inspector.bulk_steps(QUEUE, "discard", filter, until_ms=selection.until_ms)
     assert sorted(swept.done) == sorted(meant)
 
 

@@ -15,7 +15,7 @@ def groups(inspector, depth=10_000):
 @pytest.fixture
 def small_steps(monkeypatch):
     """Three letters a script."""
-    monkeypatch.setattr(dead_letters, "GROUPED", 3)
+    monkeypatch.setattr(dead_letters, "GROUPED_AT_ONCE", 3)
 
 
 def test_what_several_scripts_found_is_added_up(small_steps, redis, broker, inspector):
