@@ -7,7 +7,7 @@ from django.db import transaction
 from django.test import override_settings
 
 from django_rtq import every, task
-from django_rtq.internal_tasks import sweep_dead_letters
+from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.models import Schedule, mirror_schedules
 from django_rtq.scheduler.dispatcher import Dispatcher
 from django_rtq.tasks import registry
@@ -225,8 +225,8 @@ def test_the_migrations_make_what_the_models_say():
 @pytest.fixture
 def discarding():
     """The fields of a row that would discard all dead letters."""
-    registry.register(sweep_dead_letters)
-    return {"task": sweep_dead_letters.name, "args": [QUEUE, "discard", {}, 10**15], "cron": "", "every": 1}
+    registry.register(run_bulk_action)
+    return {"task": run_bulk_action.name, "args": [QUEUE, "discard", {}, 10**15], "cron": "", "every": 1}
 
 
 @pytest.mark.django_db

@@ -9,7 +9,7 @@ from django.test import override_settings
 from django.urls import reverse
 
 from django_rtq import task
-from django_rtq.internal_tasks import sweep_dead_letters
+from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.models import Schedule
 from django_rtq.redaction import HIDDEN
 from django_rtq.scheduler.dispatcher import Dispatcher
@@ -278,8 +278,8 @@ def test_secrets_are_hidden_from_those_who_may_only_look(person, broker, nightly
 @pytest.fixture
 def chore():
     """The arguments of a job that would discard all dead letters."""
-    registry.register(sweep_dead_letters)
-    return {"task": sweep_dead_letters.name, "args": [QUEUE, "discard", {}, 10**15]}
+    registry.register(run_bulk_action)
+    return {"task": run_bulk_action.name, "args": [QUEUE, "discard", {}, 10**15]}
 
 
 @pytest.mark.parametrize("enabled", ["on", ""])

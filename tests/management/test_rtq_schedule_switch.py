@@ -5,7 +5,7 @@ from django.db import DatabaseError
 from django.test import override_settings
 
 from django_rtq import every, task
-from django_rtq.internal_tasks import sweep_dead_letters
+from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.management.worker_setup import bring_schedules
 from django_rtq.models import Schedule
 from django_rtq.tasks import registry
@@ -167,9 +167,9 @@ def test_a_row_that_cannot_work_is_not_switched_on(broker, nightly, monkeypatch)
 
 
 def test_a_row_of_an_internal_task_is_not_started_by_hand(broker, nightly):
-    registry.register(sweep_dead_letters)
+    registry.register(run_bulk_action)
     args = [QUEUE, "discard", {}, 10**15]
-    broker.plan.change({"nightly": {**nightly.as_row(), "task": sweep_dead_letters.name, "args": args}})
+    broker.plan.change({"nightly": {**nightly.as_row(), "task": run_bulk_action.name, "args": args}})
 
     ran = run("rtq_schedule", "run", "nightly")
 

@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq import every, task
 from django_rtq.broker.broker import Broker
-from django_rtq.internal_tasks import sweep_dead_letters
+from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.scheduler.dispatcher import Dispatcher
 from django_rtq.scheduler.registry import declared_entries, load_schedules
 from django_rtq.scheduler.scheduler import Scheduler
@@ -201,11 +201,11 @@ def test_who_was_not_woken_hears_of_it_with_the_next_heartbeat(redis, broker):
 
 
 def test_a_row_of_an_internal_task_starts_nothing(broker, at, put, caplog):
-    registry.register(sweep_dead_letters)
+    registry.register(run_bulk_action)
     dispatcher = Dispatcher(broker, [QUEUE])
-    put(sneaky=row(task=sweep_dead_letters.name, args=[QUEUE, "discard", {}, 10**15]), mine=row())
+    put(sneaky=row(task=run_bulk_action.name, args=[QUEUE, "discard", {}, 10**15]), mine=row())
 
     assert at(0, dispatcher) == []
     assert at(MINUTE_MS, dispatcher) == [MINUTE_MS]
     assert [entry.name for entry in dispatcher.entries] == ["mine"]
-    assert "schedule sneaky starts nothing: django_rtq.internal_tasks.sweep_dead_letters is internal" in caplog.text
+    assert "schedule sneaky starts nothing: django_rtq.internal_tasks.run_bulk_action is internal" in caplog.text

@@ -7,7 +7,7 @@ from django_rtq import cron, every, task
 from django_rtq.broker.broker import get_broker
 from django_rtq.conf import Config
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.internal_tasks import sweep_dead_letters
+from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.scheduler.registry import check_schedules, declared_entries
 from django_rtq.tasks import registry
 from tests.support.redis_server import UNREACHABLE
@@ -59,8 +59,8 @@ def test_settings_that_make_no_sense_are_refused(options, problem):
 
 
 def test_settings_do_not_schedule_internal_tasks():
-    registry.register(sweep_dead_letters)
-    options = {"task": sweep_dead_letters.name, "every": 5, "args": ["mail", "discard", {}, 10**15]}
+    registry.register(run_bulk_action)
+    options = {"task": run_bulk_action.name, "every": 5, "args": ["mail", "discard", {}, 10**15]}
 
     with override_settings(RTQ={"REDIS": UNREACHABLE, "SCHEDULES": {"a": options}}):
         (error,) = check_schedules()
