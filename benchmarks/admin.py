@@ -33,16 +33,16 @@ def measure(stage: Stage, readings: Readings) -> None:
     say(f"  {waiting:,} jobs wait, {dead:,} are dead, after {time.perf_counter() - started:.1f} s")
     readings.remark(f"admin: {QUEUES} queues, {waiting:,} jobs of {CLIENTS:,} clients wait, {dead:,} are dead")
     inspector = get_inspector()
-    inspector.listing(QUEUE, "queued")
+    inspector.job_list.page(QUEUE, "queued")
     questions: dict[str, Callable[[], Any]] = {
-        "front": inspector.front,
-        "front_day": lambda: inspector.front(DAY),
-        "queued": lambda: inspector.listing(QUEUE, "queued"),
-        "dead": lambda: inspector.listing(GRAVEYARD, "dead"),
-        "clients": lambda: inspector.clients(QUEUE),
-        "tasks": lambda: inspector.tasks(24),
-        "groups": lambda: inspector.dead_groups(GRAVEYARD),
-        "filter": lambda: inspector.listing(GRAVEYARD, "dead", filter=JobFilter(error_class="NoSuchError")),
+        "front": inspector.overview.read,
+        "front_day": lambda: inspector.overview.read(DAY),
+        "queued": lambda: inspector.job_list.page(QUEUE, "queued"),
+        "dead": lambda: inspector.job_list.page(GRAVEYARD, "dead"),
+        "clients": lambda: inspector.metrics.clients(QUEUE),
+        "tasks": lambda: inspector.metrics.tasks(24),
+        "groups": lambda: inspector.dead_letters.groups(GRAVEYARD),
+        "filter": lambda: inspector.job_list.page(GRAVEYARD, "dead", filter=JobFilter(error_class="NoSuchError")),
     }
     for name, question in questions.items():
         with Probe(stage) as probe:
@@ -159,7 +159,7 @@ def _click(stage: Stage, readings: Readings, dead: int) -> None:
     with stage.worker("--queues", GRAVEYARD) as worker, Probe(stage) as probe:
         started = time.perf_counter()
         _person(stage, "--click")
-        stage.wait_until(lambda: not get_inspector().queue(GRAVEYARD).dead, "the dead live again", worker)
+        stage.wait_until(lambda: not get_inspector().queues.get(GRAVEYARD).dead, "the dead live again", worker)
         readings.add("admin.click", time.perf_counter() - started)
     readings.add("admin.click_block", probe.longest_ms)
 
@@ -179,7 +179,7 @@ def _requeue_all(stage: Stage, readings: Readings, dead: int) -> None:
     with Probe(stage) as probe, stage.process(*pinger, str(answers)) as child:
         stage.wait_until(answers.exists, "the first answer to a ping", child)
         started = time.perf_counter()
-        until_ms = inspector.select(GRAVEYARD, wanted).until_ms
+        until_ms = inspector.dead_letters.select(GRAVEYARD, wanted).until_ms
         for wish in (wanted, JobFilter()):
             done += sum(len(step.done) for step in inspector.bulk_steps(GRAVEYARD, "requeue", wish, until_ms=until_ms))
         seconds = time.perf_counter() - started

@@ -89,7 +89,7 @@ def _click(client: Client) -> dict[str, float]:
     """One click on the page that asks whether all dead letters are meant; seconds until it was answered."""
     from django_rtq.inspector.inspector import get_inspector
 
-    until_ms = get_inspector().select("graveyard").until_ms
+    until_ms = get_inspector().dead_letters.select("graveyard").until_ms
     given = {"queue": "graveyard", "until_ms": until_ms}
     started = time.perf_counter()
     answer = client.post(f"{ROOT}deadletter/requeue-all/", given)

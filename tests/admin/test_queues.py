@@ -52,11 +52,11 @@ def test_the_overview_looks_back(span, jobs, operator):
 
 
 def test_lines_end_with_the_last_whole_minute(broker, jobs, inspector):
-    keys, front = broker.keys.of(QUEUE), inspector.front(60)
+    keys, front = broker.keys.of(QUEUE), inspector.overview.read(60)
     began = int(front.queues[0].series.begins_at.timestamp()) // 60
     for ago, number in ((0, 7), (1, 5)):
         broker.redis.execute_one(("HSET", keys.stats_of(began + 59 - ago), "succeeded", number))
-    line = overview.charts(inspector.front(60), "1h")[0]["lines"][0]
+    line = overview.charts(inspector.overview.read(60), "1h")[0]["lines"][0]
     assert len(line.values) == 59
     assert line.values[-1] in (5, 7)  # 7 when a minute has ended since
     assert overview.rows(front, lambda *args, **kwargs: "")[0]["done_series"] == [0] * 59
@@ -141,11 +141,11 @@ def test_clients_are_listed_with_what_they_wait_for(broker, operator):
 def test_pausing_and_resuming(broker, operator, inspector):
     queued_job(broker, "a")
     operator.post(f"{PAGE}pause/")
-    assert inspector.queue(QUEUE).paused
+    assert inspector.queues.get(QUEUE).paused
     operator.post(f"{PAGE}pause/")
     assert "was paused already" in said(operator)
     operator.post(f"{PAGE}resume/")
-    assert not inspector.queue(QUEUE).paused
+    assert not inspector.queues.get(QUEUE).paused
     operator.post(f"{PAGE}resume/")
     assert "was not paused" in said(operator)
     assert LogEntry.objects.count() == 2
@@ -155,7 +155,7 @@ def test_pausing_and_resuming(broker, operator, inspector):
 def test_purging_asks_for_the_name(typed, left, jobs, operator, inspector):
     assert "3 jobs that wait" in text(operator.get(f"{PAGE}purge/"))
     operator.post(f"{PAGE}purge/", {"name": typed})
-    details = inspector.queue(QUEUE)
+    details = inspector.queues.get(QUEUE)
     assert details.queued + details.scheduled + details.retrying == left
     assert (details.dead, details.finished) == (1, 1)
     assert LogEntry.objects.count() == (left == 0)

@@ -316,9 +316,9 @@ def test_people_see_the_priority_that_it_was_given(mail):
     inspector = Inspector(mail)
 
     assert inspector.find(job.id, "mail").priority == -5
-    assert inspector.overview(["mail"])[0].queued == 1
+    assert inspector.queues.details(["mail"])[0].queued == 1
     inspector.cancel(job.id, "mail")
-    assert inspector.overview(["mail"])[0].queued == 0
+    assert inspector.queues.details(["mail"])[0].queued == 0
     assert claim_all(mail, queue="mail") == []
 
 

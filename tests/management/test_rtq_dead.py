@@ -18,7 +18,7 @@ OUTAGE = "Redis did not answer in time: "
 
 
 def dead_ids(inspector):
-    return {job.id for queue in inspector.queues() for job in inspector.dead(queue)}
+    return {job.id for queue in inspector.queues.names() for job in inspector.job_list.dead(queue)}
 
 
 def break_after(monkeypatch, inspector, verb, steps, error):

@@ -19,7 +19,7 @@ def full(broker):
 
 
 def numbers(inspector):
-    (queue,) = inspector.overview([QUEUE])
+    (queue,) = inspector.queues.details([QUEUE])
     return queue.queued + queue.scheduled + queue.retrying, queue.running, queue.dead
 
 

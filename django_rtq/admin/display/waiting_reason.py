@@ -11,13 +11,13 @@ from django_rtq.admin.display.formatting import format_duration, format_number
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.overview import UNSCHEDULED
-from django_rtq.inspector.queue_position import Standing
+from django_rtq.inspector.queue_position import QueuePosition
 from django_rtq.jobs.job import JobState
 
 MANY = 1000  # jobs before it in its lane: there it stops counting
 
 
-def waiting_reason(job: JobDetails, standing: Standing) -> str:
+def waiting_reason(job: JobDetails, standing: QueuePosition) -> str:
     """What keeps a job that waits from running; "" for one that does not wait."""
     if job.state is JobState.QUEUED:
         return " ".join(_obstacles(standing)) or _its_turn(job, standing)
@@ -26,7 +26,7 @@ def waiting_reason(job: JobDetails, standing: Standing) -> str:
     return ""
 
 
-def _obstacles(standing: Standing) -> Iterator[str]:
+def _obstacles(standing: QueuePosition) -> Iterator[str]:
     """What keeps all jobs of the queue from running."""
     if standing.paused_at is not None:
         yield _("The queue was paused %(duration)s ago: nothing of it is started.") % {
@@ -36,7 +36,7 @@ def _obstacles(standing: Standing) -> Iterator[str]:
         yield _("No worker serves this queue.")
 
 
-def _its_turn(job: JobDetails, standing: Standing) -> str:
+def _its_turn(job: JobDetails, standing: QueuePosition) -> str:
     if job.expires_at is not None and job.expires_at <= standing.now:
         return _("It was not started in time, and is dropped when its turn comes.")
     if standing.ahead is None:
@@ -45,7 +45,7 @@ def _its_turn(job: JobDetails, standing: Standing) -> str:
     return _PLACES[place, bool(job.client)]() % {"count": format_number(standing.ahead)}
 
 
-def _its_time(job: JobDetails, standing: Standing) -> str:
+def _its_time(job: JobDetails, standing: QueuePosition) -> str:
     if standing.after:
         return _("It runs when job %(id)s is over: only one of the two may live at a time.") % {
             "id": clean_text(standing.after, 60)
@@ -62,7 +62,7 @@ def _its_time(job: JobDetails, standing: Standing) -> str:
     return _("It was due %(duration)s ago, and is queued when the scheduler looks next.") % late
 
 
-def _since(moment: datetime, standing: Standing) -> str:
+def _since(moment: datetime, standing: QueuePosition) -> str:
     return format_duration(max(0.0, (standing.now - moment).total_seconds()))
 
 

@@ -42,7 +42,7 @@ class WorkerAdmin(PageAdmin):
         """Give back the jobs of a worker that is gone."""
         shown = clean_text(name, 100)
         try:
-            released = len(get_inspector().release_worker(name))
+            released = len(get_inspector().reclaim_worker(name))
         except LeaseNotExpired:
             message = _("Nothing was done: the lease of worker %(name)s is not over, so it may still be working.")
             messages.warning(request, message % {"name": shown})

@@ -10,7 +10,7 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.wait import wait_for_end
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
-from django_rtq.inspector.job_list import JobFilter
+from django_rtq.inspector.job_filter import JobFilter
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -249,11 +249,11 @@ SCENES = {
     "find": Scene(_queued, lambda broker, jobs: Inspector(broker).find(jobs[0].id)),
     "fire": Scene(_begun, lambda broker, jobs: broker.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True),
     "history": _by_hand(_queued, "history"),
-    "inquest": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_groups(QUEUE)),
-    "latest_failures": Scene(_dead, lambda broker, jobs: Inspector(broker).front()),
-    "lineup": Scene(_queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued")),
-    "muster": Scene(_dead, lambda broker, jobs: Inspector(broker).select(QUEUE, JobFilter(task="none"))),
-    "overview": Scene(_queued, lambda broker, jobs: Inspector(broker).overview()),
+    "inquest": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_letters.groups(QUEUE)),
+    "latest_failures": Scene(_dead, lambda broker, jobs: Inspector(broker).overview.read()),
+    "lineup": Scene(_queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued")),
+    "muster": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_letters.select(QUEUE, JobFilter(task="none"))),
+    "overview": Scene(_queued, lambda broker, jobs: Inspector(broker).queues.details()),
     "pause": _by_hand(_queued, "pause"),
     "progress": Scene(_claimed, lambda broker, jobs: broker.report_progress(WORKER, [(QUEUE, jobs[0].id, PROGRESS)])),
     "processing": Scene(_claimed, lambda broker, jobs: Inspector(broker).workers()),
@@ -262,20 +262,22 @@ SCENES = {
     "reclaim": Scene(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
     "reclaim_child": Scene(_claimed, lambda broker, jobs: broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])),
     "release": _settling("release"),
-    "release_worker": Scene(_lapsed, lambda broker, jobs: Inspector(broker).release_worker(WORKER)),
+    "release_worker": Scene(_lapsed, lambda broker, jobs: Inspector(broker).reclaim_worker(WORKER)),
     "renew": Scene(_idle, lambda broker, jobs: broker.renew([QUEUE], [WORKER])),
     "requeue": Scene(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
     "requeue_changed": Scene(_dead, _change),
     "resume": _by_hand(_paused, "resume"),
     "retry": _settling("retry"),
     "run_now": Scene(_waiting_for_their_time, _run_all_now),
-    "sift": Scene(_queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued", filter=JobFilter(task="x"))),
+    "sift": Scene(
+        _queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued", filter=JobFilter(task="x"))
+    ),
     "sign_off": Scene(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
     "sign_on": Scene(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
-    "standing": Scene(_queued, lambda broker, jobs: Inspector(broker).find_standing(jobs[0].id)),
+    "standing": Scene(_queued, lambda broker, jobs: Inspector(broker).find_with_position(jobs[0].id)),
     "stop": Scene(_asked, lambda broker, jobs: settle(broker, "stop", *jobs), is_resent=False),
     "tally": Scene(_nobody_is_known, _tally, is_resent=False, grows=True),
-    "tasks": Scene(_queued, lambda broker, jobs: Inspector(broker).tasks()),
+    "tasks": Scene(_queued, lambda broker, jobs: Inspector(broker).metrics.tasks()),
     "trim": Scene(_too_old, lambda broker, jobs: broker.trim(QUEUE), may_vanish=True),
     "wait": Scene(_queued, lambda broker, jobs: wait_for_end(broker, QUEUE, jobs[0].id, 0)),
 }
