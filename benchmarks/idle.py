@@ -49,9 +49,9 @@ def _is_done(env: Environment) -> bool:
 
 
 def _by_name(commands: Counter[bytes]) -> str:
-    from django_rtq.broker.scripts import BY_SHA
+    from django_rtq.broker.scripts import SCRIPTS
 
-    names = {sha: script.name for sha, script in BY_SHA.items()}
+    names = {script.sha: script.name for script in SCRIPTS.values()}
     return ", ".join(f"{names.get(name) or name.decode()} {n}" for name, n in commands.most_common() if n)
 
 
