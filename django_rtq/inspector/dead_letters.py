@@ -119,7 +119,7 @@ class DeadLetters:
                 return {queue: _grouped(queue, replies) for queue, replies in parts.items()}
             for packet in _packets(asked, most):
                 calls = [
-                    SCRIPTS["inquest"].call(
+                    SCRIPTS["dead_groups"].call(
                         self._keys.of(queue), (start, min(GROUPED_AT_ONCE, max(0, depth - start)), _GROUP_BYTES)
                     )
                     for queue, start in packet
@@ -234,7 +234,7 @@ def _packets(asked: Sequence[tuple[str, int]], most: Mapping[str, int]) -> list[
 
 
 def _grouped(queue: str, replies: Sequence[Any]) -> DeadGroups:
-    """Add up the replies of the script `inquest` for the parts of a queue, the newest part first."""
+    """Add up the replies of the script `dead_groups` for the parts of a queue, the newest part first."""
     found: dict[tuple[str, str], DeadGroup] = {}
     for _, *entries in replies:
         for count, first, last, record, failure in entries:

@@ -200,7 +200,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawJob:
-    """What the script `find`, or a pipeline over many jobs, read of one job."""
+    """What the script `find_job`, or a pipeline over many jobs, read of one job."""
 
     id: str
     queue: str

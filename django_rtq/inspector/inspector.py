@@ -70,12 +70,12 @@ class Inspector:
     def find(self, job_id: str, queue: str | None = None) -> JobDetails:
         """All that is known of a job. Raises JobNotFound."""
         names = self._names(queue)
-        calls = [SCRIPTS["find"].call(self._keys.of(name), (job_id,)) for name in names]
+        calls = [SCRIPTS["find_job"].call(self._keys.of(name), (job_id,)) for name in names]
         return _first_found(job_id, names, self._redis.execute(calls, resend=True))
 
     def find_with_position(self, job_id: str, queue: str | None = None) -> tuple[JobDetails, QueuePosition]:
         """find(), and what the job waits for if it waits. Raises JobNotFound."""
-        names, scripts = self._names(queue), [SCRIPTS[name] for name in ("find", "standing")]
+        names, scripts = self._names(queue), [SCRIPTS[name] for name in ("find_job", "queue_position")]
         calls = [script.call(self._keys.of(name), (job_id,)) for name in names for script in scripts]
         replies = self._redis.execute(calls, resend=True)
         details = _first_found(job_id, names, replies[::2])
@@ -83,7 +83,7 @@ class Inspector:
 
     def states_of(self, jobs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """The states of many jobs, given as (queue, id), in one round trip. Unknown jobs are left out."""
-        calls = [SCRIPTS["find"].call(self._keys.of(queue), (job_id,)) for queue, job_id in jobs]
+        calls = [SCRIPTS["find_job"].call(self._keys.of(queue), (job_id,)) for queue, job_id in jobs]
         replies = self._redis.execute(calls, resend=True)
         found = [_read_job(job_id, queue, reply) for (queue, job_id), reply in zip(jobs, replies, strict=True)]
         return {(job.queue, job.id): str(job.state) for job in found if job}
@@ -106,7 +106,7 @@ class Inspector:
         clients: int = 20,
     ) -> QueuePage:
         """queues.get(), job_list.page() and metrics.clients() at once: two round trips, more with some filters."""
-        also = [SCRIPTS["overview"].call(self._keys.of(queue), ()), self.metrics.clients_command(queue, clients)]
+        also = [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()), self.metrics.clients_command(queue, clients)]
         search = JobSearch(self._broker, queue, state, filter, also=also)
         page = search.page(cursor, limit)
         details, served = search.replies
@@ -248,7 +248,7 @@ class Inspector:
         for name in self.queues.names() if queues is None else queues:
             left = 1
             while left:
-                status, left, *words = self._call(name, "release_worker", (worker, AT_ONCE))
+                status, left, *words = self._call(name, "reclaim_worker", (worker, AT_ONCE))
                 if status == b"alive":
                     raise LeaseNotExpired(worker)
                 pairs = [word.decode() for word in words]
@@ -324,7 +324,7 @@ def forget_inspector(*, setting: str, **kwargs: object) -> None:
 
 
 def _first_found(job_id: str, queues: Sequence[str], replies: Sequence[Any]) -> JobDetails:
-    """The job, from the replies of the script `find` for these queues. Raises JobNotFound."""
+    """The job, from the replies of the script `find_job` for these queues. Raises JobNotFound."""
     for queue, reply in zip(queues, replies, strict=True):
         details = _read_job(job_id, queue, reply)
         if details:

@@ -87,7 +87,7 @@ class RedisJobFilter:
         """The ids that match. Times are ignored, unless `by_ready` compares the moment when a job became ready."""
         parts = [ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE)]
         found: set[bytes] = set()
-        calls = [SCRIPTS["sift"].call(self._keys, (*self._arguments(times=by_ready), *part)) for part in parts]
+        calls = [SCRIPTS["filter_jobs"].call(self._keys, (*self._arguments(times=by_ready), *part)) for part in parts]
         for part, (fitting, doubtful) in zip(parts, self._run(calls), strict=True):
             found.update(part[place - 1] for place in fitting)
             found.update(part[place - 1] for place, *heads in doubtful if self._fits(*heads))
@@ -100,7 +100,7 @@ class RedisJobFilter:
         """
         arguments = (*self._arguments(times=True), self._wanted.id)
         calls = [
-            SCRIPTS["muster"].call(self._keys, (*arguments, place, min(AT_ONCE, stop - place)))
+            SCRIPTS["count_matching"].call(self._keys, (*arguments, place, min(AT_ONCE, stop - place)))
             for place in range(start, stop, AT_ONCE)
         ]
         count = 0

@@ -217,7 +217,7 @@ class JobSearch:
         band, turn, whose, last = at if len(at) == 4 else ("", "0", client or "", "")
         is_one_lane = "0" if client is None else "1"
         arguments = (band, turn, whose, last, min(size, LONGEST_PAGE), is_one_lane)
-        status, *lanes = self._execute_one(SCRIPTS["lineup"].call(self._keys, arguments))
+        status, *lanes = self._execute_one(SCRIPTS["list_queued"].call(self._keys, arguments))
         places = [tuple(part.decode() for part in lane[:3]) for lane in lanes]
         refs = [
             JobRef(job_id, (*place, job_id.decode()))
@@ -227,7 +227,7 @@ class JobSearch:
         return refs, (*places[-1], ""), status.decode()
 
     def _read_running(self, at: tuple[Any, ...], size: int) -> tuple[list[JobRef], tuple[Any, ...], str]:
-        now_ms, *entries = self._execute_one(SCRIPTS["processing"].call(self._keys, (2000, 0)))
+        now_ms, *entries = self._execute_one(SCRIPTS["list_running"].call(self._keys, (2000, 0)))
         refs = []
         for worker, lease_ms, _, *held in entries:
             by = {"worker": worker, "lease": b"%d" % (now_ms + lease_ms), "now_ms": now_ms}

@@ -73,7 +73,7 @@ class MetricsReader:
     def tasks(self, hours: int = 1, queues: Iterable[str] | None = None) -> dict[str, TaskMetrics]:
         """The metrics of all tasks by name, in the current hour and so many hours before it."""
         names, hours = self._queues.names() if queues is None else queues, max(0, min(hours, 48))
-        calls = [SCRIPTS["tasks"].call(self._keys.of(queue), (hours,)) for queue in names]
+        calls = [SCRIPTS["task_metrics"].call(self._keys.of(queue), (hours,)) for queue in names]
         return read_task_metrics(self._redis.execute(calls, resend=True))
 
     def clients(self, queue: str, limit: int = 50, *, by: str = "queued") -> Clients:
@@ -83,7 +83,7 @@ class MetricsReader:
 
     def clients_command(self, queue: str, limit: int) -> Command:
         """The command for read_clients()."""
-        return SCRIPTS["clients"].call(self._keys.of(queue), (MAX_LANES, min(limit, 100)))
+        return SCRIPTS["client_metrics"].call(self._keys.of(queue), (MAX_LANES, min(limit, 100)))
 
     @staticmethod
     def read_clients(reply: Any, limit: int, *, by: str) -> Clients:
@@ -105,7 +105,7 @@ class MetricsReader:
 
 
 def read_task_metrics(replies: Iterable[Any]) -> dict[str, TaskMetrics]:
-    """Add up the replies of the script `tasks` for some queues, by task."""
+    """Add up the replies of the script `task_metrics` for some queues, by task."""
     found: dict[str, dict[str, Any]] = {}
     for reply in replies:
         for name, number in as_dict(reply).items():

@@ -77,9 +77,9 @@ class OverviewReader:
         reads = _Reads()
         for name in names:
             keys = self._keys.of(name)
-            reads.add("overview", SCRIPTS["overview"].call(keys, ()))
+            reads.add("overview", SCRIPTS["queue_overview"].call(keys, ()))
             reads.add("history", self._time_series.command(name, minutes, step, info.now_ms))
-            reads.add("tasks", SCRIPTS["tasks"].call(keys, (FAILING_HOURS,)))
+            reads.add("tasks", SCRIPTS["task_metrics"].call(keys, (FAILING_HOURS,)))
             reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_HEAD_BYTES,)))
         self._add_workers(reads, names, known)
         replies = reads.replies(self._redis.execute(reads.commands, resend=True))
@@ -107,7 +107,7 @@ class OverviewReader:
         reads = _Reads()
         self._add_workers(reads, names, known)
         for name in names if with_usual else ():
-            reads.add("tasks", SCRIPTS["tasks"].call(self._keys.of(name), (USUAL_HOURS,)))
+            reads.add("tasks", SCRIPTS["task_metrics"].call(self._keys.of(name), (USUAL_HOURS,)))
         replies = reads.replies(self._redis.execute(reads.commands, resend=True))
         workers = self._read_workers(names, known, replies)
         metrics = read_task_metrics(replies["tasks"])
@@ -116,7 +116,7 @@ class OverviewReader:
     def time_series(self, queue: str, minutes: int = 60, *, step: int | None = None) -> Series:
         """The counters of one queue, as in read()."""
         minutes, step = _period(minutes, step)
-        command = SCRIPTS["history"].call(self._keys.of(queue), (minutes, step))
+        command = SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step))
         return self._time_series.read(queue, minutes, step, self._redis.execute_one(command, resend=True))
 
     # -- inside
@@ -136,7 +136,7 @@ class OverviewReader:
 
     def _add_workers(self, reads: _Reads, queues: Sequence[str], known: Sequence[str]) -> None:
         for name in queues:
-            call = SCRIPTS["processing"].call(self._keys.of(name), (MAX_RUNNING_SHOWN, _HEAD_BYTES))
+            call = SCRIPTS["list_running"].call(self._keys.of(name), (MAX_RUNNING_SHOWN, _HEAD_BYTES))
             reads.add("processing", call)
         for worker in known:
             reads.add("note", ("HGETALL", self._keys.worker(worker)))

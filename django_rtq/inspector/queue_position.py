@@ -23,7 +23,7 @@ class QueuePosition:
 
     @classmethod
     def read(cls, reply: list[Any]) -> QueuePosition:
-        """Read the reply of the script `standing`."""
+        """Read the reply of the script `queue_position`."""
         now_ms, paused, workers, ahead, after, promoted = reply
         return cls(
             now=clock_moment(now_ms),

@@ -23,7 +23,9 @@ class QueueReader:
     def details(self, names: Iterable[str] | None = None) -> list[QueueDetails]:
         """How many jobs these queues hold; all queues, if none is named."""
         names = self.names() if names is None else list(names)
-        replies = self._redis.execute([SCRIPTS["overview"].call(self._keys.of(n), ()) for n in names], resend=True)
+        replies = self._redis.execute(
+            [SCRIPTS["queue_overview"].call(self._keys.of(n), ()) for n in names], resend=True
+        )
         return [read_queue_details(name, reply) for name, reply in zip(names, replies, strict=True)]
 
     def get(self, name: str) -> QueueDetails:
@@ -32,7 +34,7 @@ class QueueReader:
 
 
 def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
-    """Read the reply of the script `overview`."""
+    """Read the reply of the script `queue_overview`."""
     now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, contact, promoted, behind = reply
     return QueueDetails(
         name=name,

@@ -56,7 +56,7 @@ class TimeSeriesReader:
             # The last step was not over then, and another may begin before the command arrives.
             unknown = now_ms // 60_000 // step - cached.last + 2
             minutes = min(minutes, max(2, unknown) * step)
-        return SCRIPTS["history"].call(self._keys.of(queue), (minutes, step))
+        return SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step))
 
     def read(self, queue: str, minutes: int, step: int, reply: list[Any]) -> Series:
         """Read the reply to command(). Returns the whole series."""
@@ -66,7 +66,7 @@ class TimeSeriesReader:
             cached = self._cache.get((queue, minutes, step))
             joined = None if cached is None else _joined(cached, series)
             if joined is None:  # the clock was put back, or it is another Redis: read it all
-                call = SCRIPTS["history"].call(self._keys.of(queue), (minutes, step))
+                call = SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step))
                 joined = _series(self._redis.execute_one(call, resend=True), step)
             series = joined
         if len(self._cache) >= MAX_CACHED:
