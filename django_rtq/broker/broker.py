@@ -27,6 +27,8 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.worker_info import note_commands
 from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
+from django_rtq.jobs.job import Job
+from django_rtq.jobs.record import read_record
 
 ENQUEUE_AT_ONCE = 500  # jobs of one script call
 RECLAIM_AT_ONCE = 50  # jobs of one call: each is moved by itself, which takes longer than most
@@ -199,6 +201,17 @@ class Broker(Maintenance):
             name: {job_id: int(held.split(b" ")[0]) for job_id, held in pairs}
             for name, pairs in zip(queues, found, strict=True)
         }
+
+    def find_running(self, worker: str, queues: Sequence[str], job_id: str) -> Job | None:
+        """The job of that id that a worker holds; None if it holds none. Raises PayloadError or ValueError for a record
+        that cannot be read."""
+        for queue, attempts in self.attempts(worker, queues).items():
+            if job_id.encode() in attempts:
+                keys = self.keys.of(queue)
+                asked: list[Command] = [("HGET", key, job_id) for key in (keys.jobs, keys.failures, keys.crashes)]
+                record, failures, crashes = self.redis.execute(asked, resend=True)
+                return read_record(job_id, queue, record or b"", failures=int(failures or 0), crashes=int(crashes or 0))
+        return None
 
     def renew(self, queues: Sequence[str], workers: Sequence[str]) -> tuple[float | None, set[str]]:
         """Move the deadline of workers.

@@ -23,8 +23,25 @@ _MESSAGE = re.compile(r'"error":"((?:[^"\\]|\\.)*)')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A run that failed, to be stored."""
+
+    at: int  # when the run ended, ms
+    seconds: float = 0.0  # how long it ran
+    attempt: int
+    worker: str
+    error_class: str = ""
+    error: str
+    traceback: str = ""
+
+    def line(self) -> str:
+        """The line that is stored, without the line break."""
+        return serializer.dumps({name: getattr(self, name) for name in self.__slots__})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A run that failed."""
+    """A stored failure, read for pages and commands."""
 
     number: int | None  # from 1
     worker: str
@@ -49,23 +66,6 @@ class Attempt:
             error=str(failure.get("error") or ""),
             traceback=str(failure.get("traceback") or ""),
         )
-
-
-def write_failure(
-    error_class: str, error: str, traceback: str, *, at_ms: int, attempt: int, worker: str, seconds: float = 0.0
-) -> str:
-    """A failed run as one line, without the line break. `at_ms`: when the run ended."""
-    return serializer.dumps(
-        {
-            "at": at_ms,
-            "seconds": round(seconds, 6),
-            "attempt": attempt,
-            "worker": worker,
-            "error_class": error_class,
-            "error": error,
-            "traceback": traceback,
-        }
-    )
 
 
 def shorten_failure(line: bytes) -> bytes:

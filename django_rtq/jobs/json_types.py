@@ -1,7 +1,7 @@
 """Converts values to JSON's own types and back.
 
-Types that JSON does not have are written as ``{"$rtq": [type, …]}``. Lists, dictionaries and special types cost a Python
-call each; a loop in C detects the plain values, which most arguments are.
+Types that JSON does not have are written as ``{"$rtq": [type, …]}``. Most arguments are plain values, which a loop in C
+detects; only lists, dictionaries and special types cost a Python call each.
 """
 
 from __future__ import annotations
@@ -58,7 +58,6 @@ _CURES: tuple[tuple[tuple[Any, ...], str], ...] = (
 )
 
 
-
 def convert(value: Any, depth: int) -> Any:
     """The value converted to JSON's own types; the value itself is not changed. Raises Refused."""
     kind = type(value)
@@ -83,7 +82,7 @@ def convert_dict(value: dict[str, Any], depth: int) -> dict[str, Any]:
         for trouble in filter(None, map(key_trouble, value)):
             raise Refused(trouble)
     if TAG in value:
-        # A dictionary of the user that has our tag as a key: written as pairs, so that it is not read as a tagged value.
+        # A dictionary of the user with our tag as a key: written as pairs, so that it is not read as a tagged value.
         return _tagged("dict", [[key, convert(item, depth + 1)] for key, item in value.items()])
     if SCALARS.issuperset(map(type, value.values())):
         return value

@@ -142,6 +142,7 @@ _read_tagged = json.JSONDecoder(parse_constant=_refuse_constant, object_hook=res
 
 _Path = tuple[Any, ...]
 
+
 def _find_trouble(value: Any, where: _Path, depth: int) -> tuple[_Path, str] | None:
     """The path of the first value that cannot be written as JSON, and what is wrong with it."""
     encoder = converter_of(type(value))
@@ -195,5 +196,3 @@ def _argument_text(where: _Path, names: Sequence[str]) -> str:
 def _path_text(where: Sequence[Any]) -> str:
     steps = [f"[{quoted(key) if isinstance(key, str) else key}]" for key in where]
     return "".join(steps[:8]) + ("…" if steps[8:] else "")
-
-

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from django_rtq.inspector.metrics import bucket_of, middle_of
+from django_rtq.broker.histogram import bucket_of, midpoint_of
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.outcome import Acked, Buried, Expired, Retried
 from django_rtq.worker.process import metrics as tally_module
@@ -75,7 +75,7 @@ def test_no_wait_and_no_time_at_all_are_counted_too():
     ((counters, _),) = metrics.take().values()
 
     assert f"r0 {TASK}" in counters
-    assert middle_of(0) == 0
+    assert midpoint_of(0) == 0
 
 
 def test_each_queue_is_told_of_its_own():

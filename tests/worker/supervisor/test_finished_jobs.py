@@ -163,7 +163,7 @@ def test_of_an_error_for_which_there_is_no_room_at_all_only_that_is_known(redis,
 
     details = inspector.find(job.id)
     assert details.state == "dead"
-    assert "What was raised is lost" in details.errors[-1]["error"]
+    assert "The error is lost" in details.errors[-1]["error"]
 
 
 def test_with_several_slots_what_redis_knows_leaves_the_page(redis, broker):

@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
+from django_rtq.worker.exit_codes import EXIT_CANNOT_START, EXIT_DONE, EXIT_RECYCLED
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.process.process import EXIT_DONE, EXIT_RECYCLED
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor import fork_schedule
 from django_rtq.worker.supervisor import supervisor as module
@@ -164,7 +164,7 @@ def test_whoever_gives_up_lets_the_others_finish(supervise, monkeypatch, caplog)
     monkeypatch.setattr(fork_schedule.ForkSchedule, "are_hopeless", property(lambda self: self._false_starts > 0))
     supervisor, code = supervise(ends(DIED, claimed=False), processes=2)
 
-    assert (supervisor._process_pool.forks, code) == (2, module.EXIT_CANNOT_START)
+    assert (supervisor._process_pool.forks, code) == (2, EXIT_CANNOT_START)
     assert "gives up" in caplog.text
     assert not any(child.is_given_up for child in supervisor._process_pool.children)
 
