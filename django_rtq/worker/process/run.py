@@ -9,7 +9,7 @@ from typing import Any
 from django_rtq.conf import Config
 from django_rtq.jobs.context import JobContext
 from django_rtq.jobs.job import Job
-from django_rtq.jobs.record import read_body, read_record, split_record
+from django_rtq.jobs.record import read_call, read_record
 from django_rtq.tasks import registry
 from django_rtq.tasks.task import Task
 from django_rtq.worker.process.progress import ProgressWriter
@@ -48,9 +48,11 @@ class Run:
         """Read the record and find the task. Raises PayloadError, ValueError or KeyError, and TaskNotFound."""
         if len(self.job_id) > LONGEST_ID:
             raise ValueError(f"its id has {len(self.job_id)} bytes, and {LONGEST_ID} are the most.")
-        self.client, max_crashes, self.ready_ms, self.expires_ms, body = split_record(self.record)
+        (
+            self.client, max_crashes, self.ready_ms, self.expires_ms,
+            self.task_name, self.args, self.kwargs, self.options,
+        ) = read_call(self.record)  # fmt: skip
         self.may_run_once = max_crashes == b"0"
-        self.task_name, self.args, self.kwargs, self.options = read_body(body)
         if self.options or self.client:
             _check(self.options, self.client)
         self.task = registry.get_task(self.task_name)
