@@ -106,6 +106,11 @@ class WorkerDetails:
     up_seconds: float | None = None
 
     @property
+    def is_lost(self) -> bool:
+        """Whether its lease has expired: its jobs are about to be reclaimed."""
+        return self.lease_left_seconds < 0
+
+    @property
     def busy(self) -> int:
         """Slots in use. It may hold more jobs than it runs: short ones are claimed in batches."""
         return min(len(self.running), self.slots)

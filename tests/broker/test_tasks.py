@@ -5,7 +5,7 @@ import pytest
 from django_rtq.broker.histogram import bucket_of, midpoint_of, percentile
 from django_rtq.broker.settlement import Settlement
 from django_rtq.inspector.metrics import TaskFigures
-from tests.seeds import QUEUE
+from tests.support.jobs import QUEUE
 
 
 def tell(broker, *counters, queue=QUEUE):

@@ -21,7 +21,7 @@ from django_rtq.jobs.outcome import (
     write_succeeded,
 )
 from django_rtq.jobs.record import Header, has_body, read_call, read_head, read_leniently, read_record, write_body
-from tests.seeds import KEEP_MS, QUEUE, claimed_job, dead_job, new_job, queued_job, settle, suspect_job
+from tests.support.jobs import KEEP_MS, QUEUE, claimed_job, dead_job, new_job, queued_job, settle, suspect_job
 
 TASK = "shop.tasks.mail"
 BODY = write_body(TASK, '"args":[1,"a b"],"kwargs":{"x":null}', '"time_limit":5')
@@ -137,7 +137,7 @@ def test_scripts_find_the_class_in_a_failure_that_python_writes(redis, other, is
 
 def test_what_python_writes_scripts_keep_and_python_reads(redis, broker, monkeypatch):
     written = failure(error_class="builtins.ValueError", seconds=0.25)
-    monkeypatch.setattr("tests.seeds.ERROR", written.line())
+    monkeypatch.setattr("tests.support.jobs.ERROR", written.line())
     job = claimed_job(broker)
     settle(broker, "bury", job)
 
