@@ -175,7 +175,7 @@ def test_python_reads_the_outcome_that_a_script_stores(redis, broker, text, valu
 @pytest.mark.parametrize(("text", "values"), OUTCOMES)
 def test_cancel_knows_a_cancelled_job_by_its_outcome(broker, inspector, text, values):
     job = claimed_job(broker)
-    settle(broker, "stop", job, outcome=text)
+    settle(broker, "finish_cancel", job, outcome=text)
 
     answer = inspector._call(QUEUE, "cancel", (10, job.id, KEEP_MS, CANCELLED_UNRUN, "ask"))
 
