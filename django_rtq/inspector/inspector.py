@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,8 +36,7 @@ from django_rtq.inspector.overview import OverviewReader
 from django_rtq.inspector.queue_position import QueuePosition
 from django_rtq.inspector.queues import QueueReader, read_queue_details
 from django_rtq.jobs.job import JobState
-
-CANCELLED = json.dumps({"state": "cancelled"})
+from django_rtq.jobs.outcome import CANCELLED_UNRUN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +129,7 @@ class Inspector:
         keep_ms = int(max(config.result_ttl, 120) * 1000)
         how = "terminate" if terminate else "ask"
         for name in self._names(queue):
-            word, worker = self._call(name, "cancel", (config.max_results, job_id, keep_ms, CANCELLED, how))
+            word, worker = self._call(name, "cancel", (config.max_results, job_id, keep_ms, CANCELLED_UNRUN, how))
             answer = word.decode()
             if answer == "asked":
                 self._wake(worker.decode())

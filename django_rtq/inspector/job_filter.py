@@ -6,7 +6,6 @@ record, and Python decides.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,15 +15,15 @@ from django_rtq.broker.broker import MAINTAIN_AT_ONCE
 from django_rtq.broker.keys import QueueKeys
 from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
-from django_rtq.inspector.details import JobDetails, read_head, unquoted
+from django_rtq.inspector.details import JobDetails
+from django_rtq.jobs.failure import read_cut_failure
 from django_rtq.jobs.job import JobState
+from django_rtq.jobs.record import read_head
 
 AT_ONCE = MAINTAIN_AT_ONCE  # jobs that one script reads; Redis serves nobody else meanwhile
 SCRIPTS_PER_ROUND_TRIP = 2
 _BYTES = 1000  # read of a record, and of its newest failure
 _MESSAGE_BYTES = 4000  # the same, if the filter is about the message
-_CLASS = re.compile(r'"error_class":"((?:[^"\\]|\\.)*)')
-_MESSAGE = re.compile(r'"error":"((?:[^"\\]|\\.)*)')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,13 +130,11 @@ class RedisJobFilter:
 def read_dead_letter(queue: str, job_id: bytes, record: bytes, failure: bytes) -> JobDetails:
     """A dead letter, as far as the beginnings of its record and of its newest failure say."""
     header, task = read_head(record)
-    text = failure.decode(errors="replace")
-    kind, message = _CLASS.search(text), _MESSAGE.search(text)
     return JobDetails(
         id=job_id.decode(errors="replace"),
         queue=queue,
         state=JobState.DEAD,
         task=task,
         client=header.client if header else "",
-        errors=[{"error_class": unquoted(kind[1]) if kind else "", "error": unquoted(message[1]) if message else ""}],
+        errors=[read_cut_failure(failure)],
     )
