@@ -5,7 +5,7 @@ from django_rtq.handle import JobHandle
 from django_rtq.jobs.context import JobContext, current_job, report_progress
 from django_rtq.jobs.job import JobState
 from django_rtq.periodic import cron, every
-from django_rtq.tasks.backoff import constant, exponential, listed
+from django_rtq.tasks.backoff import constant, exponential, steps
 from django_rtq.tasks.task import Task, task
 
 __version__ = "0.1.0"
@@ -23,7 +23,7 @@ __all__ = [
     "current_job",
     "every",
     "exponential",
-    "listed",
     "report_progress",
+    "steps",
     "task",
 ]

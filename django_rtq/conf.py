@@ -57,12 +57,12 @@ class Config:
     #: Results kept in a queue at the most.
     max_results: int = 10_000
     #: Dead letters kept in a queue at the most, and for how long.
-    max_dead: int = 100_000
-    dead_days: float = 90.0
+    max_dead_letters: int = 100_000
+    dead_letter_days: float = 90.0
     #: The largest arguments or result, in bytes of JSON.
     max_payload_bytes: int = 1024 * 1024
     #: Seconds that a job waits for a worker that knows its task, before it is dead.
-    unknown_task_seconds: float = 86_400.0
+    unknown_task_timeout: float = 86_400.0
     #: A child process above this is replaced after its job; None: no limit.
     max_memory_mb: float | None = None
     #: Periodic jobs: name -> {"task": …, "cron": … or "every": seconds, "tz", "args", "kwargs", "missed", "overlap"}.
@@ -129,13 +129,13 @@ _POSITIVE = (
     "lease_seconds",
     "max_attempts",
     "max_results",
-    "max_dead",
-    "dead_days",
+    "max_dead_letters",
+    "dead_letter_days",
     "max_payload_bytes",
 )
-_NOT_NEGATIVE = ("max_crashes", "result_ttl", "kill_grace_seconds", "unknown_task_seconds", "admin_refresh_seconds")
+_NOT_NEGATIVE = ("max_crashes", "result_ttl", "kill_grace_seconds", "unknown_task_timeout", "admin_refresh_seconds")
 _OPTIONAL = ("time_limit", "max_memory_mb")
-_WHOLE = ("max_attempts", "max_crashes", "max_results", "max_dead", "max_payload_bytes")
+_WHOLE = ("max_attempts", "max_crashes", "max_results", "max_dead_letters", "max_payload_bytes")
 
 
 def _check_values(config: Config) -> None:

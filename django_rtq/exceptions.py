@@ -1,30 +1,30 @@
-"""Every error of the package, in one tree.
+"""All exceptions of the package.
 
 RTQError
-├── ConfigurationError      a setting is missing, unknown or wrong
-├── InvalidTask             a task or one of its options makes no sense
-├── TaskNotFound            no task of that name is registered here
+├── ConfigurationError      a setting is missing, unknown or invalid
+├── InvalidTask             a task, one of its options or a schedule is invalid
+├── TaskNotFound            no task with this name is registered in this process
 ├── PayloadError            arguments or a result that cannot be stored
-│   ├── Unserializable      a value that JSON cannot carry
-│   └── PayloadTooLarge     more than RTQ["MAX_PAYLOAD_BYTES"]
-├── BrokerError             Redis did not do what it was asked
-│   ├── BrokerUnavailable   no answer, or not now
-│   │   └── BrokerRefused   wrong credentials, database number or TLS certificate: waiting does not help
+│   ├── Unserializable      a value that cannot be written as JSON
+│   └── PayloadTooLarge     more bytes than RTQ["MAX_PAYLOAD_BYTES"]
+├── BrokerError             a Redis command failed
+│   ├── BrokerUnavailable   connection error, timeout, or a server that cannot serve now
+│   │   └── BrokerRefused   wrong credentials, database number or TLS certificate: retrying does not help
 │   └── BrokerFull          Redis is out of memory
-├── JobError                about one job
-│   ├── JobNotFound
-│   ├── WrongState
-│   ├── DuplicateJob        delay(): a job like it lives, and unique_on_conflict is "raise"
-│   ├── JobFailed           wait(): the job is over, and has no result
-│   ├── ResultTimeout        wait(): the job is not over yet
-│   └── WorkerLost          what a dead letter says that took its workers down
-├── WorkerNotFound          no worker of that name is known
-├── LeaseNotExpired             its jobs cannot be taken away from it
-├── TimeLimitExceeded       raised inside a job that ran too long
-├── Retry                   raised by a task: once more, later
-└── Bury                    raised by a task: never again
+├── JobError                about one job; has its job_id
+│   ├── JobNotFound         unknown id, or its result has expired
+│   ├── WrongState          the action is not possible in the current state of the job
+│   ├── DuplicateJob        delay(): a job like it exists, and unique_on_conflict is "raise"
+│   ├── JobFailed           JobHandle.get(): the job is dead, cancelled or expired
+│   └── ResultTimeout       JobHandle.get(): the job is not over yet
+├── WorkerNotFound          no worker with this name is known
+├── WorkerLost              a run that ended with its process; never raised, recorded as the failure of a job
+├── LeaseNotExpired         the jobs of a worker cannot be reclaimed: it may still be working
+├── TimeLimitExceeded       raised inside a job that exceeds its time_limit
+├── Retry                   raised by a task to run its job again later
+└── Bury                    raised by a task to make its job a dead letter at once
 
-JobCancelled is no RTQError, but a BaseException: raised inside a job that was asked to stop.
+JobCancelled is a BaseException and no RTQError: raised inside a job that was asked to stop.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _TEN_YEARS = 10 * 365 * 86_400.0
 
 
 class RTQError(Exception):
-    """Root of all errors of this package."""
+    """Base class of all errors of this package."""
 
 
 class ConfigurationError(RTQError, ImproperlyConfigured):
-    """A setting is missing, unknown or wrong. The message says which, and what to write instead."""
+    """A setting is missing, unknown or invalid. The message says which one, and what to write instead."""
 
 
 class InvalidTask(RTQError, ValueError):
-    """A task is declared, or called, with options that make no sense."""
+    """A task is declared, called or scheduled with invalid options."""
 
 
 class TaskNotFound(RTQError, LookupError):
-    """No task of that name is registered in this process."""
+    """No task with this name is registered in this process."""
 
 
 class PayloadError(RTQError):
@@ -58,34 +58,34 @@ class PayloadError(RTQError):
 
 
 class Unserializable(PayloadError, TypeError):
-    """A value that JSON cannot carry. The message names the argument."""
+    """A value cannot be written as JSON. The message names the argument."""
 
 
 class PayloadTooLarge(PayloadError, ValueError):
-    """More bytes than RTQ["MAX_PAYLOAD_BYTES"]."""
+    """The JSON has more bytes than RTQ["MAX_PAYLOAD_BYTES"]."""
 
 
 class BrokerError(RTQError):
-    """Redis answered with an error."""
+    """A Redis command failed."""
 
 
 class BrokerUnavailable(BrokerError):
-    """Redis did not answer, or cannot serve now. The command may or may not have run."""
+    """Redis did not reply, or cannot serve now. The command may or may not have run."""
 
 
 class BrokerRefused(BrokerUnavailable):
-    """Redis, or TLS on the way to it, refuses us: wrong credentials, database number or certificate.
+    """Redis or its TLS endpoint refused the connection: wrong credentials, database number or certificate.
 
-    Waiting does not help unless somebody changes the server. A worker that meets it when it starts exits with code 1.
+    Retrying does not help until the server or the settings change. A worker that gets it at start exits with code 1.
     """
 
 
 class BrokerFull(BrokerError):
-    """Redis is out of memory and refused to take more. Nothing was stored."""
+    """Redis is out of memory and rejected the command. Nothing was stored."""
 
 
 class JobError(RTQError):
-    """Something is wrong with one job."""
+    """An error about one job, with its `job_id`."""
 
     def __init__(self, job_id: str, problem: str) -> None:
         super().__init__(f"Job {job_id}: {problem}")
@@ -93,25 +93,25 @@ class JobError(RTQError):
 
 
 class JobNotFound(JobError, LookupError):
-    """No job of that id is known: it never was, or it is finished and forgotten."""
+    """No job with this id: the id is unknown, or the job is over and its result has expired."""
 
     def __init__(self, job_id: str) -> None:
-        super().__init__(job_id, "not found. It never was, or it is finished and was forgotten.")
+        super().__init__(job_id, "not found. Unknown id, or its result has expired.")
 
 
 class WrongState(JobError):
-    """The job is not in a state in which this can be done."""
+    """The action is not possible in the current state of the job."""
 
 
 class DuplicateJob(JobError):
-    """Raised by delay() with unique_on_conflict="raise": a job like it lives. `job_id` is that one's."""
+    """Raised by delay() with unique_on_conflict="raise": a job like it exists. `job_id` is the id of that job."""
 
     def __init__(self, job_id: str, task: str) -> None:
-        super().__init__(job_id, f"{task} is unique, and this job lives, so there is no second one like it.")
+        super().__init__(job_id, f"{task} is unique, and this job like it is not over yet.")
 
 
 class JobFailed(JobError):
-    """The job is over and has no result. The message ends with the traceback of its last run, where there is one."""
+    """The job is over without a result. The message ends with the traceback of its last run, if there is one."""
 
 
 class ResultTimeout(JobError, TimeoutError):
@@ -119,32 +119,32 @@ class ResultTimeout(JobError, TimeoutError):
 
 
 class LeaseNotExpired(RTQError):
-    """The lease of the worker lasts: it is not dead, or not for long enough."""
+    """The lease of the worker has not expired (for long enough), so its jobs cannot be reclaimed yet."""
 
     def __init__(self, worker: str) -> None:
-        super().__init__(f"Worker {worker}: its lease is not over, so it may still be working.")
+        super().__init__(f"Worker {worker}: its lease has not expired, so it may still be working.")
         self.worker = worker
 
 
 class WorkerLost(RTQError):
-    """The job took its worker down, or was lost with it, more often than max_crashes allows."""
+    """A run ended with its process or machine. Never raised: recorded as the failure of the job."""
 
 
 class WorkerNotFound(RTQError, LookupError):
-    """No worker of that name is known: it is gone, or began a moment ago."""
+    """No worker with this name is known: it is gone, or has started a moment ago."""
 
     def __init__(self, worker: str) -> None:
-        super().__init__(f"Worker {worker}: not known. It is gone, or began a moment ago.")
+        super().__init__(f"Worker {worker}: not found. It is gone, or has started a moment ago.")
 
 
 class TimeLimitExceeded(RTQError):
-    """Raised inside a job that runs longer than its time_limit."""
+    """Raised inside a job that exceeds its time_limit."""
 
 
 class JobCancelled(BaseException):
-    """Raised inside a job that was asked to stop, once. A task may raise it as well: its job ends as cancelled.
+    """Raised inside a job that was asked to stop, once. A task may raise it too: its job ends as cancelled.
 
-    A BaseException, so that an `except Exception` around a step of the work does not take it for a failure of it.
+    A BaseException, so that an `except Exception` around a step of the task does not swallow it.
     """
 
     def __init__(self, reason: str = "") -> None:
@@ -152,17 +152,17 @@ class JobCancelled(BaseException):
 
 
 class Retry(RTQError):
-    """Raise it in a task to run the job once more, after ``after`` (seconds or timedelta).
+    """Raise it in a task to run the job again ``after`` seconds or a timedelta.
 
-    Without ``after`` the task's backoff decides. It counts as a failed attempt.
-    Raises ValueError when ``after`` is no time to wait.
+    Without ``after`` the backoff of the task decides. Counts as a failed attempt.
+    Raises ValueError if ``after`` is not a number of seconds or a timedelta of at most ten years.
     """
 
     def __init__(self, reason: str = "", *, after: float | timedelta | None = None) -> None:
         super().__init__(reason or "the task asked to be retried")
         self.after_seconds = after.total_seconds() if isinstance(after, timedelta) else after
         if after is not None and not _is_wait(self.after_seconds):
-            raise ValueError(f"Retry(after={after!r}): it has to be seconds or a timedelta, of at most ten years.")
+            raise ValueError(f"Retry(after={after!r}): after has to be seconds or a timedelta of at most ten years.")
 
 
 def _is_wait(seconds: object) -> bool:
@@ -171,7 +171,7 @@ def _is_wait(seconds: object) -> bool:
 
 
 class Bury(RTQError):
-    """Raise it in a task to give the job up at once: it becomes a dead letter."""
+    """Raise it in a task to make its job a dead letter at once, without more attempts."""
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason or "the task asked to be buried")

@@ -1,4 +1,4 @@
-"""What delay() gives back: a job, seen from outside."""
+"""JobHandle: what delay() returns. Reads the state and the result of a job from Redis."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ from django_rtq.jobs.job import JobState
 
 
 class JobHandle:
-    """A job of a queue. It asks Redis when it is asked, until the job is over."""
+    """A job in a queue. Each access queries Redis, until the job has succeeded or is cancelled."""
 
     __slots__ = ("_details", "duplicate", "id", "queue_name")
 
     def __init__(self, job_id: str, queue_name: str, *, duplicate: bool = False) -> None:
         self.id = job_id
         self.queue_name = queue_name
-        self.duplicate = duplicate  # it was there before the call: a unique job of which no second may live
+        self.duplicate = duplicate  # delay() made no job: this unique job existed already
         self._details: JobDetails | None = None
 
     def refresh(self) -> JobDetails:
-        """Ask Redis for all that is known. Raises JobNotFound when it is finished and was forgotten."""
+        """Query Redis for all that is known of the job. Raises JobNotFound when its id or its result has expired."""
         self._details = get_inspector().find(self.id, self.queue_name)
         return self._details
 
     @property
     def state(self) -> JobState:
-        """Where the job is now. Raises JobNotFound."""
+        """The current state. Raises JobNotFound."""
         return self._latest().state
 
     @property
     def result(self) -> Any:
-        """What the task returned. Raises WrongState while, or because, there is no such thing."""
+        """What the task returned, without waiting. Raises WrongState if there is no result (yet), and JobNotFound."""
         details = self._latest()
         if details.state is not JobState.SUCCEEDED:
             raise WrongState(self.id, f"has no result: it is {details.state}.")
         if details.seconds is None:
-            raise WrongState(self.id, "has no result: it succeeded, but its task keeps none (result_ttl=0).")
+            raise WrongState(self.id, "has no result: it succeeded, but its task stores none (result_ttl=0).")
         if details.is_result_lost:
             raise WrongState(self.id, "has no result: it succeeded, but the result was lost with its process.")
         return details.result
 
-    def wait(self, timeout: float | None = None) -> Any:
-        """Block until the job is over, at most `timeout` seconds, and return its result: None where none is kept.
+    def get(self, timeout: float | None = None) -> Any:
+        """Wait until the job is over, and return its result: None if none is stored, or if it was lost.
 
-        None also for a result that was lost. Nothing is polled. Raises ResultTimeout; JobFailed when the job is dead,
-        cancelled or expired; JobNotFound when it was thrown away or forgotten; BrokerUnavailable. A job that waits for
-        another one holds its place in the worker meanwhile: do not let jobs wait for jobs of the same queue.
+        Blocks for at most `timeout` seconds, without polling. Raises ResultTimeout when the job is not over by then;
+        JobFailed when it is dead, cancelled or expired; JobNotFound when it was deleted or its result has expired;
+        BrokerUnavailable. A job that calls get() keeps its worker slot: do not wait for jobs of the same queue.
         """
         _check_timeout(timeout)
         if not wait_for_end(get_broker(), self.queue_name, self.id, timeout):
@@ -64,15 +64,15 @@ class JobHandle:
             return details.result
         raise JobFailed(self.id, _why_failed(details))
 
-    async def await_end(self, timeout: float | None = None) -> Any:
-        """wait() for async code."""
-        return await sync_to_async(self.wait, thread_sensitive=False)(timeout)
+    async def aget(self, timeout: float | None = None) -> Any:
+        """get() for async code."""
+        return await sync_to_async(self.get, thread_sensitive=False)(timeout)
 
     def cancel(self, *, terminate: bool = False) -> CancelAnswer:
-        """Take the job out before it runs ("cancelled"), or ask it to stop when it runs ("asked").
+        """Cancel the job before it runs ("cancelled"), or ask it to stop if it is running ("asked").
 
-        With `terminate`, the process that runs it is killed. A job that was asked never runs again: it ends as
-        cancelled, unless it succeeds before it stops. Raises WrongState when it is over, JobNotFound.
+        With `terminate`, the process that runs it is killed. A job that was asked to stop never runs again: it ends as
+        cancelled, unless it succeeds before it stops. Raises WrongState when it is over, and JobNotFound.
         """
         return get_inspector().cancel(self.id, self.queue_name, terminate=terminate)
 
@@ -93,12 +93,12 @@ class JobHandle:
 
 def _check_timeout(timeout: Any) -> None:
     if timeout is not None and not (isinstance(timeout, int | float) and math.isfinite(timeout)):
-        raise ValueError(f"timeout is {timeout!r}, but has to be a number of seconds, or None: for ever.")
+        raise ValueError(f"timeout is {timeout!r}, but has to be a number of seconds, or None to wait without a limit.")
 
 
 def _why_failed(details: JobDetails) -> str:
     if details.state not in (JobState.DEAD, JobState.CANCELLED, JobState.EXPIRED):
-        return f"was dead, and somebody has requeued it: it is {details.state} now."
+        return f"was dead and has been requeued since: it is {details.state} now."
     if not details.errors:
         return f"is {details.state}."
     last = details.errors[-1]

@@ -1,7 +1,11 @@
-"""What happens to jobs, as log lines: the only place with their wording and levels.
+"""Log lines about jobs, in the logger "django_rtq".
 
-Arguments of jobs are never logged, and secret ones are replaced in the messages of errors. What succeeds is told at
-DEBUG only, and costs nothing else.
+Where log lines are written:
+
+1. What happens to a job is a signal, and its log line is here: wording and level in one place. Errors are logged with
+   the traceback; arguments are never logged, and secret arguments are replaced in error messages (see redaction.py).
+   Success is logged at DEBUG only; at other levels no receiver is connected, so it costs nothing.
+2. The life of a process (start, stop, fork, kill, lost connection) is logged in the module where it happens.
 """
 
 from __future__ import annotations
@@ -18,14 +22,14 @@ logger = logging.getLogger("django_rtq")
 
 
 def connect_operator_events() -> None:
-    """Turn what people do by hand into lines. May be called twice."""
+    """Log cancelled, requeued and discarded jobs, in every process. May be called twice."""
     signals.job_cancelled.connect(log_cancelled, dispatch_uid="rtq-log")
     signals.job_requeued.connect(log_requeued, dispatch_uid="rtq-log")
     signals.job_discarded.connect(log_discarded, dispatch_uid="rtq-log")
 
 
 def connect() -> None:
-    """Turn what workers do into lines, in this process. May be called twice."""
+    """Log what workers and schedulers do with jobs, in this process. May be called twice."""
     signals.job_retried.connect(log_retried, dispatch_uid="rtq-log")
     signals.job_buried.connect(log_buried, dispatch_uid="rtq-log")
     signals.job_expired.connect(log_expired, dispatch_uid="rtq-log")
@@ -40,7 +44,7 @@ def connect() -> None:
 
 
 def log_enqueued(*, job_ids: Sequence[str], queue: str, task: str, **kwargs: object) -> None:
-    logger.debug("%d jobs of %s enqueued to %s: %s", len(job_ids), task, queue, _some(job_ids))
+    logger.debug("enqueued %d jobs of %s to queue %s: %s", len(job_ids), task, queue, _first_ids(job_ids))
 
 
 def log_started(*, job: Job, **kwargs: object) -> None:
@@ -52,63 +56,63 @@ def log_succeeded(*, job: Job, seconds: float, **kwargs: object) -> None:
 
 
 def log_promoted(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
-    logger.debug("%d jobs of %s promoted", len(job_ids), queue)
+    logger.debug("promoted %d due jobs of queue %s", len(job_ids), queue)
 
 
 def log_retried(*, job: Job | None, job_id: str, error: BaseException, delay_seconds: float, **kwargs: object) -> None:
     logger.warning(
-        "job %s retried in %.3g s after attempt %s: %s",
-        job_id, delay_seconds, job.attempt if job else "?", job.task if job else "?", exc_info=_info(error, job),
+        "job %s failed in attempt %s, will be retried in %.3g s: %s",
+        job_id, job.attempt if job else "?", delay_seconds, job.task if job else "?", exc_info=_exc_info(error, job),
     )  # fmt: skip
 
 
 def log_buried(*, job: Job | None, job_id: str, error: BaseException, **kwargs: object) -> None:
     logger.error(
-        "job %s buried after attempt %s: %s",
-        job_id, job.attempt if job else "?", job.task if job else "?", exc_info=_info(error, job),
+        "job %s failed permanently in attempt %s, buried as a dead letter: %s",
+        job_id, job.attempt if job else "?", job.task if job else "?", exc_info=_exc_info(error, job),
     )  # fmt: skip
 
 
 def log_expired(*, job: Job, **kwargs: object) -> None:
-    logger.warning("job %s expired before it was started: %s", job.id, job.task)
+    logger.warning("job %s expired before a worker started it: %s", job.id, job.task)
 
 
 def log_reclaimed(
     *, queue: str, worker: str, job_ids: Sequence[str], buried_ids: Sequence[str], **kwargs: object
 ) -> None:
-    whose = f"of worker {worker}" if worker else "of workers whose leases ran out"
+    source = f"worker {worker}" if worker else "workers with expired leases"
     if job_ids:
-        logger.warning("%d jobs %s reclaimed to %s: %s", len(job_ids), whose, queue, _some(job_ids))
+        logger.warning("reclaimed %d jobs from %s to queue %s: %s", len(job_ids), source, queue, _first_ids(job_ids))
     if buried_ids:
-        logger.error("%d jobs %s buried, they crashed too often: %s", len(buried_ids), whose, _some(buried_ids))
+        logger.error("buried %d jobs of %s after too many crashes: %s", len(buried_ids), source, _first_ids(buried_ids))
 
 
 def log_released(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
-    logger.debug("%d jobs released to %s: %s", len(job_ids), queue, _some(job_ids))
+    logger.debug("released %d jobs that did not run to queue %s: %s", len(job_ids), queue, _first_ids(job_ids))
 
 
 def log_cancelled(*, job_id: str, queue: str, **kwargs: object) -> None:
-    logger.info("job %s of %s cancelled", job_id, queue)
+    logger.info("cancelled job %s of queue %s", job_id, queue)
 
 
 def log_requeued(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
-    logger.info("%d dead jobs of %s requeued: %s", len(job_ids), queue, _some(job_ids))
+    logger.info("requeued %d dead letters of queue %s: %s", len(job_ids), queue, _first_ids(job_ids))
 
 
 def log_discarded(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
-    logger.info("%d dead jobs of %s discarded: %s", len(job_ids), queue, _some(job_ids))
+    logger.info("discarded %d dead letters of queue %s: %s", len(job_ids), queue, _first_ids(job_ids))
 
 
 def log_stale(*, job_ids: Sequence[str], worker: str, **kwargs: object) -> None:
     logger.warning(
-        "%d results of worker %s came too late and changed nothing: %s", len(job_ids), worker, _some(job_ids)
+        "ignored %d results of worker %s, which no longer held the jobs: %s", len(job_ids), worker, _first_ids(job_ids)
     )
 
 
-def _some(job_ids: Sequence[str]) -> str:
+def _first_ids(job_ids: Sequence[str]) -> str:
     return ", ".join(job_ids[:10]) + (", …" if len(job_ids) > 10 else "")
 
 
-def _info(error: BaseException, job: Job | None) -> tuple[type[BaseException], BaseException, TracebackType | None]:
-    shown = error if job is None else Secrets.of(job.task, job.args, job.kwargs).hide_in_error(error)
-    return type(shown), shown, shown.__traceback__
+def _exc_info(error: BaseException, job: Job | None) -> tuple[type[BaseException], BaseException, TracebackType | None]:
+    safe = error if job is None else Secrets.of(job.task, job.args, job.kwargs).hide_in_error(error)
+    return type(safe), safe, safe.__traceback__

@@ -1,37 +1,43 @@
-"""What happens to jobs, as signals. They are sent with send_robust in the process where it happened.
+"""Django signals about jobs. Sent with send_robust, in the process where it happens.
 
-Signals of a job in a worker carry `job` (a Job); those of people carry ids, because they are about many.
+Signals about one run in a worker have `job` (a Job). Signals about many jobs, most of them actions of operators, have
+`job_ids`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from django.dispatch import Signal
 
-job_enqueued = Signal()  # job_ids, queue, task: delay() has returned
-job_promoted = Signal()  # job_ids, queue: their time has come
-job_started = Signal()  # job: it was claimed and runs now
-job_succeeded = Signal()  # job, seconds, result: acked
-job_retried = Signal()  # job, error, delay_seconds: it will run again
-job_buried = Signal()  # job, error: it is a dead letter now
-job_expired = Signal()  # job: nobody had started it in time
-job_released = Signal()  # job_ids, queue: given back unrun
-job_reclaimed = Signal()  # job_ids, buried_ids, queue, worker ("": leases ran out): taken back from the dead
+job_enqueued = Signal()  # job_ids, queue, task: stored in Redis, delay() returns
+job_promoted = Signal()  # job_ids, queue: scheduled or retrying jobs are due and queued now
+job_started = Signal()  # job: claimed, and about to run
+job_succeeded = Signal()  # job, seconds, result: the task returned
+job_retried = Signal()  # job (None: unreadable record), job_id, error, delay_seconds: failed, will run again
+job_buried = Signal()  # job (None: unreadable record), job_id, error: a dead letter now
+job_expired = Signal()  # job: not started before it expired
+job_released = Signal()  # job_ids, queue: given back by a worker that did not run them
+job_reclaimed = Signal()  # job_ids, buried_ids, queue, worker ("": expired leases): taken from a dead worker
 job_cancelled = Signal()  # job_id, queue
 job_requeued = Signal()  # job_ids, queue
 job_discarded = Signal()  # job_ids, queue
-job_stale = Signal()  # job_ids, worker: finished late, after they were given to others; the result changed nothing
+job_stale = Signal()  # job_ids, worker: finished after other workers had got them; the results were ignored
 
 
-def tell_reclaimed(sender: type, queue: str, worker: str, taken: Sequence[tuple[str, str]]) -> None:
-    """Send the signals of jobs that were taken back. Those that had been asked to stop are cancelled."""
-    by_place: dict[str, list[str]] = {"queued": [], "dead": [], "cancelled": []}
-    for job_id, where in taken:
-        by_place[where].append(job_id)
-    if by_place["queued"] or by_place["dead"]:
-        job_reclaimed.send_robust(
-            sender, queue=queue, worker=worker, job_ids=by_place["queued"], buried_ids=by_place["dead"]
-        )
-    for job_id in by_place["cancelled"]:
+def send_promoted(sender: type, promoted: Mapping[str, Sequence[str]]) -> None:
+    """Send job_promoted for each queue that had due jobs. `promoted`: queue -> job ids."""
+    for queue, job_ids in promoted.items():
+        if job_ids and job_promoted.receivers:
+            job_promoted.send_robust(sender, job_ids=job_ids, queue=queue)
+
+
+def send_reclaimed(sender: type, queue: str, worker: str, taken: Sequence[tuple[str, str]]) -> None:
+    """Send the signals of reclaimed jobs. Those that had been asked to stop are cancelled."""
+    ids: dict[str, list[str]] = {"queued": [], "dead": [], "cancelled": []}
+    for job_id, state in taken:
+        ids[state].append(job_id)
+    if ids["queued"] or ids["dead"]:
+        job_reclaimed.send_robust(sender, queue=queue, worker=worker, job_ids=ids["queued"], buried_ids=ids["dead"])
+    for job_id in ids["cancelled"]:
         job_cancelled.send_robust(sender, job_id=job_id, queue=queue)

@@ -20,7 +20,7 @@ NOTE = "done 3600000 d1"  # what is kept of the digest of a unique_job()
 _numbers = itertools.count(1)
 
 
-def new_job(name=None, *, client="", priority=0, max_crashes=3, due="", expires="", front=False, body="{}"):
+def new_job(name=None, *, client="", priority=0, max_crashes=3, due="", expires="", at_front=False, body="{}"):
     """A job that is nowhere yet."""
     return NewJob(
         id=job_id(name, time.time_ns() // 1_000_000),
@@ -29,7 +29,7 @@ def new_job(name=None, *, client="", priority=0, max_crashes=3, due="", expires=
         client=client,
         due=due,
         expires=expires,
-        front="1" if front else "",
+        at_front="1" if at_front else "",
         body=body,
     )
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from django_rtq.exceptions import InvalidTask, TimeLimitExceeded
 from django_rtq.tasks import backoff
-from django_rtq.tasks.backoff import DEFAULT, TEN_YEARS, as_backoff, constant, delay_seconds, exponential, listed
+from django_rtq.tasks.backoff import DEFAULT, TEN_YEARS, as_backoff, constant, delay_seconds, exponential, steps
 
 ERROR = KeyError("x")
 
@@ -28,13 +28,13 @@ ERROR = KeyError("x")
         (constant(0), 9, 0),
         (constant(0.5), 9, 0.5),
         (constant(timedelta(minutes=2)), 1, 120),
-        (listed([1, 10, 60]), 0, 1),
-        (listed([1, 10, 60]), 1, 1),
-        (listed([1, 10, 60]), 2, 10),
-        (listed([1, 10, 60]), 3, 60),
-        (listed([1, 10, 60]), 4, 60),
-        (listed([1, 10, 60]), 10**400, 60),
-        (listed((timedelta(hours=1),)), 1, 3600),
+        (steps([1, 10, 60]), 0, 1),
+        (steps([1, 10, 60]), 1, 1),
+        (steps([1, 10, 60]), 2, 10),
+        (steps([1, 10, 60]), 3, 60),
+        (steps([1, 10, 60]), 4, 60),
+        (steps([1, 10, 60]), 10**400, 60),
+        (steps((timedelta(hours=1),)), 1, 3600),
         (exponential(jitter=False), 0, 2),
         (exponential(jitter=False), 1, 2),
         (exponential(jitter=False), 2, 4),
@@ -82,13 +82,13 @@ def test_a_seed_of_the_project_does_not_make_two_processes_wait_alike():
     ("wait", "text"),
     [
         (constant(30), "constant(30)"),
-        (listed((1, 2.5)), "listed([1, 2.5])"),
+        (steps((1, 2.5)), "steps([1, 2.5])"),
         (exponential(), "exponential(base=2, cap=600, jitter=True)"),
         (exponential(3, 60, jitter=False), "exponential(base=3, cap=60, jitter=False)"),
     ],
 )
 def test_a_backoff_is_a_frozen_value_that_reads_as_it_was_written(wait, text):
-    again = eval(text, {"constant": constant, "listed": listed, "exponential": exponential})
+    again = eval(text, {"constant": constant, "steps": steps, "exponential": exponential})
 
     assert repr(wait) == text
     assert again == wait
@@ -114,9 +114,9 @@ POSITIVE = "a time to wait is 0 seconds or more, not"
         (lambda: constant(10**400), "more than ten years is no time to wait."),
         (lambda: constant(timedelta(days=4000)), "more than ten years is no time to wait."),
         (lambda: constant(timedelta(-1)), f"{POSITIVE} -86400.0."),
-        (lambda: listed([]), "listed() needs at least one time to wait, in seconds."),
-        (lambda: listed([1, -1]), f"listed(-1): {POSITIVE} -1."),
-        (lambda: listed("12"), f"listed('1'): {NUMBER} '1'."),
+        (lambda: steps([]), "steps() needs at least one time to wait, in seconds."),
+        (lambda: steps([1, -1]), f"steps(-1): {POSITIVE} -1."),
+        (lambda: steps("12"), f"steps('1'): {NUMBER} '1'."),
         (lambda: exponential(0.5), "exponential(base=0.5): the base has to be a number, 1 or more."),
         (lambda: exponential(math.nan), "exponential(base=nan): the base"),
         (lambda: exponential(math.inf), "exponential(base=inf): the base"),
@@ -125,8 +125,8 @@ POSITIVE = "a time to wait is 0 seconds or more, not"
         (lambda: exponential(cap=math.inf), f"exponential(inf): {POSITIVE} inf."),
         (lambda: as_backoff(-1), f"constant(-1): {POSITIVE} -1."),
         (lambda: as_backoff(math.nan), f"constant(nan): {POSITIVE} nan."),
-        (lambda: as_backoff(()), "listed() needs at least one"),
-        (lambda: as_backoff([1, None]), f"listed(None): {NUMBER} None."),
+        (lambda: as_backoff(()), "steps() needs at least one"),
+        (lambda: as_backoff([1, None]), f"steps(None): {NUMBER} None."),
         (lambda: as_backoff(None), "backoff=None makes no sense. Write seconds, a timedelta, a list"),
         (lambda: as_backoff(True), "backoff=True makes no sense."),
         (lambda: as_backoff("exponential"), "backoff='exponential' makes no sense."),
@@ -162,8 +162,8 @@ async def patient_async(failures):
         (30, constant(30)),
         (0.5, constant(0.5)),
         (timedelta(minutes=1), constant(60)),
-        ([1, timedelta(minutes=1)], listed([1, 60])),
-        ((5,), listed([5])),
+        ([1, timedelta(minutes=1)], steps([1, 60])),
+        ((5,), steps([5])),
         (exponential(3), exponential(3)),
     ],
 )
@@ -260,7 +260,7 @@ def test_what_was_never_a_backoff_does_not_lose_the_job(function, caplog):
     assert len(caplog.records) == 1
 
 
-@given(st.integers(), st.sampled_from([DEFAULT, constant(3), listed([1, 2]), exponential(1), lambda n: 2**n]))
+@given(st.integers(), st.sampled_from([DEFAULT, constant(3), steps([1, 2]), exponential(1), lambda n: 2**n]))
 def test_a_delay_is_always_a_time_to_wait(failures, wait):
     if failures > 10_000:
         wait = DEFAULT

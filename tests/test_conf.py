@@ -44,10 +44,10 @@ def test_every_option_can_be_set():
         "KILL_GRACE_SECONDS": 0,
         "RESULT_TTL": 0,
         "MAX_RESULTS": 7,
-        "MAX_DEAD": 8,
-        "DEAD_DAYS": 0.25,
+        "MAX_DEAD_LETTERS": 8,
+        "DEAD_LETTER_DAYS": 0.25,
         "MAX_PAYLOAD_BYTES": 2**40,
-        "UNKNOWN_TASK_SECONDS": 0,
+        "UNKNOWN_TASK_TIMEOUT": 0,
         "MAX_MEMORY_MB": 512,
         "SCHEDULES": {"report": {"task": "shop.tasks.report", "every": 60}},
         "QUEUES": {"mail": {"delayed_first": True}},
@@ -106,11 +106,11 @@ POSITIVE = [
     "LEASE_SECONDS",
     "MAX_ATTEMPTS",
     "MAX_RESULTS",
-    "MAX_DEAD",
-    "DEAD_DAYS",
+    "MAX_DEAD_LETTERS",
+    "DEAD_LETTER_DAYS",
     "MAX_PAYLOAD_BYTES",
 ]
-NOT_NEGATIVE = ["MAX_CRASHES", "RESULT_TTL", "KILL_GRACE_SECONDS", "UNKNOWN_TASK_SECONDS"]
+NOT_NEGATIVE = ["MAX_CRASHES", "RESULT_TTL", "KILL_GRACE_SECONDS", "UNKNOWN_TASK_TIMEOUT"]
 OPTIONAL = ["TIME_LIMIT", "MAX_MEMORY_MB"]
 NO_NUMBERS = ["5", True, False, math.nan, math.inf, -math.inf, [5], -1, -(10**400)]
 
@@ -136,7 +136,9 @@ def test_none_is_no_number(name):
     assert refusal(**{name: None}).startswith(f'RTQ["{name}"] is None, but has to be a number')
 
 
-@pytest.mark.parametrize("name", ["MAX_ATTEMPTS", "MAX_CRASHES", "MAX_RESULTS", "MAX_DEAD", "MAX_PAYLOAD_BYTES"])
+@pytest.mark.parametrize(
+    "name", ["MAX_ATTEMPTS", "MAX_CRASHES", "MAX_RESULTS", "MAX_DEAD_LETTERS", "MAX_PAYLOAD_BYTES"]
+)
 def test_half_a_job_is_refused(name):
     assert refusal(**{name: 2.5}) == f'RTQ["{name}"] is 2.5, but has to be a whole number.'
 

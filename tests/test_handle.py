@@ -112,7 +112,7 @@ def test_there_is_no_result_where_none_is_kept(broker):
     with pytest.raises(WrongState) as caught:
         _ = handle.result
     assert str(caught.value) == (
-        f"Job {handle.id}: has no result: it succeeded, but its task keeps none (result_ttl=0)."
+        f"Job {handle.id}: has no result: it succeeded, but its task stores none (result_ttl=0)."
     )
 
 
@@ -183,7 +183,7 @@ def test_a_job_that_is_forgotten_or_never_was_is_not_found(broker, ask):
     with pytest.raises(JobNotFound) as caught:
         ask(JobHandle("0" * 32, QUEUE))
 
-    assert str(caught.value) == f"Job {'0' * 32}: not found. It never was, or it is finished and was forgotten."
+    assert str(caught.value) == f"Job {'0' * 32}: not found. Unknown id, or its result has expired."
 
 
 def test_a_handle_looks_into_its_own_queue_only(broker):

@@ -183,6 +183,6 @@ def test_a_job_may_say_when_it_wants_to_be_retried(after, seconds):
     "after", ["5", True, float("nan"), float("inf"), float("-inf"), 10**400, timedelta.max, datetime(2030, 1, 1)]
 )
 def test_a_job_that_cannot_say_when_is_told_so(after):
-    problem = f"Retry(after={after!r}): it has to be seconds or a timedelta, of at most ten years."
+    problem = f"Retry(after={after!r}): after has to be seconds or a timedelta of at most ten years."
     with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
         Retry("busy", after=after)

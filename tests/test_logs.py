@@ -1,4 +1,4 @@
-"""What is told of jobs: wording and levels."""
+"""Log lines about jobs: wording and levels."""
 
 import logging
 
@@ -14,35 +14,39 @@ LINES = [
     (
         signals.job_retried,
         {"job": JOB, "job_id": "j1", "error": ValueError("x"), "delay_seconds": 2.5},
-        (logging.WARNING, "job j1 retried in 2.5 s after attempt 2: shop.tasks.mail"),
+        (logging.WARNING, "job j1 failed in attempt 2, will be retried in 2.5 s: shop.tasks.mail"),
     ),
     (
         signals.job_retried,
         {"job": None, "job_id": "j1", "error": ValueError("x"), "delay_seconds": 2.5},
-        (logging.WARNING, "job j1 retried in 2.5 s after attempt ?: ?"),
+        (logging.WARNING, "job j1 failed in attempt ?, will be retried in 2.5 s: ?"),
     ),
     (
         signals.job_buried,
         {"job": JOB, "job_id": "j1", "error": ValueError("x")},
-        (logging.ERROR, "job j1 buried after attempt 2: shop.tasks.mail"),
+        (logging.ERROR, "job j1 failed permanently in attempt 2, buried as a dead letter: shop.tasks.mail"),
     ),
-    (signals.job_expired, {"job": JOB}, (logging.WARNING, "job j1 expired before it was started: shop.tasks.mail")),
+    (
+        signals.job_expired,
+        {"job": JOB},
+        (logging.WARNING, "job j1 expired before a worker started it: shop.tasks.mail"),
+    ),
     (
         signals.job_reclaimed,
         {**RECLAIMED, "job_ids": ["j1", "j2"]},
-        (logging.WARNING, "2 jobs of workers whose leases ran out reclaimed to mail: j1, j2"),
+        (logging.WARNING, "reclaimed 2 jobs from workers with expired leases to queue mail: j1, j2"),
     ),
     (
         signals.job_reclaimed,
         {**RECLAIMED, "worker": "w1", "buried_ids": ["j1"]},
-        (logging.ERROR, "1 jobs of worker w1 buried, they crashed too often: j1"),
+        (logging.ERROR, "buried 1 jobs of worker w1 after too many crashes: j1"),
     ),
     (
         signals.job_stale,
         {"job_ids": [f"j{i}" for i in range(12)], "worker": "w1"},
         (
             logging.WARNING,
-            "12 results of worker w1 came too late and changed nothing: j0, j1, j2, j3, j4, j5, j6, j7, j8, j9, …",
+            "ignored 12 results of worker w1, which no longer held the jobs: j0, j1, j2, j3, j4, j5, j6, j7, j8, j9, …",
         ),
     ),
 ]
@@ -53,7 +57,7 @@ QUIET = [
         {"job": JOB, "seconds": 0.25, "result": "1"},
         "job j1 succeeded after 0.250 s: shop.tasks.mail",
     ),
-    (signals.job_promoted, {"job_ids": ["j1", "j2"], "queue": "mail"}, "2 jobs of mail promoted"),
+    (signals.job_promoted, {"job_ids": ["j1", "j2"], "queue": "mail"}, "promoted 2 due jobs of queue mail"),
 ]
 ALL = {signal for signal, _, _ in [*LINES, *QUIET]}
 

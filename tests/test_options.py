@@ -50,7 +50,7 @@ def plain(a=0, b=0):
     max_crashes=0,
     time_limit=60,
     expires=HOUR,
-    front=True,
+    at_front=True,
     result_ttl=0,
 )
 def full(number):
@@ -77,7 +77,7 @@ def refusal(make, *args, **options):
             for v in (0, -1, math.nan, math.inf, True, "5", HOUR, LONGEST_SECONDS + 1, HUGE)
         ),
         *(({"result_ttl": v}, "seconds, 0 to ten years") for v in (-0.1, math.nan, True, "5", HUGE, -HUGE)),
-        *(({"front": v}, "True or False") for v in ("no", 1, None)),
+        *(({"at_front": v}, "True or False") for v in ("no", 1, None)),
         *(({"takes_context": v}, "True or False") for v in ("yes", 0, None)),
         *(
             ({name: v}, "an exception class, or a tuple of them")
@@ -128,17 +128,17 @@ def test_a_bad_backoff_is_refused(backoff):
 
 def test_an_option_that_is_not_known_is_refused_with_those_that_are():
     unique = "unique, unique_on_conflict, unique_seconds, unique_until"
-    known = "client, expires, front, max_attempts, max_crashes, priority, queue_name, result_ttl"
+    known = "client, expires, max_attempts, max_crashes, priority, queue_name, result_ttl"
 
     assert refusal(task, retries=3) == (
-        f"@task does not take 'retries'. It takes: backoff, {known.replace('front', 'front, give_up_on')}"
+        f"@task does not take 'retries'. It takes: at_front, backoff, {known.replace('expires', 'expires, give_up_on')}"
         f", retry_on, schedule, takes_context, time_limit, {unique}."
     )
     assert refusal(task, run_after=3) == "@task does not take 'run_after'. Use .using(run_after=…)."
     for name in ("queue", "backoff", "retry_on", "give_up_on", "takes_context", "func", "changed"):
         assert refusal(plain.using, **{name: 1}) == (
             f"tests.test_options.plain: using() does not take {name!r}. "
-            f"It takes: {known}, run_after, time_limit, {unique}."
+            f"It takes: at_front, {known}, run_after, time_limit, {unique}."
         )
 
 
@@ -249,7 +249,7 @@ def test_expires_is_counted_from_the_time_of_the_job(broker):
 
 
 def test_a_front_job_runs_before_the_others_of_its_client(broker):
-    later, sooner = plain.delay(), plain.using(front=True).delay()
+    later, sooner = plain.delay(), plain.using(at_front=True).delay()
 
     assert [job.id for job in take_all(broker)] == [sooner.id, later.id]
 
@@ -301,12 +301,12 @@ def test_options_are_kept_in_one_form():
 
 def test_a_delayed_job_cannot_go_to_the_front_and_is_told_so():
     problem = (
-        f"{plain.name}: front and run_after exclude each other. A delayed job goes to the end of its client's line"
+        f"{plain.name}: at_front and run_after exclude each other. When a delayed job is due, it goes to the end of"
     )
 
-    assert refusal(plain.using(front=True).using, run_after=HOUR).startswith(problem)
-    assert refusal(plain.using(run_after=5).using, front=True).startswith(problem)
-    assert plain.using(front=True).using(run_after=HOUR, front=False).run_after == HOUR
+    assert refusal(plain.using(at_front=True).using, run_after=HOUR).startswith(problem)
+    assert refusal(plain.using(run_after=5).using, at_front=True).startswith(problem)
+    assert plain.using(at_front=True).using(run_after=HOUR, at_front=False).run_after == HOUR
 
 
 def test_using_makes_a_copy_and_leaves_the_task_alone():

@@ -188,7 +188,7 @@ def test_it_raises_when_the_task_says_so(broker, enqueued):
     assert isinstance(caught.value, JobError)
     assert caught.value.job_id == first.id
     assert str(caught.value) == (
-        f"Job {first.id}: tests.test_unique.sync is unique, and this job lives, so there is no second one like it."
+        f"Job {first.id}: tests.test_unique.sync is unique, and this job like it is not over yet."
     )
     assert enqueued == [[first.id]]
 

@@ -70,8 +70,8 @@ class Maintenance:
 
     def trim_command(self, queue: str) -> Command:
         """The call of the script `trim`, with the limits of the settings."""
-        dead_ms = int(self._config.dead_days * 86_400_000)
-        arguments = (self._config.max_dead, dead_ms, MAINTAIN_AT_ONCE)
+        dead_ms = int(self._config.dead_letter_days * 86_400_000)
+        arguments = (self._config.max_dead_letters, dead_ms, MAINTAIN_AT_ONCE)
         return SCRIPTS["trim"].call(self._keys.of(queue), arguments)
 
     def repair_command(self, queue: str, cursor: int) -> Command:

@@ -18,7 +18,7 @@ class NewJob(NamedTuple):
     client: str
     due: str  # "+ms" from now, "ms" since 1970, "" at once
     expires: str  # "+ms" after it is ready, "ms" since 1970, "" never
-    front: str  # "1": before the other jobs of its client
+    at_front: str  # "1": before the other jobs of its client
     body: str  # JSON
 
 
@@ -31,7 +31,7 @@ class UniqueJob(NamedTuple):
     client: str
     due: str
     expires: str
-    front: str
+    at_front: str
     body: str
     digest: str  # the same for all duplicates; "": not unique after all
     until: str  # what releases the lock: "start" or "done"

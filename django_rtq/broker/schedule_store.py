@@ -113,7 +113,7 @@ class ScheduleStore:
         """
         overlap = "allow" if may_overlap else "skip"
         unique = (job.digest, job.until, job.limit_ms) if isinstance(job, UniqueJob) else ("", "", 0)
-        record = (job.priority, job.max_crashes, job.client, job.expires, job.front, job.body)
+        record = (job.priority, job.max_crashes, job.client, job.expires, job.at_front, job.body)
         command = SCRIPTS["fire"].call(self._keys.of(queue), (name, slot_ms, overlap, job.id, *record, *unique))
         return str(self._redis.execute_one(command, resend=True).decode())
 

@@ -145,7 +145,7 @@ class Inspector(Queries):
                     raise LeaseNotExpired(worker)
                 pairs = [word.decode() for word in words]
                 taken += pairs[::2]
-                signals.tell_reclaimed(Inspector, name, worker, list(zip(pairs[::2], pairs[1::2], strict=True)))
+                signals.send_reclaimed(Inspector, name, worker, list(zip(pairs[::2], pairs[1::2], strict=True)))
         return taken
 
     def pause(self, queue: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
@@ -37,7 +37,7 @@ class Scheduler(Loop):
     def tick(self) -> float:
         """One bounded step for each queue."""
         seconds, promoted, is_trimmed = self._broker.tend(self._queues, calls=self._calls)
-        tell_promoted(promoted)
+        signals.send_promoted(Scheduler, promoted)
         # A crowd whose time has come is promoted in several steps of one round trip.
         self._calls = MOST_CALLS if seconds == 0.0 else 1
         # Last: a full server refuses it, and nothing else.
@@ -59,10 +59,3 @@ class Scheduler(Loop):
 
     def close(self) -> None:
         self._waiter.close()
-
-
-def tell_promoted(promoted: Mapping[str, Sequence[str]]) -> None:
-    """Send the signal of jobs whose time has come, by queue."""
-    for queue, job_ids in promoted.items():
-        if job_ids and signals.job_promoted.receivers:
-            signals.job_promoted.send_robust(Scheduler, job_ids=job_ids, queue=queue)

@@ -37,14 +37,14 @@ def constant(seconds: float | timedelta) -> Constant:
     return Constant(_definition("constant", seconds))
 
 
-def listed(seconds: Sequence[float | timedelta]) -> Listed:
+def steps(seconds: Sequence[float | timedelta]) -> Steps:
     """Wait the first time after the first failure, and so on; the last one is repeated.
 
     Raises InvalidTask if the list is empty, or has anything but 0 seconds to ten years in it.
     """
     if not seconds:
-        raise InvalidTask("listed() needs at least one time to wait, in seconds.")
-    return Listed(tuple(_definition("listed", item) for item in seconds))
+        raise InvalidTask("steps() needs at least one time to wait, in seconds.")
+    return Steps(tuple(_definition("steps", item) for item in seconds))
 
 
 def exponential(base: float = 2, cap: float | timedelta = 600, jitter: bool = True) -> Exponential:
@@ -73,8 +73,8 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Listed:
-    """What listed() makes."""
+class Steps:
+    """What steps() makes."""
 
     seconds: tuple[float, ...]
 
@@ -82,7 +82,7 @@ class Listed:
         return self.seconds[min(max(failures, 1), len(self.seconds)) - 1]
 
     def __repr__(self) -> str:
-        return f"listed({list(self.seconds)!r})"
+        return f"steps({list(self.seconds)!r})"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -109,11 +109,11 @@ class Exponential:
 def as_backoff(value: Any) -> Backoff:
     """Turn what a task may name as its backoff into one.
 
-    A number of seconds or a timedelta is a constant, a list or tuple is listed, and a function stays as
+    A number of seconds or a timedelta is a constant, a list or tuple is steps, and a function stays as
     it is. Raises InvalidTask for all else, and for functions that cannot be called as a backoff is.
     """
     if isinstance(value, list | tuple):
-        return listed(value)
+        return steps(value)
     if isinstance(value, timedelta) or _is_number(value):
         return constant(value)
     if not callable(value):
@@ -146,7 +146,7 @@ def delay_seconds(backoff: Backoff, failures: int, error: BaseException | None) 
 
 
 def _check_callable(function: Callable[..., Any]) -> None:
-    if function in (constant, listed, exponential):
+    if function in (constant, steps, exponential):
         name = function.__name__
         raise InvalidTask(f"backoff={name} is the function that makes one. Call it: backoff={name}(…).")
     if inspect.iscoroutinefunction(function):

@@ -58,7 +58,7 @@ _FOR_ONE_CALL = {
     "priority",
     "run_after",
     "expires",
-    "front",
+    "at_front",
     "max_crashes",
     "unique",
 } | HOW_UNIQUE
@@ -80,7 +80,7 @@ class Task(Generic[P, R]):
     give_up_on: Errors = ()
     time_limit: float | None = None  # seconds
     expires: Moment | None = None
-    front: bool = False
+    at_front: bool = False
     takes_context: bool = False
     result_ttl: float | None = None  # seconds
     schedule: Sequence[Schedule] = ()
@@ -107,11 +107,11 @@ class Task(Generic[P, R]):
         check_seconds(owner, "result_ttl", self.result_ttl, may_be_zero=True)
         moment_argument(owner, "run_after", self.run_after)
         moment_argument(owner, "expires", self.expires)
-        check_flag(owner, "front", self.front)
-        if self.front and self.run_after is not None:
+        check_flag(owner, "at_front", self.at_front)
+        if self.at_front and self.run_after is not None:
             raise InvalidTask(
-                f"{owner}: front and run_after exclude each other. A delayed job goes to the end of its client's line "
-                'when it is due; RTQ["QUEUES"] has "delayed_first" for queues that serve these before the others.'
+                f"{owner}: at_front and run_after exclude each other. When a delayed job is due, it goes to the end of "
+                'its client\'s lane. To serve delayed jobs before others, set "delayed_first" in RTQ["QUEUES"].'
             )
         if callable(self.client) and (not self.changed or "client" in self.changed):
             self._signature.check_applies("client", self.client)
@@ -244,7 +244,7 @@ class Task(Generic[P, R]):
             self._client_of(args, kwargs),
             "" if self.run_after is None else moment_argument(self.name, "run_after", self.run_after),
             "" if self.expires is None else moment_argument(self.name, "expires", self.expires),
-            "1" if self.front else "",
+            "1" if self.at_front else "",
             body,
         )
 
@@ -317,7 +317,7 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     give_up_on          exception classes after which it is dead at once
     time_limit          seconds that a run may take
     expires             a job that nobody started by then never runs: seconds, timedelta, or aware datetime
-    front               put jobs before the other jobs of their client
+    at_front               put jobs before the other jobs of their client
     takes_context       give the function a JobContext as its first argument, `context`
     result_ttl          seconds that results are kept; 0: not at all
     schedule            cron(…) or every(…), or a list of them: jobs that start by themselves

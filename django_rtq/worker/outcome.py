@@ -112,7 +112,7 @@ def park_or_bury(broker: Broker, run: Run, outcome: Unknown) -> Retried | Buried
     except BrokerError:
         since_ms = None
     waited_ms = 0 if since_ms is None else run.now_ms - max(since_ms, run.ready_ms)
-    longest_seconds = broker.config.unknown_task_seconds
+    longest_seconds = broker.config.unknown_task_timeout
     return decide_unknown(outcome.error, waited_seconds=waited_ms / 1000, longest_seconds=longest_seconds)
 
 

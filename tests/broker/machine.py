@@ -276,12 +276,12 @@ class QueueMachine(RuleBasedStateMachine):
     # -- inside
 
     def new_job(self, options: tuple[Any, ...]) -> NewJob:
-        client, band, max_crashes, due, expires, front, skew = options
+        client, band, max_crashes, due, expires, at_front, skew = options
         now, number = self.twins.clock.now, next(self.numbers)
         job_id = f"daily-{number}" if skew is None else f"{now + skew:012x}-{number:03}"
         moments = {"past": str(now - 3000), "now": str(now), "soon": str(now + 1)}
         ready, last = moments.get(due, due), moments.get(expires, expires)
-        return NewJob(job_id, band, max_crashes, client, ready, last, front, BODY)
+        return NewJob(job_id, band, max_crashes, client, ready, last, at_front, BODY)
 
     @property
     def holders(self) -> list[str]:

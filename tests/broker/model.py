@@ -202,7 +202,7 @@ class Queue(Parts):
     def trim(self, limit: int) -> list[int]:
         old = due_at(self.finished, self.clock.now)[: 10 * limit]
         gone, left = self._look_through(old, limit)
-        over = len(self.dead) - self.limits.max_dead
+        over = len(self.dead) - self.limits.max_dead_letters
         dead = in_order(self.dead)[:over] if over > 0 else due_at(self.dead, self.clock.now - self.limits.dead_ms)
         self._forget(dead[:limit])
         has_more = len(old) >= 10 * limit or left > 0 or len(dead) >= limit

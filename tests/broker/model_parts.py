@@ -83,7 +83,7 @@ class Parts(Holdings):
         if record.ready > self.clock.now:
             self._schedule(job.id, record.ready)
         else:
-            self._line_up(job.id, front=job.front == "1")
+            self._line_up(job.id, at_front=job.at_front == "1")
 
     def _replace(self, first: str, job: UniqueJob) -> None:
         """The one that waits takes what the other brings. Once its time has come it keeps its place."""
@@ -122,13 +122,13 @@ class Parts(Holdings):
     def _moment(self, text: str, now: int) -> int:
         return (now if text.startswith("+") else 0) + int(text or 0)
 
-    def _line_up(self, job_id: str, *, front: bool) -> None:
+    def _line_up(self, job_id: str, *, at_front: bool) -> None:
         made = made_at(job_id)
         if made is None or abs(self.clock.now - made) > SKEW_MS:
             self.since[job_id] = self.clock.now
         lane = self.jobs[job_id].lane
         self._index(lane, self.waits_since(job_id))
-        self.lanes[lane].insert(0 if front else len(self.lanes[lane]), job_id)
+        self.lanes[lane].insert(0 if at_front else len(self.lanes[lane]), job_id)
 
     def _queue_up(self, job_id: str, since: int) -> None:
         self.since[job_id] = since

@@ -43,7 +43,7 @@ class Limits:
 
     lease_ms: int
     max_results: int
-    max_dead: int
+    max_dead_letters: int
     dead_ms: int
 
 

@@ -75,7 +75,7 @@ def _new(broker):
 
 
 def _many_new(broker):
-    return [*_several(), new_job("e", due="+60000"), new_job("f", client="x", front=True)]
+    return [*_several(), new_job("e", due="+60000"), new_job("f", client="x", at_front=True)]
 
 
 def _queued(broker):
@@ -200,7 +200,7 @@ def _unique(broker):
         unique_job("a", client="x"),
         unique_job("b", client="x"),
         unique_job("c", digest="d2", due="+60000"),
-        unique_job("d", digest="", front=True),
+        unique_job("d", digest="", at_front=True),
     ]
 
 

@@ -24,7 +24,7 @@ def send(twins: Twins, *names: str, queue: str = "mail", **options: Any) -> list
 
 def new_job(twins: Twins, name: str, **options: Any) -> NewJob:
     """A job whose id tells when it was made, and its name."""
-    plain = {"priority": 0, "max_crashes": 1, "client": "", "due": "", "expires": "", "front": "", "body": "{}"}
+    plain = {"priority": 0, "max_crashes": 1, "client": "", "due": "", "expires": "", "at_front": "", "body": "{}"}
     return NewJob(id=f"{twins.clock.now:012x}-{name}", **{**plain, **options})
 
 
@@ -40,7 +40,7 @@ def clients_take_turns(twins: Twins) -> None:
     send(twins, *"ijk", client="three")
     send(twins, "urgent", client="one", priority=5)
     send(twins, "unimportant", client="flood", priority=-5)
-    send(twins, "first", client="flood", front="1")
+    send(twins, "first", client="flood", at_front="1")
     send(twins, "other", queue="bulk")
     for wanted in (1, 3, 4, 2, 5):
         twins.claim("w0", ("bulk", "mail"), wanted)
@@ -82,8 +82,8 @@ def known_jobs_are_taken_in_once(twins: Twins) -> None:
         twins.trim("mail")  # it is named in its lane, and nowhere else
         for job in (finished, live, cancelled):
             twins.enqueue("mail", [job, *(new_job(twins, name) for name in others)])
-        front = new_job(twins, "front", client="acme", front="1")
-        twins.enqueue("mail", [front, *(new_job(twins, f"{name}2", client="acme", front="1") for name in others)])
+        front = new_job(twins, "front", client="acme", at_front="1")
+        twins.enqueue("mail", [front, *(new_job(twins, f"{name}2", client="acme", at_front="1") for name in others)])
         twins.claim("w0", ("mail",), 20)
         twins.claim("w1", ("mail",))
     twins.advance(4 * RESULT_MS)
@@ -165,7 +165,7 @@ def a_suspect_waits_behind_others(twins: Twins) -> None:
     ids = send(twins, "a", "b", client="x")
     twins.claim("w0", ("mail",))
     twins.reclaim_child("mail", "w0", ids[:1])
-    send(twins, "c", client="y", front="1")
+    send(twins, "c", client="y", at_front="1")
     send(twins, "d", priority=5)
     twins.claim("w1", ("mail",), 5)
     twins.claim("w1", ("mail",), 5)

@@ -120,7 +120,7 @@ def test_it_expires_at_a_moment(redis, broker):
 
 def test_in_front_it_comes_before_the_other_jobs_of_its_client(redis, broker):
     for name in "abc":
-        queued_job(broker, name, client="acme", front=name == "c")
+        queued_job(broker, name, client="acme", at_front=name == "c")
 
     assert snapshot(redis, times=False)["lane:0:acme"] == ["c", "a", "b"]
 

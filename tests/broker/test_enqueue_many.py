@@ -19,7 +19,7 @@ def test_each_goes_to_the_place_that_it_would_have_alone(redis, broker):
     jobs = [
         new_job("a", client="x"),
         new_job("b", client="y", expires="1900000000000"),
-        new_job("c", client="x", front=True),
+        new_job("c", client="x", at_front=True),
         new_job("d", client="x", priority=5, body='{"args": []}'),
         new_job("e", due="+60000"),
     ]

@@ -44,7 +44,7 @@ def test_a_slot_starts_a_job(redis, broker, begun):
 
 def test_it_goes_before_the_other_jobs_of_its_client_when_it_is_told_to(broker, begun):
     queued_job(broker, "first", client="x")
-    fire(broker, job=new_job("a", client="x", front=True))
+    fire(broker, job=new_job("a", client="x", at_front=True))
 
     assert names(claim_all(broker)) == ["a", "first"]
 

@@ -77,7 +77,7 @@ def suspects_run_in_groups(twins: Twins) -> None:
         twins.claim(worker, ("mail",), wanted, idle=8)
         twins.claim(worker, ("mail",), 8, idle=0)
         twins.reclaim_child("mail", worker, ids)
-    send(twins, *"jk", client="z", front="1")
+    send(twins, *"jk", client="z", at_front="1")
     send(twins, "l", queue="bulk")
     for number in range(8):
         twins.sign_on(f"v{number}")

@@ -25,7 +25,8 @@ Plan = Mapping[str, Mapping[str, Sequence[tuple[Any, ...]]]]  # queue -> verb ->
 
 def twins_config(url: str) -> Config:
     """Little is kept, and not for long."""
-    kept = {"max_results": 4, "max_dead": 3, "dead_days": DEAD_MS / 86_400_000, "result_ttl": RESULT_MS / 1000}
+    dead = {"max_dead_letters": 3, "dead_letter_days": DEAD_MS / 86_400_000}
+    kept = {"max_results": 4, "result_ttl": RESULT_MS / 1000, **dead}
     return Config(redis=url, lease_seconds=LEASE_MS / 1000, queues={"bulk": {"delayed_first": True}}, **kept)
 
 
@@ -39,7 +40,7 @@ class Twins:
         # From a minute ahead on, so that the server's own clock never catches up; and not near the end of a minute.
         self.clock = Clock((seconds + 120) // 60 * 60_000)
         config = broker.config
-        limits = Limits(LEASE_MS, config.max_results, config.max_dead, DEAD_MS)
+        limits = Limits(LEASE_MS, config.max_results, config.max_dead_letters, DEAD_MS)
         self.models = {name: Queue(self.clock, limits, config.queue(name).delayed_first) for name in QUEUES}
         self._last_moment = self.clock.now + LONGEST_MS
         self._turns: dict[str, int] = {}
@@ -168,7 +169,7 @@ class Twins:
         self.same(self.broker.promote(queue, limit=limit), (seconds(ms), promoted))
 
     def trim(self, queue: str, limit: int = 100) -> None:
-        reply = self._script(queue, "trim", self.broker.config.max_dead, DEAD_MS, limit)
+        reply = self._script(queue, "trim", self.broker.config.max_dead_letters, DEAD_MS, limit)
         self.same(reply, self.models[queue].trim(limit))
 
     def audit(self, queue: str, start: int = 0, limit: int = 100) -> None:

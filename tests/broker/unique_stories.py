@@ -29,8 +29,8 @@ def send_unique(
 
 def of_those_alike_one_lives(twins: Twins) -> None:
     first, _ = send_unique(twins, "a", "b", client="x", times=2)
-    other, *_ = send_unique(twins, "c", "d", digest="d2", due="+3000", front="1")
-    send_unique(twins, "e", "f", digest="", front="1")  # not unique after all
+    other, *_ = send_unique(twins, "c", "d", digest="d2", due="+3000", at_front="1")
+    send_unique(twins, "e", "f", digest="", at_front="1")  # not unique after all
     send_unique(twins, "a", digest="d3")  # its id is known
     twins.claim("w0", ("mail",), 5)
     send_unique(twins, "g")

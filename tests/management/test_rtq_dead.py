@@ -75,7 +75,7 @@ def test_ids_that_are_not_dead_are_told_and_the_rest_is_done(broker, three, insp
     assert ran.json == {did: 1, "ids": [three[2]]}
     assert ran.err.splitlines() == [
         f"Job {alive}: is not a dead letter: it is queued, in queue default.",
-        "Job unknown: not found. It never was, or it is finished and was forgotten.",
+        "Job unknown: not found. Unknown id, or its result has expired.",
     ]
     assert (ran.code, ran.error) == (1, f"2 of 3 ids could not be {did}.")
     assert dead_ids(inspector) == set(three[:2])

@@ -125,7 +125,7 @@ def test_letters_that_are_none_are_told(broker, three):
     assert ran.out.splitlines()[1].startswith(three[0])
     assert ran.err.splitlines() == [
         f"Job {alive}: is not a dead letter: it is queued, in queue default.",
-        "Job unknown: not found. It never was, or it is finished and was forgotten.",
+        "Job unknown: not found. Unknown id, or its result has expired.",
     ]
     assert (ran.code, ran.error) == (1, "2 of 3 ids could not be shown.")
 

@@ -19,7 +19,7 @@ def cancelled_within(job, seconds=1.5, **options):
     started = time.monotonic()
     assert job.cancel(**options) == "asked"
     with pytest.raises(JobFailed, match="is cancelled"):
-        job.wait(timeout=10)
+        job.get(timeout=10)
     assert time.monotonic() - started < seconds
     assert job.refresh().state is JobState.CANCELLED
 
@@ -43,7 +43,7 @@ def test_a_job_is_stopped_and_the_worker_goes_on(rtq_worker, redis, diary, concu
 
     assert job.refresh().attempt == 1
     after = tasks.note.delay("after")
-    assert after.wait(10) == "after"
+    assert after.get(10) == "after"
     assert worker.child == child
     assert diary.starts("long") == 1
     assert f"job {job.id} of default cancelled" in worker.log
@@ -99,10 +99,10 @@ def test_a_job_that_heeds_nothing_is_terminated_and_its_neighbours_are_given_bac
 
     diary.open("gate")
     if beside:
-        beside.wait(10)
+        beside.get(10)
         details = beside.refresh()
         assert (details.attempt, details.crashes) == (1, 0)
-    assert tasks.note.delay("after").wait(10) == "after"
+    assert tasks.note.delay("after").get(10) == "after"
     assert diary.starts("hog") == 1
     assert "is to be terminated" in worker.log
     assert "out of memory" not in worker.log
@@ -126,7 +126,7 @@ def test_asked_it_never_runs_again_though_its_worker_is_killed(rtq_worker, redis
     wait_until(lambda: job.state.is_final, 20)
 
     assert job.state is JobState.CANCELLED
-    assert tasks.note.delay("after").wait(10) == "after"
+    assert tasks.note.delay("after").get(10) == "after"
     assert diary.starts("deaf") == 1
 
 
@@ -148,7 +148,7 @@ def test_a_job_that_succeeds_all_the_same_has_succeeded(rtq_worker, diary):
     diary.wait("ignored", "deaf")
     diary.open("gate")
 
-    assert job.wait(10) == "done"
+    assert job.get(10) == "done"
 
 
 def test_a_hint_that_got_lost_costs_a_heartbeat(rtq_worker, redis, broker, inspector, diary):
@@ -166,7 +166,7 @@ def test_a_task_may_say_by_itself_that_it_is_cancelled(rtq_worker, diary):
     job = long_tasks.give_in.delay()
 
     with pytest.raises(JobFailed, match="is cancelled"):
-        job.wait(10)
+        job.get(10)
 
 
 def test_it_is_said_in_the_worker(rtq_worker, diary):

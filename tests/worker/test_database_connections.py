@@ -31,7 +31,7 @@ def test_no_process_inherits_the_connection_of_a_receiver(rtq_worker, redis, dia
 
     assert noted.pid == worker.pid
     for _ in range(2):
-        assert database_tasks.is_connected.delay().wait(10) is False
+        assert database_tasks.is_connected.delay().get(10) is False
         os.kill(worker.child, 9)
     wait_until(lambda: not open_databases(worker))
     worker.stop()

@@ -40,12 +40,12 @@ def test_a_quiet_worker_finishes_what_runs_claims_nothing_and_stays(rtq_worker, 
     wait_until(lambda: is_quiet(inspector) == [True, True])
     waiting = tasks.note.delay("waiting")
     diary.open("gate")
-    running.wait(10)
+    running.get(10)
 
     assert waiting.state is JobState.QUEUED
     assert run("rtq_status").out.count("quiet") == 2
     inspector.wake_worker(other.name)
-    assert waiting.wait(10) == "waiting"
+    assert waiting.get(10) == "waiting"
     assert len(worker.children) == 2
     wait_until(lambda: is_quiet(inspector) == [False, False])
     worker.stop()

@@ -44,7 +44,7 @@ def test_a_time_limit_is_kept_and_the_dead_are_replaced(start, client, hang, dia
     wait_until(lambda: job.state is JobState.DEAD)
     assert (job.refresh().failures, job.refresh().crashes) == (1, 0)
     after = tasks.note.delay("after")
-    assert after.wait(10) == "after"
+    assert after.get(10) == "after"
     worker.stop()
     assert_all_settled(client)
 

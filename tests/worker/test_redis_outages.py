@@ -18,7 +18,7 @@ def test_nothing_is_lost_when_redis_is_killed_while_jobs_run_and_wait(start, cli
     names = [f"job-{i}" for i in range(30)]
     handles = tasks.sleep.delay_many([((name, 0.05), {}) for name in names])
     later = tasks.note.using(run_after=0.2).delay("later")
-    running = tasks.gate.using(front=True).delay("running", "gate")
+    running = tasks.gate.using(at_front=True).delay("running", "gate")
     diary.wait("start", "running")
     for _ in range(3):
         fragile.kill()
@@ -193,7 +193,7 @@ def test_what_may_run_once_and_ended_while_redis_was_away_has_succeeded_though_i
     wait_until(lambda: job.state is JobState.SUCCEEDED)
     after = tasks.note.delay("after")
 
-    assert after.wait(10) == "after"
+    assert after.get(10) == "after"
     assert diary.starts("once") == 1
     worker.stop()
 

@@ -56,7 +56,12 @@ def test_a_job_that_does_not_heed_its_limit_is_killed_and_has_failed(rtq_worker,
     assert beside.refresh().attempt == 1  # whoever ran beside it is given back, and nothing is counted
     assert "does not heed its time limit" in worker.log
     assert f"job {stubborn.id} retried" in worker.log
-    wait_until(lambda: f"job {stubborn.id} buried after attempt 2: tests.app.tasks.stubborn" in worker.log)
+    wait_until(
+        lambda: (
+            f"job {stubborn.id} failed permanently in attempt 2, buried as a dead letter: tests.app.tasks.stubborn"
+            in worker.log
+        )
+    )
     worker.stop()
     assert_all_settled(redis)
 

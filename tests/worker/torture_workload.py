@@ -61,7 +61,7 @@ class Hardship:
             "async": (awork, (0.02,)),
             "failing": (tasks.fail_twice, ()),
             "later": (work.using(run_after=0.3), ()),
-            "long": (torture_tasks.endure.using(client=client, front=True), (0.4,)),
+            "long": (torture_tasks.endure.using(client=client, at_front=True), (0.4,)),
             "once": (torture_tasks.once, (0.005,)),
         }
         self._latest = []
@@ -77,7 +77,7 @@ class Hardship:
     def _call_unique(self, name):
         manner = self._dice.choice(list(MANNERS))
         key = f"{manner}-{self._dice.randrange(KEYS)}"
-        task = MANNERS[manner].using(**self._dice.choice([{"front": True}, {}, {"run_after": 0.2}]))
+        task = MANNERS[manner].using(**self._dice.choice([{"at_front": True}, {}, {"run_after": 0.2}]))
         at = time.monotonic()
         handle = task.delay(key, name, self._dice.choice([0.0, 0.1]))
         self.ids.add(handle.id)

@@ -18,11 +18,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from django_rtq import signals
 from django_rtq.broker.broker import Broker, Claimed, Fetched
 from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from django_rtq.loop import ReconnectDelay
-from django_rtq.scheduler.scheduler import tell_promoted
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.os_signals import ignore
@@ -178,7 +178,7 @@ class Child:
     def _promote(self) -> bool:
         """In a burst, what is due by now belongs to it."""
         _, promoted = self._broker.promote_all(self._options.queues)
-        tell_promoted(promoted)
+        signals.send_promoted(Child, promoted)
         return any(promoted.values())
 
     def _wait_for_work(self) -> None:

@@ -108,7 +108,7 @@ class CrashRecovery(Loop):
             taken = self._broker.reclaim_child(queue, estate.worker, estate.guilty)
             self._moved_at = time.monotonic()
             if taken:
-                tell.append(partial(signals.tell_reclaimed, CrashRecovery, queue, estate.worker, taken))
+                tell.append(partial(signals.send_reclaimed, CrashRecovery, queue, estate.worker, taken))
 
     def _fail(self, worker: str, job_id: str, tell: list[Tell]) -> None:
         """A job that had to be killed for its time limit has failed, like one that heeded it."""

@@ -15,7 +15,6 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import CancelRequest
 from django_rtq.broker.scripts import Argument
 from django_rtq.loop import Loop
-from django_rtq.scheduler.scheduler import tell_promoted
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.shared_entries import Mark
 from django_rtq.worker.shared_memory import SharedState
@@ -56,7 +55,7 @@ class Heartbeat(Loop):
         children = self._children()
         notes = {page.worker: self._note(pid, page) for pid, page in children if page.worker and not _is_given_up(page)}
         earliest, promoted, asked = self._broker.heartbeat(self._queues, notes, self._audited, promote=self._promotes)
-        tell_promoted(promoted)
+        signals.send_promoted(Heartbeat, promoted)
         self._tell_asked(asked)
         if earliest is not None and earliest <= 0:
             earliest = self._reclaim()
@@ -69,7 +68,7 @@ class Heartbeat(Loop):
         for queue in self._queues:
             seconds, taken = self._broker.reclaim(queue)
             if taken:
-                signals.tell_reclaimed(Heartbeat, queue, "", taken)
+                signals.send_reclaimed(Heartbeat, queue, "", taken)
             if seconds is not None:
                 earliest.append(seconds)
         return min(earliest, default=None)

@@ -133,7 +133,7 @@ class Watchdog(Loop):
         for queue in self._queues:
             taken = self._broker.reclaim_child(queue, worker, [])
             if taken:
-                tell.append(partial(signals.tell_reclaimed, Watchdog, queue, worker, taken))
+                tell.append(partial(signals.send_reclaimed, Watchdog, queue, worker, taken))
         seen.reclaimed = worker
         logger.error(
             "process %d of worker %s shows no sign of life for %.1f s and runs nothing: what it claimed is given back",

@@ -30,7 +30,7 @@ def page():
 def executor(page):
     before = signal.getsignal(signal.SIGALRM)
     isolation = Isolation()
-    config = Config(max_payload_bytes=1000, kill_grace_seconds=3.0, unknown_task_seconds=60.0)
+    config = Config(max_payload_bytes=1000, kill_grace_seconds=3.0, unknown_task_timeout=60.0)
     yield Executor(config, page, isolation, MainThreadLimit().limit)
     isolation.close()
     signal.signal(signal.SIGALRM, before)

@@ -83,7 +83,7 @@ def test_a_job_says_how_far_it_is(rtq_worker, redis, diary, concurrency, task):
         assert (progress.total, progress.text) == (2000, f"job-{i} waits")
     diary.open("gate")
     for job in jobs:
-        assert job.wait(10) == job.id
+        assert job.get(10) == job.id
         assert job.refresh().progress is None
     worker.stop()
     assert_all_settled(redis)

@@ -1,4 +1,4 @@
-"""wait(): the result of a job, or why there is none."""
+"""get(): the result of a job, or why there is none."""
 
 import asyncio
 import json
@@ -56,14 +56,14 @@ def test_a_job_that_is_over_already(broker):
     handle = add.delay(1)
     run(broker, handle, outcome=outcome(3))
 
-    assert handle.wait() == 3
+    assert handle.get() == 3
 
 
 def test_a_job_that_will_be_over(broker, later):
     handle = add.delay(1)
     later(lambda: run(broker, handle, outcome=outcome([1, None])))
 
-    assert handle.wait(10) == [1, None]
+    assert handle.get(10) == [1, None]
     assert handle.state is JobState.SUCCEEDED
 
 
@@ -71,7 +71,7 @@ def test_async_code_waits_too(broker, later):
     handle = add.delay(1)
     later(lambda: run(broker, handle, outcome=outcome(3)))
 
-    assert asyncio.run(handle.await_end(10)) == 3
+    assert asyncio.run(handle.aget(10)) == 3
     broker.close()
 
 
@@ -79,7 +79,7 @@ def test_where_no_result_is_kept_it_is_none(broker):
     handle = add.delay(1)
     run(broker, handle, outcome="")
 
-    assert handle.wait() is None
+    assert handle.get() is None
 
 
 def test_a_dead_job_tells_of_its_last_failure(broker, later):
@@ -87,7 +87,7 @@ def test_a_dead_job_tells_of_its_last_failure(broker, later):
     later(lambda: run(broker, handle, "bury"))
 
     with pytest.raises(JobFailed) as caught:
-        handle.wait(10)
+        handle.get(10)
 
     assert str(caught.value) == f"Job {handle.id}: is dead. it broke"
     assert caught.value.job_id == handle.id
@@ -100,7 +100,7 @@ def test_a_failure_has_its_traceback(broker, monkeypatch):
     run(broker, handle, "bury")
 
     with pytest.raises(JobFailed) as caught:
-        handle.wait()
+        handle.get()
 
     assert str(caught.value) == f"Job {handle.id}: is dead. ValueError: no\n\nTraceback: here"
 
@@ -110,7 +110,7 @@ def test_a_cancelled_job_has_failed(broker, later):
     later(handle.cancel)
 
     with pytest.raises(JobFailed, match=r": is cancelled\.$"):
-        handle.wait(10)
+        handle.get(10)
 
 
 def test_an_expired_job_has_failed(broker):
@@ -118,7 +118,7 @@ def test_an_expired_job_has_failed(broker):
     run(broker, handle, "expire", outcome='{"state":"expired"}')
 
     with pytest.raises(JobFailed, match=r": is expired\.$"):
-        handle.wait()
+        handle.get()
 
 
 def test_a_job_that_is_thrown_away_is_not_found(broker, inspector, later):
@@ -126,20 +126,20 @@ def test_a_job_that_is_thrown_away_is_not_found(broker, inspector, later):
     later(lambda: inspector.purge(QUEUE))
 
     with pytest.raises(JobNotFound):
-        handle.wait(10)
+        handle.get(10)
 
 
 def test_a_job_that_never_was_is_not_found(broker):
     with pytest.raises(JobNotFound):
-        JobHandle("never-was", QUEUE).wait()
+        JobHandle("never-was", QUEUE).get()
 
 
 def test_a_job_that_is_requeued_at_once_has_failed_all_the_same(broker, inspector, monkeypatch):
     handle = add.delay(1)
     monkeypatch.setattr("django_rtq.handle.wait_for_end", lambda *args: True)
 
-    with pytest.raises(JobFailed, match="was dead, and somebody has requeued it: it is queued now"):
-        handle.wait()
+    with pytest.raises(JobFailed, match="was dead and has been requeued since: it is queued now"):
+        handle.get()
 
 
 @pytest.mark.parametrize("timeout", [0, 0.1])
@@ -147,7 +147,7 @@ def test_it_took_too_long(broker, timeout):
     handle = add.delay(1)
 
     with pytest.raises(ResultTimeout) as caught:
-        handle.wait(timeout)
+        handle.get(timeout)
 
     assert isinstance(caught.value, TimeoutError)
     assert str(caught.value) == f"Job {handle.id}: is not over after {timeout:g} s."
@@ -156,10 +156,10 @@ def test_it_took_too_long(broker, timeout):
 
 def test_redis_away():
     with override_settings(RTQ={"REDIS": NOBODY}), pytest.raises(BrokerUnavailable):
-        JobHandle("any", QUEUE).wait(5)
+        JobHandle("any", QUEUE).get(5)
 
 
 @pytest.mark.parametrize("timeout", ["5", float("nan"), float("inf"), timedelta(seconds=1)])
 def test_what_is_no_number_of_seconds_is_refused_in_words(timeout):
-    with pytest.raises(ValueError, match="has to be a number of seconds, or None: for ever"):
-        JobHandle("any", QUEUE).wait(timeout)
+    with pytest.raises(ValueError, match="has to be a number of seconds, or None to wait without a limit"):
+        JobHandle("any", QUEUE).get(timeout)
