@@ -140,17 +140,8 @@ class Broker:
             commands.append(self.claim_command(worker, queues, wanted, idle=idle))
         replies = self.redis.execute_each(commands)
         result = ClaimResult()
-        answered = [((queue, verb), reply) for (queue, verb, _), reply in zip(calls, replies, strict=False)]
-        refused = {part for part, reply in answered if isinstance(reply, BrokerError)}
-        for (queue, verb), reply in answered:
-            if isinstance(reply, BrokerError):
-                result.error = reply
-                continue
-            result.stale += [job_id.decode() for job_id in reply]
-            if (queue, verb) not in refused:  # else another call of the same verb has to be sent again
-                settlements[queue].clear(verb)
-        for queue, _, _ in calls:
-            settlements[queue].run_ms = settlements[queue].wait_ms = 0
+        settled = [(settlements[queue], verb) for queue, verb, _ in calls]
+        result.add_settled(list(zip(settled, replies, strict=False)))
         if wanted:
             result.add_claim(queues, replies[-1])
         return result

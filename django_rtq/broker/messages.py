@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError
 
 
@@ -61,6 +62,18 @@ class ClaimResult:
     error: BrokerError | None = None  # a command was refused; what was not settled is still in the settlements
     found: int = 0  # number of claimed jobs
     statuses: set[str] = field(default_factory=set)  # of the queues that were asked
+
+    def add_settled(self, replies: Sequence[tuple[tuple[Settlement, str], Any]]) -> None:
+        """Add the reply to each call of a settlement, given as ((settlement, verb), reply). Clears what was settled."""
+        refused = [(id(settlement), verb) for (settlement, verb), reply in replies if isinstance(reply, BrokerError)]
+        for (settlement, verb), reply in replies:
+            settlement.run_ms = settlement.wait_ms = 0
+            if isinstance(reply, BrokerError):
+                self.error = reply
+                continue
+            self.stale += [job_id.decode() for job_id in reply]
+            if (id(settlement), verb) not in refused:  # else another call of the same verb has to be sent again
+                settlement.clear(verb)
 
     def add_claim(self, queues: Sequence[str], reply: Any) -> None:
         """Add the reply of the script `claim`, or the error with which it was refused."""

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from django_rtq.broker.broker import MAINTAIN_AT_ONCE
 from django_rtq.broker.keys import QueueKeys
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
 from django_rtq.inspector.details import JobDetails, read_head, unquoted
 from django_rtq.jobs.job import JobState

@@ -16,7 +16,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from django_rtq.broker.broker import Broker, NewJob, UniqueJob
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.messages import NewJob, UniqueJob
 from tests.broker.drain import drain
 from tests.broker.model_told import lanes_of
 from tests.broker.twins import LEASE_MS, QUEUES, RESULT_MS, Twins

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django_rtq.broker.broker import NewJob
+from django_rtq.broker.messages import NewJob
 from tests.broker.stories import DONE, ERROR, KEEP_MS, PROGRESS, run, send
 from tests.broker.twins import LEASE_MS, RESULT_MS, Twins
 

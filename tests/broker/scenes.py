@@ -27,6 +27,7 @@ from tests.seeds import (
     settle,
     unique_job,
 )
+from tests.support.single_steps import audit, promote, renew, trim
 
 PROGRESS = '{"done":1,"total":2,"text":""}'
 # Those that do not write.
@@ -147,7 +148,7 @@ def _paused(broker):
 
 
 def _begun(broker):
-    broker.begin(QUEUE, "report", "d1", SLOT_MS - 1)
+    broker.schedules.begin(QUEUE, "report", "d1", SLOT_MS - 1)
     return [new_job("a", client="x")]
 
 
@@ -233,11 +234,11 @@ def _by_hand(seed, verb, **traits):
 
 SCENES = {
     "ack": _settling("ack"),
-    "audit": Scene(_bent, lambda broker, jobs: broker.audit(QUEUE)),
-    "begin": Scene(_nobody_is_known, lambda broker, jobs: broker.begin(QUEUE, "report", "d1", SLOT_MS)),
+    "audit": Scene(_bent, lambda broker, jobs: audit(broker, QUEUE)),
+    "begin": Scene(_nobody_is_known, lambda broker, jobs: broker.schedules.begin(QUEUE, "report", "d1", SLOT_MS)),
     "bury": _settling("bury"),
     "cancel": Scene(_queued, lambda broker, jobs: Inspector(broker).cancel(jobs[0].id)),
-    "claim": Scene(_queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3), is_resent=False, grows=True),
+    "claim": Scene(_queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3).claimed, is_resent=False, grows=True),
     "clients": _by_hand(_queued, "clients"),
     "discard": Scene(
         _dead, lambda broker, jobs: Inspector(broker).discard(QUEUE, [job.id for job in jobs]), may_vanish=True
@@ -247,7 +248,9 @@ SCENES = {
     "enqueue_unique": Scene(_unique, lambda broker, jobs: broker.enqueue_unique(QUEUE, jobs), may_vanish=True),
     "expire": _settling("expire"),
     "find": Scene(_queued, lambda broker, jobs: Inspector(broker).find(jobs[0].id)),
-    "fire": Scene(_begun, lambda broker, jobs: broker.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True),
+    "fire": Scene(
+        _begun, lambda broker, jobs: broker.schedules.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True
+    ),
     "history": _by_hand(_queued, "history"),
     "inquest": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_groups(QUEUE)),
     "latest_failures": Scene(_dead, lambda broker, jobs: Inspector(broker).front()),
@@ -257,13 +260,13 @@ SCENES = {
     "pause": _by_hand(_queued, "pause"),
     "progress": Scene(_claimed, lambda broker, jobs: broker.report_progress(WORKER, [(QUEUE, jobs[0].id, PROGRESS)])),
     "processing": Scene(_claimed, lambda broker, jobs: Inspector(broker).workers()),
-    "promote": Scene(_due, lambda broker, jobs: broker.promote(QUEUE)),
+    "promote": Scene(_due, lambda broker, jobs: promote(broker, QUEUE)),
     "purge": _by_hand(_queued_for_one, "purge", may_vanish=True),
     "reclaim": Scene(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
     "reclaim_child": Scene(_claimed, lambda broker, jobs: broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])),
     "release": _settling("release"),
     "release_worker": Scene(_lapsed, lambda broker, jobs: Inspector(broker).release_worker(WORKER)),
-    "renew": Scene(_idle, lambda broker, jobs: broker.renew([QUEUE], [WORKER])),
+    "renew": Scene(_idle, lambda broker, jobs: renew(broker, [QUEUE], [WORKER])),
     "requeue": Scene(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
     "requeue_changed": Scene(_dead, _change),
     "resume": _by_hand(_paused, "resume"),
@@ -276,7 +279,7 @@ SCENES = {
     "stop": Scene(_asked, lambda broker, jobs: settle(broker, "stop", *jobs), is_resent=False),
     "tally": Scene(_nobody_is_known, _tally, is_resent=False, grows=True),
     "tasks": Scene(_queued, lambda broker, jobs: Inspector(broker).tasks()),
-    "trim": Scene(_too_old, lambda broker, jobs: broker.trim(QUEUE), may_vanish=True),
+    "trim": Scene(_too_old, lambda broker, jobs: trim(broker, QUEUE), may_vanish=True),
     "wait": Scene(_queued, lambda broker, jobs: wait_for_end(broker, QUEUE, jobs[0].id, 0)),
 }
 
@@ -284,7 +287,7 @@ SCENES = {
 DELAYED_SCENES = {
     "cancel, delayed": SCENES["cancel"]._replace(seed=_waiting_for_their_time),
     "enqueue, delayed": SCENES["enqueue"]._replace(seed=lambda broker: [new_job("a", client="x", due="+60000")]),
-    "promote, a crowd": Scene(_due, lambda broker, jobs: broker.promote(QUEUE, limit=2), grows=True),
+    "promote, a crowd": Scene(_due, lambda broker, jobs: promote(broker, QUEUE, limit=2), grows=True),
     "purge, delayed": SCENES["purge"]._replace(seed=_waiting_for_their_time),
 }
 
@@ -306,5 +309,5 @@ UNIQUE_SCENES = {
 def seeded(redis, broker, scene):
     """Empty the database and set the scene."""
     redis.flushdb()
-    broker.announce([QUEUE])
+    broker.register_queues([QUEUE])
     return scene.seed(broker)

@@ -17,6 +17,7 @@ from tests.seeds import (
     scheduled_job,
 )
 from tests.snapshots import snapshot
+from tests.support.single_steps import promote
 
 EMPTY = {
     "paused": False,
@@ -87,7 +88,7 @@ def test_the_oldest_is_the_one_that_waits_longest(redis, broker, inspector):
 def test_it_is_told_when_somebody_looked_for_due_jobs(redis, broker, inspector):
     assert inspector.queue(QUEUE).scheduler_seconds is None
 
-    broker.promote(QUEUE)
+    promote(broker, QUEUE)
 
     assert 0 <= inspector.queue(QUEUE).scheduler_seconds < 5
 

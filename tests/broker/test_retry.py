@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from django_rtq.broker.settlement import NOT_KNOWN, Settlement
+from django_rtq.broker.settlement import UNKNOWN_CLIENT, Settlement
 from tests.seeds import (
     ERROR,
     QUEUE,
@@ -16,11 +16,12 @@ from tests.seeds import (
     settle,
 )
 from tests.snapshots import GONE, MS, changes, snapshot
+from tests.support.single_steps import promote
 
 
 def run_again(broker, job):
     let_fall_due(broker, job)
-    broker.promote(QUEUE)
+    promote(broker, QUEUE)
     assert claim(broker, worker=WORKER) == [job.id]
 
 
@@ -99,7 +100,7 @@ def test_the_next_attempt_has_the_next_number(redis, broker):
 def test_who_does_not_know_the_client_need_not_tell_it(redis, broker):
     job = claimed_job(broker, "a", client="acme")
 
-    assert broker.settle(WORKER, QUEUE, Settlement(retry=[job.id, 60_000, 1, ERROR, NOT_KNOWN])) == []
+    assert broker.settle(WORKER, QUEUE, Settlement(retry=[job.id, 60_000, 1, ERROR, UNKNOWN_CLIENT])) == []
 
     after = snapshot(redis, times=False)
     assert after["later"] == {"acme": MS}

@@ -10,6 +10,7 @@ from django_rtq.exceptions import WrongState
 from tests.broker.scenes import DELAYED_SCENES, READING, SCENES, UNIQUE_SCENES, seeded
 from tests.seeds import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement
 from tests.snapshots import snapshot
+from tests.support.single_steps import audit, promote
 
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*"')
 END = b"the script is over"
@@ -63,8 +64,8 @@ def recover(broker):
     # The copy may be older than half a lease by now: that is no outage, only a slow machine.
     broker.redis.execute_one(("HDEL", keys.sweep, "contact", "hold"))
     broker.reclaim(QUEUE)
-    broker.promote(QUEUE)
-    while broker.audit(QUEUE):
+    promote(broker, QUEUE)
+    while audit(broker, QUEUE):
         pass
 
 
@@ -81,7 +82,7 @@ def assert_nothing_is_left_of_jobs_that_are_over(redis, broker):
     """Acks what is claimed; then only dead letters may have anything beside them."""
     held = broker.running("w2", [QUEUE])[QUEUE]
     broker.settle("w2", QUEUE, settlement("ack", *map(_Named, held)))
-    broker.promote(QUEUE)
+    promote(broker, QUEUE)
     after = snapshot(redis)
     dead = set(after.get("dead", ()))
     assert not [key for key in after if key.startswith("later")]

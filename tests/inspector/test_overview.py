@@ -19,6 +19,7 @@ from tests.seeds import (
     scheduled_job,
 )
 from tests.snapshots import snapshot
+from tests.support.single_steps import promote
 
 
 @pytest.fixture
@@ -62,8 +63,8 @@ def test_queues_workers_and_server_are_told(redis, broker, inspector):
 
 
 def test_a_queue_that_no_scheduler_looks_after_is_named(redis, broker, inspector):
-    broker.announce(["high", "low"])
-    broker.promote("high")
+    broker.register_queues(["high", "low"])
+    promote(broker, "high")
 
     assert inspector.front().unscheduled == ["low"]
 
