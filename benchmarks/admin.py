@@ -168,7 +168,7 @@ def _requeue_all(stage: Stage, readings: Readings, dead: int) -> None:
     """One click: all dead letters, in steps."""
     from django_rtq.inspector.inspector import JobFilter, get_inspector
 
-    inspector, cursor, done = get_inspector(), "", 0
+    inspector, done = get_inspector(), 0
     wanted = JobFilter(task="fail")  # as from the page of a group: it has to look at every one
     idle, answers = stage.server.directory / "longest_idle", stage.server.directory / "longest"
     pinger = ("-m", "benchmarks.pinger", str(stage.server.port))
@@ -181,11 +181,7 @@ def _requeue_all(stage: Stage, readings: Readings, dead: int) -> None:
         started = time.perf_counter()
         until_ms = inspector.select(GRAVEYARD, wanted).until_ms
         for wish in (wanted, JobFilter()):
-            while True:
-                step = inspector.sweep(GRAVEYARD, "requeue", wish, until_ms=until_ms, cursor=cursor)
-                done, cursor = done + len(step.done), step.cursor
-                if not cursor:
-                    break
+            done += sum(len(step.done) for step in inspector.bulk_steps(GRAVEYARD, "requeue", wish, until_ms=until_ms))
         seconds = time.perf_counter() - started
     if done != dead:
         raise MeasurementFailed(f"{done:,} of {dead:,} dead letters were requeued.")

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from dataclasses import fields
 from itertools import pairwise
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -27,51 +26,11 @@ from django_rtq.conf import Config, read_config
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.scheduler.registry import declared_entries
 from django_rtq.tasks import Task, registry
+from tests.markdown import ROOT, anchors, blocks, cells, read, rows, section
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+ROOT_PAGES = [ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")]
+PAGES = [*ROOT_PAGES, *sorted((ROOT / "docs").glob("*.md"))]
 COMMANDS = sorted(name for name, app in get_commands().items() if app == "django_rtq")
-
-
-def read(name):
-    """The text of a page."""
-    return (ROOT / name).read_text()
-
-
-def section(text, heading):
-    """What stands under a heading, up to the next one of its kind."""
-    level = heading.split(" ", 1)[0]
-    found = re.search(rf"^{re.escape(heading)}\n(.*?)(?=^{level} |\Z)", text, re.M | re.S)
-    assert found, f"there is no {heading!r}"
-    return found[1]
-
-
-def blocks(text, language="python"):
-    """The examples: (the file that the first line names, or "", and the code) each."""
-    found = []
-    for code in re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S):
-        named = re.match(r"# ([\w/]+\.py)\b", code)
-        found.append((named[1] if named else "", code))
-    return found
-
-
-def rows(text):
-    """The cells of every line of every table, its head left out."""
-    lines = [
-        line for line, after in pairwise([*text.splitlines(), ""]) if line.startswith("| ") and after[:4] != "|---"
-    ]
-    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
-
-
-def cells(text):
-    """The second cells of tables, by each name in the first ones."""
-    return {name: row[1] for row in rows(text) for name in re.findall(r"`([^`]+)`", row[0])}
-
-
-def anchors(text):
-    """What a link may name behind its #."""
-    headings = re.findall(r"^#+ (.*)$", text, re.M)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.timezone import get_current_timezone, is_naive, make_aware
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.query_params import text_of
+from django_rtq.admin.query_params import get_text
 from django_rtq.inspector.job_list import JobFilter
 
 
@@ -28,9 +28,9 @@ class FilterParams:
     @classmethod
     def read(cls, given: QueryDict) -> FilterParams:
         """What the address or the form says. What makes no sense is left out."""
-        texts = {name: text_of(given, name) for name in ("task", "client", "error", "id")}
-        moments = {name: text_of(given, name, 40) for name in ("since", "until")}
-        return cls(**texts, **{name: text if moment_of(text) else "" for name, text in moments.items()})
+        texts = {name: get_text(given, name) for name in ("task", "client", "error", "id")}
+        moments = {name: get_text(given, name, 40) for name in ("since", "until")}
+        return cls(**texts, **{name: text if parse_moment(text) else "" for name, text in moments.items()})
 
     def __bool__(self) -> bool:
         return any(self.query.values())
@@ -48,8 +48,8 @@ class FilterParams:
             client=self.client or None,
             error_class=self.error,
             id=self.id,
-            since=moment_of(self.since),
-            until=moment_of(self.until),
+            since=parse_moment(self.since),
+            until=parse_moment(self.until),
         )
 
     @property
@@ -66,7 +66,7 @@ class FilterParams:
         return [(titles[name], text) for name, text in self.query.items() if text]
 
 
-def moment_of(text: str) -> datetime | None:
+def parse_moment(text: str) -> datetime | None:
     """A moment as forms write it, in the zone of the reader; None for what is none."""
     try:
         moment = parse_datetime(text) if text else None

@@ -13,15 +13,15 @@ from django.utils.text import capfirst
 _ENTRIES = ("Queue", "Job", "DeadLetter", "Schedule", "Worker", "RegisteredTask")
 
 
-class Place(NamedTuple):
+class NavigationLink(NamedTuple):
     """A link of that row."""
 
     title: str
     url: str
-    is_here: bool
+    is_current: bool
 
 
-def places(request: HttpRequest, site: AdminSite, here: Any) -> list[Place]:
+def navigation_links(request: HttpRequest, site: AdminSite, here: Any) -> list[NavigationLink]:
     """The entries of the app that are on this site and open to this user."""
     found = []
     known = apps.get_app_config("django_rtq").models
@@ -35,7 +35,9 @@ def places(request: HttpRequest, site: AdminSite, here: Any) -> list[Place]:
         except NoReverseMatch:
             continue
         if site.get_model_admin(model).has_view_permission(request):
-            found.append(Place(capfirst(str(opts.verbose_name_plural)), url, _is_here(request, url, opts, here)))
+            found.append(
+                NavigationLink(capfirst(str(opts.verbose_name_plural)), url, _is_here(request, url, opts, here))
+            )
     return found
 
 

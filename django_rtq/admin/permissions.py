@@ -16,7 +16,7 @@ EDIT = "django_rtq.edit_job"
 CONTROL = "django_rtq.control_worker"
 
 
-class Allowances:
+class UserPermissions:
     """What a user may do, asked in templates: ``{% if may.requeue_job %}``. The handlers ask for themselves."""
 
     def __init__(self, user: Any) -> None:
@@ -26,4 +26,4 @@ class Allowances:
         return bool(self._user.has_perm(f"django_rtq.{codename}"))
 
     def __iter__(self) -> Iterator[str]:
-        raise TypeError("Allowances are asked for one by one.")
+        raise TypeError("UserPermissions are asked for one by one.")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import urlencode
 
 from django.contrib.admin.utils import quote
 from django.urls import reverse
 
+#: Builds the URL of a page from its name: PageAdmin.url.
+PageUrl = Callable[..., str]
 
-def address(site_name: str, name: str, *args: str, query: Mapping[str, object] | None = None) -> str:
+
+def page_url(site_name: str, name: str, *args: str, query: Mapping[str, object] | None = None) -> str:
     """The address of a page of ours, by its name without "django_rtq_". What is empty in the query is left out."""
     found = reverse(f"admin:django_rtq_{name}", args=[quote(arg) for arg in args], current_app=site_name)
     given = {key: value for key, value in (query or {}).items() if value not in (None, "")}

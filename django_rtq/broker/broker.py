@@ -34,6 +34,7 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
 from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import BrokerError
+from django_rtq.jobs.job import Job, read_record
 
 RECLAIM_AT_ONCE = 50  # jobs of one call: each is moved by itself, which takes longer than most
 CALLS_IN_FLIGHT = 8  # script calls of one round trip: Redis runs the first while the others are on their way
@@ -188,6 +189,16 @@ class Broker:
             name: {job_id: int(held.split(b" ")[0]) for job_id, held in pairs}
             for name, pairs in zip(queues, found, strict=True)
         }
+
+    def find_running(self, worker: str, queues: Sequence[str], job_id: str) -> Job | None:
+        """The job of that id, if the worker holds it. Raises PayloadError or ValueError for an unreadable record."""
+        for queue, attempts in self.attempts(worker, queues).items():
+            if job_id.encode() in attempts:
+                keys = self.keys.of(queue)
+                reads: list[Command] = [("HGET", key, job_id) for key in (keys.jobs, keys.failures, keys.crashes)]
+                record, failures, crashes = self.redis.execute(reads, resend=True)
+                return read_record(job_id, queue, record or b"", failures=int(failures or 0), crashes=int(crashes or 0))
+        return None
 
     def heartbeat(
         self, queues: Sequence[str], workers: Mapping[str, WorkerInfo], cursors: dict[str, int], *, promote: bool

@@ -10,6 +10,7 @@ from typing import Any
 
 from django_rtq.exceptions import PayloadError
 from django_rtq.jobs import serializer
+from django_rtq.jobs.failure import read_failures
 from django_rtq.jobs.job import Header, JobState, moment
 from django_rtq.jobs.outcome import read_outcome
 
@@ -106,6 +107,11 @@ class WorkerDetails:
     version: str = ""  # of django_rtq
     memory_bytes: int | None = None
     up_seconds: float | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its lease has expired: its jobs are about to be reclaimed."""
+        return self.lease_left_seconds < 0
 
     @property
     def busy(self) -> int:
@@ -234,7 +240,7 @@ class RawJob:
             failures=failures,
             crashes=crashes,
             attempt=attempt,
-            errors=read_errors(self.errors),
+            errors=read_failures(self.errors),
             ready_at=moment(header.ready_ms) if header else None,
             due_at=moment(int(float(self.due))) if self.due else None,
             died_at=moment(int(float(self.died))) if self.died else None,
@@ -330,15 +336,3 @@ def read_call(record: bytes) -> tuple[Header | None, dict[str, Any]]:
     except PayloadError:
         return header, {}
     return header, call if isinstance(call, dict) else {}
-
-
-def read_errors(lines: bytes) -> list[dict[str, Any]]:
-    """The failures that are kept of a job, the newest last."""
-    errors = []
-    for line in lines.splitlines():
-        try:
-            error = json.loads(line)
-        except ValueError:
-            error = None
-        errors.append(error if isinstance(error, dict) else {"error": line.decode(errors="replace")})
-    return errors

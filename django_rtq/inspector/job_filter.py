@@ -6,7 +6,7 @@ Names that are escaped in JSON are not decoded there. What has one is sent here,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django_rtq.broker.keys import QueueKeys
@@ -44,16 +44,22 @@ class RedisJobFilter:
             found.update(part[place - 1] for place, *heads in doubtful if self._fits(*heads))
         return found
 
-    def muster(self, start: int, stop: int) -> int:
-        """How many of the dead letters at these places fit, counted from the oldest."""
+    def muster(self, start: int, stop: int, show: Callable[[int], object] | None = None) -> int:
+        """Count the dead letters that match among those at these places, counted from the oldest.
+
+        `show` is called with the number so far, while there is more to count.
+        """
         wishes = (*self._wishes(times=True), self._wanted.id)
         calls = [
             SCRIPTS["muster"].call(self._keys, (*wishes, place, min(AT_ONCE, stop - place)))
             for place in range(start, stop, AT_ONCE)
         ]
-        return sum(
-            fitting + sum(self._fits(*heads) for _, *heads in doubtful) for _, fitting, doubtful in self._ask(calls)
-        )
+        count = 0
+        for left, (_, fitting, doubtful) in zip(reversed(range(len(calls))), self._ask(calls), strict=True):
+            count += fitting + sum(self._fits(*heads) for _, *heads in doubtful)
+            if left and show is not None:
+                show(count)
+        return count
 
     # -- inside
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import frexp
 from typing import Any
 
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.histogram import percentile
 from django_rtq.broker.redis.client import as_dict
 from django_rtq.broker.scripts import SCRIPTS, Command
 
 MOST_LANES = 1000  # that are looked at for those with most jobs
-BUCKETS = 8  # numbers of an octave; the lower half of them is not used, so that 0 is free
 _BUCKET = re.compile(r"[rw]-?\d+")  # seconds of a run, milliseconds of a wait
 
 
@@ -61,33 +60,6 @@ class Clients:
     clients: list[ClientDetails] = field(default_factory=list)
     lanes: int = 0  # with jobs that wait: clients, counted once for each priority
     looked_at: int = 0  # of those, the ones whose first jobs wait longest
-
-
-def bucket_of(number: float) -> int:
-    """The number of the bucket for a duration: a quarter of an octave each, whatever the unit; 0 for none at all."""
-    fraction, octave = frexp(number)  # a half to one
-    return int(fraction * BUCKETS) + octave * BUCKETS
-
-
-def middle_of(bucket: int) -> float:
-    """The duration that a bucket stands for."""
-    octave, eighths = divmod(bucket, BUCKETS)
-    return float((eighths + 0.5) / BUCKETS * 2.0**octave) if bucket else 0.0
-
-
-def counter_name(kind: str, task: str) -> str:
-    """The name of a counter: done, failed, retried, dead, expired; or r or w and a bucket."""
-    return f"{kind} {task}"
-
-
-def percentile(buckets: Mapping[int, int], share: float) -> float | None:
-    """Where this share of the durations is shorter; as exact as a bucket is narrow."""
-    left = sum(buckets.values()) * share
-    for bucket in sorted(buckets):
-        left -= buckets[bucket]
-        if left <= 0:
-            return middle_of(bucket)
-    return None
 
 
 class Statistics:

@@ -5,7 +5,7 @@ A question costs the same however long the queues are: O(1), or O(what it return
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django_rtq.broker.broker import Broker
@@ -14,7 +14,7 @@ from django_rtq.broker.redis.client import as_dict
 from django_rtq.broker.redis.server_info import ServerDetails, ask_server
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import JobNotFound
-from django_rtq.inspector.dead_letters import MOST_DEAD, DeadGroups, DeadLetters, Selection
+from django_rtq.inspector.dead_letters import MAX_COUNTED, DeadGroups, DeadLetters, Selection
 from django_rtq.inspector.details import JobDetails, QueueDetails, RawJob, WorkerDetails
 from django_rtq.inspector.job_list import DEPTH, EVERY, JobFilter, JobListReader, JobPage, Row
 from django_rtq.inspector.metrics import Clients, Statistics, TaskFigures
@@ -116,10 +116,16 @@ class Queries:
         return self._sweeper.groups(self.queues(), depth)
 
     def select(
-        self, queue: str, filter: JobFilter = EVERY, *, until_ms: int | None = None, depth: int = MOST_DEAD
+        self,
+        queue: str,
+        filter: JobFilter = EVERY,
+        *,
+        until_ms: int | None = None,
+        depth: int = MAX_COUNTED,
+        show: Callable[[int], object] | None = None,
     ) -> Selection:
-        """How many dead letters a sweep would be about: those that died up to a moment; None: up to now."""
-        return self._sweeper.select(queue, filter, until_ms, depth)
+        """Count the dead letters that a bulk action would be about: those that died up to a moment; None: up to now."""
+        return self._sweeper.select(queue, filter, until_ms, depth, show)
 
     def find(self, job_id: str, queue: str | None = None) -> JobDetails:
         """All that is known of a job. Raises JobNotFound."""

@@ -12,13 +12,19 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.display import charts, sanitize
-from django_rtq.admin.display.formatting import NOTHING, duration_text, moment_text, number_text, percent_text
-from django_rtq.admin.urls import address
+from django_rtq.admin.display.formatting import (
+    EMPTY_VALUE,
+    format_duration,
+    format_moment,
+    format_number,
+    format_percent,
+)
+from django_rtq.admin.urls import page_url
 
 register = template.Library()
-register.filter("rtq_number", number_text)
-register.filter("rtq_percent", percent_text)
-register.filter("rtq_duration", duration_text)
+register.filter("rtq_number", format_number)
+register.filter("rtq_percent", format_percent)
+register.filter("rtq_duration", format_duration)
 
 
 @register.filter
@@ -30,7 +36,7 @@ def rtq_text(text: object, most: int = 200) -> str:
 @register.filter
 def rtq_json(value: Any, most: int = 0) -> str:
     """A value of a job as indented JSON, cut."""
-    return sanitize.pretty(value, most or sanitize.LONGEST_VALUE)
+    return sanitize.pretty_json(value, most or sanitize.MAX_VALUE_LENGTH)
 
 
 @register.filter
@@ -43,18 +49,18 @@ def rtq_short(task: object) -> str:
 def rtq_ago(moment: datetime | None, now: datetime | None = None) -> str:
     """How long ago, or until then, with the moment itself when pointed at."""
     if moment is None:
-        return NOTHING
+        return EMPTY_VALUE
     seconds = ((now or datetime.now(timezone.utc)) - moment).total_seconds()
     text = _("in %(duration)s") if seconds < 0 else _("%(duration)s ago")
-    return rtq_moment(moment, text % {"duration": duration_text(abs(seconds) if abs(seconds) >= 1 else 1.0)})
+    return rtq_moment(moment, text % {"duration": format_duration(abs(seconds) if abs(seconds) >= 1 else 1.0)})
 
 
 @register.simple_tag
 def rtq_moment(moment: datetime | None, text: str = "") -> str:
     """A moment in the reader's zone, to the second; or a text that shows it when pointed at."""
     if moment is None:
-        return NOTHING
-    whole = moment_text(moment)
+        return EMPTY_VALUE
+    whole = format_moment(moment)
     return format_html('<time datetime="{}" title="{}" dir="auto">{}</time>', moment.isoformat(), whole, text or whole)
 
 
@@ -67,7 +73,7 @@ def rtq_sparkline(values: list[float], label: str) -> SafeString:
 @register.simple_tag(takes_context=True)
 def rtq_url(context: template.Context, name: str, *args: str, **query: object) -> str:
     """The address of a page of ours, on the admin site that this is."""
-    return address(str(context.get("site_name") or "admin"), name, *args, query=query)
+    return page_url(str(context.get("site_name") or "admin"), name, *args, query=query)
 
 
 @register.simple_tag(takes_context=True)

@@ -9,13 +9,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from django_rtq.broker.broker import Broker
-from django_rtq.exceptions import BrokerError, Bury, Retry, TaskNotFound
-from django_rtq.inspector.details import read_errors
+from django_rtq import signals
+from django_rtq.exceptions import Bury, Retry, TaskNotFound
 from django_rtq.jobs import serializer
+from django_rtq.jobs.failure import Failure
+from django_rtq.jobs.job import Job
 from django_rtq.tasks.backoff import TEN_YEARS, delay_seconds
 from django_rtq.tasks.task import Task
-from django_rtq.worker.process.run import Run
 
 _OURS = str(Path(__file__).parent)
 PARK_SECONDS = 30.0  # how long a job waits that this worker does not know the task of
@@ -102,33 +102,17 @@ def _class_of(kind: type[BaseException]) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def park_or_bury(broker: Broker, run: Run, outcome: Unknown) -> Retried | Buried:
-    """decide_unknown(), after Redis was asked since when the job meets workers that do not know its task.
-
-    That is rare, so no claim tells it. A person may have requeued the job since then: that counts anew.
-    """
-    try:
-        since_ms = unknown_since(read_errors(broker.errors(run.queue, run.job_id)))
-    except BrokerError:
-        since_ms = None
-    waited_ms = 0 if since_ms is None else run.now_ms - max(since_ms, run.ready_ms)
-    longest_seconds = broker.config.unknown_task_timeout
-    return decide_unknown(outcome.error, waited_seconds=waited_ms / 1000, longest_seconds=longest_seconds)
-
-
 def error_line(error: BaseException, *, at_ms: int, attempt: int, worker: str, seconds: float = 0.0) -> str:
     """A failure as one line of JSON, cut to a bounded length. Never raises, whatever the exception does."""
-    return serializer.dumps(
-        {
-            "at": at_ms,  # the end of the run
-            "seconds": round(seconds, 6),
-            "attempt": attempt,
-            "worker": worker,
-            "error_class": _class_of(type(error)),
-            "error": _text(error)[:LONGEST_ERROR],
-            "traceback": _clean(_traceback(error))[-LONGEST_TRACEBACK:],
-        }
-    )
+    return Failure(
+        at=at_ms,
+        seconds=round(seconds, 6),
+        attempt=attempt,
+        worker=worker,
+        error_class=_class_of(type(error)),
+        error=_text(error)[:LONGEST_ERROR],
+        traceback=_clean(_traceback(error))[-LONGEST_TRACEBACK:],
+    ).line()
 
 
 def shortened(text: bytes) -> bytes:
@@ -138,6 +122,16 @@ def shortened(text: bytes) -> bytes:
         return head + b'"is_lost":true}'
     line = serializer.loads(text)
     return serializer.dumps({**line, "error": line["error"][:LONGEST_SHORT_ERROR], "traceback": ""}).encode()
+
+
+def send_failed(sender: type, job: Job | None, job_id: str, outcome: Retried | Buried) -> None:
+    """Send job_retried or job_buried; without a job when its record cannot be read."""
+    if isinstance(outcome, Retried):
+        signals.job_retried.send_robust(
+            sender, job=job, job_id=job_id, error=outcome.error, delay_seconds=outcome.delay_seconds
+        )
+    else:
+        signals.job_buried.send_robust(sender, job=job, job_id=job_id, error=outcome.error)
 
 
 def _text(error: BaseException) -> str:

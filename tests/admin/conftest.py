@@ -12,7 +12,7 @@ from django.test import Client
 from django_rtq.admin import ENTRIES, permissions
 from django_rtq.admin.pages import page_admin
 from django_rtq.broker.redis.client import RedisClient
-from tests.seeds import QUEUE, claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
+from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
 
 MAIL = "testproject.shop.tasks.send_order_mail"
 ALL = [value for name, value in vars(permissions).items() if name.isupper()]
@@ -79,7 +79,7 @@ def jobs(broker):
 def every_page():
     """All pages of all entries: (name of the URL, page)."""
     for model, model_admin in ENTRIES:
-        for page in model_admin(model, admin.site).pages():
+        for page in model_admin(model, admin.site).routes():
             yield f"{model._meta.model_name}_{page.name}", page
 
 
@@ -100,7 +100,7 @@ def url_of(name, jobs=None):
         query = {}  # wherever it runs
     if action.endswith("progress"):
         query |= {"until_ms": 10**15, "total": 5}
-    return page_admin.address("admin", name, *wants, query=query)
+    return page_admin.page_url("admin", name, *wants, query=query)
 
 
 def links(html):

@@ -11,9 +11,9 @@ from django.contrib.admin.models import LogEntry
 from django_rtq.admin.pages import bulk_actions
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.inspector import Inspector
-from django_rtq.internal_tasks import sweep_dead_letters
+from django_rtq.internal_tasks import run_bulk_action
 from tests.admin.conftest import body, text
-from tests.seeds import QUEUE, claimed_jobs, dead_job, new_job, settlement
+from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, settlement
 
 PAGE = "/admin/django_rtq/deadletter/"
 LATER = 10**15
@@ -105,7 +105,7 @@ def test_many_of_them_are_written_down_in_one_entry(broker, operator):
     entry = LogEntry.objects.get()
     assert entry.change_message.startswith("30 dead letters are gone.")
     assert ids[0] in entry.change_message
-    assert "(10 more)" in entry.change_message
+    assert "and 10 more" in entry.change_message
     assert entry.object_id == QUEUE
 
 
@@ -177,7 +177,7 @@ def test_a_large_sweep_goes_on_as_a_job_of_the_queue(broker, operator, inspector
     answer = operator.post(f"{PAGE}requeue-all/", {"queue": QUEUE, "until_ms": LATER})
     assert inspector.queue(QUEUE).dead == 3
     page = inspector.listing(QUEUE, "queued")
-    assert page.jobs[0].task == sweep_dead_letters.name
+    assert page.jobs[0].task == run_bulk_action.name
     assert page.jobs[0].priority == 100
     assert LogEntry.objects.count() == 1
 
@@ -191,7 +191,7 @@ def test_the_job_does_the_rest(broker, operator, inspector, short_of_time):
     die(broker, *"abcde")
     operator.post(f"{PAGE}requeue-all/", {"queue": QUEUE, "until_ms": LATER, "error": "ValueError"})
     job = inspector.listing(QUEUE, "queued").jobs[0]
-    assert sweep_dead_letters(*job.args, **job.kwargs) == 3
+    assert run_bulk_action(*job.args, **job.kwargs) == 3
     assert inspector.queue(QUEUE).dead == 0
 
 
@@ -214,7 +214,7 @@ def test_they_may_come_slowly(broker, operator, inspector):
 
     for done, left in ((2, 3), (2, 1), (1, 0)):
         (job,) = [job for state in ("queued", "scheduled") for job in chores_in(inspector, state)]
-        assert sweep_dead_letters(*job.args, **job.kwargs) == done
+        assert run_bulk_action(*job.args, **job.kwargs) == done
         inspector.cancel(job.id, QUEUE)
         assert inspector.queue(QUEUE).dead == left
     assert not chores_in(inspector, "scheduled")
@@ -222,7 +222,7 @@ def test_they_may_come_slowly(broker, operator, inspector):
 
 def chores_in(inspector, state):
     """Our own jobs that are in that state."""
-    return [job for job in inspector.listing(QUEUE, state).jobs if job.task == sweep_dead_letters.name]
+    return [job for job in inspector.listing(QUEUE, state).jobs if job.task == run_bulk_action.name]
 
 
 @pytest.mark.parametrize("rate", ["-1", "abc", "0", "1e3", ""])
@@ -235,15 +235,15 @@ def test_a_rate_that_makes_no_sense_is_none(rate, broker, operator, inspector):
 def test_what_was_done_before_redis_went_away_is_written_down(broker, operator, monkeypatch):
     die(broker, *"abcde")
     monkeypatch.setattr(bulk_actions, "STEP", 2)
-    calls, sweep = [], Inspector.sweep
+    calls, discard = [], Inspector.discard
 
     def once(self, *args, **options):
         calls.append(args)
         if len(calls) > 1:
             raise BrokerUnavailable("gone")
-        return sweep(self, *args, **options)
+        return discard(self, *args, **options)
 
-    monkeypatch.setattr(Inspector, "sweep", once)
+    monkeypatch.setattr(Inspector, "discard", once)
     answer = operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER})
     assert answer.status_code == 503
     assert LogEntry.objects.get().change_message.startswith("2 dead letters are gone.")

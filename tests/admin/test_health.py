@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from django_rtq.admin.display.health import health_of
+from django_rtq.admin.display.health import check_health
 from django_rtq.admin.display.problems import is_falling_behind, is_silent
 from django_rtq.broker.redis.server_info import ServerDetails
 from django_rtq.broker.settlement import Settlement
@@ -16,7 +16,7 @@ from django_rtq.inspector.time_series import Series
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import JobState
 from tests.admin.conftest import MAIL, body, text
-from tests.seeds import QUEUE, claimed_job, dead_job, finished_job
+from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
 WELL = "All is well: 1 worker, nobody waits for long."
@@ -72,7 +72,7 @@ def health(*rows, workers=None, warnings=()):
     """What the banner says."""
     server = ServerDetails(now_ms=0, warnings=list(warnings))
     workers = [worker()] if workers is None else workers
-    return health_of(Overview(now=NOW, queues=list(rows), workers=workers, server=server), url)
+    return check_health(Overview(now=NOW, queues=list(rows), workers=workers, server=server), url)
 
 
 def said(found):

@@ -7,11 +7,11 @@ from django.contrib.admin.models import LogEntry
 from django.utils.html import escape
 
 from django_rtq.admin import permissions
-from django_rtq.internal_tasks import sweep_dead_letters
+from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.redaction import HIDDEN
 from tests.admin.conftest import MAIL, body, text
 from tests.admin.test_dead_letters import hidden_fields, said
-from tests.seeds import QUEUE, claimed_job, dead_job
+from tests.support.jobs import QUEUE, claimed_job, dead_job
 
 PAGE = "/admin/django_rtq/job/"
 
@@ -258,9 +258,9 @@ def test_a_task_that_nobody_registered_cannot_be_enqueued(operator, broker):
 def test_nobody_gets_around_a_permission_by_a_job_of_ours(broker, person, inspector):
     # Who may enqueue, but not discard, could let a worker discard.
     client = person(permissions.VIEW, permissions.ENQUEUE, permissions.EDIT, permissions.REQUEUE)
-    chore = sweep_dead_letters.name.replace("_", "_5F")
+    chore = run_bulk_action.name.replace("_", "_5F")
     assert client.get(f"/admin/django_rtq/registeredtask/{chore}/enqueue/").status_code == 404
     assert f"{chore}/enqueue/" not in text(client.get("/admin/django_rtq/registeredtask/"))
-    job = dead_job(broker, "dead", body=body(QUEUE, "requeue", {}, 1, task=sweep_dead_letters.name))
+    job = dead_job(broker, "dead", body=body(QUEUE, "requeue", {}, 1, task=run_bulk_action.name))
     assert edit(client, job, [QUEUE, "discard", {}, 10**15]).status_code == 403
     assert inspector.find(job.id).args == [QUEUE, "requeue", {}, 1]

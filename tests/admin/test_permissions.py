@@ -6,8 +6,8 @@ from django.test import Client
 
 from django_rtq.admin import permissions
 from tests.admin.conftest import ALL, every_page, url_of
-from tests.seeds import QUEUE, let_lapse
-from tests.snapshots import snapshot
+from tests.support.jobs import QUEUE, let_lapse
+from tests.support.snapshots import snapshot
 
 PAGES = dict(every_page())
 LOOKS = [name for name, page in PAGES.items() if page.method == "GET"]
@@ -54,7 +54,7 @@ def test_staff_without_permission_is_refused(name, jobs, person):
 
 @pytest.mark.parametrize("name", LOOKS)
 def test_pages_need_the_permission_to_look_and_what_they_say(name, jobs, viewer):
-    expected = 200 if PAGES[name].needs == permissions.VIEW else 403
+    expected = 200 if PAGES[name].permission == permissions.VIEW else 403
     assert viewer.get(url_of(name, jobs), follow=True).status_code == expected
 
 
@@ -69,21 +69,21 @@ def test_who_may_only_look_changes_nothing(name, jobs, viewer, seen):
 
 @pytest.mark.parametrize("name", ACTS)
 def test_all_permissions_but_the_one_are_not_enough(name, jobs, person, seen):
-    client, before = person(*(permission for permission in ALL if permission != PAGES[name].needs)), seen()
+    client, before = person(*(permission for permission in ALL if permission != PAGES[name].permission)), seen()
     assert client.post(url_of(name, jobs), given(name, jobs)).status_code == 403
     assert seen() == before
 
 
 @pytest.mark.parametrize("name", ACTS)
 def test_the_permission_without_the_one_to_look_is_not_enough(name, jobs, person, seen):
-    client, before = person(PAGES[name].needs), seen()
+    client, before = person(PAGES[name].permission), seen()
     assert client.post(url_of(name, jobs), given(name, jobs)).status_code == 403
     assert seen() == before
 
 
 @pytest.mark.parametrize("name", ACTS)
 def test_who_has_the_permission_acts_and_it_is_written_down_once(name, jobs, person, seen, broker, inspector):
-    client = person(permissions.VIEW, PAGES[name].needs)
+    client = person(permissions.VIEW, PAGES[name].permission)
     let_lapse(broker, "w1")
     if name == "queue_resume":
         inspector.pause(QUEUE)

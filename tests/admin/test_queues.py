@@ -8,7 +8,7 @@ from django.contrib.admin.models import LogEntry
 from django_rtq.admin.display import job_table, overview
 from tests.admin.conftest import body, text
 from tests.admin.test_dead_letters import said
-from tests.seeds import QUEUE, claimed_job, let_lapse, queued_job
+from tests.support.jobs import QUEUE, claimed_job, let_lapse, queued_job
 from tests.support.single_steps import renew
 
 OVERVIEW = "/admin/django_rtq/queue/"

@@ -8,9 +8,9 @@ import pytest
 from django.http import QueryDict
 
 from django_rtq.admin import query_params
-from django_rtq.admin.display.charts import nice_top, points, sparkline
-from django_rtq.admin.display.formatting import duration_text, number_text, percent_text
-from django_rtq.admin.display.sanitize import clean_text, pretty, short_id
+from django_rtq.admin.display.charts import polyline_points, scale_maximum, sparkline
+from django_rtq.admin.display.formatting import format_duration, format_number, format_percent
+from django_rtq.admin.display.sanitize import clean_text, pretty_json, short_id
 from django_rtq.admin.filters import FilterParams
 from django_rtq.templatetags.rtq import rtq_ago, rtq_moment
 
@@ -44,13 +44,13 @@ def test_text_is_made_safe_to_look_at(given, shown):
     ],
 )
 def test_values_are_shown_as_json_where_they_can(given, shown):
-    assert pretty(given) == shown
+    assert pretty_json(given) == shown
 
 
 def test_what_contains_itself_is_shown_too():
     value = []
     value.append(value)
-    assert pretty(value) == "[[...]]"
+    assert pretty_json(value) == "[[...]]"
 
 
 def test_long_ids_are_shown_by_their_end():
@@ -73,7 +73,7 @@ def test_long_ids_are_shown_by_their_end():
     ],
 )
 def test_durations_are_in_the_unit_that_a_person_would_take(seconds, shown):
-    assert duration_text(seconds) == shown
+    assert format_duration(seconds) == shown
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_durations_are_in_the_unit_that_a_person_would_take(seconds, shown):
     [(None, "\u2013"), (0, "0"), (0.0, "0"), (1234567, "1,234,567"), (0.25, "0.25"), (6.24, "6.2"), (1234.5, "1,234")],
 )
 def test_numbers_are_written_with_as_many_digits_as_mean_something(number, shown):
-    assert number_text(number) == shown
+    assert format_number(number) == shown
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_numbers_are_written_with_as_many_digits_as_mean_something(number, shown
     [(None, "\u2013"), (0, "0 %"), (0.0001, "< 0.1 %"), (0.004, "0.4 %"), (0.25, "25 %"), (1, "100 %")],
 )
 def test_parts_are_percentages(part, shown):
-    assert percent_text(part) == shown
+    assert format_percent(part) == shown
 
 
 def test_moments_carry_the_absolute_time():
@@ -105,13 +105,13 @@ def test_moments_carry_the_absolute_time():
 
 @pytest.mark.parametrize(("most", "top"), [(0, 1), (1, 1), (3, 5), (7, 10), (11, 20), (499, 500), (0.03, 0.05)])
 def test_scales_end_at_round_numbers(most, top):
-    assert nice_top(most) == pytest.approx(top)
+    assert scale_maximum(most) == pytest.approx(top)
 
 
 def test_lines_stay_inside_their_picture():
-    places = [tuple(map(float, place.split(","))) for place in points([0, 5, 10], 100, 20, 10).split()]
+    places = [tuple(map(float, place.split(","))) for place in polyline_points([0, 5, 10], 100, 20, 10).split()]
     assert places == [(0, 19), (50, 10), (100, 1)]
-    assert points([0, 0, 0, 0, 4], 100, 20, 4) == "0,19 75,19 100,1"
+    assert polyline_points([0, 0, 0, 0, 4], 100, 20, 4) == "0,19 75,19 100,1"
     assert "nan" not in sparkline([], "none") + sparkline([0, 0], "zero")
 
 
@@ -123,7 +123,7 @@ def test_a_small_line_of_many_figures_has_few_points_and_the_last_ones_are_among
     ("text", "number"), [("7", 7), ("", 1), ("-3", 1), ("1e3", 1), ("٣", 1), ("9" * 30, 1), ("500", 100)]
 )
 def test_numbers_of_addresses_are_bounded(text, number):
-    assert query_params.number_of(QueryDict(mutable=True) | {"n": text}, "n", 1, most=100) == number
+    assert query_params.get_int(QueryDict(mutable=True) | {"n": text}, "n", 1, most=100) == number
 
 
 @pytest.mark.parametrize("text", ["x" * 301, "a\x00b", "a\u202eb", "a\nb"])

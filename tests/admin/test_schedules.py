@@ -9,14 +9,14 @@ from django.test import override_settings
 from django.urls import reverse
 
 from django_rtq import task
-from django_rtq.internal_tasks import sweep_dead_letters
+from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.models import Schedule
 from django_rtq.redaction import HIDDEN
 from django_rtq.scheduler.dispatcher import Dispatcher
 from django_rtq.tasks import registry
-from tests.conftest import NOBODY
-from tests.seeds import QUEUE
-from tests.takes import take, take_all
+from tests.support.claims import take, take_all
+from tests.support.jobs import QUEUE
+from tests.support.redis_server import UNREACHABLE
 
 LIST = reverse("admin:django_rtq_schedule_changelist")
 ADD = reverse("admin:django_rtq_schedule_add")
@@ -124,7 +124,7 @@ def test_what_redis_does_not_know_is_told(admin_client, nightly):
 
 
 def test_redis_away_is_told_and_the_rows_are_there(admin_client, nightly):
-    with override_settings(RTQ={"REDIS": NOBODY}):
+    with override_settings(RTQ={"REDIS": UNREACHABLE}):
         page = admin_client.get(LIST).text
         form = admin_client.get(reverse("admin:django_rtq_schedule_change", args=[nightly.pk])).text
 
@@ -191,7 +191,7 @@ def test_a_page_asks_redis_as_often_for_many_rows_as_for_one(redis, admin_client
 
 def test_the_list_stands_among_the_other_pages(nightly, person):
     html = person("view_schedule", "view_queue").get(LIST).content.decode()
-    places = html[html.index('class="rtq-places"') :].partition("</nav>")[0]
+    places = html[html.index('class="rtq-navigation"') :].partition("</nav>")[0]
     assert "/admin/django_rtq/queue/" in places
     assert f'href="{LIST}" aria-current="page"' in places
 
@@ -278,8 +278,8 @@ def test_secrets_are_hidden_from_those_who_may_only_look(person, broker, nightly
 @pytest.fixture
 def chore():
     """The arguments of a job that would discard all dead letters."""
-    registry.register(sweep_dead_letters)
-    return {"task": sweep_dead_letters.name, "args": [QUEUE, "discard", {}, 10**15]}
+    registry.register(run_bulk_action)
+    return {"task": run_bulk_action.name, "args": [QUEUE, "discard", {}, 10**15]}
 
 
 @pytest.mark.parametrize("enabled", ["on", ""])

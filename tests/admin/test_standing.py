@@ -5,12 +5,12 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from django_rtq.admin.display.waiting_reason import why_not_yet
+from django_rtq.admin.display.waiting_reason import waiting_reason
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.queue_position import Standing
 from django_rtq.jobs.job import JobState
 from tests.admin.conftest import text
-from tests.seeds import QUEUE, queued_job, scheduled_job
+from tests.support.jobs import QUEUE, queued_job, scheduled_job
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
 CLEAR = {"now": NOW, "paused_at": None, "workers": 2, "ahead": 0, "after": "", "promoted_at": NOW}
@@ -71,7 +71,7 @@ def at(**ago):
 )
 def test_what_a_job_waits_for_is_said_in_words(state, job, standing, said):
     details = JobDetails(id="a", queue=QUEUE, state=JobState(state), **job)
-    assert why_not_yet(details, Standing(**{**CLEAR, **standing})) == said
+    assert waiting_reason(details, Standing(**{**CLEAR, **standing})) == said
 
 
 def reason(client, job):

@@ -10,7 +10,7 @@ from django_rtq.admin import permissions
 from django_rtq.broker.control import WorkerCommand
 from django_rtq.broker.worker_info import worker_info_commands
 from tests.admin.conftest import body, text
-from tests.seeds import QUEUE, asked_job, claimed_job, settle
+from tests.support.jobs import QUEUE, asked_job, claimed_job, settle
 
 PAGE, WORKERS = "/admin/django_rtq/job/", "/admin/django_rtq/worker/"
 

@@ -8,7 +8,7 @@ from django_rtq import task
 from django_rtq.redaction import HIDDEN
 from django_rtq.tasks import registry
 from tests.admin.conftest import MAIL, body, text, url_of
-from tests.seeds import QUEUE, claimed_job, dead_job, queued_job, settle, settlement
+from tests.support.jobs import QUEUE, claimed_job, dead_job, queued_job, settle, settlement
 
 SCRIPT = "</pre><script>alert(1)</script>"
 RTL, NUL, BELL = "\u202egnp.exe", "a\x00b", "\x07\x1b[2J"

@@ -6,8 +6,8 @@ import pytest
 
 from django_rtq.exceptions import JobNotFound
 from django_rtq.jobs.job import JobState
-from tests.broker.mutants import Mutant, mutated
-from tests.seeds import (
+from tests.broker.model.mutants import Mutant, mutated
+from tests.support.jobs import (
     QUEUE,
     WORKER,
     claim,
@@ -19,8 +19,8 @@ from tests.seeds import (
     settle,
     settlement,
 )
-from tests.snapshots import GONE, MS, changes, snapshot
 from tests.support.single_steps import promote, trim
+from tests.support.snapshots import GONE, MS, changes, snapshot
 
 CONSTANTS = "MOST_IDS, AT_ONCE, TEXTS_AT_ONCE = 120000, 1000000, 1000, 100"
 FEW_IDS = Mutant("few_ids", CONSTANTS, CONSTANTS.replace("1000000", "3"))

@@ -3,9 +3,9 @@
 import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
-from tests.seeds import QUEUE, claim_all, claimed_job, names, queued_job
-from tests.snapshots import MS, changes, snapshot
+from tests.support.jobs import QUEUE, claim_all, claimed_job, names, queued_job
 from tests.support.single_steps import audit
+from tests.support.snapshots import MS, changes, snapshot
 
 
 def test_a_lane_that_is_in_no_ring_gets_a_turn(redis, broker):

@@ -6,8 +6,8 @@ import pytest
 
 from django_rtq.broker.schedule_store import ScheduleState
 from django_rtq.exceptions import BrokerFull
-from tests.seeds import QUEUE, new_job
-from tests.snapshots import snapshot
+from tests.support.jobs import QUEUE, new_job
+from tests.support.snapshots import snapshot
 
 NOW_MS = time.time_ns() // 1_000_000
 HOUR_MS = 3_600_000

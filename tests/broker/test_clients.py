@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.broker.settlement import Settlement
 from django_rtq.inspector import metrics
-from tests.seeds import QUEUE, queued_job
+from tests.support.jobs import QUEUE, queued_job
 
 
 def serve(broker, *clients):

@@ -1,7 +1,7 @@
 """running -> expired."""
 
-from tests.seeds import claimed_job, settle
-from tests.snapshots import GONE, MS, changes, snapshot
+from tests.support.jobs import claimed_job, settle
+from tests.support.snapshots import GONE, MS, changes, snapshot
 
 
 def test_it_is_over_without_a_run(redis, broker):

@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq.exceptions import JobNotFound
 from django_rtq.jobs.job import JobState
-from tests.seeds import (
+from tests.support.jobs import (
     QUEUE,
     WORKER,
     claimed_job,
@@ -20,7 +20,7 @@ from tests.seeds import (
     settle,
     suspect_job,
 )
-from tests.snapshots import snapshot
+from tests.support.snapshots import snapshot
 
 BODY = '{"task": "shop.tasks.pay", "args": [1, []], "kwargs": {"a": 2}}'
 

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from django_rtq.exceptions import BrokerFull
-from tests.seeds import QUEUE, claim, claim_all, held_job, job_id, names, new_job, queued_job, settle, unique_job
-from tests.snapshots import MS, changes, place_of, snapshot
+from tests.support.jobs import QUEUE, claim, claim_all, held_job, job_id, names, new_job, queued_job, settle, unique_job
+from tests.support.snapshots import MS, changes, place_of, snapshot
 
 NOW_MS = time.time_ns() // 1_000_000
 SLOT_MS = NOW_MS - 1000

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.seeds import QUEUE
+from tests.support.jobs import QUEUE
 
 
 @pytest.fixture

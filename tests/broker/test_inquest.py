@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.inspector import dead_letters
 from tests.broker.test_sift import bury
-from tests.seeds import QUEUE, dead_job
+from tests.support.jobs import QUEUE, dead_job
 
 
 def groups(inspector, depth=10_000):
@@ -15,7 +15,7 @@ def groups(inspector, depth=10_000):
 @pytest.fixture
 def small_steps(monkeypatch):
     """Three letters a script."""
-    monkeypatch.setattr(dead_letters, "GROUPED", 3)
+    monkeypatch.setattr(dead_letters, "GROUPED_AT_ONCE", 3)
 
 
 def test_what_several_scripts_found_is_added_up(small_steps, redis, broker, inspector):

@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.job_list import JobFilter, packed
-from tests.seeds import (
+from tests.support.jobs import (
     QUEUE,
     claim,
     claimed_jobs,

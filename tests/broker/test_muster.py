@@ -8,7 +8,7 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.inspector.job_list import JobFilter
 from django_rtq.jobs import serializer
 from tests.broker.test_sift import bury
-from tests.seeds import QUEUE, claimed_jobs, dead_job, new_job, queued_job, retrying_job
+from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, queued_job, retrying_job
 
 TRACEBACK = "t" * 4000
 PLAIN = serializer.dumps({"at": 1, "error_class": "a.NoStock", "error": "sold out", "traceback": TRACEBACK})
@@ -76,7 +76,7 @@ def test_the_same_jobs_are_meant_as_when_all_of_them_are_looked_at(wanted, redis
     assert [job.id for job in inspector.listing(QUEUE, "dead", filter=filter).jobs] == meant
     selection = inspector.select(QUEUE, filter)
     assert selection.count == len(meant)
-    swept = inspector.sweep(QUEUE, "discard", filter, until_ms=selection.until_ms)
+    (swept,) = inspector.bulk_steps(QUEUE, "discard", filter, until_ms=selection.until_ms)
     assert sorted(swept.done) == sorted(meant)
 
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from django_rtq.inspector.details import QueueDetails
-from tests.seeds import (
+from tests.support.jobs import (
     QUEUE,
     claimed_job,
     dead_job,
@@ -16,8 +16,8 @@ from tests.seeds import (
     retrying_job,
     scheduled_job,
 )
-from tests.snapshots import snapshot
 from tests.support.single_steps import promote
+from tests.support.snapshots import snapshot
 
 EMPTY = {
     "paused": False,

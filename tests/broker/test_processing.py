@@ -2,11 +2,11 @@
 
 import pytest
 
+from django_rtq.broker.histogram import bucket_of
 from django_rtq.broker.settlement import Settlement
 from django_rtq.inspector import overview
-from django_rtq.inspector.metrics import bucket_of
-from tests.conftest import LEASE_SECONDS
-from tests.seeds import QUEUE, WORKER, claimed_job, claimed_jobs, let_lapse, new_job
+from tests.support.jobs import QUEUE, WORKER, claimed_job, claimed_jobs, let_lapse, new_job
+from tests.support.redis_server import LEASE_SECONDS
 
 BODY = '{"task":"shop.tasks.ship","args":[1],"time_limit":2.5}'
 NOTE = {

@@ -1,7 +1,7 @@
 """How far a job is."""
 
-from tests.seeds import QUEUE, WORKER, claimed_job, settle
-from tests.snapshots import changes, snapshot
+from tests.support.jobs import QUEUE, WORKER, claimed_job, settle
+from tests.support.snapshots import changes, snapshot
 
 LINE = '{"done":3,"total":10,"text":"pages"}'
 

@@ -4,8 +4,8 @@ import pytest
 
 from django_rtq import signals
 from django_rtq.exceptions import LeaseNotExpired
-from tests.seeds import QUEUE, WORKER, claim, claimed_job, claimed_jobs, let_lapse, new_job, settle
-from tests.snapshots import place_of, snapshot
+from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, claimed_jobs, let_lapse, new_job, settle
+from tests.support.snapshots import place_of, snapshot
 
 
 def test_its_jobs_are_queued_again_and_count_a_crash(redis, broker, inspector):

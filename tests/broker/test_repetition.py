@@ -6,8 +6,8 @@ import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable, WrongState
-from tests.broker.scenes import DELAYED_SCENES, SCENES, UNIQUE_SCENES, seeded
-from tests.snapshots import snapshot
+from tests.broker.model.script_calls import DELAYED_SCENES, SCENES, UNIQUE_SCENES, seeded
+from tests.support.snapshots import snapshot
 
 ALL = {**SCENES, **DELAYED_SCENES, **UNIQUE_SCENES}
 REFUSED = {"begin", "enqueue", "enqueue_many", "enqueue_unique", "fire"}  # when the server is full

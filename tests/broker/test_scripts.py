@@ -9,7 +9,7 @@ import pytest
 from django_rtq.broker import scripts
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.scripts import SCRIPTS, pack, script_of
-from tests.broker.scenes import READING, SCENES
+from tests.broker.model.script_calls import READING, SCENES
 
 LUA = Path(scripts.__file__).parent / "lua"
 FILES = {path.stem: path.read_text() for path in sorted(LUA.glob("*.lua"))}

@@ -5,7 +5,7 @@ import pytest
 from django_rtq.broker.scripts import AT_ONCE
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError
-from tests.seeds import (
+from tests.support.jobs import (
     QUEUE,
     WORKER,
     claimed_job,
@@ -16,7 +16,7 @@ from tests.seeds import (
     settle,
     settlement,
 )
-from tests.snapshots import live_jobs, snapshot
+from tests.support.snapshots import live_jobs, snapshot
 
 pytestmark = pytest.mark.parametrize("verb", ["ack", "expire", "retry", "bury", "release"])
 # Where records and what lies beside them are; a job that has none must leave nothing there.

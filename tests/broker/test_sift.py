@@ -5,8 +5,8 @@ import pytest
 from django_rtq.broker.settlement import Settlement
 from django_rtq.inspector.job_list import JobFilter
 from django_rtq.jobs import serializer
-from tests.seeds import QUEUE, claim, claimed_job, claimed_jobs, dead_job, new_job, queued_job, settle
-from tests.snapshots import live_jobs, snapshot
+from tests.support.jobs import QUEUE, claim, claimed_job, claimed_jobs, dead_job, new_job, queued_job, settle
+from tests.support.snapshots import live_jobs, snapshot
 
 
 def bury(broker, task, kind="builtins.ValueError", message="no", **options):
@@ -20,12 +20,8 @@ def bury(broker, task, kind="builtins.ValueError", message="no", **options):
 
 def sweep(inspector, action="requeue", limit=1000, *, until_ms, **wanted):
     """All steps; what was done, and how many steps it took."""
-    done, cursor, steps = [], "", 0
-    while True:
-        step = inspector.sweep(QUEUE, action, JobFilter(**wanted), until_ms=until_ms, cursor=cursor, limit=limit)
-        done, cursor, steps = done + step.done, step.cursor, steps + 1
-        if not cursor:
-            return done, steps
+    steps = list(inspector.bulk_steps(QUEUE, action, JobFilter(**wanted), until_ms=until_ms, limit=limit))
+    return [job_id for step in steps for job_id in step.done], len(steps)
 
 
 def test_dead_letters_are_grouped_by_task_and_error(redis, broker, inspector):

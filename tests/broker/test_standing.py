@@ -3,8 +3,8 @@
 import pytest
 
 from django_rtq.exceptions import JobNotFound
-from tests.seeds import QUEUE, WORKER, claimed_job, enqueue_unique, held_job, let_lapse, queued_job, unique_job
-from tests.snapshots import snapshot
+from tests.support.jobs import QUEUE, WORKER, claimed_job, enqueue_unique, held_job, let_lapse, queued_job, unique_job
+from tests.support.snapshots import snapshot
 
 
 def standing(inspector, job):

@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.broker.control import CancelAnswer
 from django_rtq.jobs.job import JobState
-from tests.seeds import (
+from tests.support.jobs import (
     QUEUE,
     WORKER,
     asked_job,
@@ -16,7 +16,7 @@ from tests.seeds import (
     settle,
     unique_job,
 )
-from tests.snapshots import GONE, MS, changes, live_jobs, snapshot
+from tests.support.snapshots import GONE, MS, changes, live_jobs, snapshot
 
 ASKED = {"a": 'ask 3600000 10000 {"state": "cancelled"}'}
 OVER = {

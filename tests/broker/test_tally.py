@@ -3,8 +3,8 @@
 import pytest
 
 from django_rtq.broker.settlement import Settlement
-from tests.seeds import QUEUE
-from tests.snapshots import snapshot
+from tests.support.jobs import QUEUE
+from tests.support.snapshots import snapshot
 
 
 def tell(broker, *calls):

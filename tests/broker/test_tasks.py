@@ -2,9 +2,10 @@
 
 import pytest
 
+from django_rtq.broker.histogram import bucket_of, midpoint_of, percentile
 from django_rtq.broker.settlement import Settlement
-from django_rtq.inspector.metrics import TaskFigures, bucket_of, middle_of, percentile
-from tests.seeds import QUEUE
+from django_rtq.inspector.metrics import TaskFigures
+from tests.support.jobs import QUEUE
 
 
 def tell(broker, *counters, queue=QUEUE):
@@ -60,14 +61,14 @@ def test_a_name_with_blanks_is_a_name(redis, broker, inspector):
 
 @pytest.mark.parametrize("seconds", [1e-9, 1e-6, 0.00037, 0.01, 0.124, 1.0, 3599.0, 1e6])
 def test_a_bucket_is_a_quarter_of_an_octave(seconds):
-    assert middle_of(bucket_of(seconds)) == pytest.approx(seconds, rel=0.126)
+    assert midpoint_of(bucket_of(seconds)) == pytest.approx(seconds, rel=0.126)
     assert bucket_of(seconds * 1.3) > bucket_of(seconds)
 
 
 def test_no_time_at_all_is_a_bucket_too():
-    assert middle_of(bucket_of(0)) == 0
+    assert midpoint_of(bucket_of(0)) == 0
 
 
 def test_a_share_of_nothing_is_nothing():
     assert percentile({}, 0.5) is None
-    assert percentile({4: 1}, 0.95) == middle_of(4)
+    assert percentile({4: 1}, 0.95) == midpoint_of(4)

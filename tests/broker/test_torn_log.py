@@ -7,10 +7,10 @@ from contextlib import suppress
 import pytest
 
 from django_rtq.exceptions import WrongState
-from tests.broker.scenes import DELAYED_SCENES, READING, SCENES, UNIQUE_SCENES, seeded
-from tests.seeds import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement
-from tests.snapshots import snapshot
+from tests.broker.model.script_calls import DELAYED_SCENES, READING, SCENES, UNIQUE_SCENES, seeded
+from tests.support.jobs import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement
 from tests.support.single_steps import audit, promote
+from tests.support.snapshots import snapshot
 
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*"')
 END = b"the script is over"

@@ -12,8 +12,7 @@ from django_rtq.conf import read_config
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.inspector import Inspector
 from testproject.redis_server import PrivateRedis
-from tests.conftest import Redis, wait_until
-from tests.seeds import (
+from tests.support.jobs import (
     QUEUE,
     claim,
     dead_job,
@@ -24,7 +23,9 @@ from tests.seeds import (
     scheduled_job,
     settle,
 )
-from tests.snapshots import changes, snapshot
+from tests.support.redis_server import Redis
+from tests.support.snapshots import changes, snapshot
+from tests.support.waiting import wait_until
 
 
 class Waiting(threading.Thread):

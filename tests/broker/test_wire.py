@@ -5,10 +5,10 @@ import pytest
 from django_rtq.broker.redis.client import _is_open
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
-from tests.conftest import wait_until
-from tests.seeds import QUEUE, WORKER, claim, claimed_job, queued_job, settlement
-from tests.snapshots import live_jobs, place_of, snapshot
+from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, queued_job, settlement
 from tests.support.single_steps import renew
+from tests.support.snapshots import live_jobs, place_of, snapshot
+from tests.support.waiting import wait_until
 
 COUNT = ("INCR", "rtq:counter")
 

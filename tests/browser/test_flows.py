@@ -9,8 +9,8 @@ import pytest
 from django_rtq.inspector.inspector import Inspector
 from tests.browser.chromium import window
 from tests.browser.conftest import body
-from tests.conftest import wait_until
-from tests.seeds import QUEUE, dead_job, new_job, queued_job
+from tests.support.jobs import QUEUE, dead_job, new_job, queued_job
+from tests.support.waiting import wait_until
 from tests.worker.processes import WorkerProcess
 
 REFRESH_SECONDS = 0.2

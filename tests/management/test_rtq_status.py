@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq.management.commands import rtq_status
 from tests.management.commands import Terminal, body, dead_letter, run
-from tests.seeds import claimed_job, queued_job, retrying_job, scheduled_job
+from tests.support.jobs import claimed_job, queued_job, retrying_job, scheduled_job
 
 
 @pytest.fixture

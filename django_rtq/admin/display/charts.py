@@ -8,7 +8,10 @@ from typing import NamedTuple
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-SPARKS, HEIGHT = 30, 24  # points of a small line, and how high it is; an open page fetches fifty of them at a time
+SPARKLINE_POINTS, HEIGHT = (
+    30,
+    24,
+)  # points of a small line, and how high it is; an open page fetches fifty of them at a time
 
 
 class Line(NamedTuple):
@@ -19,7 +22,7 @@ class Line(NamedTuple):
     values: Sequence[float]
 
 
-def points(values: Sequence[float], width: float, height: float, top: float) -> str:
+def polyline_points(values: Sequence[float], width: float, height: float, top: float) -> str:
     """The places of the values from left to right, as a polyline takes them; `top` is at the upper edge."""
     step = width / max(1, len(values) - 1)
     rise = (height - 2) / top if top > 0 else 0
@@ -33,21 +36,21 @@ def points(values: Sequence[float], width: float, height: float, top: float) -> 
 
 def sparkline(values: Sequence[float], label: str) -> SafeString:
     """A small line without axes. An empty one where nothing happened."""
-    every = max(1, -(-len(values) // SPARKS))
+    every = max(1, -(-len(values) // SPARKLINE_POINTS))
     sums = [sum(values[i : i + every]) for i in range(len(values) % every, len(values), every)]
     return format_html(
         '<svg class="rtq-spark" viewBox="0 0 {} {}" role="img" preserveAspectRatio="none">'
         '<title>{}</title><polyline points="{}"/></svg>',
-        SPARKS - 1,
+        SPARKLINE_POINTS - 1,
         HEIGHT,
         label,
-        points(sums, SPARKS - 1, HEIGHT, max(sums, default=0)),
+        polyline_points(sums, SPARKLINE_POINTS - 1, HEIGHT, max(sums, default=0)),
     )
 
 
 def chart(lines: Sequence[Line], label: str, *, width: float = 600.0, height: float = 120.0) -> SafeString:
     """Several lines on one scale, with three faint marks of it."""
-    top = nice_top(max((max(line.values, default=0) for line in lines), default=0))
+    top = scale_maximum(max((max(line.values, default=0) for line in lines), default=0))
     marks = format_html_join(
         "",
         '<line class="rtq-mark" x1="0" x2="{}" y1="{}" y2="{}"/>',
@@ -56,7 +59,7 @@ def chart(lines: Sequence[Line], label: str, *, width: float = 600.0, height: fl
     drawn = format_html_join(
         "",
         '<polyline class="{}" points="{}"><title>{}</title></polyline>',
-        ((line.css, points(line.values, width, height, top), line.title) for line in lines),
+        ((line.css, polyline_points(line.values, width, height, top), line.title) for line in lines),
     )
     return format_html(
         '<svg class="rtq-chart" viewBox="0 0 {} {}" role="img" aria-label="{}" preserveAspectRatio="none">{}{}</svg>',
@@ -68,7 +71,7 @@ def chart(lines: Sequence[Line], label: str, *, width: float = 600.0, height: fl
     )
 
 
-def nice_top(most: float) -> float:
+def scale_maximum(most: float) -> float:
     """The end of a scale on which the largest value fits: 1, 2 or 5 and zeros."""
     if most <= 0:
         return 1.0

@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from django.utils.formats import date_format, number_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
-NOTHING = "\N{EN DASH}"
+EMPTY_VALUE = "\N{EN DASH}"
 
 
-def number_text(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """1234 as 1,234, in the manner of the language; 0.25 keeps two digits."""
     if value is None:
-        return NOTHING
+        return EMPTY_VALUE
     if 0 <= value < 1000 and value == int(value):
         return str(int(value))
     digits = 0 if value == int(value) or value >= 100 else 1 if value >= 1 else 2
     return number_format(round(value, digits), decimal_pos=digits, force_grouping=True)
 
 
-def percent_text(part: float | None) -> str:
+def format_percent(part: float | None) -> str:
     """0.25 as 25 %."""
     if part is None:
-        return NOTHING
+        return EMPTY_VALUE
     if 0 < part < 0.001:
         return _("< %(number)s %%") % {"number": number_format(0.1, decimal_pos=1)}
     digits = 1 if 0 < part < 0.1 else 0
     return _("%(number)s %%") % {"number": number_format(round(100 * part, digits), decimal_pos=digits)}
 
 
-def duration_text(seconds: float | None) -> str:
+def format_duration(seconds: float | None) -> str:
     """How long, in the unit that a person would take."""
     if seconds is None:
-        return NOTHING
+        return EMPTY_VALUE
     if 0 < seconds < 0.0005:
         return _("< 1 ms")
     if seconds < 0.9995:
@@ -48,10 +49,19 @@ def duration_text(seconds: float | None) -> str:
     return _("%(number)s d") % {"number": number_format(round(seconds / 86_400), force_grouping=True)}
 
 
-def moment_text(moment: datetime) -> str:
+def format_moment(moment: datetime) -> str:
     """A moment in the reader's zone, to the second."""
     local = localtime(moment)
     return f"{date_format(local, 'Y-m-d H:i:s')} {local:%Z}"
+
+
+def names_text(names: Sequence[str], limit: int) -> str:
+    """The first names, and how many more there are."""
+    shown, more = ", ".join(names[:limit]), len(names) - limit
+    if more <= 0:
+        return shown
+    text = ngettext("%(names)s and %(count)d more", "%(names)s and %(count)d more", more)
+    return text % {"names": shown, "count": more}
 
 
 _UNITS: tuple[tuple[float, float, Callable[[], str]], ...] = (

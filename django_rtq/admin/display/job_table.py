@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from django_rtq.admin import query_params
-from django_rtq.admin.display.formatting import number_text
+from django_rtq.admin.display.formatting import format_number
 from django_rtq.admin.display.sanitize import short_id
-from django_rtq.admin.display.timeline import STATE_TITLES
+from django_rtq.admin.display.texts import LIST_LABELS, STATE_LABELS
 from django_rtq.admin.filters import FilterParams
+from django_rtq.admin.urls import PageUrl
 from django_rtq.inspector.details import JobDetails, QueueDetails
 from django_rtq.inspector.job_list import LISTS, JobPage
 from django_rtq.redaction import redacted
@@ -22,22 +22,6 @@ from django_rtq.redaction import redacted
 PAGE = 25  # jobs
 MOST_REFRESHED = 2000  # jobs that an open page may look through every few seconds
 
-TITLES = {
-    "queued": gettext_lazy("queued"),
-    "scheduled": gettext_lazy("scheduled"),
-    "running": gettext_lazy("running"),
-    "retrying": gettext_lazy("retrying"),
-    "dead": gettext_lazy("dead"),
-    "finished": gettext_lazy("finished"),
-}
-_TABS = {
-    "queued": pgettext_lazy("jobs", "Queued"),
-    "scheduled": pgettext_lazy("jobs", "Scheduled"),
-    "running": pgettext_lazy("jobs", "Running"),
-    "retrying": pgettext_lazy("jobs", "Retrying"),
-    "dead": pgettext_lazy("jobs", "Dead"),
-    "finished": pgettext_lazy("jobs", "Finished"),
-}
 _WHEN = {
     "queued": gettext_lazy("Waits since"),
     "scheduled": gettext_lazy("Due"),
@@ -53,8 +37,6 @@ _WHAT = {
     "finished": gettext_lazy("Outcome"),
 }
 
-Address = Callable[..., str]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTable:
@@ -62,7 +44,7 @@ class JobTable:
 
     queue: str
     state: str
-    wanted: FilterParams
+    filters: FilterParams
     cursor: str  # "": from the beginning
 
     @classmethod
@@ -70,26 +52,26 @@ class JobTable:
         """What makes no sense is left out."""
         return cls(
             queue=queue,
-            state=query_params.choice_of(request.GET, "state", LISTS, "queued"),
-            wanted=FilterParams.read(request.GET),
-            cursor=query_params.text_of(request.GET, "after", 1000),
+            state=query_params.get_choice(request.GET, "state", LISTS, "queued"),
+            filters=FilterParams.read(request.GET),
+            cursor=query_params.get_text(request.GET, "after", 1000),
         )
 
-    def url(self, url: Address, **changed: object) -> str:
+    def url(self, url: PageUrl, **changed: object) -> str:
         """The address of this listing, or of another one that differs in these."""
-        return url("queue_change", self.queue, query={"state": self.state, **self.wanted.query, **changed})
+        return url("queue_change", self.queue, query={"state": self.state, **self.filters.query, **changed})
 
-    def context(self, page: JobPage, details: QueueDetails, url: Address) -> dict[str, Any]:
+    def context(self, page: JobPage, details: QueueDetails, url: PageUrl) -> dict[str, Any]:
         """What the template shows of it."""
-        bulk = {"queue": self.queue, **self.wanted.query}
+        bulk = {"queue": self.queue, **self.filters.query}
         return {
             "state": self.state,
             "tabs": [_tab(name, details, self, url) for name in LISTS],
-            "given": self.wanted.query,
+            "given": self.filters.query,
             "asks_error": self.state in ("retrying", "dead"),
-            "is_filtered": bool(self.wanted),
+            "is_filtered": bool(self.filters),
             "unfiltered_url": url("queue_change", self.queue, query={"state": self.state}),
-            "listing_title": _("Jobs: %(state)s") % {"state": TITLES[self.state]},
+            "listing_title": _("Jobs: %(state)s") % {"state": LIST_LABELS[self.state]},
             "when_title": _WHEN[self.state],
             "what_title": _WHAT.get(self.state, ""),
             "job_rows": [_row(redacted(job), self.state, url) for job in page.jobs],
@@ -98,7 +80,7 @@ class JobTable:
             "next_url": self.url(url, after=page.next_cursor) if page.next_cursor else "",
             "first_url": self.url(url),
             "is_later": bool(self.cursor),
-            "is_costly": bool(self.wanted) and page.searched > MOST_REFRESHED,
+            "is_costly": bool(self.filters) and page.searched > MOST_REFRESHED,
             "here": self.url(url, after=self.cursor),
             "requeue_all_url": url("deadletter_requeue_all", query=bulk),
             "discard_all_url": url("deadletter_discard_all", query=bulk),
@@ -106,16 +88,16 @@ class JobTable:
         }
 
 
-def _tab(name: str, details: QueueDetails, listing: JobTable, url: Address) -> dict[str, Any]:
+def _tab(name: str, details: QueueDetails, listing: JobTable, url: PageUrl) -> dict[str, Any]:
     return {
-        "title": str(_TABS[name]),
+        "title": str(LIST_LABELS[name]),
         "count": getattr(details, name),
-        "url": url("queue_change", listing.queue, query={"state": name, **listing.wanted.query}),
-        "is_here": name == listing.state,
+        "url": url("queue_change", listing.queue, query={"state": name, **listing.filters.query}),
+        "is_current": name == listing.state,
     }
 
 
-def _row(job: JobDetails, state: str, url: Address) -> dict[str, Any]:
+def _row(job: JobDetails, state: str, url: PageUrl) -> dict[str, Any]:
     kind, message = job.newest_error
     error = f"{kind.rpartition('.')[2]}: {message}" if kind else message
     at, what = {
@@ -124,7 +106,7 @@ def _row(job: JobDetails, state: str, url: Address) -> dict[str, Any]:
         "running": (job.claimed_at, job.worker),
         "retrying": (job.due_at, error),
         "dead": (job.died_at, error),
-        "finished": (job.finished_at, STATE_TITLES[job.state]()),
+        "finished": (job.finished_at, STATE_LABELS[job.state]),
     }[state]
     return {
         "job": job,
@@ -145,13 +127,13 @@ def _found_text(page: JobPage) -> str:
 
 
 def _searched_text(page: JobPage) -> str:
-    return _("%(count)s were searched; there are more.") % {"count": number_text(page.searched)}
+    return _("%(count)s were searched; there are more.") % {"count": format_number(page.searched)}
 
 
 def _empty_words(listing: JobTable, page: JobPage) -> dict[str, str]:
     if page.next_cursor:
         return {"empty_title": _("None that fits so far."), "empty_text": _searched_text(page)}
-    if listing.wanted:
+    if listing.filters:
         return {"empty_title": _("No job fits."), "empty_text": _("Change the filter, or look at another state.")}
     if listing.cursor:
         return {"empty_title": _("There are no more."), "empty_text": ""}

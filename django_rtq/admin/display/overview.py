@@ -11,47 +11,47 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.display.charts import Line, chart, nice_top
-from django_rtq.admin.display.formatting import duration_text, number_text
+from django_rtq.admin.display.charts import Line, chart, scale_maximum
+from django_rtq.admin.display.formatting import format_duration, format_number
+from django_rtq.admin.urls import PageUrl
 from django_rtq.inspector.overview import Overview, QueueRow
 from django_rtq.inspector.time_series import Series
 
 #: What the page can look back on: minutes, and minutes that one point of a line stands for.
 SPANS = {"1h": (60, 1), "24h": (1440, 15)}
 
-Address = Callable[..., str]
 _ZERO = SafeString('<td class="rtq-zero">0</td>')
 
 
-def totals(front: Overview, url: Address) -> list[dict[str, Any]]:
+def totals(overview: Overview, url: PageUrl) -> list[dict[str, Any]]:
     """The strip: all queues together."""
-    details = [row.details for row in front.queues]
+    details = [row.details for row in overview.queues]
     dead = sum(queue.dead for queue in details)
     oldest = max((queue.oldest_seconds for queue in details if queue.oldest_seconds is not None), default=None)
     cells = [
         _total(_("Queued"), sum(queue.queued for queue in details)),
-        {"title": _("Oldest wait"), "text": duration_text(oldest), "css": "" if oldest else "rtq-zero"},
+        {"title": _("Oldest wait"), "text": format_duration(oldest), "css": "" if oldest else "rtq-zero"},
         _total(_("Scheduled"), sum(queue.scheduled for queue in details)),
         _total(_("Retrying"), sum(queue.retrying for queue in details)),
         _total(_("Running"), sum(queue.running for queue in details), url("job_changelist")),
         _total(_("Dead"), dead, url("deadletter_changelist"), "rtq-is-bad" if dead else ""),
-        _total(_("Workers"), len(front.workers), url("worker_changelist")),
-        _total(_("Done/min"), sum(row.done_per_minute for row in front.queues)),
+        _total(_("Workers"), len(overview.workers), url("worker_changelist")),
+        _total(_("Done/min"), sum(row.done_per_minute for row in overview.queues)),
     ]
-    server = front.server
+    server = overview.server
     if server.used_memory:
         cells.append({"title": f"{server.name.title()} {server.version}", "text": _size(server.used_memory), "css": ""})
     return cells
 
 
-def rows(front: Overview, url: Address) -> list[dict[str, Any]]:
+def rows(overview: Overview, url: PageUrl) -> list[dict[str, Any]]:
     """A line of the table for each queue."""
-    return [_row(row, front, url) for row in front.queues]
+    return [_row(row, overview, url) for row in overview.queues]
 
 
-def charts(front: Overview, span: str) -> list[dict[str, Any]]:
+def charts(overview: Overview, span: str) -> list[dict[str, Any]]:
     """What was done and failed, and how long jobs waited and ran: all queues together."""
-    series = [row.series for row in front.queues]
+    series = [row.series for row in overview.queues]
     minutes = series[0].step_seconds / 60
     done, failed, run_ms, wait_ms = (_summed(series, n) for n in ("succeeded", "failed", "run_ms", "wait_ms"))
     throughput = [
@@ -63,18 +63,18 @@ def charts(front: Overview, span: str) -> list[dict[str, Any]]:
         Line(_("run"), "", [ms / n / 1000 if n else 0.0 for ms, n in zip(run_ms, done, strict=True)]),
     ]
     return [
-        _chart("throughput", _("Jobs a minute"), throughput, series[0], number_text),
-        _chart("times", _("Wait and run time, on average"), times, series[0], duration_text),
+        _chart("throughput", _("Jobs a minute"), throughput, series[0], format_number),
+        _chart("times", _("Wait and run time, on average"), times, series[0], format_duration),
     ]
 
 
 def _total(title: str, number: float, url: str = "", css: str = "") -> dict[str, Any]:
-    return {"title": title, "text": number_text(number), "url": url, "css": css or ("" if number else "rtq-zero")}
+    return {"title": title, "text": format_number(number), "url": url, "css": css or ("" if number else "rtq-zero")}
 
 
-def _row(row: QueueRow, front: Overview, url: Address) -> dict[str, Any]:
+def _row(row: QueueRow, overview: Overview, url: PageUrl) -> dict[str, Any]:
     queue = row.details
-    served = any(queue.name in worker.queues for worker in front.workers)
+    served = any(queue.name in worker.queues for worker in overview.workers)
 
     # Seen from this page, because fifty rows are fetched again and again.
     home = url("queue_change", queue.name).removeprefix(url("queue_changelist"))
@@ -82,7 +82,7 @@ def _row(row: QueueRow, front: Overview, url: Address) -> dict[str, Any]:
     def cell(number: float, state: str = "", css: str = "") -> SafeString:
         if not number:
             return _ZERO
-        shown = number_text(number)
+        shown = format_number(number)
         inside = format_html('<a href="{}?state={}">{}</a>', home, state, shown) if state else shown
         return format_html('<td class="{}">{}</td>', css, inside) if css else format_html("<td>{}</td>", inside)
 
@@ -97,7 +97,7 @@ def _row(row: QueueRow, front: Overview, url: Address) -> dict[str, Any]:
             "".join(
                 [
                     cell(queue.queued, "queued"),
-                    format_html("<td>{}</td>", duration_text(queue.oldest_seconds)),
+                    format_html("<td>{}</td>", format_duration(queue.oldest_seconds)),
                     cell(queue.scheduled, "scheduled"),
                     cell(queue.retrying, "retrying", "rtq-is-warn"),
                     cell(queue.running, "running"),
@@ -108,7 +108,7 @@ def _row(row: QueueRow, front: Overview, url: Address) -> dict[str, Any]:
             )
         ),
         "done_series": _complete(row.series.of("succeeded")),
-        "spark_label": _("%(name)s: %(count)s done") % {"name": queue.name, "count": number_text(done)},
+        "spark_label": _("%(name)s: %(count)s done") % {"name": queue.name, "count": format_number(done)},
         "utilisation": row.utilisation,
     }
 
@@ -123,7 +123,7 @@ def _complete(values: Sequence[int]) -> Sequence[int]:
 
 
 def _chart(name: str, title: str, lines: list[Line], series: Series, write: Callable[[float], str]) -> dict[str, Any]:
-    top = nice_top(max(max(line.values, default=0) for line in lines))
+    top = scale_maximum(max(max(line.values, default=0) for line in lines))
     steps = len(lines[0].values)
     every = max(1, steps // 12)  # a table of 12 lines tells as much as one of 96
     whens = [series.begins_at + timedelta(seconds=series.step_seconds * i) for i in range(steps)]
@@ -146,4 +146,4 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _size(number: int) -> str:
-    return _("%(number)s MB") % {"number": number_text(round(number / 1_048_576, 1))}
+    return _("%(number)s MB") % {"number": format_number(round(number / 1_048_576, 1))}

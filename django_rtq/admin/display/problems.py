@@ -1,11 +1,11 @@
-"""What goes wrong with jobs, seen from the front: which queue or task, how much, and where to look.
+"""What goes wrong with jobs, seen from the overview: which queue or task, how much, and where to look.
 
 Pure functions over what the overview has read. Each yields its worst first, and names no more than a few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from operator import attrgetter
@@ -14,9 +14,10 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from django_rtq.admin.display.formatting import duration_text, number_text
+from django_rtq.admin.display.formatting import format_duration, format_number
+from django_rtq.admin.display.running_jobs import running_job_warning
 from django_rtq.admin.display.sanitize import clean_text
-from django_rtq.admin.remarks import remark_on
+from django_rtq.admin.urls import PageUrl
 from django_rtq.inspector.details import JobDetails, WorkerDetails
 from django_rtq.inspector.metrics import TaskFigures
 from django_rtq.inspector.overview import FAILING_HOURS, LATELY, Overview, QueueRow
@@ -29,11 +30,9 @@ GROWING_SECONDS = 60.0  # a shorter wait may grow
 SILENT_SECONDS = 60.0  # an idle worker asks for work every few seconds
 _NAMED = 3  # of one kind
 
-Address = Callable[..., str]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class Problem:
     """One line of the banner."""
 
     text: str
@@ -41,12 +40,12 @@ class Trouble:
     is_bad: bool = False  # else it is a warning
 
 
-def failing_tasks(front: Overview, url: Address) -> Iterator[Trouble]:
+def failing_tasks(overview: Overview, url: PageUrl) -> Iterator[Problem]:
     """Tasks of whose runs many fail, while runs of their queue still do."""
-    since = localtime(front.now).replace(minute=0) - timedelta(hours=FAILING_HOURS)
+    since = localtime(overview.now).replace(minute=0) - timedelta(hours=FAILING_HOURS)
     found = [
         (row, task, figures)
-        for row in front.queues
+        for row in overview.queues
         if failed_lately(row)
         for task, figures in row.tasks.items()
         if figures.done + figures.failed >= RUNS_ENOUGH and (figures.failure_rate or 0) >= HIGH_RATE
@@ -57,24 +56,24 @@ def failing_tasks(front: Overview, url: Address) -> Iterator[Trouble]:
     rest = len(found) - _NAMED
     if rest > 0:
         text = ngettext("%(count)d more task fails often.", "%(count)d more tasks fail often.", rest)
-        yield Trouble(text=text % {"count": rest}, url=url("registeredtask_changelist"))
+        yield Problem(text=text % {"count": rest}, url=url("registeredtask_changelist"))
 
 
-def new_dead_letters(front: Overview, url: Address) -> Iterator[Trouble]:
+def new_dead_letters(overview: Overview, url: PageUrl) -> Iterator[Problem]:
     """Queues in which jobs died in the last hour, and dead letters are left."""
-    found = [(row, _in_an_hour(row.series, "dead")) for row in front.queues if row.details.dead]
+    found = [(row, _in_an_hour(row.series, "dead")) for row in overview.queues if row.details.dead]
     found = sorted((pair for pair in found if pair[1]), key=lambda pair: -pair[1])
     for row, died in found[:_NAMED]:
         text = ngettext(
             "Queue %(name)s: %(count)s job died in the last hour, %(dead)s are dead now.",
             "Queue %(name)s: %(count)s jobs died in the last hour, %(dead)s are dead now.",
             died,
-        ) % {"name": row.details.name, "count": number_text(died), "dead": number_text(row.details.dead)}
+        ) % {"name": row.details.name, "count": format_number(died), "dead": format_number(row.details.dead)}
         if row.newest_dead is not None and row.newest_dead.newest_error[0]:
             told = {"task": _short(row.newest_dead.task), "error": _short(row.newest_dead.newest_error[0])}
             newest = _("The newest: %(task)s, %(error)s.") % told
             text = f"{text} {newest}"
-        yield Trouble(text=text, url=url("queue_change", row.details.name, query={"state": "dead"}))
+        yield Problem(text=text, url=url("queue_change", row.details.name, query={"state": "dead"}))
     rest = len(found) - _NAMED
     if rest > 0:
         text = ngettext(
@@ -82,12 +81,12 @@ def new_dead_letters(front: Overview, url: Address) -> Iterator[Trouble]:
             "Jobs died in %(count)d more queues in the last hour.",
             rest,
         )
-        yield Trouble(text=text % {"count": rest}, url=url("deadletter_changelist"))
+        yield Problem(text=text % {"count": rest}, url=url("deadletter_changelist"))
 
 
-def hung_jobs(front: Overview, url: Address) -> Iterator[Trouble]:
+def hung_jobs(overview: Overview, url: PageUrl) -> Iterator[Problem]:
     """Runs that take longer than they may, or far longer than is usual."""
-    found = [job for worker in front.workers for job in worker.running if remark_on(job)]
+    found = [job for worker in overview.workers for job in worker.running if running_job_warning(job)]
     if found:
         longest = max(found, key=attrgetter("seconds"))
         text = ngettext(
@@ -95,14 +94,14 @@ def hung_jobs(front: Overview, url: Address) -> Iterator[Trouble]:
             "%(count)d jobs look hung. The longest: %(task)s in queue %(name)s, for %(duration)s.",
             len(found),
         )
-        told = {"task": _short(longest.task), "name": longest.queue, "duration": duration_text(longest.seconds)}
-        yield Trouble(text=text % {"count": len(found), **told}, url=url("job_changelist"))
+        told = {"task": _short(longest.task), "name": longest.queue, "duration": format_duration(longest.seconds)}
+        yield Problem(text=text % {"count": len(found), **told}, url=url("job_changelist"))
 
 
-def long_waits(front: Overview, url: Address) -> Iterator[Trouble]:
+def long_waits(overview: Overview, url: PageUrl) -> Iterator[Problem]:
     """The queue whose oldest job waits longest, if that is long; else the one that falls behind."""
-    waiting = [row for row in front.queues if row.details.oldest_seconds is not None and not row.details.paused]
-    late = [row for row in front.queues if (row.details.oldest_seconds or 0) > LONG_WAIT_SECONDS]
+    waiting = [row for row in overview.queues if row.details.oldest_seconds is not None and not row.details.paused]
+    late = [row for row in overview.queues if (row.details.oldest_seconds or 0) > LONG_WAIT_SECONDS]
     growing = [row for row in waiting if row not in late and is_falling_behind(row)]
     for found, text in (
         (late, _("The oldest job of %(name)s has been waiting for %(duration)s.")),
@@ -110,8 +109,8 @@ def long_waits(front: Overview, url: Address) -> Iterator[Trouble]:
     ):
         if found:
             worst = max(found, key=lambda row: row.details.oldest_seconds or 0).details
-            told = {"name": worst.name, "duration": duration_text(worst.oldest_seconds)}
-            yield Trouble(text=text % told, url=url("queue_change", worst.name))
+            told = {"name": worst.name, "duration": format_duration(worst.oldest_seconds)}
+            yield Problem(text=text % told, url=url("queue_change", worst.name))
 
 
 def is_falling_behind(row: QueueRow) -> bool:
@@ -123,9 +122,9 @@ def is_falling_behind(row: QueueRow) -> bool:
     return now is None or (before is not None and now > 2 * before)
 
 
-def silent_workers(front: Overview, url: Address) -> Iterator[Trouble]:
+def silent_workers(overview: Overview, url: PageUrl) -> Iterator[Problem]:
     """Workers that have nothing to do, and do not ask for anything."""
-    found = [worker for worker in front.workers if is_silent(worker)]
+    found = [worker for worker in overview.workers if is_silent(worker)]
     if found:
         text = ngettext(
             "%(count)d worker has nothing to do and does not ask for work: %(name)s.",
@@ -133,12 +132,12 @@ def silent_workers(front: Overview, url: Address) -> Iterator[Trouble]:
             len(found),
         )
         name = clean_text(f"{found[0].host}:{found[0].pid}", 80)
-        yield Trouble(text=text % {"count": len(found), "name": name}, url=url("worker_changelist"))
+        yield Problem(text=text % {"count": len(found), "name": name}, url=url("worker_changelist"))
 
 
 def is_silent(worker: WorkerDetails) -> bool:
     """Whether its process does not ask for work, although its supervisor keeps its lease."""
-    if worker.running or worker.is_quiet or worker.lease_left_seconds < 0:
+    if worker.running or worker.is_quiet or worker.is_lost:
         return False
     return worker.last_claim_seconds is not None and worker.last_claim_seconds > SILENT_SECONDS
 
@@ -148,21 +147,21 @@ def failed_lately(row: QueueRow) -> int:
     return row.series.total("failed", max(1, LATELY * 60 // row.series.step_seconds))
 
 
-def _failing(row: QueueRow, task: str, figures: TaskFigures, since: str, url: Address) -> Trouble:
+def _failing(row: QueueRow, task: str, figures: TaskFigures, since: str, url: PageUrl) -> Problem:
     newest = _newest_of(row, task)
     state = "dead" if newest is not None and newest is row.newest_dead else "retrying"
     told = {
         "task": _short(task),
         "name": row.details.name,
-        "failed": number_text(figures.failed),
-        "runs": number_text(figures.done + figures.failed),
+        "failed": format_number(figures.failed),
+        "runs": format_number(figures.done + figures.failed),
         "since": since,
     }
     text = _("%(task)s in queue %(name)s fails: %(failed)s of %(runs)s runs since %(since)s.") % told
     if newest is not None and newest.newest_error[0]:
         error = _("The newest error: %(error)s.") % {"error": _short(newest.newest_error[0])}
         text = f"{text} {error}"
-    return Trouble(
+    return Problem(
         text=text,
         url=url("queue_change", row.details.name, query={"state": state, "task": task}),
         is_bad=(figures.failure_rate or 0) >= VERY_HIGH_RATE,

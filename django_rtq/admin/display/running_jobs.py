@@ -8,14 +8,17 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.display.health import is_lost
+from django_rtq.admin.display.formatting import format_duration
 from django_rtq.admin.display.sanitize import short_id
-from django_rtq.admin.remarks import remark_on
+from django_rtq.conf import get_config
 from django_rtq.inspector.details import RunningJob, WorkerDetails
+from django_rtq.tasks.registry import all_tasks
+
+HUNG_SECONDS = 3600.0  # a run without a time limit that takes longer than this is worth a look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessingList:
+class WorkerJobs:
     """What one worker holds."""
 
     worker: WorkerDetails
@@ -24,12 +27,12 @@ class ProcessingList:
     rows: list[dict[str, Any]]
 
 
-def processing_lists(workers: Sequence[WorkerDetails]) -> list[ProcessingList]:
+def running_by_worker(workers: Sequence[WorkerDetails]) -> list[WorkerJobs]:
     """The workers that hold anything; those that are gone first, then who runs the longest."""
     busy = [
-        ProcessingList(
+        WorkerJobs(
             worker=worker,
-            is_lost=is_lost(worker),
+            is_lost=worker.is_lost,
             text=_lease_text(worker),
             rows=[_row(job) for job in sorted(worker.running, key=lambda job: -job.seconds)],
         )
@@ -47,4 +50,17 @@ def _lease_text(worker: WorkerDetails) -> str:
 
 
 def _row(job: RunningJob) -> dict[str, Any]:
-    return {"job": job, "short_id": short_id(job.id), "remark": remark_on(job)}
+    return {"job": job, "short_id": short_id(job.id), "warning": running_job_warning(job)}
+
+
+def running_job_warning(job: RunningJob) -> str:
+    """In words; "" when nothing does."""
+    task = all_tasks().get(job.task)
+    limit = job.time_limit or (task.time_limit if task else None) or get_config().time_limit
+    if limit is not None and job.seconds > limit:
+        return _("over its time limit of %(limit)g s") % {"limit": limit}
+    if job.looks_hung(limit):
+        return _("far longer than usual: %(usual)s") % {"usual": format_duration(job.usual_seconds)}
+    if limit is None and job.seconds > HUNG_SECONDS:
+        return _("runs for long, and has no time limit")
+    return ""

@@ -17,11 +17,11 @@ from django_rtq.exceptions import TaskNotFound
 from django_rtq.inspector.details import JobDetails
 from django_rtq.tasks.registry import get_task
 
-LONGEST_VALUE = 10_000  # characters of one argument, result or traceback
+MAX_VALUE_LENGTH = 10_000  # characters of one argument, result or traceback
 _PRINTED = "\n\t"
 
 
-def clean_text(text: object, most: int = LONGEST_VALUE) -> str:
+def clean_text(text: object, most: int = MAX_VALUE_LENGTH) -> str:
     """The text with all that does not print escaped, cut to `most` characters."""
     # Cut first: a message may be a megabyte long.
     whole = str(text)
@@ -31,7 +31,7 @@ def clean_text(text: object, most: int = LONGEST_VALUE) -> str:
     return short if len(short) <= most and len(whole) <= most else f"{short[:most]}…"
 
 
-def pretty(value: Any, most: int = LONGEST_VALUE) -> str:
+def pretty_json(value: Any, most: int = MAX_VALUE_LENGTH) -> str:
     """The value as indented JSON, cut."""
     try:
         text = json.dumps(value, indent=2, ensure_ascii=False, cls=_Encoder)
@@ -40,7 +40,7 @@ def pretty(value: Any, most: int = LONGEST_VALUE) -> str:
     return clean_text(text, most)
 
 
-def arguments_of(job: JobDetails) -> list[tuple[str, Any]]:
+def named_arguments(job: JobDetails) -> list[tuple[str, Any]]:
     """The arguments of a redacted job by the names of the task's parameters."""
     names = list(parameter_names(job.task)[: len(job.args)])
     names += [str(place + 1) for place in range(len(names), len(job.args))]

@@ -3,18 +3,104 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from django.utils.formats import number_format
-from django.utils.translation import get_language, ngettext
+from django.utils.translation import get_language, gettext_lazy, ngettext, pgettext_lazy
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.display.formatting import moment_text, number_text
-from django_rtq.admin.pages.bulk_actions import Sweep
-from django_rtq.jobs.job import moment
+from django_rtq.admin.display.formatting import format_number
+from django_rtq.broker.control import CancelAnswer
+from django_rtq.jobs.job import JobState
 from django_rtq.periodic import Schedule
 
+#: A job's state, in a sentence or on its page.
+STATE_LABELS: dict[JobState, Any] = {
+    JobState.SCHEDULED: gettext_lazy("scheduled"),
+    JobState.QUEUED: gettext_lazy("queued"),
+    JobState.RUNNING: gettext_lazy("running"),
+    JobState.RETRYING: gettext_lazy("retrying"),
+    JobState.SUCCEEDED: gettext_lazy("succeeded"),
+    JobState.DEAD: gettext_lazy("dead"),
+    JobState.CANCELLED: gettext_lazy("cancelled"),
+    JobState.EXPIRED: gettext_lazy("expired"),
+}
+#: The lists of a queue: the tabs of its page.
+LIST_LABELS: dict[str, Any] = {
+    "queued": pgettext_lazy("jobs", "Queued"),
+    "scheduled": pgettext_lazy("jobs", "Scheduled"),
+    "running": pgettext_lazy("jobs", "Running"),
+    "retrying": pgettext_lazy("jobs", "Retrying"),
+    "dead": pgettext_lazy("jobs", "Dead"),
+    "finished": pgettext_lazy("jobs", "Finished"),
+}
 
-def question(verb: str, count: int) -> str:
+ConfirmedAction = Literal["discard", "cancel", "stop", "terminate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmation:
+    """What a page says that asks whether it is meant. Lazy texts."""
+
+    page: str  # which does it when the form is sent
+    title: Any
+    question: Any
+    consequence: Any
+    verb: Any  # of the button
+
+
+CONFIRMATIONS: dict[ConfirmedAction, Confirmation] = {
+    "discard": Confirmation(
+        page="discard",
+        title=gettext_lazy("Discard a dead letter"),
+        question=gettext_lazy("Discard job %(id)s for good?"),
+        consequence=gettext_lazy("Its arguments and failures are deleted. It cannot be brought back."),
+        verb=gettext_lazy("Discard"),
+    ),
+    "cancel": Confirmation(
+        page="cancel",
+        title=gettext_lazy("Cancel a job"),
+        question=gettext_lazy("Cancel job %(id)s?"),
+        consequence=gettext_lazy("It never runs, and its arguments are deleted. It cannot be brought back."),
+        verb=gettext_lazy("Cancel it"),
+    ),
+    "stop": Confirmation(
+        page="cancel",
+        title=gettext_lazy("Ask a job to stop"),
+        question=gettext_lazy("Ask job %(id)s to stop?"),
+        consequence=gettext_lazy("It is cancelled when it stops, however far it is, and never runs again."),
+        verb=gettext_lazy("Ask to stop"),
+    ),
+    "terminate": Confirmation(
+        page="terminate",
+        title=gettext_lazy("Terminate a job"),
+        question=gettext_lazy("This kills the process that runs job %(id)s."),
+        consequence=gettext_lazy(
+            "The job is cancelled and never runs again, however far it is. What else runs in that process is given "
+            "back and starts anew, but jobs that allow no crash become dead letters. A job that heeds being asked to "
+            "stop needs none of this."
+        ),
+        verb=gettext_lazy("Terminate"),
+    ),
+}
+
+
+def cancel_messages(answer: CancelAnswer, *, terminate: bool = False) -> tuple[str, str]:
+    """What is written down, and what the person is told."""
+    if answer is CancelAnswer.CANCELLED:
+        return _("Cancelled."), _("Job %(id)s is cancelled.")
+    if terminate:
+        return _("Told to terminate."), _(
+            "Job %(id)s runs, and its supervisor was told to kill its process. It is cancelled then, unless it has "
+            "succeeded before."
+        )
+    return _("Asked to stop."), _(
+        "Job %(id)s runs, and was asked to stop. It is cancelled when it does, unless it succeeds before."
+    )
+
+
+def bulk_question(verb: str, count: int) -> str:
     """Is this meant?"""
     texts = {
         "requeue": ngettext("Requeue %(count)s dead letter?", "Requeue %(count)s dead letters?", count),
@@ -22,10 +108,10 @@ def question(verb: str, count: int) -> str:
             "Discard %(count)s dead letter for good?", "Discard %(count)s dead letters for good?", count
         ),
     }
-    return texts[verb] % {"count": number_text(count)}
+    return texts[verb] % {"count": format_number(count)}
 
 
-def done_text(verb: str, count: int) -> str:
+def bulk_done_text(verb: str, count: int) -> str:
     """What was done."""
     texts = {
         "requeue": ngettext(
@@ -33,19 +119,19 @@ def done_text(verb: str, count: int) -> str:
         ),
         "discard": ngettext("%(count)s dead letter is gone.", "%(count)s dead letters are gone.", count),
     }
-    return texts[verb] % {"count": number_text(count)}
+    return texts[verb] % {"count": format_number(count)}
 
 
-def progress_text(verb: str, done: int, total: int) -> str:
+def bulk_progress_text(verb: str, done: int, total: int) -> str:
     """How far it is."""
     text = {
         "requeue": _("%(done)s of %(total)s are queued again."),
         "discard": _("%(done)s of %(total)s are gone."),
     }[verb]
-    return text % {"done": number_text(done), "total": number_text(total)}
+    return text % {"done": format_number(done), "total": format_number(total)}
 
 
-def too_late(count: int) -> str:
+def no_longer_dead_text(count: int) -> str:
     """Of what was ticked, some were not dead any more."""
     return ngettext(
         "%(count)d of them is not dead any more: somebody may have requeued or discarded it already.",
@@ -54,19 +140,8 @@ def too_late(count: int) -> str:
     ) % {"count": count}
 
 
-def facts_of(sweep: Sweep) -> list[tuple[str, str]]:
-    """Which dead letters are meant."""
-    until = moment(sweep.until_ms)
-    facts = [(_("Queue"), sweep.queue), *sweep.wanted.facts]
-    if sweep.per_second:
-        facts.append((_("At most a second"), str(sweep.per_second)))
-    if until is not None:
-        facts.append((_("Died until"), moment_text(until)))
-    return facts
-
-
 #: What becomes of the rest of a sweep, by the state of the job that does it.
-HINTS = {
+REMAINDER_HINTS = {
     "queued": lambda: _("A job of this queue goes on with it as soon as a worker is free; if none comes, go on here."),
     "paused": lambda: _("The queue is paused, or no worker serves it: the job that does the rest waits. Go on here."),
     "running": lambda: _("A worker is at it. You may close this page."),

@@ -9,6 +9,7 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.display.sanitize import clean_text
+from django_rtq.admin.display.texts import STATE_LABELS
 from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs.job import JobState
 
@@ -47,7 +48,7 @@ def _failures(job: JobDetails) -> Iterator[Step]:
 
 
 def _present(job: JobDetails) -> Step:
-    title, css = STATE_TITLES[job.state](), ""
+    title, css = str(STATE_LABELS[job.state]), ""
     at, text = None, ""
     if job.state is JobState.RUNNING:
         at = job.claimed_at
@@ -65,15 +66,3 @@ def _present(job: JobDetails) -> Step:
     elif job.state is JobState.SUCCEEDED:
         at, css = job.finished_at, "rtq-good"
     return Step(title=title, at=at, text=text, css=css, is_now=True)
-
-
-STATE_TITLES = {
-    JobState.SCHEDULED: lambda: _("scheduled"),
-    JobState.QUEUED: lambda: _("queued"),
-    JobState.RUNNING: lambda: _("running"),
-    JobState.RETRYING: lambda: _("retrying"),
-    JobState.SUCCEEDED: lambda: _("succeeded"),
-    JobState.DEAD: lambda: _("dead"),
-    JobState.CANCELLED: lambda: _("cancelled"),
-    JobState.EXPIRED: lambda: _("expired"),
-}

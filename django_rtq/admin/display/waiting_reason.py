@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.display.formatting import duration_text, number_text
+from django_rtq.admin.display.formatting import format_duration, format_number
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.overview import UNSCHEDULED
@@ -17,7 +17,7 @@ from django_rtq.jobs.job import JobState
 MANY = 1000  # jobs before it in its lane: there it stops counting
 
 
-def why_not_yet(job: JobDetails, standing: Standing) -> str:
+def waiting_reason(job: JobDetails, standing: Standing) -> str:
     """What keeps a job that waits from running; "" for one that does not wait."""
     if job.state is JobState.QUEUED:
         return " ".join(_obstacles(standing)) or _its_turn(job, standing)
@@ -42,7 +42,7 @@ def _its_turn(job: JobDetails, standing: Standing) -> str:
     if standing.ahead is None:
         return _("It waits for its turn.")
     place = "next" if standing.ahead == 0 else "far" if standing.ahead >= MANY else "behind"
-    return _PLACES[place, bool(job.client)]() % {"count": number_text(standing.ahead)}
+    return _PLACES[place, bool(job.client)]() % {"count": format_number(standing.ahead)}
 
 
 def _its_time(job: JobDetails, standing: Standing) -> str:
@@ -54,7 +54,7 @@ def _its_time(job: JobDetails, standing: Standing) -> str:
         return ""
     if job.due_at > standing.now:
         left = (job.due_at - standing.now).total_seconds()
-        return _("It is due in %(duration)s.") % {"duration": duration_text(left)}
+        return _("It is due in %(duration)s.") % {"duration": format_duration(left)}
     late = {"duration": _since(job.due_at, standing)}
     looked = standing.promoted_at
     if looked is None or (standing.now - looked).total_seconds() > UNSCHEDULED:
@@ -63,7 +63,7 @@ def _its_time(job: JobDetails, standing: Standing) -> str:
 
 
 def _since(moment: datetime, standing: Standing) -> str:
-    return duration_text(max(0.0, (standing.now - moment).total_seconds()))
+    return format_duration(max(0.0, (standing.now - moment).total_seconds()))
 
 
 #: By where it stands in its lane, and whether that lane is a client's.

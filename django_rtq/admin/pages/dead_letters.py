@@ -12,16 +12,22 @@ from django.utils.translation import gettext as _
 
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
-from django_rtq.admin.action_log import in_words, note
-from django_rtq.admin.display.formatting import number_text
+from django_rtq.admin.action_log import ids_text, log_action
+from django_rtq.admin.display.formatting import format_moment, format_number
 from django_rtq.admin.display.sanitize import clean_text
-from django_rtq.admin.display.texts import HINTS, done_text, facts_of, progress_text, question, too_late
-from django_rtq.admin.pages.bulk_actions import Sweep
+from django_rtq.admin.display.texts import (
+    REMAINDER_HINTS,
+    bulk_done_text,
+    bulk_progress_text,
+    bulk_question,
+    no_longer_dead_text,
+)
+from django_rtq.admin.pages.bulk_actions import BulkRequest
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import JobNotFound
-from django_rtq.inspector.dead_letters import Action, DeadGroup, DeadGroups
+from django_rtq.inspector.dead_letters import BulkAction, DeadGroup, DeadGroups
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.jobs.job import JobState
+from django_rtq.jobs.job import JobState, moment
 from django_rtq.redaction import group_message
 
 GROUPS_SHOWN = 200
@@ -31,7 +37,7 @@ GROUPED = 1000  # of each queue, the newest: what two round trips find without k
 class DeadLetterAdmin(PageAdmin):
     """The pages of dead letters."""
 
-    def pages(self) -> list[Route]:
+    def routes(self) -> list[Route]:
         return [
             Route("", "changelist", self.groups),
             Route("requeue/", "requeue", partial(self.ticked, verb="requeue"), permissions.REQUEUE, "POST"),
@@ -58,33 +64,33 @@ class DeadLetterAdmin(PageAdmin):
             "groups": [self._group(queue, group) for queue, group in groups[:GROUPS_SHOWN]],
             "found_text": _found_text(found.values()),
         }
-        return self.draw(request, "dead.html", context)
+        return self.render(request, "dead.html", context)
 
     # -- act
 
-    def ticked(self, request: HttpRequest, *, verb: Action) -> HttpResponse:
+    def ticked(self, request: HttpRequest, *, verb: BulkAction) -> HttpResponse:
         """Requeue the jobs that were ticked; discard them, when that was confirmed."""
-        queue, ids = query_params.queue_of(request.POST), query_params.ids_of(request.POST)
-        back = HttpResponseRedirect(query_params.way_back(request, self.url("deadletter_changelist")))
+        queue, ids = query_params.get_queue_name(request.POST), query_params.get_ids(request.POST)
+        back = HttpResponseRedirect(query_params.get_next_url(request, self.url("deadletter_changelist")))
         if not queue or not ids:
             messages.warning(request, _("Nothing was done: no job was ticked."))
             return back
         if verb == "discard" and "confirmed" not in request.POST:
-            return self._ask(request, queue, ids)
+            return self._confirm(request, queue, ids)
         inspector = get_inspector()
         done = inspector.requeue(queue, ids) if verb == "requeue" else inspector.discard(queue, ids)
         if done:
-            text = done_text(verb, len(done))
-            note(request, models.DeadLetter(name=queue), text, done)
+            text = bulk_done_text(verb, len(done))
+            log_action(request, models.DeadLetter(name=queue), text, done)
             messages.success(request, text)
         if len(done) < len(ids):
-            messages.warning(request, too_late(len(ids) - len(done)))
+            messages.warning(request, no_longer_dead_text(len(ids) - len(done)))
         return back
 
-    def sweep(self, request: HttpRequest, *, verb: Action) -> HttpResponse:
+    def sweep(self, request: HttpRequest, *, verb: BulkAction) -> HttpResponse:
         """Ask, then act on all that match."""
         given = request.POST if request.method == "POST" else request.GET
-        sweep = Sweep.read(given, verb)
+        sweep = BulkRequest.read(given, verb)
         if not sweep.queue:
             messages.warning(request, _("Which dead letters? Choose a queue or a group."))
             return HttpResponseRedirect(self.url("deadletter_changelist"))
@@ -92,68 +98,80 @@ class DeadLetterAdmin(PageAdmin):
             return self._sweep(request, sweep)
         sweep, found = sweep.counted(get_inspector())
         hint = _("What takes longer than a moment goes on as a job of this queue, also when you close this page.")
-        asked = {"question": question(verb, found.count), "hint": hint, "can_go_on": found.count > 0}
-        return self._draw_sweep(request, sweep, asked)
+        asked = {"question": bulk_question(verb, found.count), "hint": hint, "can_go_on": found.count > 0}
+        return self._render_sweep(request, sweep, asked)
 
-    def progress(self, request: HttpRequest, *, verb: Action) -> HttpResponse:
+    def progress(self, request: HttpRequest, *, verb: BulkAction) -> HttpResponse:
         """How far a large sweep is."""
-        inspector, sweep = get_inspector(), Sweep.read(request.GET, verb)
+        inspector, sweep = get_inspector(), BulkRequest.read(request.GET, verb)
         if not sweep.queue or not sweep.until_ms:
             return HttpResponseRedirect(self.url("deadletter_changelist"))
-        total = query_params.number_of(request.GET, "total", 1, least=1, most=10**9)
+        total = query_params.get_int(request.GET, "total", 1, least=1, most=10**9)
         left = sweep.counted(inspector)[1].count
-        state = _state_of(query_params.text_of(request.GET, "job"), sweep.queue)
+        state = _state_of(query_params.get_text(request.GET, "job"), sweep.queue)
         if sweep.per_second and left and state == "over":  # one job follows the other
             state = "slow"
         done = max(0, total - left)
-        progress = {"total": total, "done": done, "text": progress_text(verb, done, total), "hint": HINTS[state]()}
+        progress = {
+            "total": total,
+            "done": done,
+            "text": bulk_progress_text(verb, done, total),
+            "hint": REMAINDER_HINTS[state](),
+        }
         can_go_on = left > 0 and state != "running"
-        return self._draw_sweep(request, sweep, {"progress": progress, "can_go_on": can_go_on}, total=total)
+        return self._render_sweep(request, sweep, {"progress": progress, "can_go_on": can_go_on}, total=total)
 
     # -- inside
 
-    def _ask(self, request: HttpRequest, queue: str, ids: Sequence[str]) -> HttpResponse:
+    def _confirm(self, request: HttpRequest, queue: str, ids: Sequence[str]) -> HttpResponse:
         """Whether it is meant to discard these."""
-        back = query_params.way_back(request, self.url("deadletter_changelist"))
+        back = query_params.get_next_url(request, self.url("deadletter_changelist"))
         context = {
             "title": _("Discard dead letters"),
-            "question": question("discard", len(ids)),
+            "question": bulk_question("discard", len(ids)),
             "consequence": _("Their arguments and failures are deleted. They cannot be brought back."),
-            "facts": [(_("Queue"), queue), (_("Jobs"), clean_text(in_words(ids)))],
+            "facts": [(_("Queue"), queue), (_("Jobs"), clean_text(ids_text(ids)))],
             "action": self.url("deadletter_discard"),
             "fields": [("queue", queue), ("next", back), ("confirmed", "yes"), *(("id", job_id) for job_id in ids)],
             "verb": _("Discard"),
             "back": back,
-            "crumbs": [{"url": self.url("deadletter_changelist"), "title": _("Dead letters")}],
+            "breadcrumbs": [{"url": self.url("deadletter_changelist"), "title": _("Dead letters")}],
         }
-        return self.draw(request, "confirm.html", context, is_form=True)
+        return self.render(request, "confirm.html", context, is_form=True)
 
-    def _sweep(self, request: HttpRequest, sweep: Sweep) -> HttpResponse:
+    def _sweep(self, request: HttpRequest, sweep: BulkRequest) -> HttpResponse:
         inspector = get_inspector()
-        outcome = sweep.run(inspector)
-        done, text = outcome.done, done_text(sweep.verb, outcome.done)
-        meant = ", ".join(f"{name}: {value}" for name, value in facts_of(sweep))
-        if outcome.stopped_by is not None:
+        if sweep.per_second:
+            return self._enqueue_rest(request, sweep, 0)  # a request does not wait
+        result = sweep.run(inspector)
+        done, text = len(result.done), bulk_done_text(sweep.verb, len(result.done))
+        meant = _meant(sweep)
+        if result.stopped_by is not None:
             if done:
-                note(request, models.DeadLetter(name=sweep.queue), f"{text} ({meant}) {outcome.stopped_by}")
-            raise outcome.stopped_by
-        if outcome.are_all:
-            if done:
-                note(request, models.DeadLetter(name=sweep.queue), f"{text} ({meant})")
-                messages.success(request, text)
-            else:
-                said = _("Nothing was done: none is left that matches. Somebody may have acted already.")
-                messages.warning(request, said)
-            return HttpResponseRedirect(self.url("deadletter_changelist"))
-        total = query_params.number_of(request.POST, "total", done + sweep.counted(inspector)[1].count, least=1)
-        job = sweep.leave_to_worker()
-        noted = _("%(done)s The rest is done by job %(id)s. (%(meant)s)")
-        note(request, models.DeadLetter(name=sweep.queue), noted % {"done": text, "id": job.id, "meant": meant})
+                log_action(request, models.DeadLetter(name=sweep.queue), f"{text} ({meant}) {result.stopped_by}")
+            raise result.stopped_by
+        if not result.is_complete:
+            return self._enqueue_rest(request, sweep, done)
+        if done:
+            log_action(request, models.DeadLetter(name=sweep.queue), f"{text} ({meant})")
+            messages.success(request, text)
+        else:
+            said = _("Nothing was done: none is left that matches. Somebody may have acted already.")
+            messages.warning(request, said)
+        return HttpResponseRedirect(self.url("deadletter_changelist"))
+
+    def _enqueue_rest(self, request: HttpRequest, sweep: BulkRequest, done: int) -> HttpResponse:
+        left = sweep.counted(get_inspector())[1].count
+        total = query_params.get_int(request.POST, "total", done + left, least=1)
+        job = sweep.enqueue_rest()
+        log_message = _("%(done)s The rest is done by job %(id)s. (%(meant)s)")
+        facts = {"done": bulk_done_text(sweep.verb, done), "id": job.id, "meant": _meant(sweep)}
+        log_action(request, models.DeadLetter(name=sweep.queue), log_message % facts)
         query = {**sweep.query, "total": total, "job": job.id}
         return HttpResponseRedirect(self.url(f"deadletter_{sweep.verb}_progress", query=query))
 
-    def _draw_sweep(
-        self, request: HttpRequest, sweep: Sweep, more: dict[str, Any], total: int | None = None
+    def _render_sweep(
+        self, request: HttpRequest, sweep: BulkRequest, more: dict[str, Any], total: int | None = None
     ) -> HttpResponse:
         titles = {"requeue": _("Requeue dead letters"), "discard": _("Discard dead letters")}
         buttons = {"requeue": _("Requeue"), "discard": _("Discard")}
@@ -161,17 +179,17 @@ class DeadLetterAdmin(PageAdmin):
         context = {
             "title": titles[sweep.verb],
             "verb": sweep.verb,
-            "facts": facts_of(sweep),
+            "facts": _facts(sweep),
             "hidden": [(name, value) for name, value in hidden.items() if value],
             "button": buttons[sweep.verb] if total is None else _("Go on here"),
             "action_url": self.url(f"deadletter_{sweep.verb}_all"),
             "back_url": self._list_of(sweep),
-            "crumbs": [{"url": self.url("deadletter_changelist"), "title": _("Dead letters")}],
+            "breadcrumbs": [{"url": self.url("deadletter_changelist"), "title": _("Dead letters")}],
             **more,
         }
-        return self.draw(request, "sweep.html", context, is_form="question" in more)
+        return self.render(request, "sweep.html", context, is_form="question" in more)
 
-    def _list_of(self, sweep: Sweep) -> str:
+    def _list_of(self, sweep: BulkRequest) -> str:
         if not sweep.queue:
             return self.url("deadletter_changelist")
         return self.url("queue_change", sweep.queue, query={"state": "dead", **sweep.wanted.query})
@@ -190,6 +208,21 @@ class DeadLetterAdmin(PageAdmin):
         }
 
 
+def _meant(sweep: BulkRequest) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in _facts(sweep))
+
+
+def _facts(sweep: BulkRequest) -> list[tuple[str, str]]:
+    """Which dead letters are meant."""
+    until = moment(sweep.until_ms)
+    facts = [(_("Queue"), sweep.queue), *sweep.wanted.facts]
+    if sweep.per_second:
+        facts.append((_("At most a second"), str(sweep.per_second)))
+    if until is not None:
+        facts.append((_("Died until"), format_moment(until)))
+    return facts
+
+
 def _message_of(group: DeadGroup) -> str:
     message = group_message(group)
     return _("Its arguments are long: see the job for its message.") if message is None else message
@@ -200,11 +233,11 @@ def _found_text(found: Collection[DeadGroups]) -> str:
     if searched >= total:
         return ""
     text = _("The newest %(searched)s of %(total)s were looked at.")
-    return text % {"searched": number_text(searched), "total": number_text(total)}
+    return text % {"searched": format_number(searched), "total": format_number(total)}
 
 
 def _state_of(job_id: str, queue: str) -> str:
-    """What became of the job that does the rest of a sweep: a key of HINTS."""
+    """What became of the job that does the rest of a sweep: a key of REMAINDER_HINTS."""
     try:
         job = get_inspector().find(job_id, queue)
     except JobNotFound:

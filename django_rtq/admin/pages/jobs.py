@@ -9,14 +9,14 @@ from django.utils.translation import gettext as _
 
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
-from django_rtq.admin.action_log import note
-from django_rtq.admin.display.running_jobs import processing_lists
-from django_rtq.admin.display.sanitize import arguments_of, clean_text
-from django_rtq.admin.display.timeline import STATE_TITLES, steps
-from django_rtq.admin.display.waiting_reason import why_not_yet
+from django_rtq.admin.action_log import log_action
+from django_rtq.admin.display.running_jobs import running_by_worker
+from django_rtq.admin.display.sanitize import clean_text, named_arguments
+from django_rtq.admin.display.texts import CONFIRMATIONS, STATE_LABELS, ConfirmedAction, cancel_messages
+from django_rtq.admin.display.timeline import steps
+from django_rtq.admin.display.waiting_reason import waiting_reason
 from django_rtq.admin.forms import CallForm, python_call
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
-from django_rtq.admin.stopping import ENDINGS, Ending, cancel_words
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
@@ -30,10 +30,10 @@ WAITING = (JobState.QUEUED, JobState.SCHEDULED, JobState.RETRYING)
 class JobAdmin(PageAdmin):
     """The pages of jobs."""
 
-    def pages(self) -> list[Route]:
+    def routes(self) -> list[Route]:
         """An id cannot be taken for one of the first two: those of ours are 32 digits."""
         return [
-            Route("", "changelist", self.processing),
+            Route("", "changelist", self.running),
             Route("find/", "find", self.find),
             Route("<str:job_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "POST"),
             Route("<str:job_id>/run-now/", "run_now", self.run_now, permissions.REQUEUE, "POST"),
@@ -46,20 +46,20 @@ class JobAdmin(PageAdmin):
 
     # -- look
 
-    def processing(self, request: HttpRequest) -> HttpResponse:
+    def running(self, request: HttpRequest) -> HttpResponse:
         """What runs, worker by worker."""
         workers = get_inspector().processing()
         context = {
             "title": _("Running jobs"),
-            "lists": processing_lists(workers),
+            "workers_with_jobs": running_by_worker(workers),
             "here": request.get_full_path(),
             "workers": workers,
         }
-        return self.draw(request, "processing.html", context)
+        return self.render(request, "running.html", context)
 
     def find(self, request: HttpRequest) -> HttpResponse:
         """The page of a job whose id somebody has typed or pasted."""
-        job_id = query_params.text_of(request.GET, "id")
+        job_id = query_params.get_text(request.GET, "id")
         if not job_id:
             messages.warning(request, _("Which job? Give its id."))
             return HttpResponseRedirect(self.url("queue_changelist"))
@@ -68,19 +68,19 @@ class JobAdmin(PageAdmin):
     def job(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """All that is known of a job."""
         may_edit = request.user.has_perm(permissions.EDIT)
-        found, standing = get_inspector().find_standing(job_id, query_params.queue_of(request.GET) or None)
+        found, standing = get_inspector().find_standing(job_id, query_params.get_queue_name(request.GET) or None)
         job = redacted(found, shows_unknown=may_edit)
         has_call = job.state is JobState.DEAD or not job.state.is_final
         context = {
             "title": _("Job %(id)s") % {"id": clean_text(job.id, 40)},
-            "crumbs": [{"url": self.url("queue_change", job.queue), "title": job.queue}],
+            "breadcrumbs": [{"url": self.url("queue_change", job.queue), "title": job.queue}],
             "job": job,
-            "state": STATE_TITLES[job.state](),
+            "state": str(STATE_LABELS[job.state]),
             "is_waiting": job.state in WAITING,
             "is_running": job.state is JobState.RUNNING,
             "steps": steps(job),
-            "why_not_yet": why_not_yet(job, standing),
-            "arguments": arguments_of(job),
+            "waiting_reason": waiting_reason(job, standing),
+            "arguments": named_arguments(job),
             "are_hidden": bool(job.args) and is_unknown(job.task) and not may_edit,
             "result": job.result,
             "attempts": job.attempts[::-1],
@@ -88,7 +88,7 @@ class JobAdmin(PageAdmin):
             "is_known": not is_unknown(job.task),
             "is_internal": is_internal(job.task),
         }
-        return self.draw(request, "job.html", context)
+        return self.render(request, "job.html", context)
 
     # -- act
 
@@ -96,8 +96,8 @@ class JobAdmin(PageAdmin):
         """Give a dead letter a new life."""
         queue = self._find(request, job_id).queue
         if get_inspector().requeue(queue, [job_id]):
-            return self._done(request, job_id, queue, _("Requeued."), _("Job %(id)s is queued again."))
-        return self._not_done(request, job_id, queue)
+            return self._succeeded(request, job_id, queue, _("Requeued."), _("Job %(id)s is queued again."))
+        return self._unchanged(request, job_id, queue)
 
     def discard(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Throw a dead letter away, after having asked whether that is meant."""
@@ -105,11 +105,11 @@ class JobAdmin(PageAdmin):
         queue = job.queue
         if request.method != "POST":
             is_dead = job.state is JobState.DEAD
-            return self._ask(request, job, "discard") if is_dead else self._not_done(request, job_id, queue)
+            return self._confirm(request, job, "discard") if is_dead else self._unchanged(request, job_id, queue)
         if get_inspector().discard(queue, [job_id]):
             otherwise = self.url("queue_change", queue, query={"state": "dead"})
-            return self._done(request, job_id, queue, _("Discarded."), _("Job %(id)s is gone."), otherwise)
-        return self._not_done(request, job_id, queue)
+            return self._succeeded(request, job_id, queue, _("Discarded."), _("Job %(id)s is gone."), otherwise)
+        return self._unchanged(request, job_id, queue)
 
     def run_now(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Do not wait for the time of a delayed or retrying job."""
@@ -117,8 +117,8 @@ class JobAdmin(PageAdmin):
         try:
             get_inspector().run_now(job_id, queue)
         except WrongState:
-            return self._not_done(request, job_id, queue)
-        return self._done(request, job_id, queue, _("Run now."), _("Job %(id)s is queued now."))
+            return self._unchanged(request, job_id, queue)
+        return self._succeeded(request, job_id, queue, _("Run now."), _("Job %(id)s is queued now."))
 
     def cancel(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Take a job out before it runs, or ask one that runs to stop, after having asked whether that is meant."""
@@ -126,28 +126,28 @@ class JobAdmin(PageAdmin):
         queue = job.queue
         if request.method != "POST":
             if job.state.is_final:
-                return self._not_done(request, job_id, queue)
-            return self._ask(request, job, "stop" if job.state is JobState.RUNNING else "cancel")
+                return self._unchanged(request, job_id, queue)
+            return self._confirm(request, job, "stop" if job.state is JobState.RUNNING else "cancel")
         try:
             answer = get_inspector().cancel(job_id, queue)
         except WrongState:
-            return self._not_done(request, job_id, queue)
-        noted, said = cancel_words(answer)
-        return self._done(request, job_id, queue, noted, said)
+            return self._unchanged(request, job_id, queue)
+        log_message, message = cancel_messages(answer)
+        return self._succeeded(request, job_id, queue, log_message, message)
 
     def terminate(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Stop a job by killing its process, after having asked whether that is meant."""
         job = self._find(request, job_id)
         if job.state is not JobState.RUNNING:
-            return self._not_done(request, job_id, job.queue)
+            return self._unchanged(request, job_id, job.queue)
         if request.method != "POST":
-            return self._ask(request, job, "terminate")
+            return self._confirm(request, job, "terminate")
         try:
             answer = get_inspector().cancel(job_id, job.queue, terminate=True)
         except WrongState:
-            return self._not_done(request, job_id, job.queue)
-        noted, said = cancel_words(answer, terminate=True)
-        return self._done(request, job_id, job.queue, noted, said)
+            return self._unchanged(request, job_id, job.queue)
+        log_message, message = cancel_messages(answer, terminate=True)
+        return self._succeeded(request, job_id, job.queue, log_message, message)
 
     def edit(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Requeue a dead letter with other arguments."""
@@ -155,36 +155,41 @@ class JobAdmin(PageAdmin):
         if is_internal(job.task):
             raise PermissionDenied
         if job.state is not JobState.DEAD:
-            return self._not_done(request, job_id, job.queue)
+            return self._unchanged(request, job_id, job.queue)
         form = CallForm(request.POST or None, task=job.task, args=job.args, kwargs=job.kwargs)
         if request.method == "POST" and form.is_valid():
             given = form.cleaned_data
             try:
                 get_inspector().requeue_changed(job.queue, job_id, given["args"], given["kwargs"])
             except WrongState:
-                return self._not_done(request, job_id, job.queue)
+                return self._unchanged(request, job_id, job.queue)
             except PayloadError as error:
                 form.add_error(None, str(error))
             else:
-                said = _("Job %(id)s is queued again, with its new arguments.")
-                return self._done(request, job_id, job.queue, _("Requeued with changed arguments."), said)
-        context = {"title": _("Requeue with other arguments"), "job": job, "form": form, "crumbs": self._crumbs(job)}
-        return self.draw(request, "edit.html", context, is_form=True)
+                message = _("Job %(id)s is queued again, with its new arguments.")
+                return self._succeeded(request, job_id, job.queue, _("Requeued with changed arguments."), message)
+        context = {
+            "title": _("Requeue with other arguments"),
+            "job": job,
+            "form": form,
+            "breadcrumbs": self._breadcrumbs(job),
+        }
+        return self.render(request, "edit.html", context, is_form=True)
 
     # -- inside
 
     def _find(self, request: HttpRequest, job_id: str) -> JobDetails:
         given = request.POST if request.method == "POST" else request.GET
-        queue = query_params.queue_of(given)
+        queue = query_params.get_queue_name(given)
         return get_inspector().find(job_id, queue or None)
 
-    def _ask(self, request: HttpRequest, job: JobDetails, what: Ending) -> HttpResponse:
+    def _confirm(self, request: HttpRequest, job: JobDetails, what: ConfirmedAction) -> HttpResponse:
         """A page that asks whether this is meant; it changes nothing, also when it is fetched twice."""
-        words, back = ENDINGS[what], self._page_of(job.id, job.queue)
-        next_url = query_params.way_back(request, "")
+        words, back = CONFIRMATIONS[what], self._job_url(job.id, job.queue)
+        next_url = query_params.get_next_url(request, "")
         context = {
             "title": words.title,
-            "crumbs": self._crumbs(job),
+            "breadcrumbs": self._breadcrumbs(job),
             "question": str(words.question) % {"id": clean_text(job.id, 60)},
             "consequence": words.consequence,
             "facts": [(_("Task"), clean_text(job.task, 300)), (_("Queue"), job.queue)],
@@ -193,31 +198,31 @@ class JobAdmin(PageAdmin):
             "verb": words.verb,
             "back": next_url or back,
         }
-        return self.draw(request, "confirm.html", context, is_form=True)
+        return self.render(request, "confirm.html", context, is_form=True)
 
-    def _crumbs(self, job: JobDetails) -> list[dict[str, str]]:
+    def _breadcrumbs(self, job: JobDetails) -> list[dict[str, str]]:
         return [
             {"url": self.url("queue_change", job.queue), "title": job.queue},
-            {"url": self._page_of(job.id, job.queue), "title": clean_text(job.id, 40)},
+            {"url": self._job_url(job.id, job.queue), "title": clean_text(job.id, 40)},
         ]
 
-    def _page_of(self, job_id: str, queue: str) -> str:
+    def _job_url(self, job_id: str, queue: str) -> str:
         return self.url("job_change", job_id, query={"queue": queue})
 
-    def _done(
-        self, request: HttpRequest, job_id: str, queue: str, noted: str, said: str, otherwise: str = ""
+    def _succeeded(
+        self, request: HttpRequest, job_id: str, queue: str, log_message: str, message: str, otherwise: str = ""
     ) -> HttpResponse:
-        note(request, models.Job(name=job_id), noted)
-        messages.success(request, said % {"id": clean_text(job_id, 60)})
-        return HttpResponseRedirect(query_params.way_back(request, otherwise or self._page_of(job_id, queue)))
+        log_action(request, models.Job(name=job_id), log_message)
+        messages.success(request, message % {"id": clean_text(job_id, 60)})
+        return HttpResponseRedirect(query_params.get_next_url(request, otherwise or self._job_url(job_id, queue)))
 
-    def _not_done(self, request: HttpRequest, job_id: str, queue: str) -> HttpResponse:
+    def _unchanged(self, request: HttpRequest, job_id: str, queue: str) -> HttpResponse:
         """Somebody else was here first, or the job went on by itself: say what it is now."""
-        messages.warning(request, why_not(job_id, queue))
-        return HttpResponseRedirect(query_params.way_back(request, self._page_of(job_id, queue)))
+        messages.warning(request, why_unchanged(job_id, queue))
+        return HttpResponseRedirect(query_params.get_next_url(request, self._job_url(job_id, queue)))
 
 
-def why_not(job_id: str, queue: str) -> str:
+def why_unchanged(job_id: str, queue: str) -> str:
     """What has become of a job with which something was to be done."""
     shown = clean_text(job_id, 60)
     try:
@@ -226,5 +231,5 @@ def why_not(job_id: str, queue: str) -> str:
         return _("Nothing was done: job %(id)s is gone. Somebody may have discarded it already.") % {"id": shown}
     return _("Nothing was done: job %(id)s is %(state)s by now. Somebody may have acted already.") % {
         "id": shown,
-        "state": STATE_TITLES[job.state](),
+        "state": str(STATE_LABELS[job.state]),
     }

@@ -15,9 +15,9 @@ from django.urls import URLPattern, path
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.navigation import places
-from django_rtq.admin.permissions import VIEW, Allowances
-from django_rtq.admin.urls import address
+from django_rtq.admin.navigation import navigation_links
+from django_rtq.admin.permissions import VIEW, UserPermissions
+from django_rtq.admin.urls import page_url
 from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, JobNotFound
 
@@ -30,17 +30,17 @@ View = Callable[..., HttpResponse]
 class Route(NamedTuple):
     """One address under an entry of the menu."""
 
-    route: str
+    path: str
     name: str  # of the URL, after "django_rtq_<model>_"
     view: View
-    needs: str = VIEW  # a permission; VIEW is needed for all of them
+    permission: str = VIEW  # a permission; VIEW is needed for all of them
     method: str = "GET"  # "POST": an action; "BOTH": a form, or a page that asks first
 
 
 class PageAdmin(admin.ModelAdmin):
     """An entry of the menu whose pages are ours. There are no rows to add, change or delete."""
 
-    def pages(self) -> list[Route]:
+    def routes(self) -> list[Route]:
         """The addresses under this entry, in the order in which they are tried."""
         raise NotImplementedError
 
@@ -49,7 +49,7 @@ class PageAdmin(admin.ModelAdmin):
     def get_urls(self) -> list[URLPattern]:
         """Ours in place of the stock ones, which would look for a table."""
         name = self.opts.model_name
-        return [path(p.route, self._guarded(p), name=f"django_rtq_{name}_{p.name}") for p in self.pages()]
+        return [path(p.path, self._protect(p), name=f"django_rtq_{name}_{p.name}") for p in self.routes()]
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
@@ -68,7 +68,7 @@ class PageAdmin(admin.ModelAdmin):
 
     # -- what our views use
 
-    def draw(
+    def render(
         self,
         request: HttpRequest,
         template: str,
@@ -83,12 +83,12 @@ class PageAdmin(admin.ModelAdmin):
         """
         refreshes = REFRESH_HEADER in request.headers
         seconds = get_config().admin_refresh_seconds
-        frame = {} if refreshes else self._frame(request)
+        frame = {} if refreshes else self._site_context(request)
         whole = {
             **frame,
             "layout": "admin/django_rtq/refresh.html" if refreshes else "admin/base_site.html",
             "opts": self.opts,
-            "may": Allowances(request.user),
+            "may": UserPermissions(request.user),
             "site_name": self.admin_site.name,
             "refresh_seconds": None if is_form or status != 200 else seconds or None,
             **context,
@@ -97,24 +97,24 @@ class PageAdmin(admin.ModelAdmin):
 
     def url(self, name: str, *args: str, query: Mapping[str, object] | None = None) -> str:
         """The address of one of our pages on this admin site."""
-        return address(self.admin_site.name, name, *args, query=query)
+        return page_url(self.admin_site.name, name, *args, query=query)
 
     # -- inside
 
-    def _frame(self, request: HttpRequest) -> dict[str, Any]:
+    def _site_context(self, request: HttpRequest) -> dict[str, Any]:
         return {
             **self.admin_site.each_context(request),
-            "places": places(request, self.admin_site, self.opts),
+            "navigation_links": navigation_links(request, self.admin_site, self.opts),
             "is_in_english": _is_left_in_english(),
         }
 
-    def _guarded(self, page: Route) -> View:
-        view = update_wrapper(partial(self._answer, page), page.view)
+    def _protect(self, page: Route) -> View:
+        view = update_wrapper(partial(self._dispatch, page), page.view)
         return self.admin_site.admin_view(view)
 
-    def _answer(self, page: Route, request: HttpRequest, **names: str) -> HttpResponse:
+    def _dispatch(self, page: Route, request: HttpRequest, **names: str) -> HttpResponse:
         # admin_view() has asked for a member of staff and no more.
-        if not request.user.has_perm(VIEW) or not request.user.has_perm(page.needs):
+        if not request.user.has_perm(VIEW) or not request.user.has_perm(page.permission):
             raise PermissionDenied
         methods = {"GET": ["GET", "HEAD"], "POST": ["POST"], "BOTH": ["GET", "HEAD", "POST"]}[page.method]
         if request.method not in methods:
@@ -124,20 +124,22 @@ class PageAdmin(admin.ModelAdmin):
             return page.view(request, **{name: unquote(text) for name, text in names.items()})
         except JobNotFound as error:
             why = _("Job %(id)s was not found. It never was, or it is finished and was forgotten.")
-            return self._problem(request, _("No such job"), why % {"id": error.job_id}, status=404)
+            return self._render_problem(request, _("No such job"), why % {"id": error.job_id}, status=404)
         except BrokerError as error:
             title = _("Redis does not answer") if isinstance(error, BrokerUnavailable) else _("Redis refused")
-            return self._away(request, title, str(error))
+            return self._render_redis_error(request, title, str(error))
 
-    def _problem(self, request: HttpRequest, title: str, problem: str, *, status: int, **more: Any) -> HttpResponse:
+    def _render_problem(
+        self, request: HttpRequest, title: str, problem: str, *, status: int, **more: Any
+    ) -> HttpResponse:
         context = {"title": title, "problem": problem, "status": status, **more}
-        return self.draw(request, "problem.html", context, status=status)
+        return self.render(request, "problem.html", context, status=status)
 
-    def _away(self, request: HttpRequest, title: str, problem: str) -> HttpResponse:
+    def _render_redis_error(self, request: HttpRequest, title: str, problem: str) -> HttpResponse:
         """A page that the browser asks for again by itself, without a script. A form is not sent again."""
         seconds = get_config().admin_refresh_seconds if request.method in ("GET", "HEAD") else 0
         whole = max(1, round(seconds)) if seconds else 0
-        answer = self._problem(request, title, problem, status=503, again_seconds=whole)
+        answer = self._render_problem(request, title, problem, status=503, again_seconds=whole)
         if whole:
             answer["Retry-After"] = answer["Refresh"] = str(whole)
         return answer

@@ -12,10 +12,10 @@ from django.utils.translation import ngettext
 
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
-from django_rtq.admin.action_log import note
+from django_rtq.admin.action_log import log_action
 from django_rtq.admin.display import overview
-from django_rtq.admin.display.formatting import duration_text
-from django_rtq.admin.display.health import health_of
+from django_rtq.admin.display.formatting import format_duration
+from django_rtq.admin.display.health import check_health
 from django_rtq.admin.display.job_table import PAGE, JobTable
 from django_rtq.admin.pages.bulk_actions import AT_ONCE_SECONDS
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
@@ -30,7 +30,7 @@ CLIENTS_SHOWN = 20
 class QueueAdmin(PageAdmin):
     """The pages of the queues."""
 
-    def pages(self) -> list[Route]:
+    def routes(self) -> list[Route]:
         return [
             Route("", "changelist", self.overview),
             Route("<str:name>/pause/", "pause", self.pause, permissions.PAUSE, "POST"),
@@ -43,23 +43,23 @@ class QueueAdmin(PageAdmin):
 
     def overview(self, request: HttpRequest) -> HttpResponse:
         """All queues, and whether all is well."""
-        span = query_params.choice_of(request.GET, "span", overview.SPANS, "1h")
+        span = query_params.get_choice(request.GET, "span", overview.SPANS, "1h")
         minutes, step = overview.SPANS[span]
         front = get_inspector().front(minutes, step=step)
         titles = {"1h": _("Last hour"), "24h": _("Last 24 hours")}
         context = {
             "title": _("Task queues"),
-            "health": health_of(front, self.url),
+            "health": check_health(front, self.url),
             "workers": front.workers,
             "totals": overview.totals(front, self.url),
             "rows": overview.rows(front, self.url),
             "charts": overview.charts(front, span) if front.queues else [],
             "spans": [
-                {"title": title, "url": self.url("queue_changelist", query={"span": key}), "is_here": key == span}
+                {"title": title, "url": self.url("queue_changelist", query={"span": key}), "is_current": key == span}
                 for key, title in titles.items()
             ],
         }
-        return self.draw(request, "overview.html", context)
+        return self.render(request, "overview.html", context)
 
     def queue(self, request: HttpRequest, name: str) -> HttpResponse:
         """What lies in a queue, state by state, and whose it is."""
@@ -70,7 +70,7 @@ class QueueAdmin(PageAdmin):
             listing.state,
             cursor=listing.cursor,
             limit=PAGE,
-            filter=listing.wanted.filter,
+            filter=listing.filters.filter,
             clients=CLIENTS_SHOWN,
         )
         details = seen.details
@@ -79,10 +79,10 @@ class QueueAdmin(PageAdmin):
             "row": details,
             **listing.context(seen.page, details, self.url),
             "clients": seen.clients.clients,
-            "crumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],
+            "breadcrumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],
             **_state_of(details),
         }
-        return self.draw(request, "queue.html", context)
+        return self.render(request, "queue.html", context)
 
     # -- act
 
@@ -90,9 +90,9 @@ class QueueAdmin(PageAdmin):
         """Let nothing more of a queue be started."""
         _check_name(name)
         if get_inspector().pause(name):
-            note(request, models.Queue(name=name), _("Paused."))
-            said = _("Queue %(name)s is paused: what runs goes on, nothing more is started.")
-            messages.success(request, said % {"name": name})
+            log_action(request, models.Queue(name=name), _("Paused."))
+            message = _("Queue %(name)s is paused: what runs goes on, nothing more is started.")
+            messages.success(request, message % {"name": name})
         else:
             messages.warning(request, _("Queue %(name)s was paused already.") % {"name": name})
         return self._back(request, name)
@@ -101,7 +101,7 @@ class QueueAdmin(PageAdmin):
         """Let a queue be worked on again."""
         _check_name(name)
         if get_inspector().resume(name):
-            note(request, models.Queue(name=name), _("Resumed."))
+            log_action(request, models.Queue(name=name), _("Resumed."))
             messages.success(request, _("Queue %(name)s is worked on again.") % {"name": name})
         else:
             messages.warning(request, _("Queue %(name)s was not paused (any more).") % {"name": name})
@@ -125,18 +125,18 @@ class QueueAdmin(PageAdmin):
                 waiting,
             )
             % {"count": waiting, "name": name},
-            "crumbs": [{"url": self.url("queue_change", name), "title": name}],
+            "breadcrumbs": [{"url": self.url("queue_change", name), "title": name}],
         }
-        return self.draw(request, "purge.html", context, is_form=True)
+        return self.render(request, "purge.html", context, is_form=True)
 
     # -- inside
 
     def _purge(self, request: HttpRequest, name: str) -> HttpResponse:
         thrown, is_over, error = _purge_for_a_while(name)
-        said = ngettext("%(count)d job was thrown away.", "%(count)d jobs were thrown away.", thrown)
-        text = said % {"count": thrown}
+        message = ngettext("%(count)d job was thrown away.", "%(count)d jobs were thrown away.", thrown)
+        text = message % {"count": thrown}
         if thrown:
-            note(request, models.Queue(name=name), text)
+            log_action(request, models.Queue(name=name), text)
         if error is not None:
             raise error
         if is_over:
@@ -146,7 +146,7 @@ class QueueAdmin(PageAdmin):
         return HttpResponseRedirect(self.url("queue_purge", name))
 
     def _back(self, request: HttpRequest, name: str) -> HttpResponse:
-        return HttpResponseRedirect(query_params.way_back(request, self.url("queue_change", name)))
+        return HttpResponseRedirect(query_params.get_next_url(request, self.url("queue_change", name)))
 
 
 def _check_name(name: str) -> None:
@@ -178,7 +178,7 @@ def _state_of(details: QueueDetails) -> dict[str, Any]:
     """What to know of a queue before its jobs."""
     is_alone = details.contact_seconds is None or details.contact_seconds > get_config().lease_seconds
     warning = _("No worker serves this queue, so nothing of it runs. Start one:") if is_alone else ""
-    waits = duration_text(details.oldest_seconds)
+    waits = format_duration(details.oldest_seconds)
     return {
         "waiting": _waiting(details),
         "warning": warning,

@@ -21,10 +21,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from django_rtq.admin import permissions
-from django_rtq.admin.display.texts import schedule_text
-from django_rtq.admin.display.timeline import STATE_TITLES
+from django_rtq.admin.display.texts import STATE_LABELS, schedule_text
 from django_rtq.admin.forms import restored
-from django_rtq.admin.navigation import places
+from django_rtq.admin.navigation import navigation_links
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.schedule_store import StoredSchedules
 from django_rtq.conf import get_config
@@ -36,14 +35,14 @@ from django_rtq.scheduler.registry import declared_entries, load_schedules
 from django_rtq.scheduler.status import ScheduleStatus, schedule_statuses
 from django_rtq.tasks import registry
 
-NOTHING = "-"
+EMPTY_VALUE = "-"
 
 
 class TaskInput(forms.TextInput):
     """Offers the registered tasks, and takes any name: the model says what is wrong with it."""
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        tasks = format_html_join("", '<option value="{}"></option>', ((name,) for name in _names()))
+        tasks = format_html_join("", '<option value="{}"></option>', ((name,) for name in _task_names()))
         field = super().render(name, value, {**(attrs or {}), "list": f"{name}-names"}, renderer)
         return format_html('{}<datalist id="{}-names">{}</datalist>', field, name, tasks)
 
@@ -73,7 +72,7 @@ class ScheduleList(ChangeList):
         """The rows, each with what is known of it."""
         super().get_results(request)
         self.result_list = list(self.result_list)
-        look_at(self.result_list, request)
+        attach_status(self.result_list, request)
 
 
 class ScheduleAdmin(admin.ModelAdmin):
@@ -95,7 +94,7 @@ class ScheduleAdmin(admin.ModelAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The stock list, with the links to our pages above it."""
-        context = {"places": places(request, self.admin_site, self.opts), **(extra_context or {})}
+        context = {"navigation_links": navigation_links(request, self.admin_site, self.opts), **(extra_context or {})}
         return super().changelist_view(request, context)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -106,7 +105,7 @@ class ScheduleAdmin(admin.ModelAdmin):
         """With what is known of it."""
         row: Schedule | None = super().get_object(request, object_id, from_field)
         if row is not None:
-            look_at([row], request)
+            attach_status([row], request)
             if not self.has_change_permission(request, row):  # then it is shown, and not saved
                 vars(row).update(_shown(row, may_edit=False))
         return row
@@ -132,17 +131,17 @@ class ScheduleAdmin(admin.ModelAdmin):
         """The time in words, or why there is none."""
         schedule_status: ScheduleStatus | None = getattr(row, "schedule_status", None)
         problem: str = getattr(row, "problem", "")
-        return schedule_text(schedule_status.entry.schedule) if schedule_status else problem or NOTHING
+        return schedule_text(schedule_status.entry.schedule) if schedule_status else problem or EMPTY_VALUE
 
     @admin.display(description=gettext_lazy("next run"))
     def next_run(self, row: Schedule) -> str:
         """When, and how long until then."""
         schedule_status: ScheduleStatus | None = getattr(row, "schedule_status", None)
         if schedule_status is None or schedule_status.next_slot is None:
-            return NOTHING
+            return EMPTY_VALUE
         if not getattr(row, "is_in_force", False):
             return _("Redis does not know yet: rtq_schedule sync")
-        facts = {"moment": _clock(schedule_status.next_slot), "time": _distance(schedule_status.next_slot)}
+        facts = {"moment": _local_time(schedule_status.next_slot), "time": _time_span(schedule_status.next_slot)}
         return _("%(moment)s (in %(time)s)") % facts
 
     @admin.display(description=gettext_lazy("last run"))
@@ -150,11 +149,13 @@ class ScheduleAdmin(admin.ModelAdmin):
         """When, how long ago, and what became of the job."""
         schedule_status: ScheduleStatus | None = getattr(row, "schedule_status", None)
         if schedule_status is None or schedule_status.last_slot is None:
-            return NOTHING
-        state = STATE_TITLES[JobState(schedule_status.last_state)]() if schedule_status.last_state else _("forgotten")
+            return EMPTY_VALUE
+        state = (
+            str(STATE_LABELS[JobState(schedule_status.last_state)]) if schedule_status.last_state else _("forgotten")
+        )
         facts = {
-            "moment": _clock(schedule_status.last_slot),
-            "time": _distance(schedule_status.last_slot),
+            "moment": _local_time(schedule_status.last_slot),
+            "time": _time_span(schedule_status.last_slot),
             "state": state,
         }
         return _("%(moment)s (%(time)s ago): %(state)s") % facts
@@ -201,7 +202,7 @@ class ScheduleAdmin(admin.ModelAdmin):
         self.message_user(request, texts[on] % {"number": switched})
 
 
-def look_at(rows: Iterable[Schedule], request: HttpRequest) -> None:
+def attach_status(rows: Iterable[Schedule], request: HttpRequest) -> None:
     """Set `schedule_status` and `is_in_force` on each row as Redis has them, or `problem` where it makes no sense."""
     by_name = {row.name: row for row in rows}
     try:
@@ -224,16 +225,16 @@ def _shown(row: Schedule, *, may_edit: bool) -> dict[str, Any]:
     return {"args": hidden_args(row.task, row.args, shows_unknown=may_edit), "kwargs": hidden(row.kwargs)}
 
 
-def _names() -> list[str]:
+def _task_names() -> list[str]:
     """The tasks that people may choose."""
     return [name for name, task in registry.all_tasks().items() if not task.internal]
 
 
-def _clock(moment: datetime) -> str:
+def _local_time(moment: datetime) -> str:
     return date_format(localtime(moment), "DATETIME_FORMAT")
 
 
-def _distance(moment: datetime) -> str:
+def _time_span(moment: datetime) -> str:
     """How far away it is; Django's words know no seconds."""
     present = now()
     seconds = abs((moment - present).total_seconds())

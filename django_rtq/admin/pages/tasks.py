@@ -12,8 +12,8 @@ from django.utils.translation import gettext as _
 
 from django_rtq import models
 from django_rtq.admin import permissions
-from django_rtq.admin.action_log import note
-from django_rtq.admin.display.formatting import NOTHING, duration_text, number_text, percent_text
+from django_rtq.admin.action_log import log_action
+from django_rtq.admin.display.formatting import EMPTY_VALUE, format_duration, format_number, format_percent
 from django_rtq.admin.display.texts import schedule_text
 from django_rtq.admin.forms import EnqueueForm
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
@@ -23,13 +23,13 @@ from django_rtq.inspector.metrics import TaskFigures
 from django_rtq.tasks.registry import all_tasks
 from django_rtq.tasks.task import Task
 
-HOURS = 24
+METRICS_HOURS = 24
 
 
 class TaskAdmin(PageAdmin):
     """The pages of the tasks."""
 
-    def pages(self) -> list[Route]:
+    def routes(self) -> list[Route]:
         return [
             Route("", "changelist", self.tasks),
             Route("<str:name>/enqueue/", "enqueue", self.enqueue, permissions.ENQUEUE, "BOTH"),
@@ -37,14 +37,14 @@ class TaskAdmin(PageAdmin):
 
     def tasks(self, request: HttpRequest) -> HttpResponse:
         """Every task that is registered here, and those that left figures without being known here."""
-        figures, known = get_inspector().tasks(HOURS), all_tasks()
-        names = sorted({*known, *figures})
+        metrics, known = get_inspector().tasks(METRICS_HOURS), all_tasks()
+        names = sorted({*known, *metrics})
         context = {
             "title": _("Tasks"),
-            "rows": [_row(name, known.get(name), figures.get(name)) for name in names],
-            "span_text": _("Figures are those of the last %(hours)d hours.") % {"hours": HOURS},
+            "rows": [_row(name, known.get(name), metrics.get(name)) for name in names],
+            "span_text": _("Figures are those of the last %(hours)d hours.") % {"hours": METRICS_HOURS},
         }
-        return self.draw(request, "tasks.html", context)
+        return self.render(request, "tasks.html", context)
 
     def enqueue(self, request: HttpRequest, name: str) -> HttpResponse:
         """A job with arguments from a form."""
@@ -60,7 +60,7 @@ class TaskAdmin(PageAdmin):
             except Exception as error:  # noqa: BLE001 - the task's own function for its client failed
                 form.add_error(None, f"{type(error).__name__}: {error}")
             else:
-                note(
+                log_action(
                     request, models.RegisteredTask(name=name[:255]), _("Enqueued by hand: job %(id)s.") % {"id": job.id}
                 )
                 messages.success(request, _("Job %(id)s is enqueued.") % {"id": job.id})
@@ -71,19 +71,19 @@ class TaskAdmin(PageAdmin):
             "signature": f"{name}{inspect.signature(task.func)}",
             "description": inspect.getdoc(task.func) or "",
             "form": form,
-            "crumbs": [{"url": self.url("registeredtask_changelist"), "title": _("Tasks")}],
+            "breadcrumbs": [{"url": self.url("registeredtask_changelist"), "title": _("Tasks")}],
         }
-        return self.draw(request, "enqueue.html", context, is_form=True)
+        return self.render(request, "enqueue.html", context, is_form=True)
 
 
-def _row(name: str, task: Task[Any, Any] | None, figures: TaskFigures | None) -> dict[str, Any]:
+def _row(name: str, task: Task[Any, Any] | None, metrics: TaskFigures | None) -> dict[str, Any]:
     return {
         "name": name,
         "is_known": task is not None,  # not the task itself: a template would call it
         "may_be_enqueued": task is not None and not task.internal,
         "queue": task.queue if task else "",
         "options": ", ".join(_options(task)) if task else "",
-        "cells": _cells(figures),
+        "cells": _cells(metrics),
     }
 
 
@@ -101,15 +101,15 @@ def _options(task: Task[Any, Any]) -> Iterator[str]:
         yield schedule_text(schedule)
 
 
-def _cells(figures: TaskFigures | None) -> list[dict[str, str]]:
-    if figures is None:
-        return [{"text": NOTHING, "css": "rtq-zero"}] * 7
+def _cells(metrics: TaskFigures | None) -> list[dict[str, str]]:
+    if metrics is None:
+        return [{"text": EMPTY_VALUE, "css": "rtq-zero"}] * 7
     return [
-        {"text": number_text(figures.done)},
-        {"text": number_text(figures.failed), "css": "rtq-is-bad" if figures.failed else "rtq-zero"},
-        {"text": percent_text(figures.failure_rate)},
-        {"text": duration_text(figures.run_p50)},
-        {"text": duration_text(figures.run_p95)},
-        {"text": duration_text(figures.wait_p50)},
-        {"text": duration_text(figures.wait_p95)},
+        {"text": format_number(metrics.done)},
+        {"text": format_number(metrics.failed), "css": "rtq-is-bad" if metrics.failed else "rtq-zero"},
+        {"text": format_percent(metrics.failure_rate)},
+        {"text": format_duration(metrics.run_p50)},
+        {"text": format_duration(metrics.run_p95)},
+        {"text": format_duration(metrics.wait_p50)},
+        {"text": format_duration(metrics.wait_p95)},
     ]

@@ -13,8 +13,7 @@ from django.utils.translation import ngettext
 
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
-from django_rtq.admin.action_log import note
-from django_rtq.admin.display.health import is_lost
+from django_rtq.admin.action_log import log_action
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import LeaseNotExpired, WorkerNotFound
@@ -25,7 +24,7 @@ from django_rtq.inspector.inspector import get_inspector
 class WorkerAdmin(PageAdmin):
     """The page of the workers."""
 
-    def pages(self) -> list[Route]:
+    def routes(self) -> list[Route]:
         return [
             Route("", "changelist", self.workers),
             Route("<str:name>/release/", "release", self.release, permissions.REQUEUE, "POST"),
@@ -37,7 +36,7 @@ class WorkerAdmin(PageAdmin):
     def workers(self, request: HttpRequest) -> HttpResponse:
         """Every process that has a lease, or had one and has still jobs written down."""
         context = {"title": _("Workers"), "rows": [_row(worker) for worker in get_inspector().workers()]}
-        return self.draw(request, "workers.html", context)
+        return self.render(request, "workers.html", context)
 
     def release(self, request: HttpRequest, name: str) -> HttpResponse:
         """Give back the jobs of a worker that is gone."""
@@ -45,31 +44,31 @@ class WorkerAdmin(PageAdmin):
         try:
             released = len(get_inspector().release_worker(name))
         except LeaseNotExpired:
-            said = _("Nothing was done: the lease of worker %(name)s is not over, so it may still be working.")
-            messages.warning(request, said % {"name": shown})
+            message = _("Nothing was done: the lease of worker %(name)s is not over, so it may still be working.")
+            messages.warning(request, message % {"name": shown})
         else:
-            said = ngettext("%(count)d job of worker %(name)s was given back.",
+            message = ngettext("%(count)d job of worker %(name)s was given back.",
                             "%(count)d jobs of worker %(name)s were given back.", released)  # fmt: skip
-            text = said % {"count": released, "name": shown}
-            note(request, models.Worker(name=name[:255]), text)
+            text = message % {"count": released, "name": shown}
+            log_action(request, models.Worker(name=name[:255]), text)
             messages.success(request, text)
         return self._back(request)
 
     def quiet(self, request: HttpRequest, name: str) -> HttpResponse:
         """Let the rtq_worker of a worker claim nothing more, and stay."""
-        said = _("The rtq_worker of %(name)s was told to be quiet: what runs goes on, nothing more is started.")
-        return self._order(request, name, get_inspector().quiet_worker, _("Told to be quiet."), said)
+        message = _("The rtq_worker of %(name)s was told to be quiet: what runs goes on, nothing more is started.")
+        return self._send_command(request, name, get_inspector().quiet_worker, _("Told to be quiet."), message)
 
     def wake(self, request: HttpRequest, name: str) -> HttpResponse:
         """Let a quiet rtq_worker work again."""
-        said = _("The rtq_worker of %(name)s was told to work again.")
-        return self._order(request, name, get_inspector().wake_worker, _("Told to work again."), said)
+        message = _("The rtq_worker of %(name)s was told to work again.")
+        return self._send_command(request, name, get_inspector().wake_worker, _("Told to work again."), message)
 
     def stop(self, request: HttpRequest, name: str) -> HttpResponse:
         """Let the rtq_worker of a worker leave, after having asked whether that is meant."""
         if request.method == "POST":
-            said = _("The rtq_worker of %(name)s was told to stop: it leaves when what runs is done.")
-            return self._order(request, name, get_inspector().stop_worker, _("Told to stop."), said)
+            message = _("The rtq_worker of %(name)s was told to stop: it leaves when what runs is done.")
+            return self._send_command(request, name, get_inspector().stop_worker, _("Told to stop."), message)
         context = {
             "title": _("Stop a worker"),
             "question": _("This stops the rtq_worker of %(name)s, with all its processes.")
@@ -82,31 +81,31 @@ class WorkerAdmin(PageAdmin):
             "verb": _("Stop"),
             "back": self.url("worker_changelist"),
         }
-        return self.draw(request, "confirm.html", context, is_form=True)
+        return self.render(request, "confirm.html", context, is_form=True)
 
     # -- inside
 
-    def _order(
-        self, request: HttpRequest, name: str, order: Callable[[str], None], noted: str, said: str
+    def _send_command(
+        self, request: HttpRequest, name: str, send_command: Callable[[str], None], log_message: str, message: str
     ) -> HttpResponse:
         try:
-            order(name)
+            send_command(name)
         except WorkerNotFound:
             why = _("Nothing was done: worker %(name)s is not known. It is gone, or began a moment ago.")
             messages.warning(request, why % {"name": clean_text(name, 100)})
         else:
-            note(request, models.Worker(name=name[:255]), noted)
-            messages.success(request, said % {"name": clean_text(name, 100)})
+            log_action(request, models.Worker(name=name[:255]), log_message)
+            messages.success(request, message % {"name": clean_text(name, 100)})
         return self._back(request)
 
     def _back(self, request: HttpRequest) -> HttpResponse:
-        return HttpResponseRedirect(query_params.way_back(request, self.url("worker_changelist")))
+        return HttpResponseRedirect(query_params.get_next_url(request, self.url("worker_changelist")))
 
 
 def _row(worker: WorkerDetails) -> dict[str, Any]:
     return {
         "worker": worker,
-        "is_lost": is_lost(worker),
+        "is_lost": worker.is_lost,
         "busy_text": _("%(busy)d of %(slots)d") % {"busy": worker.busy, "slots": worker.slots},
         "memory": filesizeformat(worker.memory_bytes) if worker.memory_bytes else "",
         "uptime": worker.up_seconds,

@@ -24,6 +24,7 @@ from django_rtq.broker.messages import Claimed, ClaimResult
 from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from django_rtq.loop import ReconnectDelay
+from django_rtq.worker.exit_codes import EXIT_DONE, EXIT_RECYCLED
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.os_signals import ignore
@@ -36,7 +37,6 @@ from django_rtq.worker.shared_memory import SharedState
 logger = logging.getLogger("django_rtq")
 T = TypeVar("T")
 
-EXIT_DONE, EXIT_RECYCLED = 0, 75
 IDLE_SECONDS = 5.0  # a token may get lost: so often an idle worker asks without one
 MOST_TRIES = 3  # to give back what was not started, before it leaves
 _SLICE_SECONDS = 0.1

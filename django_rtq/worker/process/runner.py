@@ -21,6 +21,7 @@ from django.db import connections
 from django_rtq.conf import Config
 from django_rtq.exceptions import BrokerError
 from django_rtq.loop import ReconnectDelay
+from django_rtq.worker.exit_codes import EXIT_FAILED, EXIT_OUT_OF_MEMORY
 from django_rtq.worker.os_signals import OwnHandlers
 from django_rtq.worker.outcome import Outcome
 from django_rtq.worker.process.batch import Batch, BatchSize, BatchWatch
@@ -39,9 +40,6 @@ logger = logging.getLogger("django_rtq")
 def make_runner(config: Config, page: SharedState, session: WorkerSession, concurrency: int) -> Runner:
     """One job at a time in the main thread, or several in threads."""
     return Runner(config, page, session) if concurrency == 1 else ThreadedRunner(config, page, session, concurrency)
-
-
-EXIT_OUT_OF_MEMORY, EXIT_FAILED = 137, 70
 
 
 def give_up(error: BaseException, session: WorkerSession) -> NoReturn:

@@ -9,38 +9,24 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import ClaimResult
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
-from django_rtq.worker.outcome import (
-    Acked,
-    Buried,
-    Cancelled,
-    Expired,
-    Outcome,
-    Retried,
-    Unknown,
-    error_line,
-    park_or_bury,
-    shortened,
-)
-from django_rtq.worker.outcome_signals import send_for_run
+from django_rtq.worker.exit_codes import EXIT_FORKED
+from django_rtq.worker.outcome import Acked, Outcome, Unknown
 from django_rtq.worker.process.metrics import RunMetrics
+from django_rtq.worker.process.outcome_recorder import OutcomeRecorder, park_or_bury, send_outcome
 from django_rtq.worker.process.progress import Said
 from django_rtq.worker.process.reconciler import Reconciler
 from django_rtq.worker.process.run import Run
-from django_rtq.worker.shared_entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, TOMBSTONE_MS, Over
+from django_rtq.worker.shared_entries import Over
 from django_rtq.worker.shared_memory import LONGEST_NAME, SharedState
 
 LOOK_AGAIN_SECONDS = 5.0
-EXIT_FORKED = 70
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")  # a script writes the name into JSON
-_CANCELLED = '{"state":"cancelled","task":"%s","attempt":%d}'
-_EXPIRED = '{"state":"expired","task":"%s"}'
 
 
 class WorkerSession:
@@ -56,6 +42,7 @@ class WorkerSession:
         self._settlements: dict[str, Settlement] = {}
         self._held: dict[bytes, str] = {}  # id -> queue: claimed under this name, and no outcome yet
         self._metrics = RunMetrics()
+        self._record = OutcomeRecorder(broker.config, page, self._metrics).record
         self._perhaps_told: set[str] = set()  # ids that were sent and not answered: stale is no news of them
         self._is_in_doubt = False
         self._look_again_at = 0.0  # on time.monotonic(), while in doubt
@@ -109,57 +96,10 @@ class WorkerSession:
             settlement = self._settlements.get(run.queue)
             if settlement is None:
                 settlement = self._settlements[run.queue] = Settlement()
-            if type(outcome) is Acked:
-                self._add_acked(settlement, run, outcome)
-            else:
-                self._add_other(settlement, run, outcome)
+            self._record(settlement, run, outcome)
         if type(outcome) is not Acked or signals.job_succeeded.receivers:
             variables = contextvars.copy_context() if run.variables is None else run.variables
-            variables.run(send_for_run, WorkerSession, run, outcome)
-
-    def _add_acked(self, settlement: Settlement, run: Run, outcome: Acked) -> None:
-        if outcome.result:
-            keep_ms, text = int(run.result_ttl(self._broker.config) * 1000), outcome.result.encode()
-            settlement.ack += (run.job_id, keep_ms, text)
-            if not self._page.finish(run.entry, ACKED, keep_ms, text):
-                self._finish(run, ACKED, keep_ms, shortened(text))
-        else:
-            settlement.ack += (run.job_id, TOMBSTONE_MS, b"")
-            self._page.finish_bare(run.entry)
-        wait_ms = run.wait_ms
-        settlement.run_ms += run.seconds * 1000
-        settlement.wait_ms += wait_ms
-        self._metrics.add_done(run, wait_ms)
-
-    def _add_other(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
-        if isinstance(outcome, Retried | Buried):
-            at_ms = run.now_ms + int(run.seconds * 1000)
-            line = error_line(outcome.error, at_ms=at_ms, attempt=run.attempt, worker=self.worker, seconds=run.seconds)
-            if isinstance(outcome, Retried):
-                delay_ms = int(outcome.delay_seconds * 1000)
-                settlement.retry += (run.job_id, delay_ms, int(outcome.is_counted), line, run.client)
-                self._finish(run, RETRIED, delay_ms, line.encode(), is_counted=outcome.is_counted)
-                self._metrics.add_failed(run, "failed", "retried")
-            else:
-                settlement.bury += (run.job_id, int(outcome.is_counted), line)
-                self._finish(run, BURIED, 0, line.encode(), is_counted=outcome.is_counted)
-                self._metrics.add_failed(run, "failed", "dead")
-        elif isinstance(outcome, Expired):
-            text = _EXPIRED % run.task_name
-            settlement.expire += (run.job_id, TOMBSTONE_MS, text)
-            self._finish(run, EXPIRED, TOMBSTONE_MS, text.encode())
-            self._metrics.add_failed(run, "expired")
-        elif isinstance(outcome, Cancelled):
-            keep_ms = max(int(run.result_ttl(self._broker.config) * 1000), TOMBSTONE_MS)
-            text = _CANCELLED % (run.task_name, run.attempt)
-            settlement.stop += (run.job_id, keep_ms, text)
-            self._finish(run, CANCELLED, keep_ms, text.encode())
-
-    def _finish(self, run: Run, verb: int, ms: int, text: bytes, *, is_counted: bool = True) -> None:
-        """Note it where the supervisor finds it if this process is killed before Redis knows it; cut, if need be."""
-        finish = partial(self._page.finish, run.entry, verb, ms, is_counted=is_counted, attempt=run.attempt)
-        if not finish(text) and not finish(shortened(text)):
-            finish()
+            variables.run(send_outcome, WorkerSession, run, outcome)
 
     def release(self, job_ids: Iterable[bytes]) -> None:
         """Note that these jobs are given back unrun, the attempt not counted."""

@@ -16,16 +16,12 @@ from functools import partial
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.histogram import counter_name
 from django_rtq.broker.settlement import Settlement
-from django_rtq.exceptions import BrokerError, JobNotFound, TaskNotFound, TimeLimitExceeded
-from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.inspector import Inspector
-from django_rtq.inspector.metrics import counter_name
-from django_rtq.jobs.job import Job
+from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
 from django_rtq.loop import Loop
 from django_rtq.tasks import registry
-from django_rtq.worker.outcome import Buried, Retried, decide, error_line
-from django_rtq.worker.outcome_signals import send_failed
+from django_rtq.worker.outcome import Retried, decide, error_line, send_failed
 from django_rtq.worker.shared_entries import Finished
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.finished_jobs import tell_finished
@@ -55,7 +51,6 @@ class CrashRecovery(Loop):
         self._broker = broker
         self._queues = queues
         self._wake = wake
-        self._inspector = Inspector(broker)
         self._estates: deque[_CrashedProcess] = deque()
         self._moved_at = 0.0  # when the first of them came, or Redis has answered since
         self._is_refused = False  # the last try found Redis away
@@ -113,9 +108,11 @@ class CrashRecovery(Loop):
     def _fail(self, worker: str, job_id: str, tell: list[Tell]) -> None:
         """A job that had to be killed for its time limit has failed, like one that heeded it."""
         try:
-            job = self._inspector.find_any(job_id, self._queues)
-            task = registry.get_task(job.task)
-        except (JobNotFound, TaskNotFound):
+            job = self._broker.find_running(worker, self._queues, job_id)
+            task = registry.get_task(job.task) if job else None
+        except (PayloadError, ValueError, TaskNotFound):
+            return
+        if job is None or task is None:
             return
         error = TimeLimitExceeded("The job ran longer than its time limit and did not heed it; its process was killed.")
         most = job.options.get("max_attempts") or task.max_attempts or self._broker.config.max_attempts
@@ -131,21 +128,4 @@ class CrashRecovery(Loop):
         else:
             settlement.bury = [job_id, 1, line]
         if not self._broker.settle(worker, job.queue, settlement):
-            tell.append(partial(_tell, job, outcome))
-
-
-def _tell(details: JobDetails, outcome: Retried | Buried) -> None:
-    """Send the signal that the child would have sent."""
-    job = Job(
-        id=details.id,
-        task=details.task,
-        queue=details.queue,
-        client=details.client,
-        priority=details.priority,
-        args=details.args,
-        kwargs=details.kwargs,
-        attempt=details.attempt,
-        failures=details.failures,
-        options=details.options,
-    )
-    send_failed(CrashRecovery, job, job.id, outcome)
+            tell.append(partial(send_failed, CrashRecovery, job, job.id, outcome))

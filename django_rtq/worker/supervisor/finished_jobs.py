@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.settlement import UNKNOWN_CLIENT, Settlement
-from django_rtq.jobs import serializer
+from django_rtq.jobs.failure import Failure
 from django_rtq.worker.shared_entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, Finished
 
 logger = logging.getLogger("django_rtq")
@@ -50,14 +50,10 @@ def _add(settlement: Settlement, job: Finished, text: bytes) -> None:
 
 def _lost_line(job: Finished, worker: str) -> bytes:
     """A failure of which nothing else is known."""
-    return serializer.dumps(
-        {
-            "at": time.time_ns() // 1_000_000,
-            "seconds": 0.0,
-            "attempt": job.attempt,
-            "worker": worker,
-            "error_class": "",
-            "error": "What was raised is lost: the process was killed before it told Redis, and the text was too long.",
-            "traceback": "",
-        }
-    ).encode()
+    failure = Failure(
+        at=time.time_ns() // 1_000_000,
+        attempt=job.attempt,
+        worker=worker,
+        error="The error is lost: its text was too long to keep, and the process was killed before it reached Redis.",
+    )
+    return failure.line().encode()

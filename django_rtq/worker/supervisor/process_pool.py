@@ -17,9 +17,9 @@ from typing import NoReturn
 from django_rtq import database_connections
 from django_rtq.broker.broker import Broker
 from django_rtq.conf import Config
+from django_rtq.worker.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_RECYCLED
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.process.process import EXIT_DONE, EXIT_RECYCLED, Child
-from django_rtq.worker.process.runner import EXIT_FAILED
+from django_rtq.worker.process.process import Child
 from django_rtq.worker.shared_memory import SharedState
 
 _PR_SET_PDEATHSIG, _PR_GET_CHILD_SUBREAPER = 1, 37  # prctl(2)

@@ -22,6 +22,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.control import WorkerCommand
 from django_rtq.loop import Loop, pause_loops, stop_all
 from django_rtq.scheduler.scheduler import Scheduler
+from django_rtq.worker.exit_codes import EXIT_CANNOT_START, EXIT_OK
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.supervisor.control import ControlListener
 from django_rtq.worker.supervisor.crash_recovery import CrashRecovery
@@ -36,8 +37,6 @@ logger = logging.getLogger("django_rtq")
 LOOK_SECONDS = 0.5  # between two looks at the time limits of jobs
 SHORT_LOOK_SECONDS = 0.05  # while a fork waits
 REST_SECONDS = 0.1  # for which a fork waits at a time; nothing else is done meanwhile
-
-EXIT_OK, EXIT_CANNOT_START = 0, 1
 
 
 class Supervisor:

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from django_rtq.inspector.metrics import bucket_of, middle_of
+from django_rtq.broker.histogram import bucket_of, midpoint_of
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.outcome import Acked, Buried, Expired, Retried
 from django_rtq.worker.process import metrics as tally_module
@@ -13,9 +13,8 @@ from django_rtq.worker.process.process import Child
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_memory import SharedState
-from tests import seeds
-from tests.seeds import QUEUE
-from tests.snapshots import snapshot
+from tests.support.jobs import QUEUE, queued_job
+from tests.support.snapshots import snapshot
 
 TASK = "tests.app.tasks.note"
 DONE = Acked('{"state":"succeeded"}')
@@ -41,7 +40,7 @@ def session(broker):
 def work(broker, session, *outcomes, client="x"):
     """Jobs that are claimed and end in these ways."""
     for _ in outcomes:
-        seeds.queued_job(broker, body=f'{{"task":"{TASK}","args":["x"]}}', client=client)
+        queued_job(broker, body=f'{{"task":"{TASK}","args":["x"]}}', client=client)
     (claimed,) = session.fetch(len(outcomes), idle=True).claimed
     for job_id, record, outcome in zip(claimed.ids, claimed.records, outcomes, strict=True):
         run = Run(QUEUE, job_id, record, worker=session.worker, now_ms=claimed.now_ms)
@@ -75,7 +74,7 @@ def test_no_wait_and_no_time_at_all_are_counted_too():
     ((counters, _),) = metrics.take().values()
 
     assert f"r0 {TASK}" in counters
-    assert middle_of(0) == 0
+    assert midpoint_of(0) == 0
 
 
 def test_each_queue_is_told_of_its_own():

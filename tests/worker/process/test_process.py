@@ -7,11 +7,12 @@ import pytest
 
 from django_rtq import JobState, signals
 from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.worker.exit_codes import EXIT_DONE
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.process.process import EXIT_DONE, Child
+from django_rtq.worker.process.process import Child
 from django_rtq.worker.shared_memory import SharedState
 from tests.app import tasks
-from tests.seeds import QUEUE
+from tests.support.jobs import QUEUE
 from tests.worker.conservation import places
 
 SUPERVISOR, INIT = 4711, 1

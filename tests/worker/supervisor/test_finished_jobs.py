@@ -11,9 +11,8 @@ from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_entries import TEXTS
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.finished_jobs import tell_finished
-from tests import seeds
-from tests.seeds import QUEUE
-from tests.snapshots import place_of, places_of, snapshot
+from tests.support.jobs import QUEUE, let_fall_due, queued_job
+from tests.support.snapshots import place_of, places_of, snapshot
 
 BODY = '{"task":"tests.app.tasks.note","args":["x"]}'
 DONE = Acked('{"state":"succeeded","task":"tests.app.tasks.note","attempt":1,"seconds":0.1,"kept":60,"result":"x"}')
@@ -53,7 +52,7 @@ def tell(broker, session, page):
 def finish(broker, child, *outcomes, queue=QUEUE):
     """Jobs with these outcomes, of which Redis does not know."""
     session, page = child
-    jobs = [seeds.queued_job(broker, f"job-{number}", queue=queue, body=BODY) for number in range(len(outcomes))]
+    jobs = [queued_job(broker, f"job-{number}", queue=queue, body=BODY) for number in range(len(outcomes))]
     for run, outcome in zip(claim(session, page), outcomes, strict=True):
         session.add(run, outcome)
     return jobs
@@ -89,7 +88,7 @@ def comparable(redis, session):
 def test_told_twice_it_changes_nothing_and_what_ran_is_left(redis, broker, child):
     session, page = child
     jobs = finish(broker, child, *OUTCOMES)
-    running = seeds.queued_job(broker, "running", body=BODY)
+    running = queued_job(broker, "running", body=BODY)
     broker.claim(session.worker, [QUEUE], 1)
     tell(broker, session, page)
     before = snapshot(redis)
@@ -117,7 +116,7 @@ def test_a_job_that_was_told_and_runs_again_is_not_told_once_more(redis, broker,
     (job,) = finish(broker, child, Retried(ValueError("x"), 0))
     finished = page.finished()
     session.settle()
-    seeds.let_fall_due(broker, job)
+    let_fall_due(broker, job)
     broker.maintenance.promote([QUEUE])
     (again,) = claim(session, page)
     assert again.attempt == 2
@@ -163,14 +162,14 @@ def test_of_an_error_for_which_there_is_no_room_at_all_only_that_is_known(redis,
 
     details = inspector.find(job.id)
     assert details.state == "dead"
-    assert "What was raised is lost" in details.errors[-1]["error"]
+    assert "The error is lost" in details.errors[-1]["error"]
 
 
 def test_with_several_slots_what_redis_knows_leaves_the_page(redis, broker):
     page = SharedState(2)
     session = WorkerSession(broker, page, [QUEUE], base_name="host")
     session.sign_on()
-    seeds.queued_job(broker, body=BODY)
+    queued_job(broker, body=BODY)
     (claimed,) = session.fetch(1, idle=True).claimed
     run = Run(QUEUE, claimed.ids[0], claimed.records[0], worker=session.worker, now_ms=claimed.now_ms)
     run.open()

@@ -6,14 +6,14 @@ import signal
 
 import pytest
 
+from django_rtq.worker.exit_codes import EXIT_CANNOT_START, EXIT_DONE, EXIT_RECYCLED
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.process.process import EXIT_DONE, EXIT_RECYCLED
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor import fork_schedule
 from django_rtq.worker.supervisor import supervisor as module
 from django_rtq.worker.supervisor.process_pool import ChildProcess, ProcessPool
 from django_rtq.worker.supervisor.supervisor import LOOK_SECONDS, Supervisor
-from tests.seeds import QUEUE
+from tests.support.jobs import QUEUE
 
 DIED = signal.SIGKILL  # as a status of waitpid
 
@@ -164,7 +164,7 @@ def test_whoever_gives_up_lets_the_others_finish(supervise, monkeypatch, caplog)
     monkeypatch.setattr(fork_schedule.ForkSchedule, "are_hopeless", property(lambda self: self._false_starts > 0))
     supervisor, code = supervise(ends(DIED, claimed=False), processes=2)
 
-    assert (supervisor._process_pool.forks, code) == (2, module.EXIT_CANNOT_START)
+    assert (supervisor._process_pool.forks, code) == (2, EXIT_CANNOT_START)
     assert "gives up" in caplog.text
     assert not any(child.is_given_up for child in supervisor._process_pool.children)
 
@@ -230,7 +230,7 @@ def test_what_cannot_be_flushed_keeps_nobody_from_forking(process_pool, monkeypa
 
 def test_no_database_connection_crosses_a_fork(process_pool, monkeypatch, django_db_blocker):
     """In a thread of the test's own, whose connections are its own."""
-    from tests.test_databases import in_thread, open_connections, query, unblocked
+    from tests.test_database_connections import in_thread, open_connections, query, unblocked
 
     def look():
         seen.append(open_connections())

@@ -1,0 +1,123 @@
+"""Records the outcome of a run: in the settlement for Redis, in shared memory for the supervisor, in the metrics.
+
+Sends the signals of an outcome as well.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django_rtq import signals
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.settlement import Settlement
+from django_rtq.conf import Config
+from django_rtq.exceptions import BrokerError
+from django_rtq.jobs.failure import read_failures
+from django_rtq.worker.outcome import (
+    Acked,
+    Buried,
+    Cancelled,
+    Expired,
+    Outcome,
+    Retried,
+    Unknown,
+    decide_unknown,
+    error_line,
+    send_failed,
+    shortened,
+    unknown_since,
+)
+from django_rtq.worker.process.metrics import RunMetrics
+from django_rtq.worker.process.run import Run
+from django_rtq.worker.shared_entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, TOMBSTONE_MS
+from django_rtq.worker.shared_memory import SharedState
+
+_CANCELLED = '{"state":"cancelled","task":"%s","attempt":%d}'
+_EXPIRED = '{"state":"expired","task":"%s"}'
+
+
+class OutcomeRecorder:
+    """Its caller holds the lock of the session."""
+
+    def __init__(self, config: Config, page: SharedState, metrics: RunMetrics) -> None:
+        self._config = config
+        self._page = page
+        self._metrics = metrics
+
+    def record(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
+        """Add an outcome to a settlement of the queue of the run."""
+        if type(outcome) is not Acked:
+            self._record_other(settlement, run, outcome)
+            return
+        if outcome.result:
+            keep_ms, text = int(run.result_ttl(self._config) * 1000), outcome.result.encode()
+            settlement.ack += (run.job_id, keep_ms, text)
+            if not self._page.finish(run.entry, ACKED, keep_ms, text):
+                self._finish(run, ACKED, keep_ms, shortened(text))
+        else:
+            settlement.ack += (run.job_id, TOMBSTONE_MS, b"")
+            self._page.finish_bare(run.entry)
+        wait_ms = run.wait_ms
+        settlement.run_ms += run.seconds * 1000
+        settlement.wait_ms += wait_ms
+        self._metrics.add_done(run, wait_ms)
+
+    def _record_other(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
+        if isinstance(outcome, Retried | Buried):
+            at_ms = run.now_ms + int(run.seconds * 1000)
+            line = error_line(outcome.error, at_ms=at_ms, attempt=run.attempt, worker=run.worker, seconds=run.seconds)
+            if isinstance(outcome, Retried):
+                delay_ms = int(outcome.delay_seconds * 1000)
+                settlement.retry += (run.job_id, delay_ms, int(outcome.is_counted), line, run.client)
+                self._finish(run, RETRIED, delay_ms, line.encode(), is_counted=outcome.is_counted)
+                self._metrics.add_failed(run, "failed", "retried")
+            else:
+                settlement.bury += (run.job_id, int(outcome.is_counted), line)
+                self._finish(run, BURIED, 0, line.encode(), is_counted=outcome.is_counted)
+                self._metrics.add_failed(run, "failed", "dead")
+        elif isinstance(outcome, Expired):
+            text = _EXPIRED % run.task_name
+            settlement.expire += (run.job_id, TOMBSTONE_MS, text)
+            self._finish(run, EXPIRED, TOMBSTONE_MS, text.encode())
+            self._metrics.add_failed(run, "expired")
+        elif isinstance(outcome, Cancelled):
+            keep_ms = max(int(run.result_ttl(self._config) * 1000), TOMBSTONE_MS)
+            text = _CANCELLED % (run.task_name, run.attempt)
+            settlement.stop += (run.job_id, keep_ms, text)
+            self._finish(run, CANCELLED, keep_ms, text.encode())
+
+    def _finish(self, run: Run, verb: int, ms: int, text: bytes, *, is_counted: bool = True) -> None:
+        """Note it where the supervisor finds it if this process is killed before Redis knows it; cut, if need be."""
+        finish = partial(self._page.finish, run.entry, verb, ms, is_counted=is_counted, attempt=run.attempt)
+        if not finish(text) and not finish(shortened(text)):
+            finish()
+
+
+def park_or_bury(broker: Broker, run: Run, outcome: Unknown) -> Retried | Buried:
+    """decide_unknown(), after Redis was asked since when the job meets workers that do not know its task.
+
+    That is rare, so no claim tells it. A person may have requeued the job since then: that counts anew.
+    """
+    try:
+        since_ms = unknown_since(read_failures(broker.errors(run.queue, run.job_id)))
+    except BrokerError:
+        since_ms = None
+    waited_ms = 0 if since_ms is None else run.now_ms - max(since_ms, run.ready_ms)
+    longest_seconds = broker.config.unknown_task_timeout
+    return decide_unknown(outcome.error, waited_seconds=waited_ms / 1000, longest_seconds=longest_seconds)
+
+
+def send_outcome(sender: type, run: Run, outcome: Outcome) -> None:
+    """Send the signal of a run of this process. Receivers that fail do no harm."""
+    try:
+        job = run.job
+    except Exception:  # noqa: BLE001 - the record cannot be read, and that is what the outcome says
+        job = None
+    if isinstance(outcome, Acked):
+        signals.job_succeeded.send_robust(sender, job=job, seconds=run.seconds, result=outcome.result)
+    elif isinstance(outcome, Retried | Buried):
+        send_failed(sender, job, run.job_id.decode(), outcome)
+    elif isinstance(outcome, Cancelled):
+        signals.job_cancelled.send_robust(sender, job_id=run.job_id.decode(), queue=run.queue)
+    else:
+        signals.job_expired.send_robust(sender, job=job)

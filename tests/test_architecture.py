@@ -1,0 +1,41 @@
+"""The pages for contributors name what exists, and the picture of the packages is up to date."""
+
+import re
+
+from docs import diagram
+from tests.markdown import ROOT, read, rows, section
+
+
+def paths_in(text):
+    """What a page names as a file or folder of the repository."""
+    return re.findall(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|lua|md|toml|svg|js|css)|(?:[\w.-]+/)+)`", text)
+
+
+def test_the_architecture_page_names_files_that_exist():
+    for path in paths_in(read("docs/architecture.md")):
+        assert (ROOT / path).exists() or (ROOT / "django_rtq" / path).exists(), path
+
+
+def test_the_architecture_page_names_every_package_and_module_of_the_top_level():
+    packages = section(read("docs/architecture.md"), "## Packages")
+    for path in (ROOT / "django_rtq").iterdir():
+        is_package = path.is_dir() and any(path.glob("*.py")) and path.name not in ("migrations", "templatetags")
+        if is_package or (path.suffix == ".py" and path.stem != "__init__"):
+            assert f"`{path.name}{'/' if is_package else ''}`" in packages, path.name
+
+
+def test_the_contributing_page_names_files_and_make_targets_that_exist():
+    text = read("CONTRIBUTING.md")
+    for path in paths_in(text):
+        assert (ROOT / path).exists() or (ROOT / "django_rtq" / path).exists(), path
+    assert set(re.findall(r"`make ([a-z-]+)", text)) <= set(re.findall(r"^([a-z-]+):", read("Makefile"), re.M))
+
+
+def test_the_glossary_is_in_order():
+    words = [row[0] for row in rows(section(read("docs/architecture.md"), "## Glossary"))]
+    assert len(words) >= 40
+    assert words == sorted(words)
+
+
+def test_the_picture_of_the_packages_is_up_to_date():
+    assert diagram.PICTURE.read_text() == diagram.draw(), "run: make diagram"
