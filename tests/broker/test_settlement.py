@@ -108,8 +108,8 @@ def test_a_part_that_was_refused_is_still_in_the_settlement(redis, broker, verb,
     jobs = [new_job() for _ in range(AT_ONCE + 1)]
     claimed_jobs(broker, *jobs[:AT_ONCE])
     claimed_jobs(broker, *jobs[AT_ONCE:])
-    told, run = settlement(verb, *jobs), broker.redis.run
-    monkeypatch.setattr(broker.redis, "run", lambda commands: [*run(commands[:1]), BrokerError("no")])
+    told, execute = settlement(verb, *jobs), broker.redis.execute_each
+    monkeypatch.setattr(broker.redis, "execute_each", lambda commands: [*execute(commands[:1]), BrokerError("no")])
 
     fetched = broker.claim(WORKER, [QUEUE], 0, settlements={QUEUE: told})
 

@@ -112,7 +112,7 @@ def test_the_oldest_dead_letters_go_when_there_are_too_many(redis, broker, most)
     jobs = [dead_job(broker) for _ in range(4)]
     for place, job in enumerate(jobs):
         died_ago(redis, broker, job, 1000 * (10 - place))
-    broker.config = replace(broker.config, max_dead_letters=most)
+    broker.maintenance._config = replace(broker.config, max_dead_letters=most)
 
     assert trim(broker, QUEUE) == 4 - most
 

@@ -4,6 +4,7 @@ import pytest
 
 from django_rtq import every, task
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.scheduler.dispatcher import Dispatcher
 from django_rtq.scheduler.registry import declared_entries, load_schedules
@@ -38,8 +39,8 @@ def at(broker, monkeypatch):
 
     Returns the slots for which jobs wait, in ms from then.
     """
-    now, schedules = {"ms": 0}, type(broker).schedules
-    monkeypatch.setattr(type(broker), "schedules", lambda *args: (NOW_MS + now["ms"], schedules(*args)[1]))
+    now, states = {"ms": 0}, ScheduleStore.states
+    monkeypatch.setattr(ScheduleStore, "states", lambda *args: (NOW_MS + now["ms"], states(*args)[1]))
 
     def at(ms, *timetables, asks=True):
         now["ms"] = ms

@@ -7,6 +7,7 @@ from django.test import override_settings
 
 from django_rtq import every, signals, task
 from django_rtq.broker.broker import get_broker
+from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
 from django_rtq.scheduler.dispatcher import FORGOTTEN_MS, Dispatcher
 from django_rtq.scheduler.scheduler import Scheduler
@@ -40,8 +41,8 @@ def clock(broker, monkeypatch):
     class Clock:
         now_ms = NOW_MS
 
-    clock, schedules = Clock(), type(broker).schedules
-    monkeypatch.setattr(type(broker), "schedules", lambda *args: (clock.now_ms, schedules(*args)[1]))
+    clock, states = Clock(), ScheduleStore.states
+    monkeypatch.setattr(ScheduleStore, "states", lambda *args: (clock.now_ms, states(*args)[1]))
     return clock
 
 
