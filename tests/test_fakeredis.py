@@ -25,7 +25,7 @@ from django_rtq.broker.broker import get_broker
 from django_rtq.inspector.inspector import get_inspector
 from tests.support.claims import take_all
 from tests.support.jobs import QUEUE, claim, let_fall_due, settle
-from tests.support.single_steps import audit, promote, renew, trim
+from tests.support.single_steps import promote, renew, repair_lanes, trim
 
 WITHOUT = "without fakeredis and lupa nobody knows whether quick tests of projects work: pip install 'fakeredis[lua]'"
 fakeredis = pytest.importorskip("fakeredis", reason=WITHOUT)
@@ -131,7 +131,7 @@ def test_what_keeps_a_queue_alive_runs_too(broker):
 
     assert renew(broker, [QUEUE], ["w2"])[1] == set()
     assert broker.reclaim(QUEUE)[1] == []
-    assert (trim(broker, QUEUE), audit(broker, QUEUE)) == (0, 0)
+    assert (trim(broker, QUEUE), repair_lanes(broker, QUEUE)) == (0, 0)
     assert settle(broker, "release", *take_all(broker, worker="w2")) == []
 
 

@@ -29,7 +29,7 @@ from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.redis.server_info import check_server_mode
 from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.broker.schedule_store import ScheduleStore
-from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument, Command
+from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument, Command, read_all
 from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
 from django_rtq.conf import Config, get_config
@@ -55,6 +55,8 @@ class Broker:
                 socket_timeout=config.socket_timeout,
                 connect_timeout=config.socket_connect_timeout,
             )
+        else:
+            read_all()  # an upgrade may replace the files while this process runs
         self.keys = Keys(config.prefix)
         self.redis = RedisClient(self.connection_settings.command_pool(role=role))
         self.schedules = ScheduleStore(self.redis, self.keys)
@@ -164,7 +166,7 @@ class Broker:
 
         Skips jobs that the worker no longer holds (G4), and what a full server refuses. Raises BrokerUnavailable.
         """
-        script = SCRIPTS["progress"]
+        script = SCRIPTS["report_progress"]
         calls = [script.call(self.keys.of(queue), (job_id, line), worker=worker) for queue, job_id, line in reports]
         self.redis.execute_each(calls, resend=True)
 

@@ -79,4 +79,4 @@ class Maintenance:
 
         It replies with the next cursor; 0 when all lanes were checked.
         """
-        return SCRIPTS["audit"].call(self._keys.of(queue), (cursor, MAINTAIN_AT_ONCE))
+        return SCRIPTS["repair_lanes"].call(self._keys.of(queue), (cursor, MAINTAIN_AT_ONCE))

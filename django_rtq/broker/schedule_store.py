@@ -102,7 +102,7 @@ class ScheduleStore:
 
     def begin(self, queue: str, name: str, definition: str, now_ms: int) -> bool:
         """Count the slots of a schedule from now on. False: another process has begun with this definition before."""
-        command = SCRIPTS["begin"].call(self._keys.of(queue), (name, definition, now_ms))
+        command = SCRIPTS["begin_schedule"].call(self._keys.of(queue), (name, definition, now_ms))
         return bool(self._redis.execute_one(command, resend=True) == b"begun")
 
     def fire(self, queue: str, name: str, slot_ms: int, job: NewJob | UniqueJob, *, may_overlap: bool = True) -> str:
@@ -114,7 +114,9 @@ class ScheduleStore:
         overlap = "allow" if may_overlap else "skip"
         unique = (job.digest, job.until, job.limit_ms) if isinstance(job, UniqueJob) else ("", "", 0)
         record = (job.priority, job.max_crashes, job.client, job.expires, job.at_front, job.body)
-        command = SCRIPTS["fire"].call(self._keys.of(queue), (name, slot_ms, overlap, job.id, *record, *unique))
+        command = SCRIPTS["fire_schedule"].call(
+            self._keys.of(queue), (name, slot_ms, overlap, job.id, *record, *unique)
+        )
         return str(self._redis.execute_one(command, resend=True).decode())
 
     def states(self, queues: Sequence[str]) -> tuple[int, dict[str, dict[str, ScheduleState]]]:

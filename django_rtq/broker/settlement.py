@@ -10,7 +10,8 @@ from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument, Command
 
 MAX_METRICS_CALLS = 10  # kept while Redis is unreachable
 UNKNOWN_CLIENT = "\n"  # in place of the client of a job to retry: the script reads it from the record
-_WIDTHS = {"ack": 3, "expire": 3, "stop": 3, "retry": 5, "bury": 3, "release": 1}  # arguments of one job
+_WIDTHS = {"ack": 3, "expire": 3, "finish_cancel": 3, "retry": 5, "bury": 3, "release": 1}  # arguments of one job
+_STATES = {"ack": "succeeded", "expire": "expired", "finish_cancel": "cancelled"}  # in which `finish` leaves their jobs
 
 
 @dataclass(slots=True)
@@ -22,21 +23,21 @@ class Settlement:
 
     ack: list[Argument] = field(default_factory=list)
     expire: list[Argument] = field(default_factory=list)
-    stop: list[Argument] = field(default_factory=list)
+    finish_cancel: list[Argument] = field(default_factory=list)
     retry: list[Argument] = field(default_factory=list)
     bury: list[Argument] = field(default_factory=list)
     release: list[Argument] = field(default_factory=list)
-    tally: list[Sequence[Argument]] = field(default_factory=list)  # metrics: the arguments of whole calls
+    metrics: list[Sequence[Argument]] = field(default_factory=list)  # the arguments of whole calls
     run_ms: float = 0.0  # run time of the jobs in `ack`, together
     wait_ms: int = 0  # how long these had waited, together
 
     def __bool__(self) -> bool:
-        return self.has_outcomes or bool(self.release or self.tally)
+        return self.has_outcomes or bool(self.release or self.metrics)
 
     @property
     def has_outcomes(self) -> bool:
         """Whether it holds outcomes of runs."""
-        return bool(self.ack or self.retry or self.bury or self.expire or self.stop)
+        return bool(self.ack or self.retry or self.bury or self.expire or self.finish_cancel)
 
     def job_ids(self) -> set[bytes]:
         """The ids of all jobs in it."""
@@ -53,15 +54,13 @@ class Settlement:
             for start in range(0, len(entries), AT_ONCE * width):
                 part = entries[start : start + AT_ONCE * width]
                 first: tuple[Argument, ...] = ()
-                if verb == "ack":
-                    share = len(part) / len(entries)
-                    first = (max_results, round(self.run_ms * share), round(self.wait_ms * share))
-                elif verb in ("expire", "stop"):
-                    first = (max_results,)
-                yield verb, SCRIPTS[verb].call(keys, (*first, *part), worker=worker)
+                if state := _STATES.get(verb):
+                    share = len(part) / len(entries) if verb == "ack" else 0
+                    first = (max_results, state, round(self.run_ms * share), round(self.wait_ms * share))
+                yield verb, SCRIPTS["finish" if state else verb].call(keys, (*first, *part), worker=worker)
 
-        for arguments in self.tally:
-            yield "tally", SCRIPTS["tally"].call(keys, arguments)
+        for arguments in self.metrics:
+            yield "metrics", SCRIPTS["add_metrics"].call(keys, arguments)
 
     def clear(self, verb: str) -> None:
         """Remove the outcomes of one verb, which Redis has stored."""
@@ -72,11 +71,11 @@ class Settlement:
         return Settlement(
             ack=self.ack + later.ack,
             expire=self.expire + later.expire,
-            stop=self.stop + later.stop,
+            finish_cancel=self.finish_cancel + later.finish_cancel,
             retry=self.retry + later.retry,
             bury=self.bury + later.bury,
             release=self.release + later.release,
-            tally=[*self.tally, *later.tally][-MAX_METRICS_CALLS:],
+            metrics=[*self.metrics, *later.metrics][-MAX_METRICS_CALLS:],
             run_ms=self.run_ms + later.run_ms,
             wait_ms=self.wait_ms + later.wait_ms,
         )

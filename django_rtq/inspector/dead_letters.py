@@ -110,7 +110,7 @@ class DeadLetters:
                 return {queue: _grouped(queue, replies) for queue, replies in parts.items()}
             for packet in _packets(asked, most):
                 calls = [
-                    SCRIPTS["inquest"].call(
+                    SCRIPTS["dead_groups"].call(
                         self._keys.of(queue), (start, min(GROUPED_AT_ONCE, max(0, depth - start)), _GROUP_BYTES)
                     )
                     for queue, start in packet

@@ -159,7 +159,7 @@ class Inspector(Queries):
         for name in self.queues() if queues is None else queues:
             left = 1
             while left:
-                status, left, *words = self._call(name, "release_worker", (worker, AT_ONCE))
+                status, left, *words = self._call(name, "reclaim_worker", (worker, AT_ONCE))
                 if status == b"alive":
                     raise LeaseNotExpired(worker)
                 pairs = [word.decode() for word in words]

@@ -38,7 +38,7 @@ class RedisJobFilter:
         """Those of these jobs that fit, leaving times aside unless it is asked when they could start first."""
         parts = [ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE)]
         found: set[bytes] = set()
-        calls = [SCRIPTS["sift"].call(self._keys, (*self._wishes(times=by_ready), *part)) for part in parts]
+        calls = [SCRIPTS["filter_jobs"].call(self._keys, (*self._wishes(times=by_ready), *part)) for part in parts]
         for part, (fitting, doubtful) in zip(parts, self._ask(calls), strict=True):
             found.update(part[place - 1] for place in fitting)
             found.update(part[place - 1] for place, *heads in doubtful if self._fits(*heads))
@@ -51,7 +51,7 @@ class RedisJobFilter:
         """
         wishes = (*self._wishes(times=True), self._wanted.id)
         calls = [
-            SCRIPTS["muster"].call(self._keys, (*wishes, place, min(AT_ONCE, stop - place)))
+            SCRIPTS["count_matching"].call(self._keys, (*wishes, place, min(AT_ONCE, stop - place)))
             for place in range(start, stop, AT_ONCE)
         ]
         count = 0

@@ -72,9 +72,9 @@ class OverviewReader:
         reads = _Reads()
         for name in names:
             keys = self._keys.of(name)
-            reads.add("overview", SCRIPTS["overview"].call(keys, ()))
+            reads.add("overview", SCRIPTS["queue_overview"].call(keys, ()))
             reads.add("history", self._history.ask(name, minutes, step, info.now_ms))
-            reads.add("tasks", SCRIPTS["tasks"].call(keys, (FAILING_HOURS,)))
+            reads.add("tasks", SCRIPTS["task_metrics"].call(keys, (FAILING_HOURS,)))
             reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_HEAD_BYTES,)))
         self._ask_for_workers(reads, names, known)
         replies = reads.replies(self._redis.execute(reads.commands, resend=True))
@@ -102,7 +102,7 @@ class OverviewReader:
         reads = _Reads()
         self._ask_for_workers(reads, names, known)
         for name in names if with_usual else ():
-            reads.add("tasks", SCRIPTS["tasks"].call(self._keys.of(name), (USUAL_HOURS,)))
+            reads.add("tasks", SCRIPTS["task_metrics"].call(self._keys.of(name), (USUAL_HOURS,)))
         replies = reads.replies(self._redis.execute(reads.commands, resend=True))
         workers = self._read_workers(names, known, replies)
         figures = read_figures(replies["tasks"])
@@ -110,7 +110,7 @@ class OverviewReader:
 
     def history(self, queue: str, minutes: int, step: int) -> Series:
         """The counters of one queue."""
-        command = SCRIPTS["history"].call(self._keys.of(queue), (minutes, step))
+        command = SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step))
         return self._history.read(queue, minutes, step, self._redis.execute_one(command, resend=True))
 
     # -- inside
@@ -129,7 +129,7 @@ class OverviewReader:
 
     def _ask_for_workers(self, reads: _Reads, queues: Sequence[str], known: Sequence[str]) -> None:
         for name in queues:
-            call = SCRIPTS["processing"].call(self._keys.of(name), (MOST_SHOWN, _HEAD_BYTES))
+            call = SCRIPTS["list_running"].call(self._keys.of(name), (MOST_SHOWN, _HEAD_BYTES))
             reads.add("processing", call)
         for worker in known:
             reads.add("note", ("HGETALL", self._keys.worker(worker)))

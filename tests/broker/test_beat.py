@@ -69,7 +69,7 @@ def test_it_says_where_the_audit_goes_on(redis, broker):
 
 
 def test_an_audit_goes_along(redis, broker):
-    seeded(redis, broker, SCENES["audit"])
+    seeded(redis, broker, SCENES["repair_lanes"])
 
     beat(broker)
 

@@ -35,7 +35,7 @@ class Server:
 
     def now(self):
         """The time, as any script has it."""
-        return self.broker.redis.execute_one(SCRIPTS["overview"].call(self.keys, ()))[0]
+        return self.broker.redis.execute_one(SCRIPTS["queue_overview"].call(self.keys, ()))[0]
 
     def contact(self):
         """A heartbeat, and the time that it noted."""

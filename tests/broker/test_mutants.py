@@ -19,7 +19,7 @@ STORIES = (*OTHER_STORIES, *DELAYED_STORIES, *OUTCOME_STORIES, *PEOPLE_STORIES, 
 
 # What the state machine meets soon; of all mutants, it finds most within a hundred runs, and some later by chance.
 SOON = (
-    "ack_without_ownership_check",
+    "finish_without_ownership_check",
     "enqueue_without_exists_check",
     "no_ring_entry_on_give_back",
     "running_entry_kept_on_retry",

@@ -7,14 +7,14 @@ from contextlib import suppress
 import pytest
 
 from django_rtq.exceptions import WrongState
-from tests.broker.model.script_calls import DELAYED_SCENES, READING, SCENES, UNIQUE_SCENES, seeded
+from tests.broker.model.script_calls import ALL_SCENES, READING, seeded
 from tests.support.jobs import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement
-from tests.support.single_steps import audit, promote
+from tests.support.single_steps import promote, repair_lanes
 from tests.support.snapshots import snapshot
 
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*"')
 END = b"the script is over"
-ALL = {**SCENES, **DELAYED_SCENES, **UNIQUE_SCENES}
+ALL = ALL_SCENES
 WRITING = sorted(set(ALL) - READING)
 # What may lie beside jobs; of a job that is over nothing may be left there.
 BESIDE = (
@@ -65,7 +65,7 @@ def recover(broker):
     broker.redis.execute_one(("HDEL", keys.sweep, "contact", "hold"))
     broker.reclaim(QUEUE)
     promote(broker, QUEUE)
-    while audit(broker, QUEUE):
+    while repair_lanes(broker, QUEUE):
         pass
 
 
@@ -95,7 +95,7 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("verb", ["ack", "stop", "expire", "retry", "bury", "release", *ASKED])
+@pytest.mark.parametrize("verb", ["ack", "finish_cancel", "expire", "retry", "bury", "release", *ASKED])
 def test_after_no_prefix_a_job_runs_again_that_was_asked_to_stop(redis, broker, verb):
     redis.flushdb()
     jobs = [asked_job(broker, name) for name in "ab"]

@@ -5,7 +5,7 @@ import pytest
 from django_rtq.broker.redis import client
 from django_rtq.broker.redis.server_info import read_server
 from django_rtq.inspector.job_list import LISTS, JobFilter
-from tests.broker.test_processing import NOTE
+from tests.broker.test_list_running import NOTE
 from tests.support.jobs import (
     QUEUE,
     WORKER,

@@ -142,7 +142,7 @@ def settlement(verb, *jobs, wait_ms=60_000, counted=1, outcome='"done"', keep_ms
     entry = {
         "ack": (keep_ms, outcome),
         "expire": (keep_ms, outcome),
-        "stop": (keep_ms, outcome),
+        "finish_cancel": (keep_ms, outcome),
         "retry": (wait_ms, counted, ERROR),  # and the client
         "bury": (counted, ERROR),
         "release": (),

@@ -22,6 +22,6 @@ def trim(broker, queue):
     return results + dead
 
 
-def audit(broker, queue, cursor=0):
+def repair_lanes(broker, queue, cursor=0):
     """Repair some lanes and workers after a torn append-only file. Returns the next cursor; 0: all were seen."""
     return broker.redis.execute_one(broker.maintenance.repair_command(queue, cursor), resend=True)

@@ -83,7 +83,7 @@ class OutcomeRecorder:
         elif isinstance(outcome, Cancelled):
             keep_ms = max(int(run.result_ttl(self._config) * 1000), TOMBSTONE_MS)
             text = _CANCELLED % (run.task_name, run.attempt)
-            settlement.stop += (run.job_id, keep_ms, text)
+            settlement.finish_cancel += (run.job_id, keep_ms, text)
             self._finish(run, CANCELLED, keep_ms, text.encode())
 
     def _finish(self, run: Run, verb: int, ms: int, text: bytes, *, is_counted: bool = True) -> None:

@@ -147,7 +147,7 @@ class WorkerSession:
     def _fetch(self, wanted: int, queues: Sequence[str], *, idle: int) -> ClaimResult:
         with self._lock:
             for queue, calls in self._metrics.take().items():
-                self._settlements.setdefault(queue, Settlement()).tally += calls
+                self._settlements.setdefault(queue, Settlement()).metrics += calls
             settlements, self._settlements = self._settlements, {}
             over = self._page.hand_over()
         asked_at = time.monotonic()

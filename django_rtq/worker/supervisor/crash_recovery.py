@@ -121,7 +121,7 @@ class CrashRecovery(Loop):
         # The process that would have counted this run for its task was killed.
         ends = "retried" if isinstance(outcome, Retried) else "dead"
         settlement = Settlement(
-            tally=[(2, counter_name("failed", job.task), 1, counter_name(ends, job.task), 1)],
+            metrics=[(2, counter_name("failed", job.task), 1, counter_name(ends, job.task), 1)],
         )
         if isinstance(outcome, Retried):
             settlement.retry = [job_id, int(outcome.delay_seconds * 1000), 1, line, job.client]

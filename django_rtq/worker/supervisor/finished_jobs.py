@@ -45,7 +45,7 @@ def _add(settlement: Settlement, job: Finished, text: bytes) -> None:
     elif job.verb == EXPIRED:
         settlement.expire += (job.job_id, job.ms, job.text)
     elif job.verb == CANCELLED:
-        settlement.stop += (job.job_id, job.ms, job.text)
+        settlement.finish_cancel += (job.job_id, job.ms, job.text)
 
 
 def _lost_line(job: Finished, worker: str) -> bytes:

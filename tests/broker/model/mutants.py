@@ -27,7 +27,7 @@ MUTANTS = (
     # G4: only the holder of a job may settle it, and once
     *(
         Mutant(f"{verb}_without_ownership_check", IS_MINE, IS_ANYBODYS, (verb,))
-        for verb in ("ack", "expire", "stop", "retry", "bury", "release")
+        for verb in ("finish", "retry", "bury", "release")
     ),
     Mutant("running_entry_kept_on_ack", 'redis.call("HDEL", q.running, unpack(ids))', NOTHING),
     Mutant("running_entry_kept_on_retry", 'redis.call("HDEL", q.running, id)', NOTHING, ("retry",)),
@@ -44,30 +44,32 @@ MUTANTS = (
     # G9: of those alike one lives
     Mutant("digest_not_held", 'redis.call("SET", q.unique .. digest, id, "PX", string.format("%.0f", ms))', NOTHING),
     Mutant("held_until_done_all_the_same", 'if span == "start" then', "if false then"),
-    Mutant("held_until_it_started_once", "if has_failed or runner_of", "if has_failed and runner_of"),
+    Mutant("held_until_it_started_once", "if has_failed or find_runner", "if has_failed and find_runner"),
     Mutant("digest_of_another_is_freed", "elseif owner == id then", "elseif owner then"),
     Mutant("digest_is_not_freed", 'redis.call("DEL", q.unique .. digest)', NOTHING),
     Mutant("digests_are_kept", "q.since, q.digests, q.progress", "q.since, q.progress"),
-    Mutant("forget_overlooks_digests", "if has_more then let_go(q, ids) end", NOTHING),
-    Mutant("buried_with_the_digest", "tell_waiting(q, { id })\n    let_go(q, { id })", NOTHING, ("bury",)),
-    Mutant("crashed_with_the_digest", "let_go(q, { id })", NOTHING, ("reclaim", "reclaim_child")),
-    Mutant("heir_does_not_hold", "then hold(q, heir, digest, ms) end", "then end"),
-    Mutant("heir_takes_it_from_another", "if owner == id or not owner then hold", "if true then hold"),
-    Mutant("heir_waits_for_ever", "or 0), heir)", "or 0) + ms, heir)"),
-    Mutant("heir_that_goes_with_it", "if not gone[heir] and is_heir", "if is_heir"),
+    Mutant("forget_overlooks_digests", "if has_more then release_unique(q, ids) end", NOTHING),
+    Mutant("buried_with_the_digest", "notify_waiters(q, { id })\n    release_unique(q, { id })", NOTHING, ("bury",)),
+    Mutant("crashed_with_the_digest", "release_unique(q, { id })", NOTHING, ("reclaim", "reclaim_child")),
+    Mutant("heir_does_not_hold", "then acquire_unique(q, successor, digest, ms) end", "then end"),
+    Mutant("heir_takes_it_from_another", "if owner == id or not owner then acquire", "if true then acquire"),
+    Mutant("heir_waits_for_ever", "or 0), successor)", "or 0) + ms, successor)"),
+    Mutant("heir_that_goes_with_it", "if not gone[successor] and is_successor", "if is_successor"),
     Mutant("heir_that_has_run_runs_again", 'return not redis.call("ZSCORE", q.retrying, id) and', "return"),
-    Mutant("every_change_runs", "if heir then", "if false then"),
-    Mutant("first_change_counts", 'redis.call("HSET", q.jobs, heir, record_of(job))', NOTHING),
-    Mutant("change_before_it_runs", "if not runner_of(q, id) then return false end", NOTHING),
+    Mutant("every_change_runs", "if successor then", "if false then"),
+    Mutant("first_change_counts", 'redis.call("HSET", q.jobs, successor, build_record(job))', NOTHING),
+    Mutant("change_before_it_runs", "if not find_runner(q, id) then return false end", NOTHING),
     Mutant("no_limit_for_heirs", "job.ready + job.ms, job.id)", "job.ready, job.id)"),
-    Mutant("heir_is_forgotten_when_sent_twice", "if first and heir == job.id then", "if false then"),
-    Mutant("replaced_while_it_runs", "if runner_of(q, id) then return end", NOTHING),
+    Mutant("heir_is_forgotten_when_sent_twice", "if first and successor == job.id then", "if false then"),
+    Mutant("replaced_while_it_runs", "if find_runner(q, id) then return end", NOTHING),
     Mutant("replaced_job_leaves_its_lane", "job.band, job.client = band, client", "local _ = band"),
     Mutant("replaced_job_stays_in_retrying", 'redis.call("ZREM", q.retrying, id)', NOTHING, ("enqueue_unique",)),
     Mutant("replaced_job_is_in_two_places", "unschedule(q, client, { id })", NOTHING, ("enqueue_unique",)),
     Mutant("replaced_job_keeps_its_time", "schedule(q, job.client, job.ready, id)", NOTHING),
-    Mutant("requeued_beside_another", "or (digest and holder(q, digest)) then", "then", ("requeue",)),
-    Mutant("requeued_without_its_digest", "if digest then hold(q, id, digest, ms) end", NOTHING, ("requeue",)),
+    Mutant("requeued_beside_another", "or (digest and unique_owner(q, digest)) then", "then", ("requeue",)),
+    Mutant(
+        "requeued_without_its_digest", "if digest then acquire_unique(q, id, digest, ms) end", NOTHING, ("requeue",)
+    ),
     Mutant("unique_without_exists_check", 'if is_known(q, job.id) then return "exists" end', NOTHING),
     # the index: nobody who has work is forgotten
     Mutant("no_ring_entry_on_give_back", "index_lane(q, band, client, now)\n  if is_unrun", "if false"),
@@ -113,7 +115,7 @@ MUTANTS = (
     Mutant("one_client_takes_all_turns", "math.ceil(wanted / math.max(#clients, 1))", "wanted"),
     Mutant("who_was_served_stays_ahead", "math.max(now, next_due)", "next_due"),
     Mutant("who_was_served_has_no_turn", "room - #ids + known", "room - #ids"),
-    Mutant("free_places_stay_empty", "pick(q, picked, due, by_time + 1, #due / 2)", NOTHING),
+    Mutant("free_places_stay_empty", "pick(due, by_time + 1, #due / 2)", NOTHING),
     Mutant("promoted_twice_in_a_call", "and not has[due[i]] then", "then"),
     Mutant("looked_at_too_far", '"-inf", now, "LIMIT", 0, most', '"-inf", "+inf", "LIMIT", 0, most'),
     Mutant("looked_at_too_late", '"LT", due, client', "due, client"),
@@ -123,8 +125,8 @@ MUTANTS = (
     Mutant("not_in_the_index", 'redis.call("ZADD", q.later .. ":" .. client, due, id)', NOTHING),
     Mutant("of_many_none_in_the_index", 'redis.call("ZADD", q.later .. ":" .. client, unpack(theirs))', NOTHING),
     Mutant("retried_as_nobodys", "jobs[i + 3], jobs[i + 4]", 'jobs[i + 3], ""', ("retry",)),
-    Mutant("replaced_beside_its_client", "then unindex(q, client, { id }) end", "then end"),
-    Mutant("changed_beside_its_client", "unindex(q, client, { heir })", NOTHING),
+    Mutant("replaced_beside_its_client", "then remove_from_index(q, client, { id }) end", "then end"),
+    Mutant("changed_beside_its_client", "remove_from_index(q, client, { successor })", NOTHING),
     Mutant("promoted_too_early", '"-inf", now, "WITHSCORES"', '"-inf", now + 1, "WITHSCORES"'),
     # G1: nothing lost, nothing doubled
     Mutant("claim_leaves_the_one", 'if taken == 1 then redis.call("LPOP", lane) end', NOTHING),
@@ -132,10 +134,10 @@ MUTANTS = (
     Mutant("claim_trims_one_too_few", "lane, taken, -1", "lane, taken - 1, -1"),
     Mutant("given_back_twice", 'if redis.call("LPOS"', 'if false and redis.call("LPOS"'),
     Mutant("dead_not_added", 'redis.call("ZADD", q.dead, now, id)', NOTHING, ("reclaim", "reclaim_child")),
-    Mutant("buried_nowhere", 'redis.call("ZADD", q.dead, now, id)\n    note', "note", ("bury",)),
-    Mutant("reclaim_drops_the_rest", "if left == 0 then forget", "if true then forget"),
-    Mutant("reclaim_child_drops_the_rest", "if answer[1] == 0 then forget", "if true then forget"),
-    Mutant("release_worker_drops_the_rest", "if answer[2] == 0 then forget", "if true then forget"),
+    Mutant("buried_nowhere", 'redis.call("ZADD", q.dead, now, id)\n    record', "record", ("bury",)),
+    Mutant("reclaim_drops_the_rest", "if left == 0 then delete", "if true then delete"),
+    Mutant("reclaim_child_drops_the_rest", "if answer[1] == 0 then delete", "if true then delete"),
+    Mutant("release_worker_drops_the_rest", "if answer[2] == 0 then delete", "if true then delete"),
     Mutant("signed_on_without_a_trace", 'redis.call("ZADD", q.holders, now, worker)', NOTHING),
     Mutant("audit_overlooks_lost_workers", 'redis.call("ZADD", q.workers, now, holders[i])', NOTHING),
     Mutant("audit_revives_lost_workers", "q.workers, now, holders[i]", "q.workers, now + 60000, holders[i]"),
@@ -151,7 +153,7 @@ MUTANTS = (
     ),
     Mutant("stopped_jobs_are_not_counted", 'count(q.stats, now, "cancelled", 1)\n        ended', "ended"),
     Mutant("over_and_cancelled_all_the_same", "== 1 then -- else it is over", ">= 0 then -- else it is over"),
-    Mutant("progress_of_others", 'redis.call("HEXISTS", q.running, id) == 0', "false", ("progress",)),
+    Mutant("progress_of_others", 'redis.call("HEXISTS", q.running, id) == 0', "false", ("report_progress",)),
     Mutant("cancel_forgets_the_ghost", "if not is_scheduled then", "if false then"),
     Mutant("claim_keeps_the_ghost", 'redis.call("HDEL", q.ghosts, unpack(passed))', NOTHING),
     Mutant("claim_leaves_ghosts_in_front", 'redis.call("LTRIM", key, #passed, -1)', NOTHING),
@@ -163,7 +165,7 @@ MUTANTS = (
         'if first then redis.call("ZADD", q.lanes, waiting_since',
         'if false then redis.call("ZADD", q.lanes, waiting_since',
     ),
-    Mutant("oldest_is_a_ghost", 'if redis.call("EXISTS", q.ghosts) == 0 then', "if true then", ("overview",)),
+    Mutant("oldest_is_a_ghost", 'if redis.call("EXISTS", q.ghosts) == 0 then', "if true then", ("queue_overview",)),
     Mutant(
         "an_empty_queue_has_clients", 'math.min(redis.call("ZCARD", q.lanes), queued)', 'redis.call("ZCARD", q.lanes)'
     ),
@@ -177,17 +179,19 @@ MUTANTS = (
     Mutant("crash_counts_everyone_dead", 'is_dead and "dead" or "retried"', '"dead"'),
     Mutant("failure_not_counted", '"HINCRBY", q.failures, id, failures', '"HGET", q.failures, id'),
     Mutant(
-        "unknown_is_told_again_and_again", 'if failures ~= "0" or not is_again(q.errors, id, line) then', "if true then"
+        "unknown_is_told_again_and_again",
+        'if failures ~= "0" or not is_same_error(q.errors, id, line) then',
+        "if true then",
     ),
-    Mutant("a_failure_is_not_told_again", 'if failures ~= "0" or not is_again(', "if not is_again("),
-    Mutant("an_older_failure_of_the_kind_will_do", "class, newest_of(lines), true)", "class, 1, true)"),
+    Mutant("a_failure_is_not_told_again", 'if failures ~= "0" or not is_same_error(', "if not is_same_error("),
+    Mutant("an_older_failure_of_the_kind_will_do", "class, start_of_newest(lines), true)", "class, 1, true)"),
     Mutant(
         "failures_are_no_attempts", "local attempt = crashes + tonumber(", "local attempt = crashes + 0 * tonumber("
     ),
     Mutant("crashes_are_no_attempts", "(failed + crashed + 1)", "(failed + 1)"),
     Mutant("requeue_keeps_failures", 'redis.call("HDEL", q.failures, id)', NOTHING, ("requeue",)),
     Mutant("requeue_keeps_crashes", 'redis.call("HDEL", q.crashes, id)', NOTHING, ("requeue",)),
-    Mutant("run_now_beside_one_like_it", "select(4, note_of(q, first)) == id", "false", ("run_now",)),
+    Mutant("run_now_beside_one_like_it", "select(4, read_digest(q, first)) == id", "false", ("run_now",)),
     Mutant("run_now_leaves_it_scheduled", "unschedule(q, client, { id })", NOTHING, ("run_now",)),
     Mutant(
         "run_now_of_what_does_not_wait",
@@ -197,7 +201,7 @@ MUTANTS = (
     ),
     Mutant("a_later_death_is_meant_too", "tonumber(died) <= latest", "true", ("requeue_changed",)),
     Mutant("changed_keeps_its_arguments", "if body then", "if false then", ("requeue_changed",)),
-    Mutant("released_while_it_lives", "if tonumber(deadline) > now then", "if false then", ("release_worker",)),
+    Mutant("released_while_it_lives", "if tonumber(deadline) > now then", "if false then", ("reclaim_worker",)),
     Mutant("suspect_among_others", "if id and q.has_crashes and", "if false and"),
     Mutant("suspects_beside_others", "(claim.suspects == 0 and taken > 0)", "false"),
     Mutant("others_beside_suspects", "return claim.suspects == 0 end", "return true end"),
@@ -219,14 +223,14 @@ MUTANTS = (
     Mutant("each_outage_holds_anew", "hold > last and hold + silence or now", "now"),
     Mutant("reclaim_before_the_deadline", '"-inf", now, "LIMIT", 0, 10', '"-inf", now + 1, "LIMIT", 0, 10'),
     # G10: nothing grows for ever
-    Mutant("results_without_end", "if over > 0 then drop_oldest(q, over, now) end", NOTHING),
+    Mutant("results_without_end", "if over > 0 then drop_oldest_outcomes(q, over, now) end", NOTHING),
     Mutant("all_that_is_too_much_goes_at_once", "q.kept) - most, AT_ONCE)", "q.kept) - most, 5000)"),
     Mutant("what_was_to_be_kept_shortest_goes_first", '"ZRANGE", q.kept, 0, num', '"ZRANGE", q.finished, 0, num'),
     Mutant("an_id_goes_with_its_outcome", "now - TOMBSTONE_MS", "now"),
     Mutant("an_id_goes_a_ms_too_early", "now - TOMBSTONE_MS", "now - TOMBSTONE_MS + 1"),
     Mutant("an_id_stays_as_long_as_its_outcome", "if #long_over > 0 then", "if false then"),
     Mutant("a_dropped_outcome_is_taken_for_none", "moment + 0.5", "moment"),
-    Mutant("ids_are_looked_at_too_early", "look_again_at(now + TOMBSTONE_MS)", "look_again_at(now + 1000)"),
+    Mutant("ids_are_looked_at_too_early", "next_check_at(now + TOMBSTONE_MS)", "next_check_at(now + 1000)"),
     Mutant("dropped_outcomes_count_on", 'redis.call("ZREMRANGEBYRANK", q.kept, 0, number - 1)', NOTHING),
     Mutant("dropped_outcomes_keep_their_text", '  redis.call("HDEL", q.results, unpack(ids))\n', NOTHING),
     Mutant("outcomes_tell_no_time", 'keep_ms .. " " .. outcome', "outcome"),
@@ -243,11 +247,11 @@ MUTANTS = (
     Mutant("trim_looks_for_more_in_vain", "#old >= 10 * limit or", "#old >= limit or"),
     Mutant("promote_forgets_retrying", 'redis.call("ZREM", q.retrying, unpack(picked.ids))', NOTHING, ("promote",)),
     Mutant("index_keeps_the_promoted", 'redis.call("ZREM", key, unpack(ids))', NOTHING),
-    Mutant("index_keeps_the_torn", "table.insert(look_at(picked, owners[i]), { id })", NOTHING),
+    Mutant("index_keeps_the_torn", "table.insert(visit_client(picked, owners[i]), { id })", NOTHING),
     Mutant("index_is_not_looked_through", "if not is_crowd and #picked.clients > 0 then", "if not is_crowd then"),
     Mutant("index_keeps_clients", 'if #gone > 0 then redis.call("ZREM", q.later, unpack(gone)) end', NOTHING),
     *(
-        Mutant(f"{verb}_keeps_the_index", "  unindex(q, client, ids)\n", NOTHING, (verb,))
+        Mutant(f"{verb}_keeps_the_index", "  remove_from_index(q, client, ids)\n", NOTHING, (verb,))
         for verb in ("cancel", "run_now", "purge")
     ),
     Mutant(
@@ -267,7 +271,7 @@ MUTANTS = (
     Mutant("a_schedule_that_began_too_late", "is_sound(last_slot) and is_sound(began)", "is_sound(last_slot)"),
     Mutant("a_slot_that_fired_too_early", "is_sound(last_slot) and is_sound(began)", "is_sound(began)"),
     Mutant("a_shorter_wait_ends_a_longer", '"ZADD", q.waiting, "GT", now', '"ZADD", q.waiting, now'),
-    Mutant("expires_before_it_is_ready", "moment(expires, ready))", "moment(expires, 0))"),
+    Mutant("expires_before_it_is_ready", "parse_time(expires, ready))", "parse_time(expires, 0))"),
     Mutant("skew_is_believed", "math.abs(now - made) <= SKEW_MS", "true"),
 )
 

@@ -102,7 +102,7 @@ class Twins:
 
     def _settle_model(self, worker: str, queue: str, verbs: Mapping[str, Sequence[Any]]) -> list[str]:
         model, stale = self.models[queue], []
-        for verb in ("ack", "expire", "stop", "retry", "bury", "release"):
+        for verb in ("ack", "expire", "finish_cancel", "retry", "bury", "release"):
             entries = verbs.get(verb, ())
             if verb == "ack" and entries:
                 stale += model.ack(worker, entries, 7 * len(entries), 9)
@@ -142,7 +142,7 @@ class Twins:
 
     def report_progress(self, queue: str, worker: str, job_id: str, line: str) -> None:
         expected = self.models[queue].report_progress(worker, job_id, line)
-        command = SCRIPTS["progress"].call(self.broker.keys.of(queue), (job_id, line), worker=worker)
+        command = SCRIPTS["report_progress"].call(self.broker.keys.of(queue), (job_id, line), worker=worker)
         self.same(self.broker.redis.execute_one(command).decode(), expected)
 
     # -- by supervisors and schedulers
@@ -175,7 +175,7 @@ class Twins:
         self.same(reply, self.models[queue].trim(limit))
 
     def audit(self, queue: str, start: int = 0, limit: int = 100) -> None:
-        self.same(self._script(queue, "audit", start, limit), self.models[queue].audit(start, limit))
+        self.same(self._script(queue, "repair_lanes", start, limit), self.models[queue].audit(start, limit))
 
     # -- by people
 
@@ -202,7 +202,7 @@ class Twins:
 
     def release_worker(self, queue: str, worker: str, limit: int = AT_ONCE) -> None:
         expected = self.models[queue].release_worker(worker, limit)
-        status, left, *words = self._script(queue, "release_worker", worker, limit)
+        status, left, *words = self._script(queue, "reclaim_worker", worker, limit)
         self.same([status.decode(), left, *(word.decode() for word in words)], expected)
 
     def discard(self, queue: str, job_ids: Sequence[str]) -> None:

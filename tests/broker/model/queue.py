@@ -95,7 +95,7 @@ class Queue(Parts):
     def expire(self, worker: str, entries: Sequence[Entry]) -> list[str]:
         return self._end_runs(worker, entries, "expired")[0]
 
-    def stop(self, worker: str, entries: Sequence[Entry]) -> list[str]:
+    def finish_cancel(self, worker: str, entries: Sequence[Entry]) -> list[str]:
         return self._end_runs(worker, entries, "cancelled")[0]
 
     def report_progress(self, worker: str, job_id: str, line: str) -> str:

@@ -59,7 +59,7 @@ holdings = st.tuples(
     )
 )
 settlements = st.lists(
-    st.tuples(st.sampled_from(("ack", "expire", "stop", "retry", "bury", "release")), st.booleans(), indexes),
+    st.tuples(st.sampled_from(("ack", "expire", "finish_cancel", "retry", "bury", "release")), st.booleans(), indexes),
     min_size=1,
     max_size=3,
 )
@@ -322,7 +322,7 @@ class QueueMachine(RuleBasedStateMachine):
         return {
             "ack": (keep_ms, '{"state":"succeeded"}' if flag else ""),
             "expire": (keep_ms, '{"state":"expired"}'),
-            "stop": (keep_ms, '{"state":"cancelled"}'),
+            "finish_cancel": (keep_ms, '{"state":"cancelled"}'),
             "retry": (wait, int(flag), ERROR),
             "bury": (int(flag), ERROR),
             "release": (),

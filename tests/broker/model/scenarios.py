@@ -296,7 +296,7 @@ def the_longer_of_two_waits_counts(twins: Twins) -> None:
     (job_id,) = send(twins, "a")
     keys = twins.broker.keys.of("mail")
     for wait_ms in (60_000, 1000):
-        twins.broker.redis.execute_one(SCRIPTS["wait"].call(keys, (job_id, wait_ms)))
+        twins.broker.redis.execute_one(SCRIPTS["register_waiter"].call(keys, (job_id, wait_ms)))
     assert twins.redis.zscore(keys.waiting, job_id) == twins.clock.now + 60_000
     twins.redis.delete(keys.waiting)
 

@@ -36,8 +36,8 @@ def people_stop_what_runs(twins: Twins) -> None:
         twins.cancel("mail", job_id)
     twins.cancel("mail", ids[0], terminate=True)
     twins.cancel("mail", ids[0])  # the harder wish stays
-    run(twins, "stop", ids[:1], KEEP_MS, '{"state":"cancelled"}', worker="w1")
-    run(twins, "stop", ids[:1], KEEP_MS, '{"state":"cancelled"}', times=2)
+    run(twins, "finish_cancel", ids[:1], KEEP_MS, '{"state":"cancelled"}', worker="w1")
+    run(twins, "finish_cancel", ids[:1], KEEP_MS, '{"state":"cancelled"}', times=2)
     run(twins, "ack", ids[1:2], KEEP_MS, DONE)  # it was quicker
     run(twins, "retry", ids[2:3], 0, 1, ERROR, times=2)
     run(twins, "bury", ids[3:4], 1, ERROR, times=2)

@@ -27,23 +27,23 @@ from tests.support.jobs import (
     settle,
     unique_job,
 )
-from tests.support.single_steps import audit, promote, renew, trim
+from tests.support.single_steps import promote, renew, repair_lanes, trim
 
 PROGRESS = '{"done":1,"total":2,"text":""}'
 # Those that do not write.
 READING = {
-    "clients",
-    "find",
-    "history",
-    "inquest",
+    "client_metrics",
+    "find_job",
+    "time_series",
+    "dead_groups",
     "latest_failures",
-    "lineup",
-    "muster",
-    "overview",
-    "processing",
-    "sift",
-    "standing",
-    "tasks",
+    "list_queued",
+    "count_matching",
+    "queue_overview",
+    "list_running",
+    "filter_jobs",
+    "queue_position",
+    "task_metrics",
 }  # and not writing
 SLOT_MS = 1_700_000_000_000
 
@@ -168,7 +168,7 @@ def _change(broker, jobs):
 
 
 def _tally(broker, jobs):
-    settlement = Settlement(tally=[(2, "done task", 3, "r-3 task", 3, "x", 3, 4_000_000)])
+    settlement = Settlement(metrics=[(2, "done task", 3, "r-3 task", 3, "x", 3, 4_000_000)])
     broker.settle(WORKER, QUEUE, settlement)
 
 
@@ -233,54 +233,64 @@ def _by_hand(seed, verb, **traits):
 
 
 SCENES = {
-    "ack": _settling("ack"),
-    "audit": Scene(_bent, lambda broker, jobs: audit(broker, QUEUE)),
-    "begin": Scene(_nobody_is_known, lambda broker, jobs: broker.schedules.begin(QUEUE, "report", "d1", SLOT_MS)),
+    "finish": _settling("ack"),
+    "repair_lanes": Scene(_bent, lambda broker, jobs: repair_lanes(broker, QUEUE)),
+    "begin_schedule": Scene(
+        _nobody_is_known, lambda broker, jobs: broker.schedules.begin(QUEUE, "report", "d1", SLOT_MS)
+    ),
     "bury": _settling("bury"),
     "cancel": Scene(_queued, lambda broker, jobs: Inspector(broker).cancel(jobs[0].id)),
     "claim": Scene(_queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3).claimed, is_resent=False, grows=True),
-    "clients": _by_hand(_queued, "clients"),
+    "client_metrics": _by_hand(_queued, "clients"),
     "discard": Scene(
         _dead, lambda broker, jobs: Inspector(broker).discard(QUEUE, [job.id for job in jobs]), may_vanish=True
     ),
     "enqueue": Scene(_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
     "enqueue_many": Scene(_many_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
     "enqueue_unique": Scene(_unique, lambda broker, jobs: broker.enqueue_unique(QUEUE, jobs), may_vanish=True),
-    "expire": _settling("expire"),
-    "find": Scene(_queued, lambda broker, jobs: Inspector(broker).find(jobs[0].id)),
-    "fire": Scene(
+    "find_job": Scene(_queued, lambda broker, jobs: Inspector(broker).find(jobs[0].id)),
+    "fire_schedule": Scene(
         _begun, lambda broker, jobs: broker.schedules.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True
     ),
-    "history": _by_hand(_queued, "history"),
-    "inquest": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_groups(QUEUE)),
+    "time_series": _by_hand(_queued, "history"),
+    "dead_groups": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_groups(QUEUE)),
     "latest_failures": Scene(_dead, lambda broker, jobs: Inspector(broker).front()),
-    "lineup": Scene(_queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued")),
-    "muster": Scene(_dead, lambda broker, jobs: Inspector(broker).select(QUEUE, JobFilter(task="none"))),
-    "overview": Scene(_queued, lambda broker, jobs: Inspector(broker).overview()),
+    "list_queued": Scene(_queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued")),
+    "count_matching": Scene(_dead, lambda broker, jobs: Inspector(broker).select(QUEUE, JobFilter(task="none"))),
+    "queue_overview": Scene(_queued, lambda broker, jobs: Inspector(broker).overview()),
     "pause": _by_hand(_queued, "pause"),
-    "progress": Scene(_claimed, lambda broker, jobs: broker.report_progress(WORKER, [(QUEUE, jobs[0].id, PROGRESS)])),
-    "processing": Scene(_claimed, lambda broker, jobs: Inspector(broker).workers()),
+    "report_progress": Scene(
+        _claimed, lambda broker, jobs: broker.report_progress(WORKER, [(QUEUE, jobs[0].id, PROGRESS)])
+    ),
+    "list_running": Scene(_claimed, lambda broker, jobs: Inspector(broker).workers()),
     "promote": Scene(_due, lambda broker, jobs: promote(broker, QUEUE)),
     "purge": _by_hand(_queued_for_one, "purge", may_vanish=True),
     "reclaim": Scene(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
     "reclaim_child": Scene(_claimed, lambda broker, jobs: broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])),
     "release": _settling("release"),
-    "release_worker": Scene(_lapsed, lambda broker, jobs: Inspector(broker).release_worker(WORKER)),
+    "reclaim_worker": Scene(_lapsed, lambda broker, jobs: Inspector(broker).release_worker(WORKER)),
     "renew": Scene(_idle, lambda broker, jobs: renew(broker, [QUEUE], [WORKER])),
     "requeue": Scene(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
     "requeue_changed": Scene(_dead, _change),
     "resume": _by_hand(_paused, "resume"),
     "retry": _settling("retry"),
     "run_now": Scene(_waiting_for_their_time, _run_all_now),
-    "sift": Scene(_queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued", filter=JobFilter(task="x"))),
+    "filter_jobs": Scene(
+        _queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued", filter=JobFilter(task="x"))
+    ),
     "sign_off": Scene(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
     "sign_on": Scene(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
-    "standing": Scene(_queued, lambda broker, jobs: Inspector(broker).find_standing(jobs[0].id)),
-    "stop": Scene(_asked, lambda broker, jobs: settle(broker, "stop", *jobs), is_resent=False),
-    "tally": Scene(_nobody_is_known, _tally, is_resent=False, grows=True),
-    "tasks": Scene(_queued, lambda broker, jobs: Inspector(broker).tasks()),
+    "queue_position": Scene(_queued, lambda broker, jobs: Inspector(broker).find_standing(jobs[0].id)),
+    "add_metrics": Scene(_nobody_is_known, _tally, is_resent=False, grows=True),
+    "task_metrics": Scene(_queued, lambda broker, jobs: Inspector(broker).tasks()),
     "trim": Scene(_too_old, lambda broker, jobs: trim(broker, QUEUE), may_vanish=True),
-    "wait": Scene(_queued, lambda broker, jobs: wait_for_end(broker, QUEUE, jobs[0].id, 0)),
+    "register_waiter": Scene(_queued, lambda broker, jobs: wait_for_end(broker, QUEUE, jobs[0].id, 0)),
+}
+
+# The other states in which a job can be finished.
+FINISH_SCENES = {
+    "finish, expired": _settling("expire"),
+    "finish, cancelled": _settling("finish_cancel")._replace(seed=_asked),
 }
 
 # Jobs that wait for their time: the index by client has to be written, too.
@@ -299,11 +309,13 @@ UNIQUE_SCENES = {
     "enqueue_unique, that runs": Scene(_running_and_again, _enqueue_others, may_vanish=True),
     "enqueue_unique, later": Scene(partial(_delayed_and_again, due="+90000"), _enqueue_others, may_vanish=True),
     "enqueue_unique, now": Scene(_delayed_and_again, _enqueue_others, may_vanish=True),
-    "fire, unique": SCENES["fire"]._replace(seed=_begun_and_unique),
+    "fire_schedule, unique": SCENES["fire_schedule"]._replace(seed=_begun_and_unique),
     "purge, unique": SCENES["purge"]._replace(seed=_held_and_retrying),
     "reclaim, unique": SCENES["reclaim"]._replace(seed=_held_and_lapsed),
     "requeue, unique": SCENES["requeue"]._replace(seed=_held_and_dead),
 }
+
+ALL_SCENES = {**SCENES, **FINISH_SCENES, **DELAYED_SCENES, **UNIQUE_SCENES}
 
 
 def seeded(redis, broker, scene):
