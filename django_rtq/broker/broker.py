@@ -34,7 +34,8 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
 from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import BrokerError
-from django_rtq.jobs.job import Job, read_record
+from django_rtq.jobs.job import Job
+from django_rtq.jobs.record import read_record
 
 RECLAIM_AT_ONCE = 50  # jobs of one call: each is moved by itself, which takes longer than most
 CALLS_IN_FLIGHT = 8  # script calls of one round trip: Redis runs the first while the others are on their way

@@ -82,7 +82,7 @@ class ScheduleStore:
 
     def set_enabled(self, name: str, *, enabled: bool, wake: Iterable[str] = ()) -> None:
         """Enable or disable a schedule that was declared in code or settings."""
-        self._write([], {_SWITCH + name: f"on {os.urandom(8).hex()}" if enabled else "off"}, wake)
+        self._write([], {_SWITCH + name: _write_switch(enabled=enabled)}, wake)
 
     def restore(self, lost: StoredSchedules) -> None:
         """Put back what Redis has lost. All processes that do so write the same, in one command."""
@@ -132,6 +132,16 @@ class ScheduleStore:
     def forget(self, queue: str, names: Sequence[str]) -> None:
         """Delete the states of schedules. A schedule that is declared again begins anew."""
         self._redis.execute_one(("HDEL", self._keys.of(queue).schedules, *names), resend=True)
+
+
+def _write_switch(*, enabled: bool) -> str:
+    return f"on {os.urandom(8).hex()}" if enabled else "off"
+
+
+def read_switch(text: str) -> tuple[bool, str]:
+    """Whether a schedule is enabled, and a nonce that is new each time it is enabled. "": never switched."""
+    word, _, since = text.partition(" ")
+    return word != "off", since
 
 
 def _row_fields(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
