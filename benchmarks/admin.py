@@ -111,7 +111,7 @@ def _bury(jobs: int) -> None:
     broker.sign_on([DEAD_QUEUE], WORKER)
     for start in range(0, jobs, 500):
         broker.enqueue(DEAD_QUEUE, [_job(n, "fail" if n % 3 else "noop") for n in range(start, start + 500)])
-        (claimed,) = broker.claim(WORKER, [DEAD_QUEUE], 500)
+        (claimed,) = broker.claim(WORKER, [DEAD_QUEUE], 500).claimed
         kinds = ("builtins.ValueError", "redis.exceptions.TimeoutError", "shop.errors.OutOfStock")
         lines = [
             serializer.dumps({"at": 1, "error_class": kinds[n % 3], "error": "no", "traceback": TRACEBACK})

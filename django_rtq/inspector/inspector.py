@@ -12,8 +12,9 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from django_rtq import signals
-from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker, get_broker
+from django_rtq.broker.broker import Broker, get_broker
 from django_rtq.broker.control import CancelAnswer, WorkerCommand, send_command, supervisor_of
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.server_info import ServerDetails, ask_server
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django_rtq.broker.broker import MAINTAIN_AT_ONCE
 from django_rtq.broker.keys import QueueKeys
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
 from django_rtq.inspector.details import JobDetails

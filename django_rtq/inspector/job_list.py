@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.client import RedisClient, clock_ms
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
 from django_rtq.inspector.details import JobDetails, RawJob

@@ -10,7 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.client import ConnectionLost
 from django_rtq.broker.scripts import SCRIPTS, Command
 from django_rtq.jobs import record as stored

@@ -9,6 +9,7 @@ from django_rtq.admin.display import job_table, overview
 from tests.admin.conftest import body, text
 from tests.admin.test_dead_letters import said
 from tests.support.jobs import QUEUE, claimed_job, let_lapse, queued_job
+from tests.support.single_steps import renew
 
 OVERVIEW = "/admin/django_rtq/queue/"
 PAGE = f"{OVERVIEW}{QUEUE}/"
@@ -34,7 +35,7 @@ def test_the_overview_counts(jobs, operator):
 
 @pytest.mark.parametrize(("behind_ms", "is_told"), [(600_000, True), (0, False)])
 def test_the_overview_tells_of_a_clock_that_was_put_back(redis, broker, jobs, operator, behind_ms, is_told):
-    broker.renew([QUEUE], [])
+    renew(broker, [QUEUE], [])
     if behind_ms:
         now_ms = redis.time()[0] * 1000 + behind_ms
         redis.hset(broker.keys.of(QUEUE).sweep, mapping={"high": now_ms + 1000, "anchor": ""})

@@ -187,7 +187,7 @@ def test_what_a_job_carries_is_not_touched(redis, broker, body):
     queued_job(broker, body=body)
     broker.sign_on([QUEUE], "w1")
 
-    (claimed,) = broker.claim("w1", [QUEUE], 1)
+    (claimed,) = broker.claim("w1", [QUEUE], 1).claimed
 
     assert claimed.records[0].partition(b"\n")[2] == body.encode()
 

@@ -16,6 +16,7 @@ from tests.support.jobs import (
     retrying_job,
     scheduled_job,
 )
+from tests.support.single_steps import promote
 from tests.support.snapshots import snapshot
 
 EMPTY = {
@@ -87,7 +88,7 @@ def test_the_oldest_is_the_one_that_waits_longest(redis, broker, inspector):
 def test_it_is_told_when_somebody_looked_for_due_jobs(redis, broker, inspector):
     assert inspector.queues.get(QUEUE).scheduler_seconds is None
 
-    broker.promote(QUEUE)
+    promote(broker, QUEUE)
 
     assert 0 <= inspector.queues.get(QUEUE).scheduler_seconds < 5
 

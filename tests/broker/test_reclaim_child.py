@@ -53,7 +53,7 @@ def test_over_the_limit_of_crashes_a_job_is_dead(redis, broker):
 
 def test_a_crash_is_a_failed_run_of_its_task(redis, broker, inspector):
     body = '{"task":"shop.tasks.ship"}'
-    broker.announce([QUEUE])
+    broker.register_queues([QUEUE])
     for allowed in (0, 1):
         job = claimed_job(broker, max_crashes=allowed, body=body)
         broker.reclaim_child(QUEUE, WORKER, [job.id])

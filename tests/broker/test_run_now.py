@@ -75,7 +75,7 @@ def test_what_does_not_wait_for_a_time_is_left_alone(redis, broker, inspector, s
 
 
 def test_a_job_that_is_not_there_is_not_found(redis, broker, inspector):
-    broker.announce([QUEUE])
+    broker.register_queues([QUEUE])
 
     with pytest.raises(JobNotFound):
         inspector.run_now(new_job().id)

@@ -9,7 +9,7 @@ from tests.support.jobs import QUEUE
 
 
 def tell(broker, *counters, queue=QUEUE):
-    broker.announce([queue])
+    broker.register_queues([queue])
     broker.settle("w1", queue, Settlement(metrics=[(len(counters) // 2, *counters)]))
 
 
@@ -35,7 +35,7 @@ def test_so_many_hours_before_the_present_one_count(redis, broker, inspector, ho
     hour = redis.time()[0] // 3600
     for back, number in ((0, 1), (1, 10), (24, 100), (25, 1000)):
         redis.hset(broker.keys.of(QUEUE).tasks + str(hour - back).encode(), "done ship", number)
-    broker.announce([QUEUE])
+    broker.register_queues([QUEUE])
 
     assert inspector.metrics.tasks(hours)["ship"].done == done
 

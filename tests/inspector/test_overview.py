@@ -19,6 +19,7 @@ from tests.support.jobs import (
     retrying_job,
     scheduled_job,
 )
+from tests.support.single_steps import promote
 from tests.support.snapshots import snapshot
 
 
@@ -63,8 +64,8 @@ def test_queues_workers_and_server_are_told(redis, broker, inspector):
 
 
 def test_a_queue_that_no_scheduler_looks_after_is_named(redis, broker, inspector):
-    broker.announce(["high", "low"])
-    broker.promote("high")
+    broker.register_queues(["high", "low"])
+    promote(broker, "high")
 
     assert inspector.overview.read().unscheduled == ["low"]
 

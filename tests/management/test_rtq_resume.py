@@ -4,7 +4,7 @@ from tests.management.commands import run
 
 
 def test_queues_go_on_and_it_says_so(broker, inspector):
-    broker.announce(["high", "low"])
+    broker.register_queues(["high", "low"])
     inspector.pause("high")
 
     ran = run("rtq_resume", "high", "low")
@@ -14,7 +14,7 @@ def test_queues_go_on_and_it_says_so(broker, inspector):
 
 
 def test_one_unknown_name_and_nothing_goes_on(broker, inspector):
-    broker.announce(["high"])
+    broker.register_queues(["high"])
     inspector.pause("high")
 
     ran = run("rtq_resume", "high", "hihg")
