@@ -1,4 +1,4 @@
-"""Arguments as a person edits them: JSON text in a form, with the secrets kept out of sight."""
+"""Forms to enter a job's arguments as JSON, with secrets hidden."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from django_rtq.tasks.registry import all_tasks
 
 
 class CallForm(forms.Form):
-    """The arguments of a call. What stood hidden and is left as it is keeps its old value."""
+    """The arguments of a job. A hidden secret that is not changed keeps its value."""
 
     args = forms.CharField(
-        label=gettext_lazy("Arguments by place"),
+        label=gettext_lazy("Positional arguments"),
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
         required=False,
-        help_text=gettext_lazy("A list in JSON."),
+        help_text=gettext_lazy("A JSON list, such as [7, 42]."),
     )
     kwargs = forms.CharField(
-        label=gettext_lazy("Arguments by name"),
+        label=gettext_lazy("Keyword arguments"),
         widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
         required=False,
-        help_text=gettext_lazy("An object in JSON."),
+        help_text=gettext_lazy('A JSON object, such as {"invoice_id": 42}.'),
     )
 
     def __init__(self, data: Any = None, *, task: str, args: Any = (), kwargs: Any = None) -> None:
         self._task = task
-        # What lies in Redis may be anything.
+        # Redis may hold any JSON.
         self._given: dict[str, Any] = {
             "args": list(args) if isinstance(args, list | tuple) else [args],
             "kwargs": kwargs if isinstance(kwargs, dict) else {},
@@ -49,34 +49,34 @@ class CallForm(forms.Form):
     def clean_args(self) -> list[Any]:
         value = self._read("args", [])
         if not isinstance(value, list):
-            raise forms.ValidationError(_("This has to be a list, like [7, 42]."))
+            raise forms.ValidationError(_("Enter a JSON list, such as [7, 42]."))
         return value
 
     def clean_kwargs(self) -> dict[str, Any]:
         value = self._read("kwargs", {})
         if not isinstance(value, dict):
-            raise forms.ValidationError(_('This has to be an object, like {"invoice_id": 42}.'))
+            raise forms.ValidationError(_('Enter a JSON object, such as {"invoice_id": 42}.'))
         return value
 
     def clean(self) -> dict[str, Any]:
-        """Whether the task takes these, if this process knows it."""
+        """Check the arguments against the task, if it is registered in this process."""
         given = super().clean() or {}
         task = all_tasks().get(self._task)
         if task is not None and not self.errors:
             try:
                 task.new_job(given["args"], given["kwargs"])
-            except Exception as error:  # noqa: BLE001 - also whatever the task's own function for its client raises
+            except Exception as error:  # noqa: BLE001 - the task's function for its client may raise anything
                 self.add_error(None, f"{error}" if isinstance(error, TypeError | RTQError) else repr(error)[:500])
         return given
 
     def _read(self, name: str, empty: Any) -> Any:
         text = self.cleaned_data[name]
         if len(text.encode("utf-8", "replace")) > get_config().max_payload_bytes:
-            raise forms.ValidationError(_("This is larger than arguments may be."))
+            raise forms.ValidationError(_("The arguments are too large (MAX_PAYLOAD_BYTES)."))
         try:
             value = serializer.loads(text) if text.strip() else empty
         except PayloadError as error:
-            raise forms.ValidationError(_("This is not JSON that arguments can be: %(why)s") % {"why": error}) from None
+            raise forms.ValidationError(_("This JSON cannot be used as arguments: %(why)s") % {"why": error}) from None
         return restored(value, self._shown[name], self._given[name])
 
 
@@ -86,7 +86,7 @@ class EnqueueForm(CallForm):
     queue_name = forms.CharField(label=gettext_lazy("Queue"), required=False, max_length=100)
     client = forms.CharField(label=gettext_lazy("Client"), required=False, max_length=200)
     delay_seconds = forms.FloatField(
-        label=gettext_lazy("Start in, seconds"), required=False, min_value=0, max_value=365 * 86_400
+        label=gettext_lazy("Delay in seconds"), required=False, min_value=0, max_value=365 * 86_400
     )
 
     field_order = ("args", "kwargs", "queue_name", "client", "delay_seconds")
@@ -102,7 +102,7 @@ class EnqueueForm(CallForm):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What this call changes of the options of the task."""
+        """The task options that differ for this job."""
         given = self.cleaned_data
         options = {name: given[name] for name in ("queue_name", "client") if given[name]}
         if given["delay_seconds"]:
@@ -111,12 +111,12 @@ class EnqueueForm(CallForm):
 
 
 def as_edited(value: Any) -> str:
-    """A value as JSON to be edited. Dates and the like stand in it as they are stored."""
+    """A value as JSON to edit. Dates and similar types keep their stored form."""
     return json.dumps(json.loads(serializer.dumps(value)), indent=2, ensure_ascii=False)
 
 
 def python_call(task: str, args: Any, kwargs: Any) -> str:
-    """The call as a person would type it into a shell, of what may be seen; "" for what is no call."""
+    """The job as Python code to enqueue it, with redacted arguments. "" if the record is not readable."""
     module, _dot, name = task.rpartition(".")
     if not (name and isinstance(args, list) and isinstance(kwargs, dict)):
         return ""
@@ -125,7 +125,7 @@ def python_call(task: str, args: Any, kwargs: Any) -> str:
 
 
 def restored(value: Any, shown: Any, old: Any) -> Any:
-    """A value that was edited as it was shown, with what is still hidden put back."""
+    """The edited value, with the original secrets in place of the ones that are still hidden."""
     if value == shown and shown != old:
         return old
     if isinstance(value, dict) and isinstance(shown, dict) and isinstance(old, dict):

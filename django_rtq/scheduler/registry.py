@@ -12,7 +12,7 @@ from django.core.checks import CheckMessage, Error
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.schedule_store import StoredSchedules
+from django_rtq.broker.schedule_store import StoredSchedules, read_switch
 from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
 from django_rtq.periodic import Schedule, cron, every, schedule_from_settings
@@ -49,7 +49,7 @@ class ScheduledTask:
         make = self.task.new_job if self.task.unique is False else self.task.new_unique_job
         job = make(self.schedule.args, dict(self.schedule.kwargs))._replace(id=self.job_id(slot_ms))
         may_overlap = self.schedule.overlap == "allow"
-        answer = broker.fire(self.task.queue, self.name, slot_ms, job, may_overlap=may_overlap)
+        answer = broker.schedules.fire(self.task.queue, self.name, slot_ms, job, may_overlap=may_overlap)
         if answer == "fired" and signals.job_enqueued.receivers:
             signals.job_enqueued.send_robust(
                 ScheduledTask, job_ids=[job.id], queue=self.task.queue, task=self.task.name
@@ -84,8 +84,8 @@ def load_schedules(declared: Iterable[ScheduledTask], plan: StoredSchedules) -> 
 
 
 def _switched(entry: ScheduledTask, switch: str) -> ScheduledTask:
-    word, _, since = switch.partition(" ")
-    return replace(entry, enabled=word != "off", since=since)
+    enabled, since = read_switch(switch)
+    return replace(entry, enabled=enabled, since=since)
 
 
 def entry_from_row(name: str, row: Mapping[str, Any]) -> ScheduledTask:

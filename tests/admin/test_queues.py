@@ -9,6 +9,7 @@ from django_rtq.admin.display import job_table, overview
 from tests.admin.conftest import body, text
 from tests.admin.test_dead_letters import said
 from tests.support.jobs import QUEUE, claimed_job, let_lapse, queued_job
+from tests.support.single_steps import renew
 
 OVERVIEW = "/admin/django_rtq/queue/"
 PAGE = f"{OVERVIEW}{QUEUE}/"
@@ -29,19 +30,19 @@ def test_the_overview_counts(jobs, operator):
     html = text(operator.get(OVERVIEW))
     assert f'href="{QUEUE}/"' in html
     assert f'href="{QUEUE}/?state=dead"' in html
-    assert "No worker is alive" in html or "No worker serves" in html
+    assert "No worker is running" in html or "that no worker serves" in html
 
 
 @pytest.mark.parametrize(("behind_ms", "is_told"), [(600_000, True), (0, False)])
 def test_the_overview_tells_of_a_clock_that_was_put_back(redis, broker, jobs, operator, behind_ms, is_told):
-    broker.renew([QUEUE], [])
+    renew(broker, [QUEUE], [])
     if behind_ms:
         now_ms = redis.time()[0] * 1000 + behind_ms
         redis.hset(broker.keys.of(QUEUE).sweep, mapping={"high": now_ms + 1000, "anchor": ""})
 
     html = text(operator.get(OVERVIEW))
 
-    assert ("put back and is 10 min behind" in html) is is_told
+    assert ("set back and is 10 min behind" in html) is is_told
 
 
 @pytest.mark.parametrize("span", ["1h", "24h"])
@@ -52,11 +53,11 @@ def test_the_overview_looks_back(span, jobs, operator):
 
 
 def test_lines_end_with_the_last_whole_minute(broker, jobs, inspector):
-    keys, front = broker.keys.of(QUEUE), inspector.front(60)
+    keys, front = broker.keys.of(QUEUE), inspector.overview.read(60)
     began = int(front.queues[0].series.begins_at.timestamp()) // 60
     for ago, number in ((0, 7), (1, 5)):
         broker.redis.execute_one(("HSET", keys.stats_of(began + 59 - ago), "succeeded", number))
-    line = overview.charts(inspector.front(60), "1h")[0]["lines"][0]
+    line = overview.charts(inspector.overview.read(60), "1h")[0]["lines"][0]
     assert len(line.values) == 59
     assert line.values[-1] in (5, 7)  # 7 when a minute has ended since
     assert overview.rows(front, lambda *args, **kwargs: "")[0]["done_series"] == [0] * 59
@@ -71,8 +72,8 @@ def test_what_waits_without_a_worker_is_a_matter_for_the_banner(broker, operator
 
 def test_a_paused_queue_says_so_on_both_pages(jobs, operator, inspector):
     inspector.pause(QUEUE)
-    assert "Paused: default." in text(operator.get(OVERVIEW))
-    assert "Resume</button>" in text(operator.get(PAGE))
+    assert "Paused queues: default." in text(operator.get(OVERVIEW))
+    assert "Resume queue</button>" in text(operator.get(PAGE))
 
 
 @pytest.mark.parametrize("state", ["queued", "scheduled", "retrying", "dead", "finished"])
@@ -141,21 +142,21 @@ def test_clients_are_listed_with_what_they_wait_for(broker, operator):
 def test_pausing_and_resuming(broker, operator, inspector):
     queued_job(broker, "a")
     operator.post(f"{PAGE}pause/")
-    assert inspector.queue(QUEUE).paused
+    assert inspector.queues.get(QUEUE).paused
     operator.post(f"{PAGE}pause/")
-    assert "was paused already" in said(operator)
+    assert "was already paused" in said(operator)
     operator.post(f"{PAGE}resume/")
-    assert not inspector.queue(QUEUE).paused
+    assert not inspector.queues.get(QUEUE).paused
     operator.post(f"{PAGE}resume/")
-    assert "was not paused" in said(operator)
+    assert "is not paused" in said(operator)
     assert LogEntry.objects.count() == 2
 
 
 @pytest.mark.parametrize(("typed", "left"), [(QUEUE, 0), ("", 3), ("Default", 3)])
 def test_purging_asks_for_the_name(typed, left, jobs, operator, inspector):
-    assert "3 jobs that wait" in text(operator.get(f"{PAGE}purge/"))
+    assert "3 jobs that are waiting" in text(operator.get(f"{PAGE}purge/"))
     operator.post(f"{PAGE}purge/", {"name": typed})
-    details = inspector.queue(QUEUE)
+    details = inspector.queues.get(QUEUE)
     assert details.queued + details.scheduled + details.retrying == left
     assert (details.dead, details.finished) == (1, 1)
     assert LogEntry.objects.count() == (left == 0)
@@ -169,9 +170,9 @@ def test_the_jobs_of_a_lost_worker_are_given_back_by_hand(broker, operator, insp
     assert inspector.find(job.id).state == "running"
 
     let_lapse(broker, "lost")
-    assert "Release its jobs" in text(operator.get(page))
+    assert "Reclaim its jobs" in text(operator.get(page))
     operator.post(f"{page}lost/release/")
-    assert "1 job of worker lost was given back." in said(operator)
+    assert "1 job of worker lost was reclaimed." in said(operator)
     assert inspector.find(job.id).state == "queued"
 
 

@@ -20,7 +20,7 @@ from tests.support.jobs import (
 )
 from tests.support.snapshots import GONE, MS, changes, snapshot
 
-OUTCOME = {"finished": {"a": MS}, "kept": {"a": MS}, "results": {"a": '3600000 {"state": "cancelled"}'}}
+OUTCOME = {"finished": {"a": MS}, "kept": {"a": MS}, "results": {"a": '3600000 {"state":"cancelled"}'}}
 
 
 def test_a_job_that_waits_leaves_its_name_in_the_lane(redis, broker, inspector):
@@ -87,7 +87,7 @@ def test_it_never_runs_and_leaves_nothing_behind(redis, broker, inspector):
 
 @pytest.mark.parametrize(
     ("seed", "reason"),
-    [(dead_job, "is dead"), (finished_job, "is finished already")],
+    [(dead_job, "is dead"), (finished_job, "has finished already")],
 )
 def test_a_job_that_is_over_is_left_alone(redis, broker, inspector, seed, reason):
     job = seed(broker)

@@ -1,4 +1,4 @@
-"""The life of a job so far, as steps in the order in which they happened."""
+"""The timeline of a job: what happened to it, in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from django_rtq.jobs.job import JobState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One point of the line."""
+    """One point of the timeline."""
 
     title: str
     at: datetime | None = None
@@ -26,7 +26,7 @@ class Step:
 
 
 def steps(job: JobDetails) -> list[Step]:
-    """Made, ready, each failure that is kept, and what it is now."""
+    """Enqueued, ready, each stored failure, and the current state."""
     return [*_beginning(job), *_failures(job), _present(job)]
 
 
@@ -34,7 +34,7 @@ def _beginning(job: JobDetails) -> Iterator[Step]:
     if job.made_at is not None:
         yield Step(title=_("enqueued"), at=job.made_at)
     if job.ready_at and job.made_at and (job.ready_at - job.made_at).total_seconds() > 1:
-        yield Step(title=_("to start from"), at=job.ready_at)
+        yield Step(title=_("scheduled start"), at=job.ready_at)
 
 
 def _failures(job: JobDetails) -> Iterator[Step]:
@@ -60,7 +60,7 @@ def _present(job: JobDetails) -> Step:
             text = _("%(attempt)s; asked to stop") % {"attempt": text}
     elif job.state in (JobState.SCHEDULED, JobState.RETRYING):
         at, css = job.due_at, "rtq-later"
-        title = _("next run due") if job.state is JobState.RETRYING else _("due")
+        title = _("next attempt due") if job.state is JobState.RETRYING else _("due")
     elif job.state is JobState.DEAD:
         at, css = job.died_at, "rtq-bad"
     elif job.state is JobState.SUCCEEDED:

@@ -1,4 +1,4 @@
-"""Why a job does not run yet, in a sentence or two."""
+"""Explains why a job is not running yet."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from django_rtq.admin.display.formatting import format_duration, format_number
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.overview import UNSCHEDULED
-from django_rtq.inspector.queue_position import Standing
+from django_rtq.inspector.queue_position import QueuePosition
 from django_rtq.jobs.job import JobState
 
-MANY = 1000  # jobs before it in its lane: there it stops counting
+MANY = 1000  # the script stops counting the jobs ahead in a lane here
 
 
-def waiting_reason(job: JobDetails, standing: Standing) -> str:
-    """What keeps a job that waits from running; "" for one that does not wait."""
+def waiting_reason(job: JobDetails, standing: QueuePosition) -> str:
+    """Why a waiting job does not run yet. "" for a job that does not wait."""
     if job.state is JobState.QUEUED:
         return " ".join(_obstacles(standing)) or _its_turn(job, standing)
     if job.state in (JobState.SCHEDULED, JobState.RETRYING):
@@ -26,28 +26,28 @@ def waiting_reason(job: JobDetails, standing: Standing) -> str:
     return ""
 
 
-def _obstacles(standing: Standing) -> Iterator[str]:
-    """What keeps all jobs of the queue from running."""
+def _obstacles(standing: QueuePosition) -> Iterator[str]:
+    """Reasons that apply to all jobs of the queue."""
     if standing.paused_at is not None:
-        yield _("The queue was paused %(duration)s ago: nothing of it is started.") % {
+        yield _("The queue was paused %(duration)s ago, so its jobs do not start.") % {
             "duration": _since(standing.paused_at, standing)
         }
     if not standing.workers:
         yield _("No worker serves this queue.")
 
 
-def _its_turn(job: JobDetails, standing: Standing) -> str:
+def _its_turn(job: JobDetails, standing: QueuePosition) -> str:
     if job.expires_at is not None and job.expires_at <= standing.now:
-        return _("It was not started in time, and is dropped when its turn comes.")
+        return _("It has expired and will be dropped when its turn comes.")
     if standing.ahead is None:
-        return _("It waits for its turn.")
+        return _("It is waiting for its turn.")
     place = "next" if standing.ahead == 0 else "far" if standing.ahead >= MANY else "behind"
     return _PLACES[place, bool(job.client)]() % {"count": format_number(standing.ahead)}
 
 
-def _its_time(job: JobDetails, standing: Standing) -> str:
+def _its_time(job: JobDetails, standing: QueuePosition) -> str:
     if standing.after:
-        return _("It runs when job %(id)s is over: only one of the two may live at a time.") % {
+        return _("It starts after job %(id)s has finished, because unique jobs run one at a time.") % {
             "id": clean_text(standing.after, 60)
         }
     if job.due_at is None:
@@ -58,24 +58,24 @@ def _its_time(job: JobDetails, standing: Standing) -> str:
     late = {"duration": _since(job.due_at, standing)}
     looked = standing.promoted_at
     if looked is None or (standing.now - looked).total_seconds() > UNSCHEDULED:
-        return _("It was due %(duration)s ago, and no scheduler looks for due jobs of this queue.") % late
-    return _("It was due %(duration)s ago, and is queued when the scheduler looks next.") % late
+        return _("It was due %(duration)s ago, but no scheduler is running for this queue.") % late
+    return _("It was due %(duration)s ago and will be queued at the scheduler's next check.") % late
 
 
-def _since(moment: datetime, standing: Standing) -> str:
+def _since(moment: datetime, standing: QueuePosition) -> str:
     return format_duration(max(0.0, (standing.now - moment).total_seconds()))
 
 
-#: By where it stands in its lane, and whether that lane is a client's.
+#: By the position in the lane, and whether the lane belongs to a client.
 _PLACES = {
     ("next", True): lambda: _(
-        "It is the next job of its client. It starts when the client has its turn and a worker is free."
+        "It is the next job of its client. It starts when the client gets its turn and a worker is free."
     ),
     ("next", False): lambda: _(
-        "It is the next of the jobs without a client. It starts when they have their turn and a worker is free."
+        "It is the next job without a client. It starts when these jobs get their turn and a worker is free."
     ),
-    ("behind", True): lambda: _("It waits behind other jobs of its client, at most %(count)s."),
-    ("behind", False): lambda: _("It waits behind other jobs without a client, at most %(count)s."),
-    ("far", True): lambda: _("It waits behind many other jobs of its client."),
-    ("far", False): lambda: _("It waits behind many other jobs without a client."),
+    ("behind", True): lambda: _("Other jobs of its client are ahead of it, at most %(count)s."),
+    ("behind", False): lambda: _("Other jobs without a client are ahead of it, at most %(count)s."),
+    ("far", True): lambda: _("Many other jobs of its client are ahead of it."),
+    ("far", False): lambda: _("Many other jobs without a client are ahead of it."),
 }

@@ -1,4 +1,4 @@
-"""Dead letters: grouped by what went wrong, and acted on one by one, ticked, or all that match."""
+"""Pages of dead letters: groups by error; requeue and discard selected or all matching ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from django_rtq.jobs.job import JobState, moment
 from django_rtq.redaction import group_message
 
 GROUPS_SHOWN = 200
-GROUPED = 1000  # of each queue, the newest: what two round trips find without keeping Redis from others
+GROUPED = 1000  # newest dead letters of each queue: two round trips that do not block Redis for long
 
 
 class DeadLetterAdmin(PageAdmin):
@@ -52,11 +52,11 @@ class DeadLetterAdmin(PageAdmin):
             ),
         ]
 
-    # -- look
+    # -- pages
 
     def groups(self, request: HttpRequest) -> HttpResponse:
-        """What went wrong how often, the latest first."""
-        found = get_inspector().all_dead_groups(GROUPED)
+        """Dead letters grouped by task and error, the latest group first."""
+        found = get_inspector().dead_letters.all_groups(GROUPED)
         groups = [(queue, group) for queue, of_queue in found.items() for group in of_queue.groups]
         groups.sort(key=lambda pair: pair[1].last_at, reverse=True)
         context = {
@@ -66,14 +66,14 @@ class DeadLetterAdmin(PageAdmin):
         }
         return self.render(request, "dead.html", context)
 
-    # -- act
+    # -- actions
 
     def ticked(self, request: HttpRequest, *, verb: BulkAction) -> HttpResponse:
-        """Requeue the jobs that were ticked; discard them, when that was confirmed."""
+        """Requeue or discard the selected jobs. Discarding asks for confirmation first."""
         queue, ids = query_params.get_queue_name(request.POST), query_params.get_ids(request.POST)
         back = HttpResponseRedirect(query_params.get_next_url(request, self.url("deadletter_changelist")))
         if not queue or not ids:
-            messages.warning(request, _("Nothing was done: no job was ticked."))
+            messages.warning(request, _("Nothing was done: no job was selected."))
             return back
         if verb == "discard" and "confirmed" not in request.POST:
             return self._confirm(request, queue, ids)
@@ -88,28 +88,30 @@ class DeadLetterAdmin(PageAdmin):
         return back
 
     def sweep(self, request: HttpRequest, *, verb: BulkAction) -> HttpResponse:
-        """Ask, then act on all that match."""
+        """Requeue or discard all matching dead letters, after confirmation."""
         given = request.POST if request.method == "POST" else request.GET
         sweep = BulkRequest.read(given, verb)
         if not sweep.queue:
-            messages.warning(request, _("Which dead letters? Choose a queue or a group."))
+            messages.warning(request, _("Choose a queue or a group of dead letters first."))
             return HttpResponseRedirect(self.url("deadletter_changelist"))
         if request.method == "POST" and sweep.until_ms:
             return self._sweep(request, sweep)
         sweep, found = sweep.counted(get_inspector())
-        hint = _("What takes longer than a moment goes on as a job of this queue, also when you close this page.")
+        hint = _(
+            "If this takes longer than a few seconds, a job of this queue does the rest, even if you close this page."
+        )
         asked = {"question": bulk_question(verb, found.count), "hint": hint, "can_go_on": found.count > 0}
         return self._render_sweep(request, sweep, asked)
 
     def progress(self, request: HttpRequest, *, verb: BulkAction) -> HttpResponse:
-        """How far a large sweep is."""
+        """The progress of a bulk action."""
         inspector, sweep = get_inspector(), BulkRequest.read(request.GET, verb)
         if not sweep.queue or not sweep.until_ms:
             return HttpResponseRedirect(self.url("deadletter_changelist"))
         total = query_params.get_int(request.GET, "total", 1, least=1, most=10**9)
         left = sweep.counted(inspector)[1].count
         state = _state_of(query_params.get_text(request.GET, "job"), sweep.queue)
-        if sweep.per_second and left and state == "over":  # one job follows the other
+        if sweep.per_second and left and state == "over":  # the next job has not been enqueued yet
             state = "slow"
         done = max(0, total - left)
         progress = {
@@ -121,15 +123,15 @@ class DeadLetterAdmin(PageAdmin):
         can_go_on = left > 0 and state != "running"
         return self._render_sweep(request, sweep, {"progress": progress, "can_go_on": can_go_on}, total=total)
 
-    # -- inside
+    # -- helpers
 
     def _confirm(self, request: HttpRequest, queue: str, ids: Sequence[str]) -> HttpResponse:
-        """Whether it is meant to discard these."""
+        """Ask for confirmation before discarding."""
         back = query_params.get_next_url(request, self.url("deadletter_changelist"))
         context = {
             "title": _("Discard dead letters"),
             "question": bulk_question("discard", len(ids)),
-            "consequence": _("Their arguments and failures are deleted. They cannot be brought back."),
+            "consequence": _("Their arguments and failures are deleted. This cannot be undone."),
             "facts": [(_("Queue"), queue), (_("Jobs"), clean_text(ids_text(ids)))],
             "action": self.url("deadletter_discard"),
             "fields": [("queue", queue), ("next", back), ("confirmed", "yes"), *(("id", job_id) for job_id in ids)],
@@ -156,7 +158,9 @@ class DeadLetterAdmin(PageAdmin):
             log_action(request, models.DeadLetter(name=sweep.queue), f"{text} ({meant})")
             messages.success(request, text)
         else:
-            said = _("Nothing was done: none is left that matches. Somebody may have acted already.")
+            said = _(
+                "Nothing was done: no dead letter matches any more. Someone else may have requeued or discarded them."
+            )
             messages.warning(request, said)
         return HttpResponseRedirect(self.url("deadletter_changelist"))
 
@@ -164,8 +168,8 @@ class DeadLetterAdmin(PageAdmin):
         left = sweep.counted(get_inspector())[1].count
         total = query_params.get_int(request.POST, "total", done + left, least=1)
         job = sweep.enqueue_rest()
-        log_message = _("%(done)s The rest is done by job %(id)s. (%(meant)s)")
-        facts = {"done": bulk_done_text(sweep.verb, done), "id": job.id, "meant": _meant(sweep)}
+        log_message = _("%(done)s Job %(id)s does the rest. (%(filter)s)")
+        facts = {"done": bulk_done_text(sweep.verb, done), "id": job.id, "filter": _meant(sweep)}
         log_action(request, models.DeadLetter(name=sweep.queue), log_message % facts)
         query = {**sweep.query, "total": total, "job": job.id}
         return HttpResponseRedirect(self.url(f"deadletter_{sweep.verb}_progress", query=query))
@@ -181,7 +185,7 @@ class DeadLetterAdmin(PageAdmin):
             "verb": sweep.verb,
             "facts": _facts(sweep),
             "hidden": [(name, value) for name, value in hidden.items() if value],
-            "button": buttons[sweep.verb] if total is None else _("Go on here"),
+            "button": buttons[sweep.verb] if total is None else _("Continue here"),
             "action_url": self.url(f"deadletter_{sweep.verb}_all"),
             "back_url": self._list_of(sweep),
             "breadcrumbs": [{"url": self.url("deadletter_changelist"), "title": _("Dead letters")}],
@@ -195,7 +199,7 @@ class DeadLetterAdmin(PageAdmin):
         return self.url("queue_change", sweep.queue, query={"state": "dead", **sweep.wanted.query})
 
     def _group(self, queue: str, group: DeadGroup) -> dict[str, Any]:
-        # Without both names it could not be told from the others.
+        # Without both names a filter would match other groups as well.
         is_known = bool(group.task and group.error_class)
         query = {"queue": queue, "task": group.task, "error": group.error_class}
         return {
@@ -213,31 +217,35 @@ def _meant(sweep: BulkRequest) -> str:
 
 
 def _facts(sweep: BulkRequest) -> list[tuple[str, str]]:
-    """Which dead letters are meant."""
+    """Pairs of a label and a value that describe the selected dead letters."""
     until = moment(sweep.until_ms)
     facts = [(_("Queue"), sweep.queue), *sweep.wanted.facts]
     if sweep.per_second:
-        facts.append((_("At most a second"), str(sweep.per_second)))
+        facts.append((_("Limit per second"), str(sweep.per_second)))
     if until is not None:
-        facts.append((_("Died until"), format_moment(until)))
+        facts.append((_("Died before"), format_moment(until)))
     return facts
 
 
 def _message_of(group: DeadGroup) -> str:
     message = group_message(group)
-    return _("Its arguments are long: see the job for its message.") if message is None else message
+    return (
+        _("Message not shown because the arguments are very long. Open a job to see it.")
+        if message is None
+        else message
+    )
 
 
 def _found_text(found: Collection[DeadGroups]) -> str:
     searched, total = (sum(getattr(groups, name) for groups in found) for name in ("searched", "total"))
     if searched >= total:
         return ""
-    text = _("The newest %(searched)s of %(total)s were looked at.")
+    text = _("These groups include the newest %(searched)s of %(total)s dead letters.")
     return text % {"searched": format_number(searched), "total": format_number(total)}
 
 
 def _state_of(job_id: str, queue: str) -> str:
-    """What became of the job that does the rest of a sweep: a key of REMAINDER_HINTS."""
+    """The state of the job that processes the remaining dead letters: a key of REMAINDER_HINTS."""
     try:
         job = get_inspector().find(job_id, queue)
     except JobNotFound:
@@ -249,5 +257,5 @@ def _state_of(job_id: str, queue: str) -> str:
     if job.state is JobState.SUCCEEDED:
         return "over"
     inspector = get_inspector()
-    is_served = not inspector.queue(queue).paused and inspector.workers([queue])
+    is_served = not inspector.queues.get(queue).paused and inspector.workers([queue])
     return "queued" if is_served else "paused"
