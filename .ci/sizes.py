@@ -12,7 +12,9 @@ FOLDERS = ("django_rtq", "testproject", "tests", "benchmarks", ".ci")
 
 FUNCTION_LINES = 40
 MODULE_LINES = 350
-LUA_LINES = 60  # of code, below the header
+# Below the header, which is the signature. At 60, scripts were cut into pieces that said nothing by themselves; at 80
+# a verb is one file, with a part of its own where it has a second idea.
+LUA_LINES = 80
 
 
 def problems() -> Iterator[str]:

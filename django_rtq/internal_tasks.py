@@ -1,7 +1,7 @@
-"""Tasks of our own: what takes too long for a web request and has to go on when the browser is closed.
+"""Tasks of this package: work that takes too long for a web request.
 
-They are internal: what they do needs a permission, which is asked for by whoever enqueues them. So nobody makes or
-edits their jobs by hand, in forms, schedules or commands: see registry.get_open_task().
+They are internal: whoever enqueues them has checked a permission. So nobody can enqueue or edit their jobs in forms,
+schedules or commands: see registry.get_open_task().
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from django_rtq.inspector.dead_letters import STEP, Action
+from django_rtq.inspector.dead_letters import STEP, BulkAction
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.job_list import JobFilter
 from django_rtq.tasks.registry import register
@@ -19,30 +19,29 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def chore(func: Callable[P, R]) -> Task[P, R]:
-    """Make a function an internal task, whose jobs go before all others of their queue."""
+def internal_task(func: Callable[P, R]) -> Task[P, R]:
+    """Make a function an internal task. Its jobs run before all others of their queue."""
     declared = Task(func=func, priority=100, internal=True)
     register(declared)
     return declared
 
 
-@chore
-def sweep_dead_letters(
-    queue: str, verb: Action, wanted: dict[str, Any], until_ms: int, per_second: int = 0, cursor: str = ""
+@internal_task
+def run_bulk_action(
+    queue: str, action: BulkAction, filter: dict[str, Any], until_ms: int, per_second: int = 0, cursor: str = ""
 ) -> int:
-    """Requeue or discard all dead letters that fit and died until then. Returns how many.
+    """Requeue or discard all dead letters that match and died up to a moment. Returns how many.
 
-    It may be interrupted anywhere and run again: what was requeued is not dead any more, and what has died again
-    meanwhile died too late to be meant. With `per_second` a job does so many and leaves the rest to another one.
+    It may be interrupted anywhere and run again: requeued jobs are not dead any more, and those that died again died
+    too late to be meant. With `per_second` a job handles that many and enqueues another job for the rest.
     """
-    inspector, chosen, total = get_inspector(), JobFilter(**wanted), 0
-    while True:
-        limit = per_second or STEP
-        swept = inspector.sweep(queue, verb, chosen, until_ms=until_ms, cursor=cursor, limit=limit)
-        total, cursor = total + len(swept.done), swept.cursor
-        if not cursor:
-            return total
-        if per_second:
-            rest = sweep_dead_letters.using(queue_name=queue, run_after=1.0)
-            rest.delay(queue, verb, wanted, until_ms, per_second, cursor)
-            return total
+    steps = get_inspector().bulk_steps(
+        queue, action, JobFilter(**filter), until_ms=until_ms, cursor=cursor, limit=per_second or STEP
+    )
+    if not per_second:
+        return sum(len(step.done) for step in steps)
+    step = next(steps)
+    if step.cursor:
+        rest = run_bulk_action.using(queue_name=queue, run_after=1.0)
+        rest.delay(queue, action, filter, until_ms, per_second, step.cursor)
+    return len(step.done)

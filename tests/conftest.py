@@ -1,74 +1,23 @@
-"""What all tests share: a Redis server of their own, and a look at what they leave behind."""
+"""What the tests share: a Redis server of their own, and checks of what they leave behind."""
 
 import threading
-import time
-from contextlib import contextmanager
 
 import pytest
-import redis as redis_py
 from django.test import override_settings
 
 from django_rtq.broker.broker import get_broker
-from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.inspector import get_inspector
 from testproject.redis_server import PrivateRedis
-from tests.proxy import Fault, Proxy
-from tests.snapshots import is_foreign
-
-NOBODY = "redis://127.0.0.1:1/0"
-LEASE_SECONDS = 2.0
-
-
-def wait_until(condition, seconds=10.0):
-    """Wait for something that happens by itself. The only sleep in the suite."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
-
-
-class Redis(redis_py.Redis):
-    """A client of the tests' own server, beside the connections of the broker."""
-
-    proxy = None
-
-    def drop_connection(self, moment, around=b"EVALSHA"):
-        """Cut the broker's connection at its next script: "before" it arrives, or "after" it ran."""
-        self.proxy.arm(Fault(moment, around))
-
-    def answer_once(self, answer, around=b"EVALSHA"):
-        """Answer the broker's next script with these bytes, and keep it from the server."""
-        self.proxy.arm(Fault("answer", around, answer))
-
-    def stay_silent_once(self, around=b"EVALSHA"):
-        """Never answer the broker's next script."""
-        self.proxy.arm(Fault("silence", around))
-
-    @contextmanager
-    def full_memory(self):
-        """As if not one byte more could be stored."""
-        self.config_set("maxmemory", 1)
-        try:
-            yield
-        finally:
-            self.config_set("maxmemory", 0)
-
-    def load_scripts(self):
-        """Let the server know all scripts, so that the next call is the call itself."""
-        with self.pipeline(transaction=False) as pipe:
-            for script in SCRIPTS.values():
-                pipe.script_load(script.text)
-            pipe.execute()
-
-    def clients_of_ours(self):
-        """The connections of brokers that are open."""
-        return [client for client in self.client_list() if client["name"].startswith("rtq:")]
+from tests.support.proxy import Proxy
+from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE, Redis
+from tests.support.snapshots import is_foreign
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _nobody_elses_redis():
     # A test that forgets to ask for a server must not find the one of whoever runs it.
-    with override_settings(RTQ={"REDIS": NOBODY}):
+    with override_settings(RTQ={"REDIS": UNREACHABLE}):
         yield
 
 

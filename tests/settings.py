@@ -6,8 +6,8 @@ import os
 from testproject.settings import *  # noqa: F403
 from testproject.settings import DATABASES, INSTALLED_APPS, RTQ
 
-if os.environ.get("RTQ_TEST_CLOCK") == "wild":
-    from tests.app import wild_clock  # noqa: F401 - it takes the place of the true one
+if os.environ.get("RTQ_TEST_CLOCK") == "jumping":
+    from tests.app import jumping_clock  # noqa: F401 - it takes the place of the true one
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.app"]
 RTQ = {

@@ -8,7 +8,7 @@ from django.test import override_settings
 
 from django_rtq.broker.broker import get_broker
 from django_rtq.checks import check_server, check_settings
-from tests.conftest import NOBODY
+from tests.support.redis_server import UNREACHABLE
 
 
 def found(**options):
@@ -18,12 +18,12 @@ def found(**options):
 
 
 def test_good_settings_are_passed_over():
-    assert found(REDIS=NOBODY) == []
-    assert found(REDIS=NOBODY, LEASE_SECONDS=5) == []
+    assert found(REDIS=UNREACHABLE) == []
+    assert found(REDIS=UNREACHABLE, LEASE_SECONDS=5) == []
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"REDIS": ""}, {"REDIS": NOBODY, "LEASE": 5}, {"REDIS": NOBODY, "MAX_ATTEMPTS": 0}]
+    "options", [{}, {"REDIS": ""}, {"REDIS": UNREACHABLE, "LEASE": 5}, {"REDIS": UNREACHABLE, "MAX_ATTEMPTS": 0}]
 )
 def test_settings_that_cannot_be_read_are_an_error(options):
     assert found(**options) == [(ERROR, "rtq.E001", None)]
@@ -43,7 +43,7 @@ def test_the_error_says_what_to_write():
 
 @pytest.mark.parametrize("seconds", [1, 4.9])
 def test_a_short_lease_is_a_warning(seconds):
-    with override_settings(RTQ={"REDIS": NOBODY, "LEASE_SECONDS": seconds}):
+    with override_settings(RTQ={"REDIS": UNREACHABLE, "LEASE_SECONDS": seconds}):
         (message,) = check_settings()
 
     assert (message.level, message.id) == (WARNING, "rtq.W001")
@@ -116,4 +116,4 @@ def test_a_server_that_refuses_us_is_an_error(redis, redis_server):
 
 
 def test_a_server_that_is_away_is_passed_over():
-    assert found_on_server(NOBODY) == []
+    assert found_on_server(UNREACHABLE) == []

@@ -23,8 +23,8 @@ from django.test import override_settings
 from django_rtq import JobState, task
 from django_rtq.broker.broker import get_broker
 from django_rtq.inspector.inspector import get_inspector
-from tests.seeds import QUEUE, claim, let_fall_due, settle
-from tests.takes import take_all
+from tests.support.claims import take_all
+from tests.support.jobs import QUEUE, claim, let_fall_due, settle
 
 WITHOUT = "without fakeredis and lupa nobody knows whether quick tests of projects work: pip install 'fakeredis[lua]'"
 fakeredis = pytest.importorskip("fakeredis", reason=WITHOUT)

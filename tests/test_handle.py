@@ -7,8 +7,8 @@ from django.test import override_settings
 
 from django_rtq import JobHandle, JobState, task
 from django_rtq.exceptions import BrokerUnavailable, JobNotFound, WrongState
-from tests.conftest import NOBODY
-from tests.seeds import QUEUE, claim, let_fall_due, settle
+from tests.support.jobs import QUEUE, claim, let_fall_due, settle
+from tests.support.redis_server import UNREACHABLE
 
 TASK = "tests.test_handle.add"
 
@@ -90,7 +90,7 @@ def test_a_result_is_remembered_and_redis_is_not_asked_again(broker):
     handle = finished(broker, outcome=outcome(3))
     assert handle.result == 3
 
-    with override_settings(RTQ={"REDIS": NOBODY}):
+    with override_settings(RTQ={"REDIS": UNREACHABLE}):
         assert (handle.result, handle.state) == (3, JobState.SUCCEEDED)
         with pytest.raises(BrokerUnavailable):
             handle.refresh()

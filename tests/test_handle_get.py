@@ -10,8 +10,9 @@ from django.test import override_settings
 
 from django_rtq import JobHandle, JobState, task
 from django_rtq.exceptions import BrokerUnavailable, JobFailed, JobNotFound, ResultTimeout
-from tests.conftest import NOBODY, wait_until
-from tests.seeds import QUEUE, claim, settle
+from tests.support.jobs import QUEUE, claim, settle
+from tests.support.redis_server import UNREACHABLE
+from tests.support.waiting import wait_until
 
 TASK = f"{__name__}.add"
 
@@ -95,7 +96,7 @@ def test_a_dead_job_tells_of_its_last_failure(broker, later):
 
 def test_a_failure_has_its_traceback(broker, monkeypatch):
     error = json.dumps({"error_class": "ValueError", "error": "no", "traceback": "Traceback: here"})
-    monkeypatch.setattr("tests.seeds.ERROR", error)
+    monkeypatch.setattr("tests.support.jobs.ERROR", error)
     handle = add.delay(1)
     run(broker, handle, "bury")
 
@@ -155,7 +156,7 @@ def test_it_took_too_long(broker, timeout):
 
 
 def test_redis_away():
-    with override_settings(RTQ={"REDIS": NOBODY}), pytest.raises(BrokerUnavailable):
+    with override_settings(RTQ={"REDIS": UNREACHABLE}), pytest.raises(BrokerUnavailable):
         JobHandle("any", QUEUE).get(5)
 
 

@@ -10,7 +10,7 @@ import pytest
 from django_rtq import loop as module
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.loop import Loop, ReconnectDelay, pause_loops, stop_all
-from tests.conftest import wait_until
+from tests.support.waiting import wait_until
 
 
 class Counter(Loop):

@@ -7,12 +7,12 @@ from django.db import transaction
 from django.test import override_settings
 
 from django_rtq import every, task
-from django_rtq.internal_tasks import sweep_dead_letters
+from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.models import Schedule, mirror_schedules
 from django_rtq.scheduler.dispatcher import Dispatcher
 from django_rtq.tasks import registry
-from tests.conftest import NOBODY
-from tests.seeds import QUEUE
+from tests.support.jobs import QUEUE
+from tests.support.redis_server import UNREACHABLE
 
 TASK = f"{__name__}.report"
 
@@ -185,7 +185,7 @@ def test_a_row_that_changes_while_it_is_mirrored_is_brought_as_it_is_then(broker
 
 @pytest.mark.django_db
 def test_it_is_saved_although_redis_is_away_and_that_is_said(committed, caplog):
-    with override_settings(RTQ={"REDIS": NOBODY}), committed():
+    with override_settings(RTQ={"REDIS": UNREACHABLE}), committed():
         row().save()
 
     assert Schedule.objects.count() == 1
@@ -225,8 +225,8 @@ def test_the_migrations_make_what_the_models_say():
 @pytest.fixture
 def discarding():
     """The fields of a row that would discard all dead letters."""
-    registry.register(sweep_dead_letters)
-    return {"task": sweep_dead_letters.name, "args": [QUEUE, "discard", {}, 10**15], "cron": "", "every": 1}
+    registry.register(run_bulk_action)
+    return {"task": run_bulk_action.name, "args": [QUEUE, "discard", {}, 10**15], "cron": "", "every": 1}
 
 
 @pytest.mark.django_db

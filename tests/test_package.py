@@ -13,7 +13,7 @@ import django_rtq
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = django_rtq.__version__
-LUA = sorted((ROOT / "django_rtq/broker/lua").glob("*.lua"))
+LUA = sorted((ROOT / "django_rtq/broker/lua").rglob("*.lua"))
 
 
 @pytest.fixture(scope="module")
@@ -108,5 +108,5 @@ def test_what_was_installed_finds_its_scripts(wheel, tmp_path):
         check=True,
     )
 
-    public = [path for path in LUA if not path.name.startswith("_")]
+    public = [path for path in LUA if path.parent.name != "lib"]
     assert done.stdout.split() == [str(tmp_path / "django_rtq/broker/scripts.py"), str(len(public)), "True"]

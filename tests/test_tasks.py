@@ -19,10 +19,10 @@ from django_rtq.exceptions import (
 )
 from django_rtq.jobs.job import Job
 from django_rtq.tasks import registry
-from tests.conftest import NOBODY
-from tests.seeds import QUEUE
-from tests.snapshots import snapshot
-from tests.takes import take, take_all
+from tests.support.claims import take, take_all
+from tests.support.jobs import QUEUE
+from tests.support.redis_server import UNREACHABLE
+from tests.support.snapshots import snapshot
 
 
 @task
@@ -224,7 +224,7 @@ def test_a_payload_may_be_as_large_as_the_settings_say_and_no_larger(redis, prox
             echo.delay_many([(("a",), {}), ((character * (fits + 1),), {})])
 
         assert str(caught.value) == (
-            f"tests.test_tasks.echo: the arguments take {frame + (fits + 1) * width:,} bytes as JSON, but "
+            f"tests.test_tasks.echo: the arguments have {frame + (fits + 1) * width:,} bytes as JSON, but "
             'RTQ["MAX_PAYLOAD_BYTES"] is 1,000. Store them and pass a key.'
         )
         assert snapshot(redis) == before
@@ -260,7 +260,7 @@ def test_delay_many_sends_a_few_hundred_in_one_call_of_a_script(redis, broker):
 
 
 def test_delay_many_of_nothing_asks_for_nothing(enqueued):
-    with override_settings(RTQ={"REDIS": NOBODY}):
+    with override_settings(RTQ={"REDIS": UNREACHABLE}):
         assert add.delay_many([]) == []
     assert enqueued == []
 
@@ -313,7 +313,7 @@ def test_a_receiver_that_fails_does_not_take_the_job_back(broker):
 
 
 def test_delay_says_at_once_that_nobody_is_there(enqueued):
-    with override_settings(RTQ={"REDIS": NOBODY}), pytest.raises(BrokerUnavailable) as caught:
+    with override_settings(RTQ={"REDIS": UNREACHABLE}), pytest.raises(BrokerUnavailable) as caught:
         add.delay(1)
 
     assert "127.0.0.1:1" in str(caught.value)

@@ -22,12 +22,13 @@ from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.redis.server_info import refuse_mode
 from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.broker.schedule_store import ScheduleStore
-from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument, Command
+from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument, Command, read_all
 from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.worker_info import note_commands
 from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
-from django_rtq.jobs.job import Job, read_record
+from django_rtq.jobs.job import Job
+from django_rtq.jobs.record import read_record
 
 ENQUEUE_AT_ONCE = 500  # jobs of one script call
 RECLAIM_AT_ONCE = 50  # jobs of one call: each is moved by itself, which takes longer than most
@@ -70,6 +71,8 @@ class Broker(Maintenance):
                 socket_timeout=config.socket_timeout,
                 connect_timeout=config.socket_connect_timeout,
             )
+        else:
+            read_all()  # an upgrade may replace the files while this process runs
         self.keys = Keys(config.prefix)
         self.redis = RedisClient(self.connection_settings.command_pool(role=role))
         self.plan = ScheduleStore(self.redis, self.keys)
@@ -176,7 +179,7 @@ class Broker(Maintenance):
         """Store the progress that jobs of a worker report: queue, id and JSON each. Jobs that it no longer holds are
         left alone (G4). Raises BrokerUnavailable. What a server refuses, because it is full, is not stored.
         """
-        script = SCRIPTS["progress"]
+        script = SCRIPTS["report_progress"]
         calls = [script.call(self.keys.of(queue), (job_id, line), worker=worker) for queue, job_id, line in reports]
         self.redis.execute_each(calls, resend=True)
 
@@ -238,7 +241,7 @@ class Broker(Maintenance):
         commands = [SCRIPTS["renew"].call(self.keys.of(q), (self.lease_ms, *notes)) for q in queues]
         if promote:
             commands += [self.promote_command(q, MAINTAIN_AT_ONCE) for q in queues]
-        commands += [SCRIPTS["audit"].call(self.keys.of(q), (audited[q], MAINTAIN_AT_ONCE)) for q in queues]
+        commands += [SCRIPTS["repair_lanes"].call(self.keys.of(q), (audited[q], MAINTAIN_AT_ONCE)) for q in queues]
         commands += note_commands(self.keys, notes, 4 * self.lease_ms)
         commands += [("SADD", self.keys.queues, *queues), self.plan.ask_for_version]
         *answers, version = self.redis.execute_each(
@@ -271,7 +274,7 @@ class Broker(Maintenance):
 
     def audit(self, queue: str, start: int = 0) -> int:
         """Put some lanes and workers right that a torn log has bent. Returns where to go on; 0: all were seen."""
-        (reply,) = self._on_each([queue], "audit", (start, MAINTAIN_AT_ONCE))
+        (reply,) = self._on_each([queue], "repair_lanes", (start, MAINTAIN_AT_ONCE))
         return int(reply)
 
     # -- inside

@@ -5,6 +5,8 @@ All keys of a queue share one hash tag, so that a queue is one slot of a Redis C
 
 from __future__ import annotations
 
+from typing import overload
+
 from django_rtq.conf import QUEUE_NAME
 from django_rtq.exceptions import InvalidTask
 
@@ -17,99 +19,94 @@ def check_queue_name(name: object) -> None:
         )
 
 
-class QueueKeys:
-    """The keys of one queue."""
+class Key:
+    """A key of a queue, or with `per` the prefix of keys that end with a colon and that.
 
-    __slots__ = (
-        "_tag",
-        "bands",
-        "busy",
-        "crashes",
-        "dead",
-        "digests",
-        "due",
-        "errors",
-        "failures",
-        "finished",
-        "ghosts",
-        "holders",
-        "jobs",
-        "kept",
-        "lane",
-        "lanes",
-        "later",
-        "over",
-        "paused",
-        "progress",
-        "results",
-        "retrying",
-        "ring",
-        "running_of",
-        "scheduled",
-        "schedules",
-        "scratch",
-        "served",
-        "since",
-        "stats",
-        "stopping",
-        "sweep",
-        "tasks",
-        "turn",
-        "unique",
-        "waiting",
-        "wake",
-        "workers",
-    )
+    On an instance of QueueKeys it is the name in Redis, as bytes, built on first use.
+    """
+
+    def __init__(self, kind: str, holds: str, *, per: str = "", name: str = "") -> None:
+        self.kind = kind  # its type in Redis
+        self.holds = holds  # member -> value and unit
+        self.per = per  # what the names of these keys end with; "": it is one key
+        self.name = name  # in Redis, behind the tag of the queue
+
+    def __set_name__(self, owner: type, attribute: str) -> None:
+        self.attribute = attribute
+        self.name = (self.name or attribute) + (":" if self.per else "")
+
+    @overload
+    def __get__(self, keys: None, owner: type) -> Key: ...
+
+    @overload
+    def __get__(self, keys: QueueKeys, owner: type) -> bytes: ...
+
+    def __get__(self, keys: QueueKeys | None, owner: type) -> Key | bytes:
+        if keys is None:
+            return self
+        # The instance's own attribute is found before this one from now on.
+        key = keys.__dict__[self.attribute] = (keys.tag + self.name).encode()
+        return key
+
+
+class QueueKeys:
+    """The keys of one queue. Scripts use the names of these attributes, too."""
+
+    # Jobs
+    jobs = Key("hash", "id -> record, of every live job and dead letter")
+    failures = Key("hash", "id -> number of failed runs")
+    crashes = Key("hash", "id -> number of runs that ended with the death of their worker")
+    errors = Key("hash", "id -> the last failures, one JSON a line")
+    progress = Key("hash", "id -> when (ms) and what progress the job reported, JSON")
+    since = Key("hash", "id -> since when it waits, ms; only where its id does not tell")
+    dead = Key("zset", "id -> time of death, ms")
+
+    # Waiting for a worker
+    bands = Key("zset", "band -> rank; the bands that have work")
+    ring = Key("zset", "client -> turn; the clients that have work, lowest turn first", per="band")
+    lane = Key("list", "ids of one client, first in first out", per="band:client")
+    lanes = Key("zset", "band:client -> since when its first job waits, ms")
+    turn = Key("string", "the last turn number given out")
+    ghosts = Key("hash", "id -> lane; cancelled jobs whose id is still in a lane")
+    wake = Key("zset", "one member while there is something to claim; workers block on it")
+    paused = Key("string", "since when the queue is paused, ms; missing while it is not")
+
+    # Waiting for a time
+    scheduled = Key("zset", "id -> due, ms")
+    retrying = Key("zset", "id -> due, ms; the jobs of `scheduled` that have failed")
+    later = Key("zset", "client -> when promote looks at it next, ms; and `later:<client>`, zset: id -> due, ms")
+    due = Key("zset", "one member when a job became due earlier than all others; schedulers block on it")
+    schedules = Key("hash", "schedule -> last slot (ms), last job, digest of the definition, since when it counts (ms)")
+
+    # Running
+    workers = Key("zset", "worker -> end of its lease, ms")
+    holders = Key("zset", "worker -> when it signed on, ms; the workers that may have a processing list")
+    running_of = Key("hash", "id -> attempt and time of the claim, ms; a processing list", per="worker", name="running")
+    stopping = Key("hash", "id -> how it is to stop, and the outcome to store then; running jobs with a cancel request")
+    sweep = Key("hash", "contact, hold, high, promoted (ms), anchor: the time that scripts use, and when leases count")
+
+    # Finished
+    results = Key("hash", "id -> for how many ms the outcome is kept, and the outcome, JSON")
+    finished = Key("zset", "id -> when trim looks at it next, ms")
+    kept = Key("zset", "id -> when it finished, ms; those with a stored outcome")
+    waiting = Key("zset", "id -> until when somebody waits for its end, ms")
+    over = Key("list", "one member after the end of a job that somebody waits for; expires", per="id")
+
+    # Unique jobs
+    unique = Key("string", "id of the job that holds this digest; expires", per="digest")
+    digests = Key("hash", "id -> until when it holds a digest, for how many ms, the digest, and its successor's id")
+
+    # Metrics; all expire
+    stats = Key("hash", "counters of the queue", per="minute")
+    tasks = Key("hash", "counters of each task, and its histograms", per="hour")
+    served = Key("hash", "client -> number of runs; and the time of all runs, µs", per="slice")
+    busy = Key("zset", "client -> how long its runs took together, µs", per="slice")
+
+    scratch = Key("none", "never exists: scripts delete it to be allowed to write to a full server")
 
     def __init__(self, prefix: str, queue: str) -> None:
         check_queue_name(queue)
-        self._tag = f"{{{prefix}:{queue}}}:"
-        self._name_ends()
-        self.jobs = self._key("jobs")  # hash: id -> record, for every live job
-        self.bands = self._key("bands")  # zset: band -> priority; the bands that have work
-        self.ring = self._key("ring:")  # + band, zset: client -> turn; who has work, in the order of turns
-        self.lane = self._key("lane:")  # + band:client, list: ids, first in first out
-        self.lanes = self._key("lanes")  # zset: band:client -> since when its first job waits, ms
-        self.turn = self._key("turn")  # string: the last turn number given out
-        self.since = self._key("since")  # hash: id -> ms; waits since, where its id does not tell
-        self.ghosts = self._key("ghosts")  # hash: id -> lane; cancelled, but still named in a lane
-        self.scheduled = self._key("scheduled")  # zset: id -> due, ms
-        self.later = self._key("later")  # zset: client -> next look, ms; + ":" and client, zset: id -> due, ms
-        self.retrying = self._key("retrying")  # zset: id -> due, ms; those of scheduled that have failed
-        self.schedules = self._key("schedules")  # hash: periodic jobs, name -> last slot, last job, definition, began
-        self._name_what_is_known_of_jobs()
-
-    def _name_what_is_known_of_jobs(self) -> None:
-        self.workers = self._key("workers")  # zset: worker -> lease deadline, ms
-        self.holders = self._key("holders")  # zset: worker -> when it signed on, ms; who may have a processing list
-        self.running_of = self._key("running:")  # + worker, hash: id -> "attempt claimed_ms"
-        self.stopping = self._key("stopping")  # hash: id -> how it is to stop; runs, and was asked to
-        self.progress = self._key("progress")  # hash: id -> ms, and how far it is as JSON
-        self.failures = self._key("failures")  # hash: id -> runs that failed
-        self.crashes = self._key("crashes")  # hash: id -> runs that took their worker down
-        self.errors = self._key("errors")  # hash: id -> the last failures, one JSON a line
-        self.dead = self._key("dead")  # zset: id -> time of death, ms
-        self.unique = self._key("unique:")  # + digest, string: id of the job that holds it, with a time limit
-        self.digests = self._key("digests")  # hash: id -> until when it holds which digest, how long, and its heir
-        self.wake = self._key("wake")  # zset: one token while there is something to claim
-        self.due = self._key("due")  # zset: one token when something became due earlier than all before
-        self.sweep = self._key("sweep")  # hash: contact, hold, high; all ms
-        self.paused = self._key("paused")  # string: present while paused
-        self.scratch = self._key("scratch")  # never exists; see the rules for scripts
-        self._name_counters()
-
-    def _name_counters(self) -> None:
-        self.stats = self._key("stats:")  # + minute, hash: counters
-        self.tasks = self._key("tasks:")  # + hour, hash: counters of each task, and how often runs took how long
-        self.served = self._key("served:")  # + ten minutes, hash: client -> runs; and the time of all, µs
-        self.busy = self._key("busy:")  # + ten minutes, zset: client -> how long its runs took together, µs
-
-    def _name_ends(self) -> None:
-        self.results = self._key("results")  # hash: id -> ms to keep, outcome
-        self.finished = self._key("finished")  # zset: id -> when trim looks at it next, ms
-        self.kept = self._key("kept")  # zset: id -> when it finished, ms; those of which an outcome is kept
-        self.waiting = self._key("waiting")  # zset: id -> until when somebody waits for its end, ms
-        self.over = self._key("over:")  # + id, list: a token for who waits, with a time limit
+        self.tag = f"{{{prefix}:{queue}}}:"
 
     def running(self, worker: str) -> bytes:
         """The processing list of one worker."""
@@ -119,8 +116,9 @@ class QueueKeys:
         """The counters of one minute since 1970."""
         return self.stats + str(minute).encode()
 
-    def _key(self, name: str) -> bytes:
-        return (self._tag + name).encode()
+
+#: By the names that scripts use. A script of one worker also has `running`, the processing list of that worker.
+QUEUE_KEYS = {name: key for name, key in vars(QueueKeys).items() if isinstance(key, Key)}
 
 
 class Keys:

@@ -87,7 +87,7 @@ class Maintenance:
 
     def begin(self, queue: str, name: str, definition: str, now_ms: int) -> bool:
         """Count the slots of a schedule from now on. False: somebody has begun with this definition before."""
-        return self._on_each([queue], "begin", (name, definition, now_ms)) == [b"begun"]
+        return self._on_each([queue], "begin_schedule", (name, definition, now_ms)) == [b"begun"]
 
     def fire(self, queue: str, name: str, slot_ms: int, job: NewJob | UniqueJob, *, may_overlap: bool = True) -> str:
         """Start a periodic job for one slot of a schedule.
@@ -98,7 +98,7 @@ class Maintenance:
         overlap = "allow" if may_overlap else "skip"
         unique = job[8:11] or ("", "", 0)
         arguments = (name, slot_ms, overlap, job.id, *job[1:4], *job[5:8], *unique)
-        (reply,) = self._on_each([queue], "fire", arguments)
+        (reply,) = self._on_each([queue], "fire_schedule", arguments)
         return str(reply.decode())
 
     def schedules(self, queues: Sequence[str]) -> tuple[int, dict[str, dict[str, ScheduleState]]]:

@@ -1,7 +1,10 @@
 """The Lua scripts, and how one is called.
 
-The header of a file is its signature: which files it ``uses``, and which keys of the queue it wants, in order. A script
-has them from ``named()``, which is made here of the header.
+The header of a file is its signature. ``-- uses:`` names the parts in lua/lib/ that it calls, which may use others.
+``-- keys:`` names the keys of the queue that a script gets, in this order: see keys.py for their types and meaning.
+The script has them from ``named()``, which is generated here from that line.
+
+A file is read when its script is called first.
 """
 
 from __future__ import annotations
@@ -9,12 +12,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import resources
 
 import hiredis
 
-from django_rtq.broker.keys import QueueKeys
+from django_rtq.broker.keys import QUEUE_KEYS, QueueKeys
 
 AT_ONCE = 500  # of one's own jobs in a call (rule 6); Lua's unpack takes some 8,000 values
 
@@ -24,7 +27,7 @@ Command = tuple[Argument, ...] | bytes  # bytes: in the form in which it is sent
 # What redis-py packs with in the end, a third of the way later.
 _pack: Callable[[tuple[Argument, ...]], bytes] = hiredis.pack_command  # type: ignore[assignment]
 _USES = re.compile(r"^-- uses: (.*)$", re.MULTILINE)
-_KEY = re.compile(r"^-- KEYS\[\d+\] (\w+)(?: +(\+ worker)\b)?", re.MULTILINE)
+_KEYS = re.compile(r"^-- keys: (.*(?:\n--  .*)*)", re.MULTILINE)  # the next lines go on with two spaces
 # Written out, because a table that grows from key to key is moved five times on its way.
 _NAMED = """
 local function named(first)
@@ -35,24 +38,43 @@ end
 
 
 class Script:
-    """One verb: the text that Redis runs, and the keys that it names."""
+    """One verb or query: the text that Redis runs, and the keys that it names. Read when it is called first."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, folder: str) -> None:
         self.name = name
-        body = _read(name)
-        uses = _USES.search(body)
-        keys = _KEY.findall(body)
-        parts = [_read(part) for part in (uses[1].split() if uses else ())]
-        self.text = "\n".join([_named([name for name, _ in keys]), *parts, body])
-        self.sha = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest().encode()
-        self._key_names = ["running_of" if of_any_worker else name for name, of_any_worker in keys]
+        self._folder = folder
         self._heads: dict[bytes, tuple[Argument, ...]] = {}
         self._packed_heads: dict[bytes, tuple[int, str]] = {}
 
     @cached_property
+    def text(self) -> str:
+        """What Redis runs: named(), the parts that the script uses, and its own file."""
+        return "\n".join([_named(self.key_names), *_parts(self._source), self._source])
+
+    @cached_property
+    def sha(self) -> bytes:
+        """Redis knows the script by it."""
+        sha = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest().encode()
+        BY_SHA[sha] = self
+        return sha
+
+    @cached_property
+    def key_names(self) -> list[str]:
+        """The keys that it gets, in order. Raises LookupError for one that keys.py does not know."""
+        found = _KEYS.search(self._source)
+        names = found[1].replace("\n--", " ").split() if found else []
+        if unknown := [name for name in names if name not in QUEUE_KEYS and name != "running"]:
+            raise LookupError(f"{self.name}.lua names keys that no queue has: {', '.join(unknown)}")
+        return names
+
+    @property
+    def _source(self) -> str:
+        return _read(self._folder, self.name)
+
+    @cached_property
     def is_of_a_worker(self) -> bool:
         """Whether it wants the processing list of one worker."""
-        return "running" in self._key_names
+        return "running" in self.key_names
 
     def call(self, keys: QueueKeys, arguments: Iterable[Argument], *, worker: str = "") -> Command:
         """The command that runs this script on one queue."""
@@ -88,7 +110,7 @@ class Script:
         return f"*{size + len(arguments)}\r\n{start}{text}".encode()
 
     def _head(self, keys: QueueKeys, worker: str) -> tuple[Argument, ...]:
-        wanted = [keys.running(worker) if name == "running" else getattr(keys, name) for name in self._key_names]
+        wanted = [keys.running(worker) if name == "running" else getattr(keys, name) for name in self.key_names]
         return (b"EVALSHA", self.sha, len(wanted), *wanted)
 
 
@@ -98,13 +120,26 @@ def _named(names: Sequence[str]) -> str:
     return _NAMED.format(fields=fields, next=len(names) + 1)
 
 
-def _read(name: str) -> str:
-    return (resources.files("django_rtq.broker") / "lua" / f"{name}.lua").read_text()
+def _parts(source: str, found: dict[str, str] | None = None) -> Iterable[str]:
+    """The parts that a file uses, each once and behind those that it uses itself."""
+    found = {} if found is None else found
+    uses = _USES.search(source)
+    for name in uses[1].split() if uses else ():
+        if name not in found:
+            part = _read("lib", name)
+            _parts(part, found)
+            found[name] = part
+    return found.values()
 
 
-def _names() -> list[str]:
-    files = (resources.files("django_rtq.broker") / "lua").iterdir()
-    return sorted(f.name[:-4] for f in files if f.name.endswith(".lua") and not f.name.startswith("_"))
+@cache
+def _read(folder: str, name: str) -> str:
+    return (_LUA / folder / f"{name}.lua").read_text()
+
+
+def _scripts_in(folder: str) -> dict[str, Script]:
+    names = sorted(file.name.removesuffix(".lua") for file in (_LUA / folder).iterdir() if file.name.endswith(".lua"))
+    return {name: Script(name, folder) for name in names}
 
 
 def pack(command: Command) -> bytes:
@@ -118,5 +153,12 @@ def script_of(command: Command) -> Script:
     return BY_SHA[command.split(b"\r\n", 5)[4] if isinstance(command, bytes) else command[1]]  # type: ignore[index]
 
 
-SCRIPTS = {name: Script(name) for name in _names()}
-BY_SHA = {script.sha: script for script in SCRIPTS.values()}
+def read_all() -> None:
+    """Read every script now, for a process that runs for long: it must not read files of a later version."""
+    for script in SCRIPTS.values():
+        script.sha  # noqa: B018
+
+
+_LUA = resources.files("django_rtq.broker") / "lua"
+SCRIPTS = _scripts_in("") | _scripts_in("queries")
+BY_SHA: dict[bytes, Script] = {}  # those that were read

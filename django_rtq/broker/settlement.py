@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from django_rtq.broker.keys import QueueKeys
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument, Command
 
-MOST_TALLIES = 10  # calls that are kept while Redis is away
+MOST_METRICS_CALLS = 10  # calls that are kept while Redis is away
 NOT_KNOWN = "\n"  # in place of the client of a job that waits for its next attempt: the record tells
-_WIDTHS = {"ack": 3, "expire": 3, "stop": 3, "retry": 5, "bury": 3, "release": 1}  # arguments for each job
+_WIDTHS = {"ack": 3, "expire": 3, "finish_cancel": 3, "retry": 5, "bury": 3, "release": 1}  # arguments for each job
+_STATES = {"ack": "succeeded", "expire": "expired", "finish_cancel": "cancelled"}  # what finish makes of their jobs
 
 
 @dataclass(slots=True)
@@ -19,21 +20,21 @@ class Settlement:
 
     ack: list[Argument] = field(default_factory=list)
     expire: list[Argument] = field(default_factory=list)
-    stop: list[Argument] = field(default_factory=list)
+    finish_cancel: list[Argument] = field(default_factory=list)
     retry: list[Argument] = field(default_factory=list)
     bury: list[Argument] = field(default_factory=list)
     release: list[Argument] = field(default_factory=list)
-    tally: list[Sequence[Argument]] = field(default_factory=list)  # statistics: the arguments of whole calls
+    metrics: list[Sequence[Argument]] = field(default_factory=list)  # statistics: the arguments of whole calls
     run_ms: float = 0.0
     wait_ms: int = 0
 
     def __bool__(self) -> bool:
-        return self.has_outcomes or bool(self.release or self.tally)
+        return self.has_outcomes or bool(self.release or self.metrics)
 
     @property
     def has_outcomes(self) -> bool:
         """Whether it tells of runs."""
-        return bool(self.ack or self.retry or self.bury or self.expire or self.stop)
+        return bool(self.ack or self.retry or self.bury or self.expire or self.finish_cancel)
 
     def job_ids(self) -> set[bytes]:
         """The jobs that it is about."""
@@ -50,26 +51,24 @@ class Settlement:
             for start in range(0, len(entries), AT_ONCE * width):
                 part = entries[start : start + AT_ONCE * width]
                 first: tuple[Argument, ...] = ()
-                if verb == "ack":
-                    share = len(part) / len(entries)
-                    first = (max_results, round(self.run_ms * share), round(self.wait_ms * share))
-                elif verb in ("expire", "stop"):
-                    first = (max_results,)
-                yield verb, SCRIPTS[verb].call(keys, (*first, *part), worker=worker)
+                if state := _STATES.get(verb):
+                    share = len(part) / len(entries) if verb == "ack" else 0
+                    first = (max_results, state, round(self.run_ms * share), round(self.wait_ms * share))
+                yield verb, SCRIPTS["finish" if state else verb].call(keys, (*first, *part), worker=worker)
 
-        for arguments in self.tally:
-            yield "tally", SCRIPTS["tally"].call(keys, arguments)
+        for arguments in self.metrics:
+            yield "metrics", SCRIPTS["add_metrics"].call(keys, arguments)
 
     def joined(self, later: Settlement) -> Settlement:
         """This one, then a later one."""
         return Settlement(
             ack=self.ack + later.ack,
             expire=self.expire + later.expire,
-            stop=self.stop + later.stop,
+            finish_cancel=self.finish_cancel + later.finish_cancel,
             retry=self.retry + later.retry,
             bury=self.bury + later.bury,
             release=self.release + later.release,
-            tally=[*self.tally, *later.tally][-MOST_TALLIES:],
+            metrics=[*self.metrics, *later.metrics][-MOST_METRICS_CALLS:],
             run_ms=self.run_ms + later.run_ms,
             wait_ms=self.wait_ms + later.wait_ms,
         )

@@ -26,7 +26,7 @@ def wait_for_end(broker: Broker, queue: str, job_id: str, timeout: float | None)
     while True:
         left = SLICE_SECONDS if until is None else min(SLICE_SECONDS, until - time.monotonic())
         wait_ms = max(0, int(left * 1000)) + 1000
-        question = SCRIPTS["wait"].call(broker.keys.of(queue), (job_id, wait_ms))
+        question = SCRIPTS["register_waiter"].call(broker.keys.of(queue), (job_id, wait_ms))
         if broker.redis.execute_one(question, resend=True) == b"over":
             return True
         if left <= 0:

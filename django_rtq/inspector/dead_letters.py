@@ -1,101 +1,118 @@
-"""Dead letters in great numbers: in groups, counted, and swept up in bounded steps.
+"""Many dead letters at once: grouped by error, counted, and requeued or discarded in bounded steps.
 
-A sweep acts on a snapshot: who died after `until_ms` is not meant, even if it was dead before and was requeued since.
+A bulk action works on a snapshot: it leaves out jobs that died after `until_ms`, even if they had died before and were
+requeued meanwhile. The admin, rtq_dead and the internal task all use Inspector.bulk_steps() and run_steps().
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.client import clock_ms
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.inspector.details import JobDetails, read_call
+from django_rtq.exceptions import BrokerError
+from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.job_filter import RedisJobFilter, read_letter
 from django_rtq.inspector.job_list import JobFilter, JobListReader, packed, unpacked
 from django_rtq.jobs import serializer
-from django_rtq.jobs.job import check_size, clock_moment
+from django_rtq.jobs.job import clock_moment
+from django_rtq.jobs.record import check_body, read_leniently
 
-MOST_DEAD = 100_000  # that are looked through to be counted
-STEP = 1000  # dead letters that one step looks at
-GROUPED = 250  # that one script adds up; others wait for Redis meanwhile
-TOGETHER = 1000  # that the scripts of one round trip add up
-LATEST = 10**15  # later than any death
-_GROUP_BYTES = 4000  # of the newest of a group: what it was called with is needed to hide its secrets
+MAX_COUNTED = 100_000  # dead letters that select() searches, unless told otherwise
+STEP = 1000  # dead letters that one step of a bulk action searches
+IDS_AT_ONCE = 100  # ids that one step of a bulk action on given ids takes
+GROUPED_AT_ONCE = 250  # dead letters that one script groups; Redis serves nobody else meanwhile
+GROUPED_PER_ROUND_TRIP = 1000  # dead letters that the scripts of one round trip group
+LATEST = 10**15  # a moment after any death, in ms
+_GROUP_BYTES = 4000  # read of the newest record of a group: its arguments are needed to hide its secrets
 
-Action = Literal["requeue", "discard"]
+BulkAction = Literal["requeue", "discard"]
+
+
+class Act(Protocol):
+    """Inspector.requeue or Inspector.discard. Returns the ids that it acted on."""
+
+    def __call__(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST) -> list[str]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadGroup:
-    """Dead letters of one task that died of one kind of error."""
+    """Dead letters of one task with one class of error."""
 
     task: str
     error_class: str
     count: int
     first_at: datetime
     last_at: datetime
-    message: str  # of the newest, its beginning
-    call: dict[str, Any] | None = field(default_factory=dict)  # of the newest; None: it is too long to be read here
+    message: str  # of the newest, truncated
+    call: dict[str, Any] | None = field(default_factory=dict)  # of the newest; None: too long to be read here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadGroups:
-    """All of them, the largest first."""
+    """The groups of a queue, the largest first."""
 
     groups: list[DeadGroup] = field(default_factory=list)
-    searched: int = 0  # the newest so many were looked at
+    searched: int = 0  # how many of the newest dead letters were read
     total: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """How many dead letters are meant."""
+    """How many dead letters match a filter, and the moment of that snapshot."""
 
     count: int
     searched: int
     total: int  # dead letters up to that moment
-    until_ms: int  # who dies later is not meant
+    until_ms: int  # jobs that die later do not belong to the snapshot
 
     @property
     def is_complete(self) -> bool:
-        """Whether all were looked at."""
+        """Whether all dead letters were searched."""
         return self.searched >= self.total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkResult:
-    """One step of a sweep. It is over when the cursor is ""."""
+    """What a bulk action did: in one step, or in all steps together."""
 
     done: list[str] = field(default_factory=list)  # ids
-    looked_at: int = 0
-    cursor: str = ""
+    cursor: str = ""  # where the next step begins; "": there is none
+    stopped_by: BrokerError | KeyboardInterrupt | None = None  # what was done before stays done
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no step is left."""
+        return not self.cursor and self.stopped_by is None
 
 
 class DeadLetters:
-    """Looks through dead letters. Any thread may use it."""
+    """Searches dead letters. Any thread may use it."""
 
     def __init__(self, broker: Broker) -> None:
         self._redis, self._keys = broker.redis, broker.keys
         self._listing = JobListReader(broker)
-        self._sizes: dict[str, int] = {}  # queue -> dead letters when it was asked last
+        self._sizes: dict[str, int] = {}  # queue -> how many dead letters it had the last time
 
     def groups(self, queues: Sequence[str], depth: int) -> dict[str, DeadGroups]:
-        """The newest dead letters of each queue by task and kind of error."""
+        """Group the newest dead letters of each queue by task and class of error."""
         parts: dict[str, list[Any]] = {queue: [] for queue in queues}
         while True:
-            # How many there were last time spares a round trip to count them.
+            # The size of the last call saves the round trip that would count them.
             most = {queue: max(1, min(depth, self._sizes.get(queue, 1))) for queue in queues}
-            asked = [(q, at) for q in queues for at in range(len(parts[q]) * GROUPED, most[q], GROUPED)]
+            asked = [(q, at) for q in queues for at in range(len(parts[q]) * GROUPED_AT_ONCE, most[q], GROUPED_AT_ONCE)]
             if not asked:
                 return {queue: _grouped(queue, replies) for queue, replies in parts.items()}
             for packet in _packets(asked, most):
                 calls = [
-                    SCRIPTS["inquest"].call(
-                        self._keys.of(queue), (start, min(GROUPED, max(0, depth - start)), _GROUP_BYTES)
+                    SCRIPTS["dead_groups"].call(
+                        self._keys.of(queue), (start, min(GROUPED_AT_ONCE, max(0, depth - start)), _GROUP_BYTES)
                     )
                     for queue, start in packet
                 ]
@@ -103,30 +120,46 @@ class DeadLetters:
                     parts[queue].append(reply)
                     self._sizes[queue] = reply[0]
 
-    def select(self, queue: str, wanted: JobFilter, until_ms: int | None, depth: int) -> Selection:
-        """Count those that fit, the oldest first, up to a depth. Without a filter the number is exact."""
+    def select(
+        self,
+        queue: str,
+        wanted: JobFilter,
+        until_ms: int | None,
+        depth: int,
+        show: Callable[[int], object] | None = None,
+    ) -> Selection:
+        """Count those that match, the oldest first, up to a depth. Without a filter the number is exact.
+
+        `show` is called with the number so far, while there is more to count.
+        """
         dead = self._keys.of(queue).dead
         if until_ms is None:
-            until_ms = clock_ms(self._redis.execute_one(("TIME",), resend=True))
+            until_ms = self._newest_ms(queue)
         total = self._redis.execute_one(("ZCOUNT", dead, "-inf", until_ms), resend=True)
         if not wanted:
             return Selection(count=total, searched=total, total=total, until_ms=until_ms)
         searched = min(depth, total)
-        count = RedisJobFilter(self._redis, self._keys.of(queue), wanted).muster(0, searched)
+        count = RedisJobFilter(self._redis, self._keys.of(queue), wanted).muster(0, searched, show)
         return Selection(count=count, searched=searched, total=total, until_ms=until_ms)
 
-    def chosen(
-        self, queue: str, wanted: JobFilter, until_ms: int, cursor: str, limit: int
-    ) -> tuple[list[str], int, str]:
-        """The ids that fit among the next dead letters, how many were looked at, and where to go on."""
+    def next_ids(self, queue: str, wanted: JobFilter, until_ms: int, cursor: str, limit: int) -> tuple[list[str], str]:
+        """Search the next `limit` dead letters, the oldest first. Returns the ids that match, and the next cursor."""
         limit = max(1, min(limit, 10 * STEP))
         pairs, at, is_last = self._next(queue, unpacked(cursor), limit, until_ms)
         ids = [job_id for died, job_id in pairs if wanted.fits_place(job_id.decode(), clock_moment(died))]
         fitting = RedisJobFilter(self._redis, self._keys.of(queue), wanted).sift(ids) if wanted else set(ids)
-        chosen = [job_id.decode() for job_id in ids if job_id in fitting]
-        return chosen, len(pairs), "" if is_last else packed(at)
+        return [job_id.decode() for job_id in ids if job_id in fitting], "" if is_last else packed(at)
 
     # -- inside
+
+    def _newest_ms(self, queue: str) -> int:
+        """When the newest dead letter died; without any, the time of the server.
+
+        Not simply the server's time: while its clock is behind, jobs die after the moment that it shows.
+        """
+        newest = ("ZREVRANGE", self._keys.of(queue).dead, 0, 0, "WITHSCORES")
+        time_reply, found = self._redis.execute([("TIME",), newest], resend=True)
+        return math.ceil(float(found[1])) if found else clock_ms(time_reply)
 
     def _next(self, queue: str, at: tuple[Any, ...], limit: int, until_ms: int) -> Any:
         key = self._keys.of(queue).dead
@@ -134,22 +167,56 @@ class DeadLetters:
         return pairs, (pairs[-1][0], pairs[-1][1].decode()) if pairs else at, is_last
 
 
+def steps_for_ids(act: Act, queues: Iterable[str], job_ids: Sequence[str]) -> Iterator[BulkResult]:
+    """Act on given jobs, each of which is in one of these queues, some of them in each step."""
+    left = dict.fromkeys(job_ids)
+    for queue in queues:
+        ids = list(left)
+        for start in range(0, len(ids), IDS_AT_ONCE):
+            done = act(queue, ids[start : start + IDS_AT_ONCE])
+            for job_id in done:
+                del left[job_id]
+            yield BulkResult(done=done)
+
+
+def run_steps(
+    steps: Iterable[BulkResult], *, seconds: float = math.inf, show: Callable[[int], object] | None = None
+) -> BulkResult:
+    """Run the steps of a bulk action, to the end or for about so many seconds, and add them up.
+
+    Errors do not hide what was done before: they are part of the result. `show` is called with the number so far.
+    """
+    ends, done, cursor = time.monotonic() + seconds, [], ""
+    try:
+        for step in steps:
+            done += step.done
+            cursor = step.cursor
+            if show is not None:
+                show(len(done))
+            if time.monotonic() > ends:
+                break
+    except (BrokerError, KeyboardInterrupt) as error:
+        return BulkResult(done=done, cursor=cursor, stopped_by=error)
+    return BulkResult(done=done, cursor=cursor)
+
+
 def changed_body(job: JobDetails, args: Sequence[Any], kwargs: Mapping[str, Any], *, most_bytes: int) -> str:
-    """The record of a job, without its header, with other arguments. Raises Unserializable and PayloadTooLarge."""
+    """The record of a job with other arguments, without its header. Raises Unserializable and PayloadTooLarge."""
     call = {"args": list(args), "kwargs": dict(kwargs)}
     given = {name: value for name, value in call.items() if value}
     body = serializer.dumps({"task": job.task, **given, **job.options}, what=f"the call of {job.task}")
-    check_size(job.task, body, most_bytes)
+    check_body(job.task, body, most_bytes)
     return body
 
 
 def _packets(asked: Sequence[tuple[str, int]], most: Mapping[str, int]) -> list[list[tuple[str, int]]]:
-    """What goes out together: Redis serves nobody else between small commands that arrive together."""
+    """Split into round trips: Redis serves nobody else between small commands that arrive together."""
     packets: list[list[tuple[str, int]]] = []
     weight = 0
     for queue, start in asked:
-        letters = min(GROUPED, most[queue] - start)
-        if not packets or weight + letters > TOGETHER + len(most):  # a queue without any costs next to nothing
+        letters = min(GROUPED_AT_ONCE, most[queue] - start)
+        # An empty queue costs next to nothing.
+        if not packets or weight + letters > GROUPED_PER_ROUND_TRIP + len(most):
             packets.append([])
             weight = 0
         packets[-1].append((queue, start))
@@ -158,11 +225,11 @@ def _packets(asked: Sequence[tuple[str, int]], most: Mapping[str, int]) -> list[
 
 
 def _grouped(queue: str, replies: Sequence[Any]) -> DeadGroups:
-    """What the script `inquest` answers for the parts of a queue, the newest first, added up."""
+    """Add up the replies of the script `inquest` for the parts of a queue, the newest part first."""
     found: dict[tuple[str, str], DeadGroup] = {}
     for _, *entries in replies:
         for count, first, last, record, failure in entries:
-            newest, call = read_letter(queue, b"", record, failure), read_call(record)[1]
+            newest, call = read_letter(queue, b"", record, failure), read_leniently(record)[1]
             group = DeadGroup(
                 task=newest.task,
                 error_class=newest.newest_error[0],

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,12 +16,19 @@ from django_rtq.broker.control import CancelAnswer, WorkerCommand, send_command,
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
 from django_rtq.inspector import lost_replies
-from django_rtq.inspector.dead_letters import LATEST, STEP, Action, BulkResult, changed_body
+from django_rtq.inspector.dead_letters import (
+    LATEST,
+    STEP,
+    Act,
+    BulkAction,
+    BulkResult,
+    changed_body,
+    steps_for_ids,
+)
 from django_rtq.inspector.job_list import EVERY, JobFilter
 from django_rtq.inspector.queries import Queries
 from django_rtq.jobs.job import JobState
-
-CANCELLED = json.dumps({"state": "cancelled"})
+from django_rtq.jobs.outcome import CANCELLED_UNRUN
 
 
 class Inspector(Queries):
@@ -37,7 +43,7 @@ class Inspector(Queries):
         keep_ms = int(max(config.result_ttl, 120) * 1000)
         how = "terminate" if terminate else "ask"
         for name in self.queues() if queue is None else [queue]:
-            word, worker = self._call(name, "cancel", (config.max_results, job_id, keep_ms, CANCELLED, how))
+            word, worker = self._call(name, "cancel", (config.max_results, job_id, keep_ms, CANCELLED_UNRUN, how))
             answer = word.decode()
             if answer == "asked":
                 self._wake(worker.decode())
@@ -97,23 +103,33 @@ class Inspector(Queries):
             signals.job_discarded.send_robust(Inspector, job_ids=done, queue=queue)
         return done
 
-    def sweep(
+    def bulk_steps(
         self,
         queue: str,
-        action: Action,
+        action: BulkAction,
         filter: JobFilter = EVERY,
         *,
         until_ms: int,
         cursor: str = "",
         limit: int = STEP,
-    ) -> BulkResult:
-        """One step of requeueing or discarding all dead letters that fit and died up to a moment, the oldest first.
+    ) -> Iterator[BulkResult]:
+        """Requeue or discard all dead letters that match and died up to a moment (see select()), the oldest first.
 
-        Begin with cursor="", and go on with the one that is answered until it is "". To repeat a step does no harm.
+        Each step of the iterator searches `limit` dead letters. A step says with which cursor another call would go on.
+        It does no harm to repeat a step.
         """
-        ids, looked_at, cursor = self._sweeper.chosen(queue, filter, until_ms, cursor, limit)
-        act = self.requeue if action == "requeue" else self.discard
-        return BulkResult(done=act(queue, ids, latest_ms=until_ms), looked_at=looked_at, cursor=cursor)
+        act = self._act(action)
+        while True:
+            ids, cursor = self._sweeper.next_ids(queue, filter, until_ms, cursor, limit)
+            yield BulkResult(done=act(queue, ids, latest_ms=until_ms), cursor=cursor)
+            if not cursor:
+                return
+
+    def bulk_steps_for_ids(
+        self, queues: Iterable[str], action: BulkAction, job_ids: Sequence[str]
+    ) -> Iterator[BulkResult]:
+        """Requeue or discard these dead letters, each of which is in one of the queues."""
+        return steps_for_ids(self._act(action), queues, job_ids)
 
     def run_now(self, job_id: str, queue: str | None = None) -> None:
         """Queue a job whose time has not come yet.
@@ -140,7 +156,7 @@ class Inspector(Queries):
         for name in self.queues() if queues is None else queues:
             left = 1
             while left:
-                status, left, *words = self._call(name, "release_worker", (worker, AT_ONCE))
+                status, left, *words = self._call(name, "reclaim_worker", (worker, AT_ONCE))
                 if status == b"alive":
                     raise LeaseNotExpired(worker)
                 pairs = [word.decode() for word in words]
@@ -164,6 +180,9 @@ class Inspector(Queries):
                 return int(thrown)
 
     # -- inside
+
+    def _act(self, action: BulkAction) -> Act:
+        return self.requeue if action == "requeue" else self.discard
 
     def _wake(self, worker: str) -> None:
         """The supervisor looks at once, and not at its next heartbeat. The job is asked in any case."""

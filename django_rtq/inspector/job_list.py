@@ -216,7 +216,7 @@ class JobListReader:
     ) -> tuple[list[Row], tuple[Any, ...], str]:
         alone = client is not None
         band, turn, whose, last = at if len(at) == 4 else ("", "0", client or "", "")
-        call = SCRIPTS["lineup"].call(
+        call = SCRIPTS["list_queued"].call(
             self._keys.of(queue), (band, turn, whose, last, min(size, LONGEST_PAGE), "1" if alone else "0")
         )
         status, *lanes = self._redis.execute_one(call, resend=True)
@@ -230,7 +230,7 @@ class JobListReader:
 
     def _running(self, queue: str, at: tuple[Any, ...], size: int) -> tuple[list[Row], tuple[Any, ...], str]:
         now_ms, *entries = self._redis.execute_one(
-            SCRIPTS["processing"].call(self._keys.of(queue), (2000, 0)), resend=True
+            SCRIPTS["list_running"].call(self._keys.of(queue), (2000, 0)), resend=True
         )
         rows = []
         for worker, lease_ms, _, *held in entries:

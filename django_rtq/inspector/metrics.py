@@ -70,7 +70,7 @@ class Statistics:
 
     def tasks(self, queues: Iterable[str], hours: int) -> dict[str, TaskFigures]:
         """The figures of the present hour and so many before it, in one round trip."""
-        calls = [SCRIPTS["tasks"].call(self._keys.of(queue), (hours,)) for queue in queues]
+        calls = [SCRIPTS["task_metrics"].call(self._keys.of(queue), (hours,)) for queue in queues]
         return read_figures(self._redis.execute(calls, resend=True))
 
     def clients(self, queue: str, limit: int, *, by: str) -> Clients:
@@ -80,7 +80,7 @@ class Statistics:
 
     def ask_for_clients(self, queue: str, limit: int) -> Command:
         """The command whose reply read_clients() reads."""
-        return SCRIPTS["clients"].call(self._keys.of(queue), (MOST_LANES, min(limit, 100)))
+        return SCRIPTS["client_metrics"].call(self._keys.of(queue), (MOST_LANES, min(limit, 100)))
 
     @staticmethod
     def read_clients(reply: Any, limit: int, *, by: str) -> Clients:

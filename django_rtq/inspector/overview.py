@@ -16,11 +16,12 @@ from django_rtq.broker.redis.client import as_dict, clock_ms
 from django_rtq.broker.redis.server_info import ServerDetails, read_server
 from django_rtq.broker.scripts import SCRIPTS, Command
 from django_rtq.exceptions import BrokerError
-from django_rtq.inspector.details import JobDetails, Progress, QueueDetails, RunningJob, WorkerDetails, read_head
+from django_rtq.inspector.details import JobDetails, Progress, QueueDetails, RunningJob, WorkerDetails
 from django_rtq.inspector.job_filter import read_letter
 from django_rtq.inspector.metrics import TaskFigures, read_figures
 from django_rtq.inspector.time_series import Series, TimeSeriesReader
 from django_rtq.jobs.job import clock_moment, moment
+from django_rtq.jobs.record import read_head
 
 MOST_SHOWN = 1000  # running jobs of a queue
 LATELY = 5  # minutes over which rates are taken
@@ -72,9 +73,9 @@ class OverviewReader:
         reads = _Reads()
         for name in names:
             keys = self._keys.of(name)
-            reads.add("overview", SCRIPTS["overview"].call(keys, ()))
+            reads.add("overview", SCRIPTS["queue_overview"].call(keys, ()))
             reads.add("history", self._history.ask(name, minutes, step, info.now_ms))
-            reads.add("tasks", SCRIPTS["tasks"].call(keys, (FAILING_HOURS,)))
+            reads.add("tasks", SCRIPTS["task_metrics"].call(keys, (FAILING_HOURS,)))
             reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_HEAD_BYTES,)))
         self._ask_for_workers(reads, names, known)
         replies = reads.replies(self._redis.execute(reads.commands, resend=True))
@@ -102,7 +103,7 @@ class OverviewReader:
         reads = _Reads()
         self._ask_for_workers(reads, names, known)
         for name in names if with_usual else ():
-            reads.add("tasks", SCRIPTS["tasks"].call(self._keys.of(name), (USUAL_HOURS,)))
+            reads.add("tasks", SCRIPTS["task_metrics"].call(self._keys.of(name), (USUAL_HOURS,)))
         replies = reads.replies(self._redis.execute(reads.commands, resend=True))
         workers = self._read_workers(names, known, replies)
         figures = read_figures(replies["tasks"])
@@ -110,7 +111,7 @@ class OverviewReader:
 
     def history(self, queue: str, minutes: int, step: int) -> Series:
         """The counters of one queue."""
-        command = SCRIPTS["history"].call(self._keys.of(queue), (minutes, step))
+        command = SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step))
         return self._history.read(queue, minutes, step, self._redis.execute_one(command, resend=True))
 
     # -- inside
@@ -129,7 +130,7 @@ class OverviewReader:
 
     def _ask_for_workers(self, reads: _Reads, queues: Sequence[str], known: Sequence[str]) -> None:
         for name in queues:
-            call = SCRIPTS["processing"].call(self._keys.of(name), (MOST_SHOWN, _HEAD_BYTES))
+            call = SCRIPTS["list_running"].call(self._keys.of(name), (MOST_SHOWN, _HEAD_BYTES))
             reads.add("processing", call)
         for worker in known:
             reads.add("note", ("HGETALL", self._keys.worker(worker)))

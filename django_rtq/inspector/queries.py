@@ -5,7 +5,7 @@ A question costs the same however long the queues are: O(1), or O(what it return
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE, Broker
@@ -13,7 +13,7 @@ from django_rtq.broker.redis.client import as_dict
 from django_rtq.broker.redis.server_info import ServerDetails, ask_server
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import JobNotFound
-from django_rtq.inspector.dead_letters import MOST_DEAD, DeadGroups, DeadLetters, Selection
+from django_rtq.inspector.dead_letters import MAX_COUNTED, DeadGroups, DeadLetters, Selection
 from django_rtq.inspector.details import JobDetails, QueueDetails, RawJob, WorkerDetails
 from django_rtq.inspector.job_list import DEPTH, EVERY, JobFilter, JobListReader, JobPage, Row
 from django_rtq.inspector.metrics import Clients, Statistics, TaskFigures
@@ -42,7 +42,9 @@ class Queries:
     def overview(self, queues: Iterable[str] | None = None) -> list[QueueDetails]:
         """How full these queues are; of all, when none is named."""
         names = self.queues() if queues is None else list(queues)
-        replies = self._redis.execute([SCRIPTS["overview"].call(self._keys.of(n), ()) for n in names], resend=True)
+        replies = self._redis.execute(
+            [SCRIPTS["queue_overview"].call(self._keys.of(n), ()) for n in names], resend=True
+        )
         return [queue_details(name, reply) for name, reply in zip(names, replies, strict=True)]
 
     def queue(self, name: str) -> QueueDetails:
@@ -93,7 +95,9 @@ class Queries:
     ) -> QueuePage:
         """queue(), listing() and clients() at once: two round trips, where the filter asks for no more."""
         keys = self._keys.of(queue)
-        ride = Ride(self._redis, [SCRIPTS["overview"].call(keys, ()), self._statistics.ask_for_clients(queue, clients)])
+        ride = Ride(
+            self._redis, [SCRIPTS["queue_overview"].call(keys, ()), self._statistics.ask_for_clients(queue, clients)]
+        )
         page = JobListReader(self._broker, ride).page(queue, state, cursor, limit, filter, DEPTH)
         overview, served = ride.answers
         return QueuePage(
@@ -115,10 +119,16 @@ class Queries:
         return self._sweeper.groups(self.queues(), depth)
 
     def select(
-        self, queue: str, filter: JobFilter = EVERY, *, until_ms: int | None = None, depth: int = MOST_DEAD
+        self,
+        queue: str,
+        filter: JobFilter = EVERY,
+        *,
+        until_ms: int | None = None,
+        depth: int = MAX_COUNTED,
+        show: Callable[[int], object] | None = None,
     ) -> Selection:
-        """How many dead letters a sweep would be about: those that died up to a moment; None: up to now."""
-        return self._sweeper.select(queue, filter, until_ms, depth)
+        """Count the dead letters that a bulk action would be about: those that died up to a moment; None: up to now."""
+        return self._sweeper.select(queue, filter, until_ms, depth, show)
 
     def find(self, job_id: str, queue: str | None = None) -> JobDetails:
         """All that is known of a job. Raises JobNotFound."""
@@ -126,21 +136,25 @@ class Queries:
 
     def find_any(self, job_id: str, queues: Iterable[str]) -> JobDetails:
         """find() in several queues, in one round trip. Raises JobNotFound."""
-        names, script = list(queues), SCRIPTS["find"]
+        names, script = list(queues), SCRIPTS["find_job"]
         replies = self._redis.execute([script.call(self._keys.of(name), (job_id,)) for name in names], resend=True)
         return _found(job_id, dict(zip(names, replies, strict=True)))
 
     def find_standing(self, job_id: str, queue: str | None = None) -> tuple[JobDetails, Standing]:
         """find(), and what the job waits for if it waits, in one round trip. Raises JobNotFound."""
         names = self.queues() if queue is None else [queue]
-        calls = [SCRIPTS[script].call(self._keys.of(n), (job_id,)) for n in names for script in ("find", "standing")]
+        calls = [
+            SCRIPTS[script].call(self._keys.of(n), (job_id,))
+            for n in names
+            for script in ("find_job", "queue_position")
+        ]
         replies = self._redis.execute(calls, resend=True)
         details = _found(job_id, dict(zip(names, replies[::2], strict=True)))
         return details, Standing.read(replies[2 * names.index(details.queue) + 1])
 
     def states_of(self, jobs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """The states of many jobs, (queue, id) each, in one round trip; those that are not known are left out."""
-        script = SCRIPTS["find"]
+        script = SCRIPTS["find_job"]
         replies = self._redis.execute([script.call(self._keys.of(queue), (job,)) for queue, job in jobs], resend=True)
         raw = [
             RawJob(id=job, queue=queue, **dict(zip(_FIND, reply, strict=True)))

@@ -56,7 +56,7 @@ class TimeSeriesReader:
             # The last one was not over then. The clock may go on before the command arrives.
             unknown = now_ms // 60_000 // step - kept.last + 2
             minutes = min(minutes, max(2, unknown) * step)
-        return SCRIPTS["history"].call(self._keys.of(queue), (minutes, step))
+        return SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step))
 
     def read(self, queue: str, minutes: int, step: int, reply: list[Any]) -> Series:
         """The whole series."""
@@ -66,7 +66,7 @@ class TimeSeriesReader:
             kept = self._kept.get((queue, minutes, step))
             joined = None if kept is None else _joined(kept, series)
             if joined is None:  # the clock was put back, or Redis is another one: a round trip of its own
-                call = SCRIPTS["history"].call(self._keys.of(queue), (minutes, step))
+                call = SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step))
                 joined = _series(self._redis.execute_one(call, resend=True), step)
             series = joined
         if len(self._kept) >= MOST_KEPT:

@@ -22,7 +22,7 @@ from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, declared_e
 logger = logging.getLogger("django_rtq")
 
 LONGEST_SECONDS = 60.0  # until it asks for the time again: the server's clock may have been put forward
-CLOCK_WAS_WRONG_MS = 3_600_000  # see now_ms in _prelude.lua
+CLOCK_WAS_WRONG_MS = 3_600_000  # see now_ms in lua/lib/prelude.lua
 FORGOTTEN_MS = 90 * 86_400_000  # a schedule that is declared no more is forgotten when it has not fired for so long
 
 

@@ -12,7 +12,7 @@ from django.test import Client
 from django_rtq.admin import ENTRIES, permissions
 from django_rtq.admin.pages import page_admin
 from django_rtq.broker.redis.client import RedisClient
-from tests.seeds import QUEUE, claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
+from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
 
 MAIL = "testproject.shop.tasks.send_order_mail"
 ALL = [value for name, value in vars(permissions).items() if name.isupper()]

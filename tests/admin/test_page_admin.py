@@ -9,8 +9,8 @@ from django.urls import include, path, set_script_prefix
 
 from django_rtq import admin as pages
 from tests.admin.conftest import every_page, links, text, url_of
-from tests.conftest import NOBODY
-from tests.seeds import QUEUE, claimed_job
+from tests.support.jobs import QUEUE, claimed_job
+from tests.support.redis_server import UNREACHABLE
 
 SHOWN = [name for name, page in every_page() if page.method != "POST" and name != "job_find"]
 
@@ -77,25 +77,25 @@ def test_each_list_of_a_queue_takes_two_round_trips(state, jobs, operator, round
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_pages_say_it_when_redis_is_away(name, operator, settings):
-    settings.RTQ = {"REDIS": NOBODY}
+    settings.RTQ = {"REDIS": UNREACHABLE}
     answer = operator.get(url_of(name))
     if name in ("registeredtask_enqueue", "worker_stop"):
         assert answer.status_code == 200  # nothing needs to be asked for an empty form
     else:
         assert answer.status_code == 503
-        assert "Redis does not answer" in text(answer)
+        assert "Redis is not responding" in text(answer)
 
 
 def test_a_page_that_cannot_reach_redis_is_asked_for_again_by_the_browser(operator, settings):
-    settings.RTQ = {"REDIS": NOBODY, "ADMIN_REFRESH_SECONDS": 4}
+    settings.RTQ = {"REDIS": UNREACHABLE, "ADMIN_REFRESH_SECONDS": 4}
     answer = operator.get(url_of("queue_changelist"))
     assert (answer["Refresh"], answer["Retry-After"]) == ("4", "4")
-    assert "This page tries again every 4 s." in text(answer)
+    assert "This page retries every 4 s." in text(answer)
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_what_is_not_asked_for_again_does_not_promise_it(method, operator, settings):
-    settings.RTQ = {"REDIS": NOBODY, "ADMIN_REFRESH_SECONDS": 0 if method == "get" else 4}
+    settings.RTQ = {"REDIS": UNREACHABLE, "ADMIN_REFRESH_SECONDS": 0 if method == "get" else 4}
     name = "queue_changelist" if method == "get" else "queue_pause"
     answer = getattr(operator, method)(url_of(name))
     assert answer.status_code == 503
@@ -104,7 +104,7 @@ def test_what_is_not_asked_for_again_does_not_promise_it(method, operator, setti
 
 
 def test_an_action_says_it_when_redis_is_away(operator, settings):
-    settings.RTQ = {"REDIS": NOBODY}
+    settings.RTQ = {"REDIS": UNREACHABLE}
     assert operator.post(url_of("queue_pause")).status_code == 503
 
 

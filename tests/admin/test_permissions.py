@@ -6,8 +6,8 @@ from django.test import Client
 
 from django_rtq.admin import permissions
 from tests.admin.conftest import ALL, every_page, url_of
-from tests.seeds import QUEUE, let_lapse
-from tests.snapshots import snapshot
+from tests.support.jobs import QUEUE, let_lapse
+from tests.support.snapshots import snapshot
 
 PAGES = dict(every_page())
 LOOKS = [name for name, page in PAGES.items() if page.method == "GET"]

@@ -9,14 +9,14 @@ from django.test import override_settings
 from django.urls import reverse
 
 from django_rtq import task
-from django_rtq.internal_tasks import sweep_dead_letters
+from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.models import Schedule
 from django_rtq.redaction import HIDDEN
 from django_rtq.scheduler.dispatcher import Dispatcher
 from django_rtq.tasks import registry
-from tests.conftest import NOBODY
-from tests.seeds import QUEUE
-from tests.takes import take, take_all
+from tests.support.claims import take, take_all
+from tests.support.jobs import QUEUE
+from tests.support.redis_server import UNREACHABLE
 
 LIST = reverse("admin:django_rtq_schedule_changelist")
 ADD = reverse("admin:django_rtq_schedule_add")
@@ -120,11 +120,11 @@ def test_a_task_that_is_gone_is_told(admin_client, nightly, monkeypatch):
 def test_what_redis_does_not_know_is_told(admin_client, nightly):
     Schedule.objects.update(cron="0 6 * * *")
 
-    assert "Redis does not know yet" in admin_client.get(LIST).text
+    assert "not in Redis yet" in admin_client.get(LIST).text
 
 
 def test_redis_away_is_told_and_the_rows_are_there(admin_client, nightly):
-    with override_settings(RTQ={"REDIS": NOBODY}):
+    with override_settings(RTQ={"REDIS": UNREACHABLE}):
         page = admin_client.get(LIST).text
         form = admin_client.get(reverse("admin:django_rtq_schedule_change", args=[nightly.pk])).text
 
@@ -278,8 +278,8 @@ def test_secrets_are_hidden_from_those_who_may_only_look(person, broker, nightly
 @pytest.fixture
 def chore():
     """The arguments of a job that would discard all dead letters."""
-    registry.register(sweep_dead_letters)
-    return {"task": sweep_dead_letters.name, "args": [QUEUE, "discard", {}, 10**15]}
+    registry.register(run_bulk_action)
+    return {"task": run_bulk_action.name, "args": [QUEUE, "discard", {}, 10**15]}
 
 
 @pytest.mark.parametrize("enabled", ["on", ""])

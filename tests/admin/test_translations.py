@@ -26,8 +26,8 @@ from tests.admin.catalogs import (
     write_marks,
 )
 from tests.admin.conftest import ALL, MAIL, every_page, url_of
-from tests.conftest import NOBODY
-from tests.seeds import QUEUE, claimed_job, let_lapse
+from tests.support.jobs import QUEUE, claimed_job, let_lapse
+from tests.support.redis_server import UNREACHABLE
 
 LOOKS = [name for name, page in every_page() if page.method != "POST"]
 STATES = ["queued", "scheduled", "running", "retrying", "dead", "finished"]
@@ -48,7 +48,7 @@ ACTS = {
 
 #: What jobs, tasks and the server bring along.
 DATA = re.compile(
-    r"^(testproject|django_rtq)\.|_order|_picture|_report|_catalogue|_carrier|_letters|=|\d-\w+$| UTC$"
+    r"^(testproject|django_rtq)\.|_order|_picture|_report|_catalogue|_carrier|run_bulk_action|=|\d-\w+$| UTC$"
     r"|^(bakery|florist|it broke|default|mail|orders|reports|w1|Redis [\d.]+)$|^Send the mail of an order"
 )
 
@@ -220,7 +220,7 @@ def test_what_became_of_an_action_is_told_in_the_language_of_the_reader(name, la
 
 def test_trouble_is_told_in_the_language_of_the_reader(language, jobs, reader):
     missing = reader.get(reverse("admin:django_rtq_job_change", args=["nothing"]))
-    with override_settings(RTQ={"REDIS": NOBODY}):
+    with override_settings(RTQ={"REDIS": UNREACHABLE}):
         away = reader.get(url_of("queue_changelist"))
 
     assert (missing.status_code, away.status_code) == (404, 503)

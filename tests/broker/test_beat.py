@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.broker.scenes import SCENES, seeded
-from tests.conftest import LEASE_SECONDS
-from tests.seeds import QUEUE, WORKER, let_fall_due, let_lapse, queued_job, scheduled_job
-from tests.snapshots import snapshot
+from tests.broker.model.script_calls import SCENES, seeded
+from tests.support.jobs import QUEUE, WORKER, let_fall_due, let_lapse, queued_job, scheduled_job
+from tests.support.redis_server import LEASE_SECONDS
+from tests.support.snapshots import snapshot
 
 NOTE = {WORKER: {"host": "h", "jobs_done": 3}}
 
@@ -69,7 +69,7 @@ def test_it_says_where_the_audit_goes_on(redis, broker):
 
 
 def test_an_audit_goes_along(redis, broker):
-    seeded(redis, broker, SCENES["audit"])
+    seeded(redis, broker, SCENES["repair_lanes"])
 
     beat(broker)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.seeds import ERROR, claimed_job, settle
-from tests.snapshots import GONE, MS, changes, snapshot
+from tests.support.jobs import ERROR, claimed_job, settle
+from tests.support.snapshots import GONE, MS, changes, snapshot
 
 
 def test_it_becomes_a_dead_letter(redis, broker):

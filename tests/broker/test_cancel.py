@@ -6,7 +6,7 @@ from django_rtq.broker.control import CancelAnswer
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.jobs.job import JobState
 from django_rtq.signals import job_cancelled
-from tests.seeds import (
+from tests.support.jobs import (
     QUEUE,
     claim_all,
     dead_job,
@@ -18,9 +18,9 @@ from tests.seeds import (
     settle,
     suspect_job,
 )
-from tests.snapshots import GONE, MS, changes, snapshot
+from tests.support.snapshots import GONE, MS, changes, snapshot
 
-OUTCOME = {"finished": {"a": MS}, "kept": {"a": MS}, "results": {"a": '3600000 {"state": "cancelled"}'}}
+OUTCOME = {"finished": {"a": MS}, "kept": {"a": MS}, "results": {"a": '3600000 {"state":"cancelled"}'}}
 
 
 def test_a_job_that_waits_leaves_its_name_in_the_lane(redis, broker, inspector):

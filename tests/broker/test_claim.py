@@ -3,8 +3,8 @@
 import pytest
 
 from django_rtq.exceptions import BrokerUnavailable
-from tests.broker.scenes import SCENES, seeded
-from tests.seeds import (
+from tests.broker.model.script_calls import SCENES, seeded
+from tests.support.jobs import (
     QUEUE,
     WORKER,
     claim,
@@ -19,7 +19,7 @@ from tests.seeds import (
     settlement,
     suspect_job,
 )
-from tests.snapshots import GONE, MS, changes, live_jobs, place_of, snapshot
+from tests.support.snapshots import GONE, MS, changes, live_jobs, place_of, snapshot
 
 
 def claim_from(broker, *queues, wanted=10, **options):

@@ -5,10 +5,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from django_rtq.broker.scripts import SCRIPTS
-from tests.broker.mutants import Mutant, mutated
-from tests.conftest import LEASE_SECONDS
-from tests.seeds import QUEUE, WORKER, claimed_job, new_job
-from tests.snapshots import place_of
+from tests.broker.model.mutants import Mutant, mutated
+from tests.support.jobs import QUEUE, WORKER, claimed_job, new_job
+from tests.support.redis_server import LEASE_SECONDS
+from tests.support.snapshots import place_of
 
 HOUR_MS = 3_600_000
 LEASE_MS = int(LEASE_SECONDS * 1000)
@@ -34,7 +34,7 @@ class Server:
 
     def now(self):
         """The time, as any script has it."""
-        return self.broker.redis.execute_one(SCRIPTS["overview"].call(self.keys, ()))[0]
+        return self.broker.redis.execute_one(SCRIPTS["queue_overview"].call(self.keys, ()))[0]
 
     def contact(self):
         """A heartbeat, and the time that it noted."""

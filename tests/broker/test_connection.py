@@ -11,7 +11,7 @@ from redis.sentinel import SentinelManagedConnection
 from django_rtq.broker.redis import connections as connection_module
 from django_rtq.broker.redis.connections import ConnectionSettings, identity_arguments
 from tests.broker.recipes import ask, client_of, django_redis_pool, native, reader_of, recipe_of, recipe_of_alias
-from tests.proxy import Fault, Proxy
+from tests.support.proxy import Fault, Proxy
 
 DEAD = "redis://127.0.0.1:1"
 LOSSY_SECONDS = 0.3

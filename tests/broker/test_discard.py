@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.seeds import (
+from tests.support.jobs import (
     QUEUE,
     claimed_job,
     dead_job,
@@ -12,7 +12,7 @@ from tests.seeds import (
     queued_job,
     retrying_job,
 )
-from tests.snapshots import GONE, changes, snapshot
+from tests.support.snapshots import GONE, changes, snapshot
 
 
 def test_nothing_is_left_of_it(redis, broker, inspector):

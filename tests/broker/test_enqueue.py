@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.seeds import (
+from tests.support.jobs import (
     QUEUE,
     claim_all,
     claimed_job,
@@ -17,7 +17,7 @@ from tests.seeds import (
     retrying_job,
     scheduled_job,
 )
-from tests.snapshots import MS, changes, live_jobs, place_of, snapshot
+from tests.support.snapshots import MS, changes, live_jobs, place_of, snapshot
 
 HOUR_MS = 3_600_000
 

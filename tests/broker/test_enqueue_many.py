@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.seeds import (
+from tests.support.jobs import (
     QUEUE,
     claimed_job,
     dead_job,
@@ -12,7 +12,7 @@ from tests.seeds import (
     retrying_job,
     scheduled_job,
 )
-from tests.snapshots import MS, live_jobs, snapshot
+from tests.support.snapshots import MS, live_jobs, snapshot
 
 
 def test_each_goes_to_the_place_that_it_would_have_alone(redis, broker):

@@ -4,8 +4,7 @@ import threading
 
 import pytest
 
-from tests.conftest import wait_until
-from tests.seeds import (
+from tests.support.jobs import (
     NOTE,
     QUEUE,
     claim,
@@ -21,7 +20,8 @@ from tests.seeds import (
     settle,
     unique_job,
 )
-from tests.snapshots import MS, live_jobs, snapshot
+from tests.support.snapshots import MS, live_jobs, snapshot
+from tests.support.waiting import wait_until
 
 # -- it works
 

@@ -1,8 +1,8 @@
 """What failed last in a queue."""
 
-from tests.broker.test_sift import bury
-from tests.seeds import QUEUE, dead_job, queued_job, retrying_job
-from tests.snapshots import snapshot
+from tests.broker.test_filter_jobs import bury
+from tests.support.jobs import QUEUE, dead_job, queued_job, retrying_job
+from tests.support.snapshots import snapshot
 
 
 def test_where_nothing_failed_there_is_nothing(broker, inspector):

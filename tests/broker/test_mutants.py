@@ -4,22 +4,22 @@ import pytest
 from hypothesis import Phase
 
 from django_rtq.broker.broker import Broker
-from tests.broker.delayed_stories import DELAYED_STORIES
-from tests.broker.drain import drain
-from tests.broker.machine import run_randomly
-from tests.broker.mutants import MUTANTS, mutated
-from tests.broker.outcome_stories import OUTCOME_STORIES
-from tests.broker.people_stories import PEOPLE_STORIES
-from tests.broker.stories import STORIES as OTHER_STORIES
-from tests.broker.turn_stories import TURN_STORIES
-from tests.broker.twins import Twins, twins_config
-from tests.broker.unique_stories import UNIQUE_STORIES
+from tests.broker.model.drain import drain
+from tests.broker.model.mutants import MUTANTS, mutated
+from tests.broker.model.parallel_run import Twins, twins_config
+from tests.broker.model.random_verbs import run_randomly
+from tests.broker.model.scenarios import STORIES as OTHER_STORIES
+from tests.broker.model.scenarios_delayed import DELAYED_STORIES
+from tests.broker.model.scenarios_operators import PEOPLE_STORIES
+from tests.broker.model.scenarios_outcomes import OUTCOME_STORIES
+from tests.broker.model.scenarios_turns import TURN_STORIES
+from tests.broker.model.scenarios_unique import UNIQUE_STORIES
 
 STORIES = (*OTHER_STORIES, *DELAYED_STORIES, *OUTCOME_STORIES, *PEOPLE_STORIES, *TURN_STORIES, *UNIQUE_STORIES)
 
 # What the state machine meets soon; of all mutants, it finds most within a hundred runs, and some later by chance.
 SOON = (
-    "ack_without_ownership_check",
+    "finish_without_ownership_check",
     "enqueue_without_exists_check",
     "no_ring_entry_on_give_back",
     "running_entry_kept_on_retry",

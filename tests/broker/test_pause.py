@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.seeds import QUEUE, claim, claimed_job, queued_job, settle
-from tests.snapshots import MS, changes, snapshot
+from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, settle
+from tests.support.snapshots import MS, changes, snapshot
 
 
 def test_it_is_written_down_since_when(redis, broker, inspector):

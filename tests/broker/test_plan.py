@@ -4,8 +4,8 @@ import pytest
 
 from django_rtq.broker.schedule_store import StoredSchedules
 from django_rtq.exceptions import BrokerFull
-from tests.seeds import QUEUE
-from tests.snapshots import snapshot
+from tests.support.jobs import QUEUE
+from tests.support.snapshots import snapshot
 
 ROW = {"task": "shop.tasks.report", "args": [[], {}, "ü"], "every": 0.5}
 

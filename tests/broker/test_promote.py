@@ -7,7 +7,7 @@ import pytest
 from django_rtq.broker.broker import Broker
 from django_rtq.conf import read_config
 from django_rtq.inspector.inspector import Inspector
-from tests.seeds import (
+from tests.support.jobs import (
     QUEUE,
     WORKER,
     claim_all,
@@ -22,7 +22,7 @@ from tests.seeds import (
     settle,
     settlement,
 )
-from tests.snapshots import GONE, MS, changes, snapshot
+from tests.support.snapshots import GONE, MS, changes, snapshot
 
 
 def test_what_is_due_goes_to_the_end_of_its_lane(redis, broker):

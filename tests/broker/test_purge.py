@@ -1,6 +1,6 @@
 """queued, scheduled, retrying -> gone."""
 
-from tests.seeds import (
+from tests.support.jobs import (
     QUEUE,
     claim_all,
     claimed_job,
@@ -11,7 +11,7 @@ from tests.seeds import (
     retrying_job,
     scheduled_job,
 )
-from tests.snapshots import live_jobs, snapshot
+from tests.support.snapshots import live_jobs, snapshot
 
 
 def purge_all(inspector):

@@ -14,7 +14,7 @@ from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.conf import Config
 from testproject.redis_server import PrivateRedis, RedisDidNotStart
 from tests.broker.recipes import ask, client_of, django_redis, reader_of, recipe_of, recipe_of_alias
-from tests.conftest import wait_until
+from tests.support.waiting import wait_until
 
 
 class PrivateSentinel(PrivateRedis):

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from tests.conftest import LEASE_SECONDS
-from tests.seeds import (
+from tests.support.jobs import (
     QUEUE,
     WORKER,
     claim_all,
@@ -17,7 +16,8 @@ from tests.seeds import (
     new_job,
     queued_job,
 )
-from tests.snapshots import GONE, MS, changes, place_of, snapshot
+from tests.support.redis_server import LEASE_SECONDS
+from tests.support.snapshots import GONE, MS, changes, place_of, snapshot
 
 
 def lapsed_job(broker, *names, **options):

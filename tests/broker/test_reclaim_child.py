@@ -1,7 +1,7 @@
 """running -> queued, or dead, by the supervisor that saw the worker die."""
 
 from django_rtq.broker.scripts import SCRIPTS
-from tests.seeds import (
+from tests.support.jobs import (
     QUEUE,
     WORKER,
     claim,
@@ -13,7 +13,7 @@ from tests.seeds import (
     new_job,
     queued_job,
 )
-from tests.snapshots import GONE, MS, changes, snapshot
+from tests.support.snapshots import GONE, MS, changes, snapshot
 
 
 def test_the_guilty_count_a_crash_and_the_others_are_given_back(redis, broker):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.seeds import (
+from tests.support.jobs import (
     QUEUE,
     WORKER,
     claim,
@@ -16,7 +16,7 @@ from tests.seeds import (
     queued_job,
     settle,
 )
-from tests.snapshots import GONE, MS, changes, snapshot
+from tests.support.snapshots import GONE, MS, changes, snapshot
 
 
 def test_it_is_queued_again_and_nothing_is_counted(redis, broker):

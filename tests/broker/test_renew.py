@@ -3,9 +3,9 @@
 import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
-from tests.conftest import LEASE_SECONDS
-from tests.seeds import QUEUE, WORKER, claimed_job, claimed_jobs, let_lapse, new_job
-from tests.snapshots import changes, snapshot
+from tests.support.jobs import QUEUE, WORKER, claimed_job, claimed_jobs, let_lapse, new_job
+from tests.support.redis_server import LEASE_SECONDS
+from tests.support.snapshots import changes, snapshot
 
 
 def test_the_deadline_moves(redis, broker):

@@ -6,11 +6,11 @@ import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable, WrongState
-from tests.broker.scenes import DELAYED_SCENES, SCENES, UNIQUE_SCENES, seeded
-from tests.snapshots import snapshot
+from tests.broker.model.script_calls import ALL_SCENES, SCENES, seeded
+from tests.support.snapshots import snapshot
 
-ALL = {**SCENES, **DELAYED_SCENES, **UNIQUE_SCENES}
-REFUSED = {"begin", "enqueue", "enqueue_many", "enqueue_unique", "fire"}  # when the server is full
+ALL = ALL_SCENES
+REFUSED = {"begin_schedule", "enqueue", "enqueue_many", "enqueue_unique", "fire_schedule"}  # when the server is full
 SENT_TWICE = [verb for verb, scene in ALL.items() if not scene.grows]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.signals import job_requeued
-from tests.seeds import (
+from tests.support.jobs import (
     ERROR,
     QUEUE,
     claim,
@@ -20,7 +20,7 @@ from tests.seeds import (
     settle,
     unique_job,
 )
-from tests.snapshots import GONE, MS, changes, live_jobs, snapshot
+from tests.support.snapshots import GONE, MS, changes, live_jobs, snapshot
 
 
 def test_it_goes_to_the_end_of_its_lane_with_all_its_attempts(redis, broker, inspector):

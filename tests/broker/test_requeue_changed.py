@@ -5,8 +5,8 @@ import datetime
 import pytest
 
 from django_rtq.exceptions import JobNotFound, PayloadTooLarge, Unserializable, WrongState
-from tests.seeds import QUEUE, claim, dead_job, new_job, queued_job, settle
-from tests.snapshots import live_jobs, snapshot
+from tests.support.jobs import QUEUE, claim, dead_job, new_job, queued_job, settle
+from tests.support.snapshots import live_jobs, snapshot
 
 BODY = '{"task":"shop.tasks.ship","args":[1],"kwargs":{"fast":true},"max_attempts":2,"result_ttl":0}'
 

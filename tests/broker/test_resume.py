@@ -1,7 +1,7 @@
 """A paused queue is worked on again."""
 
-from tests.seeds import QUEUE, claim, queued_job
-from tests.snapshots import GONE, changes, snapshot
+from tests.support.jobs import QUEUE, claim, queued_job
+from tests.support.snapshots import GONE, changes, snapshot
 
 
 def test_a_worker_is_woken(redis, broker, inspector):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from django_rtq.broker.settlement import NOT_KNOWN, Settlement
-from tests.seeds import (
+from tests.support.jobs import (
     ERROR,
     QUEUE,
     WORKER,
@@ -15,7 +15,7 @@ from tests.seeds import (
     scheduled_job,
     settle,
 )
-from tests.snapshots import GONE, MS, changes, snapshot
+from tests.support.snapshots import GONE, MS, changes, snapshot
 
 
 def run_again(broker, job):

@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq import signals
 from django_rtq.exceptions import JobNotFound, WrongState
-from tests.seeds import (
+from tests.support.jobs import (
     QUEUE,
     claim,
     claimed_job,
@@ -17,7 +17,7 @@ from tests.seeds import (
     scheduled_job,
     settle,
 )
-from tests.snapshots import GONE, MS, changes, snapshot
+from tests.support.snapshots import GONE, MS, changes, snapshot
 
 
 def test_a_scheduled_job_is_queued(redis, broker, inspector):

@@ -1,19 +1,22 @@
 """Each Lua file keeps the rules for scripts, and its header tells the truth."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import hiredis
 import pytest
 
 from django_rtq.broker import scripts
-from django_rtq.broker.keys import Keys
-from django_rtq.broker.scripts import SCRIPTS, pack, script_of
-from tests.broker.scenes import READING, SCENES
+from django_rtq.broker.keys import QUEUE_KEYS, Keys
+from django_rtq.broker.scripts import SCRIPTS, Script, pack, script_of
+from tests.broker.model.script_calls import READING, SCENES
 
 LUA = Path(scripts.__file__).parent / "lua"
-FILES = {path.stem: path.read_text() for path in sorted(LUA.glob("*.lua"))}
-PARTS = {name: text for name, text in FILES.items() if name.startswith("_")}
+PARTS = {f"lib/{path.stem}": path.read_text() for path in sorted(LUA.glob("lib/*.lua"))}
+QUERIES = {path.stem: path.read_text() for path in sorted(LUA.glob("queries/*.lua"))}
+FILES = {path.stem: path.read_text() for path in sorted(LUA.glob("*.lua"))} | QUERIES | PARTS
 
 # What Redis 6.2 and Valkey know. What is not here has to be looked up: LMPOP, ZMPOP, SINTERCARD, EXPIRETIME, HEXPIRE,
 # FUNCTION and every option of EXPIRE came later; KEYS, SCAN and their like cost as much as there is.
@@ -42,7 +45,8 @@ def code_of(name):
 
 
 def keys_in_header(name):
-    return re.findall(r"^-- KEYS\[(\d+)\] (\w+)", header_of(name), re.MULTILINE)
+    (line,) = re.findall(r"^-- keys: (.*(?:\n--  .*)*)", header_of(name), re.MULTILINE)
+    return line.replace("\n--", " ").split()
 
 
 def arguments_in_header(name):
@@ -71,9 +75,31 @@ def functions_of(part):
     return dict(re.findall(r"^local function (\w+)(\(.*?^end)$", code_of(part), re.MULTILINE | re.DOTALL))
 
 
-def used_parts(name):
+def constants_of(part):
+    lines = re.findall(r"^local ([A-Z_, 0-9]+) =", code_of(part), re.MULTILINE)
+    return {name for line in lines for name in re.findall(r"\w+", line)}
+
+
+def names_used(name):
+    """The functions that a file calls, and the constants that it reads."""
+    code = re.sub(r'"[^"\n]*"', '""', code_of(name))
+    return set(re.findall(r"(?<![.\w])[a-z_]\w*(?=\()|(?<![.\w])[A-Z][A-Z_]+\b", code))
+
+
+def direct_parts(name):
+    """The parts that the header of a file names."""
     found = re.search(r"^-- uses: (.*)$", header_of(name), re.MULTILINE)
-    return found.group(1).split() if found else []
+    return [f"lib/{part}" for part in found.group(1).split()] if found else []
+
+
+def used_parts(name):
+    """All parts that a file uses, directly or through others."""
+    found, todo = set(), direct_parts(name)
+    while todo:
+        part = todo.pop()
+        todo += direct_parts(part) if part not in found else []
+        found.add(part)
+    return found
 
 
 def reach_of(name):
@@ -95,12 +121,11 @@ def keys_touched(code):
 
 
 @every_script
-def test_keys_are_numbered_and_named_in_order(name):
+def test_keys_are_named_in_order(name):
     listed = keys_in_header(name)
 
-    assert [int(number) for number, _ in listed] == list(range(1, len(listed) + 1))
-    assert names_in_body(name) == [key for _, key in listed]
-    assert len({key for _, key in listed}) == len(listed)
+    assert names_in_body(name) == listed
+    assert len(set(listed)) == len(listed)
 
 
 @every_script
@@ -136,8 +161,19 @@ def test_every_key_that_is_named_is_used_and_every_key_that_is_used_is_named(nam
 def test_the_keys_are_those_of_a_queue(name):
     keys = Keys("rtq").of("mail")
 
-    for _, key in keys_in_header(name):
+    for key in keys_in_header(name):
         assert getattr(keys, "running_of" if key == "running" else key).startswith(b"{rtq:mail}:")
+
+
+def test_every_key_of_a_queue_is_used_by_a_script():
+    assert {key for name in SCRIPTS for key in keys_in_header(name)} - {"running"} == QUEUE_KEYS.keys()
+
+
+def test_a_key_that_no_queue_has_is_refused(monkeypatch):
+    monkeypatch.setattr(scripts, "_read", lambda folder, name: "-- x: does nothing.\n-- keys: jobs jbos\n\nreturn 1\n")
+
+    with pytest.raises(LookupError, match=r"x\.lua names keys that no queue has: jbos"):
+        Script("x", "").call(Keys("rtq").of("mail"), ())
 
 
 @every_script
@@ -145,22 +181,31 @@ def test_the_header_says_what_it_does_and_what_happens_when_it_is_sent_twice(nam
     header = header_of(name)
 
     assert header.startswith(f"-- {name}: ")
+    assert ("Reads only." in header) == (name in QUERIES) == (name in READING)
     assert "\n-- returns " in header
     assert "\n-- sent twice: " in header
 
 
 @every_file
-def test_what_it_uses_exists_and_is_used(name):
-    called = set(re.findall(r"\w+(?=\()", "".join(code_of(each) for each in [name, *used_parts(name)])))
+def test_a_file_names_the_parts_that_it_uses_itself(name):
+    own = set(re.findall(r"local function (\w+)", code_of(name)))
+    used = names_used(name) - own - constants_of(name)
 
-    for part in used_parts(name):
-        assert part in PARTS
-        assert set(functions_of(part)) & called
+    assert set(direct_parts(name)) <= PARTS.keys()
+    assert set(direct_parts(name)) == {
+        part for part in PARTS if part != name and used & (functions_of(part).keys() | constants_of(part))
+    }
+
+
+def test_no_two_parts_define_the_same_name():
+    names = [each for part in PARTS for each in (*functions_of(part), *constants_of(part))]
+
+    assert sorted(names) == sorted(set(names))
 
 
 @pytest.mark.parametrize("name", PARTS)
 def test_a_part_is_used_by_some_script(name):
-    assert header_of(name).startswith(f"-- {name}: ")
+    assert header_of(name).startswith(f"-- {name.removeprefix('lib/')}: ")
     assert any(name in used_parts(script) for script in SCRIPTS)
     assert all(any(f"{function}(" in reach_of(script) for script in SCRIPTS) for function in functions_of(name))
 
@@ -179,16 +224,18 @@ def test_payloads_are_never_decoded_and_clocks_never_asked_but_through_now_ms(na
     code = code_of(name)
 
     assert not re.search(r"cjson|cmsgpack|math\.random|os\.|loadstring|redis\.pcall", code)
-    assert ('"TIME"' in code) == (name == "_prelude")
+    assert ('"TIME"' in code) == (name == "lib/prelude")
 
 
 @every_script
 def test_who_drains_a_full_server_begins_its_writes_with_one_that_is_allowed(name):
     has_scratch = "scratch" in names_in_body(name)
 
-    assert has_scratch == (name not in {"begin", "enqueue", "enqueue_many", "enqueue_unique", "fire", *READING})
+    assert has_scratch == (
+        name not in {"begin_schedule", "enqueue", "enqueue_many", "enqueue_unique", "fire_schedule", *READING}
+    )
     if has_scratch:
-        assert code_of(name).count('redis.call("DEL", q.scratch)') == 1 or "end_runs(" in code_of(name)
+        assert code_of(name).count('redis.call("DEL", q.scratch)') == 1 or "finish_runs(" in code_of(name)
 
 
 @every_script
@@ -198,22 +245,60 @@ def test_it_has_a_test_module_and_a_scene(name):
 
 
 @every_script
-def test_what_is_called_begins_with_what_it_uses(name):
+def test_what_is_called_begins_with_what_it_uses_each_once_and_behind_what_it_uses_itself(name):
     text = SCRIPTS[name].text
 
     assert text.endswith(FILES[name])
-    assert [text.index(PARTS[part]) for part in used_parts(name)] == sorted(
-        text.index(PARTS[part]) for part in used_parts(name)
-    )
+    for part in used_parts(name):
+        assert text.count(PARTS[part]) == 1
+        assert all(text.index(PARTS[each]) < text.index(PARTS[part]) for each in direct_parts(part))
+
+
+def test_no_file_is_read_before_its_script_is_called():
+    program = """
+import sys
+opened = []
+sys.addaudithook(lambda event, found: opened.append(str(found[0])) if event == "open" else None)
+import django, django_rtq.broker.scripts as scripts
+from django.conf import settings
+settings.configure(INSTALLED_APPS=["django_rtq"])
+django.setup()
+import django_rtq.inspector.inspector, django_rtq.tasks
+before = [name for name in opened if name.endswith(".lua")]
+scripts.SCRIPTS["pause"].sha, scripts.SCRIPTS["pause"].sha, scripts.SCRIPTS["resume"].sha
+print(before, [name.rpartition("/lua/")[2] for name in opened if name.endswith(".lua")])
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60)
+
+    assert done.stdout == "[] ['pause.lua', 'lib/prelude.lua', 'resume.lua']\n"
+
+
+def test_a_worker_reads_all_scripts_at_its_start():
+    program = """
+import sys, django
+from django.conf import settings
+settings.configure(INSTALLED_APPS=["django_rtq"], RTQ={"REDIS": "redis://localhost:1/0"})
+django.setup()
+from django_rtq.broker.broker import Broker
+from django_rtq.broker import scripts
+from django_rtq.conf import get_config
+Broker(get_config())
+print(len(scripts.BY_SHA))
+Broker(get_config(), role="supervisor")
+print(len(scripts.BY_SHA) == len(scripts.SCRIPTS))
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60)
+
+    assert done.stdout == "0\nTrue\n"
 
 
 def test_a_call_names_its_keys_in_the_order_of_the_header():
     keys = Keys("rtq").of("mail")
 
-    ack = SCRIPTS["ack"].call(keys, (10, "id"), worker="w1")
-    assert ack[:5] == (b"EVALSHA", SCRIPTS["ack"].sha, len(ack) - 5, keys.running("w1"), keys.jobs)
-    assert ack[-2:] == (10, "id")
-    assert SCRIPTS["find"].call(keys, ("id",))[-2:] == (keys.kept, "id")
+    call = SCRIPTS["finish"].call(keys, (10, "id"), worker="w1")
+    assert call[:5] == (b"EVALSHA", SCRIPTS["finish"].sha, len(call) - 5, keys.running("w1"), keys.jobs)
+    assert call[-2:] == (10, "id")
+    assert SCRIPTS["find_job"].call(keys, ("id",))[-2:] == (keys.kept, "id")
 
 
 @pytest.mark.parametrize("text", ["", "7", "mail", 'a "\\r\\n$1\r\n', "\x00", "é", "🦄", "x" * 100_000])

@@ -10,7 +10,7 @@ from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import BrokerRefused, BrokerUnavailable, ConfigurationError
 from testproject.redis_server import PrivateRedis, free_port
 from tests.app import tasks
-from tests.conftest import NOBODY
+from tests.support.redis_server import UNREACHABLE
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_what_waiting_does_not_cure_has_an_error_of_its_own(locked, place, messa
 
 def test_a_server_that_is_not_there_cannot_be_reached_and_was_not_lost():
     with pytest.raises(BrokerUnavailable, match=r"^Redis cannot be reached: ") as caught:
-        asked(NOBODY)
+        asked(UNREACHABLE)
 
     assert not isinstance(caught.value, BrokerRefused)
 

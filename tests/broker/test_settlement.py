@@ -5,7 +5,7 @@ import pytest
 from django_rtq.broker.scripts import AT_ONCE
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError
-from tests.seeds import (
+from tests.support.jobs import (
     QUEUE,
     WORKER,
     claimed_job,
@@ -16,7 +16,7 @@ from tests.seeds import (
     settle,
     settlement,
 )
-from tests.snapshots import live_jobs, snapshot
+from tests.support.snapshots import live_jobs, snapshot
 
 pytestmark = pytest.mark.parametrize("verb", ["ack", "expire", "retry", "bury", "release"])
 # Where records and what lies beside them are; a job that has none must leave nothing there.
@@ -108,8 +108,8 @@ def test_a_part_that_was_refused_is_still_in_the_settlement(redis, broker, verb,
     jobs = [new_job() for _ in range(AT_ONCE + 1)]
     claimed_jobs(broker, *jobs[:AT_ONCE])
     claimed_jobs(broker, *jobs[AT_ONCE:])
-    told, run = settlement(verb, *jobs), broker.redis.run
-    monkeypatch.setattr(broker.redis, "run", lambda commands: [*run(commands[:1]), BrokerError("no")])
+    told, execute = settlement(verb, *jobs), broker.redis.execute_each
+    monkeypatch.setattr(broker.redis, "execute_each", lambda commands: [*execute(commands[:1]), BrokerError("no")])
 
     fetched = broker.fetch(WORKER, {QUEUE: told}, [QUEUE], wanted=0)
 

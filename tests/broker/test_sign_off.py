@@ -1,7 +1,7 @@
 """A worker that holds nothing any more leaves."""
 
-from tests.seeds import QUEUE, WORKER, claimed_job, queued_job
-from tests.snapshots import GONE, changes, snapshot
+from tests.support.jobs import QUEUE, WORKER, claimed_job, queued_job
+from tests.support.snapshots import GONE, changes, snapshot
 
 
 def test_nothing_is_left_of_it(redis, broker):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.conftest import LEASE_SECONDS
-from tests.seeds import QUEUE, WORKER
-from tests.snapshots import MS, changes, snapshot
+from tests.support.jobs import QUEUE, WORKER
+from tests.support.redis_server import LEASE_SECONDS
+from tests.support.snapshots import MS, changes, snapshot
 
 
 def test_a_worker_is_written_down_with_its_deadline(redis, broker):

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from django_rtq.broker.broker import Broker
-from tests.broker.machine import run_randomly
-from tests.broker.twins import twins_config
+from tests.broker.model.parallel_run import twins_config
+from tests.broker.model.random_verbs import run_randomly
 
 EXAMPLES = "RTQ_TEST_EXAMPLES"
 

@@ -3,8 +3,8 @@
 import pytest
 
 from django_rtq.broker.settlement import Settlement
-from tests.seeds import QUEUE, WORKER, claim, names, queued_job
-from tests.snapshots import snapshot
+from tests.support.jobs import QUEUE, WORKER, claim, names, queued_job
+from tests.support.snapshots import snapshot
 
 
 def crashed_jobs(redis, broker, crashes, *, max_crashes=3):

@@ -7,13 +7,13 @@ from contextlib import suppress
 import pytest
 
 from django_rtq.exceptions import WrongState
-from tests.broker.scenes import DELAYED_SCENES, READING, SCENES, UNIQUE_SCENES, seeded
-from tests.seeds import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement
-from tests.snapshots import snapshot
+from tests.broker.model.script_calls import ALL_SCENES, READING, seeded
+from tests.support.jobs import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement
+from tests.support.snapshots import snapshot
 
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*"')
 END = b"the script is over"
-ALL = {**SCENES, **DELAYED_SCENES, **UNIQUE_SCENES}
+ALL = ALL_SCENES
 WRITING = sorted(set(ALL) - READING)
 # What may lie beside jobs; of a job that is over nothing may be left there.
 BESIDE = (
@@ -94,7 +94,7 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("verb", ["ack", "stop", "expire", "retry", "bury", "release", *ASKED])
+@pytest.mark.parametrize("verb", ["ack", "finish_cancel", "expire", "retry", "bury", "release", *ASKED])
 def test_after_no_prefix_a_job_runs_again_that_was_asked_to_stop(redis, broker, verb):
     redis.flushdb()
     jobs = [asked_job(broker, name) for name in "ab"]

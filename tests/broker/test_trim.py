@@ -6,8 +6,8 @@ import pytest
 
 from django_rtq.exceptions import JobNotFound
 from django_rtq.jobs.job import JobState
-from tests.seeds import QUEUE, claimed_job, dead_job, finished_job, queued_job, settle
-from tests.snapshots import GONE, changes, snapshot
+from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job, settle
+from tests.support.snapshots import GONE, changes, snapshot
 
 DAY_MS = 86_400_000
 

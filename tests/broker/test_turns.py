@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.seeds import QUEUE, WORKER, claim, claim_all, lose_record, names, new_job, queued_job
+from tests.support.jobs import QUEUE, WORKER, claim, claim_all, lose_record, names, new_job, queued_job
 
 
 def test_the_jobs_of_a_client_come_in_their_order(redis, broker):

@@ -2,8 +2,18 @@
 
 import pytest
 
-from tests.seeds import NOTE, QUEUE, claim_all, enqueue_unique, entered_job, held_job, limit_of, settle, unique_job
-from tests.snapshots import GONE, MS, changes, live_jobs, place_of, snapshot
+from tests.support.jobs import (
+    NOTE,
+    QUEUE,
+    claim_all,
+    enqueue_unique,
+    entered_job,
+    held_job,
+    limit_of,
+    settle,
+    unique_job,
+)
+from tests.support.snapshots import GONE, MS, changes, live_jobs, place_of, snapshot
 
 
 def arguments_of(redis, job):

@@ -7,8 +7,8 @@ import pytest
 
 from django_rtq.broker.redis.blocking_reader import FINE_SECONDS, BlockingReader
 from django_rtq.exceptions import BrokerUnavailable
-from tests.conftest import wait_until
-from tests.seeds import QUEUE
+from tests.support.jobs import QUEUE
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import pytest
 from django_rtq.broker.redis.client import _is_open
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
-from tests.conftest import wait_until
-from tests.seeds import QUEUE, WORKER, claim, claimed_job, queued_job, settlement
-from tests.snapshots import live_jobs, place_of, snapshot
+from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, queued_job, settlement
+from tests.support.snapshots import live_jobs, place_of, snapshot
+from tests.support.waiting import wait_until
 
 COUNT = ("INCR", "rtq:counter")
 
@@ -27,7 +27,7 @@ def test_a_script_is_loaded_when_redis_does_not_know_it(redis, broker):
     assert redis.script_exists(SCRIPTS["enqueue"].sha.decode()) == [True]
 
 
-@pytest.mark.parametrize("known", [[], ["ack"], ["claim"], ["ack", "claim"]])
+@pytest.mark.parametrize("known", [[], ["finish"], ["claim"], ["finish", "claim"]])
 def test_of_several_commands_each_is_done_once_whichever_are_known(redis, broker, known):
     done, following = claimed_job(broker), queued_job(broker)
     redis.script_flush()

@@ -9,9 +9,9 @@ from django.test import override_settings
 
 from django_rtq.broker.broker import get_broker
 from testproject.redis_server import PrivateRedis
+from tests.browser.admin_server import Office, refresh_every
 from tests.browser.chromium import PATIENCE_MS, chromium, window
-from tests.browser.office import Office, refresh_every
-from tests.seeds import claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
+from tests.support.jobs import claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
 
 NOTE = "tests.app.tasks.note"
 HOSTILE = "<script>alert(1)</script>\u202e\x07" + "w" * 3000

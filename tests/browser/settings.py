@@ -19,4 +19,4 @@ elif django.VERSION >= (6, 0):
     MIDDLEWARE = [*MIDDLEWARE, "django.middleware.csp.ContentSecurityPolicyMiddleware"]
     SECURE_CSP = {"default-src": [CSP.SELF]}
 else:
-    MIDDLEWARE = [*MIDDLEWARE, "tests.browser.policy.Policy"]
+    MIDDLEWARE = [*MIDDLEWARE, "tests.browser.content_security_policy.Policy"]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.admin.conftest import every_page, url_of
-from tests.browser.policy import POLICY
+from tests.browser.content_security_policy import POLICY
 
 REFRESH_SECONDS = 60  # pages hold still while they are examined
 SHOWN = [name for name, page in every_page() if page.method != "POST" and name not in ("job_find", "queue_change")]

@@ -5,11 +5,11 @@ from importlib.util import find_spec
 import pytest
 
 from tests.admin.conftest import url_of
+from tests.browser.admin_server import Office, refresh_every
 from tests.browser.chromium import window
-from tests.browser.office import Office, refresh_every
 from tests.browser.settings import THEMES
 from tests.browser.test_pages import LISTS, SHOWN, overflow, violations, visit
-from tests.seeds import QUEUE
+from tests.support.jobs import QUEUE
 
 
 @pytest.fixture(scope="module", params=THEMES)

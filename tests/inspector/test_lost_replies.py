@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import WrongState
-from tests.seeds import QUEUE, claim, dead_job, queued_job, retrying_job, scheduled_job, settle
+from tests.support.jobs import QUEUE, claim, dead_job, queued_job, retrying_job, scheduled_job, settle
 
 BODY = '{"task":"shop.tasks.mail","args":[1]}'
 both = pytest.mark.parametrize("moment", ["before", "after"])

@@ -5,8 +5,8 @@ import pytest
 from django_rtq.broker.redis import client
 from django_rtq.broker.redis.server_info import read_server
 from django_rtq.inspector.job_list import LISTS, JobFilter
-from tests.broker.test_processing import NOTE
-from tests.seeds import (
+from tests.broker.test_list_running import NOTE
+from tests.support.jobs import (
     QUEUE,
     WORKER,
     claimed_job,
@@ -18,7 +18,7 @@ from tests.seeds import (
     retrying_job,
     scheduled_job,
 )
-from tests.snapshots import snapshot
+from tests.support.snapshots import snapshot
 
 
 @pytest.fixture

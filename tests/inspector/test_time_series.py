@@ -7,8 +7,8 @@ import pytest
 
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.inspector.time_series import TimeSeriesReader
-from tests.broker.test_history import set_counters
-from tests.seeds import QUEUE, queued_job
+from tests.broker.test_time_series import set_counters
+from tests.support.jobs import QUEUE, queued_job
 
 MINUTES = 60
 

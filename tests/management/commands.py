@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 
 from django_rtq.broker.settlement import Settlement
 from django_rtq.jobs import serializer
-from tests.seeds import QUEUE, new_job
+from tests.support.jobs import QUEUE, new_job
 
 
 @dataclass
@@ -51,7 +51,7 @@ def body(task="shop.tasks.send_mail", args=(), kwargs=None):
 def failure(error_class="shop.errors.OutOfOrder", error="it broke", attempt=1):
     """One failure, as workers write it down."""
     fields = {"at": 1_700_000_000_000, "attempt": attempt, "worker": "w", "error_class": error_class}
-    return json.dumps({**fields, "error": error, "traceback": "Traceback (most recent call last):\n  here"})
+    return serializer.dumps({**fields, "error": error, "traceback": "Traceback (most recent call last):\n  here"})
 
 
 def bury(broker, *jobs, queue=QUEUE, line=None):

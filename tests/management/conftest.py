@@ -3,7 +3,7 @@
 import pytest
 
 from tests.management.commands import dead_letter, failure
-from tests.seeds import QUEUE
+from tests.support.jobs import QUEUE
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq.jobs.job import JobState
 from tests.management.commands import run
-from tests.seeds import claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
+from tests.support.jobs import claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
 
 
 @pytest.mark.parametrize("seed", [queued_job, scheduled_job, retrying_job])

@@ -12,7 +12,7 @@ from tests.management.commands import (
     run,
     sit_at_terminal,
 )
-from tests.seeds import QUEUE, claim, held_job, lose_record, new_job, queued_job, settle, settlement, unique_job
+from tests.support.jobs import QUEUE, claim, held_job, lose_record, new_job, queued_job, settle, settlement, unique_job
 
 OUTAGE = "Redis did not answer in time: "
 
@@ -25,11 +25,11 @@ def break_after(monkeypatch, inspector, verb, steps, error):
     """Let the verb work so many times, and then fail."""
     act, calls = getattr(type(inspector), verb), []
 
-    def act_or_fail(self, queue, job_ids):
+    def act_or_fail(self, queue, job_ids, **options):
         calls.append(len(job_ids))
         if len(calls) > steps:
             raise error
-        return act(self, queue, job_ids)
+        return act(self, queue, job_ids, **options)
 
     monkeypatch.setattr(type(inspector), verb, act_or_fail)
     return calls
@@ -151,7 +151,7 @@ def test_many_are_worked_through_in_steps_of_a_hundred(broker, inspector, monkey
     made = dead_letters(broker, 250)
     calls = break_after(monkeypatch, inspector, "requeue", 3, AssertionError("a fourth step"))
 
-    ran = run("rtq_dead", "requeue", "--all", err=Terminal())
+    ran = run("rtq_dead", "requeue", "--task", "send_mail", err=Terminal())
 
     assert (calls, ran.out) == ([100, 100, 50], "Requeued 250 dead letters.\n")
     shown = [part.strip() for part in ran.err.split("\r") if part.strip()]
@@ -164,8 +164,8 @@ def test_letters_that_die_again_meanwhile_are_not_swept_again(broker, inspector,
     dead_letters(broker, 150)
     requeue, again = type(inspector).requeue, []
 
-    def requeue_and_die(self, queue, job_ids):
-        done = requeue(self, queue, job_ids)
+    def requeue_and_die(self, queue, job_ids, **options):
+        done = requeue(self, queue, job_ids, **options)
         broker.sign_on([queue], "w")
         (claimed,) = broker.claim("w", [queue], 100)
         broker.settle("w", queue, settlement("bury", *(new_job()._replace(id=i) for i in claimed.ids)))
@@ -201,7 +201,7 @@ def test_a_log_file_gets_a_line_for_every_few_thousand(broker, monkeypatch):
     monkeypatch.setattr("django_rtq.management.progress.LINE_EVERY", 200)
     dead_letters(broker, 450)
 
-    assert run("rtq_dead", "requeue", "--all").err.splitlines() == [
+    assert run("rtq_dead", "requeue", "--task", "send_mail").err.splitlines() == [
         "Dead letters found: 200",
         "Dead letters found: 400",
         "Requeued: 200 of 450",

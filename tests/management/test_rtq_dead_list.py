@@ -9,7 +9,7 @@ from django_rtq import task
 from django_rtq.redaction import HIDDEN
 from django_rtq.tasks import registry
 from tests.management.commands import dead_letter, dead_letters, failure, run
-from tests.seeds import QUEUE, new_job, queued_job, settlement
+from tests.support.jobs import QUEUE, new_job, queued_job, settlement
 
 
 def send_mail(*args, **kwargs):

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.management.commands import Terminal, dead_letter, run, sit_at_terminal
-from tests.seeds import QUEUE, claimed_job, new_job, queued_job, retrying_job, scheduled_job
+from tests.support.jobs import QUEUE, claimed_job, new_job, queued_job, retrying_job, scheduled_job
 
 QUESTION = "This throws away 3 waiting jobs of queue default. Type the name of the queue to go on:"
 

@@ -8,10 +8,10 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import JobNotFound
 from django_rtq.scheduler.dispatcher import Dispatcher
 from django_rtq.tasks import registry
-from tests.conftest import NOBODY
 from tests.management.commands import run
-from tests.seeds import QUEUE, claim
-from tests.takes import take
+from tests.support.claims import take
+from tests.support.jobs import QUEUE, claim
+from tests.support.redis_server import UNREACHABLE
 
 TASK = f"{__name__}.report"
 
@@ -139,7 +139,7 @@ def test_run_says_when_there_is_such_a_job_already(broker):
 
 @pytest.mark.parametrize("arguments", [["list"], ["run", "daily"]])
 def test_redis_away(arguments):
-    with override_settings(RTQ={"REDIS": NOBODY}):
+    with override_settings(RTQ={"REDIS": UNREACHABLE}):
         ran = run("rtq_schedule", *arguments)
 
     assert ran.code == 1
@@ -147,7 +147,7 @@ def test_redis_away(arguments):
 
 
 def test_a_schedule_that_makes_no_sense():
-    with override_settings(RTQ={"REDIS": NOBODY, "SCHEDULES": {"a": {"task": TASK}}}):
+    with override_settings(RTQ={"REDIS": UNREACHABLE, "SCHEDULES": {"a": {"task": TASK}}}):
         ran = run("rtq_schedule", "list")
 
     assert (ran.code, ran.error) == (1, 'RTQ["SCHEDULES"][\'a\']: it has to have either "cron" or "every" (seconds).')

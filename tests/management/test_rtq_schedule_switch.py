@@ -5,14 +5,14 @@ from django.db import DatabaseError
 from django.test import override_settings
 
 from django_rtq import every, task
-from django_rtq.internal_tasks import sweep_dead_letters
+from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.management.worker_setup import bring_schedules
 from django_rtq.models import Schedule
 from django_rtq.tasks import registry
-from tests.conftest import NOBODY
 from tests.management.commands import run
-from tests.seeds import QUEUE
-from tests.takes import take, take_all
+from tests.support.claims import take, take_all
+from tests.support.jobs import QUEUE
+from tests.support.redis_server import UNREACHABLE
 
 TASK = f"{__name__}.report"
 
@@ -111,7 +111,7 @@ def test_a_database_that_is_away_is_told(broker, nightly, monkeypatch, action):
 @pytest.mark.django_db
 @pytest.mark.parametrize("action", [["sync"], ["disable", "declared"], ["enable", "nobody"]])
 def test_redis_away(action):
-    with override_settings(RTQ={"REDIS": NOBODY}):
+    with override_settings(RTQ={"REDIS": UNREACHABLE}):
         ran = run("rtq_schedule", *action)
 
     assert ran.code == 1
@@ -150,7 +150,7 @@ def test_it_starts_without_a_database_too(broker, nightly, monkeypatch, caplog):
 
 @pytest.mark.django_db
 def test_it_starts_without_redis_too(caplog):
-    with override_settings(RTQ={"REDIS": NOBODY}), caplog.at_level("INFO", "django_rtq"):
+    with override_settings(RTQ={"REDIS": UNREACHABLE}), caplog.at_level("INFO", "django_rtq"):
         bring_schedules()
 
     assert "were not brought to Redis" in caplog.text
@@ -167,9 +167,9 @@ def test_a_row_that_cannot_work_is_not_switched_on(broker, nightly, monkeypatch)
 
 
 def test_a_row_of_an_internal_task_is_not_started_by_hand(broker, nightly):
-    registry.register(sweep_dead_letters)
+    registry.register(run_bulk_action)
     args = [QUEUE, "discard", {}, 10**15]
-    broker.plan.change({"nightly": {**nightly.as_row(), "task": sweep_dead_letters.name, "args": args}})
+    broker.plan.change({"nightly": {**nightly.as_row(), "task": run_bulk_action.name, "args": args}})
 
     ran = run("rtq_schedule", "run", "nightly")
 

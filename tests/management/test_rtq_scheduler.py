@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from django_rtq.exceptions import ConfigurationError
-from tests.conftest import LEASE_SECONDS, wait_until
 from tests.management.commands import run
-from tests.seeds import QUEUE, claimed_job, let_lapse, queued_job, retrying_job
+from tests.support.jobs import QUEUE, claimed_job, let_lapse, queued_job, retrying_job
+from tests.support.redis_server import LEASE_SECONDS
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

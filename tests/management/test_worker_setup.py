@@ -12,7 +12,7 @@ import redis as redis_py
 from django_rtq.broker.broker import get_broker
 from django_rtq.management.worker_setup import doubt_queues, meet_server
 from testproject.redis_server import PrivateRedis
-from tests.conftest import NOBODY
+from tests.support.redis_server import UNREACHABLE
 from tests.worker.processes import ROOT
 
 
@@ -51,7 +51,7 @@ def test_what_waiting_does_not_cure_ends_a_start_with_exit_code_1(locked, comman
 
 
 def test_a_server_that_is_away_is_waited_for(settings):
-    settings.RTQ = {"REDIS": NOBODY}
+    settings.RTQ = {"REDIS": UNREACHABLE}
 
     meet_server(get_broker())
 
@@ -64,6 +64,6 @@ def test_what_endangers_jobs_is_logged(redis, broker, caplog):
         redis.config_set("maxmemory-policy", "noeviction")
 
     assert [message[:48] for message in caplog.messages] == [
-        "Redis deletes keys when it is full (maxmemory-po",
-        "Redis keeps no append-only log: when it restarts",
+        "Redis deletes keys, and with them jobs, when it ",
+        "Redis does not keep an append-only file: jobs ma",
     ]

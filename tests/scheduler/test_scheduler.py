@@ -7,10 +7,9 @@ import pytest
 
 from django_rtq import signals
 from django_rtq.scheduler.scheduler import LONGEST_WAIT_SECONDS, Scheduler
-from tests import seeds
-from tests.conftest import wait_until
-from tests.seeds import QUEUE, claim_all, let_fall_due, scheduled_job
-from tests.snapshots import place_of
+from tests.support.jobs import QUEUE, claim_all, finished_job, let_fall_due, scheduled_job
+from tests.support.snapshots import place_of
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -68,7 +67,7 @@ def test_many_due_jobs_are_queued_in_steps(redis, broker, scheduler):
 
 
 def test_a_tick_forgets_what_was_kept_long_enough(redis, broker, scheduler):
-    job = seeds.finished_job(broker)
+    job = finished_job(broker)
     redis.zadd("{rtq:default}:finished", {job.id: 1})
     redis.zadd("{rtq:default}:kept", {job.id: 1})
     scheduler.tick()

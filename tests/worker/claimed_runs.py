@@ -2,7 +2,7 @@
 
 from django_rtq.worker.outcome import Acked
 from django_rtq.worker.process.run import Run
-from tests import seeds
+from tests.support.jobs import queued_job
 
 BODY = '{"task":"tests.app.tasks.note","args":["x"]}'
 DONE = Acked('{"state":"succeeded"}')
@@ -26,4 +26,4 @@ def claim_unread(session, wanted=10):
 
 
 def enqueue(broker, count=1):
-    return [seeds.queued_job(broker, body=BODY) for _ in range(count)]
+    return [queued_job(broker, body=BODY) for _ in range(count)]

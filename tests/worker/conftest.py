@@ -14,8 +14,9 @@ from django_rtq.worker.shared_memory import SharedState
 from testproject.redis_server import PrivateRedis
 from tests.app import diary as diaries
 from tests.app import tasks  # noqa: F401 - so that they are registered here as well
-from tests.conftest import LEASE_SECONDS, Redis, wait_until
-from tests.seeds import QUEUE
+from tests.support.jobs import QUEUE
+from tests.support.redis_server import LEASE_SECONDS, Redis
+from tests.support.waiting import wait_until
 from tests.worker.conservation import assert_conserved
 from tests.worker.processes import WorkerProcess
 

@@ -10,7 +10,7 @@ import pytest
 from django_rtq import JobState, signals
 from django_rtq.exceptions import JobFailed, WrongState
 from tests.app import long_tasks, tasks
-from tests.conftest import wait_until
+from tests.support.waiting import wait_until
 from tests.worker.conservation import assert_all_settled
 
 

@@ -4,7 +4,7 @@ import os
 
 from django_rtq import signals
 from tests.app import database_tasks, tasks
-from tests.conftest import wait_until
+from tests.support.waiting import wait_until
 
 MODULES = ["tasks", "database_tasks"]
 PERIODIC = {"task": "tests.app.database_tasks.periodic", "every": 0.2, "args": ["tick"]}

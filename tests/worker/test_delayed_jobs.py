@@ -7,8 +7,9 @@ import time
 import pytest
 
 from tests.app import tasks
-from tests.conftest import LEASE_SECONDS, wait_until
-from tests.seeds import QUEUE
+from tests.support.jobs import QUEUE
+from tests.support.redis_server import LEASE_SECONDS
+from tests.support.waiting import wait_until
 from tests.worker.conservation import is_empty
 
 SCHEDULED = f"{{rtq:{QUEUE}}}:scheduled"
@@ -36,7 +37,7 @@ def assert_each_ran_once_and_none_early(diary, due):
 @pytest.mark.usefixtures("broker")
 def test_a_clock_of_a_worker_that_jumps_changes_nothing(redis, rtq_worker, diary):
     """Its wall clock is patched: it shows another hour of another day at each look. Monotonic clocks do not jump."""
-    workers = [rtq_worker(SCHEDULES={"tick": TICK}, environment={"RTQ_TEST_CLOCK": "wild"}) for _ in range(2)]
+    workers = [rtq_worker(SCHEDULES={"tick": TICK}, environment={"RTQ_TEST_CLOCK": "jumping"}) for _ in range(2)]
     due = delayed([f"job-{n}" for n in range(60)], seconds=(0.2, 2.0), chance=random.Random(1))
     started = time.monotonic()
     wait_until(lambda: set(due) <= set(diary.names("end")) and diary.ends("tick") >= 10, 15)

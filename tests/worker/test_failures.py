@@ -7,9 +7,9 @@ import pytest
 from django_rtq import JobState
 from django_rtq.broker.settlement import Settlement
 from django_rtq.redaction import HIDDEN
-from tests import seeds
 from tests.app import tasks
-from tests.conftest import wait_until
+from tests.support.jobs import queued_job
+from tests.support.waiting import wait_until
 from tests.worker.conservation import assert_all_settled, assert_nothing_left
 
 LOST = {"nan", "words"}  # of tasks.ERRORS, those that cannot even be made
@@ -93,7 +93,7 @@ def parked(redis, job_id):
 def test_an_unknown_task_is_parked_without_being_counted_and_dead_after_a_day(rtq_worker, redis, broker, diary):
     """A day since a worker first did not know it, not since it could have started first: it may have waited long."""
     body = '{"task":"shop.tasks.of_next_week"}'
-    new, late, old, requeued = (seeds.queued_job(broker, name, body=body) for name in ("new", "late", "old", "again"))
+    new, late, old, requeued = (queued_job(broker, name, body=body) for name in ("new", "late", "old", "again"))
     day_ago = redis.time()[0] * 1000 - 86_500_000
     for job in (late, old):
         record = redis.hget("{rtq:default}:jobs", job.id)
@@ -135,7 +135,7 @@ UNREADABLE = {
 def test_records_that_cannot_be_read_are_buried_as_they_are(rtq_worker, redis, broker, diary, concurrency):
     jobs = {}
     for kind, record in UNREADABLE.items():
-        jobs[kind] = seeds.queued_job(broker, kind.replace(" ", "_")).id
+        jobs[kind] = queued_job(broker, kind.replace(" ", "_")).id
         redis.hset("{rtq:default}:jobs", jobs[kind], record)
     after = tasks.note.delay("after")
     worker = rtq_worker("--concurrency", concurrency)

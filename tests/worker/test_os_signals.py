@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from tests.app import signal_tasks, tasks
-from tests.conftest import wait_until
+from tests.support.waiting import wait_until
 from tests.worker.conservation import assert_nothing_left
 
 DEFAULTS = ["SIG_DFL", "default_int_handler", "SIG_DFL", "SIG_DFL"]

@@ -1,7 +1,7 @@
 """Real workers, each with a scheduler: a slot fires once, whoever lives and whoever dies (G7)."""
 
-from tests.conftest import wait_until
-from tests.seeds import QUEUE
+from tests.support.jobs import QUEUE
+from tests.support.waiting import wait_until
 
 STEP_MS = 200
 TICK = {"task": "tests.app.tasks.note", "every": STEP_MS / 1000, "args": ["tick"], "missed": "all"}

@@ -10,10 +10,10 @@ from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.process.process import WorkerProcess
 from django_rtq.worker.shared_memory import SharedState
 from tests.app import tasks
-from tests.conftest import wait_until
 from tests.management.commands import run
-from tests.seeds import QUEUE, queued_job
-from tests.snapshots import place_of
+from tests.support.jobs import QUEUE, queued_job
+from tests.support.snapshots import place_of
+from tests.support.waiting import wait_until
 from tests.worker.conservation import assert_all_settled
 
 

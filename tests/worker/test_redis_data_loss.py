@@ -11,7 +11,7 @@ from django_rtq import JobState
 from tests.app import tasks
 from tests.app.long_tasks import fail_at_gate
 from tests.app.unique_tasks import keep_up
-from tests.conftest import wait_until
+from tests.support.waiting import wait_until
 from tests.worker.conservation import assert_nothing_left, records
 
 

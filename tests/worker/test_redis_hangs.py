@@ -8,7 +8,7 @@ import pytest
 
 from django_rtq import JobState
 from tests.app import tasks
-from tests.conftest import wait_until
+from tests.support.waiting import wait_until
 from tests.worker.conservation import assert_all_settled, assert_nothing_left, records
 from tests.worker.processes import is_alive
 

@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from tests.conftest import wait_until
+from tests.support.waiting import wait_until
 from tests.worker.conservation import assert_nothing_left, dead, records
 from tests.worker.torture_faults import Nemesis, is_hit_by, long_over, runs_by_name, terminations, unexplained
 from tests.worker.torture_workload import Hardship, not_followed, outcomes, ran_after_cancel, twice_alive

@@ -1,7 +1,7 @@
 """Turns between clients, by workers that claim batches and cut them (G6)."""
 
 from tests.app import tasks
-from tests.conftest import wait_until
+from tests.support.waiting import wait_until
 from tests.worker.conservation import assert_all_settled, records
 
 CLIENTS, ROUNDS = 40, 6

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.control import WorkerCommand, send_command
 from django_rtq.exceptions import WorkerNotFound
-from tests.conftest import wait_until
+from tests.support.waiting import wait_until
 
 STOP_LEASES = (1.1, 1.8)  # how long a worker is stopped, in leases
 HANG_LEASES = (0.2, 1.5)  # how long Redis hangs

@@ -10,7 +10,7 @@ from django_rtq.broker.control import CancelAnswer
 from django_rtq.exceptions import BrokerError, JobNotFound, WrongState
 from django_rtq.jobs.outcome import read_outcome
 from tests.app import tasks, torture_tasks
-from tests.conftest import wait_until
+from tests.support.waiting import wait_until
 
 KEYS = 4  # of unique jobs, for each manner
 MANNERS = {"alone": torture_tasks.alone, "newest": torture_tasks.newest, "afresh": torture_tasks.afresh}

@@ -1,14 +1,13 @@
-"""Requeueing or discarding all dead letters that match: asked first, done in bounded steps, shown as it goes.
+"""Requeue or discard all dead letters that match a filter.
 
-1. a page repeats the filter and counts; it notes the moment, and what dies later is left alone
-2. what fits into two seconds is done at once, and that is all for a thousand letters and many more
-3. the rest becomes a job of the same queue, before all others, so that it goes on when the browser is closed
-4. a page shows how many are left; where no worker comes for that job it offers to go on by hand
+1. a page shows the filter and the number, and remembers the moment: jobs that die later are left out
+2. the request works for two seconds, which is enough for thousands of dead letters
+3. the rest becomes a job of the same queue with the highest priority, so that it continues when the browser is closed
+4. a page shows how many are left; if no worker runs that job, it offers to continue by hand
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -17,37 +16,27 @@ from django.http import QueryDict
 
 from django_rtq.admin import query_params
 from django_rtq.admin.filters import FilterParams
-from django_rtq.exceptions import BrokerError
 from django_rtq.handle import JobHandle
-from django_rtq.inspector.dead_letters import LATEST, STEP, Action, Selection
+from django_rtq.inspector.dead_letters import LATEST, STEP, BulkAction, BulkResult, Selection, run_steps
 from django_rtq.inspector.inspector import Inspector
-from django_rtq.internal_tasks import sweep_dead_letters
+from django_rtq.internal_tasks import run_bulk_action
 
 AT_ONCE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What became of a sweep within a request."""
+class BulkRequest:
+    """What to do, with which dead letters."""
 
-    done: int = 0
-    are_all: bool = False
-    stopped_by: BrokerError | None = None  # what was done until then stays done
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep:
-    """Which dead letters are meant, and what is to be done with them."""
-
-    verb: Action
+    verb: BulkAction
     queue: str
     wanted: FilterParams
-    until_ms: int | None  # what died later is not meant; None: not said yet
-    per_second: int = 0  # at most; 0: as fast as it goes
+    until_ms: int | None  # jobs that died later are left out; None: not known yet
+    per_second: int = 0  # at most; 0: as fast as possible
 
     @classmethod
-    def read(cls, given: QueryDict, verb: Action) -> Sweep:
-        """From an address or a form."""
+    def read(cls, given: QueryDict, verb: BulkAction) -> BulkRequest:
+        """From a query string or a form."""
         until_ms = query_params.get_int(given, "until_ms", 0, most=LATEST)
         return cls(
             verb=verb,
@@ -59,35 +48,22 @@ class Sweep:
 
     @property
     def query(self) -> Mapping[str, object]:
-        """As parameters of an address or fields of a form."""
+        """As parameters of a URL or fields of a form."""
         rate = {"per_second": self.per_second} if self.per_second else {}
         return {"queue": self.queue, **self.wanted.query, "until_ms": self.until_ms, **rate}
 
-    def counted(self, inspector: Inspector) -> tuple[Sweep, Selection]:
-        """How many there are by now, and the sweep with its moment noted."""
+    def counted(self, inspector: Inspector) -> tuple[BulkRequest, Selection]:
+        """Count the dead letters that match. Returns this request with the moment of the snapshot, and the number."""
         selection = inspector.select(self.queue, self.wanted.filter, until_ms=self.until_ms)
         return replace(self, until_ms=selection.until_ms), selection
 
-    def run(self, inspector: Inspector) -> Outcome:
-        """Act for as long as a request may take. Raises nothing that would hide what was done."""
-        if self.per_second:
-            return Outcome()  # a request does not wait
-        ends, total, cursor = time.monotonic() + AT_ONCE_SECONDS, 0, ""
-        while True:
-            try:
-                swept = inspector.sweep(
-                    self.queue, self.verb, self.wanted.filter, until_ms=self.until_ms or 0, cursor=cursor, limit=STEP
-                )
-            except BrokerError as error:
-                return Outcome(done=total, stopped_by=error)
-            total, cursor = total + len(swept.done), swept.cursor
-            if not cursor:
-                return Outcome(done=total, are_all=True)
-            if time.monotonic() > ends:
-                return Outcome(done=total)
+    def run(self, inspector: Inspector) -> BulkResult:
+        """Act for as long as a request may take. Errors do not hide what was done before: see BulkResult."""
+        steps = inspector.bulk_steps(self.queue, self.verb, self.wanted.filter, until_ms=self.until_ms or 0, limit=STEP)
+        return run_steps(steps, seconds=AT_ONCE_SECONDS)
 
-    def leave_to_worker(self) -> JobHandle:
-        """Let a job do the rest."""
+    def enqueue_rest(self) -> JobHandle:
+        """Enqueue a job that does the rest."""
         wanted: dict[str, Any] = asdict(self.wanted.filter)
-        chore = sweep_dead_letters.using(queue_name=self.queue)
-        return chore.delay(self.queue, self.verb, wanted, self.until_ms or 0, self.per_second)
+        task = run_bulk_action.using(queue_name=self.queue)
+        return task.delay(self.queue, self.verb, wanted, self.until_ms or 0, self.per_second)

@@ -22,10 +22,10 @@ from django_rtq.admin.display.texts import (
     bulk_question,
     no_longer_dead_text,
 )
-from django_rtq.admin.pages.bulk_actions import Sweep
+from django_rtq.admin.pages.bulk_actions import BulkRequest
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import JobNotFound
-from django_rtq.inspector.dead_letters import Action, DeadGroup, DeadGroups
+from django_rtq.inspector.dead_letters import BulkAction, DeadGroup, DeadGroups
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import JobState, moment
 from django_rtq.redaction import group_message
@@ -68,12 +68,12 @@ class DeadLetterAdmin(PageAdmin):
 
     # -- act
 
-    def ticked(self, request: HttpRequest, *, verb: Action) -> HttpResponse:
+    def ticked(self, request: HttpRequest, *, verb: BulkAction) -> HttpResponse:
         """Requeue the jobs that were ticked; discard them, when that was confirmed."""
         queue, ids = query_params.get_queue_name(request.POST), query_params.get_ids(request.POST)
         back = HttpResponseRedirect(query_params.get_next_url(request, self.url("deadletter_changelist")))
         if not queue or not ids:
-            messages.warning(request, _("Nothing was done: no job was ticked."))
+            messages.warning(request, _("Nothing was done: no job was selected."))
             return back
         if verb == "discard" and "confirmed" not in request.POST:
             return self._confirm(request, queue, ids)
@@ -87,23 +87,25 @@ class DeadLetterAdmin(PageAdmin):
             messages.warning(request, no_longer_dead_text(len(ids) - len(done)))
         return back
 
-    def sweep(self, request: HttpRequest, *, verb: Action) -> HttpResponse:
+    def sweep(self, request: HttpRequest, *, verb: BulkAction) -> HttpResponse:
         """Ask, then act on all that match."""
         given = request.POST if request.method == "POST" else request.GET
-        sweep = Sweep.read(given, verb)
+        sweep = BulkRequest.read(given, verb)
         if not sweep.queue:
-            messages.warning(request, _("Which dead letters? Choose a queue or a group."))
+            messages.warning(request, _("Choose a queue or a group of dead letters first."))
             return HttpResponseRedirect(self.url("deadletter_changelist"))
         if request.method == "POST" and sweep.until_ms:
             return self._sweep(request, sweep)
         sweep, found = sweep.counted(get_inspector())
-        hint = _("What takes longer than a moment goes on as a job of this queue, also when you close this page.")
+        hint = _(
+            "If this takes longer than a few seconds, a job of this queue does the rest, even if you close this page."
+        )
         asked = {"question": bulk_question(verb, found.count), "hint": hint, "can_go_on": found.count > 0}
         return self._render_sweep(request, sweep, asked)
 
-    def progress(self, request: HttpRequest, *, verb: Action) -> HttpResponse:
+    def progress(self, request: HttpRequest, *, verb: BulkAction) -> HttpResponse:
         """How far a large sweep is."""
-        inspector, sweep = get_inspector(), Sweep.read(request.GET, verb)
+        inspector, sweep = get_inspector(), BulkRequest.read(request.GET, verb)
         if not sweep.queue or not sweep.until_ms:
             return HttpResponseRedirect(self.url("deadletter_changelist"))
         total = query_params.get_int(request.GET, "total", 1, least=1, most=10**9)
@@ -129,7 +131,7 @@ class DeadLetterAdmin(PageAdmin):
         context = {
             "title": _("Discard dead letters"),
             "question": bulk_question("discard", len(ids)),
-            "consequence": _("Their arguments and failures are deleted. They cannot be brought back."),
+            "consequence": _("Their arguments and failures are deleted. This cannot be undone."),
             "facts": [(_("Queue"), queue), (_("Jobs"), clean_text(ids_text(ids)))],
             "action": self.url("deadletter_discard"),
             "fields": [("queue", queue), ("next", back), ("confirmed", "yes"), *(("id", job_id) for job_id in ids)],
@@ -139,34 +141,41 @@ class DeadLetterAdmin(PageAdmin):
         }
         return self.render(request, "confirm.html", context, is_form=True)
 
-    def _sweep(self, request: HttpRequest, sweep: Sweep) -> HttpResponse:
+    def _sweep(self, request: HttpRequest, sweep: BulkRequest) -> HttpResponse:
         inspector = get_inspector()
-        outcome = sweep.run(inspector)
-        done, text = outcome.done, bulk_done_text(sweep.verb, outcome.done)
-        meant = ", ".join(f"{name}: {value}" for name, value in _facts(sweep))
-        if outcome.stopped_by is not None:
+        if sweep.per_second:
+            return self._enqueue_rest(request, sweep, 0)  # a request does not wait
+        result = sweep.run(inspector)
+        done, text = len(result.done), bulk_done_text(sweep.verb, len(result.done))
+        meant = _meant(sweep)
+        if result.stopped_by is not None:
             if done:
-                log_action(request, models.DeadLetter(name=sweep.queue), f"{text} ({meant}) {outcome.stopped_by}")
-            raise outcome.stopped_by
-        if outcome.are_all:
-            if done:
-                log_action(request, models.DeadLetter(name=sweep.queue), f"{text} ({meant})")
-                messages.success(request, text)
-            else:
-                said = _("Nothing was done: none is left that matches. Somebody may have acted already.")
-                messages.warning(request, said)
-            return HttpResponseRedirect(self.url("deadletter_changelist"))
-        total = query_params.get_int(request.POST, "total", done + sweep.counted(inspector)[1].count, least=1)
-        job = sweep.leave_to_worker()
-        log_message = _("%(done)s The rest is done by job %(id)s. (%(meant)s)")
-        log_action(
-            request, models.DeadLetter(name=sweep.queue), log_message % {"done": text, "id": job.id, "meant": meant}
-        )
+                log_action(request, models.DeadLetter(name=sweep.queue), f"{text} ({meant}) {result.stopped_by}")
+            raise result.stopped_by
+        if not result.is_complete:
+            return self._enqueue_rest(request, sweep, done)
+        if done:
+            log_action(request, models.DeadLetter(name=sweep.queue), f"{text} ({meant})")
+            messages.success(request, text)
+        else:
+            said = _(
+                "Nothing was done: no dead letter matches any more. Someone else may have requeued or discarded them."
+            )
+            messages.warning(request, said)
+        return HttpResponseRedirect(self.url("deadletter_changelist"))
+
+    def _enqueue_rest(self, request: HttpRequest, sweep: BulkRequest, done: int) -> HttpResponse:
+        left = sweep.counted(get_inspector())[1].count
+        total = query_params.get_int(request.POST, "total", done + left, least=1)
+        job = sweep.enqueue_rest()
+        log_message = _("%(done)s Job %(id)s does the rest. (%(filter)s)")
+        facts = {"done": bulk_done_text(sweep.verb, done), "id": job.id, "filter": _meant(sweep)}
+        log_action(request, models.DeadLetter(name=sweep.queue), log_message % facts)
         query = {**sweep.query, "total": total, "job": job.id}
         return HttpResponseRedirect(self.url(f"deadletter_{sweep.verb}_progress", query=query))
 
     def _render_sweep(
-        self, request: HttpRequest, sweep: Sweep, more: dict[str, Any], total: int | None = None
+        self, request: HttpRequest, sweep: BulkRequest, more: dict[str, Any], total: int | None = None
     ) -> HttpResponse:
         titles = {"requeue": _("Requeue dead letters"), "discard": _("Discard dead letters")}
         buttons = {"requeue": _("Requeue"), "discard": _("Discard")}
@@ -176,7 +185,7 @@ class DeadLetterAdmin(PageAdmin):
             "verb": sweep.verb,
             "facts": _facts(sweep),
             "hidden": [(name, value) for name, value in hidden.items() if value],
-            "button": buttons[sweep.verb] if total is None else _("Go on here"),
+            "button": buttons[sweep.verb] if total is None else _("Continue here"),
             "action_url": self.url(f"deadletter_{sweep.verb}_all"),
             "back_url": self._list_of(sweep),
             "breadcrumbs": [{"url": self.url("deadletter_changelist"), "title": _("Dead letters")}],
@@ -184,7 +193,7 @@ class DeadLetterAdmin(PageAdmin):
         }
         return self.render(request, "sweep.html", context, is_form="question" in more)
 
-    def _list_of(self, sweep: Sweep) -> str:
+    def _list_of(self, sweep: BulkRequest) -> str:
         if not sweep.queue:
             return self.url("deadletter_changelist")
         return self.url("queue_change", sweep.queue, query={"state": "dead", **sweep.wanted.query})
@@ -203,27 +212,35 @@ class DeadLetterAdmin(PageAdmin):
         }
 
 
-def _facts(sweep: Sweep) -> list[tuple[str, str]]:
+def _meant(sweep: BulkRequest) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in _facts(sweep))
+
+
+def _facts(sweep: BulkRequest) -> list[tuple[str, str]]:
     """Which dead letters are meant."""
     until = moment(sweep.until_ms)
     facts = [(_("Queue"), sweep.queue), *sweep.wanted.facts]
     if sweep.per_second:
-        facts.append((_("At most a second"), str(sweep.per_second)))
+        facts.append((_("Limit per second"), str(sweep.per_second)))
     if until is not None:
-        facts.append((_("Died until"), format_moment(until)))
+        facts.append((_("Died before"), format_moment(until)))
     return facts
 
 
 def _message_of(group: DeadGroup) -> str:
     message = group_message(group)
-    return _("Its arguments are long: see the job for its message.") if message is None else message
+    return (
+        _("Message not shown because the arguments are very long. Open a job to see it.")
+        if message is None
+        else message
+    )
 
 
 def _found_text(found: Collection[DeadGroups]) -> str:
     searched, total = (sum(getattr(groups, name) for groups in found) for name in ("searched", "total"))
     if searched >= total:
         return ""
-    text = _("The newest %(searched)s of %(total)s were looked at.")
+    text = _("These groups include the newest %(searched)s of %(total)s dead letters.")
     return text % {"searched": format_number(searched), "total": format_number(total)}
 
 

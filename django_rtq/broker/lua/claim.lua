@@ -1,23 +1,8 @@
 -- claim: give a worker the next jobs, client after client, from the first queue that has any.
 -- queued -> running
--- uses: _prelude _lanes _suspects _passing_over _turns _handing_out
---
--- KEYS[1] paused      string  present while paused     (these 16 for each queue, in the worker's order)
--- KEYS[2] workers     zset  worker -> lease deadline
--- KEYS[3] running     hash  id -> attempt and claim time; the processing list of this worker
--- KEYS[4] jobs        hash  id -> record
--- KEYS[5] bands       zset  band -> priority
--- KEYS[6] turn        string  the last turn number
--- KEYS[7] lanes       zset  band:client -> since when its first job waits
--- KEYS[8] since       hash  id -> waits since
--- KEYS[9] failures    hash  id -> runs that failed
--- KEYS[10] crashes    hash  id -> runs that took their worker down
--- KEYS[11] ghosts     hash  id -> lane; cancelled, but still named in a lane
--- KEYS[12] wake       zset  token for workers
--- KEYS[13] sweep      hash  the highest time seen
--- KEYS[14] scratch    never exists; see the rules for scripts
--- KEYS[15] ring       + band, zset  client -> turn
--- KEYS[16] lane       + band:client, list  ids
+-- uses: prelude turns
+-- keys: paused workers running jobs bands turn lanes since failures crashes ghosts wake sweep scratch ring
+--       lane
 -- ARGV[1] worker      its name
 -- ARGV[2] wanted      jobs, at most 500
 -- ARGV[3] slots       how many jobs it can run side by side, when it runs none now; else 0: then it gets no suspect,
@@ -33,8 +18,31 @@ while KEYS[first] do queues[#queues + 1], first = named(first) end
 -- It may pass over so many cancelled jobs, and clients without any.
 local claim = { wanted = wanted, slots = slots, most = slots, suspects = 0, may_pass_over = 500 }
 
+-- Write down who runs what before it leaves its lane. An id without a record was lost by a torn log. Answers how many
+-- were given.
+local function assign_jobs(q, ids, answer)
+  local given, records, counts = answer[3], answer[4], answer[5]
+  local held, claimed_at = {}, string.format(" %.0f", answer[2])
+  local untried = "1" .. claimed_at
+  local failures = q.has_failures and redis.call("HMGET", q.failures, unpack(ids)) or {}
+  local crashes = q.has_crashes and redis.call("HMGET", q.crashes, unpack(ids)) or {}
+  for i, record in ipairs(redis.call("HMGET", q.jobs, unpack(ids))) do
+    if record then
+      given[#given + 1], records[#records + 1] = ids[i], record
+      held[#held + 1], held[#held + 2] = ids[i], untried
+    end
+    if record and (failures[i] or crashes[i]) then
+      local failed, crashed = tonumber(failures[i] or 0), tonumber(crashes[i] or 0)
+      held[#held] = (failed + crashed + 1) .. claimed_at
+      counts[#counts + 1], counts[#counts + 2], counts[#counts + 3] = #given - 1, failed, crashed
+    end
+  end
+  if #held > 0 then redis.call("HSET", q.running, unpack(held)) end
+  return #held / 2
+end
+
 -- Which of the keys that are mostly not there are there: it saves asking them for each job.
-local function look_around(q)
+local function find_rare_keys(q)
   local rare = { "paused", "failures", "crashes", "since", "ghosts" }
   local found = redis.call("EXISTS", q.paused, q.failures, q.crashes, q.since, q.ghosts)
   for _, name in ipairs(rare) do q["has_" .. name] = found > 0 and redis.call("EXISTS", q[name]) == 1 end
@@ -50,7 +58,7 @@ local function claim_from(q, now)
     if not reason then
       local turns = take_turns(q, band, claim, now)
       local ids = turns.ids
-      local given = #ids > 0 and hand_out(q, ids, answer) or 0
+      local given = #ids > 0 and assign_jobs(q, ids, answer) or 0
       end_turns(q, band, turns, now)
       if #ids > 0 and q.has_since then redis.call("HDEL", q.since, unpack(ids)) end
       -- A torn log may have called one a ghost that is none.
@@ -75,7 +83,7 @@ for _, q in ipairs(queues) do
 end
 for i, q in ipairs(queues) do
   local now = now_ms(q.sweep)
-  look_around(q)
+  find_rare_keys(q)
   answers[i] = { q.has_paused and "paused" or "ok", now, {}, {}, {} }
   if claim.wanted > 0 and not q.has_paused then
     answers[i] = claim_from(q, now)

@@ -1,22 +1,7 @@
 -- enqueue_many: take in jobs, each once however often it is sent.
 -- — -> queued, or scheduled when it has a time
--- uses: _prelude _lanes _schedule _taking_in _bulk
---
--- KEYS[1] jobs        hash  id -> record
--- KEYS[2] finished    zset  id -> when trim looks at it next
--- KEYS[3] ghosts      hash  id -> lane; cancelled, but still named in a lane
--- KEYS[4] scheduled   zset  id -> due
--- KEYS[5] bands       zset  band -> priority
--- KEYS[6] turn        string  the last turn number
--- KEYS[7] lanes       zset  band:client -> since when its first job waits
--- KEYS[8] since       hash  id -> waits since
--- KEYS[9] wake        zset  token for workers
--- KEYS[10] due        zset  token for schedulers
--- KEYS[11] sweep      hash  the highest time seen
--- KEYS[12] ring       + band, zset  client -> turn
--- KEYS[13] lane       + band:client, list  ids
--- KEYS[14] stats      + minute, hash  counters
--- KEYS[15] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
+-- uses: prelude bulk_enqueue
+-- keys: jobs finished ghosts scheduled bands turn lanes since wake due sweep ring lane stats later
 -- ARGV[...] jobs      of each, those of enqueue: id, band, max_crashes, client, due, expires, front, body; at most 500
 --
 -- returns for each job "ok", or "exists" when its id is known: live, or finished lately
@@ -42,7 +27,7 @@ local function index_lanes(lanes)
   redis.call("ZADD", q.wake, 0, "work")
 end
 
-local plan = plan_for(jobs, known_of(q, jobs), now)
+local plan = plan_jobs(jobs, find_known(q, jobs), now)
 if #plan.lanes > 0 then index_lanes(plan.lanes) end
 if #plan.since > 0 then redis.call("HSET", q.since, unpack(plan.since)) end
 for _, lane in ipairs(plan.lanes) do

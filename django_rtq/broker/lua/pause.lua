@@ -1,10 +1,6 @@
 -- pause: nothing of a queue is claimed until it is resumed. What runs goes on.
--- uses: _prelude
---
--- KEYS[1] paused      string  since when, ms
--- KEYS[2] sweep       hash  the highest time seen
--- KEYS[3] scratch     never exists; see the rules for scripts
---
+-- uses: prelude
+-- keys: paused sweep scratch
 -- returns "paused", or "already"
 -- sent twice: "already", and nothing changes
 

@@ -1,20 +1,7 @@
 -- promote: put jobs whose time has come into their lanes. Clients take turns when there are more than one call takes.
 -- scheduled, retrying -> queued
--- uses: _prelude _lanes _later _due
---
--- KEYS[1] scheduled   zset  id -> due
--- KEYS[2] retrying    zset  id -> due; those of scheduled that have failed
--- KEYS[3] jobs        hash  id -> record
--- KEYS[4] bands       zset  band -> priority
--- KEYS[5] turn        string  the last turn number
--- KEYS[6] lanes       zset  band:client -> since when its first job waits
--- KEYS[7] since       hash  id -> waits since
--- KEYS[8] wake        zset  token for workers
--- KEYS[9] sweep       hash  the highest time seen, and when somebody promoted last
--- KEYS[10] scratch    never exists; see the rules for scripts
--- KEYS[11] ring       + band, zset  client -> turn
--- KEYS[12] lane       + band:client, list  ids
--- KEYS[13] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
+-- uses: prelude lanes promote
+-- keys: scheduled retrying jobs bands turn lanes since wake sweep scratch ring lane later
 -- ARGV[1] limit       jobs in this call, at most 100
 -- ARGV[2] ahead       "1" where they go ahead of their band's other work, else ""
 --
@@ -23,14 +10,43 @@
 
 local q, limit, is_ahead = named(), tonumber(ARGV[1]), ARGV[2] == "1"
 local now, answer = now_ms(q.sweep), { -1 }
+local BY_TIME = 4 -- of a crowd, one job in so many goes by its time alone: it may be missing in the index
 local picked = {
-  limit = limit, is_ahead = is_ahead, ids = {}, has = {}, -- what leaves `scheduled`
+  is_ahead = is_ahead, ids = {}, has = {}, -- what leaves `scheduled`
   lanes = {}, since = {}, fresh = {}, -- where it goes
   clients = {}, leaving = {}, -- in whose indexes it was
 }
 
+-- Pick jobs, from one place in a list of id and due to another. One whose record is lost only goes away.
+local function pick(due, first, last)
+  local ids, moments, has, left = {}, {}, picked.has, limit - #picked.ids
+  for i = 2 * first - 1, 2 * last, 2 do
+    if #ids < left and not has[due[i]] then
+      has[due[i]], ids[#ids + 1], moments[#moments + 1] = true, due[i], due[i + 1]
+    end
+  end
+  for i, record in ipairs(#ids > 0 and redis.call("HMGET", q.jobs, unpack(ids)) or {}) do
+    picked.ids[#picked.ids + 1] = ids[i]
+    if record then assign_lane(picked, ids[i], record, moments[i]) end
+  end
+end
+
+-- Pick what is due, so much of it. Of a crowd a part goes by its time, the rest by turns, and by its time again as far
+-- as that is not enough.
+local function pick_due()
+  local due = redis.call("ZRANGEBYSCORE", q.scheduled, "-inf", now, "WITHSCORES", "LIMIT", 0, limit)
+  local is_crowd = #due == 2 * limit
+  local by_time = is_crowd and math.ceil(limit / BY_TIME) or #due / 2
+  pick(due, 1, by_time)
+  -- Where nobody's job was due, whom the index says to look at is put right.
+  if not is_crowd and #picked.clients > 0 then return end
+  local by_turns = due_by_turns(q, picked, limit - by_time, due, now)
+  pick(by_turns, 1, #by_turns / 2)
+  pick(due, by_time + 1, #due / 2)
+end
+
 -- What was picked leaves the index. Who has more that is due comes after all others that have.
-local function end_looks()
+local function update_index()
   local looks, gone = {}, {}
   for _, client in ipairs(picked.clients) do
     local key = q.later .. ":" .. client
@@ -46,7 +62,7 @@ local function end_looks()
   if #gone > 0 then redis.call("ZREM", q.later, unpack(gone)) end
 end
 
-pick_due(q, picked, now)
+pick_due()
 redis.call("DEL", q.scratch) -- lets a full server be drained
 redis.call("HSET", q.sweep, "promoted", now) -- for people: somebody looks after what is due
 if #picked.fresh > 0 then redis.call("HSET", q.jobs, unpack(picked.fresh)) end
@@ -55,7 +71,7 @@ for _, lane in ipairs(picked.lanes) do
   index_lane(q, lane.band, lane.client, lane.since)
   redis.call("RPUSH", q.lane .. lane.band .. ":" .. lane.client, unpack(lane.ids))
 end
-end_looks()
+update_index()
 if #picked.ids > 0 then
   redis.call("ZREM", q.retrying, unpack(picked.ids))
   redis.call("ZREM", q.scheduled, unpack(picked.ids)) -- last: a torn log may cost second runs, not a job

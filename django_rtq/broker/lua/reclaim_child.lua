@@ -1,39 +1,9 @@
 -- reclaim_child: take back the jobs of a worker whose death was seen by its supervisor, without waiting for its lease.
 -- running -> queued, or dead; cancelled, if it was asked to stop
--- uses: _prelude _lanes _schedule _digests _waiting _keeping _outcomes _stopping _failures _figures _crashes _reclaiming
---
--- KEYS[1] workers     zset  worker -> lease deadline
--- KEYS[2] sweep       hash  contact, hold, high
--- KEYS[3] jobs        hash  id -> record
--- KEYS[4] bands       zset  band -> priority
--- KEYS[5] turn        string  the last turn number
--- KEYS[6] lanes       zset  band:client -> since when its first job waits
--- KEYS[7] since       hash  id -> waits since
--- KEYS[8] failures    hash  id -> runs that failed
--- KEYS[9] crashes     hash  id -> runs that took their worker down
--- KEYS[10] errors     hash  id -> the last failures
--- KEYS[11] dead       zset  id -> time of death
--- KEYS[12] wake       zset  token for workers
--- KEYS[13] scratch    never exists; see the rules for scripts
--- KEYS[14] stats      + minute, hash  counters
--- KEYS[15] ring       + band, zset  client -> turn
--- KEYS[16] lane       + band:client, list  ids
--- KEYS[17] running    + worker, hash  id -> attempt and claim time
--- KEYS[18] waiting    zset  id -> until when somebody waits for its end
--- KEYS[19] over       + id, list  a token for who waits
--- KEYS[20] scheduled  zset  id -> due
--- KEYS[21] retrying   zset  id -> due; those of scheduled that have failed
--- KEYS[22] due        zset  token for schedulers
--- KEYS[23] digests    hash  id -> until when, ms, digest, heir
--- KEYS[24] unique     + digest, string  id of the job that holds it
--- KEYS[25] results    hash  id -> ms to keep, outcome
--- KEYS[26] finished   zset  id -> when trim looks at it next
--- KEYS[27] stopping   hash  id -> how it is to stop; runs, and was asked to
--- KEYS[28] progress   hash  id -> how far it is
--- KEYS[29] holders   zset  worker -> when it signed on; who may have a processing list
--- KEYS[30] tasks      + hour, hash  counters
--- KEYS[31] kept       zset  id -> when it finished; those of which an outcome is kept
--- KEYS[32] later      zset  client -> when it is looked at next; + ":" and client, zset  id -> due
+-- uses: prelude workers reclaim
+-- keys: workers sweep jobs bands turn lanes since failures crashes errors dead wake scratch stats ring lane
+--       running_of waiting over scheduled retrying due digests unique results finished stopping progress
+--       holders tasks kept later
 -- ARGV[1] worker      its name
 -- ARGV[2] limit       jobs to take back in this call, at most 500
 -- ARGV[...] guilty    the ids that were running when it died: they count a crash, the others are given back
@@ -46,6 +16,6 @@ for i = 3, #ARGV do guilty[ARGV[i]] = true end
 local now, answer = now_ms(q.sweep), { 0 }
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-answer[1] = take_back(q, worker, function(id) return guilty[id] end, limit, now, answer)
-if answer[1] == 0 then forget_worker(q, worker) end
+answer[1] = reclaim_jobs(q, worker, function(id) return guilty[id] end, limit, now, answer)
+if answer[1] == 0 then delete_worker(q, worker) end
 return answer

@@ -1,11 +1,6 @@
 -- renew: workers live; their leases end later.
--- uses: _prelude _contact
---
--- KEYS[1] workers     zset  worker -> lease deadline
--- KEYS[2] sweep       hash  contact, hold, high, anchor
--- KEYS[3] scratch     never exists; see the rules for scripts
--- KEYS[4] running     + worker, hash  id -> attempt and claim time
--- KEYS[5] stopping    hash  id -> how it is to stop; runs, and was asked to
+-- uses: workers
+-- keys: workers sweep scratch running_of stopping
 -- ARGV[1] lease_ms    how long they may stay silent from now on
 -- ARGV[...] names     the workers of one supervisor
 --
@@ -19,7 +14,7 @@ local unknown, asked = {}, {}
 local AT_ONCE = 500
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-local now = contact(q, lease_ms)
+local now = record_contact(q, lease_ms)
 for _, name in ipairs(names) do
   -- Not ZADD XX alone: its answer does not tell a renewed worker from an unknown one.
   if redis.call("ZSCORE", q.workers, name) then
@@ -32,7 +27,7 @@ local earliest = redis.call("ZRANGE", q.workers, 0, 0, "WITHSCORES")[2]
 -- What these workers run is looked up among the wishes, not the other way round: of those there may be many more.
 if redis.call("EXISTS", q.stopping) == 1 then
   for _, name in ipairs(names) do
-    local ids = redis.call("HKEYS", q.running .. name)
+    local ids = redis.call("HKEYS", q.running_of .. name)
     for first = 1, #ids, AT_ONCE do
       local wishes = redis.call("HMGET", q.stopping, unpack(ids, first, math.min(first + AT_ONCE - 1, #ids)))
       for i, wish in ipairs(wishes) do

@@ -1,10 +1,5 @@
 -- resume: let a paused queue be worked on again, and wake a worker.
--- uses: _prelude
---
--- KEYS[1] paused      string  since when, ms
--- KEYS[2] wake        zset  token for workers
--- KEYS[3] scratch     never exists; see the rules for scripts
---
+-- keys: paused wake scratch
 -- returns "resumed", or "already"
 -- sent twice: "already", and a worker looks in vain
 

@@ -1,12 +1,5 @@
 -- sign_off: a worker that holds nothing any more leaves.
--- uses: _prelude
---
--- KEYS[1] workers     zset  worker -> lease deadline
--- KEYS[2] running     hash  id -> attempt and claim time; the processing list of this worker
--- KEYS[3] bands       zset  band -> priority
--- KEYS[4] wake        zset  token for workers
--- KEYS[5] scratch     never exists; see the rules for scripts
--- KEYS[6] holders     zset  worker -> when it signed on; who may have a processing list
+-- keys: workers running bands wake scratch holders
 -- ARGV[1] worker      its name
 --
 -- returns "ok", or "busy" while jobs are written down for it

@@ -1,10 +1,6 @@
 -- sign_on: a worker begins to take part. Its name was never used before.
--- uses: _prelude _contact
---
--- KEYS[1] workers     zset  worker -> lease deadline
--- KEYS[2] sweep       hash  contact, hold, high, anchor
--- KEYS[3] scratch     never exists; see the rules for scripts
--- KEYS[4] holders     zset  worker -> when it signed on; who may have a processing list
+-- uses: workers
+-- keys: workers sweep scratch holders
 -- ARGV[1] lease_ms    how long it may stay silent
 -- ARGV[2] worker      its name
 --
@@ -14,7 +10,7 @@
 local q, lease_ms, worker = named(), tonumber(ARGV[1]), ARGV[2]
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-local now = contact(q, lease_ms)
+local now = record_contact(q, lease_ms)
 redis.call("ZADD", q.holders, now, worker) -- before it can claim: an audit finds what a torn log leaves with it
 redis.call("ZADD", q.workers, now + lease_ms, worker)
 return "ok"

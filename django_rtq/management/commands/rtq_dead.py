@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timezone
+from functools import partial
+from heapq import merge
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
 from django.core.management.base import CommandError, CommandParser
 from django.utils.timezone import localtime
 
-from django_rtq.exceptions import JobError
+from django_rtq.exceptions import JobError, WrongState
+from django_rtq.inspector.dead_letters import BulkResult, run_steps
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import Inspector, get_inspector
+from django_rtq.inspector.job_list import JobFilter
+from django_rtq.jobs.failure import Attempt
+from django_rtq.jobs.job import JobState
 from django_rtq.management.command import INTERRUPTED, RTQCommand
 from django_rtq.management.confirmation import check_somebody_is_there, confirm
 from django_rtq.management.dead_arguments import EXIT_CODES, add_actions, check_selection, is_filtered
-from django_rtq.management.dead_letters import Failure, Filter, described, find_dead, find_dead_one
 from django_rtq.management.printable import as_json, count, number, one_line
 from django_rtq.management.progress import ProgressLine
-from django_rtq.management.sweeping import Act, BulkResult, sweep, sweep_ids
 from django_rtq.management.tables import Column, table
 from django_rtq.management.typed_names import known_queues
 from django_rtq.redaction import redacted
 
 LISTED = 50  # unless --limit says otherwise
+AT_ONCE = 100  # dead letters of one step: what was done before an error is known that exactly
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 COLUMNS = [
     Column("ID"),
     Column("QUEUE"),
@@ -57,10 +66,10 @@ class Command(RTQCommand):
         inspector = get_inspector()
         queues, wanted, limit = _queues(inspector, options), _filter(options), options["limit"]
         if options["json"]:
-            self._print_json(find_dead(inspector, queues, wanted, limit))
+            self._print_json(_find_dead(inspector, queues, wanted, limit))
             return
         limit = limit or (None if options["all"] else LISTED)
-        found = list(find_dead(inspector, queues, wanted, limit and limit + 1))
+        found = list(_find_dead(inspector, queues, wanted, limit and limit + 1))
         if found:
             self._print_table(found[:limit], cut=options["verbosity"] < 2)
         else:
@@ -72,7 +81,7 @@ class Command(RTQCommand):
         inspector, found, problems = get_inspector(), [], []
         for name in options["ids"]:
             try:
-                found.append(find_dead_one(inspector, name, options["queue"]))
+                found.append(_find_dead_one(inspector, name, options["queue"]))
             except JobError as error:
                 problems.append(one_line(error))
         if options["json"]:
@@ -93,7 +102,7 @@ class Command(RTQCommand):
         # One by one: a hundred thousand with their tracebacks may not fit into memory.
         separator = "["
         for job in found:
-            self.stdout.write(f"{separator}\n{as_json(described(redacted(job)))}", ending="")
+            self.stdout.write(f"{separator}\n{as_json(_as_dict(redacted(job)))}", ending="")
             separator = ","
         self.stdout.write("[]" if separator == "[" else "\n]")
 
@@ -101,9 +110,10 @@ class Command(RTQCommand):
 
     def _act_on_ids(self, options: dict[str, Any]) -> None:
         inspector, job_ids = get_inspector(), list(dict.fromkeys(options["ids"]))
-        swept = sweep_ids(_act(inspector, options), _queues(inspector, options), job_ids)
-        self._report(swept, options)
-        left = set(job_ids) - set(swept.done)
+        steps = inspector.bulk_steps_for_ids(_queues(inspector, options), options["action"], job_ids)
+        result = run_steps(steps)
+        self._report(result, options)
+        left = set(job_ids) - set(result.done)
         for name in job_ids:
             if name in left:
                 self.stderr.write(_why_not(inspector, name, options["queue"]))
@@ -115,61 +125,122 @@ class Command(RTQCommand):
         asks = options["action"] == "discard" and options["interactive"]
         if asks:
             check_somebody_is_there()
-        inspector, shown = get_inspector(), options["verbosity"] > 0
-        letters: list[tuple[str, str]] = []
+        shown = options["verbosity"] > 0
         with ProgressLine(self.stderr, "Dead letters found", shown=shown) as progress:
-            for job in find_dead(inspector, _queues(inspector, options), _filter(options), options["limit"]):
-                letters.append((job.queue, job.id))
-                if len(letters) % 100 == 0:
-                    progress.show(len(letters))
-        if asks and letters:
-            question = f"This throws away {count(len(letters), 'dead letter')} for good. Type 'yes' to go on:"
+            found = (_newest if options["limit"] else _all)(get_inspector(), options, progress)
+        if asks and found.total:
+            question = f"This throws away {count(found.total, 'dead letter')} for good. Type 'yes' to go on:"
             confirm(self.stderr, question, expected="yes")
-        with ProgressLine(self.stderr, DONE[options["action"]].capitalize(), len(letters), shown=shown) as progress:
-            swept = sweep(_act(inspector, options), letters, progress)
-        self._report(swept, options)
+        with ProgressLine(self.stderr, DONE[options["action"]].capitalize(), found.total, shown=shown) as progress:
+            result = run_steps(found.steps, show=progress.show)
+        self._report(result, options)
 
-    def _report(self, swept: BulkResult, options: dict[str, Any]) -> None:
-        did, many = DONE[options["action"]], count(len(swept.done), "dead letter")
+    def _report(self, result: BulkResult, options: dict[str, Any]) -> None:
+        did, many = DONE[options["action"]], count(len(result.done), "dead letter")
         if options["json"]:
-            self.stdout.write(as_json({did: len(swept.done), "ids": swept.done}))
+            self.stdout.write(as_json({did: len(result.done), "ids": result.done}))
         elif options["verbosity"]:
             if options["verbosity"] > 1:
-                self.stdout.write("".join(f"{one_line(name)}\n" for name in swept.done), ending="")
+                self.stdout.write("".join(f"{one_line(name)}\n" for name in result.done), ending="")
             self.stdout.write(f"{did.capitalize()} {many}.")
-        if swept.stopped_by is not None:
-            interrupted = isinstance(swept.stopped_by, KeyboardInterrupt)
+        if result.stopped_by is not None:
+            interrupted = isinstance(result.stopped_by, KeyboardInterrupt)
             raise CommandError(
-                f"{'Stopped.' if interrupted else one_line(swept.stopped_by)} "
+                f"{'Stopped.' if interrupted else one_line(result.stopped_by)} "
                 f"Until then {many} had been {did}; the rest can be {did} by running this again.",
                 returncode=INTERRUPTED if interrupted else 1,
-            ) from swept.stopped_by
+            ) from result.stopped_by
+
+
+class _Found(NamedTuple):
+    total: int
+    steps: Iterator[BulkResult]  # that requeue or discard them
+
+
+def _all(inspector: Inspector, options: dict[str, Any], progress: ProgressLine) -> _Found:
+    """All that match: counted in Redis. Jobs that die later are left out."""
+    wanted, total = _filter(options), 0
+    until_ms: dict[str, int] = {}
+    for queue in _queues(inspector, options):
+        show = partial(_show_sum, progress, total)
+        selection = inspector.select(queue, wanted, depth=sys.maxsize, show=show)
+        total, until_ms[queue] = total + selection.count, selection.until_ms
+    action = options["action"]
+    steps = (inspector.bulk_steps(q, action, wanted, until_ms=ms, limit=AT_ONCE) for q, ms in until_ms.items())
+    return _Found(total, chain.from_iterable(steps))
+
+
+def _newest(inspector: Inspector, options: dict[str, Any], progress: ProgressLine) -> _Found:
+    """The newest that match, of all queues together, up to --limit."""
+    by_queue: dict[str, list[str]] = {}
+    total = 0
+    for job in _find_dead(inspector, _queues(inspector, options), _filter(options), options["limit"]):
+        by_queue.setdefault(job.queue, []).append(job.id)
+        total += 1
+        if total % AT_ONCE == 0:
+            progress.show(total)
+    steps = (inspector.bulk_steps_for_ids([queue], options["action"], ids) for queue, ids in by_queue.items())
+    return _Found(total, chain.from_iterable(steps))
+
+
+def _show_sum(progress: ProgressLine, before: int, count: int) -> None:
+    progress.show(before + count)
+
+
+def _find_dead(
+    inspector: Inspector, queues: Sequence[str], wanted: JobFilter, limit: int | None
+) -> Iterator[JobDetails]:
+    """The dead letters that match, of all these queues together, the newest first."""
+    found = merge(*map(inspector.dead, queues), key=lambda job: job.died_at or _LONG_AGO, reverse=True)
+    return islice(filter(wanted.fits, found), limit)
+
+
+def _find_dead_one(inspector: Inspector, job_id: str, queue: str | None) -> JobDetails:
+    """One dead letter; of any queue, when none is named. Raises JobNotFound, and WrongState for any other job."""
+    job = inspector.find(job_id, queue)
+    if job.state is not JobState.DEAD:
+        raise WrongState(job_id, f"is not a dead letter: it is {job.state}, in queue {job.queue}.")
+    return job
 
 
 def _queues(inspector: Inspector, options: dict[str, Any]) -> list[str]:
     return inspector.queues() if options["queue"] is None else known_queues(inspector, [options["queue"]])
 
 
-def _filter(options: dict[str, Any]) -> Filter:
-    return Filter(task=options["task"] or "", error=options["error"] or "")
-
-
-def _act(inspector: Inspector, options: dict[str, Any]) -> Act:
-    return inspector.requeue if options["action"] == "requeue" else inspector.discard
+def _filter(options: dict[str, Any]) -> JobFilter:
+    return JobFilter(task=options["task"] or "", error=options["error"] or "")
 
 
 def _why_not(inspector: Inspector, name: str, queue: str | None) -> str:
     try:
-        find_dead_one(inspector, name, queue)
+        _find_dead_one(inspector, name, queue)
     except JobError as error:
         return one_line(error)
     return f"Job {name}: is dead still. It has died just now, or it is unique and another job like it lives."
 
 
+def _as_dict(job: JobDetails) -> dict[str, Any]:
+    """A redacted dead letter as it is printed as JSON."""
+    newest = job.attempts[-1] if job.attempts else Attempt.read({})
+    return {
+        "id": job.id,
+        "task": job.task,
+        "queue": job.queue,
+        "client": job.client,
+        "args": job.args,
+        "kwargs": job.kwargs,
+        "attempts": job.failures + job.crashes,
+        "error_class": newest.error_class,
+        "error": newest.error,
+        "traceback": newest.traceback,
+        "died_at": job.died_at.isoformat() if job.died_at else None,
+    }
+
+
 def _row(job: JobDetails, *, cut: bool) -> list[str]:
-    failure = Failure.newest_of(job)
-    kind = failure.error_class.rpartition(".")[2]
-    error = f"{kind}: {failure.error}" if kind and failure.error else kind or failure.error
+    kind, message = job.newest_error
+    kind = kind.rpartition(".")[2]
+    error = f"{kind}: {message}" if kind and message else kind or message
     return [
         one_line(job.id),
         job.queue,

@@ -147,7 +147,7 @@ class WorkerSession:
     def _fetch(self, wanted: int, queues: Sequence[str], *, idle: int) -> Fetched:
         with self._lock:
             for queue, calls in self._metrics.take_due().items():
-                self._settlements.setdefault(queue, Settlement()).tally += calls
+                self._settlements.setdefault(queue, Settlement()).metrics += calls
             settlements, self._settlements = self._settlements, {}
             over = self._shared.take_finished()
         asked_at = time.monotonic()

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.settlement import NOT_KNOWN, Settlement
 from django_rtq.jobs.failure import Failure
+from django_rtq.jobs.outcome import is_result_lost
 from django_rtq.worker.shared_entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, Finished
 
 logger = logging.getLogger("django_rtq")
@@ -31,7 +32,7 @@ def settle_finished(broker: Broker, queues: Sequence[str], worker: str, finished
             broker.settle(worker, queue, settlement)
             logger.info("%d finished jobs of worker %s settled by its supervisor", len(unreported), worker)
             for job in unreported:
-                if job.verb == ACKED and job.text.endswith(b'"is_lost":true}'):
+                if job.verb == ACKED and is_result_lost(job.text):
                     logger.warning("job %s succeeded, but its result is lost", job.job_id.decode(errors="replace"))
 
 
@@ -45,7 +46,7 @@ def _add(settlement: Settlement, job: Finished, text: bytes) -> None:
     elif job.verb == EXPIRED:
         settlement.expire += (job.job_id, job.ms, job.text)
     elif job.verb == CANCELLED:
-        settlement.stop += (job.job_id, job.ms, job.text)
+        settlement.finish_cancel += (job.job_id, job.ms, job.text)
 
 
 def _lost_failure(job: Finished, worker: str) -> bytes:

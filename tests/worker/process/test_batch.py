@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.process.batch import MAX_ACK_DELAY_SECONDS, MAX_JOBS, Batch, BatchSize, BatchWatch
-from tests.conftest import wait_until
+from tests.support.waiting import wait_until
 
 IDS = [b"a", b"b", b"c", b"d"]
 

@@ -13,9 +13,8 @@ from django_rtq.worker.process.process import WorkerProcess
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_memory import SharedState
-from tests import seeds
-from tests.seeds import QUEUE
-from tests.snapshots import snapshot
+from tests.support.jobs import QUEUE, queued_job
+from tests.support.snapshots import snapshot
 
 TASK = "tests.app.tasks.note"
 DONE = Acked('{"state":"succeeded"}')
@@ -41,7 +40,7 @@ def session(broker):
 def work(broker, session, *outcomes, client="x"):
     """Jobs that are claimed and end in these ways."""
     for _ in outcomes:
-        seeds.queued_job(broker, body=f'{{"task":"{TASK}","args":["x"]}}', client=client)
+        queued_job(broker, body=f'{{"task":"{TASK}","args":["x"]}}', client=client)
     (claimed,) = session.fetch(len(outcomes), idle=True).claimed
     for job_id, record, outcome in zip(claimed.ids, claimed.records, outcomes, strict=True):
         run = Run(QUEUE, job_id, record, worker=session.worker, now_ms=claimed.now_ms)

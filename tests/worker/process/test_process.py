@@ -12,7 +12,7 @@ from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.process.process import WorkerProcess
 from django_rtq.worker.shared_memory import SharedState
 from tests.app import tasks
-from tests.seeds import QUEUE
+from tests.support.jobs import QUEUE
 from tests.worker.conservation import places
 
 SUPERVISOR, INIT = 4711, 1

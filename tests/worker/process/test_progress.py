@@ -7,7 +7,7 @@ import pytest
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.process.progress import ProgressWriter
 from tests.app import long_tasks
-from tests.conftest import wait_until
+from tests.support.waiting import wait_until
 from tests.worker.conservation import assert_all_settled
 
 

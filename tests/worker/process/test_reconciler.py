@@ -8,8 +8,8 @@ from django_rtq import signals
 from django_rtq.broker.redis.client import _is_open
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.process.reconciler import Reconciler
-from tests.conftest import wait_until
-from tests.seeds import QUEUE
+from tests.support.jobs import QUEUE
+from tests.support.waiting import wait_until
 from tests.worker.claimed_runs import DONE, claim, enqueue
 from tests.worker.conservation import places
 

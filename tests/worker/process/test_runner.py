@@ -12,7 +12,7 @@ from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.runner import make_runner
 from django_rtq.worker.shared_entries import ACKED, Revoked
 from django_rtq.worker.shared_memory import SharedState
-from tests.conftest import wait_until
+from tests.support.waiting import wait_until
 
 
 class FakeLedger:

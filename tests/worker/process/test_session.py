@@ -11,8 +11,8 @@ from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.outcome import Buried, Cancelled, Expired, Retried
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_memory import SharedState
-from tests.seeds import QUEUE
-from tests.snapshots import places_of, snapshot
+from tests.support.jobs import QUEUE
+from tests.support.snapshots import places_of, snapshot
 from tests.worker.claimed_runs import DONE, claim, enqueue
 from tests.worker.conservation import places
 

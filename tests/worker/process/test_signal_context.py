@@ -9,9 +9,9 @@ from django_rtq import signals
 from django_rtq.jobs.context import current_job
 from django_rtq.worker.process.runner import make_runner
 from django_rtq.worker.shared_memory import SharedState
-from tests import seeds
 from tests.app.context_tasks import TENANT
-from tests.conftest import wait_until
+from tests.support.jobs import queued_job
+from tests.support.waiting import wait_until
 from tests.worker.claimed_runs import claim_unread
 
 OUTCOMES = (signals.job_succeeded, signals.job_retried, signals.job_buried, signals.job_expired)
@@ -51,7 +51,7 @@ def heard():
 def run(broker, session, runner, task, *names):
     """The ids of jobs that have run, one after the other."""
     body = '{"task":"tests.app.%s","args":[%s]}'
-    jobs = [seeds.queued_job(broker, body=body % (task, json.dumps(name))) for name in names]
+    jobs = [queued_job(broker, body=body % (task, json.dumps(name))) for name in names]
     for _ in jobs:
         runner.run(claim_unread(session, 1))
         wait_until(lambda: runner.is_idle)
@@ -95,7 +95,7 @@ def test_what_a_receiver_sets_for_a_job_that_never_began_is_seen_by_no_other(bro
 
     signals.job_buried.connect(leave)
     try:
-        seeds.queued_job(broker, body="no JSON")
+        queued_job(broker, body="no JSON")
         runner.run(claim_unread(session))
         wait_until(lambda: runner.is_idle)
         (job_id,) = run(broker, session, runner, "context_tasks.tenant", None)

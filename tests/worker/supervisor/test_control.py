@@ -7,8 +7,8 @@ from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.control import ControlListener
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
-from tests.conftest import wait_until
-from tests.seeds import QUEUE, WORKER, asked_job, claimed_job
+from tests.support.jobs import QUEUE, WORKER, asked_job, claimed_job
+from tests.support.waiting import wait_until
 
 
 class Child:

@@ -7,10 +7,10 @@ from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor import crash_recovery as module
 from django_rtq.worker.supervisor.crash_recovery import CrashRecovery
-from tests.conftest import wait_until
 from tests.management.commands import body
-from tests.seeds import QUEUE, WORKER, claimed_job
-from tests.snapshots import place_of
+from tests.support.jobs import QUEUE, WORKER, claimed_job
+from tests.support.snapshots import place_of
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture

@@ -11,9 +11,8 @@ from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_entries import TEXTS
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.finished_jobs import settle_finished
-from tests import seeds
-from tests.seeds import QUEUE
-from tests.snapshots import place_of, places_of, snapshot
+from tests.support.jobs import QUEUE, let_fall_due, queued_job
+from tests.support.snapshots import place_of, places_of, snapshot
 
 BODY = '{"task":"tests.app.tasks.note","args":["x"]}'
 DONE = Acked('{"state":"succeeded","task":"tests.app.tasks.note","attempt":1,"seconds":0.1,"kept":60,"result":"x"}')
@@ -53,7 +52,7 @@ def tell(broker, session, shared):
 def finish(broker, child, *outcomes, queue=QUEUE):
     """Jobs with these outcomes, of which Redis does not know."""
     session, shared = child
-    jobs = [seeds.queued_job(broker, f"job-{number}", queue=queue, body=BODY) for number in range(len(outcomes))]
+    jobs = [queued_job(broker, f"job-{number}", queue=queue, body=BODY) for number in range(len(outcomes))]
     for run, outcome in zip(claim(session, shared), outcomes, strict=True):
         session.add(run, outcome)
     return jobs
@@ -89,7 +88,7 @@ def comparable(redis, session):
 def test_told_twice_it_changes_nothing_and_what_ran_is_left(redis, broker, child):
     session, shared = child
     jobs = finish(broker, child, *OUTCOMES)
-    running = seeds.queued_job(broker, "running", body=BODY)
+    running = queued_job(broker, "running", body=BODY)
     broker.claim(session.worker, [QUEUE], 1)
     tell(broker, session, shared)
     before = snapshot(redis)
@@ -117,7 +116,7 @@ def test_a_job_that_was_told_and_runs_again_is_not_told_once_more(redis, broker,
     (job,) = finish(broker, child, Retried(ValueError("x"), 0))
     finished = shared.finished()
     session.settle()
-    seeds.let_fall_due(broker, job)
+    let_fall_due(broker, job)
     broker.promote_all([QUEUE])
     (again,) = claim(session, shared)
     assert again.attempt == 2
@@ -170,7 +169,7 @@ def test_with_several_slots_what_redis_knows_leaves_the_page(redis, broker):
     shared = SharedState(2)
     session = WorkerSession(broker, shared, [QUEUE], base_name="host")
     session.sign_on()
-    seeds.queued_job(broker, body=BODY)
+    queued_job(broker, body=BODY)
     (claimed,) = session.fetch(1, idle=True).claimed
     run = Run(QUEUE, claimed.ids[0], claimed.records[0], worker=session.worker, now_ms=claimed.now_ms)
     run.open()

@@ -13,7 +13,7 @@ from django_rtq.worker.supervisor import fork_schedule
 from django_rtq.worker.supervisor import supervisor as module
 from django_rtq.worker.supervisor.process_pool import ChildProcess, ProcessPool
 from django_rtq.worker.supervisor.supervisor import CHECK_SECONDS, Supervisor
-from tests.seeds import QUEUE
+from tests.support.jobs import QUEUE
 
 DIED = signal.SIGKILL  # as a status of waitpid
 
@@ -230,7 +230,7 @@ def test_what_cannot_be_flushed_keeps_nobody_from_forking(process_pool, monkeypa
 
 def test_no_database_connection_crosses_a_fork(process_pool, monkeypatch, django_db_blocker):
     """In a thread of the test's own, whose connections are its own."""
-    from tests.test_databases import in_thread, open_connections, query, unblocked
+    from tests.test_database_connections import in_thread, open_connections, query, unblocked
 
     def look():
         seen.append(open_connections())

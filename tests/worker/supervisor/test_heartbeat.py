@@ -6,9 +6,8 @@ import django_rtq
 from django_rtq import signals
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
-from tests import seeds
-from tests.seeds import QUEUE, let_lapse
-from tests.snapshots import place_of
+from tests.support.jobs import QUEUE, asked_job, claimed_job, claimed_jobs, let_lapse, new_job
+from tests.support.snapshots import place_of
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ def test_a_tick_leaves_a_note_for_people(redis, broker, heartbeat):
 
 def test_a_tick_takes_back_the_jobs_of_those_whose_lease_ran_out(redis, broker, heartbeat, reclaimed):
     broker.sign_on([QUEUE, "low"], "ours")
-    job = seeds.claimed_job(broker, worker="lost")
+    job = claimed_job(broker, worker="lost")
     let_lapse(broker, "lost")
     outage_is_long_over(redis)
     heartbeat.tick()
@@ -81,7 +80,7 @@ def test_a_job_that_was_to_stop_is_said_to_be_cancelled_when_it_is_taken_back(re
         lambda **said: heard.append((said["job_id"], said["queue"])), weak=False, dispatch_uid="t"
     )
     broker.sign_on([QUEUE, "low"], "ours")
-    job = seeds.asked_job(broker, worker="lost")
+    job = asked_job(broker, worker="lost")
     let_lapse(broker, "lost")
     outage_is_long_over(redis)
     try:
@@ -105,7 +104,7 @@ def test_a_tick_comes_sooner_when_a_lease_is_about_to_run_out(redis, broker, hea
 
 def test_what_is_left_to_take_back_does_not_wait_for_the_next_beat(redis, broker, heartbeat):
     broker.sign_on([QUEUE, "low"], "ours")
-    seeds.claimed_jobs(broker, *(seeds.new_job() for _ in range(120)), worker="lost")
+    claimed_jobs(broker, *(new_job() for _ in range(120)), worker="lost")
     let_lapse(broker, "lost")
     outage_is_long_over(redis)
 
@@ -115,7 +114,7 @@ def test_what_is_left_to_take_back_does_not_wait_for_the_next_beat(redis, broker
 
 def test_jobs_of_a_worker_that_a_torn_log_has_lost_are_taken_back(redis, broker, heartbeat):
     broker.sign_on([QUEUE, "low"], "ours")
-    job = seeds.claimed_job(broker, worker="lost")
+    job = claimed_job(broker, worker="lost")
     redis.zrem("{rtq:default}:workers", "lost")
     for _ in range(2):
         heartbeat.tick()
@@ -125,7 +124,7 @@ def test_jobs_of_a_worker_that_a_torn_log_has_lost_are_taken_back(redis, broker,
 
 def test_a_full_server_keeps_nobody_from_taking_back_jobs(redis, broker, heartbeat):
     broker.sign_on([QUEUE, "low"], "ours")
-    job = seeds.claimed_job(broker, worker="lost")
+    job = claimed_job(broker, worker="lost")
     let_lapse(broker, "lost")
     outage_is_long_over(redis)
     with redis.full_memory():

@@ -9,7 +9,8 @@ import pytest
 
 from django_rtq import JobState
 from tests.app import tasks
-from tests.conftest import NOBODY, wait_until
+from tests.support.redis_server import UNREACHABLE
+from tests.support.waiting import wait_until
 from tests.worker.conservation import assert_nothing_left, records
 from tests.worker.processes import ROOT
 
@@ -187,7 +188,7 @@ def test_a_supervisor_gives_up_when_its_children_cannot_start(redis, redis_serve
 
 
 def test_settings_that_make_no_sense_end_a_worker_before_it_starts(rtq_worker, redis):
-    worker = rtq_worker(url=NOBODY, is_ready=False, LEASE_SECOND=1)
+    worker = rtq_worker(url=UNREACHABLE, is_ready=False, LEASE_SECOND=1)
 
     assert worker.wait() == 1
     assert "LEASE_SECONDS" in worker.log

@@ -9,9 +9,8 @@ from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.shared_entries import ACKED, Revoked
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.watchdog import CHECK_SECONDS, Watchdog
-from tests import seeds
-from tests.seeds import QUEUE
-from tests.snapshots import place_of, snapshot
+from tests.support.jobs import QUEUE, claimed_job, claimed_jobs, new_job
+from tests.support.snapshots import place_of, snapshot
 
 WORKER = "w1"
 
@@ -78,7 +77,7 @@ def heard():
 @pytest.fixture
 def batch(broker, shared):
     """Four jobs of one claim: one is done, one runs, two wait."""
-    jobs = seeds.claimed_jobs(broker, *[seeds.new_job(f"job-{n}") for n in range(4)], worker=WORKER)
+    jobs = claimed_jobs(broker, *[new_job(f"job-{n}") for n in range(4)], worker=WORKER)
     shared.start_batch([job.id.encode() for job in jobs])
     shared.start(0)
     shared.finish(0, ACKED, 60_000, b'{"state":"succeeded"}')
@@ -181,7 +180,7 @@ def leases(broker):
 @pytest.fixture
 def idle(broker):
     """A job that was claimed for a child that does not know of it."""
-    return seeds.claimed_job(broker, worker=WORKER)
+    return claimed_job(broker, worker=WORKER)
 
 
 def test_what_a_frozen_child_has_claimed_is_given_back_and_it_is_a_worker_no_more(

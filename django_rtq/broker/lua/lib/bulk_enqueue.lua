@@ -1,0 +1,68 @@
+-- bulk_enqueue: many new jobs, from what the caller sends to a plan of what is written.
+-- uses: schedule enqueue
+
+local FIELDS = 8
+
+-- Which of the ids are live, finished lately, or still named in a lane.
+local function find_known(q, jobs)
+  local ids, known = {}, {}
+  for i = 1, #jobs, FIELDS do ids[#ids + 1] = jobs[i] end
+  local live, finished = redis.call("HMGET", q.jobs, unpack(ids)), redis.call("ZMSCORE", q.finished, unpack(ids))
+  local ghosts = redis.call("EXISTS", q.ghosts) == 1 and redis.call("HMGET", q.ghosts, unpack(ids)) or {}
+  for i, id in ipairs(ids) do known[id] = live[i] or finished[i] or ghosts[i] or nil end
+  return known
+end
+
+-- Plan a job for the end of its lane, or its front.
+local function plan_lane(plan, id, band, client, front, now)
+  local name, since = band .. ":" .. client, created_at(id, now)
+  if not since then
+    plan.since[#plan.since + 1], plan.since[#plan.since + 2], since = id, now, now
+  end
+  local lane = plan.lanes[name]
+  if not lane then
+    lane = { band = band, client = client, since = since, first = {}, last = {} }
+    plan.lanes[name], plan.lanes[#plan.lanes + 1] = lane, lane
+  end
+  local ids = front and lane.first or lane.last
+  ids[#ids + 1] = id
+end
+
+-- Find the place of each job that is not known: a lane, or a time.
+local function plan_jobs(jobs, known, now)
+  local plan = { answers = {}, lanes = {}, later = {}, later_of = {}, since = {}, records = {} }
+  local later, records = plan.later, plan.records
+  for i = 1, #jobs, FIELDS do
+    local id, band, max_crashes, client, due, expires, front, body = unpack(jobs, i, i + FIELDS - 1)
+    plan.answers[#plan.answers + 1] = known[id] and "exists" or "ok"
+    if not known[id] then
+      local ready = parse_time(due, now) or now
+      if ready > now then
+        local theirs = plan.later_of[client] or {}
+        plan.later_of[client], theirs[#theirs + 1], theirs[#theirs + 2] = theirs, ready, id
+        later[#later + 1], later[#later + 2] = ready, id
+      else
+        plan_lane(plan, id, band, client, front == "1", now)
+      end
+      records[#records + 1], records[#records + 2] = id, new_record(band, max_crashes, ready, expires, client, body)
+      known[id] = true
+    end
+  end
+  return plan
+end
+
+-- schedule for many jobs at one stroke: due and id in turn, all together and by client.
+local function schedule_many(q, entries, of_clients)
+  local next_due, looks = first_due(q), {}
+  local earliest = next_due
+  for client, theirs in pairs(of_clients) do
+    local first = theirs[1]
+    for i = 3, #theirs, 2 do first = math.min(first, theirs[i]) end
+    looks[#looks + 1], looks[#looks + 2] = first, client
+    earliest = math.min(earliest, first)
+  end
+  redis.call("ZADD", q.scheduled, unpack(entries))
+  redis.call("ZADD", q.later, "LT", unpack(looks))
+  for client, theirs in pairs(of_clients) do redis.call("ZADD", q.later .. ":" .. client, unpack(theirs)) end
+  if earliest < next_due then redis.call("ZADD", q.due, 0, "due") end
+end

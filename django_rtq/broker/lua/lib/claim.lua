@@ -1,0 +1,33 @@
+-- claim: which jobs of a lane a claim may take.
+-- uses: prelude lanes
+
+-- Whether a job may run beside those that this claim has taken. After its first crash it runs beside half as many as
+-- there are slots, after the second a quarter; alone, when one crash more would make it dead: so a job dies of nobody's
+-- crashes but its own.
+local function may_join(q, claim, id, taken)
+  local found = redis.call("HGET", q.crashes, id)
+  if not found then return claim.suspects == 0 end
+  local crashes = tonumber(found)
+  local _, _, max_crashes = read_header(redis.call("HGET", q.jobs, id) or "")
+  local most = crashes >= max_crashes and 1 or math.max(1, math.floor(claim.slots / 2 ^ crashes))
+  most = math.min(most, claim.slots, claim.most)
+  if claim.suspects >= most or (claim.suspects == 0 and taken > 0) then return false end
+  claim.suspects, claim.most = claim.suspects + 1, most
+  return true
+end
+
+-- Drop from the front of a lane what was cancelled, as much as this claim may still pass over. It costs no turn.
+local function skip_cancelled(q, claim, lane, now)
+  local key, passed = q.lane .. lane, {}
+  local first = redis.call("LINDEX", key, 0)
+  if not first or redis.call("HEXISTS", q.jobs, first) == 1 then return end
+  for i, id in ipairs(redis.call("LRANGE", key, 0, claim.may_pass_over - 1)) do
+    if redis.call("HEXISTS", q.jobs, id) == 1 then break end
+    passed[i] = id
+  end
+  claim.may_pass_over = claim.may_pass_over - #passed
+  redis.call("LTRIM", key, #passed, -1)
+  redis.call("HDEL", q.ghosts, unpack(passed))
+  first = redis.call("LINDEX", key, 0)
+  if first then redis.call("ZADD", q.lanes, waiting_since(q, first, now), lane) end
+end

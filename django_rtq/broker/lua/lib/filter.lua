@@ -1,0 +1,61 @@
+-- filter: which jobs fit a filter, told by short fields of their records and failures.
+-- uses: prelude failures
+
+-- Whether a text that stands in JSON is this name, or ends with it after a dot. Nil where it is escaped: it has to be
+-- decoded first, which is not done here.
+local function matches_name(raw, name)
+  if name == "" then return true end
+  if string.find(raw, "\\", 1, true) then return nil end
+  return raw == name or string.sub(raw, -#name - 1) == "." .. name
+end
+
+-- By the record: its task, its client, and from when on it could start, where that is asked.
+local function matches_record(wanted, record)
+  if wanted.client ~= "" and wanted.client ~= "=" .. select(2, read_header(record)) then return false end
+  if wanted.since or wanted.till then
+    local ready = tonumber(string.match(record, "^%S+ %S+ (%d+) ") or 0)
+    if ready < (wanted.since or ready) or ready > (wanted.till or ready) then return false end
+  end
+  if wanted.task == "" then return true end
+  return matches_name(string.match(record, '^[^\n]*\n{"task":"([^"]*)"') or "", wanted.task)
+end
+
+-- What stands between the quotes behind this word, up to the first quote; nil when the word is not there.
+local function text_after(lines, word, start)
+  local _, ends = string.find(lines, word, start, true) -- a plain text: a pattern would look at every character
+  return ends and string.match(lines, '^[^"]*', ends + 1)
+end
+
+-- By the newest failure: its class, and a part of its message or its class.
+local function matches_failure(wanted, lines, newest)
+  local class = text_after(lines, '"error_class":"', newest) or ""
+  local fits = matches_name(class, wanted.class)
+  if fits == false or wanted.text == "" then return fits end
+  local message = text_after(lines, '"error":"', newest)
+  if not message or string.find(class .. message, "\\", 1, true) then return nil end
+  return fits and (string.find(message, wanted.text, 1, true) ~= nil or matches_name(class, wanted.text))
+end
+
+-- The places of the ids that fit, and of those for which a person has to look closer: {place, beginning of the record,
+-- beginning of the newest failure}.
+local function match_jobs(q, wanted, ids, bytes)
+  local fitting, doubtful, left, places = {}, {}, {}, {}
+  local records = #ids > 0 and redis.call("HMGET", q.jobs, unpack(ids)) or {}
+  for i, id in ipairs(ids) do
+    local fits = matches_record(wanted, records[i] or "")
+    if fits ~= false then left[#left + 1], places[#left + 1] = id, { i, fits } end
+  end
+  local asks = wanted.class ~= "" or wanted.text ~= ""
+  local failures = asks and #left > 0 and redis.call("HMGET", q.errors, unpack(left)) or {}
+  for n, place in ipairs(places) do
+    local i, fits, lines = place[1], place[2], failures[n] or ""
+    local newest = start_of_newest(lines)
+    local fails = not asks or matches_failure(wanted, lines, newest)
+    if fits and fails then
+      fitting[#fitting + 1] = i
+    elseif fails ~= false then
+      doubtful[#doubtful + 1] = { i, string.sub(records[i] or "", 1, bytes), string.sub(lines, newest, newest + bytes - 1) }
+    end
+  end
+  return fitting, doubtful
+end

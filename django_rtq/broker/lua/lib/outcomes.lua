@@ -1,0 +1,64 @@
+-- outcomes: jobs that are over: what is kept of them, and what is not.
+-- uses: unique retention
+
+local TOKEN_MS = 60000 -- how long the token of a job that is over is kept for who comes late
+
+-- These jobs are over: tell who waits for them.
+local function notify_waiters(q, ids)
+  if redis.call("EXISTS", q.waiting) == 0 then return end
+  for i, is_awaited in ipairs(redis.call("ZMSCORE", q.waiting, unpack(ids))) do
+    if is_awaited then
+      redis.call("LPUSH", q.over .. ids[i], "over")
+      redis.call("PEXPIRE", q.over .. ids[i], TOKEN_MS)
+      redis.call("ZREM", q.waiting, ids[i])
+    end
+  end
+end
+
+-- Leave nothing of these jobs but what is kept as their outcome. Answers how many there were.
+local function delete_jobs(q, ids)
+  if #ids == 0 then return 0 end
+  local beside = { q.failures, q.crashes, q.errors, q.since, q.digests, q.progress, q.retrying }
+  local has_more = redis.call("EXISTS", q.stopping, unpack(beside)) > 0 -- of most jobs there is but the record
+  if has_more then release_unique(q, ids) end
+  for _, key in ipairs(has_more and beside or {}) do
+    redis.call(key == q.retrying and "ZREM" or "HDEL", key, unpack(ids))
+  end
+  local gone = redis.call("HDEL", q.jobs, unpack(ids))
+  if has_more then redis.call("HDEL", q.stopping, unpack(ids)) end -- last: after a torn log it is still to stop
+  notify_waiters(q, ids)
+  return gone
+end
+
+-- Keep what stands at these places of a list: id, ms to keep, outcome text. Of too many outcomes those go that are the
+-- oldest: by when they finished, not by how long they were to be kept. Answers the ids.
+local function store_outcomes(q, list, places, most, now)
+  local ids, finished, kept, results, forgotten_at, k = {}, {}, {}, {}, {}, 0
+  local finished_at, looked_at = string.format("%.0f", now), next_check_at(now + TOMBSTONE_MS)
+  for n = 1, #places do
+    local i = places[n]
+    local id, keep_ms, outcome, at = list[i], list[i + 1], list[i + 2], looked_at
+    if outcome == "" then -- the ms are mostly the same
+      forgotten_at[keep_ms] = forgotten_at[keep_ms] or string.format("%.0f", now + keep_ms)
+      at = forgotten_at[keep_ms]
+    else
+      kept[k + 1] = finished_at
+      results[k + 1] = id
+      k = k + 2
+      kept[k] = id
+      results[k] = keep_ms .. " " .. outcome
+    end
+    ids[n] = id
+    finished[2 * n - 1] = at
+    finished[2 * n] = id
+  end
+  redis.call("ZADD", q.finished, unpack(finished))
+  if k > 0 then
+    redis.call("ZADD", q.kept, unpack(kept))
+    redis.call("HSET", q.results, unpack(results))
+    local over = math.min(redis.call("ZCARD", q.kept) - most, AT_ONCE)
+    if over > 0 then drop_oldest_outcomes(q, over, now) end
+  end
+  limit_ids(q)
+  return ids
+end

@@ -1,0 +1,60 @@
+-- reclaim: taking jobs back from a worker that is dead, and counting the runs that took it down.
+-- uses: prelude lanes unique outcomes settle failures metrics
+
+-- Count such a run for its queue and its task: the worker that would have done so is dead.
+local function count_crash(q, record, end_name, now)
+  count(q.stats, now, "failed", 1)
+  local task = string.match(record, '^[^\n]*\n{"task":"([^"\\]+)"')
+  if not task then return end
+  local tasks = task_counters(q, now)
+  for _, name in ipairs({ "failed " .. task, end_name .. " " .. task }) do
+    if has_room(tasks, name) then redis.call("HINCRBY", tasks, name, 1) end
+  end
+  redis.call("EXPIRE", tasks, TASKS_SECONDS)
+end
+
+-- A run took its worker down: count it, and say whether that was once too often. Then the job is dead.
+local function record_crash(q, id, record, worker, now)
+  local _, _, max_crashes = read_header(record)
+  local crashes = redis.call("HINCRBY", q.crashes, id, 1)
+  local attempt = crashes + tonumber(redis.call("HGET", q.failures, id) or 0)
+  local line = string.format(
+    '{"at":%.0f,"attempt":%d,"worker":"%s","error_class":"django_rtq.exceptions.WorkerLost",'
+      .. '"error":"The worker died while it ran this job: crash %d, %d allowed.","traceback":""}',
+    now, attempt, worker, crashes, max_crashes)
+  add_error(q.errors, id, line)
+  local is_dead = crashes > max_crashes
+  count_crash(q, record, is_dead and "dead" or "retried", now)
+  if not is_dead then return false end
+  redis.call("ZADD", q.dead, now, id)
+  notify_waiters(q, { id })
+  release_unique(q, { id })
+  count(q.stats, now, "dead", 1)
+  return true
+end
+
+-- Take back some of a worker's jobs, the last claimed first, so that the first one ends up in front.
+-- `is_guilty(id)` says which were running. Adds to `answer` {id, "queued", "dead" or "cancelled"} pairs.
+-- Answers how many are left.
+local function reclaim_jobs(q, worker, is_guilty, limit, now, answer)
+  local running = q.running_of .. worker
+  local ids = redis.call("HKEYS", running)
+  table.sort(ids, function(a, b) return a > b end) -- ids are sorted by the time they were made
+  local left = math.max(0, #ids - limit)
+  for i = #ids, limit + 1, -1 do ids[i] = nil end
+  local ended = finish_cancelled(q, ids, now)
+  for _, id in ipairs(ids) do
+    local record = redis.call("HGET", q.jobs, id)
+    if ended[id] then
+      answer[#answer + 1], answer[#answer + 2] = id, "cancelled"
+    elseif record then
+      local has_run = is_guilty(id)
+      local is_dead = has_run and record_crash(q, id, record, worker, now)
+      if not is_dead then push_front(q, id, record, now, not has_run) end
+      answer[#answer + 1], answer[#answer + 2] = id, is_dead and "dead" or "queued"
+      count(q.stats, now, "reclaimed", 1)
+    end
+    redis.call("HDEL", running, id) -- last: a torn log may cost a second run, not a job
+  end
+  return left
+end

@@ -1,0 +1,62 @@
+-- turns: whose turn it is. The ring holds who has work; the lowest turn is served first and gets a new one.
+-- uses: lanes claim
+
+-- What the next turns of a band bring, as if each job were claimed alone.
+local function take_turns(q, band, claim, now)
+  local clients = redis.call("ZRANGE", q.ring .. band, 0, claim.wanted - 1)
+  local share = math.ceil(claim.wanted / math.max(#clients, 1))
+  local turns = { clients = clients, lanes = {}, lines = {}, taken = {}, ids = {} }
+  local lane, last = q.lane .. band .. ":", tostring(share) -- one more: who is first then
+  for c, client in ipairs(clients) do
+    if q.has_ghosts and claim.may_pass_over > 0 then skip_cancelled(q, claim, band .. ":" .. client, now) end
+    turns.lanes[c], turns.taken[c] = lane .. client, 0
+    turns.lines[c] = redis.call("LRANGE", turns.lanes[c], "0", last)
+  end
+  for round = 1, share do
+    for c = 1, #clients do
+      local id = turns.lines[c][round]
+      if #turns.ids == claim.wanted then return turns end
+      if id and q.has_ghosts and redis.call("HEXISTS", q.jobs, id) == 0 then return turns end
+      if id and q.has_crashes and not may_join(q, claim, id, #turns.ids) then
+        turns.is_stopped = true
+        return turns
+      end
+      if id then turns.ids[#turns.ids + 1], turns.taken[c] = id, round end
+    end
+  end
+  return turns
+end
+
+-- Take the first ids out of a lane. One alone, as mostly where clients are many, by LPOP: LTRIM answers with a table.
+local function pop_ids(lane, taken)
+  if taken == 1 then redis.call("LPOP", lane) end
+  if taken > 1 then redis.call("LTRIM", lane, taken, -1) end
+end
+
+-- Take the ids out of their lanes. Who still has work goes to the end of the ring, the least served first.
+local function end_turns(q, band, turns, now)
+  local most, going_on, later, gone, heads = math.max(0, unpack(turns.taken)), {}, {}, {}, {}
+  for c, client in ipairs(turns.clients) do
+    local taken, lane = turns.taken[c], band .. ":" .. client
+    local first = turns.lines[c][taken + 1]
+    pop_ids(turns.lanes[c], taken)
+    if not first then
+      gone[#gone + 1] = client
+      redis.call("ZREM", q.lanes, lane)
+    elseif taken > 0 then
+      heads[#heads + 1], heads[#heads + 2] = waiting_since(q, first, now), lane
+      local list = taken == most and later or going_on
+      list[#list + 1] = client
+    end
+  end
+  for _, client in ipairs(later) do going_on[#going_on + 1] = client end
+  local ring, places = q.ring .. band, {}
+  if #going_on > 0 then
+    local last = redis.call("INCRBY", q.turn, #going_on) - #going_on
+    for i, client in ipairs(going_on) do places[2 * i - 1], places[2 * i] = last + i, client end
+    redis.call("ZADD", ring, unpack(places))
+    redis.call("ZADD", q.lanes, unpack(heads))
+  end
+  if #gone > 0 then redis.call("ZREM", ring, unpack(gone)) end
+  if redis.call("EXISTS", ring) == 0 then redis.call("ZREM", q.bands, band) end
+end

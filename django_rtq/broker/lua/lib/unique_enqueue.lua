@@ -1,0 +1,71 @@
+-- unique_enqueue: a new job that may hold a digest, and what becomes of a job when another one holds its digest.
+-- uses: prelude lanes schedule workers enqueue unique
+
+local PARTS = { "id", "band", "max_crashes", "client", "due", "expires", "front", "body", "digest", "span", "ms", "conflict" }
+
+-- The job whose arguments begin at that place.
+local function read_job(jobs, place, now)
+  local job = {}
+  for i, name in ipairs(PARTS) do job[name] = jobs[place + i - 1] end
+  job.ready = parse_time(job.due, now) or now
+  job.note = job.span .. " " .. job.ms .. " " .. job.digest
+  return job
+end
+
+local function build_record(job)
+  return new_record(job.band, job.max_crashes, job.ready, job.expires, job.client, job.body)
+end
+
+-- The record comes after the place, and the note last: what a torn log keeps of this holds nothing.
+local function insert_job(q, job, now)
+  if job.digest ~= "" then acquire_unique(q, job.id, job.digest, job.ms + math.max(0, job.ready - now)) end
+  if job.ready > now then
+    schedule(q, job.client, job.ready, job.id)
+  else
+    push_new(q, job.id, job.band, job.client, job.front, now)
+  end
+  redis.call("HSET", q.jobs, job.id, build_record(job))
+  if job.digest ~= "" then redis.call("HSET", q.digests, job.id, job.note) end
+end
+
+-- The one that holds it and has not started takes arguments and time of the other.
+local function replace_job(q, id, job, now)
+  if find_runner(q, id) then return end
+  acquire_unique(q, id, job.digest, job.ms + math.max(0, job.ready - now))
+  local band, client = read_header(redis.call("HGET", q.jobs, id))
+  if not redis.call("ZSCORE", q.scheduled, id) then -- its time had come: it keeps its place in the line
+    job.band, job.client = band, client
+    redis.call("HSET", q.jobs, id, build_record(job))
+  elseif job.ready > now then
+    if client ~= job.client then remove_from_index(q, client, { id }) end
+    schedule(q, job.client, job.ready, id)
+    redis.call("ZADD", q.retrying, "XX", job.ready, id)
+    redis.call("HSET", q.jobs, id, build_record(job))
+  else
+    redis.call("HSET", q.jobs, id, build_record(job))
+    push_back(q, id, build_record(job), now)
+    redis.call("ZREM", q.retrying, id)
+    unschedule(q, client, { id })
+  end
+end
+
+-- The other is to run when the one that holds it is over, however often it is asked for: as its successor, which waits in
+-- `scheduled`, and no longer than the limit. Answers whether it is taken in.
+local function enqueue_after(q, id, successor, job)
+  if successor then
+    local _, client = read_header(redis.call("HGET", q.jobs, successor))
+    if client ~= job.client then
+      remove_from_index(q, client, { successor })
+      schedule(q, job.client, tonumber(redis.call("ZSCORE", q.scheduled, successor)), successor)
+    end
+    redis.call("HSET", q.jobs, successor, build_record(job))
+    return false
+  end
+  if not find_runner(q, id) then return false end
+  local span, ms, digest = read_digest(q, id)
+  redis.call("HSET", q.digests, id, (span and span .. " " .. ms .. " " .. digest or job.note) .. " " .. job.id)
+  schedule(q, job.client, job.ready + job.ms, job.id)
+  redis.call("HSET", q.jobs, job.id, build_record(job))
+  redis.call("HSET", q.digests, job.id, job.note)
+  return true
+end

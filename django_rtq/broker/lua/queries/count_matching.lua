@@ -1,0 +1,31 @@
+-- count_matching: how many of some dead letters fit a filter. Reads only.
+-- uses: filter
+-- keys: dead jobs errors
+-- ARGV[1] task        its name, or the end of it after a dot; "": any
+-- ARGV[2] client      "=" and its name; "": any
+-- ARGV[3] class       of the newest failure, as the task
+-- ARGV[4] text        a part of the newest failure's message, or its class; "": any
+-- ARGV[5] since       died no earlier, ms; "": any time
+-- ARGV[6] till        died no later, ms; "": any time
+-- ARGV[7] bytes       of a record and a failure that have to be looked at closer: their beginnings
+-- ARGV[8] prefix      how the id begins
+-- ARGV[9] start       the first place, counted from the oldest, 0
+-- ARGV[10] most       so many, at most 100
+--
+-- returns {how many were looked at, how many fit, {{place, beginning of the record, of its newest failure}: it may fit,
+--         ...}}
+-- sent twice: answers twice
+
+local q, bytes, prefix = named(), tonumber(ARGV[7]), ARGV[8]
+local wanted = { task = ARGV[1], client = ARGV[2], class = ARGV[3], text = ARGV[4] }
+local since, till = tonumber(ARGV[5]), tonumber(ARGV[6])
+local start, most = tonumber(ARGV[9]), tonumber(ARGV[10])
+
+local dead, ids = redis.call("ZRANGE", q.dead, start, start + most - 1, "WITHSCORES"), {}
+for i = 1, #dead, 2 do
+  local died = tonumber(dead[i + 1])
+  local is_meant = died >= (since or died) and died <= (till or died) and string.sub(dead[i], 1, #prefix) == prefix
+  if is_meant then ids[#ids + 1] = dead[i] end
+end
+local fitting, doubtful = match_jobs(q, wanted, ids, bytes)
+return { #dead / 2, #fitting, doubtful }

@@ -1,0 +1,36 @@
+-- dead_groups: what some dead letters died of, the newest first, added up by task and kind of error. Reads only.
+-- uses: failures
+-- keys: dead jobs errors
+-- ARGV[1] start       the first place, counted from the newest, 0
+-- ARGV[2] most        so many, at most 500
+-- ARGV[3] bytes       of the record and of its newest failure: their beginnings
+--
+-- returns {dead letters in all, {how many, first and last time of death, beginning of the newest one's record and of its
+--         newest failure}, ...}; "" where there is none
+-- sent twice: answers twice
+
+local q, start, most = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
+local bytes = tonumber(ARGV[3])
+local answer, of_kind, ids = { redis.call("ZCARD", q.dead) }, {}, {}
+
+local dead = redis.call("ZREVRANGE", q.dead, start, start + most - 1, "WITHSCORES")
+for i = 1, #dead, 2 do ids[#ids + 1] = dead[i] end
+if #ids == 0 then return answer end
+
+local records, failures = redis.call("HMGET", q.jobs, unpack(ids)), redis.call("HMGET", q.errors, unpack(ids))
+for i, record in ipairs(records) do
+  local lines, died = failures[i] or "", dead[2 * i]
+  local newest = start_of_newest(lines)
+  -- What it cannot read is a kind of its own here: who reads the answer knows better.
+  local task = string.match(record or "", '^[^\n]*\n{"task":"([^"\\]*)"') or record or ""
+  local kind = task .. "\n" .. (string.match(lines, '"error_class":"([^"\\]*)"', newest) or "")
+  local group = of_kind[kind]
+  if group then
+    group[1], group[2] = group[1] + 1, died
+  else
+    local failure = string.sub(lines, newest, newest + bytes - 1)
+    of_kind[kind] = { 1, died, died, string.sub(record or "", 1, bytes), failure }
+    answer[#answer + 1] = of_kind[kind]
+  end
+end
+return answer

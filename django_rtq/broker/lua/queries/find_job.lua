@@ -1,0 +1,32 @@
+-- find_job: all that is known of one job. Reads only.
+-- uses: prelude workers
+-- keys: jobs scheduled dead failures crashes errors results finished workers running_of sweep stopping
+--       progress kept
+-- ARGV[1] id          the job
+--
+-- returns {record, due, died, failures, crashes, errors, outcome, looked at next, worker, attempt and claim time,
+--         when the lease of that worker ends, now, how it is to stop, how far it is, when it finished, if its
+--         outcome is kept}; "" where there is none
+-- sent twice: answers twice
+
+local q, id = named(), ARGV[1]
+local record, worker, held, lease = redis.call("HGET", q.jobs, id), nil, nil, nil
+if record then worker, held, lease = find_runner(q, id) end -- looks at each worker: not for a job that is over
+
+return {
+  record or "",
+  redis.call("ZSCORE", q.scheduled, id) or "",
+  redis.call("ZSCORE", q.dead, id) or "",
+  redis.call("HGET", q.failures, id) or "",
+  redis.call("HGET", q.crashes, id) or "",
+  redis.call("HGET", q.errors, id) or "",
+  redis.call("HGET", q.results, id) or "",
+  redis.call("ZSCORE", q.finished, id) or "",
+  worker or "",
+  held or "",
+  lease or "",
+  now_ms(q.sweep),
+  redis.call("HGET", q.stopping, id) or "",
+  redis.call("HGET", q.progress, id) or "",
+  redis.call("ZSCORE", q.kept, id) or "",
+}

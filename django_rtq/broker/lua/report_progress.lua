@@ -1,0 +1,16 @@
+-- report_progress: note how far a job is that runs.
+-- uses: prelude
+-- keys: running progress sweep scratch
+-- ARGV[1] id          the job
+-- ARGV[2] line        how far it is, JSON
+--
+-- returns "ok", or "stale": no longer this worker's
+-- sent twice: is noted again
+
+local q, id, line = named(), ARGV[1], ARGV[2]
+local now = now_ms(q.sweep)
+
+if redis.call("HEXISTS", q.running, id) == 0 then return "stale" end
+redis.call("DEL", q.scratch) -- lets a full server be drained
+redis.call("HSET", q.progress, id, string.format("%.0f ", now) .. line)
+return "ok"

@@ -1,0 +1,305 @@
+"""Wrong scripts: each has one change that a hurried person could make, and each must be found out."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from django_rtq.broker.scripts import BY_SHA, SCRIPTS, Script
+
+
+class Mutant(NamedTuple):
+    """In every script, or only in some: `old` is there once, and becomes `new`."""
+
+    name: str
+    old: str
+    new: str
+    only: tuple[str, ...] = ()
+
+
+IS_MINE, IS_ANYBODYS = "if held[i] then", "if true then"
+NOTHING = ""
+
+MUTANTS = (
+    # G4: only the holder of a job may settle it, and once
+    *(
+        Mutant(f"{verb}_without_ownership_check", IS_MINE, IS_ANYBODYS, (verb,))
+        for verb in ("finish", "retry", "bury", "release")
+    ),
+    Mutant("running_entry_kept_on_ack", 'redis.call("HDEL", q.running, unpack(ids))', NOTHING),
+    Mutant("running_entry_kept_on_retry", 'redis.call("HDEL", q.running, id)', NOTHING, ("retry",)),
+    Mutant("unknown_worker_may_claim", 'not redis.call("ZSCORE", q.workers, worker)', "false", ("claim",)),
+    Mutant("renew_revives_the_unknown", 'if redis.call("ZSCORE", q.workers, name) then', "if true then"),
+    Mutant("sign_off_leaves_jobs_behind", 'redis.call("EXISTS", q.running) == 1', "false", ("sign_off",)),
+    # G8: enqueued twice is enqueued once
+    Mutant("enqueue_without_exists_check", 'redis.call("HEXISTS", q.jobs, id) == 1 or', "", ("enqueue",)),
+    Mutant("enqueue_forgets_finished", '== 1 or redis.call("ZSCORE", q.finished, id)', "== 1", ("enqueue",)),
+    Mutant("enqueue_forgets_ghosts", 'redis.call("HEXISTS", q.ghosts, id) == 1', "false", ("enqueue",)),
+    Mutant("enqueue_many_without_exists_check", "known[id] = live[i] or", "known[id] ="),
+    Mutant("enqueue_many_forgets_finished", "or finished[i] or", "or"),
+    Mutant("enqueue_many_forgets_ghosts", "or ghosts[i] or", "or"),
+    # G9: of those alike one lives
+    Mutant("digest_not_held", 'redis.call("SET", q.unique .. digest, id, "PX", string.format("%.0f", ms))', NOTHING),
+    Mutant("held_until_done_all_the_same", 'if span == "start" then', "if false then"),
+    Mutant("held_until_it_started_once", "if has_failed or find_runner", "if has_failed and find_runner"),
+    Mutant("digest_of_another_is_freed", "elseif owner == id then", "elseif owner then"),
+    Mutant("digest_is_not_freed", 'redis.call("DEL", q.unique .. digest)', NOTHING),
+    Mutant("digests_are_kept", "q.since, q.digests, q.progress", "q.since, q.progress"),
+    Mutant("forget_overlooks_digests", "if has_more then release_unique(q, ids) end", NOTHING),
+    Mutant("buried_with_the_digest", "notify_waiters(q, { id })\n    release_unique(q, { id })", NOTHING, ("bury",)),
+    Mutant("crashed_with_the_digest", "release_unique(q, { id })", NOTHING, ("reclaim", "reclaim_child")),
+    Mutant("heir_does_not_hold", "then acquire_unique(q, successor, digest, ms) end", "then end"),
+    Mutant("heir_takes_it_from_another", "if owner == id or not owner then acquire", "if true then acquire"),
+    Mutant("heir_waits_for_ever", "or 0), successor)", "or 0) + ms, successor)"),
+    Mutant("heir_that_goes_with_it", "if not gone[successor] and is_successor", "if is_successor"),
+    Mutant("heir_that_has_run_runs_again", 'return not redis.call("ZSCORE", q.retrying, id) and', "return"),
+    Mutant("every_change_runs", "if successor then", "if false then"),
+    Mutant("first_change_counts", 'redis.call("HSET", q.jobs, successor, build_record(job))', NOTHING),
+    Mutant("change_before_it_runs", "if not find_runner(q, id) then return false end", NOTHING),
+    Mutant("no_limit_for_heirs", "job.ready + job.ms, job.id)", "job.ready, job.id)"),
+    Mutant("heir_is_forgotten_when_sent_twice", "if first and successor == job.id then", "if false then"),
+    Mutant("replaced_while_it_runs", "if find_runner(q, id) then return end", NOTHING),
+    Mutant("replaced_job_leaves_its_lane", "job.band, job.client = band, client", "local _ = band"),
+    Mutant("replaced_job_stays_in_retrying", 'redis.call("ZREM", q.retrying, id)', NOTHING, ("enqueue_unique",)),
+    Mutant("replaced_job_is_in_two_places", "unschedule(q, client, { id })", NOTHING, ("enqueue_unique",)),
+    Mutant("replaced_job_keeps_its_time", "schedule(q, job.client, job.ready, id)", NOTHING),
+    Mutant("requeued_beside_another", "or (digest and unique_owner(q, digest)) then", "then", ("requeue",)),
+    Mutant(
+        "requeued_without_its_digest", "if digest then acquire_unique(q, id, digest, ms) end", NOTHING, ("requeue",)
+    ),
+    Mutant("unique_without_exists_check", 'if is_known(q, job.id) then return "exists" end', NOTHING),
+    # the index: nobody who has work is forgotten
+    Mutant("no_ring_entry_on_give_back", "index_lane(q, band, client, now)\n  if is_unrun", "if false"),
+    Mutant("no_turn_for_a_client", 'q.ring .. band, "NX", redis', 'q.ring .. band, "XX", redis'),
+    Mutant("no_turns_for_many_clients", 'q.ring .. band, "NX", unpack', 'q.ring .. band, "XX", unpack'),
+    Mutant("wake_token_not_set", 'client)\n  redis.call("ZADD", q.wake, 0, "work")\nend', "client)\nend"),
+    Mutant("wake_token_not_set_for_many", 'end\n  redis.call("ZADD", q.wake, 0, "work")\nend', "end\nend"),
+    Mutant("claim_takes_the_token_along", 'then redis.call("ZADD", q.wake, 0, "work") else', "then", ("claim",)),
+    Mutant(
+        "claim_keeps_the_token_of_another_queue",
+        'elseif not q.has_paused and redis.call("EXISTS", q.bands) == 1 then',
+        "elseif false then",
+    ),
+    Mutant("resume_wakes_nobody", 'redis.call("ZADD", q.wake, 0, "work")', NOTHING, ("resume",)),
+    Mutant("due_token_only_once", "if due < next_due then", "if next_due == math.huge then"),
+    Mutant("due_token_only_once_for_many", "if earliest < next_due then", "if next_due == math.huge then"),
+    Mutant("retry_wakes_no_scheduler", "if due < next_due then", "if false then", ("retry",)),
+    Mutant("audit_overlooks_the_ring", "then index_lane(q, band, client, now) end", "then end"),
+    Mutant(
+        "audit_overlooks_the_band",
+        'redis.call("ZADD", q.bands, rank(band), band)\n    redis.call("ZADD", q.lanes',
+        'redis.call("ZADD", q.lanes',
+    ),
+    # G6: order
+    Mutant("band_order_reversed", '"ZREVRANGE", q.bands', '"ZRANGE", q.bands'),
+    Mutant("turn_not_advanced", 'redis.call("ZADD", ring, unpack(places))', NOTHING),
+    Mutant("the_most_served_come_first", "taken == most and later or going_on", "taken == most and going_on or later"),
+    Mutant("released_to_the_end", 'return end\n  redis.call("LPUSH", lane', 'return end\n  redis.call("RPUSH", lane'),
+    Mutant("released_after_all_others", "if is_unrun then", "if false then"),
+    Mutant("the_guilty_come_first", "record, now, not has_run)", "record, now, true)"),
+    Mutant("the_innocent_lose_their_turn", "record, now, not has_run)", "record, now, false)"),
+    Mutant("released_beside_the_first", "first[2] - 1, client", "first[2], client"),
+    Mutant("released_in_reverse", "for place = #mine, 1, -1 do", "for place = 1, #mine do"),
+    Mutant("front_ignored", 'front == "1" then redis.call("LPUSH", lane', 'false then redis.call("LPUSH", lane'),
+    Mutant("front_ignored_among_many", 'client, front == "1", now', "client, false, now"),
+    Mutant("promoted_among_the_others", "if picked.is_ahead and", "if false and"),
+    Mutant("promoted_below_the_others", "1, -2)) + 0.5", "1, -2)) - 0.5"),
+    Mutant("given_back_among_the_others", 'string.gsub(record, "^%-?%d+", "%0+", 1)', "record"),
+    Mutant("requeued_ahead", "(%-?%d+)%+?(", "(%-?%d+%+?)("),
+    # turns among those that are due
+    Mutant("a_crowd_goes_by_time", "local is_crowd = #due == 2 * limit", "local is_crowd = false"),
+    Mutant("a_crowd_goes_by_turns_alone", "is_crowd and math.ceil(limit / BY_TIME)", "is_crowd and 0"),
+    Mutant("one_client_takes_all_turns", "math.ceil(wanted / math.max(#clients, 1))", "wanted"),
+    Mutant("who_was_served_stays_ahead", "math.max(now, next_due)", "next_due"),
+    Mutant("who_was_served_has_no_turn", "room - #ids + known", "room - #ids"),
+    Mutant("free_places_stay_empty", "pick(due, by_time + 1, #due / 2)", NOTHING),
+    Mutant("promoted_twice_in_a_call", "and not has[due[i]] then", "then"),
+    Mutant("looked_at_too_far", '"-inf", now, "LIMIT", 0, most', '"-inf", "+inf", "LIMIT", 0, most'),
+    Mutant("looked_at_too_late", '"LT", due, client', "due, client"),
+    Mutant("looked_at_too_late_for_many", '"LT", unpack(looks)', "unpack(looks)"),
+    Mutant("looked_at_for_the_last", "first = math.min(first, theirs[i])", "first = theirs[i]"),
+    Mutant("never_looked_at", 'redis.call("ZADD", q.later, "LT", due, client)', NOTHING),
+    Mutant("not_in_the_index", 'redis.call("ZADD", q.later .. ":" .. client, due, id)', NOTHING),
+    Mutant("of_many_none_in_the_index", 'redis.call("ZADD", q.later .. ":" .. client, unpack(theirs))', NOTHING),
+    Mutant("retried_as_nobodys", "jobs[i + 3], jobs[i + 4]", 'jobs[i + 3], ""', ("retry",)),
+    Mutant("replaced_beside_its_client", "then remove_from_index(q, client, { id }) end", "then end"),
+    Mutant("changed_beside_its_client", "remove_from_index(q, client, { successor })", NOTHING),
+    Mutant("promoted_too_early", '"-inf", now, "WITHSCORES"', '"-inf", now + 1, "WITHSCORES"'),
+    # G1: nothing lost, nothing doubled
+    Mutant("claim_leaves_the_one", 'if taken == 1 then redis.call("LPOP", lane) end', NOTHING),
+    Mutant("claim_trims_one_too_many", "lane, taken, -1", "lane, taken + 1, -1"),
+    Mutant("claim_trims_one_too_few", "lane, taken, -1", "lane, taken - 1, -1"),
+    Mutant("given_back_twice", 'if redis.call("LPOS"', 'if false and redis.call("LPOS"'),
+    Mutant("dead_not_added", 'redis.call("ZADD", q.dead, now, id)', NOTHING, ("reclaim", "reclaim_child")),
+    Mutant("buried_nowhere", 'redis.call("ZADD", q.dead, now, id)\n    record', "record", ("bury",)),
+    Mutant("reclaim_drops_the_rest", "if left == 0 then delete", "if true then delete"),
+    Mutant("reclaim_child_drops_the_rest", "if answer[1] == 0 then delete", "if true then delete"),
+    Mutant("release_worker_drops_the_rest", "if answer[2] == 0 then delete", "if true then delete"),
+    Mutant("signed_on_without_a_trace", 'redis.call("ZADD", q.holders, now, worker)', NOTHING),
+    Mutant("audit_overlooks_lost_workers", 'redis.call("ZADD", q.workers, now, holders[i])', NOTHING),
+    Mutant("audit_revives_lost_workers", "q.workers, now, holders[i]", "q.workers, now + 60000, holders[i]"),
+    Mutant("a_job_deep_in_its_lane_is_overlooked", "NEAR = 200", "NEAR = 1"),
+    Mutant("cancel_while_it_runs", 'return { "asked", worker }', NOTHING),
+    Mutant("cancel_asks_nobody", 'if how == "terminate" or wish == "" then', "if false then"),
+    Mutant("cancel_never_terminates", 'if how == "terminate" or wish', "if wish"),
+    Mutant("cancel_takes_terminate_back", 'if how == "terminate" or wish == "" then', "if true then"),
+    Mutant("cancelled_is_finished", "if string.match(kept,", "if false and string.match(kept,"),
+    *(
+        Mutant(f"{verb}_ignores_the_wish", "local ended = {}\n  if #ids == 0", "local ended = {}\n  if true", (verb,))
+        for verb in ("retry", "bury", "release", "reclaim", "reclaim_child")
+    ),
+    Mutant("stopped_jobs_are_not_counted", 'count(q.stats, now, "cancelled", 1)\n        ended', "ended"),
+    Mutant("over_and_cancelled_all_the_same", "== 1 then -- else it is over", ">= 0 then -- else it is over"),
+    Mutant("progress_of_others", 'redis.call("HEXISTS", q.running, id) == 0', "false", ("report_progress",)),
+    Mutant("cancel_forgets_the_ghost", "if not is_scheduled then", "if false then"),
+    Mutant("claim_keeps_the_ghost", 'redis.call("HDEL", q.ghosts, unpack(passed))', NOTHING),
+    Mutant("claim_leaves_ghosts_in_front", 'redis.call("LTRIM", key, #passed, -1)', NOTHING),
+    Mutant(
+        "claim_hands_out_up_to_a_ghost", 'if id and q.has_ghosts and redis.call("HEXISTS", q.jobs, id) == 0', "if false"
+    ),
+    Mutant(
+        "a_lane_waits_since_its_ghost",
+        'if first then redis.call("ZADD", q.lanes, waiting_since',
+        'if false then redis.call("ZADD", q.lanes, waiting_since',
+    ),
+    Mutant("oldest_is_a_ghost", 'if redis.call("EXISTS", q.ghosts) == 0 then', "if true then", ("queue_overview",)),
+    Mutant(
+        "an_empty_queue_has_clients", 'math.min(redis.call("ZCARD", q.lanes), queued)', 'redis.call("ZCARD", q.lanes)'
+    ),
+    Mutant("an_empty_queue_has_an_oldest", "queued > 0 and oldest_since(now)", "oldest_since(now)"),
+    Mutant("paused_is_ignored", "wanted > 0 and not q.has_paused", "wanted > 0"),
+    # G3: failures and crashes are counted
+    Mutant("crash_not_counted", '"HINCRBY", q.crashes, id, 1', '"HINCRBY", q.crashes, id, 0'),
+    Mutant("max_crashes_off_by_one", "crashes > max_crashes", "crashes >= max_crashes"),
+    Mutant("crash_is_no_failure", 'count(q.stats, now, "failed", 1)\n  local task', "local task"),
+    Mutant("crash_of_no_task", "if not task then return end", "if task then return end"),
+    Mutant("crash_counts_everyone_dead", 'is_dead and "dead" or "retried"', '"dead"'),
+    Mutant("failure_not_counted", '"HINCRBY", q.failures, id, failures', '"HGET", q.failures, id'),
+    Mutant(
+        "unknown_is_told_again_and_again",
+        'if failures ~= "0" or not is_same_error(q.errors, id, line) then',
+        "if true then",
+    ),
+    Mutant("a_failure_is_not_told_again", 'if failures ~= "0" or not is_same_error(', "if not is_same_error("),
+    Mutant("an_older_failure_of_the_kind_will_do", "class, start_of_newest(lines), true)", "class, 1, true)"),
+    Mutant(
+        "failures_are_no_attempts", "local attempt = crashes + tonumber(", "local attempt = crashes + 0 * tonumber("
+    ),
+    Mutant("crashes_are_no_attempts", "(failed + crashed + 1)", "(failed + 1)"),
+    Mutant("requeue_keeps_failures", 'redis.call("HDEL", q.failures, id)', NOTHING, ("requeue",)),
+    Mutant("requeue_keeps_crashes", 'redis.call("HDEL", q.crashes, id)', NOTHING, ("requeue",)),
+    Mutant("run_now_beside_one_like_it", "select(4, read_digest(q, first)) == id", "false", ("run_now",)),
+    Mutant("run_now_leaves_it_scheduled", "unschedule(q, client, { id })", NOTHING, ("run_now",)),
+    Mutant(
+        "run_now_of_what_does_not_wait",
+        'if not redis.call("ZSCORE", q.scheduled, id) then',
+        "if false then",
+        ("run_now",),
+    ),
+    Mutant("a_later_death_is_meant_too", "tonumber(died) <= latest", "true", ("requeue_changed",)),
+    Mutant("changed_keeps_its_arguments", "if body then", "if false then", ("requeue_changed",)),
+    Mutant("released_while_it_lives", "if tonumber(deadline) > now then", "if false then", ("reclaim_worker",)),
+    Mutant("suspect_among_others", "if id and q.has_crashes and", "if false and"),
+    Mutant("suspects_beside_others", "(claim.suspects == 0 and taken > 0)", "false"),
+    Mutant("others_beside_suspects", "return claim.suspects == 0 end", "return true end"),
+    Mutant("suspect_for_a_busy_worker", "if given > 0 and claim.suspects == 0 then", "if false then"),
+    Mutant(
+        "suspect_beside_what_runs", "math.min(most, claim.slots, claim.most)", "math.min(most, math.max(1, claim.most))"
+    ),
+    Mutant("suspects_without_a_limit", "if claim.suspects >= most or", "if"),
+    Mutant("groups_do_not_halve", "slots / 2 ^ crashes", "slots / 2"),
+    Mutant("the_last_run_is_beside_others", "crashes >= max_crashes and 1", "false and 1"),
+    Mutant("the_last_run_comes_too_soon", "crashes >= max_crashes and 1", "crashes >= max_crashes - 1 and 1"),
+    Mutant("each_asks_for_itself", "math.min(most, claim.slots, claim.most)", "math.min(most, claim.slots)"),
+    # G5: who is given up, and when
+    Mutant("innocent_are_guilty", "return guilty[id]", "return true"),
+    Mutant("reclaim_ignores_hold", "if now < hold then", "if false then"),
+    Mutant("silence_goes_unnoticed", "if silence > lease_ms / 2 or", "if"),
+    Mutant("an_outage_costs_half_a_lease_too", "if silence > lease_ms / 2 or", "if silence >= lease_ms / 2 or"),
+    Mutant("leases_go_on_in_an_outage", 'redis.call("ZINCRBY", q.workers, silence, worker)', NOTHING),
+    Mutant("each_outage_holds_anew", "hold > last and hold + silence or now", "now"),
+    Mutant("reclaim_before_the_deadline", '"-inf", now, "LIMIT", 0, 10', '"-inf", now + 1, "LIMIT", 0, 10'),
+    # G10: nothing grows for ever
+    Mutant("results_without_end", "if over > 0 then drop_oldest_outcomes(q, over, now) end", NOTHING),
+    Mutant("all_that_is_too_much_goes_at_once", "q.kept) - most, AT_ONCE)", "q.kept) - most, 5000)"),
+    Mutant("what_was_to_be_kept_shortest_goes_first", '"ZRANGE", q.kept, 0, num', '"ZRANGE", q.finished, 0, num'),
+    Mutant("an_id_goes_with_its_outcome", "now - TOMBSTONE_MS", "now"),
+    Mutant("an_id_goes_a_ms_too_early", "now - TOMBSTONE_MS", "now - TOMBSTONE_MS + 1"),
+    Mutant("an_id_stays_as_long_as_its_outcome", "if #long_over > 0 then", "if false then"),
+    Mutant("a_dropped_outcome_is_taken_for_none", "moment + 0.5", "moment"),
+    Mutant("ids_are_looked_at_too_early", "next_check_at(now + TOMBSTONE_MS)", "next_check_at(now + 1000)"),
+    Mutant("dropped_outcomes_count_on", 'redis.call("ZREMRANGEBYRANK", q.kept, 0, number - 1)', NOTHING),
+    Mutant("dropped_outcomes_keep_their_text", '  redis.call("HDEL", q.results, unpack(ids))\n', NOTHING),
+    Mutant("outcomes_tell_no_time", 'keep_ms .. " " .. outcome', "outcome"),
+    Mutant("trim_takes_anything_for_a_time", '"^(%d+) "', '"(%d+) "'),
+    Mutant("trim_keeps_no_outcome", "last > moment", "last > moment and false"),
+    Mutant("trim_keeps_outcomes_too_long", "last > moment", "last >= moment"),
+    Mutant("trim_looks_at_all_outcomes", "if finished_at and read == most then", "if false then"),
+    Mutant("trim_looks_again_and_again", 'redis.call("ZADD", q.finished, unpack(staying))', NOTHING),
+    Mutant("trimmed_outcomes_count_on", 'redis.call("ZREM", q.kept, unpack(outcomes))', NOTHING),
+    Mutant("trim_keeps_results", 'redis.call("HDEL", q.results, unpack(outcomes))', NOTHING),
+    Mutant("trim_keeps_ids", 'redis.call("ZREM", q.finished, unpack(going))', NOTHING),
+    Mutant("trim_tells_nothing_of_what_is_left", "left > 0 or", ""),
+    Mutant("who_was_cancelled_is_taken_for_finished", '\'^%d+ {"state"', '\'^{"state"', ("cancel",)),
+    Mutant("trim_looks_for_more_in_vain", "#old >= 10 * limit or", "#old >= limit or"),
+    Mutant("promote_forgets_retrying", 'redis.call("ZREM", q.retrying, unpack(picked.ids))', NOTHING, ("promote",)),
+    Mutant("index_keeps_the_promoted", 'redis.call("ZREM", key, unpack(ids))', NOTHING),
+    Mutant("index_keeps_the_torn", "table.insert(visit_client(picked, owners[i]), { id })", NOTHING),
+    Mutant("index_is_not_looked_through", "if not is_crowd and #picked.clients > 0 then", "if not is_crowd then"),
+    Mutant("index_keeps_clients", 'if #gone > 0 then redis.call("ZREM", q.later, unpack(gone)) end', NOTHING),
+    *(
+        Mutant(f"{verb}_keeps_the_index", "  remove_from_index(q, client, ids)\n", NOTHING, (verb,))
+        for verb in ("cancel", "run_now", "purge")
+    ),
+    Mutant(
+        "cancel_keeps_the_client", '== 0 then redis.call("ZREM", q.later, client) end', "== 0 then end", ("cancel",)
+    ),
+    Mutant("purge_keeps_the_scheduled", "unschedule(q, client, of_client)", NOTHING, ("purge",)),
+    Mutant("trim_keeps_the_old_dead", '"-inf", now - dead_ms', '"-inf", 0'),
+    Mutant("errors_without_end", "KEPT_ERRORS = 5", "KEPT_ERRORS = 6"),
+    Mutant("forget_keeps_errors", "q.crashes, q.errors, q.since, q.digests", "q.crashes, q.since, q.digests"),
+    Mutant("forget_keeps_the_wish", 'redis.call("HDEL", q.stopping, unpack(ids))', NOTHING),
+    Mutant("forget_keeps_progress", "q.digests, q.progress", "q.digests"),
+    Mutant("purge_keeps_ghosts", 'redis.call("HDEL", q.ghosts, unpack(ids))', NOTHING, ("purge",)),
+    Mutant("since_is_kept", "q.has_since then", "false then"),
+    # time
+    Mutant("time_runs_backwards", "if clock >= high then", "if true then"),
+    Mutant("time_that_was_slow_becomes_fast", "tenths - 9 * clock", "math.floor(tenths / 10)"),
+    Mutant("a_schedule_that_began_too_late", "is_sound(last_slot) and is_sound(began)", "is_sound(last_slot)"),
+    Mutant("a_slot_that_fired_too_early", "is_sound(last_slot) and is_sound(began)", "is_sound(began)"),
+    Mutant("a_shorter_wait_ends_a_longer", '"ZADD", q.waiting, "GT", now', '"ZADD", q.waiting, now'),
+    Mutant("expires_before_it_is_ready", "parse_time(expires, ready))", "parse_time(expires, 0))"),
+    Mutant("skew_is_believed", "math.abs(now - made) <= SKEW_MS", "true"),
+)
+
+
+@contextmanager
+def mutated(mutant: Mutant) -> Iterator[None]:
+    """Meanwhile, the broker uses the wrong scripts."""
+    right = {
+        name: script
+        for name, script in SCRIPTS.items()
+        if mutant.old in script.text and (not mutant.only or name in mutant.only)
+    }
+    assert right, f"{mutant.name}: no script has {mutant.old!r} any more"
+    wrong = {name: _wrong(script, mutant) for name, script in right.items()}
+    SCRIPTS.update(wrong)
+    BY_SHA.update({script.sha: script for script in wrong.values()})
+    try:
+        yield
+    finally:
+        SCRIPTS.update(right)
+        for script in wrong.values():
+            del BY_SHA[script.sha]
+
+
+def _wrong(script: Script, mutant: Mutant) -> Script:
+    assert script.text.count(mutant.old) == 1, f"{mutant.name}: {script.name} has it several times"
+    wrong = copy.copy(script)
+    wrong.text = script.text.replace(mutant.old, mutant.new)
+    wrong.sha = hashlib.sha1(wrong.text.encode(), usedforsecurity=False).hexdigest().encode()
+    wrong._heads, wrong._packed_heads = {}, {}
+    return wrong

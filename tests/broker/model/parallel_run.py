@@ -1,0 +1,347 @@
+"""A queue in Redis and its model: what is done to one is done to the other, and then all keys are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django_rtq.broker.broker import Broker, Claimed, NewJob, UniqueJob
+from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.broker.settlement import Settlement
+from django_rtq.conf import Config
+from django_rtq.exceptions import JobNotFound, WrongState
+from django_rtq.inspector.inspector import CANCELLED, Inspector
+from tests.broker.model.keyspace import differences, problems, read_keyspace
+from tests.broker.model.queries import overview_of, state_in
+from tests.broker.model.queue import Queue, claim
+from tests.broker.model.state import Clock, Limits, lane_name
+
+QUEUES = ("mail", "bulk")
+LEASE_MS, RESULT_MS, DEAD_MS = 15_000, 300_000, 120_000
+LONGEST_MS = 40 * 60_000  # time that may pass; a script believes `high` when it is less than an hour ahead
+
+Plan = Mapping[str, Mapping[str, Sequence[tuple[Any, ...]]]]  # queue -> verb -> for each job its arguments
+
+
+def twins_config(url: str) -> Config:
+    """Little is kept, and not for long."""
+    dead = {"max_dead_letters": 3, "dead_letter_days": DEAD_MS / 86_400_000}
+    kept = {"max_results": 4, "result_ttl": RESULT_MS / 1000, **dead}
+    return Config(redis=url, lease_seconds=LEASE_MS / 1000, queues={"bulk": {"delayed_first": True}}, **kept)
+
+
+class Twins:
+    """Two queues and their models, at a time that stands still until `advance`."""
+
+    def __init__(self, redis: Any, broker: Broker) -> None:
+        redis.flushdb()
+        self.redis, self.broker, self.inspector = redis, broker, Inspector(broker)
+        seconds, _ = redis.time()
+        # From a minute ahead on, so that the server's own clock never catches up; and not near the end of a minute.
+        self.clock = Clock((seconds + 120) // 60 * 60_000)
+        config = broker.config
+        limits = Limits(LEASE_MS, config.max_results, config.max_dead_letters, DEAD_MS)
+        self.models = {name: Queue(self.clock, limits, config.queue(name).delayed_first) for name in QUEUES}
+        self._last_moment = self.clock.now + LONGEST_MS
+        self._turns: dict[str, int] = {}
+        self.is_sound = True
+        broker.announce(QUEUES)
+        self.advance(0)
+
+    # -- time
+
+    def advance(self, ms: int) -> None:
+        """Time passes: as in any script that saw it, `high` holds it."""
+        self.clock.now += ms
+        for name, model in self.models.items():
+            model.sweep["high"] = self.clock.now
+            self.redis.hset(self.broker.keys.of(name).sweep, "high", self.clock.now)
+        self.check()
+
+    @property
+    def can_advance(self) -> bool:
+        return self.clock.now < self._last_moment
+
+    # -- by whoever has work to be done
+
+    def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> None:
+        self.same(self.broker.enqueue(queue, jobs), self.models[queue].enqueue(jobs))
+
+    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> None:
+        self.same(self.broker.enqueue_unique(queue, jobs), self.models[queue].enqueue_unique(jobs))
+
+    # -- by workers
+
+    def sign_on(self, worker: str, queues: Sequence[str] = QUEUES) -> None:
+        for queue in queues:
+            self.models[queue].sign_on(worker)
+        self.same(self.broker.sign_on(queues, worker), None)
+
+    def sign_off(self, worker: str, queues: Sequence[str] = QUEUES) -> None:
+        expected = [self.models[queue].sign_off(worker) for queue in queues]
+        self.same(self.broker.sign_off(queues, worker), all(expected))
+
+    def claim(self, worker: str, queues: Sequence[str] = QUEUES, wanted: int = 1, *, idle: int = 1) -> None:
+        self.fetch(worker, {}, queues, wanted=wanted, idle=idle)
+
+    def fetch(self, worker: str, plan: Plan, queues: Sequence[str] = (), *, wanted: int = 0, idle: int = 1) -> None:
+        """Settle and claim in one round trip."""
+        settlements = {queue: settlement(self._told_whose(queue, verbs)) for queue, verbs in plan.items()}
+        stale = [job_id for queue, verbs in plan.items() for job_id in self._settle_model(worker, queue, verbs)]
+        claims = claim([self.models[name] for name in queues], worker, wanted, idle) if wanted else []
+        fetched = self.broker.fetch(worker, settlements, queues, wanted=wanted, idle=idle)
+        for queue, (status, _) in zip(queues, claims, strict=False):
+            if status == "suspect":
+                self._adopt_rings(queue)
+        if fetched.error:
+            raise fetched.error
+        assert not any(settlements.values())
+        self.same((fetched.stale, [self._told(part) for part in fetched.claimed]), (stale, claims))
+
+    def _settle_model(self, worker: str, queue: str, verbs: Mapping[str, Sequence[Any]]) -> list[str]:
+        model, stale = self.models[queue], []
+        for verb in ("ack", "expire", "finish_cancel", "retry", "bury", "release"):
+            entries = verbs.get(verb, ())
+            if verb == "ack" and entries:
+                stale += model.ack(worker, entries, 7 * len(entries), 9)
+            elif verb == "release":
+                stale += model.release(worker, [job_id for (job_id,) in entries])
+            else:
+                stale += getattr(model, verb)(worker, entries) if entries else []
+        return stale
+
+    def _told_whose(self, queue: str, verbs: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+        """A worker says of those that are to wait again whose they are."""
+        jobs = self.models[queue].jobs
+        retried = [(*entry, jobs[entry[0]].client if entry[0] in jobs else "") for entry in verbs.get("retry", ())]
+        return {**verbs, "retry": retried}
+
+    def _told(self, part: Claimed) -> tuple[str, dict[str, str]]:
+        ids = [job_id.decode() for job_id in part.ids]
+        model = self.models[part.queue]
+        assert part.now_ms == self.clock.now
+        assert [record.decode() for record in part.records] == [str(model.jobs.get(job_id)) for job_id in ids]
+        attempts = {job_id: str(1 + sum(part.counts.get(i, (0, 0)))) for i, job_id in enumerate(ids)}
+        assert len(attempts) == len(ids)
+        return part.status, attempts
+
+    def _adopt_rings(self, queue: str) -> None:
+        """How far a claim looks behind a suspect for what was purged or cancelled is nobody's business."""
+        actual, model = read_keyspace(self.redis), self.models[queue]
+        for lane in [lane for lane, job_ids in model.lanes.items() if job_ids]:
+            if actual.get(f"{{rtq:{queue}}}:lane:{lane_name(lane)}", [])[:1] != model.lanes[lane][:1]:
+                model.pass_over(lane)
+        for band, ring in model.rings.items():
+            there = actual.get(f"{{rtq:{queue}}}:ring:{band}", [])
+            model.rings[band] = [client for client in ring if client in there or model.lanes[band, client]]
+            if not model.rings[band]:
+                model.bands.discard(band)
+        model.wake = bool(model.bands)
+
+    def report_progress(self, queue: str, worker: str, job_id: str, line: str) -> None:
+        expected = self.models[queue].report_progress(worker, job_id, line)
+        command = SCRIPTS["report_progress"].call(self.broker.keys.of(queue), (job_id, line), worker=worker)
+        self.same(self.broker.redis.execute_one(command).decode(), expected)
+
+    # -- by supervisors and schedulers
+
+    def renew(self, workers: Sequence[str], queues: Sequence[str] = QUEUES) -> None:
+        replies = [self.models[queue].renew(workers) for queue in queues]
+        earliest = min((ms / 1000 for ms, _ in replies if ms is not None), default=None)
+        unknown = set().union(*(names for _, names in replies))
+        self.same(self.broker.renew(queues, workers), (earliest, unknown))
+
+    def reclaim(self, queue: str, limit: int = 100) -> None:
+        ms, taken = self.models[queue].reclaim(limit)
+        self.same(self.broker.reclaim(queue, limit=limit), (seconds(ms), taken))
+
+    def reclaim_child(self, queue: str, worker: str, guilty: Sequence[str], limit: int = AT_ONCE) -> None:
+        """In as many calls as it takes."""
+        expected = left, _ = self.models[queue].reclaim_child(worker, guilty, limit)
+        there, *words = self._script(queue, "reclaim_child", worker, limit, *guilty)
+        texts = [word.decode() for word in words]
+        self.same((there, list(zip(texts[::2], texts[1::2], strict=True))), expected)
+        if left:
+            self.reclaim_child(queue, worker, guilty, limit)
+
+    def promote(self, queue: str, limit: int = 100) -> None:
+        ms, promoted = self.models[queue].promote(limit)
+        self.same(self.broker.promote(queue, limit=limit), (seconds(ms), promoted))
+
+    def trim(self, queue: str, limit: int = 100) -> None:
+        reply = self._script(queue, "trim", self.broker.config.max_dead_letters, DEAD_MS, limit)
+        self.same(reply, self.models[queue].trim(limit))
+
+    def audit(self, queue: str, start: int = 0, limit: int = 100) -> None:
+        self.same(self._script(queue, "repair_lanes", start, limit), self.models[queue].audit(start, limit))
+
+    # -- by people
+
+    def cancel(self, queue: str, job_id: str, *, terminate: bool = False) -> None:
+        how = "terminate" if terminate else "ask"
+        expected = self.models[queue].cancel(job_id, RESULT_MS, CANCELLED, how)
+        try:
+            answer = str(self.inspector.cancel(job_id, queue, terminate=terminate))
+        except JobNotFound:
+            answer = "missing"
+        except WrongState as error:
+            answer = next(word for word in ("dead", "finished") if f"is {word}" in str(error))
+        self.same(answer, "cancelled" if expected == "already" else expected)
+
+    def requeue(self, queue: str, job_ids: Sequence[str]) -> None:
+        self.same(self.inspector.requeue(queue, job_ids), self.models[queue].requeue(job_ids))
+
+    def requeue_changed(self, queue: str, latest: int, job_id: str, body: str) -> None:
+        expected = self.models[queue].requeue_changed(latest, job_id, body)
+        self.same(self._script(queue, "requeue_changed", latest, job_id, body).decode(), expected)
+
+    def run_now(self, queue: str, job_id: str) -> None:
+        self.same(self._script(queue, "run_now", job_id).decode(), self.models[queue].run_now(job_id))
+
+    def release_worker(self, queue: str, worker: str, limit: int = AT_ONCE) -> None:
+        expected = self.models[queue].release_worker(worker, limit)
+        status, left, *words = self._script(queue, "reclaim_worker", worker, limit)
+        self.same([status.decode(), left, *(word.decode() for word in words)], expected)
+
+    def discard(self, queue: str, job_ids: Sequence[str]) -> None:
+        self.same(self.inspector.discard(queue, job_ids), self.models[queue].discard(job_ids))
+
+    def pause(self, queue: str) -> None:
+        self.same(self.inspector.pause(queue), self.models[queue].pause())
+
+    def resume(self, queue: str) -> None:
+        self.same(self.inspector.resume(queue), self.models[queue].resume())
+
+    def purge(self, queue: str, limit: int = 100) -> None:
+        self.same(self._script(queue, "purge", limit), self.models[queue].purge(limit))
+
+    def find(self, queue: str, job_id: str) -> None:
+        """What is told of a job."""
+        try:
+            details = self.inspector.find(job_id, queue)
+        except JobNotFound:
+            assert state_in(self.models[queue], job_id) is None
+            return
+        model = self.models[queue]
+        assert details.state is state_in(model, job_id)
+        assert details.is_stopping is (job_id in model.stopping)
+        assert details.failures == model.failures.get(job_id, 0)
+        assert details.crashes == model.crashes.get(job_id, 0)
+        assert len(details.errors) == len(model.errors.get(job_id, ()))
+
+    # -- by accident
+
+    def take_token(self, queue: str, token: str) -> None:
+        """Somebody was woken."""
+        self.redis.zpopmin(getattr(self.broker.keys.of(queue), token))
+        setattr(self.models[queue], token, False)
+        self.check()
+
+    def let_limit_pass(self, queue: str, digest: str) -> None:
+        """A digest was held for as long as it may be."""
+        self.redis.delete(self.broker.keys.of(queue).unique + digest.encode())
+        self.models[queue].unique.pop(digest, None)
+        self.check()
+
+    def lose_turn(self, queue: str, lane: tuple[int, str]) -> None:
+        """A torn log lost that a client has work; the audit finds it."""
+        keys, model = self.broker.keys.of(queue), self.models[queue]
+        self.redis.zrem(keys.ring + str(lane[0]).encode(), lane[1])
+        model.rings[lane[0]].remove(lane[1])
+        self.audit(queue)
+
+    def lose_band(self, queue: str, band: int) -> None:
+        """A torn log lost that a band has work; the audit finds it."""
+        self.redis.zrem(self.broker.keys.of(queue).bands, band)
+        self.models[queue].bands.discard(band)
+        self.audit(queue)
+
+    def bend_index(self, queue: str, client: str) -> None:
+        """A torn log kept in the index what waits for its time no more; promote comes by."""
+        self.promote(queue)
+        keys, now = self.broker.keys.of(queue), self.clock.now
+        self.redis.zadd(keys.later + f":{client}".encode(), {"torn": now})
+        self.redis.zadd(keys.later, {client: now}, lt=True)
+        model = self.models[queue]
+        model.later[client] = min(now, model.later.get(client, now))
+        self.promote(queue)
+
+    def lose_worker(self, queue: str, worker: str) -> None:
+        """A torn log kept what a worker holds, and not that it is there; the audit finds it."""
+        self.redis.zrem(self.broker.keys.of(queue).workers, worker)
+        self.models[queue].workers.pop(worker, None)
+        self.audit(queue)
+        self.advance(0)
+
+    def claim_half(self, queue: str, worker: str, job_id: str, guilty: Sequence[str]) -> None:
+        """A torn log kept that a worker holds a job, and not that it left its lane. Then the worker dies."""
+        held = f"1 {self.clock.now}"
+        self.redis.hset(self.broker.keys.of(queue).running(worker), job_id, held)
+        self.models[queue].running[worker][job_id] = held
+        self.reclaim_child(queue, worker, guilty)
+
+    def stop_half(self, queue: str, worker: str, job_id: str) -> None:
+        """A torn log kept that a job which was to stop is over, and not that no worker has it. Then that one dies."""
+        keys, wish, held = self.broker.keys.of(queue), f"ask {RESULT_MS} 4 {CANCELLED}", f"1 {self.clock.now}"
+        self.redis.hset(keys.stopping, job_id, wish)
+        self.redis.hset(keys.running(worker), job_id, held)
+        self.models[queue].stopping[job_id], self.models[queue].running[worker][job_id] = wish, held
+        self.reclaim_child(queue, worker, [job_id])
+
+    # -- the comparison
+
+    def same(self, reply: object, expected: object) -> None:
+        """The reply is that of the model, and so is all that is in Redis."""
+        self.is_sound = False
+        assert reply == expected, f"answered {reply}, should be {expected}"
+        self.check()
+
+    def check(self) -> None:
+        """Nothing differs, and the invariants hold (I1, I4, I9, I11, I13)."""
+        self.is_sound = False
+        actual = read_keyspace(self.redis)
+        self._check_turns(actual)
+        self._stop_clocks(actual)
+        expected: dict[str, object] = {"rtq:queues": set(QUEUES)}
+        for name, model in self.models.items():
+            expected |= {f"{{rtq:{name}}}:{key}": value for key, value in model.keyspace().items()}
+            wrong = problems(actual, f"{{rtq:{name}}}:")
+            assert not wrong, f"{name}: {wrong}"
+        assert actual == expected, differences(actual, expected)
+        for details in self.inspector.overview(QUEUES):
+            assert overview_of(self.models[details.name]) == {
+                field: getattr(details, field) for field in overview_of(self.models[details.name])
+            }
+        self.is_sound = True
+
+    def _check_turns(self, actual: dict[str, Any]) -> None:
+        """No turn number is given out twice. Which ones are is the scripts' own business."""
+        for name in QUEUES:
+            turn = int(actual.pop(f"{{rtq:{name}}}:turn", 0))
+            assert turn >= self._turns.get(name, 0)
+            self._turns[name] = turn
+
+    def _stop_clocks(self, actual: dict[str, Any]) -> None:
+        """A script that says that somebody lives notes what the server's clock shows, and that time goes on from there:
+        until its clock has made up for being ten times as far behind. Here time stands still."""
+        for name in QUEUES:
+            sweep, key = actual.get(f"{{rtq:{name}}}:sweep", {}), self.broker.keys.of(name).sweep
+            if "anchor" in sweep:
+                tenths, clock = map(int, sweep.pop("anchor").split())
+                assert (tenths, int(sweep["high"])) == (10 * self.clock.now, tenths - 9 * clock)
+                sweep["high"] = str(self.clock.now)
+                self.redis.hset(key, "high", self.clock.now)
+                self.redis.hdel(key, "anchor")
+
+    def _script(self, queue: str, name: str, *arguments: int | str) -> Any:
+        return self.broker.redis.execute_one(SCRIPTS[name].call(self.broker.keys.of(queue), arguments))
+
+
+def settlement(verbs: Mapping[str, Sequence[tuple[Any, ...]]]) -> Settlement:
+    """Those outcomes, as a worker tells them."""
+    flat = {verb: [value for entry in entries for value in entry] for verb, entries in verbs.items()}
+    return Settlement(**flat, run_ms=7 * len(verbs.get("ack", ())), wait_ms=9 if verbs.get("ack") else 0)
+
+
+def seconds(ms: int | None) -> float | None:
+    return None if ms is None else ms / 1000

@@ -1,0 +1,303 @@
+"""What several verbs of the model have in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django_rtq.broker.broker import NewJob, UniqueJob
+from tests.broker.model.state import Lane, Note, Record, in_order, made_at
+from tests.broker.model.unique import Holdings
+
+SKEW_MS = 1000  # a job whose id tells another time than the server's notes since when it waits
+KEPT_ERRORS = 5
+DROPPED_AT_ONCE = 1000  # outcomes that are too many
+TOMBSTONE_MS = 120_000  # an id is known so long after the end of its job
+
+Entry = tuple[str, int, str]  # id, ms to keep or failures to count, outcome or failure
+
+
+class Parts(Holdings):
+    """One queue, and the steps of which the verbs are made."""
+
+    def _whose_turn(self) -> Lane | None:
+        """The highest band, and who comes first in its ring. Who has no work leaves it."""
+        while self.bands:
+            band = max(self.bands)
+            for client in list(self.rings[band]):
+                self.pass_over((band, client))
+                if self.lanes[band, client]:
+                    return band, client
+                self.rings[band].remove(client)
+            self.bands.remove(band)
+        return None
+
+    def pass_over(self, lane: Lane) -> None:
+        """What was cancelled leaves the front of a lane; its client keeps its turn."""
+        while self.lanes[lane] and self.lanes[lane][0] not in self.jobs:
+            del self.ghosts[self.lanes[lane].pop(0)]
+            if self.lanes[lane]:
+                self.waiting[lane] = self.waits_since(self.lanes[lane][0])
+            else:
+                del self.waiting[lane]
+
+    def _may_join(self, taken: Sequence[str], job_id: str, slots: int) -> bool:
+        """Jobs with crashes run apart from others, and the more crashes the fewer of them together."""
+        group = [*taken, job_id]
+        suspects = [each for each in group if each in self.crashes]
+        if not suspects:
+            return True
+        return len(suspects) == len(group) <= min(self._most_beside(each, slots) for each in suspects)
+
+    def _most_beside(self, job_id: str, slots: int) -> int:
+        crashes = self.crashes[job_id]
+        if crashes >= self.jobs[job_id].max_crashes:
+            return min(1, slots)
+        return min(slots, max(1, slots >> crashes))
+
+    def _leave_lane(self, lane: Lane) -> None:
+        """The first job is claimed; its client goes to the end of the ring, or leaves."""
+        band, client = lane
+        job_id = self.lanes[lane].pop(0)
+        self.since.pop(job_id, None)
+        self.rings[band].remove(client)
+        if self.lanes[lane]:
+            self.rings[band].append(client)
+            self.waiting[lane] = self.waits_since(self.lanes[lane][0])
+        else:
+            del self.waiting[lane]
+        if not self.rings[band]:
+            self.bands.remove(band)
+
+    def _knows(self, job_id: str) -> bool:
+        return job_id in self.jobs or job_id in self.finished or job_id in self.ghosts
+
+    def _record(self, job: NewJob | UniqueJob) -> Record:
+        ready = self._moment(job.due, self.clock.now) or self.clock.now
+        expires = self._moment(job.expires, ready)
+        return Record(job.priority, job.max_crashes, ready, expires, job.client, job.body)
+
+    def _take_in(self, job: NewJob | UniqueJob) -> None:
+        record = self.jobs[job.id] = self._record(job)
+        if record.ready > self.clock.now:
+            self._schedule(job.id, record.ready)
+        else:
+            self._line_up(job.id, at_front=job.at_front == "1")
+
+    def _replace(self, first: str, job: UniqueJob) -> None:
+        """The one that waits takes what the other brings. Once its time has come it keeps its place."""
+        before, record = self.jobs[first], self._record(job)
+        if first not in self.scheduled:
+            record.band, record.client = before.lane
+            self.jobs[first] = record
+        elif record.ready > self.clock.now:
+            self._move(first, record, record.ready)
+            if first in self.retrying:
+                self.retrying[first] = record.ready
+        else:
+            self._unschedule(first)
+            self.jobs[first] = record
+            self.retrying.pop(first, None)
+            self._queue_up(first, self.clock.now)
+
+    def _move(self, job_id: str, record: Record, due: int) -> None:
+        """It waits until another time, among the jobs of whoever it belongs to now."""
+        is_earlier = due < min(self.scheduled.values())
+        if record.client != self.jobs[job_id].client:
+            self._unschedule(job_id)
+        self.jobs[job_id] = record
+        is_awaited = self.due
+        self._schedule(job_id, due)
+        self.due = is_awaited or is_earlier
+
+    def _come_after(self, first: str, job: UniqueJob) -> None:
+        """It waits for the end of the one that runs, and not for ever."""
+        self.jobs[job.id] = self._record(job)
+        self._schedule(job.id, self.jobs[job.id].ready + job.limit_ms)
+        self.digests[first].heir = job.id
+        self.digests[job.id] = Note(job.until, job.limit_ms, job.digest)
+        self._count("enqueued")
+
+    def _moment(self, text: str, now: int) -> int:
+        return (now if text.startswith("+") else 0) + int(text or 0)
+
+    def _line_up(self, job_id: str, *, at_front: bool) -> None:
+        made = made_at(job_id)
+        if made is None or abs(self.clock.now - made) > SKEW_MS:
+            self.since[job_id] = self.clock.now
+        lane = self.jobs[job_id].lane
+        self._index(lane, self.waits_since(job_id))
+        self.lanes[lane].insert(0 if at_front else len(self.lanes[lane]), job_id)
+
+    def _queue_up(self, job_id: str, since: int) -> None:
+        self.since[job_id] = since
+        lane = self.jobs[job_id].lane
+        self._index(lane, since)
+        self.lanes[lane].append(job_id)
+
+    def _give_back(self, job_id: str, *, is_unrun: bool) -> None:
+        lane = band, client = self.jobs[job_id].lane
+        self._index(lane, self.clock.now)
+        if is_unrun:  # it has not had its turn
+            self.rings[band].remove(client)
+            self.rings[band].insert(0, client)
+        if job_id not in self.lanes[lane]:  # a torn log may have left it there
+            self.lanes[lane].insert(0, job_id)
+            self.waiting[lane] = self.waits_since(job_id)
+
+    def _index(self, lane: Lane, since: int, *, wakes: bool = True) -> None:
+        band, client = lane
+        self.waiting.setdefault(lane, since)
+        self.bands.add(band)
+        if client not in self.rings[band]:
+            self.rings[band].append(client)
+        self.wake = self.wake or wakes
+
+    def waits_since(self, job_id: str) -> int:
+        made = made_at(job_id)
+        return self.since.get(job_id, self.clock.now if made is None else made)
+
+    def _held(self, worker: str, entries: Sequence[Any]) -> tuple[list[Any], list[str]]:
+        held = self.running[worker]
+        return [e for e in entries if e[0] in held], [e[0] for e in entries if e[0] not in held]
+
+    def _end_runs(self, worker: str, entries: Sequence[Entry], ending: str) -> tuple[list[str], int]:
+        mine, stale = self._held(worker, entries)
+        if mine:
+            self._remember(mine)
+            self._forget([job_id for job_id, _, _ in mine])
+            self._count(ending, len(mine))
+        for job_id, _, _ in mine:
+            del self.running[worker][job_id]
+        return stale, len(mine)
+
+    def _end_stopped(self, job_ids: Iterable[str]) -> set[str]:
+        """Those that were asked to stop are over."""
+        asked = [job_id for job_id in job_ids if job_id in self.stopping]
+        ended = {job_id for job_id in asked if job_id in self.jobs}  # else it was over before, and the log was torn
+        for job_id in asked:
+            if job_id in ended:
+                _, keep_ms, _, outcome = self.stopping[job_id].split(" ", 3)
+                self._remember([(job_id, int(keep_ms), outcome)])
+                self._count("cancelled")
+            self._forget([job_id])
+        return ended
+
+    def _remember(self, outcomes: Sequence[Entry]) -> None:
+        """Half a ms tells that there is an outcome, or was one."""
+        for job_id, keep_ms, outcome in outcomes:
+            self.finished[job_id] = self.clock.now + (TOMBSTONE_MS + 0.5 if outcome else keep_ms)
+            if outcome:
+                self.results[job_id] = f"{keep_ms} {outcome}"
+                self.kept[job_id] = self.clock.now
+        over = max(0, len(self.kept) - self.limits.max_results)
+        for job_id in in_order(self.kept)[: min(over, DROPPED_AT_ONCE)]:
+            del self.results[job_id]
+            if self.kept.pop(job_id) + TOMBSTONE_MS <= self.clock.now:
+                self.finished.pop(job_id, None)
+
+    def kept_until(self, job_id: str) -> int:
+        """When an outcome is over its time."""
+        keep_ms = self.results[job_id].partition(" ")[0]
+        return self.kept[job_id] + (int(keep_ms) if keep_ms.isdigit() else 0)
+
+    def _look_through(self, job_ids: Sequence[str], limit: int) -> tuple[int, int]:
+        """How many ids went, and how many of those with an outcome were too many to look at."""
+        with_outcome = [job_id for job_id in job_ids if job_id in self.kept]
+        staying = {job_id: self.kept_until(job_id) for job_id in with_outcome[:limit]}
+        staying = {job_id: until for job_id, until in staying.items() if until > self.clock.now}
+        self.finished.update({job_id: until + 0.5 for job_id, until in staying.items()})
+        going = [job_id for job_id in job_ids if job_id not in staying and job_id not in with_outcome[limit:]]
+        for job_id in going:
+            for place in (self.finished, self.results, self.kept):
+                place.pop(job_id, None)
+        return len(going), len(with_outcome[limit:])
+
+    def _forget(self, job_ids: Sequence[str]) -> None:
+        self._let_go(job_ids)
+        places: tuple[dict[str, Any], ...] = (self.jobs, self.retrying, self.dead)
+        for job_id in job_ids:
+            beside = (self.since, self.failures, self.crashes, self.errors, self.digests, self.stopping, self.progress)
+            if job_id in self.scheduled:
+                self._unschedule(job_id)
+            for place in (*places, *beside):
+                place.pop(job_id, None)
+
+    def _fail(self, job_id: str, failures: int, line: str) -> None:
+        if failures:
+            self.failures[job_id] = self.failures.get(job_id, 0) + failures
+            self._count("failed")
+        self.errors[job_id] = [*self.errors.get(job_id, []), line][-KEPT_ERRORS:]
+
+    def _failed_so(self, job_id: str, line: str) -> bool:
+        """Whether the newest failure is of this class."""
+        newest = json.loads(self.errors.get(job_id, ["{}"])[-1]).get("error_class", "")
+        return "error_class" in line and newest == json.loads(line)["error_class"]
+
+    def _die(self, job_id: str) -> None:
+        self.dead[job_id] = self.clock.now
+        self._let_go([job_id])
+        self._count("dead")
+
+    def _take_back(self, worker: str, guilty: set[str], limit: int) -> list[tuple[str, str]]:
+        taken = []
+        job_ids = sorted(self.running[worker], reverse=True)[:limit]
+        ended = self._end_stopped(job_ids)
+        for job_id in job_ids:
+            del self.running[worker][job_id]
+            if job_id in ended:
+                taken.append((job_id, "cancelled"))
+                continue
+            if job_id not in self.jobs:
+                continue
+            if job_id in guilty and self._crash(job_id, worker):
+                self._die(job_id)
+                taken.append((job_id, "dead"))
+            else:
+                self._give_back(job_id, is_unrun=job_id not in guilty)
+                taken.append((job_id, "queued"))
+            self._count("reclaimed")
+        return taken
+
+    def _forget_worker(self, worker: str) -> None:
+        self.workers.pop(worker, None)
+        self.holders.pop(worker, None)
+
+    def _audit_workers(self, names: Sequence[str]) -> int:
+        """Who holds jobs and is not known counts as dead; who holds none is forgotten. Answers how many were."""
+        lost = [name for name in names if name not in self.workers]
+        for name in lost:
+            if self.running[name]:
+                self.workers[name] = self.clock.now
+            else:
+                del self.holders[name]
+        return sum(name not in self.holders for name in lost)
+
+    def _crash(self, job_id: str, worker: str) -> bool:
+        crashes = self.crashes[job_id] = self.crashes.get(job_id, 0) + 1
+        allowed = self.jobs[job_id].max_crashes
+        error = f"The worker died while it ran this job: crash {crashes}, {allowed} allowed."
+        attempt = crashes + self.failures.get(job_id, 0)
+        line = {"at": self.clock.now, "attempt": attempt, "worker": worker}
+        line |= {"error_class": "django_rtq.exceptions.WorkerLost", "error": error, "traceback": ""}
+        self._fail(job_id, 0, json.dumps(line, separators=(",", ":")))
+        self._count("failed")
+        if task := json.loads(self.jobs[job_id].body).get("task"):
+            counters = self.tasks[self.clock.now // 3_600_000]
+            counters.update([f"failed {task}", f"{'dead' if crashes > allowed else 'retried'} {task}"])
+        return crashes > allowed
+
+    def _contact(self) -> None:
+        now, half = self.clock.now, self.limits.lease_ms // 2
+        last, hold = self.sweep.get("contact", now), self.sweep.get("hold", 0)
+        if (silence := now - last) > half:  # an outage: for leases that time has not passed
+            self.workers = {worker: deadline + silence for worker, deadline in self.workers.items()}
+            self.sweep["hold"] = hold + silence if hold > last else now + half
+        self.sweep |= {"contact": self.clock.now, "high": self.clock.now}
+
+    def _until(self, moments: dict[str, int]) -> int | None:
+        return max(0, min(moments.values()) - self.clock.now) if moments else None
+
+    def _count(self, name: str, n: int = 1) -> None:
+        self.stats[self.clock.now // 60_000][name] += n

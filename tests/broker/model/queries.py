@@ -1,0 +1,53 @@
+"""What people should be told of a queue, by its model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from django_rtq.jobs.job import JobState
+from tests.broker.model.queue import Queue
+from tests.broker.model.state import lane_name
+
+
+def overview_of(model: Queue) -> dict[str, object]:
+    """What the Inspector should tell."""
+    lanes = {lane: [job_id for job_id in ids if job_id not in model.ghosts] for lane, ids in model.lanes.items()}
+    queued = sum(map(len, lanes.values()))
+    oldest = min((_waits_since(model, lane, ids[0]) for lane, ids in lanes.items() if ids), default=None)
+    return {
+        "paused": model.paused is not None,
+        "queued": queued,
+        "scheduled": len(model.scheduled) - len(model.retrying),
+        "retrying": len(model.retrying),
+        "running": sum(len(held) for held in model.running.values()),
+        "dead": len(model.dead),
+        "oldest_seconds": None if oldest is None else max(0.0, (model.clock.now - oldest) / 1000),
+        "clients": min(len(model.waiting), queued),
+        "finished": len(model.kept),
+    }
+
+
+def _waits_since(model: Queue, lane: tuple[int, str], job_id: str) -> int:
+    """Of a lane whose first job this is, when what was cancelled is left out."""
+    return model.waiting[lane] if model.lanes[lane][0] == job_id else model.waits_since(job_id)
+
+
+def state_in(model: Queue, job_id: str) -> JobState | None:
+    """Where a job is; None for one that nobody knows."""
+    forgotten_at, text = model.finished.get(job_id, 0), model.results.get(job_id, "")
+    if text and model.kept_until(job_id) > model.clock.now:
+        return JobState(json.loads(text.partition(" ")[2]).get("state", "succeeded"))
+    if not text and forgotten_at > model.clock.now and forgotten_at == int(forgotten_at):
+        return JobState.SUCCEEDED
+    if any(job_id in held for held in model.running.values()):
+        return JobState.RUNNING
+    for name in ("dead", "retrying", "scheduled"):
+        if job_id in getattr(model, name):
+            return JobState(name)
+    return JobState.QUEUED if job_id in model.jobs else None
+
+
+def lanes_of(model: Queue) -> Iterable[tuple[int, str]]:
+    """The lanes that have jobs, in a fixed order."""
+    return sorted(model.waiting, key=lane_name)

@@ -1,0 +1,340 @@
+"""What each verb does to every key of a queue: a specification in plain Python, without Redis.
+
+A verb is a method of `Queue`; it returns what the Broker or the Inspector returns. Jobs are claimed
+one by one here, while the script takes whole batches: nobody must be able to tell by the turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import ceil
+
+from django_rtq.broker.broker import NewJob, UniqueJob
+from tests.broker.model.parts import Entry, Parts
+from tests.broker.model.state import Ahead, due_at, in_order, lane_name
+
+WORKERS_AT_ONCE = 10  # whose leases ran out, in one call of reclaim
+
+
+class Queue(Parts):
+    """One queue, and all that may happen to its jobs."""
+
+    # -- by whoever has work to be done
+
+    def enqueue(self, jobs: Iterable[NewJob]) -> list[str]:
+        answers = []
+        for job in jobs:
+            if self._knows(job.id):
+                answers.append("exists")
+                continue
+            answers.append("ok")
+            self._take_in(job)
+        if "ok" in answers:
+            self._count("enqueued", answers.count("ok"))
+        return answers
+
+    def enqueue_unique(self, jobs: Iterable[UniqueJob]) -> list[str]:
+        return [self._enqueue_unique(job) for job in jobs]
+
+    def _enqueue_unique(self, job: UniqueJob) -> str:
+        first = self._holder(job.digest)
+        if first and self._heir_of(first) == job.id:
+            return f"after {first}"
+        if self._knows(job.id):
+            return "exists"
+        if not first:
+            self._take_in(job)
+            self._hold(job)
+            self._count("enqueued")
+            return "ok"
+        if job.on_conflict == "replace" and not self._runs(first):
+            self._replace(first, job)
+        if job.on_conflict == "rerun" and (heir := self._heir_of(first)):
+            self._move(heir, self._record(job), self.scheduled[heir])
+        elif job.on_conflict == "rerun" and self._runs(first):
+            self._come_after(first, job)
+            return f"after {first}"
+        return f"duplicate {first}"
+
+    # -- by workers
+
+    def sign_on(self, worker: str) -> None:
+        self._contact()
+        self.workers[worker] = self.clock.now + self.limits.lease_ms
+        self.holders[worker] = self.clock.now
+
+    def sign_off(self, worker: str) -> bool:
+        if self.running[worker]:
+            return False
+        self._forget_worker(worker)
+        self.wake = self.wake or bool(self.bands)  # it may have taken the token that would have woken another
+        return True
+
+    def claim(self, worker: str, wanted: int, slots: int) -> tuple[str, dict[str, str]]:
+        """Status, and the jobs and their attempts."""
+        jobs: dict[str, str] = {}
+        status = "ok"
+        while len(jobs) < wanted and (lane := self._whose_turn()):
+            job_id = self.lanes[lane][0]
+            if not self._may_join(list(jobs), job_id, slots):
+                status = "suspect"
+                break
+            jobs[job_id] = str(1 + self.failures.get(job_id, 0) + self.crashes.get(job_id, 0))
+            self.running[worker][job_id] = f"{jobs[job_id]} {self.clock.now}"
+            self._leave_lane(lane)
+        self.wake = bool(self.bands)
+        return "suspect" if self.crashes.keys() & jobs.keys() else status, jobs
+
+    def ack(self, worker: str, entries: Sequence[Entry], run_ms: int, wait_ms: int) -> list[str]:
+        stale, ended = self._end_runs(worker, entries, "succeeded")
+        if ended:
+            self._count("run_ms", run_ms)
+            self._count("wait_ms", wait_ms)
+        return stale
+
+    def expire(self, worker: str, entries: Sequence[Entry]) -> list[str]:
+        return self._end_runs(worker, entries, "expired")[0]
+
+    def finish_cancel(self, worker: str, entries: Sequence[Entry]) -> list[str]:
+        return self._end_runs(worker, entries, "cancelled")[0]
+
+    def report_progress(self, worker: str, job_id: str, line: str) -> str:
+        if job_id not in self.running[worker]:
+            return "stale"
+        self.progress[job_id] = f"{self.clock.now} {line}"
+        return "ok"
+
+    def retry(self, worker: str, entries: Sequence[tuple[str, int, int, str]]) -> list[str]:
+        mine, stale = self._held(worker, entries)
+        ended = self._end_stopped(entry[0] for entry in mine)
+        for job_id, delay_ms, failures, line in mine:
+            del self.running[worker][job_id]
+            if job_id in ended:
+                continue
+            self._schedule(job_id, self.clock.now + delay_ms)
+            self.retrying[job_id] = self.clock.now + delay_ms
+            if failures or not self._failed_so(job_id, line):
+                self._fail(job_id, failures, line)
+        return stale
+
+    def bury(self, worker: str, entries: Sequence[Entry]) -> list[str]:
+        mine, stale = self._held(worker, entries)
+        ended = self._end_stopped(entry[0] for entry in mine)
+        for job_id, failures, line in mine:
+            del self.running[worker][job_id]
+            if job_id not in ended:
+                self._die(job_id)
+                self._fail(job_id, failures, line)
+        return stale
+
+    def release(self, worker: str, job_ids: Sequence[str]) -> list[str]:
+        mine, stale = self._held(worker, [(job_id,) for job_id in job_ids])
+        ended = self._end_stopped(entry[0] for entry in mine)
+        for (job_id,) in reversed(mine):
+            del self.running[worker][job_id]
+            if job_id not in ended:
+                self._give_back(job_id, is_unrun=True)
+        return stale
+
+    # -- by supervisors and schedulers
+
+    def renew(self, workers: Sequence[str]) -> tuple[int | None, set[str]]:
+        self._contact()
+        known = [worker for worker in workers if worker in self.workers]
+        self.workers.update({worker: self.clock.now + self.limits.lease_ms for worker in known})
+        return self._until(self.workers), set(workers) - set(known)
+
+    def reclaim(self, limit: int) -> tuple[int | None, list[tuple[str, str]]]:
+        self._contact()
+        if self.clock.now < self.sweep.get("hold", 0):
+            return self.sweep["hold"] - self.clock.now, []
+        taken: list[tuple[str, str]] = []
+        for worker in due_at(self.workers, self.clock.now)[:WORKERS_AT_ONCE]:
+            taken += self._take_back(worker, set(self.running[worker]), limit - len(taken))
+            if not self.running[worker]:
+                self._forget_worker(worker)
+        return self._until(self.workers), taken
+
+    def reclaim_child(self, worker: str, guilty: Iterable[str], limit: int) -> tuple[int, list[tuple[str, str]]]:
+        taken = self._take_back(worker, set(guilty), limit)
+        if not self.running[worker]:
+            self._forget_worker(worker)
+        return len(self.running[worker]), taken
+
+    def promote(self, limit: int) -> tuple[int | None, list[str]]:
+        self.sweep["promoted"] = self.clock.now
+        due = due_at(self.scheduled, self.clock.now)[:limit]
+        is_crowd = len(due) == limit
+        by_time = ceil(limit / 4) if is_crowd else len(due)
+        promoted = due[:by_time]
+        looked_at = self._take_turns(promoted, limit - by_time) if is_crowd or not due else set()
+        promoted += [job_id for job_id in due if job_id not in promoted][: limit - len(promoted)]
+        looked_at |= {self.jobs[job_id].client for job_id in promoted}
+        for job_id in promoted:
+            if self.delayed_first:
+                self.jobs[job_id].band = Ahead.of(self.jobs[job_id].band)
+            self._queue_up(job_id, self.scheduled.pop(job_id))
+            self.retrying.pop(job_id, None)
+        for client in looked_at:
+            self._look_again(client)
+        return self._until(self.scheduled), promoted
+
+    def _take_turns(self, promoted: list[str], wanted: int) -> set[str]:
+        """Add the shares of the next clients. Answers who was looked at."""
+        clients, end = due_at(self.later, self.clock.now)[:wanted], len(promoted) + wanted
+        looked_at = set()
+        for client in clients:
+            if len(promoted) < end:
+                looked_at.add(client)
+                share = min(ceil(wanted / len(clients)), end - len(promoted))
+                due = due_at(self.scheduled_of(client), self.clock.now)
+                promoted += [job_id for job_id in due if job_id not in promoted][:share]
+        return looked_at
+
+    def _look_again(self, client: str) -> None:
+        """At its next job's time; if that is over, after all others."""
+        left = self.scheduled_of(client)
+        if left:
+            self.later[client] = max(self.clock.now, min(left.values()))
+        else:
+            self.later.pop(client, None)
+
+    def trim(self, limit: int) -> list[int]:
+        old = due_at(self.finished, self.clock.now)[: 10 * limit]
+        gone, left = self._look_through(old, limit)
+        over = len(self.dead) - self.limits.max_dead_letters
+        dead = in_order(self.dead)[:over] if over > 0 else due_at(self.dead, self.clock.now - self.limits.dead_ms)
+        self._forget(dead[:limit])
+        has_more = len(old) >= 10 * limit or left > 0 or len(dead) >= limit
+        return [gone, len(dead[:limit]), int(has_more)]
+
+    def audit(self, start: int, limit: int) -> int:
+        names = {lane_name(lane): lane for lane in self.waiting}
+        seen = in_order({name: self.waiting[lane] for name, lane in names.items()})[start : start + limit]
+        for lane in [names[name] for name in seen]:
+            if self.lanes[lane]:
+                self._index(lane, self.clock.now, wakes=lane[1] not in self.rings[lane[0]])
+                self.waiting[lane] = self.waits_since(self.lanes[lane][0])
+        self.wake = self.wake or bool(self.bands)
+        gone = self._audit_workers(in_order(self.holders)[start : start + limit])
+        if len(seen) < limit and len(self.holders) + gone - start < limit:
+            return 0
+        return start + limit - gone
+
+    # -- by people
+
+    def cancel(self, job_id: str, keep_ms: int, outcome: str, how: str = "ask") -> str:
+        if job_id not in self.jobs:
+            if "cancelled" in self.results.get(job_id, ""):
+                return "already"
+            return "finished" if job_id in self.finished else "missing"
+        if job_id in self.dead:
+            return "dead"
+        if self._runs(job_id):
+            if how == "terminate" or job_id not in self.stopping:
+                self.stopping[job_id] = f"{how} {keep_ms} {self.limits.max_results} {outcome}"
+            return "asked"
+        if job_id not in self.scheduled:  # it stays in its lane until a claim passes it over
+            self.ghosts[job_id] = self.jobs[job_id].lane
+        self._remember([(job_id, keep_ms, outcome)])
+        self._forget([job_id])
+        self._count("cancelled")
+        return "cancelled"
+
+    def requeue(self, job_ids: Sequence[str]) -> list[str]:
+        queued = []
+        for job_id in job_ids:
+            note = self.digests.get(job_id)
+            if job_id not in self.dead or (note and self._holder(note.digest)):
+                continue
+            queued.append(job_id)
+            if note:
+                self.unique[note.digest] = job_id
+            del self.dead[job_id]
+            self.failures.pop(job_id, None)
+            self.crashes.pop(job_id, None)
+            record = self.jobs[job_id]
+            record.ready, record.expires = self.clock.now, 0
+            record.band = record.band.priority if isinstance(record.band, Ahead) else record.band
+            self._queue_up(job_id, self.clock.now)
+        if queued:
+            self._count("requeued", len(queued))
+        return queued
+
+    def requeue_changed(self, latest: int, job_id: str, body: str) -> str:
+        if self.dead.get(job_id, latest + 1) > latest:
+            return "elsewhere"
+        if not self.requeue([job_id]):
+            return "elsewhere"
+        self.jobs[job_id].body = body
+        return "queued"
+
+    def run_now(self, job_id: str) -> str:
+        if job_id not in self.jobs:
+            return "finished" if job_id in self.finished else "missing"
+        if job_id not in self.scheduled:
+            return "elsewhere"
+        first = self.unique.get(self.digests[job_id].digest, "") if job_id in self.digests else ""
+        if first and first in self.digests and self._heir_of(first) == job_id:
+            return f"after {first}"
+        self._unschedule(job_id)
+        self.retrying.pop(job_id, None)
+        self._queue_up(job_id, self.clock.now)
+        return "queued"
+
+    def release_worker(self, worker: str, limit: int) -> list[str | int]:
+        if worker not in self.workers:
+            return ["unknown", 0]
+        if self.workers[worker] > self.clock.now:
+            return ["alive", 0]
+        left, taken = self.reclaim_child(worker, list(self.running[worker]), limit)
+        return ["released", left, *(word for pair in taken for word in pair)]
+
+    def discard(self, job_ids: Sequence[str]) -> list[str]:
+        gone = [job_id for job_id in job_ids if job_id in self.dead]
+        self._forget(gone)
+        if gone:
+            self._count("discarded", len(gone))
+        return gone
+
+    def pause(self) -> bool:
+        changed = self.paused is None
+        self.paused = self.clock.now if changed else self.paused
+        return changed
+
+    def resume(self) -> bool:
+        changed, self.paused, self.wake = self.paused is not None, None, True
+        return changed
+
+    def purge(self, limit: int) -> list[int]:
+        """First what is scheduled, then lane after lane. Rings keep the clients until a claim comes by."""
+        job_ids = in_order(self.scheduled)[:limit]
+        if not job_ids and self.waiting:
+            lane = min(self.waiting, key=lambda lane: (self.waiting[lane], lane_name(lane)))
+            job_ids, self.lanes[lane] = self.lanes[lane][:limit], self.lanes[lane][limit:]
+            if not self.lanes[lane]:
+                del self.waiting[lane]
+        thrown = [job_id for job_id in job_ids if not self.ghosts.pop(job_id, None)]
+        self._forget(thrown)
+        if job_ids:
+            self._count("purged", len(thrown))
+        return [len(thrown), len(job_ids)]
+
+
+def claim(queues: Sequence[Queue], worker: str, wanted: int, slots: int) -> list[tuple[str, dict[str, str]]]:
+    """From the first queues that have any. For each: status, and the jobs with their attempts."""
+    if any(worker not in queue.workers for queue in queues):
+        return [("unknown", {})]
+    answers: list[tuple[str, dict[str, str]]] = []
+    for queue in queues:
+        status, jobs = "ok", {}
+        if queue.paused is not None:
+            status = "paused"
+        elif wanted:
+            status, jobs = queue.claim(worker, wanted, slots)
+        else:  # its token may be the one that woke the worker
+            queue.wake = queue.wake or bool(queue.bands)
+        wanted, slots = wanted - len(jobs), 0 if jobs else slots
+        wanted = 0 if status == "suspect" else wanted
+        answers.append((status, jobs))
+    return answers

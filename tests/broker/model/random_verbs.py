@@ -1,0 +1,343 @@
+"""Random verbs in random order, by workers that live, lag behind and die, and by people (hypothesis)."""
+
+from __future__ import annotations
+
+import itertools
+from functools import partial
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from django_rtq.broker.broker import Broker, NewJob, UniqueJob
+from tests.broker.model.drain import drain
+from tests.broker.model.parallel_run import LEASE_MS, QUEUES, RESULT_MS, Twins
+from tests.broker.model.queries import lanes_of
+
+CLIENTS = ("", "acme", "a:b c", "ü")
+BODY = '{"task":"täsk","args":[[],{}]}'
+CHANGED = '{"task":"täsk","args":["ü"]}'
+PROGRESS = '{"done":1,"total":null,"text":"ü"}'
+ERROR = '{"error":"it broke","traceback":"line\\n"}'
+DUES = ("", "", "", "", "+0", "+1", "+3000", "+20000", "past", "now", "soon")
+EXPIRIES = ("", "", "+5000", "now", "soon")
+# How far the clock is off that made the id; None: an id that tells no time.
+SKEWS = (0, 0, 0, -1000, -1001, 1000, 1001, 5000, None)
+TORN = ("turn", "band", "index", "trim", "worker")  # what a torn log has lost, or bent
+KEEPS = (1000, 120_000, RESULT_MS)
+PAUSES = (1, 999, 3000, LEASE_MS // 2, LEASE_MS // 2 + 1, LEASE_MS - 1, LEASE_MS, LEASE_MS, LEASE_MS + 1, 60_000)
+
+queues = st.sampled_from((*QUEUES[:1] * 3, *QUEUES[1:]))
+orders = st.sampled_from((QUEUES[:1], QUEUES, QUEUES[::-1], QUEUES[1:]))
+indexes = st.integers(0, 11)  # of a thing in a list, modulo its length
+several = st.lists(indexes, min_size=1, max_size=4, unique=True)
+limits = st.sampled_from((1, 2, 100))
+twice = st.sampled_from((1, 1, 2))
+new_jobs = st.lists(
+    st.tuples(*map(st.sampled_from, (CLIENTS, (0, 0, 5, -5), (3, 3, 1, 0), DUES, EXPIRIES, ("", "", "", "1"), SKEWS))),
+    min_size=1,
+    max_size=4,
+)
+# Digest, until when it is held, for how long, and what becomes of the second.
+holdings = st.tuples(
+    *map(
+        st.sampled_from,
+        (
+            ("d1", "d1", "d1", "d2", ""),
+            ("done", "done", "start"),
+            (50_000, 3_600_000),
+            ("return", "rerun", "rerun", "replace", "replace"),
+        ),
+    )
+)
+settlements = st.lists(
+    st.tuples(st.sampled_from(("ack", "expire", "finish_cancel", "retry", "bury", "release")), st.booleans(), indexes),
+    min_size=1,
+    max_size=3,
+)
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Two queues, up to a dozen workers, any number of people.
+
+    Few rules that do much: hypothesis leaves out some of them in every run, and little happens to jobs that nobody
+    enqueues, claims or settles.
+    """
+
+    def __init__(self, redis: Any, broker: Broker) -> None:
+        super().__init__()
+        self.twins = Twins(redis, broker)
+        self.known: dict[str, list[str]] = {name: [] for name in QUEUES}  # every id that ever was
+        self.workers: list[str] = []
+        self.numbers = itertools.count()
+
+    @initialize(jobs=new_jobs, more=new_jobs, wanted=st.integers(1, 6))
+    def begin(self, jobs: list[Any], more: list[Any], wanted: int) -> None:
+        for queue, new in (("mail", jobs), ("bulk", more), ("mail", more)):
+            self.enqueue(queue, new, [], 1)
+        for _ in range(3):
+            self.come_or_go(0, QUEUES, "come")
+        for worker in self.workers[1:]:
+            self.twins.claim(worker, QUEUES, wanted)
+
+    # -- by whoever has work to be done
+
+    @rule(queue=queues, jobs=new_jobs, known=st.lists(indexes, max_size=2), times=twice)
+    def enqueue(self, queue: str, jobs: list[Any], known: list[int], times: int) -> None:
+        """New ones, and some whose ids are known already."""
+        new = [self.new_job(job) for job in jobs]
+        new += [new[0]._replace(id=job_id) for job_id in self._pick(self.known[queue], known)]
+        self.known[queue] += [job.id for job in new if job.id not in self.known[queue]]
+        for _ in range(times):
+            self.twins.enqueue(queue, new)
+
+    @rule(queue=queues, jobs=new_jobs, held=holdings, known=st.lists(indexes, max_size=1), times=twice)
+    def enqueue_unique(self, queue: str, jobs: list[Any], held: Any, known: list[int], times: int) -> None:
+        """Several that are alike, and perhaps one whose id is known already."""
+        new = [UniqueJob(*self.new_job(job), *held) for job in jobs]
+        new += [new[0]._replace(id=job_id) for job_id in self._pick(self.known[queue], known)]
+        self.known[queue] += [job.id for job in new if job.id not in self.known[queue]]
+        for _ in range(times):
+            self.twins.enqueue_unique(queue, new)
+
+    # -- by workers
+
+    @rule(worker=indexes, order=orders, verb=st.sampled_from(("come", "come", "go")))
+    def come_or_go(self, worker: int, order: tuple[str, ...], verb: str) -> None:
+        if verb == "go":
+            self.twins.sign_off(self._worker(worker), order)
+        elif len(self.workers) < 12:
+            self.workers.append(f"w{len(self.workers)}")
+            self.twins.sign_on(self.workers[-1], order)
+
+    @rule(worker=indexes, order=orders, wanted=st.integers(1, 5), idle=st.sampled_from((1, 1, 4, 9, 0)))
+    def claim(self, worker: int, order: tuple[str, ...], wanted: int, idle: int) -> None:
+        self.twins.claim(self._worker(worker), order, wanted, idle=idle)
+
+    @precondition(lambda self: self.holders)
+    @rule(worker=indexes, outcomes=settlements, wait=st.sampled_from((0, 3000)), order=orders, then=st.integers(0, 4))
+    def settle(self, worker: int, outcomes: list[Any], wait: int, order: tuple[str, ...], then: int) -> None:
+        """And claim, or else settle once more."""
+        name = self._holder(worker)
+        plan = {queue: self._plan(self._held(queue, name), outcomes, wait) for queue in QUEUES}
+        self.twins.fetch(name, plan, order, wanted=then)
+        if not then:
+            self.twins.fetch(name, plan)
+
+    @rule(worker=indexes, queue=queues, outcomes=settlements)
+    def settle_whatever(self, worker: int, queue: str, outcomes: list[Any]) -> None:
+        """What others hold, what is over, what is not there."""
+        self.twins.fetch(self._worker(worker), {queue: self._plan(self.known[queue], outcomes, 0)})
+
+    @precondition(lambda self: self.holders)
+    @rule(worker=indexes, queue=queues, times=st.integers(1, 6), ending=st.sampled_from(("retry", "bury", "crash")))
+    def fail_again_and_again(self, worker: int, queue: str, times: int, ending: str) -> None:
+        """Jobs fail or crash their worker as soon as they are claimed."""
+        name = self._holder(worker)
+        for _ in range(times):
+            if ending == "crash":
+                self.twins.reclaim_child(queue, name, self._held(queue, name)[:1])
+                self.twins.sign_on(name)  # a real one would take a new name
+            else:
+                plan = self._plan(self._held(queue, name), [("retry", True, place) for place in range(3)], 0)
+                self.twins.fetch(name, {queue: plan})
+                self.twins.promote(queue)
+            self.twins.claim(name, (queue,), 3)
+        if ending == "bury":
+            plan = self._plan(self._held(queue, name), [("bury", True, place) for place in range(3)], 0)
+            self.twins.fetch(name, {queue: plan})
+
+    # -- by supervisors and schedulers
+
+    @precondition(lambda self: self.twins.can_advance)
+    @rule(
+        ms=st.sampled_from(PAUSES),
+        renewing=st.lists(indexes, max_size=2),
+        is_outage=st.booleans(),
+        order=orders,
+        limit=limits,
+    )
+    def time_passes(self, ms: int, renewing: list[int], is_outage: bool, order: tuple[str, ...], limit: int) -> None:
+        """While somebody lives; half a lease of silence is an outage."""
+        while ms > 0 and not is_outage:
+            self.twins.advance(min(ms, LEASE_MS // 2))
+            self.twins.renew(self._pick(self.workers, renewing), order)
+            ms -= LEASE_MS // 2
+        self.twins.advance(max(ms, 0))
+        if not is_outage:
+            self.twins.reclaim(order[0], limit)
+
+    @rule(
+        queue=queues,
+        verb=st.sampled_from(("reclaim", "reclaim", "promote", "promote", "trim")),
+        limit=limits,
+        times=twice,
+    )
+    def sweep(self, queue: str, verb: str, limit: int, times: int) -> None:
+        for _ in range(times):
+            getattr(self.twins, verb)(queue, limit)
+
+    @rule(queue=queues, worker=indexes, guilty=st.lists(indexes, max_size=2), times=twice, limit=limits)
+    def child_dies(self, queue: str, worker: int, guilty: list[int], times: int, limit: int) -> None:
+        name = self._holder(worker) if self.holders else self._worker(worker)
+        held = self._held(queue, name)
+        for _ in range(times):
+            self.twins.reclaim_child(queue, name, self._pick(held, guilty), limit)
+
+    # -- by people
+
+    @rule(queue=queues, places=several, times=twice, terminate=st.booleans())
+    def cancel(self, queue: str, places: list[int], times: int, terminate: bool) -> None:
+        for job_id in self._pick(self.known[queue], places) * times:
+            self.twins.cancel(queue, job_id, terminate=terminate)
+            self.twins.find(queue, job_id)
+
+    @rule(queue=queues, worker=indexes, places=several)
+    def report_progress(self, queue: str, worker: str, places: list[int]) -> None:
+        """What the worker holds, and what it does not."""
+        name = self._holder(worker) if self.holders else self._worker(worker)
+        for job_id in [*self._pick(self._held(queue, name), places), *self._pick(self.known[queue], places[:1])]:
+            self.twins.report_progress(queue, name, job_id, PROGRESS)
+
+    @precondition(lambda self: any(model.dead for model in self.twins.models.values()))
+    @rule(queue=queues, verb=st.sampled_from(("requeue", "requeue", "change", "discard")), places=several, times=twice)
+    def look_after_the_dead(self, queue: str, verb: str, places: list[int], times: int) -> None:
+        dead = sorted(self.twins.models[queue].dead)
+        ids = list(dict.fromkeys([*self._pick(dead, places), *self._pick(self.known[queue], places[:1])]))
+        latest = self.twins.clock.now - places[0] % 2
+        for _ in range(times):
+            if verb == "change":
+                self.twins.requeue_changed(queue, latest, ids[0], CHANGED)
+            else:
+                getattr(self.twins, verb)(queue, ids)
+
+    @rule(queue=queues, places=several, times=twice, worker=indexes)
+    def take_it_in_hand(self, queue: str, places: list[int], times: int, worker: int) -> None:
+        """Jobs run before their time, and what a worker holds is taken from it, if its lease is over."""
+        scheduled = sorted(self.twins.models[queue].scheduled)
+        for job_id in [*self._pick(scheduled, places), *self._pick(self.known[queue], places[:1])] * times:
+            self.twins.run_now(queue, job_id)
+        for _ in range(times):
+            self.twins.release_worker(queue, self._holder(worker) if self.holders else self._worker(worker))
+
+    @rule(queue=queues, verb=st.sampled_from(("pause", "resume", "resume")))
+    def pause_or_resume(self, queue: str, verb: str) -> None:
+        getattr(self.twins, verb)(queue)
+
+    @rule(queue=queues, limit=st.sampled_from((1, 1, 1, 2, 3, 100)))
+    def purge(self, queue: str, limit: int) -> None:
+        self.twins.purge(queue, limit)
+
+    # -- by accident
+
+    @rule(queue=queues, token=st.sampled_from(("wake", "due")), start=st.integers(0, 2), limit=st.integers(1, 3))
+    def take_token(self, queue: str, token: str, start: int, limit: int) -> None:
+        self.twins.take_token(queue, token)
+        self.twins.audit(queue, start, limit)
+
+    @rule(queue=queues, digest=st.sampled_from(("d1", "d2")))
+    def let_limit_pass(self, queue: str, digest: str) -> None:
+        self.twins.let_limit_pass(queue, digest)
+
+    @rule(queue=queues, place=indexes, what=st.sampled_from(TORN), is_guilty=st.booleans())
+    def tear_the_log(self, queue: str, place: int, what: str, is_guilty: bool) -> None:
+        for worker in self._pick(self.holders, [place]) if what == "worker" else ():
+            self.twins.lose_worker(queue, worker)
+        for lane in self._pick(lanes_of(self.twins.models[queue]), [place]) if what != "worker" else ():
+            if what == "turn":
+                self.twins.lose_turn(queue, lane)
+            elif what == "band":
+                self.twins.lose_band(queue, lane[0])
+            elif what == "index":
+                self.twins.bend_index(queue, lane[1])
+            else:
+                self._claim_half(queue, lane, is_guilty=is_guilty)
+
+    def _claim_half(self, queue: str, lane: tuple[int, str], *, is_guilty: bool) -> None:
+        model = self.twins.models[queue]
+        job_id = model.lanes[lane][0]
+        allowed = model.jobs[job_id].max_crashes if job_id in model.jobs else 0
+        # A suspect might be dead while it is in its lane: the claim that finds it there does not mind.
+        if model.crashes.get(job_id, 0) < allowed:
+            self.twins.claim_half(queue, "torn", job_id, [job_id] * is_guilty)
+
+    def teardown(self) -> None:
+        """What is left comes to an end, and leaves nothing behind (I13)."""
+        if self.twins.is_sound:
+            drain(self.twins)
+
+    # -- inside
+
+    def new_job(self, options: tuple[Any, ...]) -> NewJob:
+        client, band, max_crashes, due, expires, at_front, skew = options
+        now, number = self.twins.clock.now, next(self.numbers)
+        job_id = f"daily-{number}" if skew is None else f"{now + skew:012x}-{number:03}"
+        moments = {"past": str(now - 3000), "now": str(now), "soon": str(now + 1)}
+        ready, last = moments.get(due, due), moments.get(expires, expires)
+        return NewJob(job_id, band, max_crashes, client, ready, last, at_front, BODY)
+
+    @property
+    def holders(self) -> list[str]:
+        """The workers that hold jobs, in the order in which they signed on."""
+        models = self.twins.models.values()
+        return [name for name in self.workers if any(model.running[name] for model in models)]
+
+    def _holder(self, index: int) -> str:
+        return str(self._pick(self.holders, [index])[0])
+
+    def _held(self, queue: str, worker: str) -> list[str]:
+        return sorted(self.twins.models[queue].running[worker])
+
+    def _worker(self, index: int) -> str:
+        """One that has signed on; of four, one may be dead."""
+        alive = [name for name in self.workers if name in self.twins.models["mail"].workers]
+        names = alive if alive and index % 4 else self.workers
+        return names[index % len(names)]
+
+    def _pick(self, things: Any, places: list[int]) -> list[Any]:
+        """Of the last things in a list, none twice."""
+        last = list(things)[-12:]
+        return list(dict.fromkeys(last[place % len(last)] for place in places)) if last else []
+
+    def _plan(self, job_ids: list[str], outcomes: list[Any], wait: int) -> dict[str, list[Any]]:
+        """Verb -> its arguments for each job; none twice."""
+        plan: dict[str, list[Any]] = {}
+        seen = set()
+        for verb, flag, place in outcomes:
+            for job_id in set(self._pick(job_ids, [place])) - seen:
+                seen.add(job_id)
+                plan.setdefault(verb, []).append((job_id, *self._outcome(verb, flag, place, wait)))
+        return plan
+
+    def _outcome(self, verb: str, flag: bool, place: int, wait: int) -> tuple[Any, ...]:
+        keep_ms = KEEPS[place % len(KEEPS)]
+        return {
+            "ack": (keep_ms, '{"state":"succeeded"}' if flag else ""),
+            "expire": (keep_ms, '{"state":"expired"}'),
+            "finish_cancel": (keep_ms, '{"state":"cancelled"}'),
+            "retry": (wait, int(flag), ERROR),
+            "bury": (int(flag), ERROR),
+            "release": (),
+        }[verb]
+
+
+def run_randomly(redis: Any, broker: Broker, *, examples: int, **options: Any) -> None:
+    """So many runs of 50 rules, the same ones every time."""
+    run_state_machine_as_test(
+        partial(QueueMachine, redis, broker),
+        settings=settings(
+            **{"derandomize": True, **options},
+            max_examples=examples,
+            stateful_step_count=50,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

@@ -1,0 +1,322 @@
+"""Every script in its usual scene: what was there before, and the call."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
+
+from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.broker.settlement import Settlement
+from django_rtq.broker.wait import wait_for_end
+from django_rtq.exceptions import WrongState
+from django_rtq.inspector.inspector import Inspector
+from django_rtq.inspector.job_list import JobFilter
+from tests.support.jobs import (
+    QUEUE,
+    WORKER,
+    claimed_jobs,
+    dead_job,
+    finished_job,
+    held_job,
+    let_fall_due,
+    let_lapse,
+    new_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+    settle,
+    unique_job,
+)
+
+PROGRESS = '{"done":1,"total":2,"text":""}'
+# Those that do not write.
+READING = {
+    "client_metrics",
+    "find_job",
+    "time_series",
+    "dead_groups",
+    "latest_failures",
+    "list_queued",
+    "count_matching",
+    "queue_overview",
+    "list_running",
+    "filter_jobs",
+    "queue_position",
+    "task_metrics",
+}  # and not writing
+SLOT_MS = 1_700_000_000_000
+
+
+class Scene(NamedTuple):
+    """`act` gets the broker and what `seed` gave back."""
+
+    seed: Callable[[Any], Any]
+    act: Callable[[Any, Any], Any]
+    may_vanish: bool = False  # a job that is gone afterwards is no loss
+    is_resent: bool = True  # by itself, when the connection was lost
+    grows: bool = False  # sent twice, it does more
+
+
+def _several():
+    return [
+        new_job("a", client="x"),
+        new_job("b", client="x"),
+        new_job("c", client="y"),
+        new_job("d", client="x", priority=5),
+    ]
+
+
+def _nobody_is_known(broker):
+    return []
+
+
+def _new(broker):
+    return [new_job("a", client="x")]
+
+
+def _many_new(broker):
+    return [*_several(), new_job("e", due="+60000"), new_job("f", client="x", at_front=True)]
+
+
+def _queued(broker):
+    jobs = _several()
+    broker.enqueue(QUEUE, jobs)
+    broker.sign_on([QUEUE], WORKER)
+    return jobs
+
+
+def _queued_for_one(broker):
+    return [queued_job(broker, name) for name in "ab"]
+
+
+def _claimed(broker):
+    return claimed_jobs(broker, *_several())
+
+
+def _asked(broker):
+    jobs = _claimed(broker)
+    for job in jobs:
+        Inspector(broker).cancel(job.id)
+    return jobs
+
+
+def _lapsed(broker):
+    jobs = _claimed(broker)
+    let_lapse(broker, WORKER)
+    return jobs
+
+
+def _due(broker):
+    jobs = [scheduled_job(broker, "a"), retrying_job(broker, "b"), scheduled_job(broker, "c", client="x")]
+    let_fall_due(broker, *jobs)
+    return jobs
+
+
+def _dead(broker):
+    return [dead_job(broker, name) for name in "ab"]
+
+
+def _too_old(broker):
+    jobs = [finished_job(broker, "a"), dead_job(broker, "b")]
+    keys = broker.keys.of(QUEUE)
+    broker.redis.execute([("ZADD", keys.finished, 1, jobs[0].id), ("ZADD", keys.dead, 1, jobs[1].id)])
+    return jobs
+
+
+def _bent(broker):
+    jobs = _queued(broker)
+    broker.redis.execute_one(("DEL", broker.keys.of(QUEUE).ring + b"0"))
+    return jobs
+
+
+def _idle(broker):
+    broker.sign_on([QUEUE], WORKER)
+    return []
+
+
+def _leaving(broker):
+    jobs = _queued(broker)
+    broker.redis.execute_one(("DEL", broker.keys.of(QUEUE).wake))  # a token that it took
+    return jobs
+
+
+def _paused(broker):
+    jobs = _queued(broker)
+    Inspector(broker).pause(QUEUE)
+    return jobs
+
+
+def _begun(broker):
+    broker.begin(QUEUE, "report", "d1", SLOT_MS - 1)
+    return [new_job("a", client="x")]
+
+
+def _waiting_for_their_time(broker):
+    return [scheduled_job(broker, "a", client="x"), retrying_job(broker, "b")]
+
+
+def _run_all_now(broker, jobs):
+    for job in jobs:
+        with suppress(WrongState):  # sent again after a lost answer, it finds nothing to do
+            Inspector(broker).run_now(job.id, QUEUE)
+
+
+def _change(broker, jobs):
+    command = SCRIPTS["requeue_changed"].call(broker.keys.of(QUEUE), (10**15, jobs[0].id, '{"task":"b"}'))
+    broker.redis.execute_one(command, resend=True)
+
+
+def _tally(broker, jobs):
+    settlement = Settlement(metrics=[(2, "done task", 3, "r-3 task", 3, "x", 3, 4_000_000)])
+    broker.settle(WORKER, QUEUE, settlement)
+
+
+def _held(broker):
+    """One that runs, and one that waits for its end."""
+    return [held_job(broker, "a", heir="b")]
+
+
+def _held_and_lapsed(broker):
+    jobs = [held_job(broker, "a", heir="b", max_crashes=0)]
+    let_lapse(broker, WORKER)
+    return jobs
+
+
+def _held_and_retrying(broker):
+    jobs = _held(broker)
+    settle(broker, "retry", *jobs)
+    return jobs
+
+
+def _held_and_dead(broker):
+    jobs = [held_job(broker, "a")]
+    settle(broker, "bury", *jobs)
+    return jobs
+
+
+def _unique(broker):
+    """Two that are alike, one that is delayed, and one that is not unique after all."""
+    return [
+        unique_job("a", client="x"),
+        unique_job("b", client="x"),
+        unique_job("c", digest="d2", due="+60000"),
+        unique_job("d", digest="", at_front=True),
+    ]
+
+
+def _running_and_again(broker):
+    return [held_job(broker, "a"), unique_job("b", on_conflict="rerun"), unique_job("c", on_conflict="rerun")]
+
+
+def _delayed_and_again(broker, due=""):
+    first = unique_job("a", due="+60000")
+    broker.enqueue_unique(QUEUE, [first])
+    return [first, unique_job("b", on_conflict="replace", due=due)]
+
+
+def _enqueue_others(broker, jobs):
+    return broker.enqueue_unique(QUEUE, jobs[1:])
+
+
+def _begun_and_unique(broker):
+    _begun(broker)
+    return [unique_job("a", client="x")]
+
+
+def _settling(verb):
+    return Scene(_claimed, lambda broker, jobs: settle(broker, verb, *jobs), is_resent=False)
+
+
+def _by_hand(seed, verb, **traits):
+    return Scene(seed, lambda broker, jobs: getattr(Inspector(broker), verb)(QUEUE), **traits)
+
+
+SCENES = {
+    "finish": _settling("ack"),
+    "repair_lanes": Scene(_bent, lambda broker, jobs: broker.audit(QUEUE)),
+    "begin_schedule": Scene(_nobody_is_known, lambda broker, jobs: broker.begin(QUEUE, "report", "d1", SLOT_MS)),
+    "bury": _settling("bury"),
+    "cancel": Scene(_queued, lambda broker, jobs: Inspector(broker).cancel(jobs[0].id)),
+    "claim": Scene(_queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3), is_resent=False, grows=True),
+    "client_metrics": _by_hand(_queued, "clients"),
+    "discard": Scene(
+        _dead, lambda broker, jobs: Inspector(broker).discard(QUEUE, [job.id for job in jobs]), may_vanish=True
+    ),
+    "enqueue": Scene(_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
+    "enqueue_many": Scene(_many_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
+    "enqueue_unique": Scene(_unique, lambda broker, jobs: broker.enqueue_unique(QUEUE, jobs), may_vanish=True),
+    "find_job": Scene(_queued, lambda broker, jobs: Inspector(broker).find(jobs[0].id)),
+    "fire_schedule": Scene(
+        _begun, lambda broker, jobs: broker.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True
+    ),
+    "time_series": _by_hand(_queued, "history"),
+    "dead_groups": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_groups(QUEUE)),
+    "latest_failures": Scene(_dead, lambda broker, jobs: Inspector(broker).front()),
+    "list_queued": Scene(_queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued")),
+    "count_matching": Scene(_dead, lambda broker, jobs: Inspector(broker).select(QUEUE, JobFilter(task="none"))),
+    "queue_overview": Scene(_queued, lambda broker, jobs: Inspector(broker).overview()),
+    "pause": _by_hand(_queued, "pause"),
+    "report_progress": Scene(
+        _claimed, lambda broker, jobs: broker.report_progress(WORKER, [(QUEUE, jobs[0].id, PROGRESS)])
+    ),
+    "list_running": Scene(_claimed, lambda broker, jobs: Inspector(broker).workers()),
+    "promote": Scene(_due, lambda broker, jobs: broker.promote(QUEUE)),
+    "purge": _by_hand(_queued_for_one, "purge", may_vanish=True),
+    "reclaim": Scene(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
+    "reclaim_child": Scene(_claimed, lambda broker, jobs: broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])),
+    "release": _settling("release"),
+    "reclaim_worker": Scene(_lapsed, lambda broker, jobs: Inspector(broker).release_worker(WORKER)),
+    "renew": Scene(_idle, lambda broker, jobs: broker.renew([QUEUE], [WORKER])),
+    "requeue": Scene(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
+    "requeue_changed": Scene(_dead, _change),
+    "resume": _by_hand(_paused, "resume"),
+    "retry": _settling("retry"),
+    "run_now": Scene(_waiting_for_their_time, _run_all_now),
+    "filter_jobs": Scene(
+        _queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued", filter=JobFilter(task="x"))
+    ),
+    "sign_off": Scene(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
+    "sign_on": Scene(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
+    "queue_position": Scene(_queued, lambda broker, jobs: Inspector(broker).find_standing(jobs[0].id)),
+    "add_metrics": Scene(_nobody_is_known, _tally, is_resent=False, grows=True),
+    "task_metrics": Scene(_queued, lambda broker, jobs: Inspector(broker).tasks()),
+    "trim": Scene(_too_old, lambda broker, jobs: broker.trim(QUEUE), may_vanish=True),
+    "register_waiter": Scene(_queued, lambda broker, jobs: wait_for_end(broker, QUEUE, jobs[0].id, 0)),
+}
+
+# The other states in which a job can be finished.
+FINISH_SCENES = {
+    "finish, expired": _settling("expire"),
+    "finish, cancelled": _settling("finish_cancel")._replace(seed=_asked),
+}
+
+# Jobs that wait for their time: the index by client has to be written, too.
+DELAYED_SCENES = {
+    "cancel, delayed": SCENES["cancel"]._replace(seed=_waiting_for_their_time),
+    "enqueue, delayed": SCENES["enqueue"]._replace(seed=lambda broker: [new_job("a", client="x", due="+60000")]),
+    "promote, a crowd": Scene(_due, lambda broker, jobs: broker.promote(QUEUE, limit=2), grows=True),
+    "purge, delayed": SCENES["purge"]._replace(seed=_waiting_for_their_time),
+}
+
+# What becomes of jobs of which no second like them may live: the same scripts, and more to write.
+UNIQUE_SCENES = {
+    **{f"{verb}, unique": _settling(verb)._replace(seed=_held) for verb in ("ack", "bury", "expire")},
+    "cancel, unique": SCENES["cancel"]._replace(seed=_held_and_retrying),
+    "discard, unique": SCENES["discard"]._replace(seed=_held_and_dead),
+    "enqueue_unique, that runs": Scene(_running_and_again, _enqueue_others, may_vanish=True),
+    "enqueue_unique, later": Scene(partial(_delayed_and_again, due="+90000"), _enqueue_others, may_vanish=True),
+    "enqueue_unique, now": Scene(_delayed_and_again, _enqueue_others, may_vanish=True),
+    "fire_schedule, unique": SCENES["fire_schedule"]._replace(seed=_begun_and_unique),
+    "purge, unique": SCENES["purge"]._replace(seed=_held_and_retrying),
+    "reclaim, unique": SCENES["reclaim"]._replace(seed=_held_and_lapsed),
+    "requeue, unique": SCENES["requeue"]._replace(seed=_held_and_dead),
+}
+
+ALL_SCENES = {**SCENES, **FINISH_SCENES, **DELAYED_SCENES, **UNIQUE_SCENES}
+
+
+def seeded(redis, broker, scene):
+    """Empty the database and set the scene."""
+    redis.flushdb()
+    broker.announce([QUEUE])
+    return scene.seed(broker)

@@ -1,0 +1,171 @@
+"""Pages of jobs that wait: priorities first, then clients by their turns, of each its jobs in order."""
+
+import pytest
+
+from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.inspector.job_list import JobFilter, packed
+from tests.support.jobs import (
+    QUEUE,
+    claim,
+    claimed_jobs,
+    let_fall_due,
+    names,
+    new_job,
+    queued_job,
+    scheduled_job,
+    settle,
+)
+
+STRANGE = [
+    ("1", "x", "c", "d"),
+    ("0++", "1", "c", "d"),
+    ("+", "1", "c", "d"),
+    ("1", "nan", "c", "d"),
+    ("1", "inf", "c", "d"),
+    ("1", "1 1", "c", "d"),
+    ("", "1", "c", "d"),
+    ("٣", "1", "c", "d"),
+    (1.5, 1, "c", "d"),
+    (None, None, None, None),
+]
+
+
+def queue_up(broker, *marks, **options):
+    """Jobs of which each is named by its client and a number: x1."""
+    for mark in marks:
+        queued_job(broker, mark, client=mark[0], **options)
+
+
+def page(inspector, cursor="", limit=50, **wanted):
+    """The names of a page, and where to go on."""
+    found = inspector.listing(QUEUE, "queued", cursor=cursor, limit=limit, filter=JobFilter(**wanted))
+    return names(job.id for job in found.jobs), found.next_cursor
+
+
+def pages(inspector, limit, **wanted):
+    """All pages."""
+    found, cursor = page(inspector, limit=limit, **wanted)
+    taken = [found]
+    while cursor:
+        found, cursor = page(inspector, cursor, limit, **wanted)
+        taken.append(found)
+    return taken
+
+
+@pytest.fixture
+def _crowd(redis, broker):
+    queue_up(broker, "x1", "y1", "x2", "z1", "x3")
+    queue_up(broker, "y9", "x9", priority=5)
+
+
+@pytest.mark.usefixtures("_crowd")
+def test_they_come_by_priority_then_turn_then_place(inspector):
+    assert page(inspector) == (["y9", "x9", "x1", "x2", "x3", "y1", "z1"], "")
+
+
+@pytest.mark.usefixtures("_crowd")
+@pytest.mark.parametrize("limit", [1, 2, 3, 6, 7])
+def test_a_page_goes_on_where_the_last_one_ended(inspector, limit):
+    in_order = ["y9", "x9", "x1", "x2", "x3", "y1", "z1"]
+
+    taken = pages(inspector, limit)
+
+    assert [name for names_of_page in taken for name in names_of_page] == in_order
+    assert all(len(names_of_page) == limit for names_of_page in taken[:-1])
+
+
+@pytest.mark.parametrize("limit", range(1, 11))
+@pytest.mark.parametrize("client", [None, "x"])
+def test_pages_go_on_in_bands_of_jobs_that_have_waited_for_their_time(redis, broker, inspector, limit, client):
+    for priority in (0, 5, -5):
+        delayed = [scheduled_job(broker, f"x{priority}+", client="x", priority=priority)]
+        delayed += [scheduled_job(broker, f"y{priority}+", client="y", priority=priority)]
+        let_fall_due(broker, *delayed)
+        broker.redis.execute_one(SCRIPTS["promote"].call(broker.keys.of(QUEUE), (100, "1")))
+        queue_up(broker, f"x{priority}", f"y{priority}", priority=priority)
+
+    taken = pages(inspector, limit, client=client)
+
+    in_order = [f"{who}{band}" for band in ("5+", "5", "0+", "0", "-5+", "-5") for who in (client or "xy")]
+    assert [name for names_of_page in taken for name in names_of_page] == in_order
+
+
+def test_a_client_that_comes_before_all_others_is_no_end_of_the_list(redis, broker, inspector):
+    jobs = claimed_jobs(broker, *(new_job(name, client=name) for name in "xyz"))
+    queue_up(broker, "v")
+    settle(broker, "release", *jobs)
+
+    assert [name for page in pages(inspector, 1) for name in page] == ["x", "y", "z", "v"]
+
+
+@pytest.mark.usefixtures("_crowd")
+def test_those_of_one_client_are_found_without_looking_at_others(inspector):
+    found = inspector.listing(QUEUE, "queued", filter=JobFilter(client="x"))
+
+    assert names(job.id for job in found.jobs) == ["x9", "x1", "x2", "x3"]
+    assert found.searched == 4
+    assert pages(inspector, 3, client="x") == [["x9", "x1", "x2"], ["x3"]]
+    assert pages(inspector, 3, client="nobody") == [[]]
+
+
+@pytest.mark.usefixtures("_crowd")
+def test_jobs_that_are_claimed_meanwhile_move_nothing(broker, inspector):
+    first, cursor = page(inspector, limit=4)
+    assert first == ["y9", "x9", "x1", "x2"]
+    claim(broker, 5)  # y9, x9, x1, y1, z1
+
+    second, _ = page(inspector, cursor)
+
+    assert second == ["x3"]
+
+
+def test_when_the_last_one_seen_is_gone_all_before_it_are_too(redis, broker, inspector):
+    queue_up(broker, "x1", "x2", "x3", "x4")
+    _, cursor = page(inspector, limit=2)
+    claim(broker, 3)
+
+    assert page(inspector, cursor) == (["x4"], "")
+
+
+def test_what_was_cancelled_is_not_shown(redis, broker, inspector):
+    ghost = queued_job(broker, "a")
+    queued_job(broker, "b")
+    inspector.cancel(ghost.id)
+
+    assert page(inspector) == (["b"], "")
+
+
+@pytest.mark.usefixtures("_crowd")
+def test_a_filter_looks_at_all_but_says_so_when_it_stops(inspector):
+    found = inspector.listing(QUEUE, "queued", filter=JobFilter(id="no such"), depth=3)
+
+    assert (found.jobs, found.searched, found.is_complete) == ([], 3, False)
+    rest = inspector.listing(QUEUE, "queued", filter=JobFilter(id="no such"), cursor=found.next_cursor)
+    assert (rest.searched, rest.is_complete, rest.next_cursor) == (4, True, "")
+
+
+@pytest.mark.parametrize("cursor", ["x", "W10", "bnVsbA", "WyJhIiwiYiJd", *map(packed, STRANGE), "é"])
+@pytest.mark.usefixtures("_crowd")
+def test_a_cursor_that_is_none_begins_at_the_beginning(inspector, cursor):
+    assert page(inspector, cursor, 1)[0] == ["y9"]
+
+
+def test_more_empty_lanes_than_are_looked_at_in_one_call_are_passed_over(redis, broker, inspector):
+    for number in range(450):
+        queued_job(broker, client=f"gone-{number:03}")
+    for key in redis.keys("*:lane:*"):
+        redis.delete(key)  # as a purge leaves the rings
+    queue_up(broker, "x1")
+
+    assert page(inspector) == (["x1"], "")
+
+
+def test_a_very_long_lane_is_not_followed_to_its_end_and_it_says_so(redis, broker, inspector):
+    queue_up(broker, "x1", "y1")
+    lane = broker.keys.of(QUEUE).lane + b"0:x"
+    redis.rpush(lane, *(f"job-{number}" for number in range(10_000)))
+    inspector.listing(QUEUE, "queued", limit=500)
+
+    found = inspector.listing(QUEUE, "queued", filter=JobFilter(id="no such"), depth=1_000_000)
+
+    assert (found.searched, found.is_complete, found.next_cursor) == (10_001, False, "")

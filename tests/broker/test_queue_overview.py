@@ -1,0 +1,137 @@
+"""How full a queue is."""
+
+import time
+
+import pytest
+
+from django_rtq.inspector.details import QueueDetails
+from tests.support.jobs import (
+    QUEUE,
+    claimed_job,
+    dead_job,
+    finished_job,
+    job_id,
+    new_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+)
+from tests.support.snapshots import snapshot
+
+EMPTY = {
+    "paused": False,
+    "queued": 0,
+    "scheduled": 0,
+    "retrying": 0,
+    "running": 0,
+    "dead": 0,
+    "oldest_seconds": None,
+    "clients": 0,
+}
+
+
+def test_every_job_is_counted_where_it_is(redis, broker, inspector):
+    for seed in (finished_job, dead_job, retrying_job, scheduled_job):
+        seed(broker)
+    claimed_job(broker, worker="w1")
+    claimed_job(broker, worker="w2")
+    for client in "xxxy":
+        queued_job(broker, client=client)
+    before = snapshot(redis)
+
+    (details,) = inspector.overview([QUEUE])
+
+    assert 0 <= details.oldest_seconds < 5
+    assert details == QueueDetails(
+        name=QUEUE,
+        paused=False,
+        queued=4,
+        scheduled=1,
+        retrying=1,
+        running=2,
+        dead=1,
+        oldest_seconds=details.oldest_seconds,
+        clients=2,
+        finished=1,
+        contact_seconds=details.contact_seconds,
+    )
+    assert 0 <= details.contact_seconds < 5
+    assert snapshot(redis) == before
+
+
+def test_an_unused_queue_is_empty(redis, inspector):
+    assert inspector.overview(["never"]) == [QueueDetails(name="never", **EMPTY)]
+
+
+def test_all_queues_are_shown_when_none_is_named(redis, broker, inspector):
+    for queue in ("low", "high"):
+        queued_job(broker, queue=queue)
+
+    assert [(details.name, details.queued) for details in inspector.overview()] == [("high", 1), ("low", 1)]
+
+
+def test_a_pause_is_shown(redis, inspector):
+    inspector.pause(QUEUE)
+
+    assert inspector.overview([QUEUE]) == [QueueDetails(name=QUEUE, **{**EMPTY, "paused": True})]
+
+
+def test_the_oldest_is_the_one_that_waits_longest(redis, broker, inspector):
+    queued_job(broker, client="x")
+    redis.zadd(broker.keys.of(QUEUE).lanes, {"0:x": time.time_ns() // 1_000_000 - 90_000})
+    queued_job(broker, client="y")
+
+    assert inspector.overview([QUEUE])[0].oldest_seconds == pytest.approx(90, abs=5)
+
+
+def test_it_is_told_when_somebody_looked_for_due_jobs(redis, broker, inspector):
+    assert inspector.queue(QUEUE).scheduler_seconds is None
+
+    broker.promote(QUEUE)
+
+    assert 0 <= inspector.queue(QUEUE).scheduler_seconds < 5
+
+
+def test_a_job_that_waits_in_two_places_after_a_torn_log_makes_no_number_negative(redis, broker, inspector):
+    job = dead_job(broker)
+    redis.hset(broker.keys.of(QUEUE).running("w1"), job.id, "1 1")
+    broker.sign_on([QUEUE], "w1")
+
+    (details,) = inspector.overview([QUEUE])
+
+    assert (details.queued, details.running, details.dead) == (0, 1, 1)
+
+
+def test_a_queue_in_which_all_jobs_were_cancelled_has_nobody_who_waits(redis, broker, inspector):
+    for client in "xxy":
+        inspector.cancel(queued_job(broker, client=client).id)
+
+    (details,) = inspector.overview([QUEUE])
+
+    assert (details.queued, details.clients, details.oldest_seconds) == (0, 0, None)
+
+
+def test_the_oldest_is_none_of_those_that_were_cancelled(redis, broker, inspector):
+    now_ms = time.time_ns() // 1_000_000
+    for client, age_ms, is_cancelled in [("x", 90_000, True), ("x", 60_000, False), ("y", 80_000, True)]:
+        job = new_job(client=client)._replace(id=job_id("old", now_ms - age_ms))
+        broker.enqueue(QUEUE, [job])
+        redis.hset(broker.keys.of(QUEUE).since, job.id, now_ms - age_ms)
+        if is_cancelled:
+            inspector.cancel(job.id)
+    queued_job(broker, client="y")
+    queued_job(broker, client="z")
+
+    (details,) = inspector.overview([QUEUE])
+
+    assert (details.queued, details.clients) == (3, 3)
+    assert details.oldest_seconds == pytest.approx(60, abs=5)
+
+
+def test_behind_more_cancelled_jobs_than_it_looks_at_the_oldest_is_an_estimate(redis, broker, inspector):
+    for _ in range(30):
+        inspector.cancel(queued_job(broker).id)
+    queued_job(broker)
+    redis.zadd(broker.keys.of(QUEUE).lanes, {"0:": time.time_ns() // 1_000_000 - 90_000})
+
+    assert inspector.queue(QUEUE).oldest_seconds == pytest.approx(90, abs=5)

@@ -1,0 +1,66 @@
+"""What a job waits for."""
+
+import pytest
+
+from django_rtq.exceptions import JobNotFound
+from tests.support.jobs import QUEUE, WORKER, claimed_job, enqueue_unique, held_job, let_lapse, queued_job, unique_job
+from tests.support.snapshots import snapshot
+
+
+def standing(inspector, job):
+    return inspector.find_standing(job.id, QUEUE)[1]
+
+
+def test_it_comes_with_the_job_and_changes_nothing(redis, broker, inspector):
+    job = queued_job(broker)
+    before = snapshot(redis)
+
+    details, found = inspector.find_standing(job.id)
+
+    assert (details, details.queue) == (inspector.find(job.id), QUEUE)
+    assert (found.paused_at, found.workers, found.ahead, found.after, found.promoted_at) == (None, 0, 0, "", None)
+    assert snapshot(redis) == before
+
+
+def test_a_job_that_is_nowhere_is_not_found(broker, inspector):
+    with pytest.raises(JobNotFound):
+        inspector.find_standing("nothing", QUEUE)
+
+
+def test_jobs_of_its_own_client_are_counted_up_to_a_thousand(broker, inspector):
+    jobs = [queued_job(broker, client="x") for _ in range(3)]
+    other = queued_job(broker, client="y")
+    for _ in range(1200):
+        last = queued_job(broker, client="z")
+
+    assert [standing(inspector, job).ahead for job in (*jobs, other, last)] == [0, 1, 2, 0, 1000]
+
+
+def test_workers_count_while_their_lease_lasts(broker, inspector):
+    job = queued_job(broker)
+    broker.sign_on([QUEUE], WORKER)
+    broker.sign_on([QUEUE], "w2")
+    let_lapse(broker, "w2")
+
+    assert standing(inspector, job).workers == 1
+
+
+def test_a_pause_is_told_with_its_moment(broker, inspector):
+    job = queued_job(broker)
+    inspector.pause(QUEUE)
+
+    found = standing(inspector, job)
+
+    assert 0 <= (found.now - found.paused_at).total_seconds() < 60
+
+
+def test_a_job_that_runs_after_another_names_it(broker, inspector):
+    first, heir = held_job(broker, "a"), unique_job("b", on_conflict="rerun")
+    enqueue_unique(broker, heir)
+
+    assert standing(inspector, heir).after == first.id
+    assert standing(inspector, first).after == ""
+
+
+def test_what_runs_is_in_no_lane(broker, inspector):
+    assert standing(inspector, claimed_job(broker)).ahead is None

@@ -1,0 +1,87 @@
+"""A person has the jobs of a worker taken back whose lease is over."""
+
+import pytest
+
+from django_rtq import signals
+from django_rtq.exceptions import LeaseNotExpired
+from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, claimed_jobs, let_lapse, new_job, settle
+from tests.support.snapshots import place_of, snapshot
+
+
+def test_its_jobs_are_queued_again_and_count_a_crash(redis, broker, inspector):
+    jobs = claimed_jobs(broker, new_job("a"), new_job("b"))
+    let_lapse(broker, WORKER)
+
+    assert sorted(inspector.release_worker(WORKER)) == sorted(job.id for job in jobs)
+
+    after = snapshot(redis)
+    assert after["lane:0:"] == [job.id for job in jobs]
+    assert after["crashes"] == {job.id: "1" for job in jobs}
+    assert not {"workers", "running:w1"} & set(after)
+
+
+def test_a_silence_of_all_is_waited_for_by_programs_but_not_by_people(redis, broker, inspector):
+    job = claimed_job(broker)
+    let_lapse(broker, WORKER)
+    redis.hset(broker.keys.of(QUEUE).sweep, "hold", 10**13)
+    assert broker.reclaim(QUEUE)[1] == []
+
+    assert inspector.release_worker(WORKER, [QUEUE]) == [job.id]
+
+
+def test_one_that_crashed_too_often_is_dead(redis, broker, inspector):
+    job = claimed_job(broker, max_crashes=0)
+    let_lapse(broker, WORKER)
+    heard = []
+
+    def hear(*, job_ids, buried_ids, **kwargs):
+        heard.append((job_ids, buried_ids))
+
+    signals.job_reclaimed.connect(hear)
+    try:
+        assert inspector.release_worker(WORKER) == [job.id]
+    finally:
+        signals.job_reclaimed.disconnect(hear)
+
+    assert place_of(redis, job) == "dead"
+    assert heard == [([], [job.id])]
+
+
+def test_all_that_it_held_is_taken_back_in_as_many_steps_as_it_takes(redis, broker, inspector):
+    broker.enqueue(QUEUE, [new_job() for _ in range(1203)])
+    while claim(broker, 500, worker=WORKER):
+        pass
+    let_lapse(broker, WORKER)
+
+    assert len(inspector.release_worker(WORKER)) == 1203
+
+    assert not {"workers", "holders", "running:w1"} & set(snapshot(redis))
+
+
+def test_while_its_lease_lasts_nothing_is_taken(redis, broker, inspector):
+    claimed_job(broker)
+    before = snapshot(redis)
+
+    with pytest.raises(LeaseNotExpired, match=WORKER):
+        inspector.release_worker(WORKER)
+
+    assert snapshot(redis) == before
+
+
+def test_of_others_nothing_is_taken(redis, broker, inspector):
+    claimed_job(broker)
+    let_lapse(broker, WORKER)
+    before = snapshot(redis)
+
+    assert inspector.release_worker("nobody") == []
+
+    assert snapshot(redis) == before
+
+
+def test_what_it_says_late_is_not_believed(redis, broker, inspector):
+    job = claimed_job(broker)
+    let_lapse(broker, WORKER)
+    inspector.release_worker(WORKER)
+
+    assert settle(broker, "ack", job) == [job.id]
+    assert claim(broker) == [job.id]

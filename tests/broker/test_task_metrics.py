@@ -1,0 +1,74 @@
+"""How tasks did in the last hours."""
+
+import pytest
+
+from django_rtq.broker.histogram import bucket_of, midpoint_of, percentile
+from django_rtq.broker.settlement import Settlement
+from django_rtq.inspector.metrics import TaskFigures
+from tests.support.jobs import QUEUE
+
+
+def tell(broker, *counters, queue=QUEUE):
+    broker.announce([queue])
+    broker.settle("w1", queue, Settlement(metrics=[(len(counters) // 2, *counters)]))
+
+
+def test_outcomes_are_told_by_task(redis, broker, inspector):
+    tell(broker, "done ship", 6, "failed ship", 2, "retried ship", 1, "dead ship", 1, "expired mail", 4)
+
+    figures = inspector.tasks()
+
+    assert figures == {"mail": TaskFigures(expired=4), "ship": TaskFigures(done=6, failed=2, retried=1, dead=1)}
+    assert (figures["ship"].failure_rate, figures["mail"].failure_rate) == (0.25, None)
+
+
+def test_queues_are_added_up_or_one_is_asked(redis, broker, inspector):
+    tell(broker, "done ship", 1)
+    tell(broker, "done ship", 2, queue="low")
+
+    assert inspector.tasks()["ship"].done == 3
+    assert inspector.tasks(queues=["low"])["ship"].done == 2
+
+
+@pytest.mark.parametrize(("hours", "done"), [(0, 1), (1, 11), (24, 111)])
+def test_so_many_hours_before_the_present_one_count(redis, broker, inspector, hours, done):
+    hour = redis.time()[0] // 3600
+    for back, number in ((0, 1), (1, 10), (24, 100), (25, 1000)):
+        redis.hset(broker.keys.of(QUEUE).tasks + str(hour - back).encode(), "done ship", number)
+    broker.announce([QUEUE])
+
+    assert inspector.tasks(hours)["ship"].done == done
+
+
+def test_how_long_runs_and_waits_took_is_told_from_buckets(redis, broker, inspector):
+    tell(
+        broker,
+        *(f"r{bucket_of(0.1)} ship", 50, f"r{bucket_of(2.0)} ship", 45, f"r{bucket_of(60.0)} ship", 5),
+        *(f"w{bucket_of(5)} ship", 99, f"w{bucket_of(30_000)} ship", 1),
+    )
+
+    figures = inspector.tasks()["ship"]
+
+    assert (figures.run_p50, figures.run_p95) == (pytest.approx(0.1, rel=0.13), pytest.approx(2, rel=0.13))
+    assert (figures.wait_p50, figures.wait_p95) == (pytest.approx(0.005, rel=0.13), pytest.approx(0.005, rel=0.13))
+
+
+def test_a_name_with_blanks_is_a_name(redis, broker, inspector):
+    tell(broker, "done my own name", 1)
+
+    assert list(inspector.tasks()) == ["my own name"]
+
+
+@pytest.mark.parametrize("seconds", [1e-9, 1e-6, 0.00037, 0.01, 0.124, 1.0, 3599.0, 1e6])
+def test_a_bucket_is_a_quarter_of_an_octave(seconds):
+    assert midpoint_of(bucket_of(seconds)) == pytest.approx(seconds, rel=0.126)
+    assert bucket_of(seconds * 1.3) > bucket_of(seconds)
+
+
+def test_no_time_at_all_is_a_bucket_too():
+    assert midpoint_of(bucket_of(0)) == 0
+
+
+def test_a_share_of_nothing_is_nothing():
+    assert percentile({}, 0.5) is None
+    assert percentile({4: 1}, 0.95) == midpoint_of(4)

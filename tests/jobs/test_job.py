@@ -1,0 +1,189 @@
+"""Ids of jobs, and records that are read back."""
+
+import contextlib
+import os
+import random
+import re
+import time
+import uuid
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from django_rtq.exceptions import PayloadError, Retry
+from django_rtq.jobs.job import Job, JobState, moment, new_job_id
+from django_rtq.jobs.record import Header, read_record
+
+# -- ids
+
+
+def test_an_id_is_a_uuid_of_version_7():
+    before_ms = time.time_ns() // 1_000_000
+    job_id = new_job_id()
+    after_ms = time.time_ns() // 1_000_000
+
+    assert len(job_id) == 32
+    assert uuid.UUID(job_id).hex == job_id
+    assert (uuid.UUID(job_id).version, uuid.UUID(job_id).variant) == (7, uuid.RFC_4122)
+    assert before_ms <= int(job_id[:12], 16) <= after_ms
+
+
+def test_ids_are_sorted_by_time_and_never_the_same():
+    ids = [new_job_id() for _ in range(100_000)]
+
+    assert len(set(ids)) == 100_000
+    assert [job_id[:12] for job_id in ids] == sorted(job_id[:12] for job_id in ids)
+    assert {job_id[12] for job_id in ids} == {"7"}
+    assert {job_id[16] for job_id in ids} == set("89ab")
+
+
+def test_every_random_digit_of_an_id_varies():
+    ids = [new_job_id() for _ in range(1000)]
+
+    for place in [13, 14, 15, *range(17, 32)]:
+        assert len({job_id[place] for job_id in ids}) == 16
+
+
+def test_a_seed_does_not_make_ids_repeat():
+    random.seed(0)
+    one = new_job_id()
+    random.seed(0)
+
+    assert new_job_id()[12:] != one[12:]
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_processes_that_were_forked_make_different_ids():
+    readers = []
+    for _ in range(4):
+        reader, writer = os.pipe()
+        if os.fork() == 0:
+            os.write(writer, "".join(new_job_id() for _ in range(500)).encode())
+            os._exit(0)
+        os.close(writer)
+        readers.append(reader)
+    told = []
+    for reader in readers:
+        with os.fdopen(reader) as pipe:
+            told.append(pipe.read())
+        os.wait()
+
+    ids = {text[i : i + 32] for text in told for i in range(0, len(text), 32)}
+    assert len(ids) == 2000
+
+
+# -- records
+
+
+def test_a_record_is_read_back():
+    record = b'-5 2 1700000000000 1700000060000 two words\n{"task":"a.b","args":[1],"kwargs":{"x":[]},"time_limit":5}'
+
+    assert read_record("j1", "mail", record, failures=2, crashes=1) == Job(
+        id="j1",
+        task="a.b",
+        queue="mail",
+        client="two words",
+        priority=-5,
+        args=[1],
+        kwargs={"x": []},
+        attempt=4,
+        failures=2,
+        max_crashes=2,
+        ready_ms=1_700_000_000_000,
+        expires_ms=1_700_000_060_000,
+        options={"time_limit": 5},
+    )
+
+
+def test_a_record_without_arguments_or_a_client_is_read_back():
+    assert read_record("j1", "q", b'0 3 5 0 \n{"task":"a.b"}') == Job(id="j1", task="a.b", queue="q", ready_ms=5)
+
+
+def test_a_line_break_in_an_argument_is_none_of_the_header():
+    assert read_record("j1", "q", b'0 3 5 0 c\n{"task":"a.b","args":["x\\ny"]}\n').args == ["x\ny"]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        b"",
+        b"\n",
+        b"0 3 5 0\n{}",
+        b'x 3 5 0 \n{"task":"a.b"}',
+        b'0 3 5 0 \xff\n{"task":"a.b"}',
+        b"0 3 5 0 \n",
+        b"0 3 5 0 \n{",
+        b"0 3 5 0 \n{}",
+        b"0 3 5 0 \n[]",
+        b"0 3 5 0 \n5",
+        b'0 3 5 0 \n{"task":["a.b"]}',
+        b'0 3 5 0 \n{"task":"a.b","args":[{"$rtq":["os.system","ls"]}]}',
+    ],
+)
+def test_a_record_that_nobody_wrote_is_refused(record):
+    with pytest.raises((PayloadError, ValueError)):
+        read_record("j1", "q", record)
+
+
+@given(st.binary())
+def test_whatever_a_record_is_it_is_read_or_refused(record):
+    with contextlib.suppress(PayloadError, ValueError):
+        read_record("j1", "q", b"0 3 5 0 \n" + record)
+
+
+@given(
+    st.integers(-100, 100),
+    st.integers(0, 10**6),
+    st.integers(1, 10**14),
+    st.text(st.characters(exclude_categories=["C", "Z"], include_characters=" ")),
+)
+def test_a_header_is_read_back(priority, max_crashes, ready_ms, client):
+    line = f"{priority} {max_crashes} {ready_ms} 0 {client}".encode()
+
+    assert Header.read(line) == Header(
+        priority=priority, max_crashes=max_crashes, ready_ms=ready_ms, expires_ms=0, client=client
+    )
+
+
+# -- words
+
+
+def test_a_state_is_its_word():
+    assert [str(state) for state in JobState] == [
+        "scheduled",
+        "queued",
+        "running",
+        "retrying",
+        "succeeded",
+        "dead",
+        "cancelled",
+        "expired",
+    ]
+    assert f"{JobState.DEAD}" == JobState.DEAD == "dead"
+    assert {state for state in JobState if state.is_final} == {"succeeded", "dead", "cancelled", "expired"}
+
+
+def test_moments_are_aware():
+    assert moment(None) is None
+    assert moment(0) == datetime(1970, 1, 1, tzinfo=timezone.utc)
+    assert moment(10**18) is None
+    assert moment(253402300799999) == datetime(9999, 12, 31, 23, 59, 59, 999000, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("after", "seconds"), [(None, None), (0, 0), (1.5, 1.5), (-5, -5), (timedelta(minutes=1), 60.0)]
+)
+def test_a_job_may_say_when_it_wants_to_be_retried(after, seconds):
+    assert Retry("busy", after=after).after_seconds == seconds
+    assert str(Retry("busy", after=after)) == "busy"
+
+
+@pytest.mark.parametrize(
+    "after", ["5", True, float("nan"), float("inf"), float("-inf"), 10**400, timedelta.max, datetime(2030, 1, 1)]
+)
+def test_a_job_that_cannot_say_when_is_told_so(after):
+    problem = f"Retry(after={after!r}): after has to be seconds or a timedelta of at most ten years."
+    with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
+        Retry("busy", after=after)

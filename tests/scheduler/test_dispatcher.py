@@ -1,0 +1,323 @@
+"""Periodic jobs start once for each slot, whoever looks at the clock, and however often."""
+
+import threading
+
+import pytest
+from django.test import override_settings
+
+from django_rtq import every, signals, task
+from django_rtq.broker.broker import get_broker
+from django_rtq.exceptions import BrokerFull, BrokerUnavailable
+from django_rtq.scheduler.dispatcher import FORGOTTEN_MS, Dispatcher
+from django_rtq.scheduler.scheduler import Scheduler
+from django_rtq.tasks import registry
+from tests.support.claims import take_all
+from tests.support.jobs import QUEUE, claim_all
+from tests.support.redis_server import UNREACHABLE
+from tests.support.waiting import wait_until
+
+NOW_MS = 1_699_999_200_000  # a whole hour, long past for the server
+MINUTE_MS = 60_000
+
+
+def report(*args, **kwargs):
+    """A function to be made a task."""
+
+
+def other():
+    """Another one."""
+
+
+@pytest.fixture(autouse=True)
+def _no_tasks(monkeypatch):
+    monkeypatch.setattr(registry, "_tasks", {})
+
+
+@pytest.fixture
+def clock(broker, monkeypatch):
+    """The server's clock as schedulers see it; it stands still."""
+
+    class Clock:
+        now_ms = NOW_MS
+
+    clock, schedules = Clock(), type(broker).schedules
+    monkeypatch.setattr(type(broker), "schedules", lambda *args: (clock.now_ms, schedules(*args)[1]))
+    return clock
+
+
+def declare(*schedules, **options):
+    return task(schedule=schedules, **options)(report)
+
+
+def look(dispatcher):
+    """Look at the clock, whenever it was looked at last."""
+    dispatcher._asks_at = 0.0
+    return dispatcher.fire_due()
+
+
+@pytest.fixture
+def at(clock):
+    """Let timetables look at their clock so many ms later. Returns the slots for which jobs wait, in ms from then."""
+
+    def at(ms, *timetables):
+        clock.now_ms = NOW_MS + ms
+        for dispatcher in timetables:
+            look(dispatcher)
+        return [int(job_id[:12], 16) - NOW_MS for job_id in claim_all(get_broker())]
+
+    return at
+
+
+def test_nothing_is_declared_and_nothing_asked():
+    with override_settings(RTQ={"REDIS": UNREACHABLE}):
+        assert Dispatcher(get_broker(), [QUEUE]).fire_due() is None
+
+
+def test_a_new_schedule_has_missed_nothing_and_fires_from_then_on(broker, at):
+    declare(every(minutes=1))
+    dispatcher = Dispatcher(broker, [QUEUE])
+
+    assert at(5, dispatcher) == []
+    assert at(MINUTE_MS - 1, dispatcher) == []
+    assert at(MINUTE_MS, dispatcher) == [MINUTE_MS]
+    assert at(MINUTE_MS + 1, dispatcher) == []
+    assert at(2 * MINUTE_MS + 7, dispatcher) == [2 * MINUTE_MS]
+
+
+def test_the_job_is_a_call_with_the_arguments_of_the_schedule(broker, at, clock):
+    declare(every(minutes=1, name="mine", args=[1], kwargs={"b": 2}), client="acme", priority=7, max_attempts=9)
+    dispatcher = Dispatcher(broker, [QUEUE])
+    look(dispatcher)
+    clock.now_ms += MINUTE_MS
+    look(dispatcher)
+
+    (job,) = take_all(broker)
+
+    assert (job.task, job.args, job.kwargs, job.client) == (f"{__name__}.report", [1], {"b": 2}, "acme")
+    assert len(job.id) == 32
+    assert int(job.id[:12], 16) == NOW_MS + MINUTE_MS
+    assert broker.schedules([QUEUE])[1][QUEUE]["mine"].last_job == job.id
+
+
+def test_it_says_when_it_has_to_be_called_again(broker, clock):
+    declare(every(minutes=1), every(hours=10))
+    clock.now_ms = NOW_MS + 45_000
+    dispatcher = Dispatcher(broker, [QUEUE])
+
+    assert 14.5 < dispatcher.fire_due() <= 15.0
+    clock.now_ms += MINUTE_MS  # it does not even ask
+    assert 14.5 < dispatcher.fire_due() <= 15.0
+    assert not claim_all(broker)
+
+
+def test_it_asks_for_the_time_once_a_minute_at_least(broker, clock):
+    declare(every(hours=10))
+
+    assert 59 < Dispatcher(broker, [QUEUE]).fire_due() <= 60
+
+
+def test_other_queues_are_the_business_of_others(broker, at):
+    declare(every(minutes=1), queue_name="low")
+
+    assert Dispatcher(broker, [QUEUE]).entries == []
+    assert [entry.name for entry in Dispatcher(broker, [QUEUE, "low"]).entries] == [f"{__name__}.report"]
+
+
+def test_several_schedulers_start_one_job(broker, at):
+    declare(every(minutes=1))
+    timetables = [Dispatcher(broker, [QUEUE]) for _ in range(5)]
+
+    assert at(0, *timetables) == []
+    assert at(MINUTE_MS, *timetables) == [MINUTE_MS]
+
+
+def test_a_scheduler_that_starts_later_goes_on_where_others_were(broker, at):
+    declare(every(minutes=1))
+    at(0, Dispatcher(broker, [QUEUE]))
+
+    assert at(3 * MINUTE_MS, Dispatcher(broker, [QUEUE])) == [3 * MINUTE_MS]
+
+
+@pytest.mark.parametrize(
+    ("missed", "expected"),
+    [("all", [1, 2, 3]), ("once", [3]), ("skip", [])],
+)
+def test_what_nobody_was_there_for(broker, at, missed, expected):
+    declare(every(hours=1, missed=missed))
+    dispatcher = Dispatcher(broker, [QUEUE])
+    hour = 60 * MINUTE_MS
+    assert at(-NOW_MS % hour, dispatcher) == []
+    begun = -NOW_MS % hour
+
+    assert at(begun + 3 * hour + 5 * MINUTE_MS, dispatcher) == [begun + n * hour for n in expected]
+    assert at(begun + 3 * hour + 6 * MINUTE_MS, dispatcher) == []
+    assert at(begun + 4 * hour, dispatcher) == [begun + 4 * hour]
+
+
+def test_a_slot_passes_while_the_last_job_waits(broker, at, clock):
+    declare(every(minutes=1, overlap="skip"))
+    dispatcher = Dispatcher(broker, [QUEUE])
+    for _ in range(4):
+        look(dispatcher)
+        clock.now_ms += MINUTE_MS
+
+    assert len(claim_all(broker)) == 1
+
+
+# -- changed definitions
+
+
+def redeclared(broker, *schedules):
+    declare(*schedules)
+    return Dispatcher(broker, [QUEUE])
+
+
+def test_a_schedule_that_was_edited_starts_anew(broker, at):
+    old = redeclared(broker, every(hours=10, missed="all"))
+    at(0, old)
+
+    assert at(5 * MINUTE_MS + 1, redeclared(broker, every(minutes=1, missed="all"))) == []
+    assert at(7 * MINUTE_MS, redeclared(broker, every(minutes=1, missed="all"))) == [6 * MINUTE_MS, 7 * MINUTE_MS]
+
+
+def test_two_versions_during_a_deploy_do_not_keep_each_other_from_firing(broker, at):
+    old, new = redeclared(broker, every(minutes=2)), redeclared(broker, every(minutes=3))
+    fired = [at(minute * MINUTE_MS + 20 * step, old, new) for minute in range(13) for step in range(3)]
+
+    assert [slots[0] // MINUTE_MS for slots in fired if slots] == [2, 3, 4, 6, 8, 9, 10, 12]
+
+
+def test_a_new_version_does_not_take_a_slot_from_the_old_one(broker, at):
+    old = redeclared(broker, every(minutes=2))
+    at(1, old)
+    new = redeclared(broker, every(minutes=3))
+
+    assert at(2 * MINUTE_MS + 5, new) == []
+    assert at(2 * MINUTE_MS + 6, old) == [2 * MINUTE_MS]
+
+
+# -- trouble
+
+
+def test_a_clock_that_was_far_ahead_for_a_while_does_not_stop_anything(broker):
+    declare(every(seconds=0.1))
+    dispatcher = Dispatcher(broker, [QUEUE])
+    (entry,) = dispatcher.entries
+    look(dispatcher)
+    now_ms, _ = broker.schedules([QUEUE])
+    assert entry.fire(broker, now_ms + 365 * 86_400_000) == "fired"
+    claim_all(broker)
+
+    wait_until(lambda: look(dispatcher) and len(claim_all(broker)) == 1)
+
+    assert broker.schedules([QUEUE])[1][QUEUE][entry.name].last_slot_ms < now_ms + 60_000
+
+
+def test_a_clock_that_went_back_a_little_repeats_nothing(broker, at):
+    declare(every(minutes=1))
+    dispatcher = Dispatcher(broker, [QUEUE])
+    at(0, dispatcher)
+    assert at(5 * MINUTE_MS, dispatcher) == [5 * MINUTE_MS]
+
+    assert at(2 * MINUTE_MS, dispatcher) == []
+    assert at(5 * MINUTE_MS + 9, dispatcher) == []
+    assert at(6 * MINUTE_MS, dispatcher) == [6 * MINUTE_MS]
+
+
+def test_an_emptied_server_is_begun_with_anew(redis, broker, at):
+    declare(every(minutes=1))
+    dispatcher = Dispatcher(broker, [QUEUE])
+    at(0, dispatcher)
+    redis.flushdb()
+
+    assert at(5 * MINUTE_MS, dispatcher) == []
+    assert at(6 * MINUTE_MS, dispatcher) == [6 * MINUTE_MS]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_lost_reply_costs_nothing(redis, broker, at, clock, moment):
+    declare(every(minutes=1))
+    dispatcher = Dispatcher(broker, [QUEUE])
+    redis.drop_connection(moment)
+    at(0, dispatcher)
+    redis.drop_connection(moment)
+
+    assert at(MINUTE_MS, dispatcher) == [MINUTE_MS]
+
+
+def test_a_client_that_cannot_be_told_keeps_no_other_from_starting(broker, at, caplog):
+    def whose(**kwargs):
+        raise RuntimeError("no such account")
+
+    declare(every(minutes=1), client=whose)
+    task(schedule=every(minutes=1))(other)
+    dispatcher = Dispatcher(broker, [QUEUE])
+    at(0, dispatcher)
+
+    assert at(MINUTE_MS, dispatcher) == [MINUTE_MS]
+    assert "report: its job could not be made" in caplog.text
+
+
+def test_redis_away_is_for_the_loop_to_wait_out():
+    declare(every(minutes=1))
+    with override_settings(RTQ={"REDIS": UNREACHABLE}), pytest.raises(BrokerUnavailable):
+        Dispatcher(get_broker(), [QUEUE]).fire_due()
+
+
+def test_a_full_server_starts_it_later_and_hinders_nothing_else(redis, broker, at, clock):
+    declare(every(minutes=1))
+    scheduler = Scheduler(broker, [QUEUE])
+    look(scheduler._dispatcher)
+    clock.now_ms += MINUTE_MS
+    scheduler._dispatcher._asks_at = 0.0
+
+    with redis.full_memory(), pytest.raises(BrokerFull):
+        scheduler.tick()
+    scheduler.tick()
+
+    assert len(claim_all(broker)) == 1
+    scheduler.stop()
+
+
+def test_what_is_declared_no_more_is_forgotten_after_months(redis, broker, at):
+    gone = redeclared(broker, every(minutes=1, name="gone"))
+    at(0, gone)
+    rest = redeclared(broker, every(minutes=1, name="rest"))
+
+    at(FORGOTTEN_MS, rest)
+    assert set(broker.schedules([QUEUE])[1][QUEUE]) == {"gone", "rest"}
+    at(FORGOTTEN_MS + 1, rest)
+    assert set(broker.schedules([QUEUE])[1][QUEUE]) == {"rest"}
+
+
+def test_threads_that_look_at_once_start_each_slot_once(broker, clock):
+    declare(every(seconds=1, missed="all"))
+    timetables = [Dispatcher(broker, [QUEUE]) for _ in range(4)]
+    look(timetables[0])
+    clock.now_ms += 50_000
+    threads = [threading.Thread(target=look, args=(dispatcher,)) for dispatcher in timetables]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    ids = claim_all(broker, 50)
+    assert sorted(int(job_id[:12], 16) for job_id in ids) == [NOW_MS + n * 1000 for n in range(1, 51)]
+
+
+def test_a_job_that_starts_by_itself_is_said_to_be_enqueued(broker, at, clock):
+    said = []
+    declare(every(minutes=1))
+    timetables = [Dispatcher(broker, [QUEUE]) for _ in range(2)]
+
+    def note(*, job_ids, queue, task, **kwargs):
+        said.append((job_ids, queue, task))
+
+    signals.job_enqueued.connect(note)
+    at(0, *timetables)
+    clock.now_ms += MINUTE_MS
+    for dispatcher in timetables:
+        look(dispatcher)
+    signals.job_enqueued.disconnect(note)
+
+    assert said == [(claim_all(broker), QUEUE, f"{__name__}.report")]

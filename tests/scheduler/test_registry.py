@@ -1,0 +1,88 @@
+"""What a project declares, in its code and in its settings, and what is refused."""
+
+import pytest
+from django.test import override_settings
+
+from django_rtq import cron, every, task
+from django_rtq.broker.broker import get_broker
+from django_rtq.conf import Config
+from django_rtq.exceptions import ConfigurationError
+from django_rtq.internal_tasks import run_bulk_action
+from django_rtq.scheduler.registry import check_schedules, declared_entries
+from django_rtq.tasks import registry
+from tests.support.redis_server import UNREACHABLE
+
+
+def report(*args, **kwargs):
+    """A function to be made a task."""
+
+
+@pytest.fixture(autouse=True)
+def _no_tasks(monkeypatch):
+    monkeypatch.setattr(registry, "_tasks", {})
+
+
+def declare(*schedules):
+    return task(schedule=schedules)(report)
+
+
+def test_settings_declare_schedules_too():
+    declare(cron("0 5 * * *", name="b", args=[1]))
+    options = {"task": f"{__name__}.report", "every": 90, "args": [7], "kwargs": {"x": 1}, "overlap": "skip"}
+    entries = declared_entries(Config(schedules={"a": options}))
+
+    assert [entry.name for entry in entries] == ["a", "b"]
+    schedule = entries[0].schedule
+    assert (schedule.every_ms, schedule.args, schedule.kwargs, schedule.overlap) == (90_000, [7], {"x": 1}, "skip")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"every": 5}, "No task 'None' is registered here."),
+        ({"task": f"{__name__}.reprt", "every": 5}, f"Did you mean {__name__}.report?"),
+        ({"task": f"{__name__}.report"}, 'it has to have either "cron" or "every"'),
+        ({"task": f"{__name__}.report", "cron": "* *"}, "has 2 fields"),
+        ({"task": f"{__name__}.report", "every": 5, "color": "red"}, "there is no option 'color'"),
+        ({"task": f"{__name__}.report", "every": 5, "args": [{1}]}, "the arguments of its schedule do not fit"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(options, problem):
+    declare()
+    with pytest.raises(ConfigurationError) as caught:
+        declared_entries(Config(schedules={"a": options}))
+
+    assert str(caught.value).startswith("RTQ[\"SCHEDULES\"]['a']: ")
+    assert problem in str(caught.value)
+    with override_settings(RTQ={"REDIS": UNREACHABLE, "SCHEDULES": {"a": options}}):
+        assert [(error.id, error.msg) for error in check_schedules()] == [("rtq.E002", str(caught.value))]
+
+
+def test_settings_do_not_schedule_internal_tasks():
+    registry.register(run_bulk_action)
+    options = {"task": run_bulk_action.name, "every": 5, "args": ["mail", "discard", {}, 10**15]}
+
+    with override_settings(RTQ={"REDIS": UNREACHABLE, "SCHEDULES": {"a": options}}):
+        (error,) = check_schedules()
+    assert (error.id, "is internal to django_rtq" in error.msg) == ("rtq.E002", True)
+
+
+def test_two_of_one_name_are_refused():
+    declare(every(minutes=1, name="a"), every(minutes=2, name="a"))
+
+    with pytest.raises(ConfigurationError, match="Two schedules have the name 'a'"):
+        declared_entries(Config())
+
+
+@override_settings(RTQ={"REDIS": UNREACHABLE})
+def test_the_check_finds_nothing_wrong_with_what_is_right():
+    declare(every(minutes=1))
+    assert check_schedules() == []
+
+
+@pytest.mark.parametrize("value", [["a"], {"a": "b"}, {1: {}}, {"": {}}, "x"])
+def test_schedules_of_another_shape_are_refused(value):
+    with override_settings(RTQ={"REDIS": UNREACHABLE, "SCHEDULES": value}):
+        assert check_schedules() == []  # another check says so
+        with pytest.raises(ConfigurationError, match="has to be a dictionary of names and options"):
+            get_broker()

@@ -1,0 +1,19 @@
+"""Jobs as a worker gets them: claimed, and read from their records."""
+
+from django_rtq.jobs.record import read_record
+from tests.support.jobs import QUEUE
+
+
+def take_all(broker, *, queue=QUEUE, wanted=100, worker="taker"):
+    """Claim up to so many jobs, in the order in which they would run."""
+    broker.sign_on([queue], worker)
+    (claimed,) = broker.claim(worker, [queue], wanted)
+    return [
+        read_record(job_id.decode(), queue, record) for job_id, record in zip(claimed.ids, claimed.records, strict=True)
+    ]
+
+
+def take(broker, **options):
+    """Claim the one job that waits."""
+    (job,) = take_all(broker, **options)
+    return job

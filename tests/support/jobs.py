@@ -1,0 +1,203 @@
+"""Jobs in every place, for tests to begin with.
+
+Ids are the moment of their making, a number and a name, "019a…-000001-a": scripts read the moment, people the name.
+"""
+
+import itertools
+import json
+import time
+
+from django_rtq.broker.broker import NewJob, UniqueJob
+from django_rtq.broker.settlement import Settlement
+from django_rtq.inspector.inspector import Inspector
+
+QUEUE = "default"
+WORKER = "w1"
+KEEP_MS = 3_600_000
+ERROR = json.dumps({"error": "it broke"})
+NOTE = "done 3600000 d1"  # what is kept of the digest of a unique_job()
+
+_numbers = itertools.count(1)
+
+
+def new_job(name=None, *, client="", priority=0, max_crashes=3, due="", expires="", at_front=False, body="{}"):
+    """A job that is nowhere yet."""
+    return NewJob(
+        id=job_id(name, time.time_ns() // 1_000_000),
+        priority=priority,
+        max_crashes=max_crashes,
+        client=client,
+        due=due,
+        expires=expires,
+        at_front="1" if at_front else "",
+        body=body,
+    )
+
+
+def unique_job(name=None, *, digest="d1", until="done", limit_ms=3_600_000, on_conflict="return", **options):
+    """A job that is nowhere yet, and wants no other like it."""
+    return UniqueJob(*new_job(name, **options), digest, until, limit_ms, on_conflict)
+
+
+def job_id(name, made_ms):
+    """An id of a job that was made at a moment."""
+    return f"{made_ms:012x}-{next(_numbers):06}-{name or 'job'}"
+
+
+def queued_job(broker, name=None, *, queue=QUEUE, **options):
+    """A job that waits for a worker."""
+    job = new_job(name, **options)
+    assert broker.enqueue(queue, [job]) == ["ok"]
+    return job
+
+
+def scheduled_job(broker, name=None, *, due="+60000", **options):
+    """A job that waits for its time."""
+    return queued_job(broker, name, due=due, **options)
+
+
+def claimed_job(broker, name=None, *, worker=WORKER, queue=QUEUE, **options):
+    """A job that a worker holds, in a queue where nothing else waited."""
+    (job,) = claimed_jobs(broker, new_job(name, **options), worker=worker, queue=queue)
+    return job
+
+
+def claimed_jobs(broker, *jobs, worker=WORKER, queue=QUEUE):
+    """Jobs that a worker holds, in a queue where nothing else waited."""
+    assert set(broker.enqueue(queue, jobs)) == {"ok"}
+    broker.sign_on([queue], worker)
+    (claimed,) = broker.claim(worker, [queue], len(jobs))
+    assert {i.decode() for i in claimed.ids} == {job.id for job in jobs}
+    return list(jobs)
+
+
+def asked_job(broker, name=None, *, terminate=False, **options):
+    """A job that a worker holds, and that was asked to stop."""
+    job = claimed_job(broker, name, **options)
+    answer = Inspector(broker).cancel(job.id, options.get("queue", QUEUE), terminate=terminate)
+    assert answer == "asked"
+    return job
+
+
+def retrying_job(broker, name=None, *, wait_ms=60_000, **options):
+    """A job that has failed once and waits for its next attempt."""
+    job = claimed_job(broker, name, worker="failing", **options)
+    settle(broker, "retry", job, worker="failing", wait_ms=wait_ms)
+    broker.sign_off([QUEUE], "failing")
+    return job
+
+
+def dead_job(broker, name=None, **options):
+    """A dead letter that failed once."""
+    job = claimed_job(broker, name, worker="failing", **options)
+    settle(broker, "bury", job, worker="failing")
+    broker.sign_off([QUEUE], "failing")
+    return job
+
+
+def suspect_job(broker, name=None, **options):
+    """A job that waits, and has taken a worker down."""
+    job = claimed_job(broker, name, worker="crashing", **options)
+    broker.reclaim_child(QUEUE, "crashing", [job.id])
+    return job
+
+
+def finished_job(broker, name=None, **options):
+    """A job that is done."""
+    job = claimed_job(broker, name, worker="finishing", **options)
+    settle(broker, "ack", job, worker="finishing")
+    broker.sign_off([QUEUE], "finishing")
+    return job
+
+
+def enqueue_unique(broker, *jobs):
+    """What becomes of unique jobs."""
+    return broker.enqueue_unique(QUEUE, jobs)
+
+
+def entered_job(broker, name="a", **options):
+    """A unique job that waits."""
+    job = unique_job(name, **options)
+    assert enqueue_unique(broker, job) == ["ok"]
+    return job
+
+
+def held_job(broker, name=None, *, heir=None, worker=WORKER, **options):
+    """A unique job that a worker runs; another of that name waits for its end."""
+    job = entered_job(broker, name, **options)
+    assert claim(broker, worker=worker) == [job.id]
+    if heir:
+        again = unique_job(heir, **{**options, "on_conflict": "rerun"})
+        assert enqueue_unique(broker, again) == [f"after {job.id}"]
+    return job
+
+
+def limit_of(broker, digest="d1"):
+    """For how many ms a digest is held; below 0: it is free."""
+    return broker.redis.execute_one(("PTTL", broker.keys.of(QUEUE).unique + digest.encode()))
+
+
+def settlement(verb, *jobs, wait_ms=60_000, counted=1, outcome='"done"', keep_ms=KEEP_MS):
+    """What a worker has to tell about jobs that all end in the same way."""
+    entry = {
+        "ack": (keep_ms, outcome),
+        "expire": (keep_ms, outcome),
+        "finish_cancel": (keep_ms, outcome),
+        "retry": (wait_ms, counted, ERROR),  # and the client
+        "bury": (counted, ERROR),
+        "release": (),
+    }[verb]
+    whose = {job.id: (client_of(job),) if verb == "retry" else () for job in jobs}
+    return Settlement(**{verb: [value for job in jobs for value in (job.id, *entry, *whose[job.id])]})
+
+
+def client_of(job):
+    """Whose a job is. A handle does not tell: then nobody's."""
+    return getattr(job, "client", "")
+
+
+def settle(broker, verb, *jobs, worker=WORKER, **details):
+    """End the run of jobs; answers the stale ids."""
+    return broker.settle(worker, QUEUE, settlement(verb, *jobs, **details))
+
+
+def claim(broker, wanted=1, *, worker="w2", queues=(QUEUE,), idle=1):
+    """Claim for a worker that is new, or was not; answers the ids."""
+    broker.sign_on(queues, worker)
+    return [i.decode() for part in broker.claim(worker, queues, wanted, idle=idle) for i in part.ids]
+
+
+def claim_all(broker, wanted=10, *, queue=QUEUE, **options):
+    """Claim until nothing is left to claim."""
+    ids = []
+    while broker.redis.execute_one(("EXISTS", broker.keys.of(queue).bands)):
+        ids += claim(broker, wanted, queues=[queue], **options)
+    return ids
+
+
+def let_lapse(broker, *workers, queue=QUEUE):
+    """Let the leases of workers be over."""
+    for worker in workers:
+        broker.redis.execute_one(("ZADD", broker.keys.of(queue).workers, "XX", 1, worker))
+
+
+def let_fall_due(broker, *jobs):
+    """Let the time of jobs have come, one millisecond apart, a minute ago."""
+    keys, now_ms = broker.keys.of(QUEUE), time.time_ns() // 1_000_000
+    for place, job in enumerate(jobs):
+        client = client_of(job)
+        due, of_client = now_ms - 60_000 + place, keys.later + f":{client}".encode()
+        for key in (keys.scheduled, keys.retrying, of_client):
+            broker.redis.execute_one(("ZADD", key, "XX", due, job.id))
+        broker.redis.execute_one(("ZADD", keys.later, "XX", "LT", due, client))
+
+
+def lose_record(broker, *jobs):
+    """Let the records of jobs be gone, as after a torn log."""
+    broker.redis.execute_one(("HDEL", broker.keys.of(QUEUE).jobs, *(job.id for job in jobs)))
+
+
+def names(ids):
+    """Of ids, what the seeds called them."""
+    texts = [i.decode() if isinstance(i, bytes) else i for i in ids]
+    return [text.split("-", 2)[2] for text in texts]

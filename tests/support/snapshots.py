@@ -1,0 +1,117 @@
+"""The whole key space as plain Python, to be compared."""
+
+import re
+from collections import Counter
+
+from tests.support.jobs import QUEUE
+
+MS = "<ms>"  # stands for a moment in a snapshot without times
+GONE = None  # stands for a key that is there no more
+
+_READ = {
+    b"string": lambda pipe, key: pipe.get(key),
+    b"list": lambda pipe, key: pipe.lrange(key, 0, -1),
+    b"set": lambda pipe, key: pipe.smembers(key),
+    b"hash": lambda pipe, key: pipe.hgetall(key),
+    b"zset": lambda pipe, key: pipe.zrange(key, 0, -1, withscores=True),
+}
+_TIMES = (
+    (re.compile(r"\b[0-9a-f]{12}-\d{6}-"), ""),  # what an id of the seeds begins with
+    (re.compile(r"(?<![\d.])1\d{12,13}(?!\d)"), MS),  # ms, or tenths of them
+)
+
+
+def snapshot(redis, *, times=True):
+    """Every key, by its name in the queue, with its value. The counters of all minutes are added up.
+
+    Without times moments become MS, and of ids only the names are left.
+    """
+    keys = sorted(redis.scan_iter(count=1000))
+    with redis.pipeline(transaction=False) as pipe:
+        for key in keys:
+            pipe.type(key)
+        types = pipe.execute()
+        for key, kind in zip(keys, types, strict=True):
+            _READ[kind](pipe, key)
+        values = pipe.execute()
+    taken = {}
+    for key, value in zip(keys, values, strict=True):
+        name = _short(key.decode())
+        taken[name] = _added_up(taken.get(name, {}), value) if name.endswith("stats") else _plain(value)
+    return taken if times else _without_times(taken)
+
+
+def changes(before, after):
+    """The keys that are not the same, with their new values, or GONE."""
+    return {key: after.get(key, GONE) for key in sorted({*before, *after}) if before.get(key) != after.get(key)}
+
+
+def live_jobs(redis):
+    """Every job that has a record: id -> record."""
+    taken = snapshot(redis)
+    return {job_id: record for key in taken if key.endswith("jobs") for job_id, record in taken[key].items()}
+
+
+def places_of(redis, job):
+    """Where a job is, by the names of the keys."""
+    taken = snapshot(redis)
+    places = ("lane:", "running:", "scheduled", "dead", "finished")
+    return [
+        key
+        for key, value in taken.items()
+        if any(key.removeprefix("low:").startswith(place) for place in places) and job.id in value
+    ]
+
+
+def place_of(redis, job):
+    """The one place where a job is."""
+    (place,) = places_of(redis, job)
+    return place
+
+
+def is_foreign(key):
+    """Whether a key is none of ours."""
+    return not key.startswith((b"rtq:", b"{rtq:"))
+
+
+def _short(key):
+    name = key.removeprefix(f"{{rtq:{QUEUE}}}:").replace("{rtq:", "").replace("}", "")
+    return re.sub(r"\b(stats|tasks|served|busy):\d+$", r"\1", name)
+
+
+def _added_up(counters, more):
+    return dict(Counter(counters) + Counter({name.decode(): int(n) for name, n in more.items()}))
+
+
+def _plain(value):
+    match value:
+        case bytes():
+            return value.decode()
+        case float():
+            return int(value)
+        case dict():
+            return {_plain(key): _plain(item) for key, item in value.items()}
+        case [(_, float()), *_]:
+            return {_plain(key): _plain(score) for key, score in value}
+        case list():
+            return [_plain(item) for item in value]
+        case set():
+            return {_plain(item) for item in value}
+        case _:
+            return value
+
+
+def _without_times(value):
+    match value:
+        case str():
+            for pattern, word in _TIMES:
+                value = pattern.sub(word, value)
+            return value
+        case int() if value > 10**12:
+            return MS
+        case dict():
+            return {_without_times(key): _without_times(item) for key, item in value.items()}
+        case list() | set():
+            return type(value)(_without_times(item) for item in value)
+        case _:
+            return value

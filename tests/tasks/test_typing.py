@@ -1,0 +1,113 @@
+"""What a type checker makes of a project that uses tasks."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+# Where an error is expected it is ignored by its kind, and an ignore that nothing needs is an error.
+CALLS = """
+from datetime import timedelta
+from typing import Any
+
+from typing_extensions import assert_type
+
+from django_rtq import Bury, JobContext, JobHandle, JobState, Retry, Task, constant, exponential, task
+
+
+@task
+def bare(a: int, b: str = "") -> float:
+    return 1.0
+
+
+@task(queue_name="mail", client=lambda account_id, **_: account_id, backoff=exponential(), retry_on=(OSError,))
+def with_options(account_id: int, *, dry: bool = False) -> list[int]:
+    raise Retry("later", after=timedelta(minutes=1))
+
+
+@task(takes_context=True, max_attempts=3)
+def with_context(context: JobContext, number: int) -> str:
+    raise Bury(context.job_id)
+
+
+@task(takes_context=False)
+def without_context(number: int) -> str:
+    return ""
+
+
+@task()
+async def on_the_loop(number: int) -> str:
+    return ""
+
+
+# A plain call is a call of the function.
+assert_type(bare(1, b="x"), float)
+assert_type(with_options(1, dry=True), list[int])
+assert_type(with_context(5), str)
+assert_type(without_context(5), str)
+bare("x")  # type: ignore[arg-type]
+
+# delay() takes what the function takes.
+assert_type(bare.delay(1, b="x"), JobHandle)
+assert_type(with_options.delay(1, dry=True), JobHandle)
+assert_type(with_context.delay(5), JobHandle)
+assert_type(with_context.delay(number=5), JobHandle)
+assert_type(on_the_loop.delay(5), JobHandle)
+bare.delay("x")  # type: ignore[arg-type]
+bare.delay()  # type: ignore[call-arg]
+bare.delay(1, c=2)  # type: ignore[call-arg]
+with_options.delay(1, True)  # type: ignore[call-arg]
+with_context.delay(JobContext(), 5)  # type: ignore[call-arg, arg-type]
+with_context.delay("x")  # type: ignore[arg-type]
+
+# So do copies with other options.
+assert_type(bare.using(queue_name="bulk", run_after=timedelta(hours=1)).delay(1), JobHandle)
+bare.using(priority=5).delay("x")  # type: ignore[arg-type]
+
+# Unique jobs.
+@task(unique=["number"], unique_until="start", unique_on_conflict="replace")
+def once(number: int) -> None: ...
+
+
+assert_type(once.delay(5).duplicate, bool)
+assert_type(once.using(unique=lambda number: number).delay(5), JobHandle)
+
+# Many calls, and those of async code.
+assert_type(bare.delay_many([((1,), {}), ((2, "x"), {}), ([3], {"b": "y"})]), list[JobHandle])
+bare.delay_many([1, 2])  # type: ignore[list-item]
+
+
+async def view() -> JobHandle:
+    assert_type(await on_the_loop(5), str)
+    await bare.adelay("x")  # type: ignore[arg-type]
+    return await bare.adelay(1)
+
+
+# A handle, and annotations.
+assert_type(bare.delay(1).state, JobState)
+assert_type(bare.delay(1).result, Any)
+kept: Task[[int], str] = without_context
+waits = [constant(5), exponential(cap=timedelta(hours=1))]
+"""
+
+
+def test_calls_keep_the_types_of_the_function(tmp_path):
+    pytest.importorskip("mypy", reason="mypy is not installed: the types of calls are NOT checked")
+    (tmp_path / "calls.py").write_text(CALLS)
+    settings = ["--strict", "--config-file=", f"--cache-dir={tmp_path / 'cache'}", "--follow-imports=silent"]
+
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *settings, "calls.py"],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert (done.stdout + done.stderr, done.returncode) == ("Success: no issues found in 1 source file\n", 0)
