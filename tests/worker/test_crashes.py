@@ -240,7 +240,7 @@ def test_a_worker_that_was_stopped_past_its_lease_changes_nothing_when_it_goes_o
     diary.open("gate")
     sleeper.kill_group(signal.SIGCONT)
     diary.wait("end", "job")
-    wait_until(lambda: "came too late" in sleeper.log)
+    wait_until(lambda: "which no longer held the jobs" in sleeper.log)
     assert state_of(job) is JobState.RUNNING  # the late one has changed nothing
     other.kill_group(signal.SIGCONT)
     wait_until(lambda: state_of(job) is JobState.SUCCEEDED)
