@@ -19,7 +19,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from django_rtq import signals
-from django_rtq.broker.broker import Broker, Claimed, Fetched
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.messages import Claimed, ClaimResult
 from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from django_rtq.loop import ReconnectDelay
@@ -115,7 +116,7 @@ class WorkerProcess:
 
     # -- claiming
 
-    def _fetch(self) -> Fetched:
+    def _fetch(self) -> ClaimResult:
         self._session.reconcile()
         self._runner.clear_finished_flag()
         wanted = self._runner.wanted()
@@ -126,7 +127,7 @@ class WorkerProcess:
             raise BrokerUnavailable(str(fetched.error)) from fetched.error
         return fetched
 
-    def _run_fetched(self, fetched: Fetched) -> bool:
+    def _run_fetched(self, fetched: ClaimResult) -> bool:
         """Run what was claimed. Returns False if there was nothing, and there is nothing more to claim now."""
         self._shared.record_claim(jobs_done=self._jobs_done, claimed_at=time.monotonic())
         if "unknown" in fetched.statuses:
@@ -177,7 +178,7 @@ class WorkerProcess:
 
     def _promote(self) -> bool:
         """Promote due jobs: they belong to the burst. Returns whether there were any."""
-        _, promoted = self._broker.promote_all(self._options.queues)
+        promoted = self._broker.maintenance.promote(self._options.queues)
         signals.send_promoted(WorkerProcess, promoted)
         return any(promoted.values())
 
@@ -196,7 +197,7 @@ class WorkerProcess:
             if fetched is not None:
                 self._run_fetched(fetched)
 
-    def _wait_and_claim(self) -> Fetched | None:
+    def _wait_and_claim(self) -> ClaimResult | None:
         """Claim when there is work. None: the claim was rejected, or there is a reason to stop waiting."""
         queues = self._options.order()
         claim = self._broker.claim_command(self._session.worker, queues, 1)
@@ -208,8 +209,8 @@ class WorkerProcess:
                 answer = self._reader.wait_and_claim(claim)
                 if answer is None:
                     return None
-                fetched = Fetched()
-                self._broker.read_claim(fetched, queues, answer)
+                fetched = ClaimResult()
+                fetched.add_claim(queues, answer)
                 if fetched.found or "unknown" in fetched.statuses:
                     self._session.hold(fetched, asked_at=asked_at)
                     return fetched
