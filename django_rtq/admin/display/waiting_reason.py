@@ -1,4 +1,4 @@
-"""Why a job does not run yet, in a sentence or two."""
+"""Explains why a job is not running yet."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from django_rtq.admin.display.formatting import format_duration, format_number
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.overview import UNSCHEDULED
-from django_rtq.inspector.queue_position import Standing
+from django_rtq.inspector.queue_position import QueuePosition
 from django_rtq.jobs.job import JobState
 
-MANY = 1000  # jobs before it in its lane: there it stops counting
+MANY = 1000  # the script stops counting the jobs ahead in a lane here
 
 
-def waiting_reason(job: JobDetails, standing: Standing) -> str:
-    """What keeps a job that waits from running; "" for one that does not wait."""
+def waiting_reason(job: JobDetails, standing: QueuePosition) -> str:
+    """Why a waiting job does not run yet. "" for a job that does not wait."""
     if job.state is JobState.QUEUED:
         return " ".join(_obstacles(standing)) or _its_turn(job, standing)
     if job.state in (JobState.SCHEDULED, JobState.RETRYING):
@@ -26,8 +26,8 @@ def waiting_reason(job: JobDetails, standing: Standing) -> str:
     return ""
 
 
-def _obstacles(standing: Standing) -> Iterator[str]:
-    """What keeps all jobs of the queue from running."""
+def _obstacles(standing: QueuePosition) -> Iterator[str]:
+    """Reasons that apply to all jobs of the queue."""
     if standing.paused_at is not None:
         yield _("The queue was paused %(duration)s ago, so its jobs do not start.") % {
             "duration": _since(standing.paused_at, standing)
@@ -36,7 +36,7 @@ def _obstacles(standing: Standing) -> Iterator[str]:
         yield _("No worker serves this queue.")
 
 
-def _its_turn(job: JobDetails, standing: Standing) -> str:
+def _its_turn(job: JobDetails, standing: QueuePosition) -> str:
     if job.expires_at is not None and job.expires_at <= standing.now:
         return _("It has expired and will be dropped when its turn comes.")
     if standing.ahead is None:
@@ -45,7 +45,7 @@ def _its_turn(job: JobDetails, standing: Standing) -> str:
     return _PLACES[place, bool(job.client)]() % {"count": format_number(standing.ahead)}
 
 
-def _its_time(job: JobDetails, standing: Standing) -> str:
+def _its_time(job: JobDetails, standing: QueuePosition) -> str:
     if standing.after:
         return _("It starts after job %(id)s has finished, because unique jobs run one at a time.") % {
             "id": clean_text(standing.after, 60)
@@ -62,11 +62,11 @@ def _its_time(job: JobDetails, standing: Standing) -> str:
     return _("It was due %(duration)s ago and will be queued at the scheduler's next check.") % late
 
 
-def _since(moment: datetime, standing: Standing) -> str:
+def _since(moment: datetime, standing: QueuePosition) -> str:
     return format_duration(max(0.0, (standing.now - moment).total_seconds()))
 
 
-#: By where it stands in its lane, and whether that lane is a client's.
+#: By the position in the lane, and whether the lane belongs to a client.
 _PLACES = {
     ("next", True): lambda: _(
         "It is the next job of its client. It starts when the client gets its turn and a worker is free."

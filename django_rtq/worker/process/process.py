@@ -19,7 +19,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from django_rtq import signals
-from django_rtq.broker.broker import Broker, Claimed, Fetched
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.messages import Claimed, ClaimResult
 from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from django_rtq.loop import ReconnectDelay
@@ -115,7 +116,7 @@ class Child:
 
     # -- claiming
 
-    def _fetch(self) -> Fetched:
+    def _fetch(self) -> ClaimResult:
         self._session.reconcile()
         self._runner.forget_news()
         wanted = self._runner.wanted()
@@ -126,7 +127,7 @@ class Child:
             raise BrokerUnavailable(str(fetched.error)) from fetched.error
         return fetched
 
-    def _take(self, fetched: Fetched) -> bool:
+    def _take(self, fetched: ClaimResult) -> bool:
         """Run what was claimed. Returns whether there was anything, or may be at once."""
         self._page.note(jobs_done=self._jobs_done, claimed_at=time.monotonic())
         if "unknown" in fetched.statuses:
@@ -177,7 +178,7 @@ class Child:
 
     def _promote(self) -> bool:
         """In a burst, what is due by now belongs to it."""
-        _, promoted = self._broker.promote_all(self._options.queues)
+        promoted = self._broker.maintenance.promote(self._options.queues)
         signals.send_promoted(Child, promoted)
         return any(promoted.values())
 
@@ -196,7 +197,7 @@ class Child:
             if fetched is not None:
                 self._take(fetched)
 
-    def _wait_and_claim(self) -> Fetched | None:
+    def _wait_and_claim(self) -> ClaimResult | None:
         """What a claim has brought, at last; None when it was refused, or we are not to wait any more."""
         queues = self._options.order()
         claim = self._broker.claim_command(self._session.worker, queues, 1)
@@ -208,8 +209,8 @@ class Child:
                 answer = self._reader.wait_and_claim(claim)
                 if answer is None:
                     return None
-                fetched = Fetched()
-                self._broker.read_claim(fetched, queues, answer)
+                fetched = ClaimResult()
+                fetched.add_claim(queues, answer)
                 if fetched.found or "unknown" in fetched.statuses:
                     self._session.hold(fetched, asked_at=asked_at)
                     return fetched

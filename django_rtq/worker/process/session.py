@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from django_rtq import signals
-from django_rtq.broker.broker import Broker, Fetched
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.messages import ClaimResult
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from django_rtq.worker.exit_codes import EXIT_FORKED
@@ -138,12 +139,12 @@ class WorkerSession:
 
     # -- round trips
 
-    def fetch(self, wanted: int, *, idle: int, queues: Sequence[str] | None = None) -> Fetched:
+    def fetch(self, wanted: int, *, idle: int, queues: Sequence[str] | None = None) -> ClaimResult:
         """Settle all there is to settle, and claim. Raises BrokerUnavailable: then nothing is forgotten."""
         with self._trip:
             return self._fetch(wanted, self._queues if queues is None else queues, idle=idle)
 
-    def _fetch(self, wanted: int, queues: Sequence[str], *, idle: int) -> Fetched:
+    def _fetch(self, wanted: int, queues: Sequence[str], *, idle: int) -> ClaimResult:
         with self._lock:
             for queue, calls in self._metrics.take().items():
                 self._settlements.setdefault(queue, Settlement()).metrics += calls
@@ -152,7 +153,7 @@ class WorkerSession:
         asked_at = time.monotonic()
         self._page.live(asked_at)
         try:
-            fetched = self._broker.fetch(self.worker, settlements, queues, wanted=wanted, idle=idle)
+            fetched = self._broker.claim(self.worker, queues, wanted, settlements=settlements, idle=idle)
         except BrokerError as error:
             self._perhaps_told.update(job_id.decode() for s in settlements.values() for job_id in s.job_ids())
             self._put_back(settlements, self._page.not_told, over)
@@ -173,7 +174,7 @@ class WorkerSession:
             self.compare_soon()
             signals.job_stale.send_robust(WorkerSession, job_ids=stale, worker=self.worker)
 
-    def hold(self, fetched: Fetched, *, asked_at: float) -> None:
+    def hold(self, fetched: ClaimResult, *, asked_at: float) -> None:
         """Note what was claimed. Raises BrokerUnavailable for an answer that comes late: this process was stopped,
         and its jobs may be somebody else's by now.
         """

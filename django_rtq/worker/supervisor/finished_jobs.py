@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.settlement import NOT_KNOWN, Settlement
+from django_rtq.broker.settlement import UNKNOWN_CLIENT, Settlement
 from django_rtq.jobs.failure import Failure
 from django_rtq.jobs.outcome import is_result_lost
 from django_rtq.worker.shared_entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, Finished
@@ -40,7 +40,7 @@ def _add(settlement: Settlement, job: Finished, text: bytes) -> None:
     if job.verb == ACKED:
         settlement.ack += (job.job_id, job.ms, job.text)
     elif job.verb == RETRIED:
-        settlement.retry += (job.job_id, job.ms, int(job.is_counted), text, NOT_KNOWN)
+        settlement.retry += (job.job_id, job.ms, int(job.is_counted), text, UNKNOWN_CLIENT)
     elif job.verb == BURIED:
         settlement.bury += (job.job_id, int(job.is_counted), text)
     elif job.verb == EXPIRED:

@@ -118,10 +118,10 @@ def test_what_was_counted_travels_with_what_is_settled(redis, broker, session, i
 
     session.settle()
 
-    figures = inspector.tasks()[TASK]
+    figures = inspector.metrics.tasks()[TASK]
     assert (figures.done, figures.failed, figures.retried, figures.dead, figures.expired) == (2, 2, 1, 1, 1)
     assert figures.run_p50 == pytest.approx(0.25, rel=0.13)
-    (client,) = inspector.clients(QUEUE).clients
+    (client,) = inspector.metrics.clients(QUEUE).clients
     assert (client.client, client.done_lately, client.busy_seconds, client.share) == ("x", 4, 1.0, 1.0)
 
 
@@ -139,11 +139,11 @@ def test_who_leaves_tells_the_rest(redis, broker, session, inspector):
     session.settle()
     work(broker, session, DONE, DONE)
     session.settle()
-    assert inspector.tasks()[TASK].done == 1
+    assert inspector.metrics.tasks()[TASK].done == 1
 
     session.sign_off()
 
-    assert inspector.tasks()[TASK].done == 3
+    assert inspector.metrics.tasks()[TASK].done == 3
 
 
 def test_a_lost_connection_loses_no_count_that_did_not_arrive(redis, broker, session, inspector):
@@ -154,7 +154,7 @@ def test_a_lost_connection_loses_no_count_that_did_not_arrive(redis, broker, ses
 
     session.settle()
 
-    assert inspector.tasks()[TASK].done == 1
+    assert inspector.metrics.tasks()[TASK].done == 1
 
 
 def test_a_quiet_worker_keeps_no_counts_to_itself(redis, broker):

@@ -201,20 +201,20 @@ def test_who_has_nothing_may_be_waiting_for_a_claim_which_is_left_alone(redis, b
 def test_what_is_being_claimed_is_not_given_back(redis, broker, session):
     enqueue(broker, 2)
     (held,) = claim(session, 1)
-    fetch, threads = broker.fetch, []
+    claim_jobs, threads = broker.claim, []
 
     def compare_meanwhile(*arguments, **options):
-        answer = fetch(*arguments, **options)
+        answer = claim_jobs(*arguments, **options)
         threads.append(threading.Thread(target=session.compare))
         threads[0].start()
         threads[0].join(0.2)
         return answer
 
-    broker.fetch = compare_meanwhile
+    broker.claim = compare_meanwhile
     try:
         (claimed,) = claim(session, 1)
     finally:
-        del broker.fetch
+        del broker.claim
     threads[0].join()
 
     assert held_by(redis, session) == sorted([held.job_id, claimed.job_id])

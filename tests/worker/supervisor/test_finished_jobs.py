@@ -117,7 +117,7 @@ def test_a_job_that_was_told_and_runs_again_is_not_told_once_more(redis, broker,
     finished = page.finished()
     session.settle()
     let_fall_due(broker, job)
-    broker.promote_all([QUEUE])
+    broker.maintenance.promote([QUEUE])
     (again,) = claim(session, page)
     assert again.attempt == 2
     before = snapshot(redis)
