@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import time
 from typing import Any
 from unicodedata import combining, east_asian_width
 
 from django.core.management.base import OutputWrapper
-from django.core.serializers.json import DjangoJSONEncoder
+
+from django_rtq.jobs.serializer import DisplayEncoder
 
 LINES_EVERY = 5000  # a log file, where lines cannot be overwritten, gets one line for so many
 
@@ -52,15 +52,7 @@ def duration(seconds: float | None) -> str:
 
 def as_json(value: Any) -> str:
     """The value as one line of JSON; dates, decimals and the like as Django writes them."""
-    return json.dumps(value, cls=JSONEncoder)
-
-
-class JSONEncoder(DjangoJSONEncoder):
-    """Writes whatever an argument of a job may be."""
-
-    def default(self, o: Any) -> Any:
-        # Django refuses a time with a time zone, but an argument of a job may be one.
-        return o.isoformat() if isinstance(o, time) else super().default(o)
+    return json.dumps(value, cls=DisplayEncoder)
 
 
 @dataclass(frozen=True, slots=True)
