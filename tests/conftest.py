@@ -15,22 +15,22 @@ from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _nobody_elses_redis():
-    # A test that forgets to ask for a server must not find the one of whoever runs it.
+def _no_other_redis():
+    # A test without the fixture of a server must not connect to a Redis that runs on this machine by chance.
     with override_settings(RTQ={"REDIS": UNREACHABLE}):
         yield
 
 
 @pytest.fixture(scope="session")
 def redis_server():
-    """A server of this session."""
+    """The Redis server of this session; each process of pytest-xdist has its own."""
     with PrivateRedis() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def proxy(redis_server):
-    """Stands between the server and the brokers."""
+    """A proxy between the server and the brokers."""
     proxy = Proxy(redis_server.port)
     yield proxy
     proxy.close()
@@ -38,7 +38,7 @@ def proxy(redis_server):
 
 @pytest.fixture
 def redis(redis_server, proxy):
-    """A client on an empty database. Looks after the test what it left there."""
+    """A client on an empty database. Checks after the test that only our keys and no connections are left."""
     client = Redis.from_url(redis_server.url, protocol=2)
     client.proxy = proxy
     client.flushdb()
@@ -52,7 +52,7 @@ def redis(redis_server, proxy):
 
 @pytest.fixture
 def rtq_settings(redis, proxy):
-    """The settings name the tests' server."""
+    """Settings with the URL of the tests' server."""
     with override_settings(RTQ={"REDIS": proxy.url, "LEASE_SECONDS": LEASE_SECONDS}):
         yield
 

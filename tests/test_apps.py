@@ -1,4 +1,4 @@
-"""The app in a project of its own: it finds tasks, and does not bother Redis before it has to."""
+"""The app in a separate project: it finds tasks, and does not connect to Redis before it has to."""
 
 import json
 import os

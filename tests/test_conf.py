@@ -1,4 +1,4 @@
-"""The settings are read once, completely, and complained of in words."""
+"""Reading the RTQ setting: defaults, types, and error messages."""
 
 import math
 from dataclasses import fields

@@ -1,4 +1,4 @@
-"""Database connections where code of the project runs now and then: none is left when it is over."""
+"""Database connections are closed after code of the project has run."""
 
 import threading
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""A handle tells where its job is, at every moment of the job's life."""
+"""JobHandle returns the state of its job in every state."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Things that run for ever."""
+"""Loop: a thread that runs ticks until it is stopped."""
 
 import itertools
 import logging

@@ -1,4 +1,4 @@
-"""Schedules in the database: what is stored, what is refused, and what Redis is told."""
+"""Schedules in the database: what is stored, what is refused, and what is written to Redis."""
 
 import pytest
 from django.core.exceptions import ValidationError

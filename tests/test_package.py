@@ -1,4 +1,4 @@
-"""What is on the shelf when the package is built: all of it, and nothing else."""
+"""The wheel and the source distribution have all files of the package, and no others."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Which moments a schedule means, and which of them are to be fired after a silence."""
+"""The times of a schedule, and which of them are made up for after downtime."""
 
 from datetime import datetime, timedelta, timezone
 from functools import cache

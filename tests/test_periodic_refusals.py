@@ -1,4 +1,4 @@
-"""Schedules that make no sense, or do not fit their task, are refused where they are declared."""
+"""Invalid schedules are refused where they are declared."""
 
 import pytest
 

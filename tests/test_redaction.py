@@ -1,4 +1,4 @@
-"""Secrets of jobs: which values are hidden, and where they are replaced."""
+"""Redaction: which values are secret, and where they are replaced."""
 
 import json
 import sys

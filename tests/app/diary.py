@@ -1,4 +1,4 @@
-"""What jobs did, line by line, in a file that survives them: each line is one write."""
+"""A log file of what jobs did, which survives crashes: each line is one write."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""A wall clock that jumps by up to a day, forth and back, at each look. Imported, it takes the place of Python's."""
+"""Replaces the wall clock of Python when imported: it jumps by up to a day, forward or back, at each call."""
 
 import random
 import time

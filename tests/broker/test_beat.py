@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.broker.model.script_calls import SCENES, seeded
+from tests.broker.model.script_calls import SCRIPT_CALLS, prepared
 from tests.support.jobs import QUEUE, WORKER, let_fall_due, let_lapse, queued_job, scheduled_job
 from tests.support.redis_server import LEASE_SECONDS
 from tests.support.snapshots import snapshot
@@ -69,7 +69,7 @@ def test_it_says_where_the_audit_goes_on(redis, broker):
 
 
 def test_an_audit_goes_along(redis, broker):
-    seeded(redis, broker, SCENES["repair_lanes"])
+    prepared(redis, broker, SCRIPT_CALLS["repair_lanes"])
 
     beat(broker)
 

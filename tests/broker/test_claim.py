@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.exceptions import BrokerUnavailable
-from tests.broker.model.script_calls import SCENES, seeded
+from tests.broker.model.script_calls import SCRIPT_CALLS, prepared
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -307,24 +307,24 @@ def test_an_empty_lane_in_the_ring_is_taken_out(redis, broker):
 
 
 def test_a_claim_that_did_not_arrive_can_be_repeated(redis, broker):
-    scene = SCENES["claim"]
-    jobs = seeded(redis, broker, scene)
+    call = SCRIPT_CALLS["claim"]
+    jobs = prepared(redis, broker, call)
     redis.drop_connection("before")
 
     with pytest.raises(BrokerUnavailable):
-        scene.act(broker, jobs)
+        call.act(broker, jobs)
 
     assert broker.running(WORKER, [QUEUE]) == {QUEUE: []}
-    assert len(scene.act(broker, jobs)[0].ids) == 3
+    assert len(call.act(broker, jobs)[0].ids) == 3
 
 
 def test_what_a_lost_reply_had_claimed_is_written_down(redis, broker):
-    scene = SCENES["claim"]
-    jobs = seeded(redis, broker, scene)
+    call = SCRIPT_CALLS["claim"]
+    jobs = prepared(redis, broker, call)
     redis.drop_connection("after")
 
     with pytest.raises(BrokerUnavailable):
-        scene.act(broker, jobs)
+        call.act(broker, jobs)
     unknown = broker.running(WORKER, [QUEUE])[QUEUE]
     settle(broker, "release", *(job for job in jobs if job.id.encode() in unknown))
 

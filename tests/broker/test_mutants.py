@@ -1,4 +1,4 @@
-"""The tests of the scripts bite: no wrong script gets past the twins."""
+"""Mutation tests: a script with one mistake differs from the model in some scenario."""
 
 import pytest
 from hypothesis import Phase
@@ -6,16 +6,23 @@ from hypothesis import Phase
 from django_rtq.broker.broker import Broker
 from tests.broker.model.drain import drain
 from tests.broker.model.mutants import MUTANTS, mutated
-from tests.broker.model.parallel_run import Twins, twins_config
+from tests.broker.model.parallel_run import ParallelRun, parallel_config
 from tests.broker.model.random_verbs import run_randomly
-from tests.broker.model.scenarios import STORIES as OTHER_STORIES
-from tests.broker.model.scenarios_delayed import DELAYED_STORIES
-from tests.broker.model.scenarios_operators import PEOPLE_STORIES
-from tests.broker.model.scenarios_outcomes import OUTCOME_STORIES
-from tests.broker.model.scenarios_turns import TURN_STORIES
-from tests.broker.model.scenarios_unique import UNIQUE_STORIES
+from tests.broker.model.scenarios import SCENARIOS as OTHER_SCENARIOS
+from tests.broker.model.scenarios_delayed import DELAYED_SCENARIOS
+from tests.broker.model.scenarios_operators import OPERATOR_SCENARIOS
+from tests.broker.model.scenarios_outcomes import OUTCOME_SCENARIOS
+from tests.broker.model.scenarios_turns import TURN_SCENARIOS
+from tests.broker.model.scenarios_unique import UNIQUE_SCENARIOS
 
-STORIES = (*OTHER_STORIES, *DELAYED_STORIES, *OUTCOME_STORIES, *PEOPLE_STORIES, *TURN_STORIES, *UNIQUE_STORIES)
+SCENARIOS = (
+    *OTHER_SCENARIOS,
+    *DELAYED_SCENARIOS,
+    *OUTCOME_SCENARIOS,
+    *OPERATOR_SCENARIOS,
+    *TURN_SCENARIOS,
+    *UNIQUE_SCENARIOS,
+)
 
 # What the state machine meets soon; of all mutants, it finds most within a hundred runs, and some later by chance.
 SOON = (
@@ -32,44 +39,44 @@ SOON = (
 
 @pytest.fixture
 def broker(redis, redis_server):
-    broker = Broker(twins_config(redis_server.url))
+    broker = Broker(parallel_config(redis_server.url))
     yield broker
     broker.close()
 
 
-def tell(story, redis, broker):
-    """Play a story, from two workers to the end of all jobs."""
-    twins = Twins(redis, broker)
-    twins.sign_on("w0")
-    twins.sign_on("w1")
-    story(twins)
-    drain(twins)
+def play(scenario, redis, broker):
+    """Play a scenario, from two workers to the end of all jobs."""
+    parallel = ParallelRun(redis, broker)
+    parallel.sign_on("w0")
+    parallel.sign_on("w1")
+    scenario(parallel)
+    drain(parallel)
 
 
-in_turn = list(STORIES)
+in_turn = list(SCENARIOS)
 
 
-def tell_all(redis, broker):
-    """Play all stories, until one fails. It goes first the next time: mutants of one kind fail in the same stories."""
-    for story in list(in_turn):
+def play_all(redis, broker):
+    """Play all scenarios until one fails. It goes first the next time: similar mutants fail in the same scenario."""
+    for scenario in list(in_turn):
         try:
-            tell(story, redis, broker)
+            play(scenario, redis, broker)
         except AssertionError:
-            in_turn.remove(story)
-            in_turn.insert(0, story)
+            in_turn.remove(scenario)
+            in_turn.insert(0, scenario)
             raise
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_the_scripts_do_what_the_model_says(redis, broker, story):
-    tell(story, redis, broker)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_the_scripts_do_what_the_model_says(redis, broker, scenario):
+    play(scenario, redis, broker)
 
 
 # An error in the script itself would be found out by anybody: only AssertionError counts.
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_wrong_script_is_found_out(redis, broker, mutant):
     with mutated(mutant), pytest.raises(AssertionError):
-        tell_all(redis, broker)
+        play_all(redis, broker)
 
 
 @pytest.mark.parametrize(

@@ -6,72 +6,72 @@ import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable, WrongState
-from tests.broker.model.script_calls import ALL_SCENES, SCENES, seeded
+from tests.broker.model.script_calls import ALL_CALLS, SCRIPT_CALLS, prepared
 from tests.support.snapshots import snapshot
 
-ALL = ALL_SCENES
+ALL = ALL_CALLS
 REFUSED = {"begin_schedule", "enqueue", "enqueue_many", "enqueue_unique", "fire_schedule"}  # when the server is full
-SENT_TWICE = [verb for verb, scene in ALL.items() if not scene.grows]
+SENT_TWICE = [verb for verb, call in ALL.items() if not call.grows]
 
 
-def outcome(redis, broker, scene):
-    """What is in Redis after the scene was played once."""
-    scene.act(broker, seeded(redis, broker, scene))
+def outcome(redis, broker, call):
+    """What is in Redis after the call was played once."""
+    call.act(broker, prepared(redis, broker, call))
     return snapshot(redis, times=False)
 
 
 def test_every_script_has_a_scene():
-    assert sorted(SCENES) == sorted(SCRIPTS)
+    assert sorted(SCRIPT_CALLS) == sorted(SCRIPTS)
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("verb", SENT_TWICE)
 def test_a_dropped_connection_ends_well(redis, broker, verb, moment):
-    scene = ALL[verb]
-    expected = outcome(redis, broker, scene)
-    jobs = seeded(redis, broker, scene)
+    call = ALL[verb]
+    expected = outcome(redis, broker, call)
+    jobs = prepared(redis, broker, call)
     redis.drop_connection(moment)
 
-    if not scene.is_resent:
+    if not call.is_resent:
         with pytest.raises(BrokerUnavailable):
-            scene.act(broker, jobs)
+            call.act(broker, jobs)
     with suppress(WrongState):  # what a second click hears
-        scene.act(broker, jobs)
+        call.act(broker, jobs)
 
     assert snapshot(redis, times=False) == expected
 
 
 @pytest.mark.parametrize("verb", SENT_TWICE)
 def test_sent_twice_it_does_no_more_than_once(redis, broker, verb):
-    scene = ALL[verb]
-    expected = outcome(redis, broker, scene)
-    jobs = seeded(redis, broker, scene)
+    call = ALL[verb]
+    expected = outcome(redis, broker, call)
+    jobs = prepared(redis, broker, call)
 
-    scene.act(broker, jobs)
+    call.act(broker, jobs)
     with suppress(WrongState):
-        scene.act(broker, jobs)
+        call.act(broker, jobs)
 
     assert snapshot(redis, times=False) == expected
 
 
 @pytest.mark.parametrize("verb", sorted(verb for verb in ALL if verb.split(",")[0] not in REFUSED))
 def test_a_full_server_can_be_drained(redis, broker, verb):
-    scene = ALL[verb]
-    expected = outcome(redis, broker, scene)
-    jobs = seeded(redis, broker, scene)
+    call = ALL[verb]
+    expected = outcome(redis, broker, call)
+    jobs = prepared(redis, broker, call)
 
     with redis.full_memory():
-        scene.act(broker, jobs)
+        call.act(broker, jobs)
 
     assert snapshot(redis, times=False) == expected
 
 
 def test_a_full_server_takes_no_jobs_and_says_so(redis, broker):
-    scene = SCENES["enqueue"]
-    jobs = seeded(redis, broker, scene)
+    call = SCRIPT_CALLS["enqueue"]
+    jobs = prepared(redis, broker, call)
     before = snapshot(redis)
 
     with redis.full_memory(), pytest.raises(BrokerFull, match="nothing was stored"):
-        scene.act(broker, jobs)
+        call.act(broker, jobs)
 
     assert snapshot(redis) == before

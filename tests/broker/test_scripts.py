@@ -11,7 +11,7 @@ import pytest
 from django_rtq.broker import scripts
 from django_rtq.broker.keys import QUEUE_KEYS, Keys
 from django_rtq.broker.scripts import SCRIPTS, Script, pack, script_of
-from tests.broker.model.script_calls import READING, SCENES
+from tests.broker.model.script_calls import READ_ONLY, SCRIPT_CALLS
 
 LUA = Path(scripts.__file__).parent / "lua"
 PARTS = {f"lib/{path.stem}": path.read_text() for path in sorted(LUA.glob("lib/*.lua"))}
@@ -181,7 +181,7 @@ def test_the_header_says_what_it_does_and_what_happens_when_it_is_sent_twice(nam
     header = header_of(name)
 
     assert header.startswith(f"-- {name}: ")
-    assert ("Reads only." in header) == (name in QUERIES) == (name in READING)
+    assert ("Reads only." in header) == (name in QUERIES) == (name in READ_ONLY)
     assert "\n-- returns " in header
     assert "\n-- sent twice: " in header
 
@@ -232,7 +232,7 @@ def test_who_drains_a_full_server_begins_its_writes_with_one_that_is_allowed(nam
     has_scratch = "scratch" in names_in_body(name)
 
     assert has_scratch == (
-        name not in {"begin_schedule", "enqueue", "enqueue_many", "enqueue_unique", "fire_schedule", *READING}
+        name not in {"begin_schedule", "enqueue", "enqueue_many", "enqueue_unique", "fire_schedule", *READ_ONLY}
     )
     if has_scratch:
         assert code_of(name).count('redis.call("DEL", q.scratch)') == 1 or "finish_runs(" in code_of(name)
@@ -241,7 +241,7 @@ def test_who_drains_a_full_server_begins_its_writes_with_one_that_is_allowed(nam
 @every_script
 def test_it_has_a_test_module_and_a_scene(name):
     assert (Path(__file__).parent / f"test_{name}.py").exists()
-    assert name in SCENES
+    assert name in SCRIPT_CALLS
 
 
 @every_script

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from django_rtq.broker.broker import Broker
-from tests.broker.model.parallel_run import twins_config
+from tests.broker.model.parallel_run import parallel_config
 from tests.broker.model.random_verbs import run_randomly
 
 EXAMPLES = "RTQ_TEST_EXAMPLES"
@@ -13,7 +13,7 @@ EXAMPLES = "RTQ_TEST_EXAMPLES"
 
 @pytest.fixture
 def broker(redis, redis_server):
-    broker = Broker(twins_config(redis_server.url))
+    broker = Broker(parallel_config(redis_server.url))
     yield broker
     broker.close()
 

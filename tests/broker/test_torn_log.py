@@ -7,15 +7,15 @@ from contextlib import suppress
 import pytest
 
 from django_rtq.exceptions import WrongState
-from tests.broker.model.script_calls import ALL_SCENES, READING, seeded
+from tests.broker.model.script_calls import ALL_CALLS, READ_ONLY, prepared
 from tests.support.jobs import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement
 from tests.support.single_steps import promote, repair_lanes
 from tests.support.snapshots import snapshot
 
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*"')
 END = b"the script is over"
-ALL = ALL_SCENES
-WRITING = sorted(set(ALL) - READING)
+ALL = ALL_CALLS
+WRITING = sorted(set(ALL) - READ_ONLY)
 # What may lie beside jobs; of a job that is over nothing may be left there.
 BESIDE = (
     *("since", "failures", "crashes", "errors", "ghosts", "scheduled", "retrying"),
@@ -69,12 +69,12 @@ def recover(broker):
         pass
 
 
-def assert_nothing_is_lost_or_stalled(redis, broker, scene, jobs):
+def assert_nothing_is_lost_or_stalled(redis, broker, call, jobs):
     claimed = claim_all(broker)
     after = snapshot(redis)
     live = set(after.get("jobs", ()))
     assert live <= {*claimed, *after.get("dead", ())}
-    if not scene.may_vanish:
+    if not call.may_vanish:
         assert {job.id for job in jobs} <= {*live, *after.get("finished", ())}
 
 
@@ -121,17 +121,17 @@ class _Named:
 @pytest.mark.parametrize("is_sent_again", [False, True], ids=["all_died", "sent_again"])
 @pytest.mark.parametrize("verb", WRITING)
 def test_no_prefix_of_a_script_loses_or_stalls_a_job(redis, broker, verb, is_sent_again):
-    scene = ALL[verb]
-    jobs = seeded(redis, broker, scene)
+    call = ALL[verb]
+    jobs = prepared(redis, broker, call)
     copy = copy_of(redis)
-    writes = writes_of(redis, lambda: scene.act(broker, jobs))
+    writes = writes_of(redis, lambda: call.act(broker, jobs))
     assert writes
 
     for kept in range(len(writes) + 1):
         restore(redis, copy, writes[:kept])
         if is_sent_again:
             with suppress(WrongState):  # what a person hears whose first click had arrived
-                scene.act(broker, jobs)
+                call.act(broker, jobs)
         recover(broker)
-        assert_nothing_is_lost_or_stalled(redis, broker, scene, jobs)
+        assert_nothing_is_lost_or_stalled(redis, broker, call, jobs)
         assert_nothing_is_left_of_jobs_that_are_over(redis, broker)

@@ -1,4 +1,4 @@
-"""The admin as a server of its own, which tests start and end, and one page fetched from it without a browser."""
+"""Runs the admin as a server process, and fetches pages from it without a browser."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from tests.support.waiting import wait_until
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-class Office:
+class AdminServer:
     """One server: its process, its database and where it answers. The port stays the same over a restart."""
 
     def __init__(self, folder, redis_url, **environment):
@@ -23,7 +23,7 @@ class Office:
         self._environment = {
             "DJANGO_SETTINGS_MODULE": "tests.browser.settings",
             "RTQ_REDIS_URL": redis_url,
-            "RTQ_DATABASE": str(folder / "office.sqlite3"),
+            "RTQ_DATABASE": str(folder / "admin_server.sqlite3"),
             **environment,
         }
         self._process = None
@@ -36,11 +36,11 @@ class Office:
 
     @property
     def log(self):
-        return (self._folder / "office.log").read_text(errors="replace")
+        return (self._folder / "admin_server.log").read_text(errors="replace")
 
     def start(self):
         """Returns when it answers."""
-        with (self._folder / "office.log").open("ab") as log:
+        with (self._folder / "admin_server.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.browser.serve", str(self._port)],
                 cwd=ROOT,

@@ -9,7 +9,7 @@ import pytest
 from testproject.chromium import NoChromium, find_chromium, launched
 
 PACKAGES = ("playwright", "axe_playwright_python")
-PATIENCE_MS = 30_000  # a machine under load may be slow; a test that passes does not wait for it
+TIMEOUT_MS = 30_000  # a machine under load may be slow; a test that passes does not wait for it
 
 
 def missing(what):
@@ -33,10 +33,10 @@ def chromium():
 
 
 @contextmanager
-def window(browser, office, **options):
-    """A page of a fresh window, signed in at the office."""
-    context = browser.new_context(base_url=office.url, **{"reduced_motion": "reduce", **options})
-    context.set_default_timeout(PATIENCE_MS)
-    context.add_cookies([{"name": "sessionid", "value": office.cookie, "url": office.url}])
+def window(browser, admin_server, **options):
+    """A page in a new window, signed in to the admin."""
+    context = browser.new_context(base_url=admin_server.url, **{"reduced_motion": "reduce", **options})
+    context.set_default_timeout(TIMEOUT_MS)
+    context.add_cookies([{"name": "sessionid", "value": admin_server.cookie, "url": admin_server.url}])
     yield context.new_page()
     context.close()

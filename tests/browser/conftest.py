@@ -1,4 +1,4 @@
-"""A browser, a server of the admin for it to visit, and jobs to look at."""
+"""Fixtures of the browser tests: Chromium, a server of the admin, and jobs to look at."""
 
 import json
 from types import SimpleNamespace
@@ -9,8 +9,8 @@ from django.test import override_settings
 
 from django_rtq.broker.broker import get_broker
 from testproject.redis_server import PrivateRedis
-from tests.browser.admin_server import Office, refresh_every
-from tests.browser.chromium import PATIENCE_MS, chromium, window
+from tests.browser.admin_server import AdminServer, refresh_every
+from tests.browser.chromium import TIMEOUT_MS, chromium, window
 from tests.support.jobs import claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
 
 NOTE = "tests.app.tasks.note"
@@ -36,12 +36,12 @@ def broker(redis_server):
 
 
 @pytest.fixture(scope="module")
-def office(request, redis_server, tmp_path_factory):
+def admin_server(request, redis_server, tmp_path_factory):
     """The admin, whose pages are refreshed as often as the module says."""
     often = refresh_every(request.module.REFRESH_SECONDS)
-    office = Office(tmp_path_factory.mktemp("office"), redis_server.url, **often)
-    yield office.start()
-    office.stop()
+    admin_server = AdminServer(tmp_path_factory.mktemp("admin_server"), redis_server.url, **often)
+    yield admin_server.start()
+    admin_server.stop()
 
 
 @pytest.fixture(scope="module")
@@ -55,29 +55,29 @@ def browser():
 def _patience(browser):
     from playwright.sync_api import expect
 
-    expect.set_options(timeout=PATIENCE_MS)
+    expect.set_options(timeout=TIMEOUT_MS)
 
 
 @pytest.fixture
-def complaints():
+def console_errors():
     """What the browser wrote to its console as a warning or an error. Empty it where that is as it should be."""
     return []
 
 
 @pytest.fixture
-def page(browser, office, complaints):
+def page(browser, admin_server, console_errors):
     """Somebody who may do everything looks at the admin. The console stays clean."""
 
     def hear(said):
         is_ours = not said.location["url"].endswith("/favicon.ico")  # the testproject has none
         if said.type in ("error", "warning") and is_ours:
-            complaints.append(said.text)
+            console_errors.append(said.text)
 
-    with window(browser, office) as page:
+    with window(browser, admin_server) as page:
         page.on("console", hear)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("pageerror", lambda error: console_errors.append(str(error)))
         yield page
-    assert complaints == []
+    assert console_errors == []
 
 
 @pytest.fixture

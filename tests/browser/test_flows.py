@@ -104,28 +104,28 @@ def test_ticks_survive_a_refresh(broker, dead_letters, page):
     assert page.locator(BOX).count() == 12
 
 
-def test_a_page_says_since_when_it_is_stale(broker, office, page, complaints):
+def test_a_page_says_since_when_it_is_stale(broker, admin_server, page, console_errors):
     queued_job(broker, "first")
     page.goto(OVERVIEW)
     shows(status(page), "Live")
-    office.stop()
+    admin_server.stop()
     shows(status(page), "No response; data from")
     shows(page.locator(".rtq"), QUEUE)  # what was seen last is still there
-    office.start()
+    admin_server.start()
     shows(status(page), "Live")
-    complaints.clear()  # the browser has said that nobody answered
+    console_errors.clear()  # the browser has said that nobody answered
 
 
-def test_a_page_whose_server_hangs_is_not_called_live(broker, office, page):
+def test_a_page_whose_server_hangs_is_not_called_live(broker, admin_server, page):
     queued_job(broker, "first")
     page.goto(OVERVIEW)
     shows(status(page), "Live")
-    office.freeze()
+    admin_server.freeze()
     try:
         shows(status(page), "No response; data from")
         shows(page.locator("[data-rtq-age]"), "ago")
     finally:
-        office.thaw()
+        admin_server.thaw()
     shows(status(page), "Live")
 
 
@@ -148,10 +148,10 @@ def test_a_page_tells_how_old_it_is(broker, page):
 
 
 def test_a_page_that_was_opened_while_redis_was_away_comes_back_by_itself(
-    broker, redis_server, browser, office, tmp_path
+    broker, redis_server, browser, admin_server, tmp_path
 ):
     queued_job(broker, "first")
-    with window(browser, office, java_script_enabled=False) as page:
+    with window(browser, admin_server, java_script_enabled=False) as page:
         os.kill(redis_server.pid, signal.SIGSTOP)
         try:
             assert page.goto(OVERVIEW).status == 503
@@ -161,14 +161,14 @@ def test_a_page_that_was_opened_while_redis_was_away_comes_back_by_itself(
         page.wait_for_selector(f".rtq tbody th a[href='{QUEUE}/']")
 
 
-def test_the_page_of_a_job_that_somebody_else_discards_says_that_it_is_gone(broker, dead_letters, page, complaints):
+def test_the_page_of_a_job_that_somebody_else_discards_says_that_it_is_gone(broker, dead_letters, page, console_errors):
     page.goto(f"/admin/django_rtq/job/{dead_letters[0].id}/?queue={QUEUE}")
     assert page.get_by_role("button", name="Requeue").is_visible()
     Inspector(broker).discard(QUEUE, [dead_letters[0].id])
     shows(status(page), "This no longer exists.")
     shows(page.locator(".rtq"), "was not found")
     assert page.locator(".rtq form").count() == 0
-    complaints.clear()  # the browser notes each 404
+    console_errors.clear()  # the browser notes each 404
 
 
 def test_ten_dead_letters_are_ticked_and_the_rest_confirmed_and_all_run(broker, dead_letters, page, worker):
@@ -194,8 +194,8 @@ def test_ten_dead_letters_are_ticked_and_the_rest_confirmed_and_all_run(broker, 
     assert page.locator(".rtq-id a").count() == 12
 
 
-def test_without_javascript_all_is_there_but_the_refresh(broker, browser, office, dead_letters):
-    with window(browser, office, java_script_enabled=False) as page:
+def test_without_javascript_all_is_there_but_the_refresh(broker, browser, admin_server, dead_letters):
+    with window(browser, admin_server, java_script_enabled=False) as page:
         page.goto(OVERVIEW)
         assert not page.locator(".rtq-live").is_visible()
         page.get_by_role("link", name=QUEUE, exact=True).click()
@@ -211,8 +211,8 @@ def test_without_javascript_all_is_there_but_the_refresh(broker, browser, office
         shows(page.locator(".rtq-state").first, "queued")
 
 
-def test_what_is_discarded_is_confirmed_also_without_javascript(broker, browser, office, dead_letters, inspector):
-    with window(browser, office, java_script_enabled=False) as page:
+def test_what_is_discarded_is_confirmed_also_without_javascript(broker, browser, admin_server, dead_letters, inspector):
+    with window(browser, admin_server, java_script_enabled=False) as page:
         page.goto(DEAD)
         page.locator(BOX).nth(0).check()
         page.locator(BOX).nth(1).check()

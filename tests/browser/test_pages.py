@@ -56,12 +56,12 @@ def test_an_empty_admin_is_accessible(broker, page):
         assert violations(page) == []
 
 
-def test_what_breaks_the_policy_is_noticed(jobs, page, complaints):
+def test_what_breaks_the_policy_is_noticed(jobs, page, console_errors):
     visit(page, "queue_changelist", jobs)
     page.evaluate("document.body.setAttribute('style', 'color: red')")
     page.wait_for_function("() => true")
-    assert any("Content Security Policy" in complaint for complaint in complaints)
-    complaints.clear()
+    assert any("Content Security Policy" in complaint for complaint in console_errors)
+    console_errors.clear()
 
 
 def test_what_is_not_accessible_is_noticed(jobs, page):

@@ -1,4 +1,4 @@
-"""What scripts write into a page is in the language of the browser too."""
+"""Texts that scripts add to a page are translated as well."""
 
 import re
 
@@ -18,36 +18,38 @@ REFRESH_SECONDS = 0.2
         ("pt-BR", "Ao vivo", r"^Sem resposta; dados de \d\d:\d\d:\d\d$"),
     ],
 )
-def test_a_page_says_since_when_it_is_stale_in_the_language_of_the_reader(locale, live, stale, broker, browser, office):
+def test_a_page_says_since_when_it_is_stale_in_the_language_of_the_reader(
+    locale, live, stale, broker, browser, admin_server
+):
     queued_job(broker, "first")
-    with window(browser, office, locale=locale) as page:
+    with window(browser, admin_server, locale=locale) as page:
         page.goto(OVERVIEW)
         shows(status(page), live)
-        office.stop()
+        admin_server.stop()
         shows(status(page), re.compile(stale))
-        office.start()
+        admin_server.start()
         shows(status(page), live)
 
 
-def test_in_a_language_from_right_to_left_the_time_of_a_chart_goes_as_its_lines_do(jobs, browser, office):
-    with window(browser, office, locale="he") as page:
+def test_in_a_language_from_right_to_left_the_time_of_a_chart_goes_as_its_lines_do(jobs, browser, admin_server):
+    with window(browser, admin_server, locale="he") as page:
         page.goto(OVERVIEW)
         assert page.locator("html").get_attribute("dir") == "rtl"
         ends = [page.locator(".rtq-axis bdi").nth(place).bounding_box()["x"] for place in (0, 1, 2)]
         assert ends == sorted(ends)
 
 
-def test_colours_stand_beside_their_words_in_a_language_from_right_to_left(jobs, browser, office):
-    with window(browser, office, locale="he") as page:
+def test_colours_stand_beside_their_words_in_a_language_from_right_to_left(jobs, browser, admin_server):
+    with window(browser, admin_server, locale="he") as page:
         page.goto(OVERVIEW)
         for entry in page.locator(".rtq-key > span").all():
             colour, word = entry.locator("i").bounding_box(), entry.locator("bdi").bounding_box()
             assert 0 <= word["x"] - (colour["x"] + colour["width"]) < 10
 
 
-def test_what_is_not_translated_is_marked_as_english(jobs, browser, office):
+def test_what_is_not_translated_is_marked_as_english(jobs, browser, admin_server):
     for locale, marks in (("he", ("en", "ltr")), ("de", ("en", "ltr")), ("en", (None, None)), ("pt-BR", (None, None))):
-        with window(browser, office, locale=locale) as page:
+        with window(browser, admin_server, locale=locale) as page:
             page.goto(OVERVIEW)
             ours = page.locator(".rtq").first
             assert (ours.get_attribute("lang"), ours.get_attribute("dir")) == marks

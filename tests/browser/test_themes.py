@@ -5,7 +5,7 @@ from importlib.util import find_spec
 import pytest
 
 from tests.admin.conftest import url_of
-from tests.browser.admin_server import Office, refresh_every
+from tests.browser.admin_server import AdminServer, refresh_every
 from tests.browser.chromium import window
 from tests.browser.settings import THEMES
 from tests.browser.test_pages import LISTS, SHOWN, overflow, violations, visit
@@ -18,9 +18,9 @@ def theme(request, redis_server, tmp_path_factory):
     if not find_spec(request.param):
         pytest.skip(f"{request.param} is not installed")
     environment = {"RTQ_TEST_THEME": request.param, **refresh_every(60)}
-    office = Office(tmp_path_factory.mktemp(request.param), redis_server.url, **environment)
-    yield office.start()
-    office.stop()
+    admin_server = AdminServer(tmp_path_factory.mktemp(request.param), redis_server.url, **environment)
+    yield admin_server.start()
+    admin_server.stop()
 
 
 def test_every_page_answers(theme, jobs):

@@ -1,4 +1,4 @@
-"""What a job may know of itself, and tell."""
+"""current_job() and report_progress()."""
 
 import json
 

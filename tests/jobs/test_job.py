@@ -1,4 +1,4 @@
-"""Ids of jobs, and records that are read back."""
+"""Ids and records of jobs."""
 
 import contextlib
 import os

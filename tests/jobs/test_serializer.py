@@ -1,4 +1,4 @@
-"""Arguments and results survive the way through JSON."""
+"""Arguments and results are the same after a round trip through JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text that others wrote becomes a value of ours, or a PayloadError."""
+"""Deserializing untrusted JSON gives a value or raises PayloadError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What JSON cannot carry is refused before it is sent, with its place and a cure."""
+"""Values that JSON cannot carry are refused, with a message that says where they are and what to do."""
 
 from __future__ import annotations
 

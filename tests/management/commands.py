@@ -1,4 +1,4 @@
-"""Commands as a person runs them, and the dead letters that they are about."""
+"""Runs management commands, and makes dead letters for them."""
 
 import json
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What all commands have in common, as it is seen from the command line."""
+"""Behaviour that all commands share: options, exit codes, messages."""
 
 import errno
 

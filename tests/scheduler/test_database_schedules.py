@@ -1,4 +1,4 @@
-"""Schedules that people make and switch, while schedulers run: in force at once, everywhere, without a restart."""
+"""Schedules in the database that change while schedulers run: they take effect everywhere without a restart."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Periodic jobs start once for each slot, whoever looks at the clock, and however often."""
+"""Periodic jobs start once for each slot, with any number of schedulers."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""What a project declares, in its code and in its settings, and what is refused."""
+"""Schedules declared in code and in settings, and which are refused."""
 
 import pytest
 from django.test import override_settings

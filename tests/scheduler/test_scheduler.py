@@ -1,4 +1,4 @@
-"""What happens because time has passed (G7)."""
+"""The scheduler promotes due jobs and removes what has expired (G7)."""
 
 import threading
 import time

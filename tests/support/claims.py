@@ -1,4 +1,4 @@
-"""Jobs as a worker gets them: claimed, and read from their records."""
+"""Claims jobs and reads their records, as a worker does."""
 
 from django_rtq.jobs.record import read_record
 from tests.support.jobs import QUEUE

@@ -1,6 +1,6 @@
-"""Jobs in every place, for tests to begin with.
+"""Makes jobs in each state, as the starting point of a test.
 
-Ids are the moment of their making, a number and a name, "019a…-000001-a": scripts read the moment, people the name.
+An id has the time when the job was made, a number and a name, "019a…-000001-a": scripts read the time, people the name.
 """
 
 import itertools
@@ -21,7 +21,7 @@ _numbers = itertools.count(1)
 
 
 def new_job(name=None, *, client="", priority=0, max_crashes=3, due="", expires="", at_front=False, body="{}"):
-    """A job that is nowhere yet."""
+    """A job that is not enqueued yet."""
     return NewJob(
         id=job_id(name, time.time_ns() // 1_000_000),
         priority=priority,
@@ -35,12 +35,12 @@ def new_job(name=None, *, client="", priority=0, max_crashes=3, due="", expires=
 
 
 def unique_job(name=None, *, digest="d1", until="done", limit_ms=3_600_000, on_conflict="return", **options):
-    """A job that is nowhere yet, and wants no other like it."""
+    """A unique job that is not enqueued yet."""
     return UniqueJob(*new_job(name, **options), digest, until, limit_ms, on_conflict)
 
 
 def job_id(name, made_ms):
-    """An id of a job that was made at a moment."""
+    """The id of a job that was made at that time."""
     return f"{made_ms:012x}-{next(_numbers):06}-{name or 'job'}"
 
 
@@ -96,14 +96,14 @@ def dead_job(broker, name=None, **options):
 
 
 def suspect_job(broker, name=None, **options):
-    """A job that waits, and has taken a worker down."""
+    """A queued job that has crashed a worker before."""
     job = claimed_job(broker, name, worker="crashing", **options)
     broker.reclaim_child(QUEUE, "crashing", [job.id])
     return job
 
 
 def finished_job(broker, name=None, **options):
-    """A job that is done."""
+    """A job that has succeeded."""
     job = claimed_job(broker, name, worker="finishing", **options)
     settle(broker, "ack", job, worker="finishing")
     broker.sign_off([QUEUE], "finishing")
@@ -111,7 +111,7 @@ def finished_job(broker, name=None, **options):
 
 
 def enqueue_unique(broker, *jobs):
-    """What becomes of unique jobs."""
+    """Enqueue unique jobs; returns the answer for each."""
     return broker.enqueue_unique(QUEUE, jobs)
 
 
@@ -138,7 +138,7 @@ def limit_of(broker, digest="d1"):
 
 
 def settlement(verb, *jobs, wait_ms=60_000, counted=1, outcome='"done"', keep_ms=KEEP_MS):
-    """What a worker has to tell about jobs that all end in the same way."""
+    """A settlement of jobs that all end in the same way."""
     entry = {
         "ack": (keep_ms, outcome),
         "expire": (keep_ms, outcome),
@@ -152,7 +152,7 @@ def settlement(verb, *jobs, wait_ms=60_000, counted=1, outcome='"done"', keep_ms
 
 
 def client_of(job):
-    """Whose a job is. A handle does not tell: then nobody's."""
+    """The client of a job; "" for a handle, which does not know it."""
     return getattr(job, "client", "")
 
 
@@ -176,13 +176,13 @@ def claim_all(broker, wanted=10, *, queue=QUEUE, **options):
 
 
 def let_lapse(broker, *workers, queue=QUEUE):
-    """Let the leases of workers be over."""
+    """Make the leases of workers expire."""
     for worker in workers:
         broker.redis.execute_one(("ZADD", broker.keys.of(queue).workers, "XX", 1, worker))
 
 
 def let_fall_due(broker, *jobs):
-    """Let the time of jobs have come, one millisecond apart, a minute ago."""
+    """Make delayed jobs due since a minute ago, one millisecond apart."""
     keys, now_ms = broker.keys.of(QUEUE), time.time_ns() // 1_000_000
     for place, job in enumerate(jobs):
         client = client_of(job)
@@ -193,11 +193,11 @@ def let_fall_due(broker, *jobs):
 
 
 def lose_record(broker, *jobs):
-    """Let the records of jobs be gone, as after a torn log."""
+    """Delete the records of jobs, as a truncated append-only log does."""
     broker.redis.execute_one(("HDEL", broker.keys.of(QUEUE).jobs, *(job.id for job in jobs)))
 
 
 def names(ids):
-    """Of ids, what the seeds called them."""
+    """The names in ids."""
     texts = [i.decode() if isinstance(i, bytes) else i for i in ids]
     return [text.split("-", 2)[2] for text in texts]

@@ -1,4 +1,4 @@
-"""A TCP proxy between broker and Redis that loses what a network may lose."""
+"""A TCP proxy between broker and Redis that drops requests, replies and connections on demand."""
 
 import selectors
 import socket

@@ -1,4 +1,4 @@
-"""The whole key space as plain Python, to be compared."""
+"""Snapshots of all keys as plain Python values, and the difference between two of them."""
 
 import re
 from collections import Counter
@@ -16,7 +16,7 @@ _READ = {
     b"zset": lambda pipe, key: pipe.zrange(key, 0, -1, withscores=True),
 }
 _TIMES = (
-    (re.compile(r"\b[0-9a-f]{12}-\d{6}-"), ""),  # what an id of the seeds begins with
+    (re.compile(r"\b[0-9a-f]{12}-\d{6}-"), ""),  # how an id of tests/support/jobs.py begins
     (re.compile(r"(?<![\d.])1\d{12,13}(?!\d)"), MS),  # ms, or tenths of them
 )
 

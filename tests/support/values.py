@@ -1,4 +1,4 @@
-"""Values of all kinds that a payload carries, and what of them has to be the same on both sides."""
+"""Hypothesis strategies for values that the serializer supports, and how to compare them exactly."""
 
 from datetime import datetime, time, timedelta, timezone
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""How long to wait, whatever users write."""
+"""Retry delays: constant, steps, exponential and functions of the user."""
 
 from __future__ import annotations
 

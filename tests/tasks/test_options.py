@@ -1,4 +1,4 @@
-"""The options of tasks and of calls: what they do, and what is refused where it is written."""
+"""Options of tasks and of calls: what they do, and which values are refused."""
 
 import enum
 import functools

@@ -1,4 +1,4 @@
-"""Arguments fit where a call of the function would, and clients are told of them by name."""
+"""Arguments are checked against the signature where the task is called."""
 
 import enum
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Unique tasks: which calls are alike, and what callers are told (G9)."""
+"""Unique tasks: which calls count as equal, and what a second call returns (G9)."""
 
 import asyncio
 import math

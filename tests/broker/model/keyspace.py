@@ -1,4 +1,4 @@
-"""All keys of a server in one round trip, and what must be true of them whatever happened."""
+"""Reads all keys of a server in one round trip, and checks the invariants of a queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wrong scripts: each has one change that a hurried person could make, and each must be found out."""
+"""Mutants: scripts with one plausible mistake each. Some test must fail for every one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A queue in Redis and its model: what is done to one is done to the other, and then all keys are compared."""
+"""Calls each verb in Redis and in the model, and then compares all keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.broker.settlement import Settlement
 from django_rtq.conf import Config
 from django_rtq.exceptions import JobNotFound, WrongState
-from django_rtq.inspector.inspector import CANCELLED, Inspector
+from django_rtq.inspector.inspector import Inspector
+from django_rtq.jobs.outcome import CANCELLED_UNRUN
 from tests.broker.model.keyspace import differences, problems, read_keyspace
 from tests.broker.model.queries import overview_of, state_in
 from tests.broker.model.queue import Queue, claim
@@ -25,14 +26,14 @@ LONGEST_MS = 40 * 60_000  # time that may pass; a script believes `high` when it
 Plan = Mapping[str, Mapping[str, Sequence[tuple[Any, ...]]]]  # queue -> verb -> for each job its arguments
 
 
-def twins_config(url: str) -> Config:
-    """Little is kept, and not for long."""
+def parallel_config(url: str) -> Config:
+    """Keep little, and not for long."""
     dead = {"max_dead_letters": 3, "dead_letter_days": DEAD_MS / 86_400_000}
     kept = {"max_results": 4, "result_ttl": RESULT_MS / 1000, **dead}
     return Config(redis=url, lease_seconds=LEASE_MS / 1000, queues={"bulk": {"delayed_first": True}}, **kept)
 
 
-class Twins:
+class ParallelRun:
     """Two queues and their models, at a time that stands still until `advance`."""
 
     def __init__(self, redis: Any, broker: Broker) -> None:
@@ -181,13 +182,13 @@ class Twins:
 
     def cancel(self, queue: str, job_id: str, *, terminate: bool = False) -> None:
         how = "terminate" if terminate else "ask"
-        expected = self.models[queue].cancel(job_id, RESULT_MS, CANCELLED, how)
+        expected = self.models[queue].cancel(job_id, RESULT_MS, CANCELLED_UNRUN, how)
         try:
             answer = str(self.inspector.cancel(job_id, queue, terminate=terminate))
         except JobNotFound:
             answer = "missing"
         except WrongState as error:
-            answer = next(word for word in ("dead", "finished") if f"is {word}" in str(error))
+            answer = "dead" if "is dead" in str(error) else "finished"
         self.same(answer, "cancelled" if expected == "already" else expected)
 
     def requeue(self, queue: str, job_ids: Sequence[str]) -> None:
@@ -284,7 +285,7 @@ class Twins:
 
     def stop_half(self, queue: str, worker: str, job_id: str) -> None:
         """A torn log kept that a job which was to stop is over, and not that no worker has it. Then that one dies."""
-        keys, wish, held = self.broker.keys.of(queue), f"ask {RESULT_MS} 4 {CANCELLED}", f"1 {self.clock.now}"
+        keys, wish, held = self.broker.keys.of(queue), f"ask {RESULT_MS} 4 {CANCELLED_UNRUN}", f"1 {self.clock.now}"
         self.redis.hset(keys.stopping, job_id, wish)
         self.redis.hset(keys.running(worker), job_id, held)
         self.models[queue].stopping[job_id], self.models[queue].running[worker][job_id] = wish, held

@@ -1,4 +1,4 @@
-"""What several verbs of the model have in common."""
+"""Steps that several verbs of the model share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people should be told of a queue, by its model."""
+"""What queries about a queue should return, computed from its model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random verbs in random order, by workers that live, lag behind and die, and by people (hypothesis)."""
+"""A hypothesis state machine: random verbs, by workers that run, lag behind and crash, and by operators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import NewJob, UniqueJob
 from tests.broker.model.drain import drain
-from tests.broker.model.parallel_run import LEASE_MS, QUEUES, RESULT_MS, Twins
+from tests.broker.model.parallel_run import LEASE_MS, QUEUES, RESULT_MS, ParallelRun
 from tests.broker.model.queries import lanes_of
 
 CLIENTS = ("", "acme", "a:b c", "ü")
@@ -74,7 +74,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def __init__(self, redis: Any, broker: Broker) -> None:
         super().__init__()
-        self.twins = Twins(redis, broker)
+        self.parallel = ParallelRun(redis, broker)
         self.known: dict[str, list[str]] = {name: [] for name in QUEUES}  # every id that ever was
         self.workers: list[str] = []
         self.numbers = itertools.count()
@@ -86,7 +86,7 @@ class QueueMachine(RuleBasedStateMachine):
         for _ in range(3):
             self.come_or_go(0, QUEUES, "come")
         for worker in self.workers[1:]:
-            self.twins.claim(worker, QUEUES, wanted)
+            self.parallel.claim(worker, QUEUES, wanted)
 
     # -- by whoever has work to be done
 
@@ -97,7 +97,7 @@ class QueueMachine(RuleBasedStateMachine):
         new += [new[0]._replace(id=job_id) for job_id in self._pick(self.known[queue], known)]
         self.known[queue] += [job.id for job in new if job.id not in self.known[queue]]
         for _ in range(times):
-            self.twins.enqueue(queue, new)
+            self.parallel.enqueue(queue, new)
 
     @rule(queue=queues, jobs=new_jobs, held=holdings, known=st.lists(indexes, max_size=1), times=twice)
     def enqueue_unique(self, queue: str, jobs: list[Any], held: Any, known: list[int], times: int) -> None:
@@ -106,21 +106,21 @@ class QueueMachine(RuleBasedStateMachine):
         new += [new[0]._replace(id=job_id) for job_id in self._pick(self.known[queue], known)]
         self.known[queue] += [job.id for job in new if job.id not in self.known[queue]]
         for _ in range(times):
-            self.twins.enqueue_unique(queue, new)
+            self.parallel.enqueue_unique(queue, new)
 
     # -- by workers
 
     @rule(worker=indexes, order=orders, verb=st.sampled_from(("come", "come", "go")))
     def come_or_go(self, worker: int, order: tuple[str, ...], verb: str) -> None:
         if verb == "go":
-            self.twins.sign_off(self._worker(worker), order)
+            self.parallel.sign_off(self._worker(worker), order)
         elif len(self.workers) < 12:
             self.workers.append(f"w{len(self.workers)}")
-            self.twins.sign_on(self.workers[-1], order)
+            self.parallel.sign_on(self.workers[-1], order)
 
     @rule(worker=indexes, order=orders, wanted=st.integers(1, 5), idle=st.sampled_from((1, 1, 4, 9, 0)))
     def claim(self, worker: int, order: tuple[str, ...], wanted: int, idle: int) -> None:
-        self.twins.claim(self._worker(worker), order, wanted, idle=idle)
+        self.parallel.claim(self._worker(worker), order, wanted, idle=idle)
 
     @precondition(lambda self: self.holders)
     @rule(worker=indexes, outcomes=settlements, wait=st.sampled_from((0, 3000)), order=orders, then=st.integers(0, 4))
@@ -128,14 +128,14 @@ class QueueMachine(RuleBasedStateMachine):
         """And claim, or else settle once more."""
         name = self._holder(worker)
         plan = {queue: self._plan(self._held(queue, name), outcomes, wait) for queue in QUEUES}
-        self.twins.fetch(name, plan, order, wanted=then)
+        self.parallel.fetch(name, plan, order, wanted=then)
         if not then:
-            self.twins.fetch(name, plan)
+            self.parallel.fetch(name, plan)
 
     @rule(worker=indexes, queue=queues, outcomes=settlements)
     def settle_whatever(self, worker: int, queue: str, outcomes: list[Any]) -> None:
         """What others hold, what is over, what is not there."""
-        self.twins.fetch(self._worker(worker), {queue: self._plan(self.known[queue], outcomes, 0)})
+        self.parallel.fetch(self._worker(worker), {queue: self._plan(self.known[queue], outcomes, 0)})
 
     @precondition(lambda self: self.holders)
     @rule(worker=indexes, queue=queues, times=st.integers(1, 6), ending=st.sampled_from(("retry", "bury", "crash")))
@@ -144,20 +144,20 @@ class QueueMachine(RuleBasedStateMachine):
         name = self._holder(worker)
         for _ in range(times):
             if ending == "crash":
-                self.twins.reclaim_child(queue, name, self._held(queue, name)[:1])
-                self.twins.sign_on(name)  # a real one would take a new name
+                self.parallel.reclaim_child(queue, name, self._held(queue, name)[:1])
+                self.parallel.sign_on(name)  # a real one would take a new name
             else:
                 plan = self._plan(self._held(queue, name), [("retry", True, place) for place in range(3)], 0)
-                self.twins.fetch(name, {queue: plan})
-                self.twins.promote(queue)
-            self.twins.claim(name, (queue,), 3)
+                self.parallel.fetch(name, {queue: plan})
+                self.parallel.promote(queue)
+            self.parallel.claim(name, (queue,), 3)
         if ending == "bury":
             plan = self._plan(self._held(queue, name), [("bury", True, place) for place in range(3)], 0)
-            self.twins.fetch(name, {queue: plan})
+            self.parallel.fetch(name, {queue: plan})
 
     # -- by supervisors and schedulers
 
-    @precondition(lambda self: self.twins.can_advance)
+    @precondition(lambda self: self.parallel.can_advance)
     @rule(
         ms=st.sampled_from(PAUSES),
         renewing=st.lists(indexes, max_size=2),
@@ -168,12 +168,12 @@ class QueueMachine(RuleBasedStateMachine):
     def time_passes(self, ms: int, renewing: list[int], is_outage: bool, order: tuple[str, ...], limit: int) -> None:
         """While somebody lives; half a lease of silence is an outage."""
         while ms > 0 and not is_outage:
-            self.twins.advance(min(ms, LEASE_MS // 2))
-            self.twins.renew(self._pick(self.workers, renewing), order)
+            self.parallel.advance(min(ms, LEASE_MS // 2))
+            self.parallel.renew(self._pick(self.workers, renewing), order)
             ms -= LEASE_MS // 2
-        self.twins.advance(max(ms, 0))
+        self.parallel.advance(max(ms, 0))
         if not is_outage:
-            self.twins.reclaim(order[0], limit)
+            self.parallel.reclaim(order[0], limit)
 
     @rule(
         queue=queues,
@@ -183,102 +183,102 @@ class QueueMachine(RuleBasedStateMachine):
     )
     def sweep(self, queue: str, verb: str, limit: int, times: int) -> None:
         for _ in range(times):
-            getattr(self.twins, verb)(queue, limit)
+            getattr(self.parallel, verb)(queue, limit)
 
     @rule(queue=queues, worker=indexes, guilty=st.lists(indexes, max_size=2), times=twice, limit=limits)
     def child_dies(self, queue: str, worker: int, guilty: list[int], times: int, limit: int) -> None:
         name = self._holder(worker) if self.holders else self._worker(worker)
         held = self._held(queue, name)
         for _ in range(times):
-            self.twins.reclaim_child(queue, name, self._pick(held, guilty), limit)
+            self.parallel.reclaim_child(queue, name, self._pick(held, guilty), limit)
 
     # -- by people
 
     @rule(queue=queues, places=several, times=twice, terminate=st.booleans())
     def cancel(self, queue: str, places: list[int], times: int, terminate: bool) -> None:
         for job_id in self._pick(self.known[queue], places) * times:
-            self.twins.cancel(queue, job_id, terminate=terminate)
-            self.twins.find(queue, job_id)
+            self.parallel.cancel(queue, job_id, terminate=terminate)
+            self.parallel.find(queue, job_id)
 
     @rule(queue=queues, worker=indexes, places=several)
     def report_progress(self, queue: str, worker: str, places: list[int]) -> None:
         """What the worker holds, and what it does not."""
         name = self._holder(worker) if self.holders else self._worker(worker)
         for job_id in [*self._pick(self._held(queue, name), places), *self._pick(self.known[queue], places[:1])]:
-            self.twins.report_progress(queue, name, job_id, PROGRESS)
+            self.parallel.report_progress(queue, name, job_id, PROGRESS)
 
-    @precondition(lambda self: any(model.dead for model in self.twins.models.values()))
+    @precondition(lambda self: any(model.dead for model in self.parallel.models.values()))
     @rule(queue=queues, verb=st.sampled_from(("requeue", "requeue", "change", "discard")), places=several, times=twice)
     def look_after_the_dead(self, queue: str, verb: str, places: list[int], times: int) -> None:
-        dead = sorted(self.twins.models[queue].dead)
+        dead = sorted(self.parallel.models[queue].dead)
         ids = list(dict.fromkeys([*self._pick(dead, places), *self._pick(self.known[queue], places[:1])]))
-        latest = self.twins.clock.now - places[0] % 2
+        latest = self.parallel.clock.now - places[0] % 2
         for _ in range(times):
             if verb == "change":
-                self.twins.requeue_changed(queue, latest, ids[0], CHANGED)
+                self.parallel.requeue_changed(queue, latest, ids[0], CHANGED)
             else:
-                getattr(self.twins, verb)(queue, ids)
+                getattr(self.parallel, verb)(queue, ids)
 
     @rule(queue=queues, places=several, times=twice, worker=indexes)
     def take_it_in_hand(self, queue: str, places: list[int], times: int, worker: int) -> None:
         """Jobs run before their time, and what a worker holds is taken from it, if its lease is over."""
-        scheduled = sorted(self.twins.models[queue].scheduled)
+        scheduled = sorted(self.parallel.models[queue].scheduled)
         for job_id in [*self._pick(scheduled, places), *self._pick(self.known[queue], places[:1])] * times:
-            self.twins.run_now(queue, job_id)
+            self.parallel.run_now(queue, job_id)
         for _ in range(times):
-            self.twins.release_worker(queue, self._holder(worker) if self.holders else self._worker(worker))
+            self.parallel.release_worker(queue, self._holder(worker) if self.holders else self._worker(worker))
 
     @rule(queue=queues, verb=st.sampled_from(("pause", "resume", "resume")))
     def pause_or_resume(self, queue: str, verb: str) -> None:
-        getattr(self.twins, verb)(queue)
+        getattr(self.parallel, verb)(queue)
 
     @rule(queue=queues, limit=st.sampled_from((1, 1, 1, 2, 3, 100)))
     def purge(self, queue: str, limit: int) -> None:
-        self.twins.purge(queue, limit)
+        self.parallel.purge(queue, limit)
 
     # -- by accident
 
     @rule(queue=queues, token=st.sampled_from(("wake", "due")), start=st.integers(0, 2), limit=st.integers(1, 3))
     def take_token(self, queue: str, token: str, start: int, limit: int) -> None:
-        self.twins.take_token(queue, token)
-        self.twins.audit(queue, start, limit)
+        self.parallel.take_token(queue, token)
+        self.parallel.audit(queue, start, limit)
 
     @rule(queue=queues, digest=st.sampled_from(("d1", "d2")))
     def let_limit_pass(self, queue: str, digest: str) -> None:
-        self.twins.let_limit_pass(queue, digest)
+        self.parallel.let_limit_pass(queue, digest)
 
     @rule(queue=queues, place=indexes, what=st.sampled_from(TORN), is_guilty=st.booleans())
     def tear_the_log(self, queue: str, place: int, what: str, is_guilty: bool) -> None:
         for worker in self._pick(self.holders, [place]) if what == "worker" else ():
-            self.twins.lose_worker(queue, worker)
-        for lane in self._pick(lanes_of(self.twins.models[queue]), [place]) if what != "worker" else ():
+            self.parallel.lose_worker(queue, worker)
+        for lane in self._pick(lanes_of(self.parallel.models[queue]), [place]) if what != "worker" else ():
             if what == "turn":
-                self.twins.lose_turn(queue, lane)
+                self.parallel.lose_turn(queue, lane)
             elif what == "band":
-                self.twins.lose_band(queue, lane[0])
+                self.parallel.lose_band(queue, lane[0])
             elif what == "index":
-                self.twins.bend_index(queue, lane[1])
+                self.parallel.bend_index(queue, lane[1])
             else:
                 self._claim_half(queue, lane, is_guilty=is_guilty)
 
     def _claim_half(self, queue: str, lane: tuple[int, str], *, is_guilty: bool) -> None:
-        model = self.twins.models[queue]
+        model = self.parallel.models[queue]
         job_id = model.lanes[lane][0]
         allowed = model.jobs[job_id].max_crashes if job_id in model.jobs else 0
         # A suspect might be dead while it is in its lane: the claim that finds it there does not mind.
         if model.crashes.get(job_id, 0) < allowed:
-            self.twins.claim_half(queue, "torn", job_id, [job_id] * is_guilty)
+            self.parallel.claim_half(queue, "torn", job_id, [job_id] * is_guilty)
 
     def teardown(self) -> None:
         """What is left comes to an end, and leaves nothing behind (I13)."""
-        if self.twins.is_sound:
-            drain(self.twins)
+        if self.parallel.is_sound:
+            drain(self.parallel)
 
     # -- inside
 
     def new_job(self, options: tuple[Any, ...]) -> NewJob:
         client, band, max_crashes, due, expires, at_front, skew = options
-        now, number = self.twins.clock.now, next(self.numbers)
+        now, number = self.parallel.clock.now, next(self.numbers)
         job_id = f"daily-{number}" if skew is None else f"{now + skew:012x}-{number:03}"
         moments = {"past": str(now - 3000), "now": str(now), "soon": str(now + 1)}
         ready, last = moments.get(due, due), moments.get(expires, expires)
@@ -287,18 +287,18 @@ class QueueMachine(RuleBasedStateMachine):
     @property
     def holders(self) -> list[str]:
         """The workers that hold jobs, in the order in which they signed on."""
-        models = self.twins.models.values()
+        models = self.parallel.models.values()
         return [name for name in self.workers if any(model.running[name] for model in models)]
 
     def _holder(self, index: int) -> str:
         return str(self._pick(self.holders, [index])[0])
 
     def _held(self, queue: str, worker: str) -> list[str]:
-        return sorted(self.twins.models[queue].running[worker])
+        return sorted(self.parallel.models[queue].running[worker])
 
     def _worker(self, index: int) -> str:
         """One that has signed on; of four, one may be dead."""
-        alive = [name for name in self.workers if name in self.twins.models["mail"].workers]
+        alive = [name for name in self.workers if name in self.parallel.models["mail"].workers]
         names = alive if alive and index % 4 else self.workers
         return names[index % len(names)]
 

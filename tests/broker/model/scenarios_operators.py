@@ -1,143 +1,143 @@
-"""Stories of people who take matters into their own hands."""
+"""Scenarios: what operators do, such as pausing, cancelling, requeueing and discarding."""
 
 from __future__ import annotations
 
 from django_rtq.broker.messages import NewJob
-from tests.broker.model.parallel_run import LEASE_MS, RESULT_MS, Twins
+from tests.broker.model.parallel_run import LEASE_MS, RESULT_MS, ParallelRun
 from tests.broker.model.scenarios import DONE, ERROR, KEEP_MS, PROGRESS, run, send
 
 
-def people_cancel(twins: Twins) -> None:
-    waits, runs, dies, fails = ids = send(twins, *"abcd", client="acme")
-    (scheduled,) = send(twins, "e", due="+3000")
-    twins.claim("w0", ("mail",), 4)
-    run(twins, "release", [waits])
-    run(twins, "bury", [dies], 1, ERROR)
-    run(twins, "retry", [fails], 3000, 1, ERROR)
-    (behind,) = send(twins, "f", client="acme")
+def people_cancel(parallel: ParallelRun) -> None:
+    waits, runs, dies, fails = ids = send(parallel, *"abcd", client="acme")
+    (scheduled,) = send(parallel, "e", due="+3000")
+    parallel.claim("w0", ("mail",), 4)
+    run(parallel, "release", [waits])
+    run(parallel, "bury", [dies], 1, ERROR)
+    run(parallel, "retry", [fails], 3000, 1, ERROR)
+    (behind,) = send(parallel, "f", client="acme")
     for job_id in (*ids, scheduled, behind, "nobody") * 2:
-        twins.cancel("mail", job_id)
-        twins.find("mail", job_id)
-    twins.advance(RESULT_MS)
-    twins.trim("mail")
-    twins.enqueue("mail", [NewJob(waits, 0, 0, "acme", "", "", "", "{}")])  # named in its lane, still
-    twins.claim("w0", ("mail",))
-    twins.claim("w1", ("mail",), 3)
-    run(twins, "ack", [runs], KEEP_MS, DONE)
+        parallel.cancel("mail", job_id)
+        parallel.find("mail", job_id)
+    parallel.advance(RESULT_MS)
+    parallel.trim("mail")
+    parallel.enqueue("mail", [NewJob(waits, 0, 0, "acme", "", "", "", "{}")])  # named in its lane, still
+    parallel.claim("w0", ("mail",))
+    parallel.claim("w1", ("mail",), 3)
+    run(parallel, "ack", [runs], KEEP_MS, DONE)
 
 
-def people_stop_what_runs(twins: Twins) -> None:
-    ids = send(twins, *"abcdefgh", client="acme", max_crashes=3)
-    (stays,) = send(twins, "stays")
-    twins.claim("w0", ("mail",), 9)
+def people_stop_what_runs(parallel: ParallelRun) -> None:
+    ids = send(parallel, *"abcdefgh", client="acme", max_crashes=3)
+    (stays,) = send(parallel, "stays")
+    parallel.claim("w0", ("mail",), 9)
     for job_id in ids:
-        twins.report_progress("mail", "w0", job_id, PROGRESS)
-        twins.report_progress("mail", "w1", job_id, PROGRESS)  # not its own
-        twins.cancel("mail", job_id)
-    twins.cancel("mail", ids[0], terminate=True)
-    twins.cancel("mail", ids[0])  # the harder wish stays
-    run(twins, "finish_cancel", ids[:1], KEEP_MS, '{"state":"cancelled"}', worker="w1")
-    run(twins, "finish_cancel", ids[:1], KEEP_MS, '{"state":"cancelled"}', times=2)
-    run(twins, "ack", ids[1:2], KEEP_MS, DONE)  # it was quicker
-    run(twins, "retry", ids[2:3], 0, 1, ERROR, times=2)
-    run(twins, "bury", ids[3:4], 1, ERROR, times=2)
-    run(twins, "release", [ids[4], stays], times=2)
+        parallel.report_progress("mail", "w0", job_id, PROGRESS)
+        parallel.report_progress("mail", "w1", job_id, PROGRESS)  # not its own
+        parallel.cancel("mail", job_id)
+    parallel.cancel("mail", ids[0], terminate=True)
+    parallel.cancel("mail", ids[0])  # the harder wish stays
+    run(parallel, "finish_cancel", ids[:1], KEEP_MS, '{"state":"cancelled"}', worker="w1")
+    run(parallel, "finish_cancel", ids[:1], KEEP_MS, '{"state":"cancelled"}', times=2)
+    run(parallel, "ack", ids[1:2], KEEP_MS, DONE)  # it was quicker
+    run(parallel, "retry", ids[2:3], 0, 1, ERROR, times=2)
+    run(parallel, "bury", ids[3:4], 1, ERROR, times=2)
+    run(parallel, "release", [ids[4], stays], times=2)
     for job_id in (*ids, "nobody"):
-        twins.find("mail", job_id)
-    run(twins, "expire", ids[5:6], KEEP_MS, '{"state":"expired"}')
-    twins.reclaim_child("mail", "w0", ids)
+        parallel.find("mail", job_id)
+    run(parallel, "expire", ids[5:6], KEEP_MS, '{"state":"expired"}')
+    parallel.reclaim_child("mail", "w0", ids)
     for job_id in ids:
-        twins.cancel("mail", job_id)
-    twins.claim("w1", ("mail",), 9)
-    twins.cancel("mail", stays)
+        parallel.cancel("mail", job_id)
+    parallel.claim("w1", ("mail",), 9)
+    parallel.cancel("mail", stays)
     for _ in range(3):
-        twins.advance(LEASE_MS // 2)
-        twins.renew(["nobody"])
-    twins.reclaim("mail")
+        parallel.advance(LEASE_MS // 2)
+        parallel.renew(["nobody"])
+    parallel.reclaim("mail")
 
 
-def who_stops_leaves_nothing(twins: Twins) -> None:
-    ids = send(twins, *"ab", client="acme", max_crashes=3)
-    twins.claim("w0", ("mail",), 2)
+def who_stops_leaves_nothing(parallel: ParallelRun) -> None:
+    ids = send(parallel, *"ab", client="acme", max_crashes=3)
+    parallel.claim("w0", ("mail",), 2)
     for job_id in ids:
-        twins.cancel("mail", job_id)
-        twins.report_progress("mail", "w0", job_id, PROGRESS)
-    run(twins, "retry", ids[:1], 0, 1, ERROR)
-    twins.promote("mail")
-    twins.cancel("mail", ids[0])
-    twins.claim("w1", ("mail",), 2)
-    twins.cancel("mail", ids[1])
+        parallel.cancel("mail", job_id)
+        parallel.report_progress("mail", "w0", job_id, PROGRESS)
+    run(parallel, "retry", ids[:1], 0, 1, ERROR)
+    parallel.promote("mail")
+    parallel.cancel("mail", ids[0])
+    parallel.claim("w1", ("mail",), 2)
+    parallel.cancel("mail", ids[1])
 
 
-def people_purge(twins: Twins) -> None:
-    ids = send(twins, *"abc", client="x")
-    send(twins, *"de", client="y", priority=5)
-    send(twins, "f", due="+3000")
-    twins.cancel("mail", ids[1])
+def people_purge(parallel: ParallelRun) -> None:
+    ids = send(parallel, *"abc", client="x")
+    send(parallel, *"de", client="y", priority=5)
+    send(parallel, "f", due="+3000")
+    parallel.cancel("mail", ids[1])
     for limit in (1, 2, 100, 100, 100):
-        twins.purge("mail", limit)
-    send(twins, "g", client="z")
-    twins.claim("w0", ("mail",), 1)
+        parallel.purge("mail", limit)
+    send(parallel, "g", client="z")
+    parallel.claim("w0", ("mail",), 1)
 
 
-def people_pause(twins: Twins) -> None:
-    send(twins, "a", "b")
-    twins.claim("w0", ("mail",))
-    twins.sign_off("w0")  # it holds a job
-    twins.pause("mail")
-    twins.advance(1)
-    twins.pause("mail")
-    twins.claim("w1", ("mail", "bulk"), 2)
-    twins.take_token("mail", "wake")
-    twins.resume("mail")
-    twins.resume("mail")
-    twins.take_token("mail", "wake")
-    twins.sign_off("w1")
+def people_pause(parallel: ParallelRun) -> None:
+    send(parallel, "a", "b")
+    parallel.claim("w0", ("mail",))
+    parallel.sign_off("w0")  # it holds a job
+    parallel.pause("mail")
+    parallel.advance(1)
+    parallel.pause("mail")
+    parallel.claim("w1", ("mail", "bulk"), 2)
+    parallel.take_token("mail", "wake")
+    parallel.resume("mail")
+    parallel.resume("mail")
+    parallel.take_token("mail", "wake")
+    parallel.sign_off("w1")
 
 
-def people_let_jobs_run_before_their_time(twins: Twins) -> None:
-    fails, runs = send(twins, "a", "b", client="acme")
-    (scheduled,) = send(twins, "c", due="+3000", client="acme")
-    twins.claim("w0", ("mail",), 2)
-    run(twins, "retry", [fails], 5000, 1, ERROR)
+def people_let_jobs_run_before_their_time(parallel: ParallelRun) -> None:
+    fails, runs = send(parallel, "a", "b", client="acme")
+    (scheduled,) = send(parallel, "c", due="+3000", client="acme")
+    parallel.claim("w0", ("mail",), 2)
+    run(parallel, "retry", [fails], 5000, 1, ERROR)
     for job_id in (scheduled, fails, runs, "nobody") * 2:
-        twins.run_now("mail", job_id)
-        twins.find("mail", job_id)
-    twins.claim("w1", ("mail",), 3)
-    run(twins, "ack", [runs], KEEP_MS, DONE)
-    twins.run_now("mail", runs)
-    twins.advance(5000)
-    twins.promote("mail")
+        parallel.run_now("mail", job_id)
+        parallel.find("mail", job_id)
+    parallel.claim("w1", ("mail",), 3)
+    run(parallel, "ack", [runs], KEEP_MS, DONE)
+    parallel.run_now("mail", runs)
+    parallel.advance(5000)
+    parallel.promote("mail")
 
 
-def people_change_arguments(twins: Twins) -> None:
-    ids = send(twins, "a", "b", client="acme", expires="+9000")
-    twins.claim("w0", ("mail",), 2)
-    run(twins, "bury", ids, 1, ERROR)
-    seen = twins.clock.now
-    twins.requeue_changed("mail", seen - 1, ids[0], '{"later":1}')
+def people_change_arguments(parallel: ParallelRun) -> None:
+    ids = send(parallel, "a", "b", client="acme", expires="+9000")
+    parallel.claim("w0", ("mail",), 2)
+    run(parallel, "bury", ids, 1, ERROR)
+    seen = parallel.clock.now
+    parallel.requeue_changed("mail", seen - 1, ids[0], '{"later":1}')
     for job_id in (ids[0], ids[0], "nobody"):
-        twins.requeue_changed("mail", seen, job_id, '{"args":["100 %1\\n"]}')
-    twins.advance(1)
-    twins.claim("w0", ("mail",))
-    run(twins, "bury", ids[:1], 1, ERROR)
-    twins.requeue_changed("mail", seen, ids[0], '{"stale":1}')
+        parallel.requeue_changed("mail", seen, job_id, '{"args":["100 %1\\n"]}')
+    parallel.advance(1)
+    parallel.claim("w0", ("mail",))
+    run(parallel, "bury", ids[:1], 1, ERROR)
+    parallel.requeue_changed("mail", seen, ids[0], '{"stale":1}')
 
 
-def people_release_a_worker(twins: Twins) -> None:
-    send(twins, *"abc", client="acme")
-    twins.claim("w0", ("mail",), 2)
-    twins.release_worker("mail", "w0")  # it lives
-    twins.advance(LEASE_MS - 1)
-    twins.release_worker("mail", "w0")
-    twins.advance(1)
+def people_release_a_worker(parallel: ParallelRun) -> None:
+    send(parallel, *"abc", client="acme")
+    parallel.claim("w0", ("mail",), 2)
+    parallel.release_worker("mail", "w0")  # it lives
+    parallel.advance(LEASE_MS - 1)
+    parallel.release_worker("mail", "w0")
+    parallel.advance(1)
     for worker in ("w0", "w0", "nobody"):
-        twins.release_worker("mail", worker)
-    twins.sign_on("w2")
-    twins.claim("w2", ("mail",), 3)
+        parallel.release_worker("mail", worker)
+    parallel.sign_on("w2")
+    parallel.claim("w2", ("mail",), 3)
 
 
-PEOPLE_STORIES = (
+OPERATOR_SCENARIOS = (
     people_cancel,
     people_stop_what_runs,
     who_stops_leaves_nothing,

@@ -1,103 +1,103 @@
-"""Stories of turns: of jobs that were cancelled, given back or have crashed, and of workers that are lost."""
+"""Scenarios: the turns of clients when jobs are cancelled, released or crash, and when workers are lost."""
 
 from __future__ import annotations
 
-from tests.broker.model.parallel_run import LEASE_MS, Twins
+from tests.broker.model.parallel_run import LEASE_MS, ParallelRun
 from tests.broker.model.scenarios import KEEP_MS, run, send
 
 
-def cancelled_jobs_cost_no_turn(twins: Twins) -> None:
-    x = send(twins, *"ab", client="x")
-    twins.advance(1)
-    x += send(twins, *"cdef", client="x")
-    y = send(twins, *"ghi", client="y")
+def cancelled_jobs_cost_no_turn(parallel: ParallelRun) -> None:
+    x = send(parallel, *"ab", client="x")
+    parallel.advance(1)
+    x += send(parallel, *"cdef", client="x")
+    y = send(parallel, *"ghi", client="y")
     for job_id in (x[0], x[1], x[3], y[1]):
-        twins.cancel("mail", job_id)
-    twins.claim("w0", ("mail",))
-    twins.claim("w0", ("mail",), 3)
-    for job_id in send(twins, "j", client="z") + send(twins, "k", client="z", priority=-5):
-        twins.cancel("mail", job_id)
-    twins.claim("w0", ("mail", "bulk"), 5)
+        parallel.cancel("mail", job_id)
+    parallel.claim("w0", ("mail",))
+    parallel.claim("w0", ("mail",), 3)
+    for job_id in send(parallel, "j", client="z") + send(parallel, "k", client="z", priority=-5):
+        parallel.cancel("mail", job_id)
+    parallel.claim("w0", ("mail", "bulk"), 5)
 
 
-def behind_a_suspect_a_lane_begins_with_a_cancelled_job(twins: Twins) -> None:
-    (suspect,) = send(twins, "a", client="x")
-    twins.claim("w0", ("mail",))
-    twins.reclaim_child("mail", "w0", [suspect])
-    (cancelled,) = send(twins, "b", client="y")
-    twins.advance(1)
-    send(twins, "c", client="y")
-    twins.cancel("mail", cancelled)
-    twins.claim("w1", ("mail",), 2, idle=0)
+def behind_a_suspect_a_lane_begins_with_a_cancelled_job(parallel: ParallelRun) -> None:
+    (suspect,) = send(parallel, "a", client="x")
+    parallel.claim("w0", ("mail",))
+    parallel.reclaim_child("mail", "w0", [suspect])
+    (cancelled,) = send(parallel, "b", client="y")
+    parallel.advance(1)
+    send(parallel, "c", client="y")
+    parallel.cancel("mail", cancelled)
+    parallel.claim("w1", ("mail",), 2, idle=0)
 
 
-def who_was_not_run_is_next(twins: Twins) -> None:
-    x = send(twins, "a", "b", client="x")
-    y = send(twins, "c", "d", client="y")
-    z = send(twins, "e", client="z", priority=5)
-    twins.claim("w0", ("mail",), 4)
-    send(twins, "f", client="new")
-    run(twins, "ack", x[:1], KEEP_MS, "")
-    run(twins, "release", [z[0], y[0], x[1]])
-    twins.claim("w1", ("mail",), 2)
-    twins.reclaim_child("mail", "w1", y[:1])
-    twins.sign_on("w2")
+def who_was_not_run_is_next(parallel: ParallelRun) -> None:
+    x = send(parallel, "a", "b", client="x")
+    y = send(parallel, "c", "d", client="y")
+    z = send(parallel, "e", client="z", priority=5)
+    parallel.claim("w0", ("mail",), 4)
+    send(parallel, "f", client="new")
+    run(parallel, "ack", x[:1], KEEP_MS, "")
+    run(parallel, "release", [z[0], y[0], x[1]])
+    parallel.claim("w1", ("mail",), 2)
+    parallel.reclaim_child("mail", "w1", y[:1])
+    parallel.sign_on("w2")
     for _ in range(5):
-        twins.claim("w2", ("mail",))
+        parallel.claim("w2", ("mail",))
 
 
-def a_worker_is_taken_back_in_steps(twins: Twins) -> None:
-    ids = send(twins, *"abcde", client="x", max_crashes=0)
-    twins.claim("w0", ("mail",), 5)
-    twins.cancel("mail", ids[4])
-    twins.reclaim_child("mail", "w0", ids[1:2], 2)
-    twins.claim("w1", ("mail",), 5)
+def a_worker_is_taken_back_in_steps(parallel: ParallelRun) -> None:
+    ids = send(parallel, *"abcde", client="x", max_crashes=0)
+    parallel.claim("w0", ("mail",), 5)
+    parallel.cancel("mail", ids[4])
+    parallel.reclaim_child("mail", "w0", ids[1:2], 2)
+    parallel.claim("w1", ("mail",), 5)
     for _ in range(2):
-        twins.advance(LEASE_MS // 2)
-        twins.renew(["nobody"])
+        parallel.advance(LEASE_MS // 2)
+        parallel.renew(["nobody"])
     for _ in range(3):
-        twins.release_worker("mail", "w1", 2)
+        parallel.release_worker("mail", "w1", 2)
 
 
-def a_worker_is_lost(twins: Twins) -> None:
-    send(twins, "a")
-    twins.claim("w0", ("mail",))
-    twins.lose_worker("mail", "w0")
-    twins.lose_worker("mail", "w1")
-    twins.advance(1)
-    twins.reclaim("mail")
-    twins.audit("mail")
+def a_worker_is_lost(parallel: ParallelRun) -> None:
+    send(parallel, "a")
+    parallel.claim("w0", ("mail",))
+    parallel.lose_worker("mail", "w0")
+    parallel.lose_worker("mail", "w1")
+    parallel.advance(1)
+    parallel.reclaim("mail")
+    parallel.audit("mail")
 
 
-def suspects_run_in_groups(twins: Twins) -> None:
-    ids = send(twins, *"abcdefgh", client="x", max_crashes=3)
-    ids += send(twins, "i", client="y", max_crashes=1)
+def suspects_run_in_groups(parallel: ParallelRun) -> None:
+    ids = send(parallel, *"abcdefgh", client="x", max_crashes=3)
+    ids += send(parallel, "i", client="y", max_crashes=1)
     for worker, wanted in (("w0", 9), ("w1", 4), ("w2", 2), ("w3", 8)):
-        twins.sign_on(worker)
-        twins.claim(worker, ("mail",), wanted, idle=8)
-        twins.claim(worker, ("mail",), 8, idle=0)
-        twins.reclaim_child("mail", worker, ids)
-    send(twins, *"jk", client="z", at_front="1")
-    send(twins, "l", queue="bulk")
+        parallel.sign_on(worker)
+        parallel.claim(worker, ("mail",), wanted, idle=8)
+        parallel.claim(worker, ("mail",), 8, idle=0)
+        parallel.reclaim_child("mail", worker, ids)
+    send(parallel, *"jk", client="z", at_front="1")
+    send(parallel, "l", queue="bulk")
     for number in range(8):
-        twins.sign_on(f"v{number}")
-        twins.claim(f"v{number}", ("mail", "bulk"), 8, idle=8)
+        parallel.sign_on(f"v{number}")
+        parallel.claim(f"v{number}", ("mail", "bulk"), 8, idle=8)
 
 
-def a_token_that_woke_for_another_queue_is_put_back(twins: Twins) -> None:
+def a_token_that_woke_for_another_queue_is_put_back(parallel: ParallelRun) -> None:
     for queue in ("mail", "bulk"):
-        send(twins, "a", queue=queue)
-    twins.take_token("bulk", "wake")
-    twins.claim("w0", ("mail", "bulk"))
-    twins.claim("w1", ("mail", "bulk"))
+        send(parallel, "a", queue=queue)
+    parallel.take_token("bulk", "wake")
+    parallel.claim("w0", ("mail", "bulk"))
+    parallel.claim("w1", ("mail", "bulk"))
 
 
-def a_log_left_a_job_deep_in_its_lane(twins: Twins) -> None:
-    ids = send(twins, *"abc", client="x")
-    twins.claim_half("mail", "torn", ids[2], [])
+def a_log_left_a_job_deep_in_its_lane(parallel: ParallelRun) -> None:
+    ids = send(parallel, *"abc", client="x")
+    parallel.claim_half("mail", "torn", ids[2], [])
 
 
-TURN_STORIES = (
+TURN_SCENARIOS = (
     cancelled_jobs_cost_no_turn,
     behind_a_suspect_a_lane_begins_with_a_cancelled_job,
     who_was_not_run_is_next,

@@ -1,4 +1,4 @@
-"""Every script in its usual scene: what was there before, and the call."""
+"""One typical call of each script: the state before it, and the call itself."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -31,8 +31,8 @@ from tests.support.jobs import (
 from tests.support.single_steps import promote, renew, repair_lanes, trim
 
 PROGRESS = '{"done":1,"total":2,"text":""}'
-# Those that do not write.
-READING = {
+# Scripts that write nothing.
+READ_ONLY = {
     "client_metrics",
     "find_job",
     "time_series",
@@ -45,11 +45,11 @@ READING = {
     "filter_jobs",
     "queue_position",
     "task_metrics",
-}  # and not writing
+}
 SLOT_MS = 1_700_000_000_000
 
 
-class Scene(NamedTuple):
+class ScriptCall(NamedTuple):
     """`act` gets the broker and what `seed` gave back."""
 
     seed: Callable[[Any], Any]
@@ -226,103 +226,105 @@ def _begun_and_unique(broker):
 
 
 def _settling(verb):
-    return Scene(_claimed, lambda broker, jobs: settle(broker, verb, *jobs), is_resent=False)
+    return ScriptCall(_claimed, lambda broker, jobs: settle(broker, verb, *jobs), is_resent=False)
 
 
 def _by_hand(seed, verb, **traits):
-    return Scene(seed, lambda broker, jobs: attrgetter(verb)(Inspector(broker))(QUEUE), **traits)
+    return ScriptCall(seed, lambda broker, jobs: attrgetter(verb)(Inspector(broker))(QUEUE), **traits)
 
 
 NO_JOB = JobFilter(task="none")
 
-SCENES = {
+SCRIPT_CALLS = {
     "finish": _settling("ack"),
-    "repair_lanes": Scene(_bent, lambda broker, jobs: repair_lanes(broker, QUEUE)),
-    "begin_schedule": Scene(
+    "repair_lanes": ScriptCall(_bent, lambda broker, jobs: repair_lanes(broker, QUEUE)),
+    "begin_schedule": ScriptCall(
         _nobody_is_known, lambda broker, jobs: broker.schedules.begin(QUEUE, "report", "d1", SLOT_MS)
     ),
     "bury": _settling("bury"),
-    "cancel": Scene(_queued, lambda broker, jobs: Inspector(broker).cancel(jobs[0].id)),
-    "claim": Scene(_queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3).claimed, is_resent=False, grows=True),
+    "cancel": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).cancel(jobs[0].id)),
+    "claim": ScriptCall(
+        _queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3).claimed, is_resent=False, grows=True
+    ),
     "client_metrics": _by_hand(_queued, "metrics.clients"),
-    "discard": Scene(
+    "discard": ScriptCall(
         _dead, lambda broker, jobs: Inspector(broker).discard(QUEUE, [job.id for job in jobs]), may_vanish=True
     ),
-    "enqueue": Scene(_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
-    "enqueue_many": Scene(_many_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
-    "enqueue_unique": Scene(_unique, lambda broker, jobs: broker.enqueue_unique(QUEUE, jobs), may_vanish=True),
-    "find_job": Scene(_queued, lambda broker, jobs: Inspector(broker).find(jobs[0].id)),
-    "fire_schedule": Scene(
+    "enqueue": ScriptCall(_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
+    "enqueue_many": ScriptCall(_many_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
+    "enqueue_unique": ScriptCall(_unique, lambda broker, jobs: broker.enqueue_unique(QUEUE, jobs), may_vanish=True),
+    "find_job": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).find(jobs[0].id)),
+    "fire_schedule": ScriptCall(
         _begun, lambda broker, jobs: broker.schedules.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True
     ),
     "time_series": _by_hand(_queued, "overview.time_series"),
-    "dead_groups": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_letters.groups(QUEUE)),
-    "latest_failures": Scene(_dead, lambda broker, jobs: Inspector(broker).overview.read()),
-    "list_queued": Scene(_queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued")),
-    "count_matching": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_letters.select(QUEUE, NO_JOB)),
-    "queue_overview": Scene(_queued, lambda broker, jobs: Inspector(broker).queues.details()),
+    "dead_groups": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.groups(QUEUE)),
+    "latest_failures": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).overview.read()),
+    "list_queued": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued")),
+    "count_matching": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.select(QUEUE, NO_JOB)),
+    "queue_overview": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).queues.details()),
     "pause": _by_hand(_queued, "pause"),
-    "report_progress": Scene(
+    "report_progress": ScriptCall(
         _claimed, lambda broker, jobs: broker.report_progress(WORKER, [(QUEUE, jobs[0].id, PROGRESS)])
     ),
-    "list_running": Scene(_claimed, lambda broker, jobs: Inspector(broker).workers()),
-    "promote": Scene(_due, lambda broker, jobs: promote(broker, QUEUE)),
+    "list_running": ScriptCall(_claimed, lambda broker, jobs: Inspector(broker).workers()),
+    "promote": ScriptCall(_due, lambda broker, jobs: promote(broker, QUEUE)),
     "purge": _by_hand(_queued_for_one, "purge", may_vanish=True),
-    "reclaim": Scene(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
-    "reclaim_child": Scene(_claimed, lambda broker, jobs: broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])),
+    "reclaim": ScriptCall(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
+    "reclaim_child": ScriptCall(_claimed, lambda broker, jobs: broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])),
     "release": _settling("release"),
-    "reclaim_worker": Scene(_lapsed, lambda broker, jobs: Inspector(broker).reclaim_worker(WORKER)),
-    "renew": Scene(_idle, lambda broker, jobs: renew(broker, [QUEUE], [WORKER])),
-    "requeue": Scene(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
-    "requeue_changed": Scene(_dead, _change),
+    "reclaim_worker": ScriptCall(_lapsed, lambda broker, jobs: Inspector(broker).reclaim_worker(WORKER)),
+    "renew": ScriptCall(_idle, lambda broker, jobs: renew(broker, [QUEUE], [WORKER])),
+    "requeue": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
+    "requeue_changed": ScriptCall(_dead, _change),
     "resume": _by_hand(_paused, "resume"),
     "retry": _settling("retry"),
-    "run_now": Scene(_waiting_for_their_time, _run_all_now),
-    "filter_jobs": Scene(
+    "run_now": ScriptCall(_waiting_for_their_time, _run_all_now),
+    "filter_jobs": ScriptCall(
         _queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued", filter=JobFilter(task="x"))
     ),
-    "sign_off": Scene(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
-    "sign_on": Scene(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
-    "queue_position": Scene(_queued, lambda broker, jobs: Inspector(broker).find_with_position(jobs[0].id)),
-    "add_metrics": Scene(_nobody_is_known, _tally, is_resent=False, grows=True),
-    "task_metrics": Scene(_queued, lambda broker, jobs: Inspector(broker).metrics.tasks()),
-    "trim": Scene(_too_old, lambda broker, jobs: trim(broker, QUEUE), may_vanish=True),
-    "register_waiter": Scene(_queued, lambda broker, jobs: wait_for_end(broker, QUEUE, jobs[0].id, 0)),
+    "sign_off": ScriptCall(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
+    "sign_on": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
+    "queue_position": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).find_with_position(jobs[0].id)),
+    "add_metrics": ScriptCall(_nobody_is_known, _tally, is_resent=False, grows=True),
+    "task_metrics": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).metrics.tasks()),
+    "trim": ScriptCall(_too_old, lambda broker, jobs: trim(broker, QUEUE), may_vanish=True),
+    "register_waiter": ScriptCall(_queued, lambda broker, jobs: wait_for_end(broker, QUEUE, jobs[0].id, 0)),
 }
 
 # The other states in which a job can be finished.
-FINISH_SCENES = {
+FINISH_CALLS = {
     "finish, expired": _settling("expire"),
     "finish, cancelled": _settling("finish_cancel")._replace(seed=_asked),
 }
 
 # Jobs that wait for their time: the index by client has to be written, too.
-DELAYED_SCENES = {
-    "cancel, delayed": SCENES["cancel"]._replace(seed=_waiting_for_their_time),
-    "enqueue, delayed": SCENES["enqueue"]._replace(seed=lambda broker: [new_job("a", client="x", due="+60000")]),
-    "promote, a crowd": Scene(_due, lambda broker, jobs: promote(broker, QUEUE, limit=2), grows=True),
-    "purge, delayed": SCENES["purge"]._replace(seed=_waiting_for_their_time),
+DELAYED_CALLS = {
+    "cancel, delayed": SCRIPT_CALLS["cancel"]._replace(seed=_waiting_for_their_time),
+    "enqueue, delayed": SCRIPT_CALLS["enqueue"]._replace(seed=lambda broker: [new_job("a", client="x", due="+60000")]),
+    "promote, a crowd": ScriptCall(_due, lambda broker, jobs: promote(broker, QUEUE, limit=2), grows=True),
+    "purge, delayed": SCRIPT_CALLS["purge"]._replace(seed=_waiting_for_their_time),
 }
 
 # What becomes of jobs of which no second like them may live: the same scripts, and more to write.
-UNIQUE_SCENES = {
+UNIQUE_CALLS = {
     **{f"{verb}, unique": _settling(verb)._replace(seed=_held) for verb in ("ack", "bury", "expire")},
-    "cancel, unique": SCENES["cancel"]._replace(seed=_held_and_retrying),
-    "discard, unique": SCENES["discard"]._replace(seed=_held_and_dead),
-    "enqueue_unique, that runs": Scene(_running_and_again, _enqueue_others, may_vanish=True),
-    "enqueue_unique, later": Scene(partial(_delayed_and_again, due="+90000"), _enqueue_others, may_vanish=True),
-    "enqueue_unique, now": Scene(_delayed_and_again, _enqueue_others, may_vanish=True),
-    "fire_schedule, unique": SCENES["fire_schedule"]._replace(seed=_begun_and_unique),
-    "purge, unique": SCENES["purge"]._replace(seed=_held_and_retrying),
-    "reclaim, unique": SCENES["reclaim"]._replace(seed=_held_and_lapsed),
-    "requeue, unique": SCENES["requeue"]._replace(seed=_held_and_dead),
+    "cancel, unique": SCRIPT_CALLS["cancel"]._replace(seed=_held_and_retrying),
+    "discard, unique": SCRIPT_CALLS["discard"]._replace(seed=_held_and_dead),
+    "enqueue_unique, that runs": ScriptCall(_running_and_again, _enqueue_others, may_vanish=True),
+    "enqueue_unique, later": ScriptCall(partial(_delayed_and_again, due="+90000"), _enqueue_others, may_vanish=True),
+    "enqueue_unique, now": ScriptCall(_delayed_and_again, _enqueue_others, may_vanish=True),
+    "fire_schedule, unique": SCRIPT_CALLS["fire_schedule"]._replace(seed=_begun_and_unique),
+    "purge, unique": SCRIPT_CALLS["purge"]._replace(seed=_held_and_retrying),
+    "reclaim, unique": SCRIPT_CALLS["reclaim"]._replace(seed=_held_and_lapsed),
+    "requeue, unique": SCRIPT_CALLS["requeue"]._replace(seed=_held_and_dead),
 }
 
-ALL_SCENES = {**SCENES, **FINISH_SCENES, **DELAYED_SCENES, **UNIQUE_SCENES}
+ALL_CALLS = {**SCRIPT_CALLS, **FINISH_CALLS, **DELAYED_CALLS, **UNIQUE_CALLS}
 
 
-def seeded(redis, broker, scene):
-    """Empty the database and set the scene."""
+def prepared(redis, broker, call):
+    """Empty the database and make the state before the call."""
     redis.flushdb()
     broker.register_queues([QUEUE])
-    return scene.seed(broker)
+    return call.seed(broker)

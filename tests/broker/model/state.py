@@ -1,4 +1,4 @@
-"""What Redis should hold of a queue, in the words of keys.py, and how the keys look then.
+"""What Redis should hold of a queue, with the names of keys.py, and how the keys look then.
 
 The verbs that change it are in model.py.
 """

@@ -1,4 +1,4 @@
-"""What jobs hold of which no second like them may live, and who comes after them: the part of the model about it."""
+"""The part of the model about unique jobs: which job holds a digest, and which job runs after it."""
 
 from __future__ import annotations
 
