@@ -164,13 +164,13 @@ def test_purging_asks_for_the_name(typed, left, jobs, operator, inspector):
 def test_the_jobs_of_a_lost_worker_are_given_back_by_hand(broker, operator, inspector):
     job = claimed_job(broker, "running", worker="lost")
     page = "/admin/django_rtq/worker/"
-    operator.post(f"{page}lost/release/")
+    operator.post(f"{page}lost/reclaim/")
     assert "Nothing was done" in said(operator)
     assert inspector.find(job.id).state == "running"
 
     let_lapse(broker, "lost")
     assert "Reclaim its jobs" in text(operator.get(page))
-    operator.post(f"{page}lost/release/")
+    operator.post(f"{page}lost/reclaim/")
     assert "1 job of worker lost was reclaimed." in said(operator)
     assert inspector.find(job.id).state == "queued"
 
