@@ -118,7 +118,7 @@ def test_filters_stand_in_the_address(query, count, jobs, operator):
 
 def test_a_search_through_many_jobs_is_not_repeated_by_an_open_page(jobs, operator, monkeypatch):
     assert "data-rtq-halt" not in text(operator.get(f"{PAGE}?state=dead&task=nosuch"))
-    monkeypatch.setattr(job_table, "MOST_REFRESHED", 0)
+    monkeypatch.setattr(job_table, "MAX_REFRESHED", 0)
     assert "data-rtq-halt" in text(operator.get(f"{PAGE}?state=dead&task=nosuch"))
     assert "data-rtq-halt" not in text(operator.get(f"{PAGE}?state=dead"))
 
