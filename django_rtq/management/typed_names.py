@@ -21,7 +21,7 @@ def job_id(text: str) -> str:
 
 def known_queues(inspector: Inspector, names: Iterable[str]) -> list[str]:
     """The names, each once. Raises CommandError for one that was never used: it is likely a slip."""
-    wanted, known = list(dict.fromkeys(names)), inspector.queues()
+    wanted, known = list(dict.fromkeys(names)), inspector.queues.names()
     for name in wanted:
         if name not in known:
             raise CommandError(f"No queue {one_line(repr(name), 100)} has been used yet.{_hint(name, known)}")

@@ -189,7 +189,7 @@ def test_the_token_of_an_earlier_end_does_not_end_the_wait_for_a_requeued_job(re
 
 
 def test_a_lost_token_costs_no_more_than_a_slice(monkeypatch, redis, broker, wait):
-    monkeypatch.setattr(module, "SLICE_SECONDS", 0.3)
+    monkeypatch.setattr(module, "BLOCK_SECONDS", 0.3)
     job = queued_job(broker, "a")
     (thread,) = wait(job)
     redis.delete(f"{{rtq:{QUEUE}}}:waiting")
@@ -226,7 +226,7 @@ def test_a_lost_reply_is_asked_for_again(redis, broker, moment):
 
 
 def test_a_full_server_makes_a_wait_slower_and_does_not_end_it(monkeypatch, redis, broker):
-    monkeypatch.setattr(module, "FULL_SECONDS", 0.05)
+    monkeypatch.setattr(module, "FULL_SERVER_SECONDS", 0.05)
     job = queued_job(broker, "a")
     thread = Waiting(broker, job)
     with redis.full_memory():

@@ -18,7 +18,7 @@ OUTAGE = "Redis did not answer in time: "
 
 
 def dead_ids(inspector):
-    return {job.id for queue in inspector.queues() for job in inspector.dead(queue)}
+    return {job.id for queue in inspector.queues.names() for job in inspector.job_list.dead(queue)}
 
 
 def break_after(monkeypatch, inspector, verb, steps, error):
@@ -167,7 +167,7 @@ def test_letters_that_die_again_meanwhile_are_not_swept_again(broker, inspector,
     def requeue_and_die(self, queue, job_ids, **options):
         done = requeue(self, queue, job_ids, **options)
         broker.sign_on([queue], "w")
-        (claimed,) = broker.claim("w", [queue], 100)
+        (claimed,) = broker.claim("w", [queue], 100).claimed
         broker.settle("w", queue, settlement("bury", *(new_job()._replace(id=i) for i in claimed.ids)))
         broker.sign_off([queue], "w")
         again.extend(claimed.ids)

@@ -46,7 +46,7 @@ def test_a_job_is_stopped_and_the_worker_goes_on(rtq_worker, redis, diary, concu
     assert after.get(10) == "after"
     assert worker.child == child
     assert diary.starts("long") == 1
-    assert f"job {job.id} of default cancelled" in worker.log
+    assert f"cancelled job {job.id} of queue default" in worker.log
     worker.stop()
     assert_all_settled(redis)
     assert not redis.exists("{rtq:default}:stopping")
@@ -181,4 +181,4 @@ def test_it_is_said_in_the_worker(rtq_worker, diary):
         signals.job_cancelled.disconnect(dispatch_uid="test")
 
     assert heard == []
-    assert worker.log.count(f"job {job.id} of default cancelled") == 1
+    assert worker.log.count(f"cancelled job {job.id} of queue default") == 1

@@ -84,9 +84,9 @@ def test_what_was_finished_while_redis_was_away_is_settled_though_the_process_is
     fragile.kill()
     diary.open("gate")
     diary.wait("end", "done")
-    wait_until(lambda: "waits for Redis" in worker.log)
+    wait_until(lambda: "cannot reach Redis" in worker.log)
     os.kill(worker.child, signal.SIGKILL)
-    wait_until(lambda: "taken back when Redis answers" in worker.log)
+    wait_until(lambda: "are reclaimed later" in worker.log)
     fragile.start()
     wait_until(lambda: state_of(done) is JobState.SUCCEEDED)
 
@@ -240,14 +240,14 @@ def test_a_worker_that_was_stopped_past_its_lease_changes_nothing_when_it_goes_o
     diary.open("gate")
     sleeper.kill_group(signal.SIGCONT)
     diary.wait("end", "job")
-    wait_until(lambda: "came too late" in sleeper.log)
+    wait_until(lambda: "which no longer held the jobs" in sleeper.log)
     assert state_of(job) is JobState.RUNNING  # the late one has changed nothing
     other.kill_group(signal.SIGCONT)
     wait_until(lambda: state_of(job) is JobState.SUCCEEDED)
 
     assert job.refresh().attempt == 2
     assert diary.ends("job") == 2
-    wait_until(lambda: "goes on under a new name" in sleeper.log)
+    wait_until(lambda: "continues under a new name" in sleeper.log)
     assert not set(name) & set(redis.zrange("{rtq:default}:workers", 0, -1))
     after = tasks.note.delay_many([((f"after-{i}",), {}) for i in range(20)])
     wait_until(lambda: not records(redis))

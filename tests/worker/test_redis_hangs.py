@@ -39,7 +39,7 @@ def test_a_time_limit_is_kept_and_the_dead_are_replaced(start, client, hang, dia
     wait_until(lambda: not is_alive(pid), SOON)
     wait_until(lambda: len(worker.children) == 2, SOON)
 
-    assert "does not heed its time limit" in worker.log
+    assert "ignores its time limit" in worker.log
     hang.over()
     wait_until(lambda: job.state is JobState.DEAD)
     assert (job.refresh().failures, job.refresh().crashes) == (1, 0)

@@ -19,7 +19,7 @@ from django_rtq.admin.display.running_jobs import running_job_warning
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.urls import PageUrl
 from django_rtq.inspector.details import JobDetails, WorkerDetails
-from django_rtq.inspector.metrics import TaskFigures
+from django_rtq.inspector.metrics import TaskMetrics
 from django_rtq.inspector.overview import FAILING_HOURS, LATELY, Overview, QueueRow
 from django_rtq.inspector.time_series import Series
 
@@ -153,7 +153,7 @@ def failed_lately(row: QueueRow) -> int:
     return row.series.total("failed", max(1, LATELY * 60 // row.series.step_seconds))
 
 
-def _failing(row: QueueRow, task: str, figures: TaskFigures, since: str, url: PageUrl) -> Problem:
+def _failing(row: QueueRow, task: str, figures: TaskMetrics, since: str, url: PageUrl) -> Problem:
     newest = _newest_of(row, task)
     state = "dead" if newest is not None and newest is row.newest_dead else "retrying"
     values = {

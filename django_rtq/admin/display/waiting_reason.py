@@ -11,13 +11,13 @@ from django_rtq.admin.display.formatting import format_duration, format_number
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.overview import UNSCHEDULED
-from django_rtq.inspector.queue_position import Standing
+from django_rtq.inspector.queue_position import QueuePosition
 from django_rtq.jobs.job import JobState
 
 MANY = 1000  # the script stops counting the jobs ahead in a lane here
 
 
-def waiting_reason(job: JobDetails, position: Standing) -> str:
+def waiting_reason(job: JobDetails, position: QueuePosition) -> str:
     """Why a waiting job does not run yet. "" for a job that does not wait."""
     if job.state is JobState.QUEUED:
         return " ".join(_queue_reasons(position)) or _queued_reason(job, position)
@@ -26,7 +26,7 @@ def waiting_reason(job: JobDetails, position: Standing) -> str:
     return ""
 
 
-def _queue_reasons(position: Standing) -> Iterator[str]:
+def _queue_reasons(position: QueuePosition) -> Iterator[str]:
     """Reasons that apply to all jobs of the queue."""
     if position.paused_at is not None:
         yield _("The queue was paused %(duration)s ago, so its jobs do not start.") % {
@@ -36,7 +36,7 @@ def _queue_reasons(position: Standing) -> Iterator[str]:
         yield _("No worker serves this queue.")
 
 
-def _queued_reason(job: JobDetails, position: Standing) -> str:
+def _queued_reason(job: JobDetails, position: QueuePosition) -> str:
     if job.expires_at is not None and job.expires_at <= position.now:
         return _("It has expired and will be dropped when its turn comes.")
     if position.ahead is None:
@@ -45,7 +45,7 @@ def _queued_reason(job: JobDetails, position: Standing) -> str:
     return _POSITION_TEXTS[place, bool(job.client)]() % {"count": format_number(position.ahead)}
 
 
-def _scheduled_reason(job: JobDetails, position: Standing) -> str:
+def _scheduled_reason(job: JobDetails, position: QueuePosition) -> str:
     if position.after:
         return _("It starts after job %(id)s has finished, because unique jobs run one at a time.") % {
             "id": clean_text(position.after, 60)
@@ -62,7 +62,7 @@ def _scheduled_reason(job: JobDetails, position: Standing) -> str:
     return _("It was due %(duration)s ago and will be queued at the scheduler's next check.") % values
 
 
-def _time_since(moment: datetime, position: Standing) -> str:
+def _time_since(moment: datetime, position: QueuePosition) -> str:
     return format_duration(max(0.0, (position.now - moment).total_seconds()))
 
 

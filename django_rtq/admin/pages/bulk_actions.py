@@ -54,7 +54,7 @@ class BulkRequest:
 
     def counted(self, inspector: Inspector) -> tuple[BulkRequest, Selection]:
         """Count the dead letters that match. Returns this request with the moment of the snapshot, and the number."""
-        selection = inspector.select(self.queue, self.wanted.filter, until_ms=self.until_ms)
+        selection = inspector.dead_letters.select(self.queue, self.wanted.filter, until_ms=self.until_ms)
         return replace(self, until_ms=selection.until_ms), selection
 
     def run(self, inspector: Inspector) -> BulkResult:

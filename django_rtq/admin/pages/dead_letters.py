@@ -56,7 +56,7 @@ class DeadLetterAdmin(PageAdmin):
 
     def groups(self, request: HttpRequest) -> HttpResponse:
         """Dead letters grouped by task and error, the latest group first."""
-        found = get_inspector().all_dead_groups(GROUPED_PER_QUEUE)
+        found = get_inspector().dead_letters.all_groups(GROUPED_PER_QUEUE)
         groups = [(queue, group) for queue, of_queue in found.items() for group in of_queue.groups]
         groups.sort(key=lambda pair: pair[1].last_at, reverse=True)
         context = {
@@ -257,5 +257,5 @@ def _state_of(job_id: str, queue: str) -> str:
     if job.state is JobState.SUCCEEDED:
         return "over"
     inspector = get_inspector()
-    is_served = not inspector.queue(queue).paused and inspector.workers([queue])
+    is_served = not inspector.queues.get(queue).paused and inspector.workers([queue])
     return "queued" if is_served else "paused"

@@ -48,7 +48,7 @@ class JobAdmin(PageAdmin):
 
     def running(self, request: HttpRequest) -> HttpResponse:
         """Running jobs, grouped by worker."""
-        workers = get_inspector().processing()
+        workers = get_inspector().workers(with_usual=True)
         context = {
             "title": _("Running jobs"),
             "workers_with_jobs": running_by_worker(workers),
@@ -68,7 +68,7 @@ class JobAdmin(PageAdmin):
     def job(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """The page of a job."""
         may_edit = request.user.has_perm(permissions.EDIT)
-        found, position = get_inspector().find_standing(job_id, query_params.get_queue_name(request.GET) or None)
+        found, position = get_inspector().find_with_position(job_id, query_params.get_queue_name(request.GET) or None)
         job = redacted(found, shows_unknown=may_edit)
         has_call = job.state is JobState.DEAD or not job.state.is_final
         context = {

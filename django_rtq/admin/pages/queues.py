@@ -45,7 +45,7 @@ class QueueAdmin(PageAdmin):
         """The overview of all queues."""
         span = query_params.get_choice(request.GET, "span", overview.SPANS, "1h")
         minutes, step = overview.SPANS[span]
-        front = get_inspector().front(minutes, step=step)
+        front = get_inspector().overview.read(minutes, step=step)
         titles = {"1h": _("Last hour"), "24h": _("Last 24 hours")}
         context = {
             "title": _("Task queues"),
@@ -110,7 +110,7 @@ class QueueAdmin(PageAdmin):
     def purge(self, request: HttpRequest, name: str) -> HttpResponse:
         """Delete all waiting jobs, after the name of the queue was typed."""
         _check_name(name)
-        details = get_inspector().queue(name)
+        details = get_inspector().queues.get(name)
         waiting = _waiting(details)
         if request.method == "POST":
             if request.POST.get("name", "") == name:

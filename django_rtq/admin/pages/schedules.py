@@ -210,7 +210,7 @@ def attach_status(rows: Iterable[Schedule], request: HttpRequest) -> None:
     try:
         wanted = StoredSchedules(rows={name: row.as_row() for name, row in by_name.items()})
         found = load_schedules(declared_entries(get_config()), wanted)
-        stored = get_broker().plan.read().rows
+        stored = get_broker().schedules.read().rows
         statuses = schedule_statuses([entry for entry in found.entries if entry.source == "admin"])
     except RTQError as error:
         messages.error(request, str(error))

@@ -42,7 +42,7 @@ class WorkerAdmin(PageAdmin):
         """Reclaim the jobs of a lost worker."""
         shown = clean_text(name, 100)
         try:
-            reclaimed = len(get_inspector().release_worker(name))
+            reclaimed = len(get_inspector().reclaim_worker(name))
         except LeaseNotExpired:
             message = _("Nothing was done: the lease of worker %(name)s has not expired, so it may still be running.")
             messages.warning(request, message % {"name": shown})

@@ -17,7 +17,7 @@ from django_rtq.exceptions import JobError, WrongState
 from django_rtq.inspector.dead_letters import BulkResult, run_steps
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import Inspector, get_inspector
-from django_rtq.inspector.job_list import JobFilter
+from django_rtq.inspector.job_filter import JobFilter
 from django_rtq.jobs.failure import Attempt
 from django_rtq.jobs.job import JobState
 from django_rtq.management.command import INTERRUPTED, RTQCommand
@@ -163,7 +163,7 @@ def _all(inspector: Inspector, options: dict[str, Any], progress: ProgressLine) 
     until_ms: dict[str, int] = {}
     for queue in _queues(inspector, options):
         show = partial(_show_sum, progress, total)
-        selection = inspector.select(queue, wanted, depth=sys.maxsize, show=show)
+        selection = inspector.dead_letters.select(queue, wanted, depth=sys.maxsize, show=show)
         total, until_ms[queue] = total + selection.count, selection.until_ms
     action = options["action"]
     steps = (inspector.bulk_steps(q, action, wanted, until_ms=ms, limit=AT_ONCE) for q, ms in until_ms.items())
@@ -191,7 +191,7 @@ def _find_dead(
     inspector: Inspector, queues: Sequence[str], wanted: JobFilter, limit: int | None
 ) -> Iterator[JobDetails]:
     """The dead letters that match, of all these queues together, the newest first."""
-    found = merge(*map(inspector.dead, queues), key=lambda job: job.died_at or _LONG_AGO, reverse=True)
+    found = merge(*map(inspector.job_list.dead, queues), key=lambda job: job.died_at or _LONG_AGO, reverse=True)
     return islice(filter(wanted.fits, found), limit)
 
 
@@ -204,7 +204,7 @@ def _find_dead_one(inspector: Inspector, job_id: str, queue: str | None) -> JobD
 
 
 def _queues(inspector: Inspector, options: dict[str, Any]) -> list[str]:
-    return inspector.queues() if options["queue"] is None else known_queues(inspector, [options["queue"]])
+    return inspector.queues.names() if options["queue"] is None else known_queues(inspector, [options["queue"]])
 
 
 def _filter(options: dict[str, Any]) -> JobFilter:

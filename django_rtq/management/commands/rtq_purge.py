@@ -38,7 +38,7 @@ class Command(RTQCommand):
             check_somebody_is_there()
         inspector = get_inspector()
         (queue,) = known_queues(inspector, [options["queue"]])
-        (details,) = inspector.overview([queue])
+        (details,) = inspector.queues.details([queue])
         waiting = details.queued + details.scheduled + details.retrying
         if waiting and options["interactive"]:
             confirm(

@@ -54,7 +54,7 @@ class Command(RTQCommand):
             changed = self._sync()
             self._tell(options, {"changed": changed}, f"{count(changed, 'schedule')} changed in Redis.")
             return
-        found = load_schedules(declared_entries(get_config()), get_broker().plan.read())
+        found = load_schedules(declared_entries(get_config()), get_broker().schedules.read())
         if options["action"] == "list":
             self._list(found, is_json=options["json"])
         elif options["action"] == "run":
@@ -121,7 +121,7 @@ class Command(RTQCommand):
 def _switch_declared(entry: ScheduledTask, *, on: bool) -> bool:
     if entry.enabled == on:
         return False
-    get_broker().plan.switch(entry.name, on=on, wake=[entry.task.queue] if on else [])
+    get_broker().schedules.set_enabled(entry.name, enabled=on, wake=[entry.task.queue] if on else [])
     return True
 
 

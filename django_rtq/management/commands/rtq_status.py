@@ -96,8 +96,8 @@ class Command(RTQCommand):
 
     def _picture(self, names: list[str] | None, *, json: bool) -> str:
         inspector = get_inspector()
-        queues = inspector.queues() if names is None else known_queues(inspector, names)
-        overview, workers, server = inspector.overview(queues), inspector.workers(queues), inspector.server()
+        queues = inspector.queues.names() if names is None else known_queues(inspector, names)
+        overview, workers, server = inspector.queues.details(queues), inspector.workers(queues), inspector.server()
         if json:
             shown = {"queues": [asdict(queue) for queue in overview], "workers": list(map(_worker, workers))}
             return as_json({**shown, "server": _server(server)})

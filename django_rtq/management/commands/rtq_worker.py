@@ -29,7 +29,7 @@ from django_rtq.management.worker_setup import (
     show_logs,
 )
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.supervisor.process_pool import die_with_parent
+from django_rtq.worker.supervisor.process_pool import kill_with_parent
 from django_rtq.worker.supervisor.supervisor import Supervisor
 
 MOST_SLOTS = 10_000
@@ -146,7 +146,7 @@ def _run_without_reload() -> None:
     """In the thread that Django's reloader watches over: the worker as a process of its own, ended with this one."""
     arguments = [argument for argument in sys.argv if argument != "--reload"]
     # The reloader may be killed, and then it says nothing to anybody.
-    process = subprocess.Popen([sys.executable, *arguments], preexec_fn=partial(die_with_parent, signal.SIGTERM))  # noqa: PLW1509
+    process = subprocess.Popen([sys.executable, *arguments], preexec_fn=partial(kill_with_parent, signal.SIGTERM))  # noqa: PLW1509
 
     def end() -> None:
         if process.poll() is None:

@@ -163,8 +163,8 @@ FALSE_STARTS = """
 import sys
 from django_rtq.worker.process import process
 from django_rtq.worker.supervisor import fork_schedule
-fork_schedule.MOST_FALSE_STARTS = 3
-process.Child.work = lambda self: 1 / 0
+fork_schedule.MAX_FAILED_STARTS = 3
+process.WorkerProcess.run = lambda self: 1 / 0
 sys.path[0] = ""
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", "rtq_worker"])
