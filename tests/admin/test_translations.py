@@ -40,7 +40,7 @@ ACTS = {
     "job_requeue": {"queue": QUEUE},
     "job_cancel": {"queue": QUEUE},
     "job_edit": {"queue": QUEUE, "args": "{}", "kwargs": "["},
-    "worker_reclaim": {},
+    "worker_release": {},
     "worker_quiet": {},
     "worker_wake": {},
     "worker_stop": {},
@@ -49,7 +49,7 @@ ACTS = {
 #: What jobs, tasks and the server bring along.
 DATA = re.compile(
     r"^(testproject|django_rtq)\.|_order|_picture|_report|_catalogue|_carrier|run_bulk_action|=|\d-\w+$| UTC$"
-    r"|^(bakery|florist|it broke|default|mail|orders|reports|w1|Redis [\d.]+)$|^Send the email of an order"
+    r"|^(bakery|florist|it broke|default|mail|orders|reports|w1|Redis [\d.]+)$|^Send the e?mail of an order"
 )
 
 

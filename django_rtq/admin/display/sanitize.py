@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import time
 from typing import Any
-
-from django.core.serializers.json import DjangoJSONEncoder
 
 from django_rtq.exceptions import TaskNotFound
 from django_rtq.inspector.details import JobDetails
+from django_rtq.jobs.serializer import DisplayEncoder
 from django_rtq.tasks.registry import get_task
 
 MAX_VALUE_LENGTH = 10_000  # characters of one argument, result or traceback
@@ -34,7 +32,7 @@ def clean_text(text: object, max_length: int = MAX_VALUE_LENGTH) -> str:
 def pretty_json(value: Any, max_length: int = MAX_VALUE_LENGTH) -> str:
     """The value as indented JSON, truncated."""
     try:
-        text = json.dumps(value, indent=2, ensure_ascii=False, cls=_Encoder)
+        text = json.dumps(value, indent=2, ensure_ascii=False, cls=DisplayEncoder)
     except (TypeError, ValueError, RecursionError):
         text = repr(value)
     return clean_text(text, max_length)
@@ -65,9 +63,3 @@ def short_id(job_id: str) -> str:
 
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
-
-
-class _Encoder(DjangoJSONEncoder):
-    def default(self, o: Any) -> Any:
-        # Django's encoder refuses a time with a time zone, and an argument may be one.
-        return o.isoformat() if isinstance(o, time) else super().default(o)
