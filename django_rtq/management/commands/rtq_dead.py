@@ -21,12 +21,9 @@ from django_rtq.inspector.job_filter import JobFilter
 from django_rtq.jobs.failure import Attempt
 from django_rtq.jobs.job import JobState
 from django_rtq.management.command import INTERRUPTED, RTQCommand
-from django_rtq.management.confirmation import check_somebody_is_there, confirm
 from django_rtq.management.dead_arguments import EXIT_CODES, add_actions, check_selection, is_filtered
-from django_rtq.management.printable import as_json, count, number, one_line
-from django_rtq.management.progress import ProgressLine
-from django_rtq.management.tables import Column, table
-from django_rtq.management.typed_names import known_queues
+from django_rtq.management.output import Column, ProgressLine, as_json, count, number, one_line, table
+from django_rtq.management.prompts import check_interactive, confirm, known_queues
 from django_rtq.redaction import redacted
 
 LISTED = 50  # unless --limit says otherwise
@@ -124,7 +121,7 @@ class Command(RTQCommand):
     def _act_on_many(self, options: dict[str, Any]) -> None:
         asks = options["action"] == "discard" and options["interactive"]
         if asks:
-            check_somebody_is_there()
+            check_interactive()
         shown = options["verbosity"] > 0
         with ProgressLine(self.stderr, "Dead letters found", shown=shown) as progress:
             found = (_newest if options["limit"] else _all)(get_inspector(), options, progress)

@@ -57,9 +57,9 @@ def in_thread(function):
 def test_the_main_thread_is_interrupted_even_in_a_system_call(main_limit):
     started = time.monotonic()
     with pytest.raises(TimeLimitExceeded, match=r"0\.05 s"), main_limit.limit(0.05):
-        time.sleep(5)
+        time.sleep(60)
 
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 30
 
 
 def test_a_job_before_may_have_used_the_alarm_for_itself(main_limit):
