@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.client import clock_ms
-from django_rtq.broker.scripts import SCRIPTS, Argument, Command
+from django_rtq.broker.redis.commands import Argument, Command
+from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.details import JobDetails, RawJob
 from django_rtq.inspector.job_filter import RedisJobFilter
 from django_rtq.jobs.job import clock_moment

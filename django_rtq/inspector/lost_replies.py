@@ -12,7 +12,7 @@ from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.client import ConnectionLost
-from django_rtq.broker.scripts import Command
+from django_rtq.broker.redis.commands import Command
 from django_rtq.jobs import record as stored
 
 SLACK_MS = 1000  # clocks of machines do not run alike

@@ -14,7 +14,8 @@ from typing import Any
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.histogram import percentile
 from django_rtq.broker.redis.client import as_dict
-from django_rtq.broker.scripts import SCRIPTS, Command
+from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.scripts import SCRIPTS
 
 MOST_LANES = 1000  # that are looked at for those with most jobs
 _BUCKET = re.compile(r"[rw]-?\d+")  # seconds of a run, milliseconds of a wait

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django_rtq.broker.redis.client import RedisClient
-from django_rtq.broker.scripts import Command
+from django_rtq.broker.redis.commands import Command
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.job_list import JobPage
 from django_rtq.inspector.metrics import Clients

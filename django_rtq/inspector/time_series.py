@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.scripts import SCRIPTS, Command
+from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.jobs.job import clock_moment
 
 MOST_KEPT = 1000  # series; of some 50 KB, where much happened
