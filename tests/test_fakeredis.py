@@ -121,7 +121,7 @@ def test_queues_can_be_looked_at(broker):
     note.delay("a")
     note.using(run_after=60).delay("b")
 
-    (queue,) = get_inspector().overview()
+    (queue,) = get_inspector().queues.details()
     assert (queue.name, queue.queued, queue.scheduled, queue.running, queue.dead) == (QUEUE, 1, 1, 0, 0)
 
 

@@ -147,7 +147,7 @@ def test_a_retrying_job_can_be_cancelled(broker):
     ("end", "problem"),
     [
         ("bury", "is dead: discard it instead."),
-        ("ack", "is finished already."),
+        ("ack", "has finished already."),
     ],
 )
 def test_a_job_that_is_over_is_not_cancelled(broker, end, problem):

@@ -196,7 +196,7 @@ def test_the_first_job_announces_its_queue(redis, broker, inspector):
     queued_job(broker, queue="low")
     queued_job(broker, queue="high")
 
-    assert inspector.queues() == ["high", "low"]
+    assert inspector.queues.names() == ["high", "low"]
 
 
 def test_a_lane_waits_as_long_as_its_first_job(redis, broker):

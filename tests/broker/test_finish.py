@@ -133,7 +133,7 @@ def test_who_loses_its_outcome_is_known_for_two_minutes_after_its_end_but_not_to
     assert broker.enqueue(QUEUE, [first]) == ["exists"]
     with pytest.raises(JobNotFound):
         inspector.find(first.id)
-    assert [job.id for job in inspector.listing(QUEUE, "finished").jobs] == [second.id]
+    assert [job.id for job in inspector.job_list.page(QUEUE, "finished").jobs] == [second.id]
 
 
 def test_an_id_goes_with_its_outcome_when_its_two_minutes_are_over(redis, broker):

@@ -45,7 +45,7 @@ def test_an_outcome_that_is_kept_for_seconds_goes_after_two_minutes_with_its_id(
     settle(broker, "ack", job, keep_ms=0)
     with pytest.raises(JobNotFound):  # though it is still there
         inspector.find(job.id)
-    assert inspector.listing(QUEUE, "finished").jobs == []
+    assert inspector.job_list.page(QUEUE, "finished").jobs == []
 
     ended_ago(redis, broker, job, 100_000)
     assert trim(broker, QUEUE) == 0
@@ -80,9 +80,9 @@ def test_an_outcome_that_cannot_be_read_is_told_for_two_minutes(redis, broker, i
     ended_ago(redis, broker, job, 110_000)
 
     assert inspector.find(job.id).state is JobState.SUCCEEDED
-    assert [listed.id for listed in inspector.listing(QUEUE, "finished").jobs] == [job.id]
+    assert [listed.id for listed in inspector.job_list.page(QUEUE, "finished").jobs] == [job.id]
     ended_ago(redis, broker, job, 10_001)
-    assert inspector.listing(QUEUE, "finished").jobs == []
+    assert inspector.job_list.page(QUEUE, "finished").jobs == []
     assert trim(broker, QUEUE) == 1
     assert not {"finished", "kept", "results"} & set(snapshot(redis))
 

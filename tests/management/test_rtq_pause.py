@@ -8,7 +8,7 @@ def test_queues_are_paused_and_it_says_so(broker, inspector):
 
     ran = run("rtq_pause", "high", "low", "high")
 
-    assert [queue.name for queue in inspector.overview() if queue.paused] == ["high", "low"]
+    assert [queue.name for queue in inspector.queues.details() if queue.paused] == ["high", "low"]
     assert ran.out.splitlines() == [
         "Queue high is paused: go on with  python manage.py rtq_resume high",
         "Queue low is paused: go on with  python manage.py rtq_resume low",
@@ -28,7 +28,7 @@ def test_one_unknown_name_and_nothing_is_paused(broker, inspector):
     ran = run("rtq_pause", "high", "lwo")
 
     assert (ran.code, ran.error) == (1, "No queue 'lwo' has been used yet. Did you mean 'low'?")
-    assert not any(queue.paused for queue in inspector.overview())
+    assert not any(queue.paused for queue in inspector.queues.details())
 
 
 def test_where_no_queue_was_used_there_is_none_to_mean(broker):

@@ -14,8 +14,7 @@ from django.utils.timezone import localtime
 from django_rtq.broker.broker import get_broker
 from django_rtq.conf import get_config
 from django_rtq.management.command import RTQCommand
-from django_rtq.management.printable import as_json, count, one_line
-from django_rtq.management.tables import Column, table
+from django_rtq.management.output import Column, as_json, count, one_line, table
 from django_rtq.models import Schedule, mirror_schedules
 from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, declared_entries, load_schedules
 from django_rtq.scheduler.status import ScheduleStatus, schedule_statuses

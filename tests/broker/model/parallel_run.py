@@ -310,7 +310,7 @@ class Twins:
             wrong = problems(actual, f"{{rtq:{name}}}:")
             assert not wrong, f"{name}: {wrong}"
         assert actual == expected, differences(actual, expected)
-        for details in self.inspector.overview(QUEUES):
+        for details in self.inspector.queues.details(QUEUES):
             assert overview_of(self.models[details.name]) == {
                 field: getattr(details, field) for field in overview_of(self.models[details.name])
             }

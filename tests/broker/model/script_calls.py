@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django_rtq.broker.scripts import SCRIPTS
@@ -10,7 +11,7 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.wait import wait_for_end
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
-from django_rtq.inspector.job_list import JobFilter
+from django_rtq.inspector.job_filter import JobFilter
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -229,8 +230,10 @@ def _settling(verb):
 
 
 def _by_hand(seed, verb, **traits):
-    return Scene(seed, lambda broker, jobs: getattr(Inspector(broker), verb)(QUEUE), **traits)
+    return Scene(seed, lambda broker, jobs: attrgetter(verb)(Inspector(broker))(QUEUE), **traits)
 
+
+NO_JOB = JobFilter(task="none")
 
 SCENES = {
     "finish": _settling("ack"),
@@ -241,7 +244,7 @@ SCENES = {
     "bury": _settling("bury"),
     "cancel": Scene(_queued, lambda broker, jobs: Inspector(broker).cancel(jobs[0].id)),
     "claim": Scene(_queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3).claimed, is_resent=False, grows=True),
-    "client_metrics": _by_hand(_queued, "clients"),
+    "client_metrics": _by_hand(_queued, "metrics.clients"),
     "discard": Scene(
         _dead, lambda broker, jobs: Inspector(broker).discard(QUEUE, [job.id for job in jobs]), may_vanish=True
     ),
@@ -252,12 +255,12 @@ SCENES = {
     "fire_schedule": Scene(
         _begun, lambda broker, jobs: broker.schedules.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True
     ),
-    "time_series": _by_hand(_queued, "history"),
-    "dead_groups": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_groups(QUEUE)),
-    "latest_failures": Scene(_dead, lambda broker, jobs: Inspector(broker).front()),
-    "list_queued": Scene(_queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued")),
-    "count_matching": Scene(_dead, lambda broker, jobs: Inspector(broker).select(QUEUE, JobFilter(task="none"))),
-    "queue_overview": Scene(_queued, lambda broker, jobs: Inspector(broker).overview()),
+    "time_series": _by_hand(_queued, "overview.time_series"),
+    "dead_groups": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_letters.groups(QUEUE)),
+    "latest_failures": Scene(_dead, lambda broker, jobs: Inspector(broker).overview.read()),
+    "list_queued": Scene(_queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued")),
+    "count_matching": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_letters.select(QUEUE, NO_JOB)),
+    "queue_overview": Scene(_queued, lambda broker, jobs: Inspector(broker).queues.details()),
     "pause": _by_hand(_queued, "pause"),
     "report_progress": Scene(
         _claimed, lambda broker, jobs: broker.report_progress(WORKER, [(QUEUE, jobs[0].id, PROGRESS)])
@@ -268,7 +271,7 @@ SCENES = {
     "reclaim": Scene(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
     "reclaim_child": Scene(_claimed, lambda broker, jobs: broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])),
     "release": _settling("release"),
-    "reclaim_worker": Scene(_lapsed, lambda broker, jobs: Inspector(broker).release_worker(WORKER)),
+    "reclaim_worker": Scene(_lapsed, lambda broker, jobs: Inspector(broker).reclaim_worker(WORKER)),
     "renew": Scene(_idle, lambda broker, jobs: renew(broker, [QUEUE], [WORKER])),
     "requeue": Scene(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
     "requeue_changed": Scene(_dead, _change),
@@ -276,13 +279,13 @@ SCENES = {
     "retry": _settling("retry"),
     "run_now": Scene(_waiting_for_their_time, _run_all_now),
     "filter_jobs": Scene(
-        _queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued", filter=JobFilter(task="x"))
+        _queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued", filter=JobFilter(task="x"))
     ),
     "sign_off": Scene(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
     "sign_on": Scene(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
-    "queue_position": Scene(_queued, lambda broker, jobs: Inspector(broker).find_standing(jobs[0].id)),
+    "queue_position": Scene(_queued, lambda broker, jobs: Inspector(broker).find_with_position(jobs[0].id)),
     "add_metrics": Scene(_nobody_is_known, _tally, is_resent=False, grows=True),
-    "task_metrics": Scene(_queued, lambda broker, jobs: Inspector(broker).tasks()),
+    "task_metrics": Scene(_queued, lambda broker, jobs: Inspector(broker).metrics.tasks()),
     "trim": Scene(_too_old, lambda broker, jobs: trim(broker, QUEUE), may_vanish=True),
     "register_waiter": Scene(_queued, lambda broker, jobs: wait_for_end(broker, QUEUE, jobs[0].id, 0)),
 }
