@@ -22,7 +22,7 @@ from django_rtq import signals
 from django_rtq.conf import Config
 from django_rtq.exceptions import JobCancelled, PayloadError, TaskNotFound
 from django_rtq.jobs import serializer
-from django_rtq.jobs.context import CurrentRun, place
+from django_rtq.jobs.context import CurrentRun, current_run
 from django_rtq.jobs.outcome import write_succeeded
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, Unknown, decide, of_the_task
 from django_rtq.worker.process.interrupts import Coroutines
@@ -97,7 +97,7 @@ class Executor:
         """Steps 3 and 4, for a coroutine function."""
         task = run.task
         assert task is not None
-        place.set(CurrentRun(run))
+        current_run.set(CurrentRun(run))
         if signals.job_started.receivers:
             _tell_started(run)
         if run.may_run_once:
