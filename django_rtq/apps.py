@@ -1,4 +1,4 @@
-"""The Django app: finds the tasks of a project when it starts."""
+"""The Django app: registers system checks and logging, and imports the task modules of the project."""
 
 from django.apps import AppConfig
 from django.core import checks as django_checks
@@ -6,9 +6,8 @@ from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq import logs
-from django_rtq.checks import check_server, check_settings
+from django_rtq.checks import check_schedules, check_server, check_settings
 from django_rtq.conf import task_modules
-from django_rtq.scheduler.registry import check_schedules
 
 
 class RTQConfig(AppConfig):
@@ -19,7 +18,7 @@ class RTQConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """No word to Redis here: `migrate` and `collectstatic` have to work without it."""
+        """Does not connect to Redis: `migrate` and `collectstatic` have to work without it."""
         logs.connect_operator_events()
         django_checks.register(check_settings, "rtq")
         django_checks.register(check_server, "rtq", deploy=True)

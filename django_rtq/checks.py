@@ -11,6 +11,7 @@ from django_rtq.broker.redis.settings import caches_in, read_connection_settings
 from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.scheduler.registry import declared_schedules
 
 
 def check_settings(**kwargs: Any) -> list[CheckMessage]:
@@ -40,6 +41,19 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
                 id="rtq.W001",
             )
         ]
+    return []
+
+
+def check_schedules(**kwargs: Any) -> list[CheckMessage]:
+    """rtq.E002: a schedule in the code or in RTQ["SCHEDULES"] is invalid."""
+    try:
+        config = get_config()
+    except ConfigurationError:
+        return []  # reported as rtq.E001
+    try:
+        declared_schedules(config)
+    except ConfigurationError as error:
+        return [Error(str(error), id="rtq.E002")]
     return []
 
 

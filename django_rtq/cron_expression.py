@@ -87,7 +87,7 @@ class CronExpression:
 
 
 @lru_cache(maxsize=1024)
-def cron_clock(expression: str, zone: str) -> CronExpression:
+def get_cron_expression(expression: str, zone: str) -> CronExpression:
     """The clock for an expression, read once. Raises as CronExpression does."""
     return CronExpression(expression, zone)
 

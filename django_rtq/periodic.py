@@ -18,13 +18,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSimError
 
 from django_rtq.conf import time_zone_name
-from django_rtq.cron_expression import CronExpression, cron_clock
+from django_rtq.cron_expression import CronExpression, get_cron_expression
 from django_rtq.exceptions import InvalidTask
 
-LONGEST_EXPRESSION = 200
-LONGEST_NAME = 200
-MOST_MISSED = 100  # of `missed="all"`: the newest, unless `cap` says otherwise
-HIGHEST_CAP = 1000
+MAX_EXPRESSION_LENGTH = 200
+MAX_NAME_LENGTH = 200
+MAX_MISSED = 100  # of `missed="all"`: the newest, unless `cap` says otherwise
+MAX_CAP = 1000
 MISSED_SECONDS = 60  # a slot that is older was missed
 _ALIASES = {
     "@yearly": "0 0 1 1 *",
@@ -48,7 +48,7 @@ class Schedule:
     args: Sequence[Any] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     missed: Literal["skip", "once", "all"] = "once"  # what becomes of slots for which no scheduler was there
-    cap: int = MOST_MISSED  # the most that fire of `missed="all"`: the newest
+    cap: int = MAX_MISSED  # the most that fire of `missed="all"`: the newest
     overlap: Literal["allow", "skip"] = "allow"  # whether a slot fires while the last job lives
 
     def __post_init__(self) -> None:
@@ -96,7 +96,7 @@ class Schedule:
 
     @property
     def _clock(self) -> CronExpression:
-        return cron_clock(self.expression, self.zone)
+        return get_cron_expression(self.expression, self.zone)
 
     def _backwards(self, now_ms: int) -> Iterator[int]:
         if self.every_ms:
@@ -111,7 +111,7 @@ def cron(expression: str, *, tz: str = "", **options: Any) -> Schedule:
     or hour begin with a star, it fires whenever the clock shows what fits: not in a gap, and twice in the other hour.
     Options: name, args, kwargs, missed, cap, overlap. Raises InvalidTask.
     """
-    _check_text("cron: the expression", expression, LONGEST_EXPRESSION)
+    _check_text("cron: the expression", expression, MAX_EXPRESSION_LENGTH)
     fields = _ALIASES.get(expression.strip().lower(), expression).split()
     if len(fields) != 5:
         raise InvalidTask(
@@ -182,12 +182,12 @@ def _check_zone(tz: Any) -> None:
 
 
 def _check_cap(value: Any) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= HIGHEST_CAP:
-        raise InvalidTask(f"schedule: cap is {value!r}, but has to be a whole number from 1 to {HIGHEST_CAP:,}.")
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_CAP:
+        raise InvalidTask(f"schedule: cap is {value!r}, but has to be a whole number from 1 to {MAX_CAP:,}.")
 
 
 def _check_name(name: Any) -> None:
-    _check_text("schedule: name", name, LONGEST_NAME)
+    _check_text("schedule: name", name, MAX_NAME_LENGTH)
     if not name.isprintable():
         raise InvalidTask(f"schedule: name is {name!r}, but has to be printable.")
 

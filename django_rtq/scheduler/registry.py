@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
-from django.core.checks import CheckMessage, Error
-
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.schedule_store import StoredSchedules, read_switch
-from django_rtq.conf import Config, get_config
+from django_rtq.conf import Config
 from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
 from django_rtq.periodic import Schedule, cron, every, schedule_from_settings
 from django_rtq.tasks import registry
@@ -77,7 +75,7 @@ def load_schedules(declared: Iterable[ScheduledTask], plan: StoredSchedules) -> 
         try:
             if name in entries:
                 raise InvalidTask(f"a schedule of this name is declared in the {entries[name].source}.")
-            entries[name] = entry_from_row(name, row)
+            entries[name] = schedule_from_row(name, row)
         except (TaskNotFound, InvalidTask, TypeError, ValueError) as error:
             broken[name] = str(error)
     return ScheduleSet(entries=[entries[name] for name in sorted(entries)], broken=broken)
@@ -88,9 +86,9 @@ def _switched(entry: ScheduledTask, switch: str) -> ScheduledTask:
     return replace(entry, enabled=enabled, since=since)
 
 
-def entry_from_row(name: str, row: Mapping[str, Any]) -> ScheduledTask:
+def schedule_from_row(name: str, row: Mapping[str, Any]) -> ScheduledTask:
     """An entry that a person made. Raises TaskNotFound, InvalidTask, TypeError or ValueError when it makes no sense."""
-    task = registry.get_open_task(str(row.get("task")))
+    task = registry.get_public_task(str(row.get("task")))
     changes = {option: row[key] for option, key in (("queue_name", "queue"), ("client", "client")) if row.get(key)}
     if changes:
         task = task.using(**changes)
@@ -109,10 +107,10 @@ def entry_from_row(name: str, row: Mapping[str, Any]) -> ScheduledTask:
     )
 
 
-def declared_entries(config: Config) -> list[ScheduledTask]:
+def declared_schedules(config: Config) -> list[ScheduledTask]:
     """Every schedule of this project, of its code and of its settings, by name. Raises ConfigurationError."""
     entries = [ScheduledTask(task=task, schedule=s) for task in registry.all_tasks().values() for s in task.schedule]
-    entries += [_entry_from_settings(name, options) for name, options in config.schedules.items()]
+    entries += [_schedule_from_settings(name, options) for name, options in config.schedules.items()]
     entries.sort(key=lambda entry: entry.name)
     for entry, following in pairwise(entries):
         if entry.name == following.name:
@@ -120,22 +118,9 @@ def declared_entries(config: Config) -> list[ScheduledTask]:
     return entries
 
 
-def check_schedules(**kwargs: Any) -> list[CheckMessage]:
-    """rtq.E002: a schedule makes no sense."""
+def _schedule_from_settings(name: str, options: Mapping[str, Any]) -> ScheduledTask:
     try:
-        config = get_config()
-    except ConfigurationError:
-        return []  # rtq.E001 says what is wrong
-    try:
-        declared_entries(config)
-    except ConfigurationError as error:
-        return [Error(str(error), id="rtq.E002")]
-    return []
-
-
-def _entry_from_settings(name: str, options: Mapping[str, Any]) -> ScheduledTask:
-    try:
-        task = registry.get_open_task(str(options.get("task")))
+        task = registry.get_public_task(str(options.get("task")))
         schedule = schedule_from_settings(name, options)
         task.check_call(schedule.args, dict(schedule.kwargs))
     except (TaskNotFound, InvalidTask, TypeError) as error:

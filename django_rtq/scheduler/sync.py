@@ -11,21 +11,21 @@ from typing import Any
 
 from django_rtq.broker.broker import get_broker
 from django_rtq.exceptions import InvalidTask, TaskNotFound
-from django_rtq.scheduler.registry import entry_from_row
+from django_rtq.scheduler.registry import schedule_from_row
 from django_rtq.tasks import registry
 
 Rows = Mapping[str, Mapping[str, Any]]
 
-MOST_LOOKS = 10  # somebody who changes rows that fast mirrors them as well
+MAX_ROUNDS = 10  # somebody who changes rows that fast mirrors them as well
 
 
-def mirror(read: Callable[[], Rows]) -> int:
+def sync_schedules(read: Callable[[], Rows]) -> int:
     """Make the plan hold these rows and no other. Returns how many it had to change. Raises BrokerError.
 
     `read` is asked again after each change, until what it tells is what the plan holds.
     """
     plan, changed = get_broker().plan, 0
-    for _ in range(MOST_LOOKS):
+    for _ in range(MAX_ROUNDS):
         there, wanted = plan.read().rows, {name: row for name, row in read().items() if not _is_refused(row)}
         changes: dict[str, Mapping[str, Any] | None] = {name: None for name in there.keys() - wanted.keys()}
         changes |= {name: row for name, row in wanted.items() if there.get(name) != row}
@@ -46,7 +46,7 @@ def _queues_of(rows: Iterable[tuple[str, Mapping[str, Any] | None]]) -> set[str]
     queues = set()
     for name, row in rows:
         try:
-            queues |= {entry_from_row(name, row).task.queue} if row else set()
+            queues |= {schedule_from_row(name, row).task.queue} if row else set()
         except (TaskNotFound, InvalidTask, TypeError, ValueError):
             continue  # of a newer version of the project: its schedulers hear of it with the next heartbeat
     return queues

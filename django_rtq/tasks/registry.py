@@ -29,7 +29,7 @@ def get_task(name: str) -> Task[Any, Any]:
         ) from None
 
 
-def get_open_task(name: str) -> Task[Any, Any]:
+def get_public_task(name: str) -> Task[Any, Any]:
     """The task of that name, for a job that a person makes or changes. Raises TaskNotFound, and InvalidTask if it is
     internal.
     """

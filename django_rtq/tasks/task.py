@@ -41,7 +41,7 @@ from django_rtq.tasks.options import (
 from django_rtq.tasks.signature import Signature, signature_of
 from django_rtq.tasks.uniqueness import (
     DAY_SECONDS,
-    HOW_UNIQUE,
+    UNIQUE_OPTIONS,
     OnConflict,
     Uniqueness,
     UniqueOption,
@@ -62,7 +62,7 @@ _FOR_ONE_CALL = {
     "at_front",
     "max_crashes",
     "unique",
-} | HOW_UNIQUE
+} | UNIQUE_OPTIONS
 _IN_THE_RECORD = ("max_attempts", "time_limit", "result_ttl")
 
 

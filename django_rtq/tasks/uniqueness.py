@@ -22,7 +22,7 @@ Until = Literal["start", "done"]
 OnConflict = Literal["return", "raise", "replace", "rerun"]
 
 DAY_SECONDS = 86_400.0
-HOW_UNIQUE = frozenset({"unique_until", "unique_seconds", "unique_on_conflict"})
+UNIQUE_OPTIONS = frozenset({"unique_until", "unique_seconds", "unique_on_conflict"})
 _UNTIL = ("start", "done")
 _ON_CONFLICT = ("return", "raise", "replace", "rerun")
 
@@ -109,8 +109,8 @@ class Uniqueness:
 def uniqueness_of(task: Any, signature: Signature) -> Uniqueness | None:
     """What the options of a task, or of a copy, come to; None: its jobs are not unique. Raises InvalidTask."""
     if task.unique is False:
-        said = {name for name in HOW_UNIQUE if getattr(task, name) != getattr(type(task), name)}
-        given = HOW_UNIQUE & task.changed if task.changed else said  # a copy has the others from its task
+        said = {name for name in UNIQUE_OPTIONS if getattr(task, name) != getattr(type(task), name)}
+        given = UNIQUE_OPTIONS & task.changed if task.changed else said  # a copy has the others from its task
         if given:
             raise InvalidTask(f"{task.name}: {min(given)} says how jobs are unique, but they are not: set unique, too.")
         return None

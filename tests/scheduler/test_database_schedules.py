@@ -6,7 +6,7 @@ from django_rtq import every, task
 from django_rtq.broker.broker import Broker
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.scheduler.dispatcher import Dispatcher
-from django_rtq.scheduler.registry import declared_entries, load_schedules
+from django_rtq.scheduler.registry import declared_schedules, load_schedules
 from django_rtq.scheduler.scheduler import Scheduler
 from django_rtq.tasks import registry
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
@@ -163,7 +163,7 @@ def test_a_row_that_cannot_be_obeyed_is_told_once_and_hinders_no_other(redis, br
 def test_a_row_does_not_take_the_place_of_what_is_declared(broker, put):
     task(schedule=every(minutes=1, name="mine"))(other)
     put(mine=row())
-    found = load_schedules(declared_entries(broker.config), broker.plan.read())
+    found = load_schedules(declared_schedules(broker.config), broker.plan.read())
 
     assert [entry.source for entry in found.entries] == ["code"]
     assert found.broken == {"mine": "a schedule of this name is declared in the code."}

@@ -17,7 +17,7 @@ from django_rtq.management.command import RTQCommand
 from django_rtq.management.printable import as_json, count, one_line
 from django_rtq.management.tables import Column, table
 from django_rtq.models import Schedule, mirror_schedules
-from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, declared_entries, load_schedules
+from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, declared_schedules, load_schedules
 from django_rtq.scheduler.status import ScheduleStatus, schedule_statuses
 from django_rtq.validation import did_you_mean
 
@@ -54,7 +54,7 @@ class Command(RTQCommand):
             changed = self._sync()
             self._tell(options, {"changed": changed}, f"{count(changed, 'schedule')} changed in Redis.")
             return
-        found = load_schedules(declared_entries(get_config()), get_broker().plan.read())
+        found = load_schedules(declared_schedules(get_config()), get_broker().plan.read())
         if options["action"] == "list":
             self._list(found, is_json=options["json"])
         elif options["action"] == "run":
