@@ -24,7 +24,7 @@ from django_rtq.conf import get_config
 from django_rtq.exceptions import InvalidTask, RTQError, TaskNotFound
 from django_rtq.periodic import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, cron, every
 from django_rtq.scheduler.registry import ScheduledTask, declared_schedules, schedule_from_row
-from django_rtq.scheduler.sync import sync_schedules
+from django_rtq.scheduler.sync import sync_rows
 from django_rtq.tasks import registry
 from django_rtq.tasks.options import client_name, queue_name
 
@@ -46,7 +46,7 @@ class Schedule(models.Model):
     """A periodic task: when to enqueue it, and with which arguments. Created by a person.
 
     Schedulers read a copy in Redis, which is updated when a row is saved or deleted. QuerySet.update() and
-    bulk_create() do not send signals: call mirror_schedules() after them.
+    bulk_create() do not send signals: call sync_schedules() after them.
     """
 
     name = models.CharField(_("name"), max_length=MAX_NAME_LENGTH, unique=True)
@@ -161,21 +161,21 @@ class Schedule(models.Model):
             raise InvalidTask(gettext("Enter either a cron expression or an interval in seconds, not both."))
 
 
-def mirror_schedules() -> int:
+def sync_schedules() -> int:
     """Copy all rows to Redis, where schedulers read them. Returns the number of changed rows. Raises BrokerError."""
     rows = Schedule.objects.using(router.db_for_write(Schedule))
-    return sync_schedules(lambda: {row.name: row.as_row() for row in rows.all()})
+    return sync_rows(lambda: {row.name: row.as_row() for row in rows.all()})
 
 
 @receiver([post_save, post_delete], sender=Schedule)
-def mirror_on_commit(*, using: str, **kwargs: object) -> None:
+def sync_on_commit(*, using: str, **kwargs: object) -> None:
     """Update the copy in Redis after the transaction commits."""
     transaction.on_commit(_mirror_or_log, using=using)
 
 
 def _mirror_or_log() -> None:
     try:
-        mirror_schedules()
+        sync_schedules()
     except RTQError as error:  # the commit must not fail because of Redis or its settings
         logger.error("schedules were saved but not copied to Redis; run rtq_schedule sync to retry: %s", error)
 

@@ -104,7 +104,7 @@ def test_what_redis_has_lost_fires_all_the_same(redis, broker, at, put, caplog):
     assert at(2 * MINUTE_MS, dispatcher) == [2 * MINUTE_MS]
 
     assert broker.plan.read() == before
-    assert caplog.messages == ["Redis has lost which schedules people had made or switched off: they are put back"]
+    assert caplog.messages == ["Redis has lost the schedules of the database and the disabled ones: restoring them"]
 
 
 def test_what_people_have_emptied_stays_empty(broker, at, put):
@@ -156,7 +156,7 @@ def test_a_row_that_cannot_be_obeyed_is_told_once_and_hinders_no_other(redis, br
     put(mine=row(client="x"))
 
     assert at(MINUTE_MS, dispatcher) == [MINUTE_MS]
-    told = [record.getMessage().split(" ")[1] for record in caplog.records if "starts nothing" in record.getMessage()]
+    told = [record.getMessage().split(" ")[1] for record in caplog.records if "does not fire" in record.getMessage()]
     assert sorted(told) == ["empty", "gone", "strange", "torn"]
 
 
@@ -208,4 +208,7 @@ def test_a_row_of_an_internal_task_starts_nothing(broker, at, put, caplog):
     assert at(0, dispatcher) == []
     assert at(MINUTE_MS, dispatcher) == [MINUTE_MS]
     assert [entry.name for entry in dispatcher.entries] == ["mine"]
-    assert "schedule sneaky starts nothing: django_rtq.internal_tasks.run_bulk_action is internal" in caplog.text
+    assert (
+        "schedule sneaky is invalid and does not fire: django_rtq.internal_tasks.run_bulk_action is internal"
+        in caplog.text
+    )

@@ -255,7 +255,7 @@ def test_a_client_that_cannot_be_told_keeps_no_other_from_starting(broker, at, c
     at(0, dispatcher)
 
     assert at(MINUTE_MS, dispatcher) == [MINUTE_MS]
-    assert "report: its job could not be made" in caplog.text
+    assert "report: its job could not be created" in caplog.text
 
 
 def test_redis_away_is_for_the_loop_to_wait_out():

@@ -42,10 +42,10 @@ def test_settings_declare_schedules_too():
     [
         ({"every": 5}, "No task 'None' is registered here."),
         ({"task": f"{__name__}.reprt", "every": 5}, f"Did you mean {__name__}.report?"),
-        ({"task": f"{__name__}.report"}, 'it has to have either "cron" or "every"'),
+        ({"task": f"{__name__}.report"}, 'exactly one of "cron" and "every"'),
         ({"task": f"{__name__}.report", "cron": "* *"}, "has 2 fields"),
-        ({"task": f"{__name__}.report", "every": 5, "color": "red"}, "there is no option 'color'"),
-        ({"task": f"{__name__}.report", "every": 5, "args": [{1}]}, "the arguments of its schedule do not fit"),
+        ({"task": f"{__name__}.report", "every": 5, "color": "red"}, "unknown option 'color'"),
+        ({"task": f"{__name__}.report", "every": 5, "args": [{1}]}, "the arguments of its schedule are invalid"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options, problem):

@@ -16,7 +16,7 @@ from django_rtq.conf import get_config
 from django_rtq.management.command import RTQCommand
 from django_rtq.management.printable import as_json, count, one_line
 from django_rtq.management.tables import Column, table
-from django_rtq.models import Schedule, mirror_schedules
+from django_rtq.models import Schedule, sync_schedules
 from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, declared_schedules, load_schedules
 from django_rtq.scheduler.status import ScheduleStatus, schedule_statuses
 from django_rtq.validation import did_you_mean
@@ -113,7 +113,7 @@ class Command(RTQCommand):
 
     def _sync(self) -> int:
         try:
-            return mirror_schedules()
+            return sync_schedules()
         except DatabaseError as error:
             raise CommandError(f"The database did not answer: {one_line(error)}") from error
 
