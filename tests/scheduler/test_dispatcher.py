@@ -8,7 +8,7 @@ from django.test import override_settings
 from django_rtq import every, signals, task
 from django_rtq.broker.broker import get_broker
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
-from django_rtq.scheduler.dispatcher import FORGOTTEN_MS, Dispatcher
+from django_rtq.scheduler.dispatcher import OUTDATED_MS, Dispatcher
 from django_rtq.scheduler.scheduler import Scheduler
 from django_rtq.tasks import registry
 from tests.support.claims import take_all
@@ -51,7 +51,7 @@ def declare(*schedules, **options):
 
 def look(dispatcher):
     """Look at the clock, whenever it was looked at last."""
-    dispatcher._asks_at = 0.0
+    dispatcher._next_query_at = 0.0
     return dispatcher.fire_due()
 
 
@@ -269,7 +269,7 @@ def test_a_full_server_starts_it_later_and_hinders_nothing_else(redis, broker, a
     scheduler = Scheduler(broker, [QUEUE])
     look(scheduler._dispatcher)
     clock.now_ms += MINUTE_MS
-    scheduler._dispatcher._asks_at = 0.0
+    scheduler._dispatcher._next_query_at = 0.0
 
     with redis.full_memory(), pytest.raises(BrokerFull):
         scheduler.tick()
@@ -284,9 +284,9 @@ def test_what_is_declared_no_more_is_forgotten_after_months(redis, broker, at):
     at(0, gone)
     rest = redeclared(broker, every(minutes=1, name="rest"))
 
-    at(FORGOTTEN_MS, rest)
+    at(OUTDATED_MS, rest)
     assert set(broker.schedules([QUEUE])[1][QUEUE]) == {"gone", "rest"}
-    at(FORGOTTEN_MS + 1, rest)
+    at(OUTDATED_MS + 1, rest)
     assert set(broker.schedules([QUEUE])[1][QUEUE]) == {"rest"}
 
 
