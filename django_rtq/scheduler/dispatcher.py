@@ -42,7 +42,7 @@ class Dispatcher:
     @property
     def is_outdated(self) -> bool:
         """Whether schedules were changed since they were read."""
-        return self._broker.plan.latest != self._stored.version
+        return self._broker.schedules.latest_version != self._stored.version
 
     def fire_due(self) -> float | None:
         """Fire what is due. Returns the seconds until the next call; None if there are no schedules."""
@@ -53,7 +53,7 @@ class Dispatcher:
                 return None
             if (left := self._next_query_at - time.monotonic()) > 0:
                 return left
-            now_ms, states = self._broker.schedules(self._queues_with_schedules)
+            now_ms, states = self._broker.schedules.states(self._queues_with_schedules)
             if not self.is_outdated:
                 break
         queried_at = time.monotonic()
@@ -65,11 +65,11 @@ class Dispatcher:
         return max(0.0, self._next_query_at - time.monotonic())
 
     def _read_schedules(self) -> None:
-        stored = self._broker.plan.read()
+        stored = self._broker.schedules.read()
         if self._stored.version and not stored.version:  # deleting all schedules leaves a version
             logger.warning("Redis has lost the schedules of the database and the disabled ones: restoring them")
-            self._broker.plan.restore(self._stored)
-            stored = self._broker.plan.read()
+            self._broker.schedules.restore(self._stored)
+            stored = self._broker.schedules.read()
         self._apply(load_schedules(self._declared, stored))
         self._stored = stored
         self._next_query_at = 0.0
@@ -105,7 +105,7 @@ class Dispatcher:
             return max(state.last_slot_ms, state.began_ms)
         if state is None or not is_sound or known not in self._known_since:
             self._known_since[known] = now_ms
-            self._broker.begin(entry.task.queue, entry.name, definition, now_ms)
+            self._broker.schedules.begin(entry.task.queue, entry.name, definition, now_ms)
             return now_ms
         # Another version of the project uses another definition, as during a deploy: both go on.
         return max(state.last_slot_ms, self._known_since[known])
@@ -115,4 +115,4 @@ class Dispatcher:
             touched = {name: max(state.last_slot_ms, state.began_ms) for name, state in known.items()}
             old = [name for name in touched.keys() - self._names if touched[name] < now_ms - OUTDATED_MS]
             if old:
-                self._broker.drop_schedules(queue, old)
+                self._broker.schedules.forget(queue, old)

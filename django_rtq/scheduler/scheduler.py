@@ -36,7 +36,7 @@ class Scheduler(Loop):
 
     def tick(self) -> float:
         """Promote, trim and fire, a bounded number of jobs for each queue."""
-        seconds, promoted, is_trimmed = self._broker.tend(self._queues, calls=self._calls)
+        seconds, promoted, is_trimmed = self._broker.maintenance.run(self._queues, promote_calls=self._calls)
         signals.send_promoted(Scheduler, promoted)
         # If many jobs are due, the next round trip promotes several batches.
         self._calls = MAX_CALLS if seconds == 0.0 else 1

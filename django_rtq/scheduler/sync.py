@@ -24,14 +24,14 @@ def sync_rows(read: Callable[[], Rows]) -> int:
 
     `read` is called again after each change, until it returns what Redis holds.
     """
-    store, changed = get_broker().plan, 0
+    store, changed = get_broker().schedules, 0
     for _ in range(MAX_ROUNDS):
         stored, wanted = store.read().rows, {name: row for name, row in read().items() if not _is_internal(row)}
         changes: dict[str, Mapping[str, Any] | None] = {name: None for name in stored.keys() - wanted.keys()}
         changes |= {name: row for name, row in wanted.items() if stored.get(name) != row}
         if not changes:
             break
-        store.change(changes, wake=_queues_of(changes.items()))
+        store.update(changes, wake=_queues_of(changes.items()))
         changed += len(changes)
     return changed
 

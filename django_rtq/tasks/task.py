@@ -12,7 +12,8 @@ from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overl
 from asgiref.sync import sync_to_async
 
 from django_rtq import signals
-from django_rtq.broker.broker import NewJob, UniqueJob, get_broker
+from django_rtq.broker.broker import get_broker
+from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.conf import get_config
 from django_rtq.exceptions import DuplicateJob, InvalidTask, PayloadError
 from django_rtq.handle import JobHandle
@@ -63,8 +64,7 @@ _CALL_OPTIONS = {
     "max_crashes",
     "unique",
 } | UNIQUE_OPTIONS
-# Options that using() stores in the record, because the worker needs them.
-_WORKER_OPTIONS = ("max_attempts", "time_limit", "result_ttl")
+_WORKER_OPTIONS = ("max_attempts", "time_limit", "result_ttl")  # stored in the record, because workers need them
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

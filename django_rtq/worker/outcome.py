@@ -57,13 +57,13 @@ class Cancelled:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownTask:
     """This process does not know its task. The ledger makes of it what follows: see decide_unknown."""
 
     error: TaskNotFound
 
 
-Outcome = Acked | Retried | Buried | Expired | Cancelled | Unknown
+Outcome = Acked | Retried | Buried | Expired | Cancelled | UnknownTask
 
 
 def decide(task: Task[Any, Any], error: BaseException, *, failures: int, max_attempts: int) -> Retried | Buried:
@@ -94,21 +94,21 @@ def unknown_since(errors: Sequence[Mapping[str, Any]]) -> int | None:
     that does not."""
     newest = errors[-1] if errors else {}
     at = newest.get("at")
-    return at if newest.get("error_class") == _class_of(TaskNotFound) and isinstance(at, int) else None
+    return at if newest.get("error_class") == _class_name(TaskNotFound) and isinstance(at, int) else None
 
 
-def _class_of(kind: type[BaseException]) -> str:
+def _class_name(kind: type[BaseException]) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def error_line(error: BaseException, *, at_ms: int, attempt: int, worker: str, seconds: float = 0.0) -> str:
+def failure_line(error: BaseException, *, at_ms: int, attempt: int, worker: str, seconds: float = 0.0) -> str:
     """A failure as one line of JSON, cut to a bounded length. Never raises, whatever the exception does."""
     return Failure(
         at=at_ms,
         seconds=round(seconds, 6),
         attempt=attempt,
         worker=worker,
-        error_class=_class_of(type(error)),
+        error_class=_class_name(type(error)),
         error=_text(error)[:LONGEST_ERROR],
         traceback=_clean(_traceback(error))[-LONGEST_TRACEBACK:],
     ).line()
@@ -133,12 +133,12 @@ def _text(error: BaseException) -> str:
 
 def _traceback(error: BaseException) -> str:
     try:
-        return "".join(traceback.format_exception(type(error), error, of_the_task(error), limit=-50))
+        return "".join(traceback.format_exception(type(error), error, task_traceback(error), limit=-50))
     except BaseException as trouble:  # noqa: BLE001 - it is the user's __str__ again
         return f"<the traceback could not be made: {type(trouble).__name__}>"
 
 
-def of_the_task(error: BaseException) -> TracebackType | None:
+def task_traceback(error: BaseException) -> TracebackType | None:
     """The traceback of an error from the task's own code on: what lies above is ours, and no help to anybody."""
     entry = error.__traceback__
     while entry is not None and entry.tb_next is not None and entry.tb_frame.f_code.co_filename.startswith(_OURS):

@@ -18,11 +18,11 @@ import math
 import struct
 import time
 
-from django_rtq.worker.shared_entries import COUNT, NUMBER, SIGNED, Entries
+from django_rtq.worker.shared_entries import COUNT, NAMED, NUMBER, Entries
 
 _NAME, _DONE, _CLAIMED, _ALIVE, _QUIET = 0, 64, 72, 80, 105
 _NOTES, _TIME = struct.Struct("Qd"), struct.Struct("d")
-LONGEST_NAME = 63
+MAX_NAME_BYTES = 63
 
 
 class SharedState(Entries):
@@ -35,25 +35,25 @@ class SharedState(Entries):
 
     # -- written by the child
 
-    def sign(self, worker: str) -> None:
+    def set_name(self, worker: str) -> None:
         """The child takes this name. Before it signs on, so that its lease is renewed from the start."""
         name = worker.encode()
         self.clear()  # what is over was done under another name
-        self.live(time.monotonic())
+        self.set_alive(time.monotonic())
         self._memory[_NAME : _NAME + 1 + len(name)] = bytes([len(name)]) + name
         self._count += 1
         COUNT.pack_into(self._memory, NUMBER, self._count)
-        COUNT.pack_into(self._memory, SIGNED, self._count)
+        COUNT.pack_into(self._memory, NAMED, self._count)
 
-    def live(self, now: float) -> None:
+    def set_alive(self, now: float) -> None:
         """The child is not frozen. With infinity: it is leaving, and says no more."""
         if self.alive_at < math.inf:
             _TIME.pack_into(self._memory, _ALIVE, now)
 
-    def note(self, *, jobs_done: int, claimed_at: float) -> None:
+    def record_claim(self, *, jobs_done: int, claimed_at: float) -> None:
         """Redis has answered a claim."""
         _NOTES.pack_into(self._memory, _DONE, jobs_done, claimed_at)
-        self.live(claimed_at)
+        self.set_alive(claimed_at)
 
     # -- written by the supervisor, and read by the child
 
@@ -74,7 +74,7 @@ class SharedState(Entries):
         length = self._memory[_NAME]
         return self._memory[_NAME + 1 : _NAME + 1 + length].decode()
 
-    def notes(self) -> tuple[int, float]:
+    def last_claim(self) -> tuple[int, float]:
         """Jobs done, and the time.monotonic() of the last answer to a claim (0: none yet)."""
         done, claimed_at = _NOTES.unpack_from(self._memory, _DONE)
         return done, claimed_at

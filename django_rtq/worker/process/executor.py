@@ -24,8 +24,8 @@ from django_rtq.exceptions import JobCancelled, PayloadError, TaskNotFound
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import CurrentRun, current_run
 from django_rtq.jobs.outcome import write_succeeded
-from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, Unknown, decide, of_the_task
-from django_rtq.worker.process.interrupts import Coroutines
+from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, UnknownTask, decide, task_traceback
+from django_rtq.worker.process.interrupts import CoroutineInterrupts
 from django_rtq.worker.process.isolation import Isolation
 from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.process.run import Run
@@ -43,24 +43,24 @@ class Executor:
     def __init__(
         self,
         config: Config,
-        page: SharedState,
+        shared: SharedState,
         isolation: Isolation,
         limit: Limit,
-        reports: ProgressWriter | None = None,
+        progress: ProgressWriter | None = None,
     ) -> None:
         self._config = config
-        self._page = page
+        self._shared = shared
         self._isolation = isolation
         self._limit = limit
-        self._reports = reports
-        self.coroutines = Coroutines()
+        self._progress = progress
+        self.coroutines = CoroutineInterrupts()
 
     def open(self, run: Run) -> Outcome | None:
         """Steps 1 and 2. None: it can be called."""
         try:
             run.open()
         except TaskNotFound as error:
-            return Unknown(error)
+            return UnknownTask(error)
         except (PayloadError, ValueError, KeyError, TypeError, AttributeError) as error:
             return Buried(error, is_counted=False)
         return Expired() if run.expires_ms and run.is_expired else None
@@ -70,16 +70,16 @@ class Executor:
         task = run.task
         assert task is not None
         if signals.job_started.receivers:
-            self._isolation.begin(run).run(_tell_started, run)
+            self._isolation.prepare_context(run).run(_send_started, run)
         if run.may_run_once:
-            self._page.note_once(run.entry)
-        run.reports = self._reports
+            self._shared.set_runs_once(run.entry)
+        run.progress = self._progress
         limit = run.time_limit(self._config)
         started = time.perf_counter()
         try:
             args = (run.context, *run.args) if task.takes_context else run.args
             if limit is not None:
-                self._announce_limit(limit, run.entry)
+                self._set_kill_deadline(limit, run.entry)
             with self._limit(limit, run.job_id):
                 result = self._isolation.call(run, *args)
         except MemoryError:
@@ -99,13 +99,13 @@ class Executor:
         assert task is not None
         current_run.set(CurrentRun(run))
         if signals.job_started.receivers:
-            _tell_started(run)
+            _send_started(run)
         if run.may_run_once:
-            self._page.note_once(run.entry)
-        run.reports = self._reports
+            self._shared.set_runs_once(run.entry)
+        run.progress = self._progress
         limit = run.time_limit(self._config)
         if limit is not None:
-            self._announce_limit(limit, run.entry)
+            self._set_kill_deadline(limit, run.entry)
         started = time.perf_counter()
         try:
             args = (run.context, *run.args) if task.takes_context else run.args
@@ -123,14 +123,14 @@ class Executor:
         run.variables = contextvars.copy_context()
         return outcome
 
-    def _announce_limit(self, seconds: float, entry: int) -> None:
-        self._page.limit(time.monotonic() + seconds + self._config.kill_grace_seconds, entry)
+    def _set_kill_deadline(self, seconds: float, entry: int) -> None:
+        self._shared.set_deadline(time.monotonic() + seconds + self._config.kill_grace_seconds, entry)
 
     def _failed(self, run: Run, error: BaseException) -> Outcome:
         assert run.task is not None
-        if isinstance(error, JobCancelled) or self._page.is_to_stop(run.job_id, run.entry):
+        if isinstance(error, JobCancelled) or self._shared.is_cancel_requested(run.job_id, run.entry):
             return Cancelled()  # whatever it made of being interrupted
-        error.__traceback__ = of_the_task(error)
+        error.__traceback__ = task_traceback(error)
         return decide(run.task, error, failures=run.failures, max_attempts=run.max_attempts(self._config))
 
     def _succeeded(self, run: Run, result: Any) -> Outcome:
@@ -147,5 +147,5 @@ class Executor:
         return Acked(write_succeeded(run.task_name, run.client, run.attempt, run.seconds, text))
 
 
-def _tell_started(run: Run) -> None:
+def _send_started(run: Run) -> None:
     signals.job_started.send_robust(Executor, job=run.job)

@@ -20,19 +20,19 @@ from typing import Any
 from django_rtq.exceptions import JobCancelled, TimeLimitExceeded
 
 
-class MainThreadLimit:
+class MainThreadInterrupts:
     """Interrupts what runs in the main thread, in a signal handler: that ends sleeps and most system calls."""
 
     def __init__(self) -> None:
         self._job_id = b""  # who runs and may be interrupted; only then a handler raises
         self._seconds = 0.0
 
-    def limit(self, seconds: float | None, job_id: bytes = b"") -> MainThreadLimit:
+    def limit(self, seconds: float | None, job_id: bytes = b"") -> MainThreadInterrupts:
         """Raise TimeLimitExceeded inside the block after so many seconds, and JobCancelled at stop()."""
         self._job_id = job_id
         if seconds is not None:
             self._seconds = seconds
-            signal.signal(signal.SIGALRM, self._ring)  # each time: a job before may have had a use for it
+            signal.signal(signal.SIGALRM, self._on_alarm)  # each time: a job before may have had a use for it
             signal.setitimer(signal.ITIMER_REAL, seconds)
         return self
 
@@ -42,21 +42,21 @@ class MainThreadLimit:
     def __exit__(self, *error: object) -> None:
         self._job_id = b""
         if self._seconds:
-            self._let_go()
+            self._disarm()
 
     def stop(self, job_id: bytes) -> None:
         """Raise JobCancelled if that job is what runs here. For a signal handler."""
         if job_id and job_id == self._job_id:
-            self._let_go()
+            self._disarm()
             raise JobCancelled
 
-    def _ring(self, signum: int, frame: object) -> None:
+    def _on_alarm(self, signum: int, frame: object) -> None:
         seconds = self._seconds
         if seconds:
-            self._let_go()
+            self._disarm()
             raise TimeLimitExceeded(message(seconds))
 
-    def _let_go(self) -> None:
+    def _disarm(self) -> None:
         # A handler does it all before it raises: what it raises may come at the very end of the block, or in here.
         self._job_id = b""
         if self._seconds:
@@ -64,7 +64,7 @@ class MainThreadLimit:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-class ThreadLimits:
+class ThreadInterrupts:
     """Interrupts what runs in other threads: one watching thread plants the exception.
 
     It is seen at the next bytecode; a job inside a long C call is left to the supervisor.
@@ -72,42 +72,42 @@ class ThreadLimits:
 
     def __init__(self) -> None:
         self._runs: dict[_Run, None] = {}  # who takes a run out decides: it is over, or interrupted
-        self._news: queue.SimpleQueue[bytes] = queue.SimpleQueue()  # a job that is to stop; b"": look at the deadlines
+        self._requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()  # a job to cancel; b"": a new deadline
         self._lock = threading.Lock()
-        self._watch: threading.Thread | None = None
+        self._watcher: threading.Thread | None = None
         self._stopped = False
 
     @contextmanager
     def limit(self, seconds: float | None, job_id: bytes = b"") -> Iterator[None]:
         """Raise TimeLimitExceeded inside the block after so many seconds, and JobCancelled at stop()."""
         with self._lock:
-            if self._watch is None:
-                self._watch = threading.Thread(target=self._look_on, name="rtq-limits", daemon=True)
-                self._watch.start()
+            if self._watcher is None:
+                self._watcher = threading.Thread(target=self._watch_runs, name="rtq-limits", daemon=True)
+                self._watcher.start()
         run = _Run(threading.get_ident(), job_id, math.inf if seconds is None else time.monotonic() + seconds)
         self._runs[run] = None
         try:
             try:
                 if seconds is not None:
-                    self._news.put(b"")
+                    self._requests.put(b"")
                 yield
             finally:
-                self._let_go(run)
-        except _Planted:
+                self._disarm(run)
+        except _ThreadTimeLimit:
             raise TimeLimitExceeded(message(seconds or 0.0)) from None
 
     def stop(self, job_id: bytes) -> None:
         """Have JobCancelled raised in that job, if it runs here. May be called in a signal handler."""
-        self._news.put(job_id)
+        self._requests.put(job_id)
 
     def close(self) -> None:
         """Let the watching thread end."""
         self._stopped = True
-        self._news.put(b"")
-        if self._watch is not None:
-            self._watch.join(timeout=5)
+        self._requests.put(b"")
+        if self._watcher is not None:
+            self._watcher.join(timeout=5)
 
-    def _let_go(self, run: _Run) -> None:
+    def _disarm(self, run: _Run) -> None:
         # Without a lock: an exception that is on its way may come at any bytecode, and would leave it locked.
         if self._runs.pop(run, run) is run:
             while not run.is_interrupted:
@@ -115,15 +115,15 @@ class ThreadLimits:
             for _ in range(5):  # if it has not come yet, it comes here, and not to whatever runs in this thread next
                 time.sleep(0)
 
-    def _look_on(self) -> None:
+    def _watch_runs(self) -> None:
         while not self._stopped:
             now = time.monotonic()
             for run in list(self._runs):
                 if run.deadline <= now:
-                    self._interrupt(run, _Planted)
+                    self._interrupt(run, _ThreadTimeLimit)
             nearest = min((run.deadline for run in list(self._runs)), default=math.inf)
             with suppress(queue.Empty):
-                job_id = self._news.get(timeout=None if nearest == math.inf else max(0.0, nearest - now))
+                job_id = self._requests.get(timeout=None if nearest == math.inf else max(0.0, nearest - now))
                 for run in list(self._runs) if job_id else ():
                     if run.job_id == job_id:
                         self._interrupt(run, JobCancelled)
@@ -146,11 +146,11 @@ class _Run:
         self.is_interrupted = False  # it has, or had, an exception on its way
 
 
-class _Planted(TimeLimitExceeded):
+class _ThreadTimeLimit(TimeLimitExceeded):
     """Planted without arguments: the interpreter makes the instance."""
 
 
-class Coroutines:
+class CoroutineInterrupts:
     """The coroutines that run on one event loop, so that they can be cancelled. For its thread."""
 
     def __init__(self) -> None:

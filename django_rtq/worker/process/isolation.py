@@ -18,8 +18,8 @@ from django_rtq.worker.process.run import Run
 logger = logging.getLogger("django_rtq")
 
 
-class _Here(threading.local):
-    """What each thread has of its own: its current run, and a context in which that is found."""
+class _ThreadContext(threading.local):
+    """What each thread has of its own: its current run, and a context in which that is set."""
 
     def __init__(self, context: contextvars.Context) -> None:
         own, here = context.copy(), CurrentRun()
@@ -36,7 +36,7 @@ class Isolation:
     """
 
     def __init__(self) -> None:
-        self._here = _Here(contextvars.copy_context())
+        self._thread_context = _ThreadContext(contextvars.copy_context())
         self._is_debug = is_debug()
         self._uses_database = False
         # Closing costs some microseconds even when there is nothing to close.
@@ -46,14 +46,14 @@ class Isolation:
         """Call the function of a job in a context of its own, in which the job is the current one."""
         variables = run.variables
         if variables is None:  # as begin(), without the call: this is on the way of every job
-            here, context = self._here.both
+            here, context = self._thread_context.both
             here.run = run
             run.variables = variables = context.copy()
         return variables.run(run.task.func, *args, **run.kwargs)  # type: ignore[union-attr]
 
-    def begin(self, run: Run) -> contextvars.Context:
+    def prepare_context(self, run: Run) -> contextvars.Context:
         """Give a run its context, in the thread that will call its function."""
-        here, context = self._here.both
+        here, context = self._thread_context.both
         here.run = run
         run.variables = context.copy()
         return run.variables

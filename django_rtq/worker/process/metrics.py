@@ -16,9 +16,9 @@ from django_rtq.broker.histogram import BUCKETS, bucket_of, counter_name
 from django_rtq.broker.scripts import Argument
 from django_rtq.worker.process.run import Run
 
-TELL_SECONDS = 1.0
+REPORT_SECONDS = 1.0
 _SHORT_WAITS = [bucket_of(ms) for ms in range(1000)]
-_AT_ONCE = 500  # counters, or clients, of one script call
+_MAX_PER_CALL = 500  # counters, or clients, of one script call
 _Counted = TypeVar("_Counted")
 
 
@@ -40,7 +40,7 @@ class _TaskMetrics:
                 yield f"{letter}{bucket}", number
 
 
-class _OfClient:
+class _ClientMetrics:
     """How many runs one client had, and how long they took together."""
 
     __slots__ = ("runs", "seconds")
@@ -50,14 +50,14 @@ class _OfClient:
         self.seconds = 0.0
 
 
-class _OfQueue:
+class _QueueMetrics:
     """What was counted in one queue."""
 
     __slots__ = ("clients", "tasks")
 
     def __init__(self) -> None:
         self.tasks: defaultdict[str, _TaskMetrics] = defaultdict(_TaskMetrics)
-        self.clients: defaultdict[bytes, _OfClient] = defaultdict(_OfClient)
+        self.clients: defaultdict[bytes, _ClientMetrics] = defaultdict(_ClientMetrics)
 
     def calls(self) -> Iterator[Sequence[Argument]]:
         """The arguments of script calls that write it down."""
@@ -77,8 +77,8 @@ class RunMetrics:
     """Counts since it was last asked for them. Whoever uses it holds a lock."""
 
     def __init__(self) -> None:
-        self._queues: defaultdict[str, _OfQueue] = defaultdict(_OfQueue)
-        self._tell_at = 0.0  # on time.monotonic()
+        self._queues: defaultdict[str, _QueueMetrics] = defaultdict(_QueueMetrics)
+        self._report_at = 0.0  # on time.monotonic()
 
     def __bool__(self) -> bool:
         return bool(self._queues)
@@ -115,17 +115,17 @@ class RunMetrics:
 
     def make_due(self) -> None:
         """It is to be told at the next occasion."""
-        self._tell_at = 0.0
+        self._report_at = 0.0
 
-    def take(self) -> dict[str, list[Sequence[Argument]]]:
+    def take_due(self) -> dict[str, list[Sequence[Argument]]]:
         """By queue the arguments of script calls that write it down, and begin anew; nothing if it is not time yet."""
-        if not self._queues or time.monotonic() < self._tell_at:
+        if not self._queues or time.monotonic() < self._report_at:
             return {}
-        queues, self._queues = self._queues, defaultdict(_OfQueue)
-        self._tell_at = time.monotonic() + TELL_SECONDS
+        queues, self._queues = self._queues, defaultdict(_QueueMetrics)
+        self._report_at = time.monotonic() + REPORT_SECONDS
         return {queue: list(of_queue.calls()) for queue, of_queue in queues.items()}
 
 
 def _parts(counted: Sequence[_Counted]) -> Iterator[Sequence[_Counted]]:
-    for start in range(0, len(counted), _AT_ONCE):
-        yield counted[start : start + _AT_ONCE]
+    for start in range(0, len(counted), _MAX_PER_CALL):
+        yield counted[start : start + _MAX_PER_CALL]

@@ -21,9 +21,9 @@ from django_rtq.worker.outcome import (
     Expired,
     Outcome,
     Retried,
-    Unknown,
+    UnknownTask,
     decide_unknown,
-    error_line,
+    failure_line,
     send_failed,
     unknown_since,
 )
@@ -36,9 +36,9 @@ from django_rtq.worker.shared_memory import SharedState
 class OutcomeRecorder:
     """Its caller holds the lock of the session."""
 
-    def __init__(self, config: Config, page: SharedState, metrics: RunMetrics) -> None:
+    def __init__(self, config: Config, shared: SharedState, metrics: RunMetrics) -> None:
         self._config = config
-        self._page = page
+        self._shared = shared
         self._metrics = metrics
 
     def record(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
@@ -49,11 +49,11 @@ class OutcomeRecorder:
         if outcome.result:
             keep_ms, text = int(run.result_ttl(self._config) * 1000), outcome.result.encode()
             settlement.ack += (run.job_id, keep_ms, text)
-            if not self._page.finish(run.entry, ACKED, keep_ms, text):
+            if not self._shared.finish(run.entry, ACKED, keep_ms, text):
                 self._finish(run, ACKED, keep_ms, drop_result(text))
         else:
             settlement.ack += (run.job_id, TOMBSTONE_MS, b"")
-            self._page.finish_bare(run.entry)
+            self._shared.finish_without_result(run.entry)
         wait_ms = run.wait_ms
         settlement.run_ms += run.seconds * 1000
         settlement.wait_ms += wait_ms
@@ -62,7 +62,7 @@ class OutcomeRecorder:
     def _record_other(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
         if isinstance(outcome, Retried | Buried):
             at_ms = run.now_ms + int(run.seconds * 1000)
-            line = error_line(outcome.error, at_ms=at_ms, attempt=run.attempt, worker=run.worker, seconds=run.seconds)
+            line = failure_line(outcome.error, at_ms=at_ms, attempt=run.attempt, worker=run.worker, seconds=run.seconds)
             if isinstance(outcome, Retried):
                 delay_ms = int(outcome.delay_seconds * 1000)
                 settlement.retry += (run.job_id, delay_ms, int(outcome.is_counted), line, run.client)
@@ -85,12 +85,12 @@ class OutcomeRecorder:
 
     def _finish(self, run: Run, verb: int, ms: int, text: bytes, *, is_counted: bool = True) -> None:
         """Note it where the supervisor finds it if this process is killed before Redis knows it; cut, if need be."""
-        finish = partial(self._page.finish, run.entry, verb, ms, is_counted=is_counted, attempt=run.attempt)
+        finish = partial(self._shared.finish, run.entry, verb, ms, is_counted=is_counted, attempt=run.attempt)
         if not finish(text) and not (verb in (RETRIED, BURIED) and finish(shorten_failure(text))):
             finish()
 
 
-def park_or_bury(broker: Broker, run: Run, outcome: Unknown) -> Retried | Buried:
+def decide_unknown_task(broker: Broker, run: Run, outcome: UnknownTask) -> Retried | Buried:
     """decide_unknown(), after Redis was asked since when the job meets workers that do not know its task.
 
     That is rare, so no claim tells it. A person may have requeued the job since then: that counts anew.

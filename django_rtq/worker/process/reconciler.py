@@ -19,12 +19,12 @@ class Reconciler:
     The thread begins with the first job. It sleeps without a timer while there are none: an idle worker costs nothing.
     """
 
-    def __init__(self, compare: Callable[[], None], has_jobs: Callable[[], bool], *, lease_seconds: float) -> None:
-        self._compare = compare
+    def __init__(self, reconcile: Callable[[], None], has_jobs: Callable[[], bool], *, lease_seconds: float) -> None:
+        self._reconcile = reconcile
         self._has_jobs = has_jobs
         self._lease_seconds = lease_seconds
         self._backoff = ReconnectDelay(lease_seconds)
-        self._news = threading.Event()
+        self._wake_event = threading.Event()
         self._is_asleep = True  # without a timer
         self._had_jobs = False  # since the last look
         self._is_due = False
@@ -38,17 +38,17 @@ class Reconciler:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="rtq-reconciler", daemon=True)
                 self._thread.start()
-            self._news.set()
+            self._wake_event.set()
 
-    def compare_soon(self) -> None:
+    def reconcile_soon(self) -> None:
         """There is a reason to compare now."""
         self._is_due = True
-        self._news.set()
+        self._wake_event.set()
 
     def stop(self) -> None:
         """End the thread."""
         self._is_stopped = True
-        self._news.set()
+        self._wake_event.set()
         if self._thread is not None:
             self._thread.join(timeout=5)
 
@@ -60,18 +60,18 @@ class Reconciler:
             self._is_asleep = True
             if self._is_due or had_jobs or self._has_jobs():  # asked last: note_jobs() may come in between
                 self._is_asleep = False
-            is_over = not self._news.wait(None if self._is_asleep else seconds)
-            self._news.clear()
+            is_over = not self._wake_event.wait(None if self._is_asleep else seconds)
+            self._wake_event.clear()
             if self._is_stopped:
                 return
             if is_over or self._is_due:
-                seconds = self._compare_now()
+                seconds = self._reconcile_now()
 
-    def _compare_now(self) -> float:
+    def _reconcile_now(self) -> float:
         """Returns the seconds until the next time."""
         self._is_due = False
         try:
-            self._compare()
+            self._reconcile()
         except BrokerError:
             self._is_due = True
             return self._backoff.next_seconds()

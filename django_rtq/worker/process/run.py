@@ -13,13 +13,13 @@ from django_rtq.jobs.record import read_call, read_record
 from django_rtq.tasks import registry
 from django_rtq.tasks.task import Task
 from django_rtq.worker.process.progress import ProgressWriter
-from django_rtq.worker.shared_entries import LONGEST_ID
+from django_rtq.worker.shared_entries import MAX_ID_BYTES
 
 
 class Run:
     """A claimed job. Making it costs little; what only failures, signals and contexts need is made when asked for."""
 
-    reports: ProgressWriter | None = None  # where the job says how far it is
+    progress: ProgressWriter | None = None  # where the job says how far it is
     client = b""  # until the record was read
     entry = 0  # its own on the page
     variables: Context | None = None  # the context variables of this run: of its function and of receivers of signals
@@ -46,8 +46,8 @@ class Run:
 
     def open(self) -> None:
         """Read the record and find the task. Raises PayloadError, ValueError or KeyError, and TaskNotFound."""
-        if len(self.job_id) > LONGEST_ID:
-            raise ValueError(f"its id has {len(self.job_id)} bytes, and {LONGEST_ID} are the most.")
+        if len(self.job_id) > MAX_ID_BYTES:
+            raise ValueError(f"its id has {len(self.job_id)} bytes, and {MAX_ID_BYTES} are the most.")
         (
             self.client, max_crashes, self.ready_ms, self.expires_ms,
             self.task_name, self.args, self.kwargs, self.options,
@@ -83,8 +83,8 @@ class Run:
         return JobContext(self.job_id.decode(), self.attempt, self.queue, self.client.decode(), self._report)
 
     def _report(self, line: str) -> None:
-        if self.reports is not None:
-            self.reports.say(self.worker, self.queue, self.job_id.decode(), line)
+        if self.progress is not None:
+            self.progress.report(self.worker, self.queue, self.job_id.decode(), line)
 
     def max_attempts(self, config: Config) -> int:
         """Runs that may fail: of this call, of the task, or of the settings."""
