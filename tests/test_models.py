@@ -55,8 +55,8 @@ def row(**options):
         ({"name": "declared"}, "name", "The code already declares a schedule with this name."),
         ({"task": "shop.tasks.nothing"}, "task", "No task 'shop.tasks.nothing' is registered here."),
         ({"task": f"{__name__}.reprt"}, "task", f"Did you mean {TASK}?"),
-        ({"cron": ""}, "cron", "Give either a cron expression or a number of seconds"),
-        ({"every": 5}, "every", "and not both"),
+        ({"cron": ""}, "cron", "Enter either a cron expression or an interval in seconds"),
+        ({"every": 5}, "every", "not both"),
         ({"cron": "* *"}, "cron", "has 2 fields, but needs five"),
         ({"cron": "61 * * * *"}, "cron", "is invalid"),
         ({"cron": "0 0 31 2 *"}, "cron", "'0 0 31 2 *'"),
@@ -171,13 +171,13 @@ def test_a_row_that_changes_while_it_is_mirrored_is_brought_as_it_is_then(broker
     with committed():
         row().save()
     Schedule.objects.update(client="old")
-    change = broker.schedules.change
+    change = broker.schedules.update
 
     def change_late(*args, **options):
         Schedule.objects.update(client="new")
         change(*args, **options)
 
-    monkeypatch.setattr(broker.schedules, "change", change_late)
+    monkeypatch.setattr(broker.schedules, "update", change_late)
     sync_schedules()
 
     assert broker.schedules.read().rows["nightly"]["client"] == "new"
