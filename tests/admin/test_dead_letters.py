@@ -168,7 +168,7 @@ def test_a_sweep_that_comes_too_late_says_so(broker, operator):
 @pytest.fixture
 def short_of_time(monkeypatch):
     """A request may do one step and no more."""
-    monkeypatch.setattr(bulk_actions, "AT_ONCE_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_actions, "REQUEST_SECONDS", -1.0)
     monkeypatch.setattr(bulk_actions, "STEP", 2)
 
 

@@ -24,6 +24,7 @@ from tests.support.jobs import (
 )
 from tests.support.single_steps import promote
 from tests.support.snapshots import GONE, MS, changes, snapshot
+from tests.support.waiting import wait_until
 
 
 def test_what_is_due_goes_to_the_end_of_its_lane(redis, broker):
@@ -148,11 +149,15 @@ def flood(broker):
 
 
 def let_fall_due_now(broker, job):
-    """Later than all that are due already."""
+    """Let the job fall due after all that are due already, and before the next call.
+
+    Of clients that are due or had their turn in the same millisecond, names decide who is first.
+    """
     keys, now_ms = broker.keys.of(QUEUE), time.time_ns() // 1_000_000
     for key in (keys.scheduled, keys.retrying, keys.later + f":{job.client}".encode()):
         broker.redis.execute_one(("ZADD", key, "XX", now_ms, job.id))
     broker.redis.execute_one(("ZADD", keys.later, "XX", "LT", now_ms, job.client))
+    wait_until(lambda: time.time_ns() // 1_000_000 > now_ms)
 
 
 @pytest.mark.parametrize("waiting", [scheduled_job, retrying_job])

