@@ -26,10 +26,10 @@ class FilterParams:
     until: str = ""
 
     @classmethod
-    def read(cls, given: QueryDict) -> FilterParams:
+    def read(cls, data: QueryDict) -> FilterParams:
         """From a query string or a form. Invalid values are ignored."""
-        texts = {name: get_text(given, name) for name in ("task", "client", "error", "id")}
-        moments = {name: get_text(given, name, 40) for name in ("since", "until")}
+        texts = {name: get_text(data, name) for name in ("task", "client", "error", "id")}
+        moments = {name: get_text(data, name, 40) for name in ("since", "until")}
         return cls(**texts, **{name: text if parse_moment(text) else "" for name, text in moments.items()})
 
     def __bool__(self) -> bool:

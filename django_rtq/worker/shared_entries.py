@@ -1,17 +1,18 @@
-"""The entries of the page that a child shares with its supervisor: one for each job that it has claimed.
+"""The entries in the shared memory of a process: one for each job that it has claimed.
 
-An entry says whether its job waits, runs, or is over and how. A child may be killed between any two instructions, so
-the status is written last: what belongs to it is there by then. There is no lock: each field has one writer.
+An entry has the status of its job: waiting, running, or over with its outcome. A process may be killed between any two
+instructions, so the status is written last, after the data that belongs to it. There is no lock: each field has one
+writer.
 
-    88   number                of the claim whose jobs have the entries, 8 bytes
-    96   signed                the number when the child took its name, 8 bytes
+    88   claim number          of the claim whose jobs have the entries, 8 bytes
+    96   named                 the claim number when the process took its name, 8 bytes
     104  width                 of an id in the area of ids
-    106  mark                  what the supervisor has taken away, written by it; see `Revoked`
-    112  marked                the number that the mark is about, 8 bytes; written by the supervisor
-    127  told                  1: Redis knows what is over of this claim, and has back what was given back
-    128  entries               one array for each field: status, may run but once, length of the id, deadline (double;
-                               0: none), outcome, wish (written by the supervisor: 1 byte of length and the id of the
-                               job that is to stop), id
+    106  revoked               what the supervisor has revoked, written by it; see `Revoked`
+    112  revoked number        the claim number that the revocation is about, 8 bytes; written by the supervisor
+    127  reported              1: Redis has all outcomes of this claim, and the jobs that were released
+    128  entries               one array for each field: status, must not run twice, length of the id, deadline (double;
+                               0: none), outcome, cancel request (written by the supervisor: 1 byte of length and the
+                               id of the job), id
          texts                 two areas: results and errors of jobs that are over
 """
 
@@ -25,48 +26,50 @@ from typing import NamedTuple
 
 NUMBER, NAMED, _WIDTH, _REVOKED, _REVOKED_NUMBER, _REPORTED, _STATUS = 88, 96, 104, 106, 112, 127, 128
 _TIME, COUNT = struct.Struct("d"), struct.Struct("Q")
-_OUTCOME = struct.Struct("=IIqII")  # where its text is, how long that is, milliseconds, is counted, attempt
-_ACKED = struct.Struct("=IIq")  # the same, without what is not told of a job that succeeded
+_OUTCOME = struct.Struct("=IIqII")  # offset and length of the text, milliseconds, is counted, attempt
+_ACKED = struct.Struct("=IIq")  # the same, without the fields that a succeeded job does not need
 MAX_ID_BYTES = 255
-MAX_BATCH = 128  # jobs of one claim, for a child with one slot
-TEXTS = 1_179_648  # bytes of an area of texts: the longest result, and more; memory is taken when it is used
-_FULL, _SHORT = TEXTS - 65_536, 2_000  # the rest is for short texts, when longer ones do not fit any more
-TOMBSTONE_MS = 120_000  # an id without a result is kept so long, so that a late second enqueue is harmless (G8)
+MAX_BATCH = 128  # jobs of one claim, for a process with one slot
+TEXTS = 1_179_648  # bytes of a text area: more than the longest result; the memory is allocated when it is used
+_FULL, _SHORT = TEXTS - 65_536, 2_000  # the rest of the area is for short texts
+# How long an id without a result is kept, so that an enqueue that is sent again is harmless (G8).
+TOMBSTONE_MS = 120_000
 
 _NONE, _WAITING, _RUNNING, _RELEASED, _DONE = 0, 1, 2, 8, 9
-ACKED, RETRIED, BURIED, EXPIRED, CANCELLED = range(3, 8)  # it is over; Redis may not know that yet
+ACKED, RETRIED, BURIED, EXPIRED, CANCELLED = range(3, 8)  # it is over; Redis may not have the outcome yet
 _ALL_WAITING = bytes([_WAITING]) * MAX_BATCH
 FinishedEntries = Sequence[tuple[int, int]]
 
 
 class Revoked(IntEnum):
-    """What the supervisor has taken from a child."""
+    """Which jobs of a process the supervisor has revoked."""
 
     NOTHING = 0
     REST = 1  # the jobs of this claim that have not started
-    ALL = 2  # everything that the child has under its name and that has not started: it looked frozen
+    ALL = 2  # all jobs under its name that have not started: the process looked frozen
 
 
 class Finished(NamedTuple):
-    """A job that is over, and what Redis is to be told."""
+    """A job that is over, and its outcome."""
 
     job_id: bytes
     verb: int  # ACKED and so on
     ms: int  # how long to keep the outcome, or the delay of a retry
     is_counted: bool
-    attempt: int  # 0: whichever
-    text: bytes  # what is kept as its outcome, or a line on its error
+    attempt: int  # 0: any
+    text: bytes  # the stored outcome, or the line of the failure
 
 
 class Entries:
     """Shared memory with an entry for each claimed job.
 
-    With one slot the jobs of a claim take the place of those before, which Redis has heard of by then: begin().
-    With several slots each job gets an entry of its own until Redis knows how it ended: enter(), hand_over(), told().
+    With one slot the jobs of a claim replace those of the claim before, which are settled by then: start_batch().
+    With several slots each job has its own entry until Redis has its outcome: add_entry(), take_finished(),
+    confirm_reported().
     """
 
     def __init__(self, slots: int) -> None:
-        # A job that is over has an entry while the next one runs in its slot.
+        # A job that is over keeps its entry while the next one runs in its slot.
         entries = self.entries = MAX_BATCH if slots == 1 else (2 * slots + 7) // 8 * 8
         self._once = _STATUS + entries
         self._length = self._once + entries
@@ -77,7 +80,7 @@ class Entries:
         texts = self._ids + MAX_ID_BYTES * entries
         self._memory = mmap.mmap(-1, texts + 2 * TEXTS)
         self._memory[_WIDTH] = MAX_ID_BYTES
-        # What follows is the child's own.
+        # The attributes below are used by the process only.
         self._clean = bytes(self._outcome - _REPORTED)
         self._count = 0
         self._claimed = 0  # jobs of the claim
@@ -86,22 +89,22 @@ class Entries:
         self._text_at, self._full_at = texts, texts + _FULL
         self._is_concurrent = slots > 1
         self._free = list(range(entries - 1, -1, -1))
-        self._over: list[tuple[int, int]] = []  # entry and area of what is over, and not on its way to Redis
-        self._area_users = [0, 0]  # how many that are over, and that Redis may not know of, have their text there
+        self._over: list[tuple[int, int]] = []  # entry and area of jobs that are over, and not on the way to Redis
+        self._area_users = [0, 0]  # how many jobs that are over and not settled have their text in each area
 
-    # -- written by the child
+    # -- written by the process
 
     def clear(self) -> None:
-        """Of a claim nothing is left to tell."""
+        """Remove all entries of the last claim."""
         if not self._is_concurrent:
             self._memory[_REPORTED : self._outcome] = self._clean
 
     def start_batch(self, job_ids: Sequence[bytes]) -> None:
-        """These jobs were claimed, and take the place of those before. None of them runs yet."""
+        """These jobs were claimed, and replace those of the claim before. All are waiting."""
         count = self._claimed = len(job_ids)
         try:
             lengths = bytes(map(len, job_ids))
-        except ValueError:  # a job with a longer id never starts
+        except ValueError:  # a job with a longer id is never started
             job_ids = [job_id if len(job_id) <= MAX_ID_BYTES else b"" for job_id in job_ids]
             lengths = bytes(map(len, job_ids))
         width = max(lengths, default=0)
@@ -118,7 +121,7 @@ class Entries:
         self._text_at = self._areas[0]
 
     def add_entry(self, job_id: bytes) -> int:
-        """This job was claimed, and gets an entry of its own: returns which."""
+        """Add an entry for a job that was claimed. Returns its index."""
         entry, memory = self._free.pop(), self._memory
         memory[self._once + entry] = 0
         self.set_deadline(0.0, entry)
@@ -130,29 +133,29 @@ class Entries:
         return entry
 
     def start(self, entry: int) -> bool:
-        """The job runs from now on. False: it was taken away, and must not run."""
+        """Mark the job as running. False: it was revoked, and must not run."""
         memory = self._memory
         memory[_STATUS + entry] = _RUNNING
-        # Only now: the supervisor first writes the mark, and then looks what has not started.
+        # After the status: the supervisor first writes the revocation, and then reads which jobs have not started.
         if memory[_REVOKED] and self.revoked is not Revoked.NOTHING:
             self.remove_entry(entry)
             return False
         return True
 
     def set_runs_once(self, entry: int) -> None:
-        """The job may run but once: it is not given back when it is cut short."""
+        """The job must not run twice: it is not given back when it is cut short."""
         self._memory[self._once + entry] = 1
 
     def set_deadline(self, deadline: float, entry: int) -> None:
-        """Kill this child when the job is still running at that time.monotonic()."""
+        """Kill this process if the job is still running at that time.monotonic()."""
         _TIME.pack_into(self._memory, self._deadline + _TIME.size * entry, deadline)
 
     def finish(
         self, entry: int, verb: int, ms: int, text: bytes = b"", *, is_counted: bool = True, attempt: int = 0
     ) -> bool:
-        """The job is over. Returns False, and writes nothing, when there is no room for the text: try a shorter one.
+        """Store the outcome of a job. Returns False, and writes nothing, if there is no room for the text.
 
-        One thread at a time. What is counted, and the attempt, are not kept of a job that succeeded.
+        One thread at a time. `is_counted` and `attempt` are not stored for a job that succeeded.
         """
         memory, at = self._memory, self._text_at
         size = len(text)
@@ -172,29 +175,29 @@ class Entries:
         return True
 
     def finish_without_result(self, entry: int) -> None:
-        """The job has succeeded, and nothing is kept but its id."""
+        """The job has succeeded, without a result to store."""
         self._memory[_STATUS + entry] = _DONE
         if self._is_concurrent:
             self._over.append((entry, self._area))
             self._area_users[self._area] += 1
 
     def remove_entry(self, entry: int) -> None:
-        """The job is not this child's any more."""
+        """Remove the job."""
         self._memory[_STATUS + entry] = _NONE
         if self._is_concurrent:
             self._free.append(entry)
 
     def release_from(self, entry: int) -> None:
-        """The jobs of the claim from this one on are to be given back."""
+        """Mark the jobs of the claim from this index on as to be released."""
         count = self._claimed - entry
         self._memory[_STATUS + entry : _STATUS + self._claimed] = bytes([_RELEASED]) * count
 
     def mark_reported(self) -> None:
-        """Redis knows what is over of this claim, and has back what was given back."""
+        """Redis has all outcomes of this claim, and the released jobs."""
         self._memory[_REPORTED] = 1
 
     def take_finished(self) -> FinishedEntries:
-        """What is over by now is on its way to Redis. The next texts go to the other area, if that is free."""
+        """Take the jobs that are over, to send their outcomes. Further texts go to the other area, if that is free."""
         over, self._over = self._over, []
         if over and not self._area_users[1 - self._area]:
             self._area = 1 - self._area
@@ -203,20 +206,20 @@ class Entries:
         return over
 
     def confirm_reported(self, over: FinishedEntries) -> None:
-        """Redis knows how these ended."""
+        """Redis has the outcomes of these: free their entries."""
         for entry, area in over:
             self._area_users[area] -= 1
             self.remove_entry(entry)
 
     def put_back(self, over: FinishedEntries) -> None:
-        """They are still to be told."""
+        """Their outcomes could not be sent: keep them for the next time."""
         self._over = [*over, *self._over]
 
-    # -- written by the supervisor, and read by the child
+    # -- written by the supervisor, read by the process
 
     @property
     def revoked(self) -> Revoked:
-        """What was taken from the child as it is now; what was taken from it before it claimed anew does not count."""
+        """What is revoked of the current claim or name. A revocation of an earlier one does not count."""
         memory = self._memory
         mark, marked = Revoked(memory[_REVOKED]), self._count_at(_REVOKED_NUMBER)
         is_meant = marked >= self._count_at(NAMED) if mark is Revoked.ALL else marked == self.claim_number
@@ -224,34 +227,34 @@ class Entries:
 
     @property
     def has_revocation(self) -> bool:
-        """Whether anything was taken, perhaps long ago."""
+        """Whether there is a revocation, perhaps of an earlier claim."""
         return self._memory[_REVOKED] != Revoked.NOTHING
 
     def revoke(self, mark: Revoked, number: int = 0) -> None:
-        """Take what has not started from the child. Then wait a moment, and look what that is."""
+        """Revoke the jobs that have not started. Then wait a moment before reading which ones these are."""
         if mark is not Revoked.NOTHING and self.revoked is mark:
-            return  # it was never without it since
+            return  # it is in effect already
         self._memory[_REVOKED] = Revoked.NOTHING
         COUNT.pack_into(self._memory, _REVOKED_NUMBER, number)
         self._memory[_REVOKED] = mark
 
     def request_cancel(self, job_id: str) -> None:
-        """That job is to stop, if it runs."""
+        """Request the cancellation of that job, if it is running."""
         name = job_id.encode()
         for entry in self._entries(_RUNNING):
             if self._id_of(entry) == name and not self.is_cancel_requested(name, entry):
                 at = self._cancel_ids + (1 + MAX_ID_BYTES) * entry
-                self._memory[at] = 0  # the length last: while it is 0 the rest is not believed
+                self._memory[at] = 0  # the length is written last: 0 means that there is no request
                 self._memory[at + 1 : at + 1 + len(name)] = name
                 self._memory[at] = len(name)
 
     def cancel_requests(self) -> list[bytes]:
-        """The jobs that run and are to stop. A wish that came too late names another job than runs there now."""
+        """The running jobs that are to be cancelled. A late request has the id of an earlier job, and is ignored."""
         running = [(entry, self._id_of(entry)) for entry in self._entries(_RUNNING)]
         return [job_id for entry, job_id in running if self.is_cancel_requested(job_id, entry)]
 
     def is_cancel_requested(self, job_id: bytes, entry: int) -> bool:
-        """Whether that job, which has this entry, is to stop."""
+        """Whether the job of this entry is to be cancelled."""
         at = self._cancel_ids + (1 + MAX_ID_BYTES) * entry
         return self._memory[at] > 0 and self._memory[at + 1 : at + 1 + self._memory[at]] == job_id
 
@@ -259,32 +262,32 @@ class Entries:
 
     @property
     def claim_number(self) -> int:
-        """It grows with each claim."""
+        """The number of the claim; it grows with each claim."""
         return self._count_at(NUMBER)
 
     @property
     def is_reported(self) -> bool:
-        """Whether Redis knows all of this claim but what runs."""
+        """Whether Redis has the outcomes of all jobs of this claim but the running one."""
         return self._memory[_REPORTED] == 1
 
     def waiting(self) -> list[str]:
-        """The jobs that were claimed and have not started."""
+        """The jobs that have not started."""
         return self._names(sorted([*self._entries(_WAITING), *self._entries(_RELEASED)]))
 
     def running(self) -> list[str]:
-        """The jobs that were running."""
+        """The jobs that are running, or were when the process died."""
         return self._names(self._entries(_RUNNING))
 
     def running_once(self) -> list[str]:
-        """Of those, the ones that may run but once."""
+        """Of those, the ones that must not run twice."""
         return self._names([entry for entry in self._entries(_RUNNING) if self._memory[self._once + entry]])
 
     def overdue(self, now: float) -> list[str]:
-        """The jobs that should have been over by now."""
+        """The running jobs whose deadlines have passed."""
         return self._names([entry for entry in self._entries(_RUNNING) if 0 < self._deadline_of(entry) <= now])
 
     def finished(self) -> list[Finished]:
-        """The jobs that are over. Redis knows some of them already."""
+        """The jobs that are over. Redis may have some of the outcomes already."""
         found = [Finished(self._id_of(entry), ACKED, TOMBSTONE_MS, True, 0, b"") for entry in self._entries(_DONE)]
         for verb in range(ACKED, CANCELLED + 1):
             for entry in self._entries(verb):

@@ -119,7 +119,7 @@ def test_filters_stand_in_the_address(query, count, jobs, operator):
 
 def test_a_search_through_many_jobs_is_not_repeated_by_an_open_page(jobs, operator, monkeypatch):
     assert "data-rtq-halt" not in text(operator.get(f"{PAGE}?state=dead&task=nosuch"))
-    monkeypatch.setattr(job_table, "MOST_REFRESHED", 0)
+    monkeypatch.setattr(job_table, "MAX_REFRESHED", 0)
     assert "data-rtq-halt" in text(operator.get(f"{PAGE}?state=dead&task=nosuch"))
     assert "data-rtq-halt" not in text(operator.get(f"{PAGE}?state=dead"))
 
@@ -165,13 +165,13 @@ def test_purging_asks_for_the_name(typed, left, jobs, operator, inspector):
 def test_the_jobs_of_a_lost_worker_are_given_back_by_hand(broker, operator, inspector):
     job = claimed_job(broker, "running", worker="lost")
     page = "/admin/django_rtq/worker/"
-    operator.post(f"{page}lost/release/")
+    operator.post(f"{page}lost/reclaim/")
     assert "Nothing was done" in said(operator)
     assert inspector.find(job.id).state == "running"
 
     let_lapse(broker, "lost")
     assert "Reclaim its jobs" in text(operator.get(page))
-    operator.post(f"{page}lost/release/")
+    operator.post(f"{page}lost/reclaim/")
     assert "1 job of worker lost was reclaimed." in said(operator)
     assert inspector.find(job.id).state == "queued"
 

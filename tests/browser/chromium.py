@@ -13,7 +13,7 @@ TIMEOUT_MS = 30_000  # a machine under load may be slow; a test that passes does
 
 
 def missing(what):
-    """Leave a test out, or fail where browsers are required."""
+    """Skip a test, or fail if browsers are required."""
     if os.environ.get("RTQ_BROWSER") == "required":
         pytest.fail(f"RTQ_BROWSER=required, but {what}")
     pytest.skip(what)
@@ -21,7 +21,7 @@ def missing(what):
 
 @contextmanager
 def chromium():
-    """The browser of these tests."""
+    """Launches Chromium."""
     if not all(map(find_spec, PACKAGES)):
         missing("Playwright or axe is not installed: pip install 'django-rtq[browser]'")
     try:
@@ -34,7 +34,7 @@ def chromium():
 
 @contextmanager
 def window(browser, admin_server, **options):
-    """A page in a new window, signed in to the admin."""
+    """A page in a new browser context, logged in to the admin."""
     context = browser.new_context(base_url=admin_server.url, **{"reduced_motion": "reduce", **options})
     context.set_default_timeout(TIMEOUT_MS)
     context.add_cookies([{"name": "sessionid", "value": admin_server.cookie, "url": admin_server.url}])

@@ -1,4 +1,4 @@
-"""Texts that scripts add to a page are translated as well."""
+"""Texts that scripts write into a page are in the browser's language."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Redis goes and comes back: nothing is lost, and nothing runs twice that need not."""
+"""Redis is unreachable for a while: nothing is lost, and nothing runs twice without need."""
 
 import os
 import signal
@@ -174,7 +174,7 @@ def ended_once(start, client, fragile, diary):
         fragile.kill()
         diary.open("gate")
         diary.wait("end", "once")
-        wait_until(lambda: "may run but once: waiting until Redis has its end" in worker.log)
+        wait_until(lambda: "must not run twice: waiting until its outcome is in Redis" in worker.log)
         return worker, job
 
     return end
@@ -298,7 +298,7 @@ def test_an_idle_worker_that_is_stopped_for_longer_than_its_lease_leaves_its_job
     other = rtq_worker("--no-scheduler", LEASE_SECONDS=1, is_ready=False)
     diary.wait("start", "job")
     stopped.kill_group(signal.SIGCONT)
-    wait_until(lambda: "too late to believe it" in stopped.log)
+    wait_until(lambda: "too late to be valid" in stopped.log)
     diary.open("gate")
     wait_until(lambda: not records(redis))
 

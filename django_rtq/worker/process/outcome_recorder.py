@@ -34,7 +34,7 @@ from django_rtq.worker.shared_memory import SharedState
 
 
 class OutcomeRecorder:
-    """Its caller holds the lock of the session."""
+    """Records outcomes. The caller holds the lock of the session."""
 
     def __init__(self, config: Config, shared: SharedState, metrics: RunMetrics) -> None:
         self._config = config
@@ -84,16 +84,16 @@ class OutcomeRecorder:
             self._finish(run, CANCELLED, keep_ms, text.encode())
 
     def _finish(self, run: Run, verb: int, ms: int, text: bytes, *, is_counted: bool = True) -> None:
-        """Note it where the supervisor finds it if this process is killed before Redis knows it; cut, if need be."""
+        """Write the outcome to shared memory, shortened if need be: the supervisor reads it if we are killed."""
         finish = partial(self._shared.finish, run.entry, verb, ms, is_counted=is_counted, attempt=run.attempt)
         if not finish(text) and not (verb in (RETRIED, BURIED) and finish(shorten_failure(text))):
             finish()
 
 
 def decide_unknown_task(broker: Broker, run: Run, outcome: UnknownTask) -> Retried | Buried:
-    """decide_unknown(), after Redis was asked since when the job meets workers that do not know its task.
+    """Ask Redis since when the job has met workers that do not know its task, and call decide_unknown().
 
-    That is rare, so no claim tells it. A person may have requeued the job since then: that counts anew.
+    That is rare, so it is not part of a claim. If the job was requeued since then, the time starts again.
     """
     try:
         since_ms = unknown_since(read_failures(broker.errors(run.queue, run.job_id)))
@@ -105,10 +105,10 @@ def decide_unknown_task(broker: Broker, run: Run, outcome: UnknownTask) -> Retri
 
 
 def send_outcome(sender: type, run: Run, outcome: Outcome) -> None:
-    """Send the signal of a run of this process. Receivers that fail do no harm."""
+    """Send the signal of an outcome."""
     try:
         job = run.job
-    except Exception:  # noqa: BLE001 - the record cannot be read, and that is what the outcome says
+    except Exception:  # noqa: BLE001 - the record cannot be read, as the outcome says
         job = None
     if isinstance(outcome, Acked):
         signals.job_succeeded.send_robust(sender, job=job, seconds=run.seconds, result=outcome.result)

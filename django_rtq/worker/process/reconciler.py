@@ -1,7 +1,7 @@
-"""A thread of a worker process that has its jobs compared with what Redis has written down for it.
+"""A thread of a worker process that compares its jobs with its processing list in Redis.
 
-Redis may come back without its last moments: after a restart, or a failover to a replica that lagged. Then jobs that
-are over stand in the processing list of this worker again. Its lease is renewed, so nobody else would take them back.
+Redis may lose its last writes in a restart, or in a failover to a replica that lags. Then the processing list has jobs
+again that are over. The lease of this worker is renewed, so nobody else would reclaim them.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from django_rtq.loop import ReconnectDelay
 
 
 class Reconciler:
-    """Calls `compare` once a lease while the worker has jobs, and at once when there is a reason.
+    """Calls `reconcile` once per lease time while the worker has jobs, and at once if there is a reason.
 
-    The thread begins with the first job. It sleeps without a timer while there are none: an idle worker costs nothing.
+    The thread starts with the first job. Without jobs it sleeps without a timer: an idle worker costs no CPU time.
     """
 
     def __init__(self, reconcile: Callable[[], None], has_jobs: Callable[[], bool], *, lease_seconds: float) -> None:
@@ -26,13 +26,13 @@ class Reconciler:
         self._backoff = ReconnectDelay(lease_seconds)
         self._wake_event = threading.Event()
         self._is_asleep = True  # without a timer
-        self._had_jobs = False  # since the last look
+        self._had_jobs = False  # since the last time
         self._is_due = False
         self._is_stopped = False
         self._thread: threading.Thread | None = None
 
     def note_jobs(self) -> None:
-        """The worker has jobs. It is called after each claim, so it does next to nothing while the thread is awake."""
+        """The worker has jobs. Called after each claim, so it does next to nothing while the thread is awake."""
         self._had_jobs = True
         if self._is_asleep:
             if self._thread is None:
@@ -55,10 +55,10 @@ class Reconciler:
     def _run(self) -> None:
         seconds = self._lease_seconds
         while True:
-            # One that had jobs will have more. If it slept as soon as there are none, each claim would wake it.
+            # A worker that had jobs will have more. If the thread slept at once, each claim would wake it.
             had_jobs, self._had_jobs = self._had_jobs, False
             self._is_asleep = True
-            if self._is_due or had_jobs or self._has_jobs():  # asked last: note_jobs() may come in between
+            if self._is_due or had_jobs or self._has_jobs():  # last, because of note_jobs() in another thread
                 self._is_asleep = False
             is_over = not self._wake_event.wait(None if self._is_asleep else seconds)
             self._wake_event.clear()
@@ -68,7 +68,7 @@ class Reconciler:
                 seconds = self._reconcile_now()
 
     def _reconcile_now(self) -> float:
-        """Returns the seconds until the next time."""
+        """Returns the seconds until the next comparison."""
         self._is_due = False
         try:
             self._reconcile()

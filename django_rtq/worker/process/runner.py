@@ -1,4 +1,4 @@
-"""Who runs the jobs of a child: its main thread, or several threads; and an event loop for coroutines."""
+"""Runs the jobs of a process: in the main thread, or in several threads; coroutines on an event loop."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ logger = logging.getLogger("django_rtq")
 
 
 def make_runner(config: Config, shared: SharedState, session: WorkerSession, concurrency: int) -> Runner:
-    """One job at a time in the main thread, or several in threads."""
+    """A runner for one job at a time in the main thread, or for several in threads."""
     return Runner(config, shared, session) if concurrency == 1 else ThreadedRunner(config, shared, session, concurrency)
 
 
 def exit_after_error(error: BaseException, session: WorkerSession) -> NoReturn:
-    """Die of what a thread met outside of a job: its slot would never be free again."""
+    """Exit the process: an error outside a job would leak the slot of its thread."""
     if isinstance(error, MemoryError):
         exit_out_of_memory(session)
     traceback.print_exception(type(error), error, error.__traceback__)
@@ -52,7 +52,7 @@ def exit_after_error(error: BaseException, session: WorkerSession) -> NoReturn:
 
 
 def exit_out_of_memory(session: WorkerSession) -> NoReturn:
-    """Die, as the kernel would have it. The page tells who it was; what was finished before is told if possible."""
+    """Exit with the code of the OOM killer, after trying to settle. Shared memory has the running jobs."""
     try:
         session.settle()
     except BrokerError:
@@ -62,7 +62,7 @@ def exit_out_of_memory(session: WorkerSession) -> NoReturn:
 
 
 class EventLoop:
-    """The loop of a child, in a thread of its own, started when the first coroutine comes."""
+    """An asyncio event loop in its own thread, started with the first coroutine."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -70,7 +70,7 @@ class EventLoop:
         self._is_stopped = False
 
     def submit(self, executor: Executor, run: Run) -> Future[Outcome]:
-        """Run a coroutine task there."""
+        """Run a coroutine task."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=self._run, args=[self._loop], name="rtq-async", daemon=True)
@@ -78,11 +78,11 @@ class EventLoop:
         return asyncio.run_coroutine_threadsafe(executor.execute_async(run), self._loop)
 
     def cancel(self, executor: Executor, job_id: bytes) -> None:
-        """Cancel the coroutine of a job, if it runs there. May be called in a signal handler."""
+        """Cancel the coroutine of a job, if it is running. May be called in a signal handler."""
         loop = self._loop
         if loop is not None:
-            with suppress(RuntimeError):  # it was closed a moment ago
-                loop.call_soon_threadsafe(executor.coroutines.stop, job_id)
+            with suppress(RuntimeError):  # the loop was closed a moment ago
+                loop.call_soon_threadsafe(executor.coroutines.cancel, job_id)
 
     def stop(self) -> None:
         """End the thread."""
@@ -96,17 +96,17 @@ class EventLoop:
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         while not self._is_stopped:
-            # What a coroutine raises to leave is its own failure, but asyncio raises it here as well.
+            # SystemExit in a coroutine is a failure of its job, but asyncio raises it here as well.
             with suppress(SystemExit, KeyboardInterrupt):
                 loop.run_forever()
 
 
 class Runner:
-    """Runs the jobs of a claim one after the other, in the main thread."""
+    """Runs the jobs of a claim one after another, in the main thread."""
 
-    is_idle = True  # between two claims nothing runs
-    idle_slots = 1  # how many jobs could run side by side, when none runs; else 0
-    is_settled = True  # and what was over was told with the claim
+    is_idle = True  # no job is running: always so between two claims
+    idle_slots = 1  # the number of slots if no job is running, else 0
+    is_settled = True  # no job is running, and the last claim has sent all outcomes
 
     def __init__(self, config: Config, shared: SharedState, session: WorkerSession) -> None:
         self._shared = shared
@@ -121,22 +121,22 @@ class Runner:
         self.handlers = SignalHandlers()
 
     def wanted(self) -> int:
-        """How many jobs could start now."""
+        """How many jobs to claim."""
         return self._size.jobs
 
     def clear_finished_flag(self) -> None:
-        """What is over by now is told with the claim that comes next."""
+        """A claim follows: it sends the outcomes of all jobs that are over now."""
 
     def set_suspect_next(self, *, is_suspect_next: bool) -> None:
-        """Jobs that have crashed a worker wait for one that runs nothing else."""
+        """Whether the next job of the queue has crashed a worker, and waits for a process that runs few other jobs."""
 
     def run(self, runs: Sequence[Run]) -> int:
-        """Run the jobs of one claim, and note what follows from each. Returns how many were not given back."""
+        """Run the jobs of one claim, and record their outcomes. Returns how many were not released."""
         batch = Batch([run.job_id for run in runs], self._shared)
         is_watched = len(runs) > 1
         if is_watched:
             self._watch.begin(batch)
-        self._isolation.clean_up()  # it may have been idle for long
+        self._isolation.clean_up()  # connections may be too old after an idle time
         began = last = time.perf_counter()
         slowest, done = 0.0, 0
         while (place := batch.next()) is not None:
@@ -152,19 +152,19 @@ class Runner:
         if is_watched:
             self._watch.end()
         if self._shared.has_revocation and self._shared.revoked is not Revoked.NOTHING:
-            self._session.disown(())  # what was over may have been told for us
+            self._session.disown(())  # the supervisor may have settled what was finished
         self._size.update(done, last - began, slowest=slowest)
         return done
 
     def wait(self, seconds: float) -> bool:
-        """Nothing runs: nothing to wait for."""
+        """Wait for running jobs: there are none."""
         return True
 
     def cancel_jobs(self) -> None:
-        """Interrupt the jobs that the page names. In a signal handler: it may raise JobCancelled, in the job."""
+        """Interrupt jobs with a cancel request in shared memory. For a signal handler: may raise JobCancelled."""
         for job_id in self._shared.cancel_requests():
             self._event_loop.cancel(self._executor, job_id)
-            self._interrupts.stop(job_id)
+            self._interrupts.cancel(job_id)
 
     def stop(self) -> None:
         """End all threads."""
@@ -174,7 +174,7 @@ class Runner:
         self._isolation.close()
 
     def _release(self, job_ids: Sequence[bytes]) -> None:
-        """Have them claimed by others, unless the supervisor has seen to that."""
+        """Give jobs back, unless the supervisor does."""
         if self._shared.revoked is Revoked.NOTHING:
             self._session.release(job_ids)
         else:
@@ -186,9 +186,9 @@ class Runner:
             self._settle_now(run)
 
     def _settle_now(self, run: Run) -> None:
-        """Tell Redis at once, and go on only when it knows: should this machine die before, the job would be dead.
+        """Settle at once, and block until Redis has the outcome: if this machine died before, the job would be dead.
 
-        While Redis is away this waits, for as long as the supervisor lets us live. Then the supervisor tells.
+        While Redis is unreachable this retries until the supervisor kills the process. Then the supervisor settles it.
         """
         backoff = ReconnectDelay()
         while True:
@@ -198,18 +198,19 @@ class Runner:
                 seconds = backoff.next_seconds()
                 if seconds <= 0.1:
                     job_id = run.job_id.decode()
-                    logger.warning("job %s may run but once: waiting until Redis has its end: %s", job_id, error)
+                    logger.warning(
+                        "job %s must not run twice: waiting until its outcome is in Redis: %s", job_id, error
+                    )
             time.sleep(seconds)
 
     def _execute(self, run: Run) -> Outcome:
-        assert run.task is not None
         if run.task.is_async:
             return self._event_loop.submit(self._executor, run).result()
         return self._executor.execute(run)
 
 
 class ThreadedRunner(Runner):
-    """Runs as many jobs at once as there are slots: functions in threads, coroutines on the event loop."""
+    """Runs several jobs at once, one per slot: functions in threads, coroutines on the event loop."""
 
     def __init__(self, config: Config, shared: SharedState, session: WorkerSession, slots: int) -> None:
         super().__init__(config, shared, session)
@@ -218,44 +219,44 @@ class ThreadedRunner(Runner):
         self._free = list(range(slots))
         self._slots = slots
         self._is_suspect_next = False
-        self._suspects = 0  # that run
-        self._has_finished = False  # a job is over and nobody was told
+        self._suspects = 0  # running jobs that have crashed a worker
+        self._has_finished = False  # a job is over since the last claim
         self._changed = threading.Condition()
         self._queued: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
 
     @property
     def is_idle(self) -> bool:  # type: ignore[override]
-        """No slot is taken."""
+        """Whether all slots are free."""
         return len(self._free) == self._slots
 
     @property
     def is_settled(self) -> bool:  # type: ignore[override]
-        """No slot is taken, and none became free since the last claim: there is nothing left to tell."""
+        """Whether all slots are free, and none became free since the last claim."""
         with self._changed:
             return self.is_idle and not self._has_finished
 
     @property
     def idle_slots(self) -> int:  # type: ignore[override]
-        """All of them, or none."""
+        """All slots if all are free, else 0."""
         return self._slots if self.is_idle else 0
 
     def wanted(self) -> int:
-        """One for each free slot; none while suspects run, or wait to run apart from others."""
+        """One for each free slot; none while suspects run, or wait until all slots are free."""
         if self._suspects or (self._is_suspect_next and not self.is_idle):
             return 0
         return len(self._free)
 
     def clear_finished_flag(self) -> None:
-        """What is over by now is told with the claim that comes next."""
+        """A claim follows: it sends the outcomes of all jobs that are over now."""
         self._has_finished = False
 
     def set_suspect_next(self, *, is_suspect_next: bool) -> None:
-        """The slots empty until it can be had apart from others, or another worker has taken it."""
+        """If so, claim nothing until all slots are free, or another worker has claimed it."""
         self._is_suspect_next = is_suspect_next
 
     def run(self, runs: Sequence[Run]) -> int:
-        """Hand out the jobs; returns when a slot is free."""
+        """Start the jobs. Returns when a slot is free."""
         given_back = 0
         for run in runs:
             with self._changed:
@@ -270,7 +271,7 @@ class ThreadedRunner(Runner):
             outcome = self._executor.open(run)
             if outcome is not None:
                 self._finish(run, slot, outcome)
-            elif run.task is not None and run.task.is_async:
+            elif run.task.is_async:
                 future = self._event_loop.submit(self._executor, run)
                 future.add_done_callback(partial(self._coroutine_done, run, slot))
             else:
@@ -280,7 +281,7 @@ class ThreadedRunner(Runner):
         return len(runs) - given_back
 
     def wait(self, seconds: float) -> bool:
-        """Until a job is over, or for so long. Returns whether one was over since the last claim."""
+        """Wait until a job is over. Returns whether one is over since the last claim."""
         with self._changed:
             return self._changed.wait_for(lambda: self._has_finished, seconds)
 
@@ -294,7 +295,7 @@ class ThreadedRunner(Runner):
         super().stop()
 
     def _submit(self, act: Callable[[], None]) -> None:
-        """Have a thread do it, one more while there are fewer than slots."""
+        """Call it in a thread. Starts one more thread while there are fewer than slots."""
         with self._changed:
             if len(self._threads) < self._slots:
                 thread = threading.Thread(target=self._run_queued, name=f"rtq-jobs-{len(self._threads)}", daemon=True)
@@ -316,7 +317,7 @@ class ThreadedRunner(Runner):
 
     def _coroutine_done(self, run: Run, slot: int, future: Future[Outcome]) -> None:
         try:
-            if run.may_run_once:  # it waits for Redis, and other coroutines must not
+            if run.may_run_once:  # settling blocks, and must not block the event loop
                 self._submit(partial(self._finish, run, slot, future.result()))
             else:
                 self._finish(run, slot, future.result())

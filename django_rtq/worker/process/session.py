@@ -1,4 +1,4 @@
-"""What a child holds, and what it has to tell about it. The other end of every round trip."""
+"""Tracks the jobs that a process has claimed, and the outcomes that it still has to report. Makes its round trips."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")  # a script writes the name into JSON
 
 
 class WorkerSession:
-    """The jobs of one worker name: claimed, settled, given back. Any thread may use it."""
+    """The jobs of one worker name: claimed, settled, released. Any thread may use it."""
 
     def __init__(self, broker: Broker, shared: SharedState, queues: Sequence[str], *, base_name: str) -> None:
         self._broker = broker
@@ -37,16 +37,16 @@ class WorkerSession:
         self._queues = list(queues)
         self._base_name = base_name
         self._lock = threading.Lock()
-        self._round_trip = threading.RLock()  # one round trip at a time: what is under way is in neither list
+        self._round_trip = threading.RLock()  # one round trip at a time: outcomes under way are in neither list
         self._settlements: dict[str, Settlement] = {}
-        self._held: dict[bytes, str] = {}  # id -> queue: claimed under this name, and no outcome yet
+        self._held: dict[bytes, str] = {}  # id -> queue: claimed under this name, without an outcome
         self._metrics = RunMetrics()
         self._record = OutcomeRecorder(broker.config, shared, self._metrics).record
-        self._perhaps_settled: set[str] = set()  # ids that were sent and not answered: stale is no news of them
+        self._perhaps_settled: set[str] = set()  # ids that were sent without a reply: they may be stale for that reason
         self._is_uncertain = False
-        self._next_check_at = 0.0  # on time.monotonic(), while in doubt
-        self._may_differ = False  # from what Redis has written down, or may
-        self._connections_lost_seen = broker.redis.connections_lost  # when it was last compared
+        self._next_check_at = 0.0  # time.monotonic(), while uncertain
+        self._may_differ = False  # from the processing list in Redis
+        self._connections_lost_seen = broker.redis.connections_lost  # at the last comparison
         self._reconciled_at = time.monotonic()
         self._reconciler = Reconciler(
             self.reconcile_held, lambda: bool(self._held), lease_seconds=broker.config.lease_seconds
@@ -54,20 +54,20 @@ class WorkerSession:
         self._pid = os.getpid()
         self.worker = ""
 
-    # -- taking part
+    # -- sign on, sign off
 
     def sign_on(self) -> None:
-        """Take part under a new name: names are never used again (rule 5). Raises BrokerUnavailable."""
+        """Sign on under a new name: names are never reused (rule 5). Raises BrokerUnavailable."""
         name = f"{_UNSAFE.sub('-', self._base_name)}:{os.getpid()}:{secrets.token_hex(4)}"
         with self._round_trip:
             with self._lock:
                 self.worker = name[-MAX_NAME_BYTES:]
-                self._held.clear()  # what was claimed under another name belongs to others by now
+                self._held.clear()  # jobs that were claimed under another name belong to other workers now
             self._shared.set_name(self.worker)
             self._broker.sign_on(self._queues, self.worker)
 
     def sign_off(self) -> None:
-        """Give up the name; for who holds nothing. Raises BrokerUnavailable."""
+        """Sign off. Call it only when no job is held. Raises BrokerUnavailable."""
         with self._round_trip:
             self.report_metrics()
             while not self._broker.sign_off(self._queues, self.worker):
@@ -80,12 +80,12 @@ class WorkerSession:
     # -- outcomes
 
     def add(self, run: Run, outcome: Outcome) -> None:
-        """Note what follows from a run, to be told with the next claim; then say so.
+        """Record the outcome of a run, to be sent with the next claim; then send its signals.
 
-        A run that was claimed under a former name changes nothing, even if the job was claimed anew here (G4).
+        A run that was claimed under a former name is ignored, even if the job was claimed again here (G4).
         """
         if os.getpid() != self._pid:
-            os._exit(EXIT_FORKED)  # a job forked, and its copy came back from it: there is only one worker
+            os._exit(EXIT_FORKED)  # a job forked, and its copy of this process returned from the job
         if run.worker != self.worker:
             self._shared.remove_entry(run.entry)
             signals.job_stale.send_robust(WorkerSession, job_ids=[run.job_id.decode()], worker=run.worker)
@@ -103,7 +103,7 @@ class WorkerSession:
             variables.run(send_outcome, WorkerSession, run, outcome)
 
     def release(self, job_ids: Iterable[bytes]) -> None:
-        """Note that these jobs are given back unrun, the attempt not counted."""
+        """Give these jobs back without having run them. The attempt is not counted."""
         released: dict[str, list[bytes]] = {}
         with self._lock:
             for job_id in job_ids:
@@ -118,11 +118,11 @@ class WorkerSession:
                 )
 
     def disown(self, job_ids: Iterable[bytes]) -> None:
-        """The supervisor gives these back, under our name: we take another one before we claim again."""
+        """Drop these jobs: the supervisor gives them back under our name. We take a new name before the next claim."""
         with self._lock:
             for job_id in job_ids:
                 self._held.pop(job_id, None)
-            for settlement in self._settlements.values():  # the supervisor may have told it as well
+            for settlement in self._settlements.values():  # the supervisor may have settled these as well
                 self._perhaps_settled.update(job_id.decode() for job_id in settlement.job_ids())
         self.mark_uncertain()
 
@@ -134,14 +134,14 @@ class WorkerSession:
 
     @property
     def has_outcomes(self) -> bool:
-        """Whether runs that are over were not told yet."""
+        """Whether there are outcomes that were not sent yet."""
         with self._lock:
             return any(settlement.has_outcomes for settlement in self._settlements.values())
 
     # -- round trips
 
     def fetch(self, wanted: int, *, idle: int, queues: Sequence[str] | None = None) -> ClaimResult:
-        """Settle all there is to settle, and claim. Raises BrokerUnavailable: then nothing is forgotten."""
+        """Send all outcomes, and claim. Raises BrokerUnavailable: then outcomes are kept."""
         with self._round_trip:
             return self._fetch(wanted, self._queues if queues is None else queues, idle=idle)
 
@@ -173,20 +173,20 @@ class WorkerSession:
         return fetched
 
     def _on_stale(self, job_ids: Sequence[str]) -> None:
-        """Jobs that we settled are not ours: others have them, or Redis has older data than we."""
+        """Jobs that we settled are not ours any more: others have them, or Redis has older data."""
         stale = [job_id for job_id in job_ids if job_id not in self._perhaps_settled]
         if stale:
             self.reconcile_soon()
             signals.job_stale.send_robust(WorkerSession, job_ids=stale, worker=self.worker)
 
     def hold(self, fetched: ClaimResult, *, asked_at: float) -> None:
-        """Note what was claimed. Raises BrokerUnavailable for an answer that comes late: this process was stopped,
-        and its jobs may be somebody else's by now.
+        """Take the claimed jobs. Raises BrokerUnavailable if the reply is read late: this process was frozen, and its
+        jobs may belong to other workers now.
         """
         seconds = time.monotonic() - asked_at
         if seconds > self._broker.config.lease_seconds / 2:
             self.mark_uncertain()
-            raise BrokerUnavailable(f"The answer to a claim was read after {seconds:.1f} s, too late to believe it.")
+            raise BrokerUnavailable(f"The reply to a claim was read after {seconds:.1f} s, too late to be valid.")
         with self._lock:
             for claimed in fetched.claimed:
                 for job_id in claimed.ids:
@@ -195,37 +195,37 @@ class WorkerSession:
             self._reconciler.note_jobs()
 
     def settle(self) -> None:
-        """Tell all there is to tell, without claiming. Raises BrokerUnavailable."""
-        with self._round_trip:  # what another thread has under way is not told yet, and comes back if it cannot be
+        """Send all outcomes, without claiming. Raises BrokerUnavailable."""
+        with self._round_trip:  # outcomes that another thread is sending come back if that fails
             if self._settlements:
                 fetched = self.fetch(0, idle=0)
                 if fetched.error is not None:
                     raise BrokerUnavailable(str(fetched.error)) from fetched.error
 
     def report_progress(self, reports: ProgressReports) -> None:
-        """Tell how far jobs are, which were perhaps claimed under a former name. Raises BrokerUnavailable."""
+        """Write the progress of jobs, claimed under this name or a former one. Raises BrokerUnavailable."""
         for worker in {worker for worker, _, _ in reports}:
             self._broker.report_progress(
                 worker, [(q, job, line) for (w, q, job), line in reports.items() if w == worker]
             )
 
     def report_metrics(self) -> None:
-        """Tell what was counted too, and do not wait for the next jobs. Raises BrokerUnavailable."""
+        """Send outcomes and metrics now, without claiming. Raises BrokerUnavailable."""
         with self._lock:
             self._metrics.make_due()
         if self._metrics:
             self.fetch(0, idle=0)
         self.settle()
 
-    # -- comparing
+    # -- reconciling
 
     def mark_uncertain(self) -> None:
-        """An answer got lost: Redis may have written down more, or less, than we know."""
+        """A reply got lost: the processing list in Redis may have more or fewer jobs than we know of."""
         self._is_uncertain = True
         self._next_check_at = 0.0
 
     def reconcile_soon(self) -> None:
-        """Redis may have lost what it had written down, or come back with what it had before."""
+        """Redis may have lost data, or returned with older data."""
         self._may_differ = True
         self._reconciler.reconcile_soon()
 
@@ -237,13 +237,13 @@ class WorkerSession:
         return self._is_uncertain and time.monotonic() >= self._next_check_at
 
     def reconcile(self, *, max_age_seconds: float | None = None) -> None:
-        """Give back what Redis has written down for us and we do not know of, when there is a reason to look.
+        """Release jobs in our processing list that we do not know of, if there is a reason to compare.
 
-        With `max_age_seconds`, also when it was not compared for so many seconds. For the thread that claims, and only
+        With `max_age_seconds`, also if the last comparison is older than that. For the thread that claims, and only
         while it has no claim under way.
 
-        A claim whose answer got lost may still be on its way to a server that hangs. So we take a new name as soon as
-        we hold nothing (rule 5): under the old one such a claim is refused. Until then we look again from time to time.
+        A claim whose reply got lost may still be on its way to a server that hangs. So we take a new name as soon as
+        we hold nothing (rule 5): under the old name such a claim is rejected. Until then we compare from time to time.
         """
         with self._round_trip:
             is_old = max_age_seconds is not None and time.monotonic() - self._reconciled_at > max_age_seconds
@@ -263,9 +263,9 @@ class WorkerSession:
             self._is_uncertain = False
 
     def reconcile_held(self) -> None:
-        """The same, at any time and in any thread, but only while something is held.
+        """The same, at any time and in any thread, but only while jobs are held.
 
-        Else an idle worker's claim may be waiting in the server, and what it brings would be given back.
+        Otherwise a claim of an idle worker may be blocking in the server, and its jobs would be released.
         """
         with self._round_trip:
             if self._held:
@@ -275,7 +275,7 @@ class WorkerSession:
         losses, self._may_differ = self._broker.redis.connections_lost, False
         try:
             for queue, job_ids in self._broker.running(self.worker, self._queues).items():
-                with self._lock:  # what was done meanwhile is not held any more, but not told yet either
+                with self._lock:  # finished meanwhile: not held any more, and not settled yet
                     done = self._settlements[queue].job_ids() if queue in self._settlements else set()
                     unknown = [job_id for job_id in job_ids if job_id not in self._held and job_id not in done]
                 if unknown:

@@ -1,4 +1,4 @@
-"""How far jobs are, seen from outside."""
+"""The progress that jobs report."""
 
 import threading
 
@@ -68,7 +68,7 @@ def test_who_says_nothing_costs_no_thread_and_stops_at_once():
     writer = ProgressWriter(lambda reports: None)
     writer.stop()
 
-    assert "rtq-reports" not in [thread.name for thread in threading.enumerate()]
+    assert "rtq-progress" not in [thread.name for thread in threading.enumerate()]
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])

@@ -1,4 +1,4 @@
-"""What a child holds and has to tell."""
+"""The session: claimed jobs, and outcomes to report."""
 
 import os
 import time
@@ -143,7 +143,7 @@ def test_a_claim_that_comes_late_while_the_name_is_given_up_keeps_nothing(redis,
 def test_the_answer_to_a_claim_is_not_believed_when_it_is_read_late(redis, broker, session):
     enqueue(broker)
     fetched = ClaimResult(claimed=broker.claim(session.worker, [QUEUE], 1).claimed)
-    with pytest.raises(BrokerUnavailable, match="s, too late to believe it"):
+    with pytest.raises(BrokerUnavailable, match="s, too late to be valid"):
         session.hold(fetched, asked_at=time.monotonic() - broker.config.lease_seconds / 2 - 0.1)
     assert session.held == []
     session.reconcile()
