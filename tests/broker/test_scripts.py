@@ -13,6 +13,7 @@ from django_rtq.broker.keys import QUEUE_KEYS, Keys
 from django_rtq.broker.redis.commands import script_of
 from django_rtq.broker.redis.speedups import pack
 from django_rtq.broker.scripts import SCRIPTS, Script
+from tests.broker.model.script_calls import READ_ONLY, SCRIPT_CALLS
 
 LUA = Path(scripts.__file__).parent / "lua"
 PARTS = {f"lib/{path.stem}": path.read_text() for path in sorted(LUA.glob("lib/*.lua"))}
