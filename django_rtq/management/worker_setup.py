@@ -19,7 +19,7 @@ from django_rtq.broker.redis.server_info import ask_server, problems_of
 from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, InvalidTask
 from django_rtq.management.command import WRONG_USAGE
-from django_rtq.models import mirror_schedules
+from django_rtq.models import sync_schedules
 from django_rtq.tasks import registry
 from django_rtq.validation import did_you_mean
 from django_rtq.worker.supervisor.wakeup import stop_signals
@@ -87,7 +87,7 @@ def copy_schedules() -> None:
     Errors are only logged: running jobs must not need a database. All connections are closed afterwards.
     """
     try:
-        mirror_schedules()
+        sync_schedules()
     except (DatabaseError, ImproperlyConfigured, BrokerError) as error:
         logger.info("could not copy the schedules from the database to Redis: %s", error)
     finally:

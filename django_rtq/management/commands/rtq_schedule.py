@@ -15,8 +15,8 @@ from django_rtq.broker.broker import get_broker
 from django_rtq.conf import get_config
 from django_rtq.management.command import RTQCommand
 from django_rtq.management.output import Column, as_json, count, one_line, table
-from django_rtq.models import Schedule, mirror_schedules
-from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, declared_entries, load_schedules
+from django_rtq.models import Schedule, sync_schedules
+from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, declared_schedules, load_schedules
 from django_rtq.scheduler.status import ScheduleStatus, schedule_statuses
 from django_rtq.validation import did_you_mean
 
@@ -52,7 +52,7 @@ class Command(RTQCommand):
             changed = self._sync()
             self._print(options, {"changed": changed}, f"{count(changed, 'schedule')} changed in Redis.")
             return
-        found = load_schedules(declared_entries(get_config()), get_broker().schedules.read())
+        found = load_schedules(declared_schedules(get_config()), get_broker().schedules.read())
         if options["action"] == "list":
             self._list(found, is_json=options["json"])
         elif options["action"] == "run":
@@ -111,7 +111,7 @@ class Command(RTQCommand):
 
     def _sync(self) -> int:
         try:
-            return mirror_schedules()
+            return sync_schedules()
         except DatabaseError as error:
             raise CommandError(f"The database did not answer: {one_line(error)}") from error
 
