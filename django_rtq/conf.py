@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -14,7 +13,7 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.validation import did_you_mean
+from django_rtq.validation import did_you_mean, is_finite
 
 DEBUG_REDIS = "redis://localhost:6379/0"
 
@@ -33,7 +32,7 @@ class NumberRule:
         """Why a value is not accepted; "" if it is."""
         if value is None and self.is_optional:
             return ""
-        if not _is_number(value) or value < 0 or (value == 0 and not self.allows_zero):
+        if not is_finite(value) or value < 0 or (value == 0 and not self.allows_zero):
             return "a number, 0 or more" if self.allows_zero else "a number above 0"
         return "a whole number" if self.is_whole and not isinstance(value, int) else ""
 
@@ -202,11 +201,6 @@ def _check_queues(queues: Any) -> None:
                 raise ConfigurationError(f"{where} has an unknown option {option!r}.{_hint(option, known)}")
             if not isinstance(value, bool):
                 raise ConfigurationError(f"{where}[{option!r}] is {value!r}, but has to be True or False.")
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    # Compared, because functions of math raise for integers that are too large for a float.
-    return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf
 
 
 def _are_names(value: object) -> TypeGuard[Sequence[str]]:
