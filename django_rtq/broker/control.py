@@ -35,8 +35,8 @@ def send_command(broker: Broker, supervisor: str, order: WorkerCommand | None = 
     """Leave an order, and wake the supervisor; without one, it looks which of its jobs are to stop."""
     commands: list[Command] = []
     if order is not None:
-        commands.append(("SET", broker.keys.order(supervisor), order.value, "PX", KEPT_MS))
-    token = broker.keys.errands(supervisor)
+        commands.append(("SET", broker.keys.control(supervisor), order.value, "PX", KEPT_MS))
+    token = broker.keys.control_signal(supervisor)
     commands += [("ZADD", token, 0, "look"), ("PEXPIRE", token, KEPT_MS)]
     broker.redis.execute(commands, resend=True)
 
@@ -46,7 +46,7 @@ def read_commands(
 ) -> tuple[WorkerCommand | None, list[CancelRequest]]:
     """The last order, if there is one, and the jobs of these workers that are to stop. It renews their leases, too."""
     renew = [SCRIPTS["renew"].call(broker.keys.of(queue), (broker.lease_ms, *workers)) for queue in queues]
-    order, *replies = broker.redis.execute([("GET", broker.keys.order(supervisor)), *renew], resend=True)
+    order, *replies = broker.redis.execute([("GET", broker.keys.control(supervisor)), *renew], resend=True)
     return WorkerCommand(order.decode()) if order else None, read_cancel_requests(replies)
 
 

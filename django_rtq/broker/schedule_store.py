@@ -78,7 +78,7 @@ class ScheduleStore:
         # The version with the fields, in one command: who sees it sees them.
         flat = [text for pair in fields.items() for text in pair]
         commands.append(("HSET", self._key, *flat, _VERSION, version or os.urandom(8).hex()))
-        commands += [("ZADD", self._keys.of(queue).due, 0, "due") for queue in wake]
+        commands += [("ZADD", self._keys.of(queue).due_signal, 0, "due") for queue in wake]
         self._redis.execute(commands, resend=True)
 
 

@@ -186,7 +186,7 @@ class JobListReader:
         if state == "running":
             return self._running(queue, at, size)
         is_newest_first = state in ("dead", "finished")
-        key = getattr(self._keys.of(queue), "kept" if state == "finished" else state)
+        key = getattr(self._keys.of(queue), "result_times" if state == "finished" else state)
         pairs, is_last = self.scored(key, at, size, is_newest_first=is_newest_first)
         return [_row(state, score, job_id) for score, job_id in pairs], at, "all" if is_last else "more"
 

@@ -42,7 +42,7 @@ def said(response):
 
 def order(redis, broker):
     """What the supervisor of the worker was told to do."""
-    found = redis.get(broker.keys.order("boss"))
+    found = redis.get(broker.keys.control("boss"))
     return found and WorkerCommand(found.decode())
 
 

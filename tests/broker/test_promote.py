@@ -34,10 +34,10 @@ def test_what_is_due_goes_to_the_end_of_its_lane(redis, broker):
     assert broker.promote(QUEUE) == (None, [job.id])
 
     assert changes(before, snapshot(redis, times=False)) == {
-        **dict.fromkeys(["scheduled", "later", "later:x"], GONE),
+        **dict.fromkeys(["scheduled", "scheduled_by_client", "scheduled_by_client:x"], GONE),
         "lane:0:x": ["first", "a"],
-        "since": {"a": MS},
-        "sweep": {"promoted": MS},
+        "waiting_since": {"a": MS},
+        "clock": {"promoted": MS},
         "turn": "2",
     }
 
@@ -50,15 +50,15 @@ def test_a_retry_that_is_due_too(redis, broker):
     assert broker.promote(QUEUE) == (None, [job.id])
 
     assert changes(before, snapshot(redis, times=False)) == {
-        **dict.fromkeys(["scheduled", "retrying", "later", "later:"], GONE),
+        **dict.fromkeys(["scheduled", "retrying", "scheduled_by_client", "scheduled_by_client:"], GONE),
         "lane:5:": ["a"],
         "lanes": {"5:": MS},
         "ring:5": {"": 2},
         "bands": {"5": 5},
-        "since": {"a": MS},
-        "sweep": {"contact": MS, "high": MS, "anchor": f"{MS} {MS}", "promoted": MS},
+        "waiting_since": {"a": MS},
+        "clock": {"contact": MS, "high": MS, "anchor": f"{MS} {MS}", "promoted": MS},
         "turn": "2",
-        "wake": {"work": 0},
+        "work_signal": {"work": 0},
     }
 
 
@@ -70,7 +70,7 @@ def test_it_waits_since_it_was_due(redis, broker):
     broker.promote(QUEUE)
 
     after = snapshot(redis)
-    assert after["since"] == {job.id: str(due)}
+    assert after["waiting_since"] == {job.id: str(due)}
     assert after["lanes"] == {"0:": due}
 
 
@@ -82,7 +82,7 @@ def test_what_is_not_due_stays(redis, broker):
 
     assert 50 < seconds <= 60
     assert promoted == []
-    assert changes(before, snapshot(redis, times=False)) == {"sweep": {"promoted": MS}}
+    assert changes(before, snapshot(redis, times=False)) == {"clock": {"promoted": MS}}
 
 
 def test_nothing_scheduled_is_nothing_to_wait_for(redis, broker):
@@ -119,7 +119,9 @@ def test_a_job_whose_record_is_gone_leaves_nothing(redis, broker, waiting):
 
     assert broker.promote(QUEUE) == (None, [])
 
-    assert not {"scheduled", "retrying", "later", "later:", "lane:0:", "jobs"} & set(snapshot(redis))
+    assert not {"scheduled", "retrying", "scheduled_by_client", "scheduled_by_client:", "lane:0:", "jobs"} & set(
+        snapshot(redis)
+    )
 
 
 def test_several_queues_go_in_one_round_trip(redis, broker):
@@ -149,9 +151,9 @@ def flood(broker):
 def let_fall_due_now(broker, job):
     """Later than all that are due already."""
     keys, now_ms = broker.keys.of(QUEUE), time.time_ns() // 1_000_000
-    for key in (keys.scheduled, keys.retrying, keys.later + f":{job.client}".encode()):
+    for key in (keys.scheduled, keys.retrying, keys.scheduled_by_client + f":{job.client}".encode()):
         broker.redis.execute_one(("ZADD", key, "XX", now_ms, job.id))
-    broker.redis.execute_one(("ZADD", keys.later, "XX", "LT", now_ms, job.client))
+    broker.redis.execute_one(("ZADD", keys.scheduled_by_client, "XX", "LT", now_ms, job.client))
 
 
 @pytest.mark.parametrize("waiting", [scheduled_job, retrying_job])
@@ -194,7 +196,7 @@ def test_a_client_with_more_that_is_due_comes_after_all_others(redis, broker, fl
 
     looks = {}
     while waiting[-1].id not in broker.promote(QUEUE, limit=4)[1]:
-        looks = snapshot(redis)["later"]
+        looks = snapshot(redis)["scheduled_by_client"]
         assert looks["flood"] == max(looks.values())
     assert looks
 
@@ -229,8 +231,8 @@ def test_what_is_missing_in_the_index_is_promoted_all_the_same(redis, broker, fl
 def test_a_torn_index_promotes_nothing_before_its_time_or_twice(redis, broker, flood):
     job = scheduled_job(broker, client="torn")
     keys = broker.keys.of(QUEUE)
-    redis.zadd(keys.later, {"torn": 1})
-    redis.zadd(keys.later + b":torn", {job.id: 1, "gone": 2, flood[0].id: 3, flood[-1].id: 4})
+    redis.zadd(keys.scheduled_by_client, {"torn": 1})
+    redis.zadd(keys.scheduled_by_client + b":torn", {job.id: 1, "gone": 2, flood[0].id: 3, flood[-1].id: 4})
 
     promoted = []
     while job_ids := broker.promote(QUEUE, limit=8)[1]:
@@ -239,7 +241,7 @@ def test_a_torn_index_promotes_nothing_before_its_time_or_twice(redis, broker, f
     assert sorted(promoted) == sorted(job.id for job in flood)
     after = snapshot(redis)
     assert set(after["scheduled"]) == {job.id}
-    assert not [key for key in after if key.startswith("later")]
+    assert not [key for key in after if key.startswith("scheduled_by_client")]
 
 
 # -- ahead of their band's other work, where the queue says so

@@ -27,14 +27,14 @@ def test_a_scheduled_job_is_queued(redis, broker, inspector):
     inspector.run_now(job.id)
 
     assert changes(before, snapshot(redis, times=False)) == {
-        **dict.fromkeys(["scheduled", "later", "later:x"], GONE),
+        **dict.fromkeys(["scheduled", "scheduled_by_client", "scheduled_by_client:x"], GONE),
         "bands": {"0": 0},
         "lane:0:x": ["a"],
         "lanes": {"0:x": MS},
         "ring:0": {"x": 1},
-        "since": {"a": MS},
+        "waiting_since": {"a": MS},
         "turn": "1",
-        "wake": {"work": 0},
+        "work_signal": {"work": 0},
     }
     assert claim(broker) == [job.id]
 

@@ -41,7 +41,7 @@ def test_changes_while_it_runs_make_one_more_run_with_the_last_arguments(redis, 
 
 def test_the_end_of_the_first_wakes_the_scheduler_for_its_heir(redis, broker):
     first = held_job(broker, "a", heir="b")
-    redis.delete(broker.keys.of(QUEUE).due)
+    redis.delete(broker.keys.of(QUEUE).due_signal)
     before = snapshot(redis, times=False)
 
     settle(broker, "ack", first)
@@ -52,9 +52,9 @@ def test_the_end_of_the_first_wakes_the_scheduler_for_its_heir(redis, broker):
         "running:w1": GONE,
         "unique:d1": "b",
         "digests": {"b": NOTE},
-        "due": {"due": 0},
+        "due_signal": {"due": 0},
         "finished": {"a": MS},
-        "kept": {"a": MS},
+        "result_times": {"a": MS},
         "results": {"a": '3600000 "done"'},
         "stats": {"enqueued": 2, "succeeded": 1},
     }

@@ -1,6 +1,6 @@
 -- begin_schedule: count the slots of a schedule from now on: it is new, or its definition is.
 -- uses: prelude
--- keys: schedules sweep
+-- keys: schedules clock
 -- ARGV[1] name        of the schedule
 -- ARGV[2] definition  a digest that changes when the moments do
 -- ARGV[3] moment      from which on slots count, ms
@@ -9,7 +9,7 @@
 -- sent twice: "already", and nothing changes
 
 local q, name, definition, since = named(), ARGV[1], ARGV[2], ARGV[3]
-local now = now_ms(q.sweep)
+local now = now_ms(q.clock)
 local state = redis.call("HGET", q.schedules, name) or ""
 local last_slot, last_id, last_definition, began = string.match(state, "^(%d+) (%S+) (%S+) (%d+)$")
 

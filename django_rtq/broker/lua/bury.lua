@@ -1,15 +1,16 @@
 -- bury: give jobs up. They stay as dead letters until a person requeues or discards them.
 -- running -> dead; cancelled, if it was asked to stop
 -- uses: prelude unique outcomes settle failures
--- keys: running jobs failures errors dead sweep scratch stats waiting over scheduled retrying due digests
---       unique crashes since results finished stopping progress kept later
+-- keys: running jobs failures errors dead clock scratch stats waiters finished_signal scheduled retrying
+--       due_signal digests unique crashes waiting_since results finished cancel_requests progress
+--       result_times scheduled_by_client
 -- ARGV[...] jobs      of each: id, failures to count (1 or 0), the failure as one line of JSON; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to settle
 -- sent twice: every id is stale the second time, and nothing changes
 
 local q, jobs = named(), ARGV
-local now = now_ms(q.sweep)
+local now = now_ms(q.clock)
 local mine, stale = split_held(q.running, jobs, 3)
 if #mine == 0 then return stale end
 

@@ -1,7 +1,8 @@
 -- enqueue: take in the one job of a delay(), as directly as can be, and once however often it is sent.
 -- — -> queued, or scheduled when it has a time
 -- uses: prelude schedule enqueue
--- keys: jobs finished ghosts scheduled bands turn lanes since wake due sweep ring lane stats later
+-- keys: jobs finished cancelled_in_lane scheduled bands turn lanes waiting_since work_signal due_signal clock
+--       ring lane stats scheduled_by_client
 -- ARGV[1] id          the job
 -- ARGV[2] band        its priority
 -- ARGV[3] max_crashes
@@ -16,7 +17,7 @@
 
 local q, id, band, max_crashes, client = named(), ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local due, expires, front, body = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
-local now = now_ms(q.sweep)
+local now = now_ms(q.clock)
 
 if is_known(q, id) then return { "exists" } end
 local ready = parse_time(due, now) or now

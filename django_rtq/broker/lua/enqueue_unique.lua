@@ -1,8 +1,9 @@
 -- enqueue_unique: take in jobs of which no second like them may live.
 -- — -> queued, or scheduled when it has a time, or when it is to run after the one that runs
 -- uses: prelude enqueue unique unique_enqueue
--- keys: jobs finished ghosts scheduled retrying dead failures crashes digests unique workers running_of bands
---       turn lanes since wake due sweep ring lane stats later
+-- keys: jobs finished cancelled_in_lane scheduled retrying dead failures crashes digests unique workers
+--       running_of bands turn lanes waiting_since work_signal due_signal clock ring lane stats
+--       scheduled_by_client
 -- ARGV[...] jobs      of each: those of enqueue (id, band, max_crashes, client, due, expires, front, body), and
 --                     digest ("": not unique), until when it holds it ("start", "done"), for how many ms at the most,
 --                     and what to do when another holds it: "replace" it, "rerun" it, or nothing ("return", "raise")
@@ -12,7 +13,7 @@
 -- sent twice: every id exists the second time, or is the same duplicate; a replaced one gets its time anew
 
 local q, jobs = named(), ARGV
-local now, answers, taken = now_ms(q.sweep), {}, 0
+local now, answers, taken = now_ms(q.clock), {}, 0
 
 local function enqueue(job)
   local first, successor

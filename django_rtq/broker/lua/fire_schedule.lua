@@ -1,8 +1,8 @@
 -- fire_schedule: start a periodic job for one slot of its schedule, once, whoever comes first.
 -- — -> queued
 -- uses: prelude lanes enqueue unique
--- keys: schedules jobs dead finished bands turn lanes wake sweep ring lane stats digests unique workers
---       running_of failures crashes scheduled retrying
+-- keys: schedules jobs dead finished bands turn lanes work_signal clock ring lane stats digests unique
+--       workers running_of failures crashes scheduled retrying
 -- ARGV[1] name        of the schedule
 -- ARGV[2] slot        the moment for which it fires, ms
 -- ARGV[3] overlap     "allow", or "skip" while the last job lives
@@ -24,7 +24,7 @@
 local q, name, slot, overlap, id = named(), ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local band, max_crashes, client, expires, front, body = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 local digest, span, ms = ARGV[11], ARGV[12], ARGV[13]
-local now = now_ms(q.sweep)
+local now = now_ms(q.clock)
 local state = redis.call("HGET", q.schedules, name) or ""
 local last_slot, last_id, rest = string.match(state, "^(%d+) (%S+)( %S+ %d+)$")
 

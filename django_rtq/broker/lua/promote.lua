@@ -1,7 +1,8 @@
 -- promote: put jobs whose time has come into their lanes. Clients take turns when there are more than one call takes.
 -- scheduled, retrying -> queued
 -- uses: prelude lanes promote
--- keys: scheduled retrying jobs bands turn lanes since wake sweep scratch ring lane later
+-- keys: scheduled retrying jobs bands turn lanes waiting_since work_signal clock scratch ring lane
+--       scheduled_by_client
 -- ARGV[1] limit       jobs in this call, at most 100
 -- ARGV[2] ahead       "1" where they go ahead of their band's other work, else ""
 --
@@ -9,7 +10,7 @@
 -- sent twice: goes on where the first call stopped
 
 local q, limit, is_ahead = named(), tonumber(ARGV[1]), ARGV[2] == "1"
-local now, answer = now_ms(q.sweep), { -1 }
+local now, answer = now_ms(q.clock), { -1 }
 local BY_TIME = 4 -- of a crowd, one job in so many goes by its time alone: it may be missing in the index
 local picked = {
   is_ahead = is_ahead, ids = {}, has = {}, -- what leaves `scheduled`
@@ -49,7 +50,7 @@ end
 local function update_index()
   local looks, gone = {}, {}
   for _, client in ipairs(picked.clients) do
-    local key = q.later .. ":" .. client
+    local key = q.scheduled_by_client .. ":" .. client
     for _, ids in ipairs(picked.leaving[client]) do redis.call("ZREM", key, unpack(ids)) end
     local next_due = redis.call("ZRANGE", key, 0, 0, "WITHSCORES")[2]
     if next_due then
@@ -58,15 +59,15 @@ local function update_index()
       gone[#gone + 1] = client
     end
   end
-  if #looks > 0 then redis.call("ZADD", q.later, unpack(looks)) end
-  if #gone > 0 then redis.call("ZREM", q.later, unpack(gone)) end
+  if #looks > 0 then redis.call("ZADD", q.scheduled_by_client, unpack(looks)) end
+  if #gone > 0 then redis.call("ZREM", q.scheduled_by_client, unpack(gone)) end
 end
 
 pick_due()
 redis.call("DEL", q.scratch) -- lets a full server be drained
-redis.call("HSET", q.sweep, "promoted", now) -- for people: somebody looks after what is due
+redis.call("HSET", q.clock, "promoted", now) -- for people: somebody looks after what is due
 if #picked.fresh > 0 then redis.call("HSET", q.jobs, unpack(picked.fresh)) end
-if #picked.since > 0 then redis.call("HSET", q.since, unpack(picked.since)) end
+if #picked.since > 0 then redis.call("HSET", q.waiting_since, unpack(picked.since)) end
 for _, lane in ipairs(picked.lanes) do
   index_lane(q, lane.band, lane.client, lane.since)
   redis.call("RPUSH", q.lane .. lane.band .. ":" .. lane.client, unpack(lane.ids))

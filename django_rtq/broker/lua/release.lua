@@ -1,15 +1,16 @@
 -- release: give jobs back unrun, to be claimed next; the attempt is not counted.
 -- running -> queued; cancelled, if it was asked to stop
 -- uses: prelude lanes settle
--- keys: running jobs bands turn lanes since wake sweep scratch ring lane failures crashes errors retrying
---       results finished stats waiting over stopping progress digests due scheduled unique kept later
+-- keys: running jobs bands turn lanes waiting_since work_signal clock scratch ring lane failures crashes
+--       errors retrying results finished stats waiters finished_signal cancel_requests progress digests
+--       due_signal scheduled unique result_times scheduled_by_client
 -- ARGV[...] ids       in the order in which they were claimed; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to give back
 -- sent twice: every id is stale the second time, and nothing changes
 
 local q, ids = named(), ARGV
-local now = now_ms(q.sweep)
+local now = now_ms(q.clock)
 local mine, stale = split_held(q.running, ids, 1)
 if #mine == 0 then return stale end
 

@@ -1,6 +1,6 @@
 -- renew: workers live; their leases end later.
 -- uses: workers
--- keys: workers sweep scratch running_of stopping
+-- keys: workers clock scratch running_of cancel_requests
 -- ARGV[1] lease_ms    how long they may stay silent from now on
 -- ARGV[...] names     the workers of one supervisor
 --
@@ -25,11 +25,11 @@ for _, name in ipairs(names) do
 end
 local earliest = redis.call("ZRANGE", q.workers, 0, 0, "WITHSCORES")[2]
 -- What these workers run is looked up among the wishes, not the other way round: of those there may be many more.
-if redis.call("EXISTS", q.stopping) == 1 then
+if redis.call("EXISTS", q.cancel_requests) == 1 then
   for _, name in ipairs(names) do
     local ids = redis.call("HKEYS", q.running_of .. name)
     for first = 1, #ids, AT_ONCE do
-      local wishes = redis.call("HMGET", q.stopping, unpack(ids, first, math.min(first + AT_ONCE - 1, #ids)))
+      local wishes = redis.call("HMGET", q.cancel_requests, unpack(ids, first, math.min(first + AT_ONCE - 1, #ids)))
       for i, wish in ipairs(wishes) do
         if wish then
           asked[#asked + 1], asked[#asked + 2] = name, ids[first + i - 1]

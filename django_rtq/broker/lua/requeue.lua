@@ -1,8 +1,8 @@
 -- requeue: give dead letters a new life, with all their attempts.
 -- dead -> queued
 -- uses: prelude requeue
--- keys: dead jobs failures crashes bands turn lanes since wake sweep scratch stats ring lane digests unique
---       workers running_of scheduled retrying
+-- keys: dead jobs failures crashes bands turn lanes waiting_since work_signal clock scratch stats ring lane
+--       digests unique workers running_of scheduled retrying
 -- ARGV[1] latest      deaths after this moment are not meant
 -- ARGV[...] ids       at most 100
 --
@@ -10,7 +10,7 @@
 -- sent twice: none is dead the second time, and nothing changes
 
 local q, latest, ids = named(), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
-local now, queued = now_ms(q.sweep), {}
+local now, queued = now_ms(q.clock), {}
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 for _, id in ipairs(ids) do

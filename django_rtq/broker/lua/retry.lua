@@ -1,8 +1,9 @@
 -- retry: let failed jobs wait for their next attempt.
 -- running -> retrying; cancelled, if it was asked to stop
 -- uses: prelude schedule settle failures
--- keys: running jobs failures errors scheduled retrying due sweep scratch stats crashes since results
---       finished waiting over stopping progress digests unique kept later
+-- keys: running jobs failures errors scheduled retrying due_signal clock scratch stats crashes waiting_since
+--       results finished waiters finished_signal cancel_requests progress digests unique result_times
+--       scheduled_by_client
 -- ARGV[...] jobs      of each: id, ms to wait, failures to count (1, or 0 for a job that this worker could not run),
 --                     the failure as one line of JSON, client (a newline: who tells this does not know it); at most 500
 --
@@ -10,7 +11,7 @@
 -- sent twice: every id is stale the second time, and nothing changes
 
 local q, jobs = named(), ARGV
-local now = now_ms(q.sweep)
+local now = now_ms(q.clock)
 local mine, stale = split_held(q.running, jobs, 5)
 if #mine == 0 then return stale end
 

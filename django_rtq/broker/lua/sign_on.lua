@@ -1,6 +1,6 @@
 -- sign_on: a worker begins to take part. Its name was never used before.
 -- uses: workers
--- keys: workers sweep scratch holders
+-- keys: workers clock scratch signed_on
 -- ARGV[1] lease_ms    how long it may stay silent
 -- ARGV[2] worker      its name
 --
@@ -11,6 +11,6 @@ local q, lease_ms, worker = named(), tonumber(ARGV[1]), ARGV[2]
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 local now = record_contact(q, lease_ms)
-redis.call("ZADD", q.holders, now, worker) -- before it can claim: an audit finds what a torn log leaves with it
+redis.call("ZADD", q.signed_on, now, worker) -- before it can claim: an audit finds what a torn log leaves with it
 redis.call("ZADD", q.workers, now + lease_ms, worker)
 return "ok"

@@ -50,7 +50,7 @@ class ControlListener(Loop):
         self._wake = wake
         self._reader = BlockingReader(
             broker.connection_settings,
-            [broker.keys.errands(self.supervisor)],
+            [broker.keys.control_signal(self.supervisor)],
             role="control",
             block_seconds=LONGEST_WAIT_SECONDS,
         )

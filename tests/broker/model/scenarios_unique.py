@@ -188,7 +188,7 @@ def the_last_time_counts(twins: Twins) -> None:
     send_unique(twins, "c", on_conflict="replace", due="+1", expires="+9000")
     twins.advance(1)
     twins.promote("mail")
-    twins.take_token("mail", "wake")
+    twins.take_token("mail", "work_signal")
     send_unique(twins, "d", on_conflict="replace", due="+4000", client="y", body="[2]")  # it keeps its place
     twins.claim("w0", ("mail",))
     send_unique(twins, "e", on_conflict="replace", body="[3]")  # it runs

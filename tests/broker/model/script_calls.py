@@ -136,7 +136,7 @@ def _idle(broker):
 
 def _leaving(broker):
     jobs = _queued(broker)
-    broker.redis.execute_one(("DEL", broker.keys.of(QUEUE).wake))  # a token that it took
+    broker.redis.execute_one(("DEL", broker.keys.of(QUEUE).work_signal))  # a token that it took
     return jobs
 
 

@@ -45,14 +45,14 @@ class Holdings(State):
                 del self.unique[digest]
 
     def _schedule(self, job_id: str, due: int) -> None:
-        self.due = self.due or due < min(self.scheduled.values(), default=due + 1)
+        self.due_signal = self.due_signal or due < min(self.scheduled.values(), default=due + 1)
         self.scheduled[job_id] = due
         client = self.jobs[job_id].client
-        self.later[client] = min(due, self.later.get(client, due))
+        self.scheduled_by_client[client] = min(due, self.scheduled_by_client.get(client, due))
 
     def _unschedule(self, job_id: str) -> None:
         """A job waits for its time no more. Who has no other is not looked at."""
         del self.scheduled[job_id]
         client = self.jobs[job_id].client
         if not self.scheduled_of(client):
-            del self.later[client]
+            del self.scheduled_by_client[client]

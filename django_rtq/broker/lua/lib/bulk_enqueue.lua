@@ -8,7 +8,7 @@ local function find_known(q, jobs)
   local ids, known = {}, {}
   for i = 1, #jobs, FIELDS do ids[#ids + 1] = jobs[i] end
   local live, finished = redis.call("HMGET", q.jobs, unpack(ids)), redis.call("ZMSCORE", q.finished, unpack(ids))
-  local ghosts = redis.call("EXISTS", q.ghosts) == 1 and redis.call("HMGET", q.ghosts, unpack(ids)) or {}
+  local ghosts = redis.call("EXISTS", q.cancelled_in_lane) == 1 and redis.call("HMGET", q.cancelled_in_lane, unpack(ids)) or {}
   for i, id in ipairs(ids) do known[id] = live[i] or finished[i] or ghosts[i] or nil end
   return known
 end
@@ -62,7 +62,7 @@ local function schedule_many(q, entries, of_clients)
     earliest = math.min(earliest, first)
   end
   redis.call("ZADD", q.scheduled, unpack(entries))
-  redis.call("ZADD", q.later, "LT", unpack(looks))
-  for client, theirs in pairs(of_clients) do redis.call("ZADD", q.later .. ":" .. client, unpack(theirs)) end
-  if earliest < next_due then redis.call("ZADD", q.due, 0, "due") end
+  redis.call("ZADD", q.scheduled_by_client, "LT", unpack(looks))
+  for client, theirs in pairs(of_clients) do redis.call("ZADD", q.scheduled_by_client .. ":" .. client, unpack(theirs)) end
+  if earliest < next_due then redis.call("ZADD", q.due_signal, 0, "due") end
 end

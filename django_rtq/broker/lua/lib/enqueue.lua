@@ -23,13 +23,13 @@ end
 -- Whether an id is live, finished lately, or still named in a lane.
 local function is_known(q, id)
   return redis.call("HEXISTS", q.jobs, id) == 1 or redis.call("ZSCORE", q.finished, id)
-    or redis.call("HEXISTS", q.ghosts, id) == 1
+    or redis.call("HEXISTS", q.cancelled_in_lane, id) == 1
 end
 
 -- Put a job at the end of its client's lane, or in its front.
 local function push_new(q, id, band, client, front, now)
   local since, lane = created_at(id, now), q.lane .. band .. ":" .. client
   index_lane(q, band, client, since or now)
-  if not since then redis.call("HSET", q.since, id, now) end
+  if not since then redis.call("HSET", q.waiting_since, id, now) end
   if front == "1" then redis.call("LPUSH", lane, id) else redis.call("RPUSH", lane, id) end
 end

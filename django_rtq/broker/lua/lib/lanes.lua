@@ -5,7 +5,7 @@ local NEAR = 200 -- how deep a lane is searched for an id that a torn log may ha
 
 -- When a job began to wait. Its id begins with the time it was made; where that is not it, `since` tells.
 local function waiting_since(q, id, now)
-  local noted = q.has_since ~= false and redis.call("HGET", q.since, id)
+  local noted = q.has_waiting_since ~= false and redis.call("HGET", q.waiting_since, id)
   return tonumber(noted or tonumber(string.sub(id, 1, 12), 16) or now)
 end
 
@@ -20,7 +20,7 @@ local function index_lane(q, band, client, since)
   redis.call("ZADD", q.lanes, "NX", since, band .. ":" .. client)
   redis.call("ZADD", q.bands, rank(band), band)
   redis.call("ZADD", q.ring .. band, "NX", redis.call("INCR", q.turn), client)
-  redis.call("ZADD", q.wake, 0, "work")
+  redis.call("ZADD", q.work_signal, 0, "work")
 end
 
 -- Put a job where it is claimed next, unless it is there. When it was not run, its client has not had its turn.
@@ -40,7 +40,7 @@ end
 -- Put a job at the end of its client's lane; it waits from `since` on.
 local function push_back(q, id, record, since)
   local band, client = read_header(record)
-  redis.call("HSET", q.since, id, since)
+  redis.call("HSET", q.waiting_since, id, since)
   index_lane(q, band, client, since)
   redis.call("RPUSH", q.lane .. band .. ":" .. client, id)
 end

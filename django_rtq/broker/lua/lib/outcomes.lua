@@ -5,12 +5,12 @@ local TOKEN_MS = 60000 -- how long the token of a job that is over is kept for w
 
 -- These jobs are over: tell who waits for them.
 local function notify_waiters(q, ids)
-  if redis.call("EXISTS", q.waiting) == 0 then return end
-  for i, is_awaited in ipairs(redis.call("ZMSCORE", q.waiting, unpack(ids))) do
+  if redis.call("EXISTS", q.waiters) == 0 then return end
+  for i, is_awaited in ipairs(redis.call("ZMSCORE", q.waiters, unpack(ids))) do
     if is_awaited then
-      redis.call("LPUSH", q.over .. ids[i], "over")
-      redis.call("PEXPIRE", q.over .. ids[i], TOKEN_MS)
-      redis.call("ZREM", q.waiting, ids[i])
+      redis.call("LPUSH", q.finished_signal .. ids[i], "over")
+      redis.call("PEXPIRE", q.finished_signal .. ids[i], TOKEN_MS)
+      redis.call("ZREM", q.waiters, ids[i])
     end
   end
 end
@@ -18,14 +18,14 @@ end
 -- Leave nothing of these jobs but what is kept as their outcome. Answers how many there were.
 local function delete_jobs(q, ids)
   if #ids == 0 then return 0 end
-  local beside = { q.failures, q.crashes, q.errors, q.since, q.digests, q.progress, q.retrying }
-  local has_more = redis.call("EXISTS", q.stopping, unpack(beside)) > 0 -- of most jobs there is but the record
+  local beside = { q.failures, q.crashes, q.errors, q.waiting_since, q.digests, q.progress, q.retrying }
+  local has_more = redis.call("EXISTS", q.cancel_requests, unpack(beside)) > 0 -- of most jobs there is but the record
   if has_more then release_unique(q, ids) end
   for _, key in ipairs(has_more and beside or {}) do
     redis.call(key == q.retrying and "ZREM" or "HDEL", key, unpack(ids))
   end
   local gone = redis.call("HDEL", q.jobs, unpack(ids))
-  if has_more then redis.call("HDEL", q.stopping, unpack(ids)) end -- last: after a torn log it is still to stop
+  if has_more then redis.call("HDEL", q.cancel_requests, unpack(ids)) end -- last: after a torn log it is still to stop
   notify_waiters(q, ids)
   return gone
 end
@@ -54,9 +54,9 @@ local function store_outcomes(q, list, places, most, now)
   end
   redis.call("ZADD", q.finished, unpack(finished))
   if k > 0 then
-    redis.call("ZADD", q.kept, unpack(kept))
+    redis.call("ZADD", q.result_times, unpack(kept))
     redis.call("HSET", q.results, unpack(results))
-    local over = math.min(redis.call("ZCARD", q.kept) - most, AT_ONCE)
+    local over = math.min(redis.call("ZCARD", q.result_times) - most, AT_ONCE)
     if over > 0 then drop_oldest_outcomes(q, over, now) end
   end
   limit_ids(q)

@@ -12,14 +12,14 @@ end
 
 -- What the next clients bring of what is wanted, each its share. Answers their ids, and from whose index each is.
 local function shares(q, picked, wanted, now)
-  local clients = redis.call("ZRANGEBYSCORE", q.later, "-inf", now, "LIMIT", 0, wanted)
+  local clients = redis.call("ZRANGEBYSCORE", q.scheduled_by_client, "-inf", now, "LIMIT", 0, wanted)
   local share, ids, owners = math.ceil(wanted / math.max(#clients, 1)), {}, {}
   for _, client in ipairs(clients) do
     if #ids < wanted then
       local leaving, room, known, lost = visit_client(picked, client), #ids + share, 0, {}
       for _, list in ipairs(leaving) do known = known + #list end -- picked by their time: they come first in its index
       local most = room - #ids + known
-      for _, id in ipairs(redis.call("ZRANGEBYSCORE", q.later .. ":" .. client, "-inf", now, "LIMIT", 0, most)) do
+      for _, id in ipairs(redis.call("ZRANGEBYSCORE", q.scheduled_by_client .. ":" .. client, "-inf", now, "LIMIT", 0, most)) do
         if picked.has[id] then
           if known == 0 then lost[#lost + 1] = id end
         elseif #ids < room then

@@ -16,7 +16,7 @@ end
 local function prune_ids(q, ids, moment, most)
   if #ids == 0 then return 0, 0 end
   local staying, outcomes, going, read, left = {}, {}, {}, 0, 0
-  for i, finished_at in ipairs(redis.call("ZMSCORE", q.kept, unpack(ids))) do
+  for i, finished_at in ipairs(redis.call("ZMSCORE", q.result_times, unpack(ids))) do
     if finished_at and read == most then
       left = left + 1
     else
@@ -30,7 +30,7 @@ local function prune_ids(q, ids, moment, most)
   end
   if #staying > 0 then redis.call("ZADD", q.finished, unpack(staying)) end
   if #outcomes > 0 then redis.call("HDEL", q.results, unpack(outcomes)) end
-  if #outcomes > 0 then redis.call("ZREM", q.kept, unpack(outcomes)) end
+  if #outcomes > 0 then redis.call("ZREM", q.result_times, unpack(outcomes)) end
   if #going > 0 then redis.call("ZREM", q.finished, unpack(going)) end
   return #going, left
 end
@@ -46,9 +46,9 @@ end
 -- Drop the outcomes of the jobs that finished first. Their ids stay until they are looked at; where that may be long
 -- after their two minutes, they go as well. Outcomes go by rank, which costs a third.
 local function drop_oldest_outcomes(q, number, now)
-  local ids = redis.call("ZRANGE", q.kept, 0, number - 1)
-  local long_over = redis.call("ZRANGEBYSCORE", q.kept, "-inf", now - TOMBSTONE_MS, "LIMIT", 0, number)
+  local ids = redis.call("ZRANGE", q.result_times, 0, number - 1)
+  local long_over = redis.call("ZRANGEBYSCORE", q.result_times, "-inf", now - TOMBSTONE_MS, "LIMIT", 0, number)
   redis.call("HDEL", q.results, unpack(ids))
-  redis.call("ZREMRANGEBYRANK", q.kept, 0, number - 1)
+  redis.call("ZREMRANGEBYRANK", q.result_times, 0, number - 1)
   if #long_over > 0 then redis.call("ZREM", q.finished, unpack(long_over)) end
 end

@@ -15,15 +15,15 @@ end
 local function schedule(q, client, due, id)
   local next_due = first_due(q)
   redis.call("ZADD", q.scheduled, due, id)
-  redis.call("ZADD", q.later, "LT", due, client)
-  redis.call("ZADD", q.later .. ":" .. client, due, id)
-  if due < next_due then redis.call("ZADD", q.due, 0, "due") end
+  redis.call("ZADD", q.scheduled_by_client, "LT", due, client)
+  redis.call("ZADD", q.scheduled_by_client .. ":" .. client, due, id)
+  if due < next_due then redis.call("ZADD", q.due_signal, 0, "due") end
 end
 
 -- Take jobs of a client out of the index.
 local function remove_from_index(q, client, ids)
-  redis.call("ZREM", q.later .. ":" .. client, unpack(ids))
-  if redis.call("EXISTS", q.later .. ":" .. client) == 0 then redis.call("ZREM", q.later, client) end
+  redis.call("ZREM", q.scheduled_by_client .. ":" .. client, unpack(ids))
+  if redis.call("EXISTS", q.scheduled_by_client .. ":" .. client) == 0 then redis.call("ZREM", q.scheduled_by_client, client) end
 end
 
 -- Jobs of a client wait for their time no more.

@@ -42,8 +42,8 @@ end
 -- Of these jobs, those that were asked to stop are over now. Answers which, as a set.
 local function finish_cancelled(q, ids, now)
   local ended = {}
-  if #ids == 0 or redis.call("EXISTS", q.stopping) == 0 then return ended end
-  for i, wish in ipairs(redis.call("HMGET", q.stopping, unpack(ids))) do
+  if #ids == 0 or redis.call("EXISTS", q.cancel_requests) == 0 then return ended end
+  for i, wish in ipairs(redis.call("HMGET", q.cancel_requests, unpack(ids))) do
     if wish then
       local keep_ms, most, outcome = string.match(wish, "^%a+ (%d+) (%d+) (.*)$")
       if redis.call("HEXISTS", q.jobs, ids[i]) == 1 then -- else it is over, and the log was torn

@@ -8,7 +8,7 @@ local function take_turns(q, band, claim, now)
   local turns = { clients = clients, lanes = {}, lines = {}, taken = {}, ids = {} }
   local lane, last = q.lane .. band .. ":", tostring(share) -- one more: who is first then
   for c, client in ipairs(clients) do
-    if q.has_ghosts and claim.may_pass_over > 0 then skip_cancelled(q, claim, band .. ":" .. client, now) end
+    if q.has_cancelled_in_lane and claim.may_skip > 0 then skip_cancelled(q, claim, band .. ":" .. client, now) end
     turns.lanes[c], turns.taken[c] = lane .. client, 0
     turns.lines[c] = redis.call("LRANGE", turns.lanes[c], "0", last)
   end
@@ -16,7 +16,7 @@ local function take_turns(q, band, claim, now)
     for c = 1, #clients do
       local id = turns.lines[c][round]
       if #turns.ids == claim.wanted then return turns end
-      if id and q.has_ghosts and redis.call("HEXISTS", q.jobs, id) == 0 then return turns end
+      if id and q.has_cancelled_in_lane and redis.call("HEXISTS", q.jobs, id) == 0 then return turns end
       if id and q.has_crashes and not may_join(q, claim, id, #turns.ids) then
         turns.is_stopped = true
         return turns

@@ -8,18 +8,18 @@
 -- come again and again do not keep the jobs of the dead.
 -- The time in tenths of a ms and the clock are the anchor from which time goes on if the clock is put back.
 local function record_contact(q, lease_ms)
-  local now, tenths, clock = now_ms(q.sweep)
-  local sweep = redis.call("HMGET", q.sweep, "contact", "hold")
+  local now, tenths, clock = now_ms(q.clock)
+  local sweep = redis.call("HMGET", q.clock, "contact", "hold")
   local last, hold = tonumber(sweep[1] or now), tonumber(sweep[2] or 0)
   local silence = now - last -- below 0: the clock was ahead by hours, and so were the leases
   if silence > lease_ms / 2 or silence < 0 then
     for _, worker in ipairs(redis.call("ZRANGE", q.workers, 0, -1)) do
       redis.call("ZINCRBY", q.workers, silence, worker)
     end
-    redis.call("HSET", q.sweep, "hold", hold > last and hold + silence or now + math.floor(lease_ms / 2))
+    redis.call("HSET", q.clock, "hold", hold > last and hold + silence or now + math.floor(lease_ms / 2))
   end
   local anchor = string.format("%.0f %.0f", tenths, clock)
-  redis.call("HSET", q.sweep, "contact", now, "high", tenths - 9 * clock, "anchor", anchor)
+  redis.call("HSET", q.clock, "contact", now, "high", tenths - 9 * clock, "anchor", anchor)
   return now
 end
 
@@ -36,5 +36,5 @@ end
 -- A worker is gone, and its jobs are taken back.
 local function delete_worker(q, worker)
   redis.call("ZREM", q.workers, worker)
-  redis.call("ZREM", q.holders, worker) -- last: until then an audit would find what it holds
+  redis.call("ZREM", q.signed_on, worker) -- last: until then an audit would find what it holds
 end

@@ -1,7 +1,7 @@
 -- find_job: all that is known of one job. Reads only.
 -- uses: prelude workers
--- keys: jobs scheduled dead failures crashes errors results finished workers running_of sweep stopping
---       progress kept
+-- keys: jobs scheduled dead failures crashes errors results finished workers running_of clock cancel_requests
+--       progress result_times
 -- ARGV[1] id          the job
 --
 -- returns {record, due, died, failures, crashes, errors, outcome, looked at next, worker, attempt and claim time,
@@ -25,8 +25,8 @@ return {
   worker or "",
   held or "",
   lease or "",
-  now_ms(q.sweep),
-  redis.call("HGET", q.stopping, id) or "",
+  now_ms(q.clock),
+  redis.call("HGET", q.cancel_requests, id) or "",
   redis.call("HGET", q.progress, id) or "",
-  redis.call("ZSCORE", q.kept, id) or "",
+  redis.call("ZSCORE", q.result_times, id) or "",
 }

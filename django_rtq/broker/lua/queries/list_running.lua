@@ -1,6 +1,6 @@
 -- list_running: who holds which jobs of a queue. Reads only.
 -- uses: prelude
--- keys: workers jobs sweep running_of stopping progress
+-- keys: workers jobs clock running_of cancel_requests progress
 -- ARGV[1] most        jobs, at most 2,000; of the others is only told that they are
 -- ARGV[2] bytes       of each record: its beginning; 0: records are not read
 --
@@ -9,8 +9,8 @@
 -- sent twice: answers twice
 
 local q, most, bytes = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
-local now = now_ms(q.sweep)
-local answer, has_more = { now }, redis.call("EXISTS", q.stopping, q.progress) > 0
+local now = now_ms(q.clock)
+local answer, has_more = { now }, redis.call("EXISTS", q.cancel_requests, q.progress) > 0
 
 local workers = redis.call("ZRANGE", q.workers, 0, -1, "WITHSCORES")
 for w = 1, #workers, 2 do
@@ -19,7 +19,7 @@ for w = 1, #workers, 2 do
   local held = most > 0 and redis.call("HGETALL", running) or {}
   for i = 1, math.min(#held, 2 * most), 2 do
     local record = bytes > 0 and redis.call("HGET", q.jobs, held[i]) or ""
-    local wish = has_more and redis.call("HGET", q.stopping, held[i]) or ""
+    local wish = has_more and redis.call("HGET", q.cancel_requests, held[i]) or ""
     local progress = has_more and redis.call("HGET", q.progress, held[i]) or ""
     entry[#entry + 1] = { held[i], held[i + 1], string.sub(record, 1, bytes), wish, progress }
   end

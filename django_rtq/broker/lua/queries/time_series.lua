@@ -1,6 +1,6 @@
 -- time_series: the counters of some minutes, added up in steps. Reads only.
 -- uses: prelude
--- keys: sweep stats
+-- keys: clock stats
 -- ARGV[1] minutes     how many, the present one included; at most 1,440
 -- ARGV[2] step        so many minutes are added up
 --
@@ -8,7 +8,7 @@
 -- sent twice: answers twice
 
 local q, minutes, step = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
-local now, steps = now_ms(q.sweep), math.ceil(minutes / step)
+local now, steps = now_ms(q.clock), math.ceil(minutes / step)
 local first = math.floor(now / 60000 / step) - steps + 1
 local answer = { now, steps }
 
