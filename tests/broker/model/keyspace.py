@@ -21,6 +21,11 @@ return taken
 _COUNTED_SECONDS = {"stats": 172_800, "tasks": 180_000}
 # What a drained queue still has: times, turns, counters, and outcomes until their time is over.
 FIXED = {"turn", "clock", "due_signal", "finished", "result_times", "results", "workers", "signed_on"}
+# What lies beside the record of a job, and goes with it.
+BESIDE_JOBS = (
+    *("failures", "crashes", "errors", "waiting_since", "retrying"),
+    *("digests", "cancel_requests", "progress"),
+)
 _KINDS = {
     "string": {"turn", "paused", "unique"},
     "set": {"queues"},
@@ -92,21 +97,11 @@ def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
     found = [f"{job_id} is in {n} places" for job_id, n in places.items() if n != 1]
     found += [f"{job_id} is in no place" for job_id in jobs if job_id not in places]
     found += [f"{job_id} has no record" for job_id in places if job_id not in jobs]
-    for name in (
-        "failures",
-        "crashes",
-        "errors",
-        "waiting_since",
-        "retrying",
-        "digests",
-        "cancel_requests",
-        "progress",
-    ):
+    for name in BESIDE_JOBS:
         found += [f"{name} of {job_id} is left" for job_id in queue.get(name, {}) if job_id not in jobs]
     runs = {job_id for ids in running.values() for job_id in ids}
-    found += [
-        f"{job_id} is to stop, and does not run" for job_id in queue.get("cancel_requests", {}) if job_id not in runs
-    ]
+    requests = queue.get("cancel_requests", {})
+    found += [f"{job_id} is to stop, and does not run" for job_id in requests if job_id not in runs]
     finished = queue.get("finished", {})
     found += [f"{job_id} is finished and lives" for job_id in finished if job_id in jobs]
     found += [
