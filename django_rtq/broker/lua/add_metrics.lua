@@ -1,4 +1,4 @@
--- add_metrics: add up what a worker has counted: how runs of tasks went, and whose they were.
+-- add_metrics: add counters of a worker: how runs of tasks ended, and which clients they were for.
 -- uses: prelude metrics
 -- keys: clock scratch tasks client_runs client_time
 -- ARGV[1] counters    how many there are

@@ -1,4 +1,4 @@
--- bury: give jobs up. They stay as dead letters until a person requeues or discards them.
+-- bury: move failed jobs to the dead letters, where they stay until a person requeues or discards them.
 -- running -> dead; cancelled, if it was asked to stop
 -- uses: prelude unique outcomes settle failures
 -- keys: running jobs failures errors dead clock scratch stats waiters finished_signal scheduled retrying
@@ -18,7 +18,7 @@ redis.call("DEL", q.scratch) -- lets a full server be drained
 finish_cancelled(q, ids_at(jobs, mine), now)
 for _, i in ipairs(mine) do
   local id, failures, line = jobs[i], jobs[i + 1], jobs[i + 2]
-  -- Without a record it is over: it was asked to stop; or a torn log had given it to two, and one was done first.
+  -- Without a record it is finished: it had a cancel request; or a torn log had given it to two, and one finished first.
   if redis.call("HEXISTS", q.jobs, id) == 1 then
     redis.call("ZADD", q.dead, now, id)
     record_failure(q, id, failures, line, now)

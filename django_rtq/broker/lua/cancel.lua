@@ -1,4 +1,4 @@
--- cancel: take a job out before it runs, or ask it to stop.
+-- cancel: cancel a job that waits, or ask a running one to stop.
 -- queued, scheduled, retrying -> cancelled; running -> asked to stop: cancelled, unless it succeeds before it stops
 -- uses: prelude schedule workers outcomes
 -- keys: jobs scheduled dead cancelled_in_lane failures crashes errors waiting_since retrying results finished
@@ -7,11 +7,11 @@
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] id          the job
 -- ARGV[3] keep_ms     how long the outcome is kept
--- ARGV[4] outcome     what is kept of it
--- ARGV[5] how         it is to stop when it runs: "ask" it, or "terminate" its process
+-- ARGV[4] outcome     what is stored then
+-- ARGV[5] how         to stop it if it runs: "ask" it, or "terminate" its process
 --
--- returns {"cancelled", ""}, {"asked", who runs it}, or why not: {"missing", "dead", "finished" or "already", ""};
---         "already": it is cancelled, and was before
+-- returns {"cancelled", ""}, {"asked", the worker that runs it}, or why not: {"missing", "dead", "finished" or "already", ""};
+--         "already": it was cancelled before
 -- sent twice: "already", or "asked" again, and nothing changes
 
 local q, most, id = named(), tonumber(ARGV[1]), ARGV[2]
@@ -35,7 +35,7 @@ if worker then
   return { "asked", worker }
 end
 
--- To find an id in a lane costs as much as the lane is long: it stays there, and claim passes it over.
+-- Finding an id in a lane costs O(length): it stays there, and claim skips it.
 local band, client = read_header(record)
 local is_scheduled = redis.call("ZSCORE", q.scheduled, id)
 if not is_scheduled then redis.call("HSET", q.cancelled_in_lane, id, band .. ":" .. client) end

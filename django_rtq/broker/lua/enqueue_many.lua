@@ -1,17 +1,17 @@
--- enqueue_many: take in jobs, each once however often it is sent.
+-- enqueue_many: add many jobs, each once however often it is sent.
 -- — -> queued, or scheduled when it has a time
 -- uses: prelude bulk_enqueue
 -- keys: jobs finished cancelled_in_lane scheduled bands turn lanes waiting_since work_signal due_signal clock
 --       ring lane stats scheduled_by_client
 -- ARGV[...] jobs      of each, those of enqueue: id, band, max_crashes, client, due, expires, front, body; at most 500
 --
--- returns for each job "ok", or "exists" when its id is known: live, or finished lately
+-- returns for each job "ok", or "exists" if its id is known: live, or finished lately
 -- sent twice: every id exists the second time, and nothing changes
 
 local q, jobs = named(), ARGV
 local now = now_ms(q.clock)
 
--- index_lane for many lanes at one stroke.
+-- index_lane() for many lanes.
 local function index_lanes(lanes)
   local turn, heads, rings = redis.call("INCRBY", q.turn, #lanes) - #lanes, {}, {}
   for i, lane in ipairs(lanes) do
@@ -38,7 +38,7 @@ for _, lane in ipairs(plan.lanes) do
 end
 if #plan.later > 0 then schedule_many(q, plan.later, plan.later_of) end
 if #plan.records > 0 then
-  -- The records last: a torn log then leaves ids without one, which are dropped, and not jobs in no place.
+  -- The records last: a torn log then leaves ids without a record, which are dropped, but no job outside of all lanes.
   redis.call("HSET", q.jobs, unpack(plan.records))
   count(q.stats, now, "enqueued", #plan.records / 2)
 end

@@ -18,8 +18,8 @@ local q, most, state, run_ms, wait_ms = named(), tonumber(ARGV[1]), ARGV[2], ARG
 local jobs = { select(5, unpack(ARGV)) }
 local now = now_ms(q.clock)
 
--- A worker that was given up for dead may still be alive and finish late.
--- By then its jobs were given to others, and they are not its to settle.
+-- A worker that was considered dead may be alive and finish late.
+-- By then its jobs were given to others, and it may not settle them.
 local stale, finished = finish_runs(q, jobs, most, now, state)
 if finished > 0 and state == "succeeded" then
   count(q.stats, now, "run_ms", run_ms)

@@ -1,4 +1,4 @@
--- pause: nothing of a queue is claimed until it is resumed. What runs goes on.
+-- pause: stop claims from a queue until it is resumed. Running jobs go on.
 -- uses: prelude
 -- keys: paused clock scratch
 -- returns "paused", or "already"

@@ -1,4 +1,4 @@
--- promote: put jobs whose time has come into their lanes. Clients take turns when there are more than one call takes.
+-- promote: move due jobs into their lanes. If there are more than fit into one call, clients take turns.
 -- scheduled, retrying -> queued
 -- uses: prelude lanes promote
 -- keys: scheduled retrying jobs bands turn lanes waiting_since work_signal clock scratch ring lane
@@ -11,14 +11,14 @@
 
 local q, limit, is_ahead = named(), tonumber(ARGV[1]), ARGV[2] == "1"
 local now, answer = now_ms(q.clock), { -1 }
-local BY_TIME = 4 -- of a crowd, one job in so many goes by its time alone: it may be missing in the index
+local BY_TIME = 4 -- one job in so many is picked by its time alone: it may be missing in the index
 local picked = {
   is_ahead = is_ahead, ids = {}, has = {}, -- what leaves `scheduled`
-  lanes = {}, since = {}, fresh = {}, -- where it goes
-  clients = {}, leaving = {}, -- in whose indexes it was
+  lanes = {}, since = {}, fresh = {}, -- where it goes to
+  clients = {}, leaving = {}, -- clients, and the ids that leave their indexes
 }
 
--- Pick jobs, from one place in a list of id and due to another. One whose record is lost only goes away.
+-- Pick jobs `first` to `last` of a list of id and due. One whose record is lost is only removed.
 local function pick(due, first, last)
   local ids, moments, has, left = {}, {}, picked.has, limit - #picked.ids
   for i = 2 * first - 1, 2 * last, 2 do
@@ -32,21 +32,21 @@ local function pick(due, first, last)
   end
 end
 
--- Pick what is due, so much of it. Of a crowd a part goes by its time, the rest by turns, and by its time again as far
--- as that is not enough.
+-- Pick due jobs, up to `limit`. If there are more, a part is picked by time, the rest by turns of the clients, and what
+-- is missing then by time again.
 local function pick_due()
   local due = redis.call("ZRANGEBYSCORE", q.scheduled, "-inf", now, "WITHSCORES", "LIMIT", 0, limit)
   local is_crowd = #due == 2 * limit
   local by_time = is_crowd and math.ceil(limit / BY_TIME) or #due / 2
   pick(due, 1, by_time)
-  -- Where nobody's job was due, whom the index says to look at is put right.
+  -- If nothing was due, go on only to correct clients in the index that seem to have due jobs.
   if not is_crowd and #picked.clients > 0 then return end
   local by_turns = due_by_turns(q, picked, limit - by_time, due, now)
   pick(by_turns, 1, #by_turns / 2)
   pick(due, by_time + 1, #due / 2)
 end
 
--- What was picked leaves the index. Who has more that is due comes after all others that have.
+-- Remove picked jobs from the index. Clients with more due jobs come after all others that have some.
 local function update_index()
   local looks, gone = {}, {}
   for _, client in ipairs(picked.clients) do
@@ -65,7 +65,7 @@ end
 
 pick_due()
 redis.call("DEL", q.scratch) -- lets a full server be drained
-redis.call("HSET", q.clock, "promoted", now) -- for people: somebody looks after what is due
+redis.call("HSET", q.clock, "promoted", now) -- for people: shows that a scheduler is alive
 if #picked.fresh > 0 then redis.call("HSET", q.jobs, unpack(picked.fresh)) end
 if #picked.since > 0 then redis.call("HSET", q.waiting_since, unpack(picked.since)) end
 for _, lane in ipairs(picked.lanes) do

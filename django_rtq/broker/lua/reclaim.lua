@@ -1,4 +1,4 @@
--- reclaim: take back the jobs of workers whose lease ran out. Each of them counts as a crash.
+-- reclaim: take back the jobs of workers whose lease has expired. For each job this counts as a crash.
 -- running -> queued, or dead; cancelled, if it was asked to stop
 -- uses: workers reclaim
 -- keys: workers clock jobs bands turn lanes waiting_since failures crashes errors dead work_signal scratch

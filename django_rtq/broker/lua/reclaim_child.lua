@@ -1,4 +1,4 @@
--- reclaim_child: take back the jobs of a worker whose death was seen by its supervisor, without waiting for its lease.
+-- reclaim_child: take back the jobs of a process that its supervisor saw die, before its lease expires.
 -- running -> queued, or dead; cancelled, if it was asked to stop
 -- uses: prelude workers reclaim
 -- keys: workers clock jobs bands turn lanes waiting_since failures crashes errors dead work_signal scratch
@@ -6,7 +6,7 @@
 --       results finished cancel_requests progress signed_on tasks result_times scheduled_by_client
 -- ARGV[1] worker      its name
 -- ARGV[2] limit       jobs to take back in this call, at most 500
--- ARGV[...] guilty    the ids that were running when it died: they count a crash, the others are given back
+-- ARGV[...] guilty    the ids that were running when it died: a crash is counted for them; the others are released
 --
 -- returns {how many are left to take back, id, "queued", "dead" or "cancelled", ...}
 -- sent twice: goes on where the first call stopped

@@ -1,12 +1,12 @@
--- repair_lanes: look at some lanes and workers, and put right what a torn log bent: a lane with jobs that is in no ring, and a
--- processing list whose worker nobody would find dead. That worker's lease counts as over, so its jobs are reclaimed.
+-- repair_lanes: repair indexes after a torn log, some lanes and workers in a call: lanes with jobs that are in no ring, and
+-- processing lists of workers without a lease. These get an expired lease, so that their jobs are reclaimed.
 -- uses: prelude lanes
 -- keys: bands turn lanes waiting_since work_signal clock scratch ring lane workers signed_on running_of
--- ARGV[1] start       how many lanes, and how many workers, to pass over
--- ARGV[2] limit       lanes, and workers, to look at in this call, at most 100
+-- ARGV[1] start       how many lanes, and how many workers, to skip
+-- ARGV[2] limit       lanes, and workers, to check in this call, at most 100
 --
--- returns where to start next, or 0: all were seen
--- sent twice: there is nothing left to put right
+-- returns where to start next, or 0: all were checked
+-- sent twice: there is nothing left to repair
 
 local q, start, limit = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
 local now = now_ms(q.clock)

@@ -1,7 +1,7 @@
--- resume: let a paused queue be worked on again, and wake a worker.
+-- resume: allow claims from a paused queue again, and wake a worker.
 -- keys: paused work_signal scratch
 -- returns "resumed", or "already"
--- sent twice: "already", and a worker looks in vain
+-- sent twice: "already", and a worker wakes for nothing
 
 local q = named()
 

@@ -156,7 +156,7 @@ MUTANTS = (
         for verb in ("retry", "bury", "release", "reclaim", "reclaim_child")
     ),
     Mutant("stopped_jobs_are_not_counted", 'count(q.stats, now, "cancelled", 1)\n        ended', "ended"),
-    Mutant("over_and_cancelled_all_the_same", "== 1 then -- else it is over", ">= 0 then -- else it is over"),
+    Mutant("over_and_cancelled_all_the_same", "== 1 then -- else it is finished", ">= 0 then -- else it is finished"),
     Mutant("progress_of_others", 'redis.call("HEXISTS", q.running, id) == 0', "false", ("report_progress",)),
     Mutant("cancel_forgets_the_ghost", "if not is_scheduled then", "if false then"),
     Mutant("claim_keeps_the_ghost", 'redis.call("HDEL", q.cancelled_in_lane, unpack(passed))', NOTHING),

@@ -1,9 +1,9 @@
--- claim: which jobs of a lane a claim may take.
+-- claim: decide which jobs of a lane a claim may take.
 -- uses: prelude lanes
 
--- Whether a job may run beside those that this claim has taken. After its first crash it runs beside half as many as
--- there are slots, after the second a quarter; alone, when one crash more would make it dead: so a job dies of nobody's
--- crashes but its own.
+-- Whether a suspect, a job that has crashed a worker, may run beside the jobs that this claim has taken. After its first
+-- crash it runs beside half as many jobs as there are slots, after the second a quarter; alone, when one more crash would
+-- make it dead. So no job becomes dead because of the crashes of others.
 local function may_join(q, claim, id, taken)
   local found = redis.call("HGET", q.crashes, id)
   if not found then return claim.suspects == 0 end
@@ -16,7 +16,7 @@ local function may_join(q, claim, id, taken)
   return true
 end
 
--- Drop from the front of a lane what was cancelled, as much as this claim may still pass over. It costs no turn.
+-- Remove cancelled jobs from the front of a lane, as many as this claim may still skip. The client keeps its turn.
 local function skip_cancelled(q, claim, lane, now)
   local key, passed = q.lane .. lane, {}
   local first = redis.call("LINDEX", key, 0)

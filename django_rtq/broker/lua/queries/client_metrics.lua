@@ -1,12 +1,12 @@
--- client_metrics: who has jobs in a queue, and who kept its workers busy in the last hour. Reads only.
--- It looks at some lanes, those whose first jobs have been waiting longest, and at those who were busiest.
+-- client_metrics: clients with jobs in a queue, and their run time in the last hour. Reads only.
+-- It reads some lanes, those whose first jobs have waited longest, and the clients with most run time.
 -- uses: prelude
 -- keys: bands lanes clock lane client_runs client_time
--- ARGV[1] most        lanes that are looked at, at most 2,000
--- ARGV[2] wanted      so many of those with most jobs, and of the busiest of each ten minutes; at most 100
+-- ARGV[1] most        lanes to read, at most 2,000
+-- ARGV[2] wanted      clients with most jobs, and with most run time in each ten minutes; at most 100
 --
 -- returns {now, lanes, µs of all, {client, queued, since when the first waits, runs, µs}, ...}
--- sent twice: answers twice
+-- sent twice: changes nothing
 
 local q, most, wanted = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
 local now, SLICE_MS, SLICES, ALL = now_ms(q.clock), 600000, 6, "\n"

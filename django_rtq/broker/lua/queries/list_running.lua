@@ -1,12 +1,12 @@
--- list_running: who holds which jobs of a queue. Reads only.
+-- list_running: the running jobs of a queue, by worker. Reads only.
 -- uses: prelude
 -- keys: workers jobs clock running_of cancel_requests progress
--- ARGV[1] most        jobs, at most 2,000; of the others is only told that they are
--- ARGV[2] bytes       of each record: its beginning; 0: records are not read
+-- ARGV[1] most        jobs, at most 2,000; the others are only counted
+-- ARGV[2] bytes       how much to return of each record; 0: records are not read
 --
--- returns {now, {worker, ms left of its lease, jobs, {id, attempt and claim time, beginning of the record, how it is to
---         stop, how far it is}, ...}, ...}
--- sent twice: answers twice
+-- returns {now, {worker, ms left of its lease, jobs, {id, attempt and claim time, start of the record, cancel
+--         request, progress}, ...}, ...}
+-- sent twice: changes nothing
 
 local q, most, bytes = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
 local now = now_ms(q.clock)

@@ -1,23 +1,23 @@
--- queue_overview: what there is in a queue. Reads only. It costs the same however long the queue is.
+-- queue_overview: numbers of jobs in a queue, and its state. Reads only. Its cost does not depend on the length of the queue.
 -- uses: prelude lanes
 -- keys: jobs scheduled retrying dead workers lanes paused clock result_times running_of waiting_since
 --       cancelled_in_lane lane
 -- returns {now, live jobs, scheduled, retrying, dead, running, lanes with work, since when the oldest waits, paused since,
---         outcomes kept, when anybody spoke last, when somebody promoted last, by how many ms the server's clock is
---         behind}; "" for a moment that there is not
--- sent twice: answers twice
+--         outcomes kept, last sign of life of a worker, last run of promote, by how many ms the server's clock is
+--         behind}; "" for a missing time
+-- sent twice: changes nothing
 
 local q, running = named(), 0
-local LANES, DEEP = 30, 20 -- so far it looks for the oldest among what was cancelled
+local LANES, DEEP = 30, 20 -- search depth for the oldest job among cancelled ones
 
--- Since when the first job of a lane waits that was not cancelled, as far as it looks.
+-- Since when the first job of a lane waits that was not cancelled, within the search depth.
 local function lane_waits_since(lane, of_first, now)
   for i, id in ipairs(redis.call("LRANGE", q.lane .. lane, 0, DEEP - 1)) do
     if redis.call("HEXISTS", q.jobs, id) == 1 then return i == 1 and tonumber(of_first) or waiting_since(q, id, now) end
   end
 end
 
--- Since when the oldest job waits: what `lanes` says, unless jobs were cancelled that it may be about.
+-- Since when the oldest job waits: as `lanes` says, unless that may be a cancelled job.
 local function oldest_since(now)
   local lanes, oldest = redis.call("ZRANGE", q.lanes, 0, LANES - 1, "WITHSCORES"), nil
   if redis.call("EXISTS", q.cancelled_in_lane) == 0 then return lanes[2] end
@@ -34,7 +34,7 @@ end
 local now, _, clock = now_ms(q.clock)
 local retrying = redis.call("ZCARD", q.retrying)
 local live, waiting, dead = redis.call("HLEN", q.jobs), redis.call("ZCARD", q.scheduled), redis.call("ZCARD", q.dead)
-local queued = math.max(0, live - waiting - dead - running) -- a lane may name only what was cancelled
+local queued = math.max(0, live - waiting - dead - running) -- a lane may contain only cancelled jobs
 return {
   now,
   live,

@@ -1,11 +1,11 @@
--- queue_position: what a job waits for. Reads only. In its lane it looks no further than DEEP jobs.
+-- queue_position: what a job waits for, and its position in its lane. Reads only. It reads no more than DEEP jobs.
 -- uses: prelude unique
 -- keys: clock jobs paused workers lane scheduled retrying digests unique
 -- ARGV[1] id          the job
 --
--- returns {now, paused since, workers whose lease lasts, 100 at most, its place in its lane, counted from 0, the job for
---         whose end it waits, when somebody promoted last}; "" where there is none
--- sent twice: answers twice
+-- returns {now, paused since, workers whose lease lasts, 100 at most, its position in its lane, from 0, the job for
+--         whose end it waits, last run of promote}; "" where there is none
+-- sent twice: changes nothing
 
 local q, id = named(), ARGV[1]
 local DEEP = 1000
