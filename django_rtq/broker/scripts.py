@@ -19,16 +19,16 @@ import hiredis
 
 from django_rtq.broker.keys import QUEUE_KEYS, QueueKeys
 
-AT_ONCE = 500  # of one's own jobs in a call (rule 6); Lua's unpack takes some 8,000 values
+AT_ONCE = 500  # most jobs of the caller in a call (rule 6); Lua's unpack takes some 8,000 values
 
 Argument = bytes | str | int | float
-Command = tuple[Argument, ...] | bytes  # bytes: in the form in which it is sent
+Command = tuple[Argument, ...] | bytes  # bytes: encoded already
 
-# What redis-py packs with in the end, a third of the way later.
+# redis-py's packer in C, called without the layers above it.
 _pack: Callable[[tuple[Argument, ...]], bytes] = hiredis.pack_command  # type: ignore[assignment]
 _USES = re.compile(r"^-- uses: (.*)$", re.MULTILINE)
 _KEYS = re.compile(r"^-- keys: (.*(?:\n--  .*)*)", re.MULTILINE)  # the next lines go on with two spaces
-# Written out, because a table that grows from key to key is moved five times on its way.
+# One constructor with all fields: a table that grows key by key is reallocated five times.
 _NAMED = """
 local function named(first)
   local keys, n = KEYS, (first or 1) - 1
@@ -38,7 +38,7 @@ end
 
 
 class Script:
-    """One verb or query: the text that Redis runs, and the keys that it names. Read when it is called first."""
+    """One verb or query: the text that Redis runs, and the keys that it gets. Its file is read on first use."""
 
     def __init__(self, name: str, folder: str) -> None:
         self.name = name
@@ -53,7 +53,7 @@ class Script:
 
     @cached_property
     def sha(self) -> bytes:
-        """Redis knows the script by it."""
+        """The digest by which EVALSHA names the script."""
         sha = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest().encode()
         BY_SHA[sha] = self
         return sha
@@ -72,8 +72,8 @@ class Script:
         return _read(self._folder, self.name)
 
     @cached_property
-    def is_of_a_worker(self) -> bool:
-        """Whether it wants the processing list of one worker."""
+    def needs_worker(self) -> bool:
+        """Whether it gets the processing list of one worker."""
         return "running" in self.key_names
 
     def call(self, keys: QueueKeys, arguments: Iterable[Argument], *, worker: str = "") -> Command:
@@ -86,8 +86,8 @@ class Script:
         return (b"EVALSHA", self.sha, len(groups), *groups, *arguments)
 
     def head(self, keys: QueueKeys, *, worker: str = "") -> tuple[Argument, ...]:
-        """What all calls on a queue begin with: the script and its keys."""
-        if self.is_of_a_worker:
+        """The start of every call on a queue: the script and its keys."""
+        if self.needs_worker:
             return self._head(keys, worker)
         head = self._heads.get(keys.jobs)
         if head is None:
@@ -95,9 +95,9 @@ class Script:
         return head
 
     def packed_call(self, keys: QueueKeys, arguments: Sequence[str | int]) -> Command:
-        """call() for a script of no worker and few arguments: the keys are packed once for all calls.
+        """call() for a script without a worker and with few arguments: the keys are encoded once for all calls.
 
-        For plain text this is so much faster than the packer in C that it shows in the time that a delay() takes.
+        For ASCII text this is faster than the packer in C, enough to show in the time of a delay().
         """
         packed_head = self._packed_heads.get(keys.jobs)
         if packed_head is None:
@@ -105,7 +105,7 @@ class Script:
             packed_head = self._packed_heads[keys.jobs] = len(head), _pack(head).decode().partition("\n")[2]
         size, start = packed_head
         text = "".join([f"${len(value)}\r\n{value}\r\n" for value in map(str, arguments)])
-        if not text.isascii():  # where a character is not a byte
+        if not text.isascii():  # the lengths above count characters, not bytes
             return self.call(keys, arguments)
         return f"*{size + len(arguments)}\r\n{start}{text}".encode()
 
@@ -115,7 +115,7 @@ class Script:
 
 
 def _named(names: Sequence[str]) -> str:
-    """What gives the keys of a queue by their names, and where those of the next queue begin."""
+    """Lua code of named(): a queue's keys by name, and the position of the next queue's keys."""
     fields = ", ".join(f"{name} = keys[n + {place}]" for place, name in enumerate(names, 1))
     return _NAMED.format(fields=fields, next=len(names) + 1)
 
@@ -143,7 +143,7 @@ def _scripts_in(folder: str) -> dict[str, Script]:
 
 
 def pack(command: Command) -> bytes:
-    """A command in the form in which it is sent."""
+    """Encode a command as it is sent."""
     return command if isinstance(command, bytes) else _pack(command)
 
 
