@@ -1,1 +1,1 @@
-"""How fast, how late, how large, how fair: measured with real processes and a Redis of its own."""
+"""Benchmarks of throughput, latency, memory and fairness, with real processes and a private Redis."""

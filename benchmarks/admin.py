@@ -1,4 +1,4 @@
-"""Admin: what the pages' questions cost with very many jobs, and how fast many dead letters live again."""
+"""Cost of the queries and pages of the admin with very many jobs, and speed of requeueing dead letters."""
 
 from __future__ import annotations
 
@@ -8,60 +8,60 @@ from collections.abc import Callable
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.environment import Environment, MeasurementFailed, print_progress
 from benchmarks.figures import Readings
-from benchmarks.stage import MeasurementFailed, Stage, say
 
 if TYPE_CHECKING:
     from django_rtq.broker.broker import NewJob
 
-QUEUE, GRAVEYARD, QUEUES, CLIENTS, DAY = "crowd", "graveyard", 50, 10_000, 1440
+QUEUE, DEAD_QUEUE, QUEUES, CLIENTS, DAY = "flood", "dead-letters", 50, 10_000, 1440
 WORKER = "admin:1:benchmark"
 BODY = '{"task":"benchmarks.jobs.%s","args":[7,42]}'
 TRACEBACK = "".join(f'  File "shop/tasks.py", line {n}, in step_{n}\\n    proceed()\\n' for n in range(30))
-ASKED = 15  # times
+REPEATS = 15  # requests per page or query
 
 
-def measure(stage: Stage, readings: Readings) -> None:
-    """Fill once, then ask again and again."""
+def measure(env: Environment, readings: Readings) -> None:
+    """Fill Redis once, then repeat each query."""
     from django_rtq.inspector.inspector import JobFilter, get_inspector
 
-    stage.clear()
-    waiting, dead = (100_000, 5_000) if stage.is_quick else (1_000_000, 50_000)
+    env.clear()
+    waiting, dead = (100_000, 5_000) if env.is_quick else (1_000_000, 50_000)
     started = time.perf_counter()
-    _fill(stage, waiting)
+    _fill(env, waiting)
     _bury(dead)
-    say(f"  {waiting:,} jobs wait, {dead:,} are dead, after {time.perf_counter() - started:.1f} s")
+    print_progress(f"  {waiting:,} jobs wait, {dead:,} are dead, after {time.perf_counter() - started:.1f} s")
     readings.remark(f"admin: {QUEUES} queues, {waiting:,} jobs of {CLIENTS:,} clients wait, {dead:,} are dead")
     inspector = get_inspector()
     inspector.listing(QUEUE, "queued")
-    questions: dict[str, Callable[[], Any]] = {
-        "front": inspector.front,
-        "front_day": lambda: inspector.front(DAY),
+    queries: dict[str, Callable[[], Any]] = {
+        "overview": inspector.front,
+        "overview_day": lambda: inspector.front(DAY),
         "queued": lambda: inspector.listing(QUEUE, "queued"),
-        "dead": lambda: inspector.listing(GRAVEYARD, "dead"),
+        "dead": lambda: inspector.listing(DEAD_QUEUE, "dead"),
         "clients": lambda: inspector.clients(QUEUE),
         "tasks": lambda: inspector.tasks(24),
-        "groups": lambda: inspector.dead_groups(GRAVEYARD),
-        "filter": lambda: inspector.listing(GRAVEYARD, "dead", filter=JobFilter(error_class="NoSuchError")),
+        "groups": lambda: inspector.dead_groups(DEAD_QUEUE),
+        "filter": lambda: inspector.listing(DEAD_QUEUE, "dead", filter=JobFilter(error_class="NoSuchError")),
     }
-    for name, question in questions.items():
-        with Probe(stage) as probe:
-            costs = [_ms(question) for _ in range(ASKED)]
+    for name, query in queries.items():
+        with Probe(env) as probe:
+            costs = [_ms(query) for _ in range(REPEATS)]
         readings.add(f"admin.{name}", median(costs))
         readings.add(f"admin.{name}_block", probe.longest_ms)
-    _look(stage, readings)
-    _requeue_all(stage, readings, dead)
-    _empty_graveyard(stage)
+    _measure_pages(env, readings)
+    _requeue_all(env, readings, dead)
+    _empty_dead_queue(env)
     _bury(dead)
-    _click(stage, readings, dead)
-    stage.clear()
+    _click(env, readings, dead)
+    env.clear()
 
 
 class Probe:
-    """Asks the server afterwards for how long its longest command took: so long it was not there for others."""
+    """Reads the time of the longest command from the slow log: the server was blocked for so long."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._redis = stage.redis
+    def __init__(self, env: Environment) -> None:
+        self._redis = env.redis
         self.longest_ms = 0.0
 
     def __enter__(self) -> Probe:
@@ -74,13 +74,13 @@ class Probe:
         self.longest_ms = max((entry["duration"] / 1000 for entry in self._redis.slowlog_get(2000)), default=0.0)
 
 
-def _ms(question: Callable[[], Any]) -> float:
+def _ms(query: Callable[[], Any]) -> float:
     started = time.perf_counter()
-    question()
+    query()
     return (time.perf_counter() - started) * 1000
 
 
-def _fill(stage: Stage, jobs: int) -> None:
+def _fill(env: Environment, jobs: int) -> None:
     from django_rtq.broker.broker import get_broker
 
     broker = get_broker()
@@ -91,10 +91,10 @@ def _fill(stage: Stage, jobs: int) -> None:
         broker.enqueue(QUEUE, [_job(number % CLIENTS) for number in numbers[start : start + 2000]])
     minute = int(time.time()) // 60
     counters = {name: 7 for name in ("enqueued", "succeeded", "failed", "dead", "run_ms", "wait_ms")}
-    with stage.redis.pipeline(transaction=False) as pipe:
+    with env.redis.pipeline(transaction=False) as pipe:
         for queue in broker.redis.execute_one(("SMEMBERS", broker.keys.queues)):
             for each in range(minute - DAY, minute + 1):
-                counters["succeeded"] = each * 7919 % 5000  # no flat lines, which take less room on a page
+                counters["succeeded"] = each * 7919 % 5000  # not constant: flat lines are smaller on a page
                 pipe.hset(broker.keys.of(queue.decode()).stats_of(each), mapping=counters)
             for hour in range(minute // 60 - 24, minute // 60 + 1):
                 tasks = {f"r{bucket} benchmarks.jobs.noop": 3 for bucket in range(-40, -20)}
@@ -108,18 +108,18 @@ def _bury(jobs: int) -> None:
     from django_rtq.jobs import serializer
 
     broker = get_broker()
-    broker.sign_on([GRAVEYARD], WORKER)
+    broker.sign_on([DEAD_QUEUE], WORKER)
     for start in range(0, jobs, 500):
-        broker.enqueue(GRAVEYARD, [_job(n, "fail" if n % 3 else "noop") for n in range(start, start + 500)])
-        (claimed,) = broker.claim(WORKER, [GRAVEYARD], 500)
+        broker.enqueue(DEAD_QUEUE, [_job(n, "fail" if n % 3 else "noop") for n in range(start, start + 500)])
+        (claimed,) = broker.claim(WORKER, [DEAD_QUEUE], 500)
         kinds = ("builtins.ValueError", "redis.exceptions.TimeoutError", "shop.errors.OutOfStock")
         lines = [
             serializer.dumps({"at": 1, "error_class": kinds[n % 3], "error": "no", "traceback": TRACEBACK})
             for n in range(3)
         ]
         buried = [value for n, job_id in enumerate(claimed.ids) for value in (job_id, 1, lines[n % 3])]
-        broker.settle(WORKER, GRAVEYARD, Settlement(bury=buried))
-    broker.sign_off([GRAVEYARD], WORKER)
+        broker.settle(WORKER, DEAD_QUEUE, Settlement(bury=buried))
+    broker.sign_off([DEAD_QUEUE], WORKER)
 
 
 def _job(client: int, task: str = "noop") -> NewJob:
@@ -129,59 +129,61 @@ def _job(client: int, task: str = "noop") -> NewJob:
     return NewJob(new_job_id(), 0, 3, f"client-{client}", "", "", "", BODY % task)
 
 
-def _look(stage: Stage, readings: Readings) -> None:
-    """The same through all of Django: what a person waits for, and what an open page fetches again and again."""
-    for name, page in _person(stage).items():
+def _measure_pages(env: Environment, readings: Readings) -> None:
+    """Measure whole pages through Django: time, round trips, and the size of a refresh."""
+    for name, page in _run_pages(env).items():
         readings.add(f"admin.page_{name}", page["ms"])
         if name != "nothing":
             readings.add(f"admin.page_{name}_trips", page["trips"])
             readings.add(f"admin.page_{name}_kb", page["kb"])
 
 
-def _person(stage: Stage, *options: str) -> dict[str, Any]:
-    """What pages.py writes down."""
-    answers = stage.server.directory / f"pages{len(options)}"
-    with stage.process("-m", "benchmarks.pages", str(answers), *options) as child:
-        stage.wait_until(answers.exists, "the pages were looked at", child, seconds=120)
+def _run_pages(env: Environment, *options: str) -> dict[str, Any]:
+    """Run pages.py and read its result."""
+    answers = env.server.directory / f"pages{len(options)}"
+    with env.process("-m", "benchmarks.pages", str(answers), *options) as child:
+        env.wait_until(answers.exists, "the pages were fetched", child, seconds=120)
     found: dict[str, Any] = json.loads(answers.read_text())
     return found
 
 
-def _empty_graveyard(stage: Stage) -> None:
-    for key in stage.redis.scan_iter(match=f"{{rtq:{GRAVEYARD}}}:*", count=10_000):
-        stage.redis.delete(key)
+def _empty_dead_queue(env: Environment) -> None:
+    for key in env.redis.scan_iter(match=f"{{rtq:{DEAD_QUEUE}}}:*", count=10_000):
+        env.redis.delete(key)
 
 
-def _click(stage: Stage, readings: Readings, dead: int) -> None:
-    """One click on a page, beside a worker of that queue, until none of the snapshot is dead."""
+def _click(env: Environment, readings: Readings, dead: int) -> None:
+    """One click on a page, with a worker on that queue, until no dead letter is left."""
     from django_rtq.inspector.inspector import get_inspector
 
-    with stage.worker("--queues", GRAVEYARD) as worker, Probe(stage) as probe:
+    with env.worker("--queues", DEAD_QUEUE) as worker, Probe(env) as probe:
         started = time.perf_counter()
-        _person(stage, "--click")
-        stage.wait_until(lambda: not get_inspector().queue(GRAVEYARD).dead, "the dead live again", worker)
+        _run_pages(env, "--click")
+        env.wait_until(lambda: not get_inspector().queue(DEAD_QUEUE).dead, "all dead letters are requeued", worker)
         readings.add("admin.click", time.perf_counter() - started)
     readings.add("admin.click_block", probe.longest_ms)
 
 
-def _requeue_all(stage: Stage, readings: Readings, dead: int) -> None:
-    """One click: all dead letters, in steps."""
+def _requeue_all(env: Environment, readings: Readings, dead: int) -> None:
+    """Requeue all dead letters, in steps, as one click does."""
     from django_rtq.inspector.inspector import JobFilter, get_inspector
 
     inspector, done = get_inspector(), 0
-    wanted = JobFilter(task="fail")  # as from the page of a group: it has to look at every one
-    idle, answers = stage.server.directory / "longest_idle", stage.server.directory / "longest"
-    pinger = ("-m", "benchmarks.pinger", str(stage.server.port))
-    with stage.process(*pinger, str(idle)) as child:
-        stage.wait_until(idle.exists, "the first answer to a ping", child)
+    matching = JobFilter(task="fail")  # as on the page of a group: it has to read every dead letter
+    idle, answers = env.server.directory / "longest_idle", env.server.directory / "longest"
+    ping_command = ("-m", "benchmarks.ping", str(env.server.port))
+    with env.process(*ping_command, str(idle)) as child:
+        env.wait_until(idle.exists, "the first answer to a ping", child)
         time.sleep(3)
-    readings.add("admin.requeue_ping_floor", float(idle.read_text()))
-    with Probe(stage) as probe, stage.process(*pinger, str(answers)) as child:
-        stage.wait_until(answers.exists, "the first answer to a ping", child)
+    readings.add("admin.requeue_ping_baseline", float(idle.read_text()))
+    with Probe(env) as probe, env.process(*ping_command, str(answers)) as child:
+        env.wait_until(answers.exists, "the first answer to a ping", child)
         started = time.perf_counter()
-        until_ms = inspector.select(GRAVEYARD, wanted).until_ms
-        for wish in (wanted, JobFilter()):
-            done += sum(len(step.done) for step in inspector.bulk_steps(GRAVEYARD, "requeue", wish, until_ms=until_ms))
+        until_ms = inspector.select(DEAD_QUEUE, matching).until_ms
+        for job_filter in (matching, JobFilter()):
+            done += sum(
+                len(step.done) for step in inspector.bulk_steps(DEAD_QUEUE, "requeue", job_filter, until_ms=until_ms)
+            )
         seconds = time.perf_counter() - started
     if done != dead:
         raise MeasurementFailed(f"{done:,} of {dead:,} dead letters were requeued.")

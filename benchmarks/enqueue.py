@@ -1,32 +1,32 @@
-"""Enqueueing: delay() beside a bare EVALSHA of the same script and payload, and delay_many() beside delay()."""
+"""Enqueueing: delay() compared with a bare EVALSHA of the same script and payload, and delay_many() with delay()."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
+from benchmarks.environment import Environment
 from benchmarks.figures import Readings
-from benchmarks.stage import Stage
 
-SINGLES = 300  # calls before it is the other's turn: well below the second after which an id counts as old
+SINGLES = 300  # calls in a row: they take far less than the second after which an id counts as old
 CHUNKS = (300, 1000, 3000)
-MANY = 3000  # jobs before it is the next one's turn
+MANY = 3000  # jobs in a row
 
 
-def measure(stage: Stage, readings: Readings) -> None:
-    """One round: all of them by turns, in slices of some 20 ms."""
-    stage.clear()
+def measure(env: Environment, readings: Readings) -> None:
+    """One round: all variants in turn, in slices of about 20 ms."""
+    env.clear()
     ways: dict[str, Callable[[], float]] = {
         "enqueue.delay": _delay,
-        "enqueue.evalsha": lambda: _evalsha(stage),
+        "enqueue.evalsha": lambda: _evalsha(env),
         **{f"enqueue.many_{size}": lambda size=size: _delay_many(size) for size in CHUNKS},  # type: ignore[misc]
     }
     seconds = dict.fromkeys(ways, 0.0)
-    turns = 5 if stage.is_quick else 20
+    turns = 5 if env.is_quick else 20
     for turn in range(turns + 1):
         for name, way in ways.items():
             spent = way()
-            if turn:  # the first one loads the script and connects
+            if turn:  # the first turn loads the script and connects
                 seconds[name] += spent
     for name, spent in seconds.items():
         jobs = MANY if "many" in name else SINGLES
@@ -45,8 +45,8 @@ def _delay() -> float:
     return time.perf_counter() - started
 
 
-def _evalsha(stage: Stage) -> float:
-    """What delay() sends, made before the clock starts, through redis-py's own client."""
+def _evalsha(env: Environment) -> float:
+    """What delay() sends, prepared before the clock starts, through redis-py's own client."""
     from benchmarks.jobs import noop
     from django_rtq.broker.broker import get_broker
     from django_rtq.broker.scripts import SCRIPTS
@@ -54,7 +54,7 @@ def _evalsha(stage: Stage) -> float:
     script = SCRIPTS["enqueue"]
     _, sha, count, *keys = script.head(get_broker().keys.of("default"))
     payloads = [noop.new_job((7, number), {}) for number in range(SINGLES)]
-    evalsha = stage.redis.evalsha
+    evalsha = env.redis.evalsha
     started = time.perf_counter()
     for payload in payloads:
         evalsha(sha, count, *keys, *payload)  # type: ignore[arg-type]

@@ -1,51 +1,51 @@
-"""Fairness: when the few jobs of one client start that came behind very many of another."""
+"""Fairness: when a few jobs of one client start that were enqueued after very many of another."""
 
 from __future__ import annotations
 
+from benchmarks.environment import Environment
 from benchmarks.figures import Readings
-from benchmarks.stage import Stage
 
-CROWD = 20_000
+FLOOD = 20_000
 FEW = 10
-IN_SWING = 3000  # jobs done by a worker that is
+BUSY_JOBS = 3000  # jobs done by a worker that counts as busy
 
 
-def measure(stage: Stage, readings: Readings) -> None:
-    """One round: with a worker that starts after them, and with one that is in full swing."""
-    readings.add("fairness.last_place", _before_the_worker(stage))
-    readings.add("fairness.last_place_in_swing", _during_the_work(stage))
+def measure(env: Environment, readings: Readings) -> None:
+    """One round: with a worker that starts afterwards, and with one that is busy."""
+    readings.add("fairness.last_place", _started_afterwards(env))
+    readings.add("fairness.last_place_busy", _busy_worker(env))
 
 
-def _before_the_worker(stage: Stage) -> float:
-    stage.clear()
-    _crowd(CROWD)
+def _started_afterwards(env: Environment) -> float:
+    env.clear()
+    _flood(FLOOD)
     _few()
-    with stage.worker("--burst") as worker:
-        stage.wait_until(lambda: stage.notes[0] == CROWD + FEW, "all jobs ran", worker)
-        stage.finish(worker)
-    return max(stage.notes[1 : FEW + 1])
+    with env.worker("--burst") as worker:
+        env.wait_until(lambda: env.counters[0] == FLOOD + FEW, "all jobs ran", worker)
+        env.finish(worker)
+    return max(env.counters[1 : FEW + 1])
 
 
-def _during_the_work(stage: Stage) -> float:
-    """Places are counted from the moment before they are enqueued: what the worker holds by then comes first."""
-    stage.clear()
-    _crowd(CROWD + 2 * IN_SWING)
-    with stage.worker("--burst") as worker:
-        stage.wait_until(lambda: stage.notes[0] >= IN_SWING, "the worker is in full swing", worker)
-        before = stage.notes[0]
+def _busy_worker(env: Environment) -> float:
+    """Places are counted from just before they are enqueued: jobs that the worker has claimed by then run first."""
+    env.clear()
+    _flood(FLOOD + 2 * BUSY_JOBS)
+    with env.worker("--burst") as worker:
+        env.wait_until(lambda: env.counters[0] >= BUSY_JOBS, "the worker is busy", worker)
+        before = env.counters[0]
         _few()
-        stage.finish(worker)
-    return max(stage.notes[1 : FEW + 1]) - before
+        env.finish(worker)
+    return max(env.counters[1 : FEW + 1]) - before
 
 
-def _crowd(jobs: int) -> None:
-    from benchmarks.jobs import take_place
+def _flood(jobs: int) -> None:
+    from benchmarks.jobs import record_place
 
     for _ in range(jobs // 1000):
-        take_place.using(client="crowd").delay_many([((0,), {})] * 1000)
+        record_place.using(client="flood").delay_many([((0,), {})] * 1000)
 
 
 def _few() -> None:
-    from benchmarks.jobs import take_place
+    from benchmarks.jobs import record_place
 
-    take_place.using(client="few").delay_many([((slot,), {}) for slot in range(1, FEW + 1)])
+    record_place.using(client="few").delay_many([((slot,), {}) for slot in range(1, FEW + 1)])

@@ -1,4 +1,4 @@
-"""The figures: what is measured, in which unit, what we want it to be, and what it was."""
+"""The figures: their units, descriptions and targets, and the measured values."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 
 class Target(NamedTuple):
-    """What a median has to be."""
+    """A limit for a median."""
 
     sign: str  # ">=", ">", "<=" or "<"
     value: float
 
     def is_met(self, median: float) -> bool:
-        """Whether it is."""
+        """Whether the median is within the limit."""
         return {
             ">=": median >= self.value,
             ">": median > self.value,
@@ -28,10 +28,10 @@ class Target(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """One line of the table."""
+    """A line of the table."""
 
     unit: str
-    says: str
+    description: str
     target: Target | None = None  # None: for comparison only
 
 
@@ -41,19 +41,19 @@ _PAGES = {
     "queue": "a queue: 25 of a million waiting jobs, clients",
     "queue_dead": "a queue: 25 dead letters, clients",
     "dead": "the newest 1,000 dead letters by task and error",
-    "running": "what runs",
+    "running": "the running jobs",
     "workers": "the workers",
-    "tasks": "the tasks and their figures of 24 hours",
+    "tasks": "the tasks with their metrics of 24 hours",
 }
 
 
 def _kb_of(page: str) -> Target | None:
-    """Fifty busy queues are no usual overview: it takes 7 kB and another 0.7 for each queue."""
+    """The overview has no target, because 50 busy queues are unusual: it takes 7 kB, and 0.7 kB for each queue."""
     return None if page.startswith("overview") else Target("<", 30)
 
 
 FIGURES = {
-    "raw.batch": Figure("jobs/s", "no queue at all: pop 64 in a script, decode, call"),
+    "raw.batch": Figure("jobs/s", "no queue: pop 64 in a script, decode, call"),
     "raw.single": Figure("jobs/s", "the same one by one"),
     "enqueue.delay": Figure("jobs/s", "delay(), one client"),
     "enqueue.evalsha": Figure("jobs/s", "bare redis-py: the same script, the same payload"),
@@ -62,42 +62,42 @@ FIGURES = {
     "enqueue.many_1000": Figure("jobs/s", "delay_many(), 1,000 at a time"),
     "enqueue.many_3000": Figure("jobs/s", "delay_many(), 3,000 at a time"),
     "enqueue.many_vs_delay": Figure("ratio", "the slowest of these to delay()", Target(">=", 4)),
-    "unique.plain": Figure("jobs/s", "delay(), 500 calls that are alike"),
-    "unique.duplicates": Figure("jobs/s", "the same of a unique task"),
-    "unique.cost_vs_plain": Figure("ratio", "what one of these costs to one of those", Target("<=", 1.3)),
-    "unique.jobs": Figure("jobs", "what the 500 calls of a unique task have left", Target("<=", 1)),
+    "unique.plain": Figure("jobs/s", "delay(), 500 equal calls"),
+    "unique.duplicates": Figure("jobs/s", "the same calls of a unique task"),
+    "unique.cost_vs_plain": Figure("ratio", "a duplicate of a unique job to a plain call", Target("<=", 1.3)),
+    "unique.jobs": Figure("jobs", "jobs created by 500 equal calls of a unique task", Target("<=", 1)),
     "drain.one_client": Figure("jobs/s", "no-op jobs, one process, no results", Target(">", 50_000)),
-    "drain.many_clients": Figure("jobs/s", "the same jobs of 1,000 clients"),
+    "drain.many_clients": Figure("jobs/s", "the same jobs for 1,000 clients"),
     "drain.results": Figure("jobs/s", "the same with results kept"),
-    "drain.two_processes": Figure("jobs/s", "the same by two processes"),
+    "drain.two_processes": Figure("jobs/s", "the same with two processes"),
     "drain.one_client_cpu": Figure("µs/job", "CPU of worker and Redis: no-op jobs, one process"),
-    "drain.many_clients_cpu": Figure("µs/job", "the same jobs of 1,000 clients"),
+    "drain.many_clients_cpu": Figure("µs/job", "the same jobs for 1,000 clients"),
     "drain.results_cpu": Figure("µs/job", "the same with results kept"),
-    "drain.two_processes_cpu": Figure("µs/job", "the same by two processes"),
+    "drain.two_processes_cpu": Figure("µs/job", "the same with two processes"),
     "drain.many_clients_vs_one": Figure("ratio", "1,000 clients to one", Target(">=", 0.7)),
     "drain.results_vs_none": Figure("ratio", "with results to without", Target(">=", 0.65)),
     "drain.two_processes_vs_one": Figure("ratio", "two processes to one", Target(">=", 1.3)),
     "drain.vs_raw": Figure("ratio", "one client to raw.batch"),
     "latency.p50": Figure("ms", "before delay() to the job's first line, idle worker", Target("<", 0.6)),
     "latency.p99": Figure("ms", "the same, 1 of 100 is later", Target("<", 2)),
-    "latency.floor_p50": Figure("ms", "bare RPUSH to a process that waits in BLPOP"),
-    "latency.floor_p99": Figure("ms", "the same, 1 of 100 is later"),
-    "latency.p50_vs_floor": Figure("ratio", "p50 to the floor's", Target("<=", 1.62)),
+    "latency.baseline_p50": Figure("ms", "baseline: a bare RPUSH to a process that blocks in BLPOP"),
+    "latency.baseline_p99": Figure("ms", "the same, 1 of 100 is later"),
+    "latency.p50_vs_baseline": Figure("ratio", "p50 to the baseline", Target("<=", 1.62)),
     "latency.warm_p50": Figure("ms", "as p50, but 1 to 2 ms apart"),
     "latency.warm_p99": Figure("ms", "the same, 1 of 100 is later"),
-    "latency.warm_floor_p50": Figure("ms", "the bare RPUSH, 1 to 2 ms apart"),
-    "latency.warm_floor_p99": Figure("ms", "the same, 1 of 100 is later"),
+    "latency.warm_baseline_p50": Figure("ms", "the bare RPUSH, 1 to 2 ms apart"),
+    "latency.warm_baseline_p99": Figure("ms", "the same, 1 of 100 is later"),
     "delayed.p50": Figure("ms", "from its due time to a delayed job's first line, idle worker", Target("<", 2)),
     "delayed.p99": Figure("ms", "the same, 1 of 100 is later", Target("<", 10)),
-    "delayed.early": Figure("jobs", "of these that started before their time", Target("<=", 0)),
-    "delayed.crowd": Figure("jobs/s", "20,000 jobs due at once, until all are done", Target(">", 15_000)),
-    "delayed.crowd_vs_drain": Figure("ratio", "this to drain.one_client", Target(">=", 0.5)),
-    "delayed.behind_crowd_ms": Figure("ms", "lateness of another client's job, due 10 ms after these", Target("<", 20)),
+    "delayed.early": Figure("jobs", "delayed jobs that started too early", Target("<=", 0)),
+    "delayed.flood": Figure("jobs/s", "20,000 jobs due at once, until all are done", Target(">", 15_000)),
+    "delayed.flood_vs_drain": Figure("ratio", "delayed.flood to drain.one_client", Target(">=", 0.5)),
+    "delayed.behind_flood_ms": Figure("ms", "delay of another client's job, due 10 ms after these", Target("<", 20)),
     "delayed.far_round_trips": Figure("per min", "a scheduler with 100,000 jobs due in a month", Target("<=", 15)),
-    "delayed.far_cpu": Figure("s per min", "its CPU", Target("<", 0.1)),
-    "idle.round_trips": Figure("per min", "an idle worker's questions to Redis", Target("<=", 30)),
-    "idle.commands": Figure("per min", "commands in them"),
-    "idle.cpu": Figure("s per min", "CPU of supervisor and child", Target("<=", 0.2)),
+    "delayed.far_cpu": Figure("s per min", "CPU of that scheduler", Target("<", 0.1)),
+    "idle.round_trips": Figure("per min", "round trips of an idle worker to Redis", Target("<=", 30)),
+    "idle.commands": Figure("per min", "commands in these round trips"),
+    "idle.cpu": Figure("s per min", "CPU of supervisor and worker process", Target("<=", 0.2)),
     "idle.pss": Figure("MB", "memory of both, shared pages counted once", Target("<", 90)),
     "idle.rss": Figure("MB", "memory of both, shared pages counted twice"),
     "memory.waiting_job": Figure("bytes", "in Redis for a waiting noop(7, 42)", Target("<=", 400)),
@@ -109,77 +109,75 @@ FIGURES = {
     "scale.enqueue_clients": Figure("µs", "enqueue() with many clients waiting"),
     "scale.claim_spread": Figure("ratio", "claim(), slowest queue to fastest", Target("<=", 1.2)),
     "scale.enqueue_spread": Figure("ratio", "enqueue(), slowest queue to fastest", Target("<=", 1.2)),
-    "admin.front": Figure("ms", "all that the overview shows: 50 queues, an hour", Target("<", 50)),
-    "admin.front_day": Figure("ms", "the same with charts of 24 hours"),
-    "admin.queued": Figure("ms", "a page of waiting jobs, of a million of 10,000 clients", Target("<", 50)),
+    "admin.overview": Figure("ms", "the data of the overview: 50 queues, one hour", Target("<", 50)),
+    "admin.overview_day": Figure("ms", "the same with charts of 24 hours"),
+    "admin.queued": Figure("ms", "a page of waiting jobs, from a million of 10,000 clients", Target("<", 50)),
     "admin.dead": Figure("ms", "a page of dead letters", Target("<", 50)),
-    "admin.clients": Figure("ms", "who has most jobs waiting, or was busiest", Target("<", 50)),
-    "admin.tasks": Figure("ms", "how all tasks did in 24 hours", Target("<", 50)),
+    "admin.clients": Figure("ms", "the clients with most waiting jobs and most run time", Target("<", 50)),
+    "admin.tasks": Figure("ms", "the metrics of all tasks for 24 hours", Target("<", 50)),
     "admin.groups": Figure("ms", "the newest 10,000 dead letters by task and error"),
-    "admin.filter": Figure("ms", "10,000 dead letters looked through for what is not there"),
+    "admin.filter": Figure("ms", "search through 10,000 dead letters without a match"),
     **{
-        f"admin.{name}_block": Figure("ms", f"the server was not there for others: {name}", Target("<", 10))
-        for name in ("front", "front_day", "queued", "dead", "clients", "tasks", "groups", "filter", "requeue")
+        f"admin.{name}_block": Figure("ms", f"longest command, which blocks the server: {name}", Target("<", 10))
+        for name in ("overview", "overview_day", "queued", "dead", "clients", "tasks", "groups", "filter", "requeue")
     },
-    "admin.requeue_ping": Figure(
-        "ms", "the longest that another client waited for an answer meanwhile", Target("<", 10)
-    ),
-    "admin.requeue_ping_floor": Figure("ms", "the same for 3 s in which nothing is asked of the server"),
-    "admin.requeue": Figure("s", "50,000 dead letters live again, two of three through a filter", Target("<", 10)),
-    "admin.click": Figure("s", "the same by one click beside a worker, with the start of Django", Target("<", 10)),
-    "admin.click_block": Figure("ms", "the server was not there for others: click", Target("<", 10)),
-    "admin.page_nothing": Figure("ms", "a page of the admin with nothing on it, for comparison"),
+    "admin.requeue_ping": Figure("ms", "longest reply time of PING for another client meanwhile", Target("<", 10)),
+    "admin.requeue_ping_baseline": Figure("ms", "the same on an idle server, during 3 s"),
+    "admin.requeue": Figure("s", "requeue 50,000 dead letters, two thirds of them with a filter", Target("<", 10)),
+    "admin.click": Figure("s", "the same by one click, with a worker running and Django starting up", Target("<", 10)),
+    "admin.click_block": Figure("ms", "longest command, which blocks the server: click", Target("<", 10)),
+    "admin.page_nothing": Figure("ms", "an empty page of the admin, for comparison"),
     **{
         name: figure
-        for page, says in _PAGES.items()
+        for page, description in _PAGES.items()
         for name, figure in (
-            (f"admin.page_{page}", Figure("ms", f"{says}, through all of Django", Target("<", 50))),
-            (f"admin.page_{page}_trips", Figure("trips", "its round trips to Redis", Target("<=", 2))),
-            (f"admin.page_{page}_kb", Figure("kB", "of it, fetched at each refresh, uncompressed", _kb_of(page))),
+            (f"admin.page_{page}", Figure("ms", f"{description}, through all of Django", Target("<", 50))),
+            (f"admin.page_{page}_trips", Figure("trips", "round trips to Redis for that page", Target("<=", 2))),
+            (f"admin.page_{page}_kb", Figure("kB", "size of a refresh of that page, uncompressed", _kb_of(page))),
         )
     },
     "fairness.last_place": Figure("start", "last of 10 jobs behind 20,000 of another", Target("<=", 30)),
-    "fairness.last_place_in_swing": Figure("start", "the same while the worker is busy"),
+    "fairness.last_place_busy": Figure("start", "the same while the worker is busy"),
 }
 
 
 @dataclass(slots=True)
 class Readings:
-    """What was measured so far: of each figure one value a round."""
+    """The values measured so far: one value per figure and round."""
 
     rounds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    remarks: list[str] = field(default_factory=list)  # for people: what a figure does not tell
+    remarks: list[str] = field(default_factory=list)  # notes printed below the table
 
     def add(self, name: str, value: float) -> None:
-        """One more round of a figure. Raises KeyError for a name that is not in FIGURES."""
+        """Add the value of one round. Raises KeyError for a name that is not in FIGURES."""
         FIGURES[name]
         self.rounds[name].append(value)
 
     def ratio(self, name: str, part: str, whole: str) -> None:
-        """Of the last round of two figures: only what was measured side by side is compared."""
+        """Add the ratio of the last rounds of two figures: only values of one round are compared."""
         if self.rounds[part] and self.rounds[whole]:
             self.add(name, self.rounds[part][-1] / self.rounds[whole][-1])
 
     def remark(self, text: str) -> None:
-        """Say something once."""
+        """Add a remark, once."""
         if text not in self.remarks:
             self.remarks.append(text)
 
     def median(self, name: str) -> float:
-        """The middle one of its rounds."""
+        """The median of its rounds."""
         return statistics.median(self.rounds[name])
 
     def verdict(self, name: str) -> bool | None:
-        """Whether a figure is as we want it; None without a target."""
+        """Whether the target is met. None without a target."""
         target = FIGURES[name].target
         return None if target is None else target.is_met(self.median(name))
 
     def names(self) -> list[str]:
-        """What was measured, in the order of FIGURES."""
+        """The measured figures, in the order of FIGURES."""
         return [name for name in FIGURES if self.rounds.get(name)]
 
 
 def percentile(values: list[float], percent: int) -> float:
-    """The value that so many of a hundred do not exceed."""
+    """The value that so many percent do not exceed."""
     ordered = sorted(values)
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]

@@ -1,4 +1,4 @@
-"""Idle: what a worker costs that has nothing to do. Supervisor with scheduler, and one child."""
+"""The cost of an idle worker: a supervisor with scheduler, and one worker process."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import subprocess
 import time
 from collections import Counter
 
+from benchmarks.environment import Environment, MeasurementFailed
 from benchmarks.figures import Readings
 from benchmarks.processes import children_of, cpu_seconds, memory_mb
 from benchmarks.proxy import CountingProxy
-from benchmarks.stage import MeasurementFailed, Stage
 
-SETTLE_SECONDS = 6.0  # one period of the heartbeat: what is done once is done by then
-JOBS_BEFORE = 1000  # a child that has never run anything would be smaller than any real one
+SETTLE_SECONDS = 6.0  # more than one heartbeat: start-up is over by then
+JOBS_BEFORE = 1000  # a process that has never run a job is smaller than real ones
 
 
-def measure(stage: Stage, readings: Readings) -> None:
-    """One stretch of time, once in a run."""
+def measure(env: Environment, readings: Readings) -> None:
+    """Measure once per run."""
     from benchmarks.jobs import noop
 
-    seconds = 30 if stage.is_quick else 60  # a whole period of the scheduler at least
-    stage.clear()
+    seconds = 30 if env.is_quick else 60  # at least one whole period of the scheduler
+    env.clear()
     noop.delay_many([((7, 42), {})] * JOBS_BEFORE)
-    with CountingProxy(stage.server.port) as proxy, stage.worker(url=proxy.url) as worker:
-        stage.wait_until(lambda: _is_done(stage), "the first jobs are done", worker)
+    with CountingProxy(env.server.port) as proxy, env.worker(url=proxy.url) as worker:
+        env.wait_until(lambda: _is_done(env), "the first jobs are done", worker)
         time.sleep(SETTLE_SECONDS)
-        processes = _family(worker)
+        processes = _processes_of(worker)
         trips, commands = proxy.counted()
         cpu, started = cpu_seconds(processes), time.monotonic()
         time.sleep(seconds)
@@ -42,10 +42,10 @@ def measure(stage: Stage, readings: Readings) -> None:
     readings.remark(f"idle: commands in {seconds} s: {_by_name(commands_after)}")
 
 
-def _is_done(stage: Stage) -> bool:
+def _is_done(env: Environment) -> bool:
     from django_rtq.broker.broker import get_broker
 
-    return not stage.redis.exists(get_broker().keys.of("default").jobs)
+    return not env.redis.exists(get_broker().keys.of("default").jobs)
 
 
 def _by_name(commands: Counter[bytes]) -> str:
@@ -55,9 +55,9 @@ def _by_name(commands: Counter[bytes]) -> str:
     return ", ".join(f"{names.get(name) or name.decode()} {n}" for name, n in commands.most_common() if n)
 
 
-def _family(worker: subprocess.Popen[bytes]) -> list[int]:
-    """The supervisor and its one child."""
+def _processes_of(worker: subprocess.Popen[bytes]) -> list[int]:
+    """The pids of the supervisor and its worker process."""
     children = children_of(worker.pid)
     if len(children) != 1:
-        raise MeasurementFailed(f"The worker has {len(children)} children, not one.")
+        raise MeasurementFailed(f"The worker has {len(children)} processes, not one.")
     return [worker.pid, *children]

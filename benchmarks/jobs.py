@@ -1,10 +1,10 @@
-"""The jobs that are measured."""
+"""The tasks that the benchmarks run."""
 
 from __future__ import annotations
 
 import time
 
-from benchmarks.notes import notes
+from benchmarks.counters import counters
 from django_rtq import task
 
 
@@ -14,36 +14,36 @@ def _account_name(account: int, **kwargs: object) -> str:
 
 @task(result_ttl=0)
 def noop(account: int, number: int) -> None:
-    """Nothing, for nobody in particular."""
+    """Do nothing, for no particular client."""
 
 
 @task(result_ttl=0, unique=True)
 def noop_once(account: int, number: int) -> None:
-    """Nothing, and not twice at a time."""
+    """Do nothing, as a unique job."""
 
 
 @task(result_ttl=0, client=_account_name)
 def noop_of_account(account: int, number: int) -> None:
-    """Nothing, for one of many clients."""
+    """Do nothing, for one of many clients."""
 
 
 @task
-def answer(account: int, number: int) -> int:
-    """Nothing but a result, which is kept."""
+def return_number(account: int, number: int) -> int:
+    """Return a number, which is stored."""
     return number
 
 
 @task(result_ttl=0)
-def note_moment(slot: int) -> None:
-    """Say when it started. The clock is the same in all processes of a machine."""
+def record_start(slot: int) -> None:
+    """Record when it started. The clock is the same in all processes of a machine."""
     now = time.monotonic_ns()
-    notes()[slot] = now
+    counters()[slot] = now
 
 
 @task(result_ttl=0)
-def take_place(slot: int) -> None:
-    """Say as which one it started, of all since the start of the only process that runs them; slot 0 counts."""
-    places = notes()
+def record_place(slot: int) -> None:
+    """Record its place in the order of starts; slot 0 counts all. For a worker with one process."""
+    places = counters()
     places[0] += 1
     if slot:
         places[slot] = places[0]

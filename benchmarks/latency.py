@@ -1,4 +1,4 @@
-"""Latency: from just before delay() to the first line of the job, on a worker that waits; and the raw floor."""
+"""Latency from just before delay() to the first line of the job, on an idle worker; and a baseline."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ import subprocess
 import time
 from collections.abc import Callable
 
-from benchmarks import floor
+from benchmarks import baseline
+from benchmarks.environment import Environment
 from benchmarks.figures import Readings, percentile
-from benchmarks.stage import Stage
 
 SAMPLES = 300
-# Between two samples, by chance: it keeps us out of step with whatever ticks on this machine.
+# Random pause between two samples, so that they do not coincide with periodic work on this machine.
 PAUSE_SECONDS = {"": (0.005, 0.020), "warm_": (0.001, 0.002)}
 WARM_UP = 20
 
 
-def measure(stage: Stage, readings: Readings) -> None:
-    """One round: a job, a bare push, a job, …"""
-    from benchmarks.jobs import note_moment
+def measure(env: Environment, readings: Readings) -> None:
+    """One round: a job and a bare push, in turn."""
+    from benchmarks.jobs import record_start
 
-    stage.clear()
-    with stage.worker() as worker, stage.process("-m", "benchmarks.floor") as bare:
-        stage.wait_until(lambda: stage.redis.exists(floor.READY), "the floor is ready", bare)
+    env.clear()
+    with env.worker() as worker, env.process("-m", "benchmarks.baseline") as bare:
+        env.wait_until(lambda: env.redis.exists(baseline.READY), "the baseline process is ready", bare)
         slots = itertools.count(1)
         for pace, pause in PAUSE_SECONDS.items():
             jobs: list[float] = []
             pushes: list[float] = []
             for sample in range(WARM_UP + SAMPLES):
-                in_job = _sample(stage, worker, next(slots), note_moment.delay, pause)
-                in_push = _sample(stage, bare, next(slots), lambda slot: stage.redis.rpush(floor.KEY, slot), pause)
+                in_job = _sample(env, worker, next(slots), record_start.delay, pause)
+                in_push = _sample(env, bare, next(slots), lambda slot: env.redis.rpush(baseline.KEY, slot), pause)
                 if sample >= WARM_UP:
                     jobs.append(in_job)
                     pushes.append(in_push)
             for percent in (50, 99):
                 readings.add(f"latency.{pace}p{percent}", percentile(jobs, percent))
-                readings.add(f"latency.{pace}floor_p{percent}", percentile(pushes, percent))
-    readings.ratio("latency.p50_vs_floor", "latency.p50", "latency.floor_p50")
+                readings.add(f"latency.{pace}baseline_p{percent}", percentile(pushes, percent))
+    readings.ratio("latency.p50_vs_baseline", "latency.p50", "latency.baseline_p50")
 
 
 def _sample(
-    stage: Stage,
+    env: Environment,
     child: subprocess.Popen[bytes],
     slot: int,
     send: Callable[[int], object],
     pause: tuple[float, float],
 ) -> float:
-    """Milliseconds until the other process had it."""
+    """Milliseconds until it arrived in the other process."""
     before = time.monotonic_ns()
     send(slot)
     time.sleep(random.uniform(*pause))
-    stage.wait_until(lambda: stage.notes[slot], "a sample arrived", child)
-    return (stage.notes[slot] - before) / 1e6
+    env.wait_until(lambda: env.counters[slot], "a sample arrived", child)
+    return (env.counters[slot] - before) / 1e6

@@ -1,7 +1,7 @@
-"""A person who looks at pages: python -m benchmarks.pages FILE asks for each again and again and writes its figures.
+"""Requests the pages of the admin: python -m benchmarks.pages FILE measures each page and writes the figures to FILE.
 
-In a process of its own, because the other figures are those of a project without the admin. Asked is through all of
-Django: middleware, session, permissions, view and template; a web server and a browser are not in it.
+Runs in a process of its own, because the other figures are for a project without the admin. Requests go through all of
+Django: middleware, session, permissions, view and template, but not through a web server or browser.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ if TYPE_CHECKING:
 
 ROOT = "/admin/django_rtq/"
 PAGES = {
-    "nothing": "/admin/password_change/done/",  # a page of the admin with nothing in it, to compare with
+    "nothing": "/admin/password_change/done/",  # an empty page of the admin, for comparison
     "overview": f"{ROOT}queue/",
     "overview_day": f"{ROOT}queue/?span=24h",
-    "queue": f"{ROOT}queue/crowd/",
-    "queue_dead": f"{ROOT}queue/graveyard/?state=dead",
+    "queue": f"{ROOT}queue/flood/",
+    "queue_dead": f"{ROOT}queue/dead-letters/?state=dead",
     "dead": f"{ROOT}deadletter/",
     "running": f"{ROOT}job/",
     "workers": f"{ROOT}worker/",
     "tasks": f"{ROOT}registeredtask/",
 }
-ASKED = 15  # times
+REPEATS = 15  # requests per page
 
 
 def main(file: Path, click: bool) -> None:
-    """Measure, or click once, and write down what it was."""
+    """Measure, or click once, and write the result to the file."""
     client = _signed_in()
     found = _click(client) if click else {name: _page(client, url) for name, url in PAGES.items()}
-    # Beside it first: whoever waits for the file finds all of it.
-    beside = file.with_suffix(".part")
-    beside.write_text(json.dumps(found))
-    beside.rename(file)
+    # Renamed when it is complete: the reader waits for the file.
+    partial_file = file.with_suffix(".part")
+    partial_file.write_text(json.dumps(found))
+    partial_file.rename(file)
 
 
 def _signed_in() -> Client:
-    os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.office"
+    os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.admin_settings"
     import django
 
     django.setup()
@@ -66,31 +66,31 @@ def _page(client: Client, url: str) -> dict[str, float]:
         trips.append(len(commands))
         return exchange(self, commands, **options)
 
-    _ask(client, url)  # templates are read, scripts are loaded
+    _get(client, url)  # loads templates and scripts
     RedisClient._exchange = counted  # type: ignore[method-assign]
-    _ask(client, url)
+    _get(client, url)
     RedisClient._exchange = exchange  # type: ignore[method-assign]
     costs = []
-    for _ in range(ASKED):
+    for _ in range(REPEATS):
         started = time.perf_counter()
-        _ask(client, url)
+        _get(client, url)
         costs.append((time.perf_counter() - started) * 1000)
     refreshed = client.get(url, headers={"X-RTQ-Refresh": "1"})
     return {"ms": median(costs), "trips": len(trips), "kb": len(refreshed.content) / 1000}
 
 
-def _ask(client: Client, url: str) -> None:
+def _get(client: Client, url: str) -> None:
     answer = client.get(url)
     if answer.status_code != 200:
         raise SystemExit(f"{url} answered {answer.status_code}: {answer.content[:500]!r}")
 
 
 def _click(client: Client) -> dict[str, float]:
-    """One click on the page that asks whether all dead letters are meant; seconds until it was answered."""
+    """Post the confirmation page of requeueing all dead letters; seconds until the reply."""
     from django_rtq.inspector.inspector import get_inspector
 
-    until_ms = get_inspector().select("graveyard").until_ms
-    given = {"queue": "graveyard", "until_ms": until_ms}
+    until_ms = get_inspector().select("dead-letters").until_ms
+    given = {"queue": "dead-letters", "until_ms": until_ms}
     started = time.perf_counter()
     answer = client.post(f"{ROOT}deadletter/requeue-all/", given)
     seconds = time.perf_counter() - started

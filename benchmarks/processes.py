@@ -1,4 +1,4 @@
-"""What Linux knows of processes: who belongs together, how much CPU and memory they took."""
+"""Children, CPU time and memory of processes, read from /proc."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes that it has started and that still live."""
+    """The live child processes."""
     return [int(path.name) for path in Path("/proc").glob("[0-9]*") if _parent(path) == pid]
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:
-    """User and system time so far, in steps of 10 ms for each process. A process that is gone had none."""
+    """User and system time so far, in steps of 10 ms per process. A process that has exited counts as 0."""
     ticks = 0
     for pid in pids:
         try:
@@ -25,7 +25,7 @@ def cpu_seconds(pids: Iterable[int]) -> float:
 
 
 def memory_mb(pids: Iterable[int], what: str) -> float:
-    """Pss or Rss, together."""
+    """The sum of Pss or Rss."""
     lines = [line for pid in pids for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()]
     return sum(int(line.split()[1]) for line in lines if line.startswith(f"{what}:")) / 1024
 
@@ -34,9 +34,9 @@ def _parent(process: Path) -> int:
     try:
         return int(_stat(process)[1])
     except OSError:
-        return 0  # it ended meanwhile
+        return 0  # it has exited meanwhile
 
 
 def _stat(process: Path) -> list[str]:
-    """/proc/<pid>/stat from its third field on: the second one, a name, may contain anything."""
+    """/proc/<pid>/stat from its third field on. (The second is a name that may contain anything.)"""
     return (process / "stat").read_text().rpartition(")")[2].split()

@@ -1,8 +1,7 @@
-"""A TCP proxy on loopback that counts what a worker asks of Redis.
+"""A TCP proxy on loopback that counts round trips and commands of a worker.
 
-MONITOR or INFO would not do: they count the commands inside of scripts, and they do not see that several
-commands travelled together. A round trip here is what is sent on a connection after the last reply: however many
-commands it has and however many packets it took.
+MONITOR and INFO count commands inside scripts, and cannot tell which commands were sent together. Here a round trip is
+everything that is sent on a connection after its last reply, however many commands or packets that is.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ import hiredis
 
 
 class CountingProxy:
-    """Forwards to one server, from `with` to its end. One thread serves all connections."""
+    """Forwards to one server. A context manager; one thread serves all connections."""
 
     def __init__(self, port: int) -> None:
         self._server = ("127.0.0.1", port)
         self._peers: dict[socket.socket, socket.socket] = {}
-        self._readers: dict[socket.socket, hiredis.Reader] = {}  # of the clients' ends
-        self._asking: set[socket.socket] = set()  # clients' ends that have sent and got no reply yet
+        self._readers: dict[socket.socket, hiredis.Reader] = {}  # by client socket
+        self._awaiting_reply: set[socket.socket] = set()  # client sockets that have sent and got no reply yet
         self._selector = selectors.DefaultSelector()
         self._lock = threading.Lock()
         self._round_trips = 0
@@ -30,38 +29,38 @@ class CountingProxy:
 
     def __enter__(self) -> CountingProxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._bell, self._rope = socket.socketpair()
-        for end in (self._listener, self._bell):
+        self._stop_reader, self._stop_writer = socket.socketpair()
+        for end in (self._listener, self._stop_reader):
             self._selector.register(end, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._serve, name="proxy", daemon=True)
         self._thread.start()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._rope.send(b"!")
+        self._stop_writer.send(b"!")
         self._thread.join()
-        for end in (self._listener, self._bell, self._rope, *self._peers):
+        for end in (self._listener, self._stop_reader, self._stop_writer, *self._peers):
             end.close()
         self._selector.close()
 
     @property
     def url(self) -> str:
-        """For the worker."""
+        """The URL for the worker."""
         return f"redis://127.0.0.1:{self._listener.getsockname()[1]}/0"
 
     def counted(self) -> tuple[int, Counter[bytes]]:
-        """Round trips so far, and the commands in them; a script goes by its SHA-1."""
+        """Round trips so far, and the commands in them; a script is counted by its SHA-1."""
         with self._lock:
             return self._round_trips, self._commands.copy()
 
     def _serve(self) -> None:
         while True:
             for key, _ in self._selector.select():
-                if key.fileobj is self._bell:
+                if key.fileobj is self._stop_reader:
                     return
                 if key.fileobj is self._listener:
                     self._connect()
-                elif key.fileobj in self._peers:  # else it was closed in this turn
+                elif key.fileobj in self._peers:  # else it was closed in this pass
                     self._pass_on(key.fileobj)
 
     def _connect(self) -> None:
@@ -80,7 +79,7 @@ class CountingProxy:
             if data and source in self._readers:
                 self._count(source, data)
             elif data:
-                self._asking.discard(target)
+                self._awaiting_reply.discard(target)
             if data:
                 target.sendall(data)
         except OSError:
@@ -92,8 +91,8 @@ class CountingProxy:
         reader = self._readers[client]
         reader.feed(data)
         with self._lock:
-            if client not in self._asking:
-                self._asking.add(client)
+            if client not in self._awaiting_reply:
+                self._awaiting_reply.add(client)
                 self._round_trips += 1
             while (command := reader.gets()) is not False:
                 name = command[0].upper()
@@ -104,5 +103,5 @@ class CountingProxy:
             self._selector.unregister(end)
             self._peers.pop(end, None)
             self._readers.pop(end, None)
-            self._asking.discard(end)
+            self._awaiting_reply.discard(end)
             end.close()

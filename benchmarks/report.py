@@ -1,4 +1,4 @@
-"""The readings as a table for people and as JSON for machines."""
+"""Prints the figures as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any
 import django
 import redis
 
+from benchmarks.environment import Environment
 from benchmarks.figures import FIGURES, Readings
-from benchmarks.stage import Stage
 
 VERDICTS = {True: "met", False: "MISSED", None: ""}
 
 
 def as_table(readings: Readings, machine: Mapping[str, object]) -> str:
-    """One line for each figure: median, unit, target, whether it is met, the lowest and highest round, meaning."""
+    """One line per figure: name, median, unit, target, whether it is met, lowest and highest round, description."""
     rows = [("figure", "median", "unit", "target", "", "rounds", "")]
     for name in readings.names():
         figure, rounds = FIGURES[name], readings.rounds[name]
         spread = f"{number(min(rounds))} … {number(max(rounds))}" if len(rounds) > 1 else "one"
         target = "" if figure.target is None else str(figure.target)
         verdict = VERDICTS[readings.verdict(name)]
-        rows.append((name, number(readings.median(name)), figure.unit, target, verdict, spread, figure.says))
+        rows.append((name, number(readings.median(name)), figure.unit, target, verdict, spread, figure.description))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["; ".join(f"{key} {value}" for key, value in machine.items()), ""]
     for row in rows:
@@ -37,7 +37,7 @@ def as_table(readings: Readings, machine: Mapping[str, object]) -> str:
 
 
 def as_json(readings: Readings, machine: Mapping[str, object], run: Mapping[str, object]) -> dict[str, Any]:
-    """What --json writes; `target` and `met` are null for figures that are there for comparison."""
+    """The output of --json. `target` and `met` are null for figures without a target."""
     figures = {}
     for name in readings.names():
         target = FIGURES[name].target
@@ -51,20 +51,20 @@ def as_json(readings: Readings, machine: Mapping[str, object], run: Mapping[str,
     return {"machine": dict(machine), "run": dict(run), "figures": figures, "remarks": readings.remarks}
 
 
-def machine(stage: Stage) -> dict[str, Any]:
-    """What it was measured on."""
+def machine(env: Environment) -> dict[str, Any]:
+    """Versions, cores and load of the machine."""
     return {
         "python": platform.python_version(),
         "django": django.get_version(),
         "redis-py": redis.__version__,
-        "redis": stage.redis.info("server")["redis_version"],
+        "redis": env.redis.info("server")["redis_version"],
         "cores": len(os.sched_getaffinity(0)),
-        "load": round(os.getloadavg()[0], 2),  # of the minute before: above 0 somebody else was at work
+        "load": round(os.getloadavg()[0], 2),  # of the last minute: above 0, other programs are running
     }
 
 
 def number(value: float) -> str:
-    """Three digits are more than this can tell apart."""
+    """A number with three significant digits, or in whole numbers from 1,000."""
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 100 else f"{value:.3g}"

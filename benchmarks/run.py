@@ -1,6 +1,6 @@
 """Measure django_rtq: python benchmarks/run.py [--json FILE|-] [--only NAME…] [--rounds 3] [--quick] [--check]
 
-README.md beside this file says what the figures mean.
+benchmarks/README.md explains the figures.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-BUSY = 0.5  # load average: from here on somebody else took part
+BUSY_LOAD = 0.5  # load average from which other programs distort the figures
 GROUPS = ("raw", "enqueue", "unique", "drain", "latency", "delayed", "memory", "fairness", "idle", "scale", "admin")
 
 
 def main() -> int:
     """Returns the exit code."""
-    # In place of this folder, which Python puts there: it is imported as "benchmarks".
+    # Replaces this folder, which Python puts first: it has to be imported as "benchmarks".
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
     options = _options()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: nothing is left running
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C: stops all processes
     from benchmarks import report
+    from benchmarks.environment import Environment
     from benchmarks.figures import Readings
-    from benchmarks.stage import Stage
 
     started = time.monotonic()
     readings = Readings()
-    with Stage(is_quick=options.quick) as stage:
-        machine = report.machine(stage)
-        if float(machine["load"]) > BUSY:
+    with Environment(is_quick=options.quick) as env:
+        machine = report.machine(env)
+        if float(machine["load"]) > BUSY_LOAD:
             readings.remark(
-                f"The load was {machine['load']} before the start: read the ratios, not the absolute figures."
+                f"The load average was {machine['load']} before the start: trust the ratios, not the absolute figures."
             )
-        _measure(stage, readings, options)
+        _measure(env, readings, options)
     run = {"rounds": options.rounds, "quick": options.quick, "seconds": round(time.monotonic() - started, 1)}
     if options.json != "-":
         print(report.as_table(readings, machine))
@@ -48,9 +48,9 @@ def main() -> int:
     return 1 if options.check and missed else 0
 
 
-def _measure(stage: Any, readings: Any, options: argparse.Namespace) -> None:
+def _measure(env: Any, readings: Any, options: argparse.Namespace) -> None:
     from benchmarks import admin, delayed, drain, enqueue, fairness, idle, latency, memory, raw, scale, unique
-    from benchmarks.stage import say
+    from benchmarks.environment import print_progress
 
     by_rounds = {
         "raw": raw.measure,
@@ -62,7 +62,7 @@ def _measure(stage: Any, readings: Any, options: argparse.Namespace) -> None:
         "memory": memory.measure,
         "fairness": fairness.measure,
     }
-    at_last: dict[str, Callable[[Any, Any], None]] = {
+    once: dict[str, Callable[[Any, Any], None]] = {
         "idle": idle.measure,
         "delayed": delayed.measure_far,
         "scale": partial(scale.measure, rounds=options.rounds),
@@ -71,12 +71,12 @@ def _measure(stage: Any, readings: Any, options: argparse.Namespace) -> None:
     for turn in range(1, options.rounds + 1):
         for name, measure in by_rounds.items():
             if name in options.only:
-                say(f"round {turn}: {name}")
-                measure(stage, readings)
-    for name, measure_all in at_last.items():
+                print_progress(f"round {turn}: {name}")
+                measure(env, readings)
+    for name, measure_all in once.items():
         if name in options.only:
-            say(f"once: {name}")
-            measure_all(stage, readings)
+            print_progress(f"once: {name}")
+            measure_all(env, readings)
 
 
 def _options() -> argparse.Namespace:
@@ -87,19 +87,19 @@ def _options() -> argparse.Namespace:
         "--only",
         nargs="+",
         metavar="NAME",
-        type=lambda name: name.partition(".")[0],  # a figure stands for its group
+        type=lambda name: name.partition(".")[0],  # the name of a figure selects its group
         choices=GROUPS,
         default=GROUPS,
         help=f"some of: {', '.join(GROUPS)}",
     )
-    add("--rounds", type=int, metavar="N", help="how often all is measured (3; with --quick 1)")
-    add("--quick", action="store_true", help="a first impression, in some 75 s")
-    add("--check", action="store_true", help="exit code 1 when a target is missed")
+    add("--rounds", type=int, metavar="N", help="number of rounds (default: 3; with --quick: 1)")
+    add("--quick", action="store_true", help="smaller and faster: about 75 s")
+    add("--check", action="store_true", help="exit with code 1 if a target is missed")
     options = parser.parse_args()
     if options.rounds is None:
         options.rounds = 1 if options.quick else 3
     if options.rounds < 1:
-        parser.error("--rounds has to be 1 or more")
+        parser.error("--rounds must be at least 1")
     return options
 
 

@@ -1,4 +1,4 @@
-"""Scale: what claim and enqueue cost one caller when few or very many jobs wait, of one client or of thousands."""
+"""The cost of claim and enqueue with few or very many waiting jobs, of one client or of thousands."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from itertools import islice
 from statistics import median
 from typing import TYPE_CHECKING
 
+from benchmarks.environment import Environment, MeasurementFailed, print_progress
 from benchmarks.figures import Readings
-from benchmarks.stage import MeasurementFailed, Stage, say
 
 if TYPE_CHECKING:
     from django_rtq.broker.broker import NewJob
@@ -18,30 +18,30 @@ WORKER = "scale:1:benchmark"
 BODY = '{"task":"benchmarks.jobs.noop","args":[7,42]}'
 
 
-def measure(stage: Stage, readings: Readings, rounds: int) -> None:
-    """All rounds, on queues that are filled once: one call to each queue by turns."""
+def measure(env: Environment, readings: Readings, rounds: int) -> None:
+    """All rounds, on queues that are filled once: one call to each queue in turn."""
     from django_rtq.broker.broker import get_broker
 
-    stage.clear()
+    env.clear()
     broker = get_broker()
-    sizes = _sizes(is_quick=stage.is_quick)
+    sizes = _sizes(is_quick=env.is_quick)
     for queue, (jobs, clients) in sizes.items():
         _fill(queue, jobs, clients)
     broker.sign_on(sizes, WORKER)
     readings.remark("scale: " + "; ".join(f"{queue}: {jobs:,} jobs of {n:,}" for queue, (jobs, n) in sizes.items()))
-    calls = 300 if stage.is_quick else 1000
-    _costs(sizes, 50)  # connections, scripts, caches
+    calls = 300 if env.is_quick else 1000
+    _costs(sizes, 50)  # warms up connections, scripts and caches
     for _ in range(rounds):
         claim, enqueue = _costs(sizes, calls)
         for verb, costs in (("claim", claim), ("enqueue", enqueue)):
             for name in ("small", "large", "clients"):
                 readings.add(f"scale.{verb}_{name}", costs[name])
             readings.add(f"scale.{verb}_spread", max(costs.values()) / min(costs.values()))
-    stage.clear()
+    env.clear()
 
 
 def _sizes(*, is_quick: bool) -> dict[str, tuple[int, int]]:
-    """Queue -> jobs waiting, clients whose they are."""
+    """Queue -> number of waiting jobs, number of clients."""
     if is_quick:
         return {"small": (1000, 1), "middle": (10_000, 1), "large": (100_000, 1), "clients": (20_000, 10_000)}
     return {"small": (1000, 1), "middle": (100_000, 1), "large": (1_000_000, 1), "clients": (100_000, 10_000)}
@@ -54,7 +54,7 @@ def _fill(queue: str, jobs: int, clients: int) -> None:
     numbers = iter(range(jobs))
     while part := list(islice(numbers, 500)):
         get_broker().enqueue(queue, [_job(number % clients) for number in part])
-    say(f"  {queue}: {jobs:,} jobs enqueued in {time.perf_counter() - started:.1f} s")
+    print_progress(f"  {queue}: {jobs:,} jobs enqueued in {time.perf_counter() - started:.1f} s")
 
 
 def _job(client: int) -> NewJob:
@@ -65,12 +65,12 @@ def _job(client: int) -> NewJob:
 
 
 def _costs(sizes: dict[str, tuple[int, int]], calls: int) -> tuple[dict[str, float], dict[str, float]]:
-    """Median µs of a claim of one job and of an enqueue, by queue. As many jobs wait afterwards as before."""
+    """Median µs of claiming and of enqueueing one job, by queue. As many jobs wait afterwards as before."""
     claims: dict[str, list[float]] = {queue: [] for queue in sizes}
     enqueues: dict[str, list[float]] = {queue: [] for queue in sizes}
     order = list(sizes)
     for _ in range(calls):
-        random.shuffle(order)  # who comes first finds other things in the caches
+        random.shuffle(order)  # the first call finds other data in the caches
         for queue in order:
             claims[queue].append(_claim_and_ack(queue))
             enqueues[queue].append(_enqueue(queue, random.randrange(sizes[queue][1])))
@@ -81,7 +81,7 @@ def _costs(sizes: dict[str, tuple[int, int]], calls: int) -> tuple[dict[str, flo
 
 
 def _claim_and_ack(queue: str) -> float:
-    """µs of the claim alone."""
+    """µs of the claim, without the acknowledgement."""
     from django_rtq.broker.broker import get_broker
     from django_rtq.broker.settlement import Settlement
 

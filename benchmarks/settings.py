@@ -1,4 +1,4 @@
-"""Settings of the project that is measured. RTQ_BENCH_REDIS says where its Redis is."""
+"""Settings of the measured project. RTQ_BENCH_REDIS is the URL of its Redis."""
 
 import os
 
@@ -12,7 +12,7 @@ RTQ = {
     "TASK_MODULES": ["jobs"],
 }
 
-# As in most projects there is a database, but no job here opens it.
+# Most projects have a database. No job here opens it.
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
 
 INSTALLED_APPS = [

@@ -32,14 +32,14 @@ logger = logging.getLogger("django_rtq")
 
 
 class Missed(models.TextChoices):
-    ONCE = "once", _("the newest of them fires once")
-    SKIP = "skip", _("they are skipped, if older than a minute")
-    ALL = "all", _("all fire, up to a number")
+    ONCE = "once", _("run the latest one once")
+    SKIP = "skip", _("skip those older than a minute")
+    ALL = "all", _("run all of them, up to the maximum")
 
 
 class Overlap(models.TextChoices):
-    ALLOW = "allow", _("the next one starts all the same")
-    SKIP = "skip", _("the next slot is skipped")
+    ALLOW = "allow", _("start the next run anyway")
+    SKIP = "skip", _("skip the next run")
 
 
 class Schedule(models.Model):
@@ -50,29 +50,35 @@ class Schedule(models.Model):
     """
 
     name = models.CharField(_("name"), max_length=LONGEST_NAME, unique=True)
-    task = models.CharField(_("task"), max_length=255, help_text=_("The full name of the function."))
-    args = models.JSONField(_("arguments"), default=list, blank=True, help_text=_("A list in JSON."))
-    kwargs = models.JSONField(_("keyword arguments"), default=dict, blank=True, help_text=_("An object in JSON."))
+    task = models.CharField(
+        _("task"), max_length=255, help_text=_("Full name of the task, such as shop.tasks.send_mail.")
+    )
+    args = models.JSONField(_("arguments"), default=list, blank=True, help_text=_("A JSON list, such as [7, 42]."))
+    kwargs = models.JSONField(
+        _("keyword arguments"), default=dict, blank=True, help_text=_('A JSON object, such as {"invoice_id": 42}.')
+    )
     cron = models.CharField(
         _("cron"),
         max_length=LONGEST_EXPRESSION,
         blank=True,
         help_text=_("Minute, hour, day of month, month, day of week: 0 5 * * mon-fri. Or @hourly, @daily, …"),
     )
-    every = models.FloatField(_("every … seconds"), null=True, blank=True, help_text=_("Instead of cron."))
+    every = models.FloatField(_("interval in seconds"), null=True, blank=True, help_text=_("Use this instead of cron."))
     tz = models.CharField(
-        _("time zone"), max_length=100, blank=True, help_text=_("Of the cron expression; TIME_ZONE if empty.")
+        _("time zone"), max_length=100, blank=True, help_text=_("Time zone of the cron expression. Default: TIME_ZONE.")
     )
-    queue = models.CharField(_("queue"), max_length=100, blank=True, help_text=_("That of the task if empty."))
-    client = models.CharField(_("client"), max_length=200, blank=True, help_text=_("That of the task if empty."))
-    missed = models.CharField(_("slots that were missed"), max_length=10, choices=Missed, default=Missed.ONCE)
+    queue = models.CharField(_("queue"), max_length=100, blank=True, help_text=_("Default: as declared by the task."))
+    client = models.CharField(_("client"), max_length=200, blank=True, help_text=_("Default: as declared by the task."))
+    missed = models.CharField(_("missed runs"), max_length=10, choices=Missed, default=Missed.ONCE)
     cap = models.PositiveSmallIntegerField(
-        _("at most"),
+        _("maximum of missed runs"),
         default=MOST_MISSED,
         validators=[MinValueValidator(1), MaxValueValidator(HIGHEST_CAP)],
-        help_text=_("If all that were missed fire: the newest so many."),
+        help_text=_("If all missed runs are run: how many of the latest."),
     )
-    overlap = models.CharField(_("while the last job lives"), max_length=10, choices=Overlap, default=Overlap.ALLOW)
+    overlap = models.CharField(
+        _("if the previous job is unfinished"), max_length=10, choices=Overlap, default=Overlap.ALLOW
+    )
     enabled = models.BooleanField(_("enabled"), default=True)
     enabled_at = models.DateTimeField(_("enabled since"), null=True, blank=True, editable=False)
 
@@ -152,7 +158,7 @@ class Schedule(models.Model):
 
     def _check_either(self) -> None:
         if bool(self.cron) == (self.every is not None):
-            raise InvalidTask(gettext("Give either a cron expression or a number of seconds, and not both."))
+            raise InvalidTask(gettext("Enter either a cron expression or an interval in seconds, not both."))
 
 
 def mirror_schedules() -> int:

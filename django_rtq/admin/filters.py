@@ -59,7 +59,7 @@ class FilterParams:
             "task": _("Task"),
             "client": _("Client"),
             "error": _("Error class"),
-            "id": _("Id begins with"),
+            "id": _("ID starts with"),
             "since": _("From"),
             "until": _("Until"),
         }

@@ -21,16 +21,16 @@ class CallForm(forms.Form):
     """The arguments of a call. What stood hidden and is left as it is keeps its old value."""
 
     args = forms.CharField(
-        label=gettext_lazy("Arguments by place"),
+        label=gettext_lazy("Positional arguments"),
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
         required=False,
-        help_text=gettext_lazy("A list in JSON."),
+        help_text=gettext_lazy("A JSON list, such as [7, 42]."),
     )
     kwargs = forms.CharField(
-        label=gettext_lazy("Arguments by name"),
+        label=gettext_lazy("Keyword arguments"),
         widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
         required=False,
-        help_text=gettext_lazy("An object in JSON."),
+        help_text=gettext_lazy('A JSON object, such as {"invoice_id": 42}.'),
     )
 
     def __init__(self, data: Any = None, *, task: str, args: Any = (), kwargs: Any = None) -> None:
@@ -49,13 +49,13 @@ class CallForm(forms.Form):
     def clean_args(self) -> list[Any]:
         value = self._read("args", [])
         if not isinstance(value, list):
-            raise forms.ValidationError(_("This has to be a list, like [7, 42]."))
+            raise forms.ValidationError(_("Enter a JSON list, such as [7, 42]."))
         return value
 
     def clean_kwargs(self) -> dict[str, Any]:
         value = self._read("kwargs", {})
         if not isinstance(value, dict):
-            raise forms.ValidationError(_('This has to be an object, like {"invoice_id": 42}.'))
+            raise forms.ValidationError(_('Enter a JSON object, such as {"invoice_id": 42}.'))
         return value
 
     def clean(self) -> dict[str, Any]:
@@ -72,11 +72,11 @@ class CallForm(forms.Form):
     def _read(self, name: str, empty: Any) -> Any:
         text = self.cleaned_data[name]
         if len(text.encode("utf-8", "replace")) > get_config().max_payload_bytes:
-            raise forms.ValidationError(_("This is larger than arguments may be."))
+            raise forms.ValidationError(_("The arguments are too large (MAX_PAYLOAD_BYTES)."))
         try:
             value = serializer.loads(text) if text.strip() else empty
         except PayloadError as error:
-            raise forms.ValidationError(_("This is not JSON that arguments can be: %(why)s") % {"why": error}) from None
+            raise forms.ValidationError(_("This JSON cannot be used as arguments: %(why)s") % {"why": error}) from None
         return restored(value, self._shown[name], self._given[name])
 
 
@@ -86,7 +86,7 @@ class EnqueueForm(CallForm):
     queue_name = forms.CharField(label=gettext_lazy("Queue"), required=False, max_length=100)
     client = forms.CharField(label=gettext_lazy("Client"), required=False, max_length=200)
     delay_seconds = forms.FloatField(
-        label=gettext_lazy("Start in, seconds"), required=False, min_value=0, max_value=365 * 86_400
+        label=gettext_lazy("Delay in seconds"), required=False, min_value=0, max_value=365 * 86_400
     )
 
     field_order = ("args", "kwargs", "queue_name", "client", "delay_seconds")

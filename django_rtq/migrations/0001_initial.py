@@ -95,16 +95,25 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=200, unique=True, verbose_name="name")),
                 (
                     "task",
-                    models.CharField(help_text="The full name of the function.", max_length=255, verbose_name="task"),
+                    models.CharField(
+                        help_text="Full name of the task, such as shop.tasks.send_mail.",
+                        max_length=255,
+                        verbose_name="task",
+                    ),
                 ),
                 (
                     "args",
-                    models.JSONField(blank=True, default=list, help_text="A list in JSON.", verbose_name="arguments"),
+                    models.JSONField(
+                        blank=True, default=list, help_text="A JSON list, such as [7, 42].", verbose_name="arguments"
+                    ),
                 ),
                 (
                     "kwargs",
                     models.JSONField(
-                        blank=True, default=dict, help_text="An object in JSON.", verbose_name="keyword arguments"
+                        blank=True,
+                        default=dict,
+                        help_text='A JSON object, such as {"invoice_id": 42}.',
+                        verbose_name="keyword arguments",
                     ),
                 ),
                 (
@@ -119,14 +128,14 @@ class Migration(migrations.Migration):
                 (
                     "every",
                     models.FloatField(
-                        blank=True, help_text="Instead of cron.", null=True, verbose_name="every … seconds"
+                        blank=True, help_text="Use this instead of cron.", null=True, verbose_name="interval in seconds"
                     ),
                 ),
                 (
                     "tz",
                     models.CharField(
                         blank=True,
-                        help_text="Of the cron expression; TIME_ZONE if empty.",
+                        help_text="Time zone of the cron expression. Default: TIME_ZONE.",
                         max_length=100,
                         verbose_name="time zone",
                     ),
@@ -134,47 +143,47 @@ class Migration(migrations.Migration):
                 (
                     "queue",
                     models.CharField(
-                        blank=True, help_text="That of the task if empty.", max_length=100, verbose_name="queue"
+                        blank=True, help_text="Default: as declared by the task.", max_length=100, verbose_name="queue"
                     ),
                 ),
                 (
                     "client",
                     models.CharField(
-                        blank=True, help_text="That of the task if empty.", max_length=200, verbose_name="client"
+                        blank=True, help_text="Default: as declared by the task.", max_length=200, verbose_name="client"
                     ),
                 ),
                 (
                     "missed",
                     models.CharField(
                         choices=[
-                            ("once", "the newest of them fires once"),
-                            ("skip", "they are skipped, if older than a minute"),
-                            ("all", "all fire, up to a number"),
+                            ("once", "run the latest one once"),
+                            ("skip", "skip those older than a minute"),
+                            ("all", "run all of them, up to the maximum"),
                         ],
                         default="once",
                         max_length=10,
-                        verbose_name="slots that were missed",
+                        verbose_name="missed runs",
                     ),
                 ),
                 (
                     "cap",
                     models.PositiveSmallIntegerField(
                         default=100,
-                        help_text="If all that were missed fire: the newest so many.",
+                        help_text="If all missed runs are run: how many of the latest.",
                         validators=[
                             django.core.validators.MinValueValidator(1),
                             django.core.validators.MaxValueValidator(1000),
                         ],
-                        verbose_name="at most",
+                        verbose_name="maximum of missed runs",
                     ),
                 ),
                 (
                     "overlap",
                     models.CharField(
-                        choices=[("allow", "the next one starts all the same"), ("skip", "the next slot is skipped")],
+                        choices=[("allow", "start the next run anyway"), ("skip", "skip the next run")],
                         default="allow",
                         max_length=10,
-                        verbose_name="while the last job lives",
+                        verbose_name="if the previous job is unfinished",
                     ),
                 ),
                 ("enabled", models.BooleanField(default=True, verbose_name="enabled")),

@@ -77,7 +77,7 @@ def test_ticked_ones_are_not_discarded_before_it_was_confirmed(broker, operator,
     html = text(operator.post(f"{PAGE}discard/", {"queue": QUEUE, "id": [a, c], "next": back}))
 
     assert inspector.queue(QUEUE).dead == 3
-    assert "Discard 2 dead letters for good?" in html
+    assert "Discard 2 dead letters permanently?" in html
     assert f"<dd>{a}, {c}</dd>" in html
     assert not LogEntry.objects.exists()
     answer = operator.post(f"{PAGE}discard/", hidden_fields(html))
@@ -95,15 +95,15 @@ def test_who_comes_second_is_told_so(broker, operator, inspector):
     inspector.requeue(QUEUE, [a])
     operator.post(f"{PAGE}requeue/", {"queue": QUEUE, "id": [a, b]})
     words = said(operator)
-    assert "1 dead letter is queued again." in words
-    assert "1 of them is not dead any more" in words
+    assert "1 dead letter was requeued." in words
+    assert "1 of them is no longer dead" in words
 
 
 def test_many_of_them_are_written_down_in_one_entry(broker, operator):
     ids = die(broker, *(f"job{n}" for n in range(30)))
     operator.post(f"{PAGE}discard/", {"queue": QUEUE, "id": ids, **CONFIRMED})
     entry = LogEntry.objects.get()
-    assert entry.change_message.startswith("30 dead letters are gone.")
+    assert entry.change_message.startswith("30 dead letters were discarded.")
     assert ids[0] in entry.change_message
     assert "and 10 more" in entry.change_message
     assert entry.object_id == QUEUE
@@ -155,13 +155,13 @@ def test_who_dies_after_the_question_is_left_alone(broker, operator, inspector):
 def test_a_question_without_any_has_no_button(broker, operator):
     die(broker, "a")
     html = text(operator.get(f"{PAGE}discard-all/", {"queue": QUEUE, "error": "Closed"}))
-    assert "Discard 0 dead letters for good?" in html
+    assert "Discard 0 dead letters permanently?" in html
     assert 'name="until_ms"' not in html
 
 
 def test_a_sweep_that_comes_too_late_says_so(broker, operator):
     operator.post(f"{PAGE}requeue-all/", {"queue": QUEUE, "until_ms": LATER})
-    assert "none is left that matches" in said(operator)
+    assert "no dead letter matches any more" in said(operator)
     assert not LogEntry.objects.exists()
 
 
@@ -182,9 +182,9 @@ def test_a_large_sweep_goes_on_as_a_job_of_the_queue(broker, operator, inspector
     assert LogEntry.objects.count() == 1
 
     html = text(operator.get(answer["Location"]))
-    assert "2 of 5 are queued again." in html
+    assert "2 of 5 requeued." in html
     assert "no worker serves it" in html
-    assert "Go on here" in html
+    assert "Continue here" in html
 
 
 def test_the_job_does_the_rest(broker, operator, inspector, short_of_time):
@@ -198,9 +198,9 @@ def test_the_job_does_the_rest(broker, operator, inspector, short_of_time):
 def test_where_no_worker_comes_one_goes_on_by_hand(broker, operator, inspector, short_of_time):
     die(broker, *"abcde")
     answer = operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER})
-    assert "2 of 5 are gone." in text(operator.get(answer["Location"]))
+    assert "2 of 5 discarded." in text(operator.get(answer["Location"]))
     answer = operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER, "total": 5})
-    assert "4 of 5 are gone." in text(operator.get(answer["Location"]))
+    assert "4 of 5 discarded." in text(operator.get(answer["Location"]))
     operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER, "total": 5})
     assert inspector.queue(QUEUE).dead == 0
 
@@ -210,7 +210,7 @@ def test_they_may_come_slowly(broker, operator, inspector):
     given = {"queue": QUEUE, "until_ms": LATER, "per_second": "2", "error": "ValueError"}
     answer = operator.post(f"{PAGE}requeue-all/", given)
     assert inspector.queue(QUEUE).dead == 5  # the request itself does nothing
-    assert "0 of 5 are queued again." in text(operator.get(answer["Location"]))
+    assert "0 of 5 requeued." in text(operator.get(answer["Location"]))
 
     for done, left in ((2, 3), (2, 1), (1, 0)):
         (job,) = [job for state in ("queued", "scheduled") for job in chores_in(inspector, state)]
@@ -246,4 +246,4 @@ def test_what_was_done_before_redis_went_away_is_written_down(broker, operator, 
     monkeypatch.setattr(Inspector, "discard", once)
     answer = operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER})
     assert answer.status_code == 503
-    assert LogEntry.objects.get().change_message.startswith("2 dead letters are gone.")
+    assert LogEntry.objects.get().change_message.startswith("2 dead letters were discarded.")

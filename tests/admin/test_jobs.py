@@ -40,7 +40,7 @@ def test_the_page_of_a_job_that_runs_names_its_worker(broker, operator):
 def test_a_job_that_is_unknown_says_so(operator, broker):
     answer = operator.get(f"{PAGE}nothing/")
     assert answer.status_code == 404
-    assert "No such job" in text(answer)
+    assert "Job not found" in text(answer)
 
 
 def test_an_id_with_odd_signs_can_be_opened_and_acted_on(broker, operator, inspector):
@@ -85,7 +85,7 @@ def test_actions_do_what_they_say_and_are_written_down(action, state, becomes, j
 @pytest.mark.parametrize(
     ("action", "state", "words"),
     [
-        ("discard", "dead", "Discard job {id} for good?"),
+        ("discard", "dead", "Discard job {id} permanently?"),
         ("cancel", "queued", "Cancel job {id}?"),
         ("cancel", "scheduled", "Cancel job {id}?"),
         ("cancel", "retrying", "Cancel job {id}?"),
@@ -126,10 +126,10 @@ def test_discarding_forgets_a_job(jobs, operator):
 @pytest.mark.parametrize(
     ("action", "state", "words"),
     [
-        ("requeue", "queued", "is queued by now. Somebody may have acted already."),
-        ("discard", "retrying", "is retrying by now."),
-        ("run-now", "queued", "is queued by now."),
-        ("cancel", "dead", "is dead by now."),
+        ("requeue", "queued", "is now queued. Someone else may have acted first."),
+        ("discard", "retrying", "is now retrying."),
+        ("run-now", "queued", "is now queued."),
+        ("cancel", "dead", "is now dead."),
     ],
 )
 def test_who_comes_too_late_is_told_what_it_is_now(action, state, words, jobs, operator):
@@ -166,8 +166,8 @@ def test_a_job_is_requeued_with_other_arguments(jobs, operator, inspector):
         (["only one"], {}, "missing a required argument"),
         (["a", 1, 2], {}, "too many positional arguments"),
         (["a", 1], {"colour": 1}, "unexpected keyword argument"),
-        ({"a": 1}, {}, "This has to be a list"),
-        (["a", 1], ["b"], "This has to be an object"),
+        ({"a": 1}, {}, "Enter a JSON list"),
+        (["a", 1], ["b"], "Enter a JSON object"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(args, kwargs, words, jobs, operator, inspector):
@@ -190,7 +190,7 @@ def test_what_is_no_json_is_refused(wrong, jobs, operator, inspector):
 def test_who_edits_what_somebody_requeued_meanwhile_is_told(jobs, operator, inspector):
     inspector.requeue(QUEUE, [jobs.dead.id])
     edit(operator, jobs.dead, ["florist", 9])
-    assert "is queued by now" in said(operator)
+    assert "is now queued" in said(operator)
     assert inspector.find(jobs.dead.id).args == ["bakery", 1]
 
 

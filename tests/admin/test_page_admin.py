@@ -83,14 +83,14 @@ def test_pages_say_it_when_redis_is_away(name, operator, settings):
         assert answer.status_code == 200  # nothing needs to be asked for an empty form
     else:
         assert answer.status_code == 503
-        assert "Redis does not answer" in text(answer)
+        assert "Redis is not responding" in text(answer)
 
 
 def test_a_page_that_cannot_reach_redis_is_asked_for_again_by_the_browser(operator, settings):
     settings.RTQ = {"REDIS": UNREACHABLE, "ADMIN_REFRESH_SECONDS": 4}
     answer = operator.get(url_of("queue_changelist"))
     assert (answer["Refresh"], answer["Retry-After"]) == ("4", "4")
-    assert "This page tries again every 4 s." in text(answer)
+    assert "This page retries every 4 s." in text(answer)
 
 
 @pytest.mark.parametrize("method", ["get", "post"])

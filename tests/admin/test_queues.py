@@ -29,7 +29,7 @@ def test_the_overview_counts(jobs, operator):
     html = text(operator.get(OVERVIEW))
     assert f'href="{QUEUE}/"' in html
     assert f'href="{QUEUE}/?state=dead"' in html
-    assert "No worker is alive" in html or "No worker serves" in html
+    assert "No worker is running" in html or "that no worker serves" in html
 
 
 @pytest.mark.parametrize(("behind_ms", "is_told"), [(600_000, True), (0, False)])
@@ -41,7 +41,7 @@ def test_the_overview_tells_of_a_clock_that_was_put_back(redis, broker, jobs, op
 
     html = text(operator.get(OVERVIEW))
 
-    assert ("put back and is 10 min behind" in html) is is_told
+    assert ("set back and is 10 min behind" in html) is is_told
 
 
 @pytest.mark.parametrize("span", ["1h", "24h"])
@@ -71,8 +71,8 @@ def test_what_waits_without_a_worker_is_a_matter_for_the_banner(broker, operator
 
 def test_a_paused_queue_says_so_on_both_pages(jobs, operator, inspector):
     inspector.pause(QUEUE)
-    assert "Paused: default." in text(operator.get(OVERVIEW))
-    assert "Resume</button>" in text(operator.get(PAGE))
+    assert "Paused queues: default." in text(operator.get(OVERVIEW))
+    assert "Resume queue</button>" in text(operator.get(PAGE))
 
 
 @pytest.mark.parametrize("state", ["queued", "scheduled", "retrying", "dead", "finished"])
@@ -143,17 +143,17 @@ def test_pausing_and_resuming(broker, operator, inspector):
     operator.post(f"{PAGE}pause/")
     assert inspector.queue(QUEUE).paused
     operator.post(f"{PAGE}pause/")
-    assert "was paused already" in said(operator)
+    assert "was already paused" in said(operator)
     operator.post(f"{PAGE}resume/")
     assert not inspector.queue(QUEUE).paused
     operator.post(f"{PAGE}resume/")
-    assert "was not paused" in said(operator)
+    assert "is not paused" in said(operator)
     assert LogEntry.objects.count() == 2
 
 
 @pytest.mark.parametrize(("typed", "left"), [(QUEUE, 0), ("", 3), ("Default", 3)])
 def test_purging_asks_for_the_name(typed, left, jobs, operator, inspector):
-    assert "3 jobs that wait" in text(operator.get(f"{PAGE}purge/"))
+    assert "3 jobs that are waiting" in text(operator.get(f"{PAGE}purge/"))
     operator.post(f"{PAGE}purge/", {"name": typed})
     details = inspector.queue(QUEUE)
     assert details.queued + details.scheduled + details.retrying == left
@@ -169,9 +169,9 @@ def test_the_jobs_of_a_lost_worker_are_given_back_by_hand(broker, operator, insp
     assert inspector.find(job.id).state == "running"
 
     let_lapse(broker, "lost")
-    assert "Release its jobs" in text(operator.get(page))
+    assert "Reclaim its jobs" in text(operator.get(page))
     operator.post(f"{page}lost/release/")
-    assert "1 job of worker lost was given back." in said(operator)
+    assert "1 job of worker lost was reclaimed." in said(operator)
     assert inspector.find(job.id).state == "queued"
 
 

@@ -120,7 +120,7 @@ def test_a_task_that_is_gone_is_told(admin_client, nightly, monkeypatch):
 def test_what_redis_does_not_know_is_told(admin_client, nightly):
     Schedule.objects.update(cron="0 6 * * *")
 
-    assert "Redis does not know yet" in admin_client.get(LIST).text
+    assert "not in Redis yet" in admin_client.get(LIST).text
 
 
 def test_redis_away_is_told_and_the_rows_are_there(admin_client, nightly):

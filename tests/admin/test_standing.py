@@ -14,7 +14,7 @@ from tests.support.jobs import QUEUE, queued_job, scheduled_job
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
 CLEAR = {"now": NOW, "paused_at": None, "workers": 2, "ahead": 0, "after": "", "promoted_at": NOW}
-NEXT = "It is the next job of its client. It starts when the client has its turn and a worker is free."
+NEXT = "It is the next job of its client. It starts when the client gets its turn and a worker is free."
 
 
 def at(**ago):
@@ -25,24 +25,24 @@ def at(**ago):
     ("state", "job", "standing", "said"),
     [
         ("queued", {"client": "x"}, {}, NEXT),
-        ("queued", {"client": "x"}, {"ahead": 7}, "It waits behind other jobs of its client, at most 7."),
-        ("queued", {"client": "x"}, {"ahead": 1000}, "It waits behind many other jobs of its client."),
-        ("queued", {}, {"ahead": 7}, "It waits behind other jobs without a client, at most 7."),
-        ("queued", {}, {"ahead": 1000}, "It waits behind many other jobs without a client."),
-        ("queued", {}, {"ahead": None}, "It waits for its turn."),
+        ("queued", {"client": "x"}, {"ahead": 7}, "Other jobs of its client are ahead of it, at most 7."),
+        ("queued", {"client": "x"}, {"ahead": 1000}, "Many other jobs of its client are ahead of it."),
+        ("queued", {}, {"ahead": 7}, "Other jobs without a client are ahead of it, at most 7."),
+        ("queued", {}, {"ahead": 1000}, "Many other jobs without a client are ahead of it."),
+        ("queued", {}, {"ahead": None}, "It is waiting for its turn."),
         (
             "queued",
             {"expires_at": at(seconds=1)},
             {},
-            "It was not started in time, and is dropped when its turn comes.",
+            "It has expired and will be dropped when its turn comes.",
         ),
-        ("queued", {}, {"paused_at": at(minutes=5)}, "The queue was paused 5 min ago: nothing of it is started."),
+        ("queued", {}, {"paused_at": at(minutes=5)}, "The queue was paused 5 min ago, so its jobs do not start."),
         ("queued", {}, {"workers": 0}, "No worker serves this queue."),
         (
             "queued",
             {},
             {"workers": 0, "paused_at": at(seconds=20)},
-            "The queue was paused 20 s ago: nothing of it is started. No worker serves this queue.",
+            "The queue was paused 20 s ago, so its jobs do not start. No worker serves this queue.",
         ),
         ("scheduled", {"due_at": at(minutes=-12)}, {}, "It is due in 12 min."),
         ("retrying", {"due_at": at(minutes=-12)}, {"workers": 0}, "It is due in 12 min. No worker serves this queue."),
@@ -50,19 +50,19 @@ def at(**ago):
             "scheduled",
             {"due_at": at(seconds=20)},
             {"promoted_at": at(seconds=30)},
-            "It was due 20 s ago, and is queued when the scheduler looks next.",
+            "It was due 20 s ago and will be queued at the scheduler's next check.",
         ),
         (
             "scheduled",
             {"due_at": at(minutes=20)},
             {"promoted_at": at(minutes=30)},
-            "It was due 20 min ago, and no scheduler looks for due jobs of this queue.",
+            "It was due 20 min ago, but no scheduler is running for this queue.",
         ),
         (
             "scheduled",
             {"due_at": at(hours=-1)},
             {"after": "first"},
-            "It runs when job first is over: only one of the two may live at a time.",
+            "It starts after job first has finished, because unique jobs run one at a time.",
         ),
         ("running", {}, {"paused_at": NOW, "workers": 0}, ""),
         ("dead", {}, {"paused_at": NOW, "workers": 0}, ""),
@@ -88,7 +88,7 @@ def test_the_page_of_a_job_says_it_in_one_round_trip(broker, viewer, inspector, 
 
     assert reason(viewer, first) == NEXT
     assert len(round_trips) == 1
-    assert reason(viewer, behind) == "It waits behind other jobs of its client, at most 1."
+    assert reason(viewer, behind) == "Other jobs of its client are ahead of it, at most 1."
     assert reason(viewer, later).startswith("It is due in ")
 
     inspector.pause(QUEUE)

@@ -51,7 +51,7 @@ def order(redis, broker):
 
 def test_a_job_that_runs_is_asked_to_stop_and_the_person_told_so(running, operator, inspector):
     answer = operator.post(f"{PAGE}{running.id}/cancel/", {"queue": QUEUE})
-    assert "was asked to stop. It is cancelled when it does" in said(answer)
+    assert "was asked to stop. It is cancelled when it stops" in said(answer)
     assert "Asked to stop." in LogEntry.objects.get().change_message
     found = inspector.find(running.id)
     assert (found.state, found.is_stopping) == ("running", True)
@@ -75,15 +75,15 @@ def test_nothing_is_terminated_before_it_was_asked_for_twice(running, operator, 
 
     answer = operator.post(f"{PAGE}{running.id}/terminate/", {"queue": QUEUE})
 
-    assert "was told to kill its process" in said(answer)
+    assert "is about to be killed" in said(answer)
     assert inspector.find(running.id).is_stopping
-    assert "Told to terminate." in LogEntry.objects.get().change_message
+    assert "Termination requested." in LogEntry.objects.get().change_message
 
 
 def test_a_job_that_ended_meanwhile_is_not_terminated(broker, running, operator):
     settle(broker, "ack", running)
     answer = operator.post(f"{PAGE}{running.id}/terminate/", {"queue": QUEUE})
-    assert "is succeeded by now" in said(answer)
+    assert "is now succeeded" in said(answer)
     assert not LogEntry.objects.exists()
 
 
@@ -122,9 +122,9 @@ def test_the_list_of_what_runs_says_how_far_it_is(broker, running, operator):
 @pytest.mark.parametrize(
     ("action", "becomes", "words"),
     [
-        ("quiet", WorkerCommand.QUIET, "was told to be quiet"),
-        ("wake", WorkerCommand.WORK, "was told to work again"),
-        ("stop", WorkerCommand.STOP, "was told to stop"),
+        ("quiet", WorkerCommand.QUIET, "was asked to go quiet"),
+        ("wake", WorkerCommand.WORK, "was asked to start new jobs again"),
+        ("stop", WorkerCommand.STOP, "was asked to stop"),
     ],
 )
 def test_a_worker_is_told_what_to_do(action, becomes, words, worker, redis, broker, operator):
@@ -135,14 +135,14 @@ def test_a_worker_is_told_what_to_do(action, becomes, words, worker, redis, brok
 
 
 def test_a_worker_is_not_stopped_before_it_was_asked_for_twice(worker, redis, broker, operator):
-    assert "with all its processes" in text(operator.get(f"{WORKERS}{worker}/stop/"))
+    assert "and all its processes" in text(operator.get(f"{WORKERS}{worker}/stop/"))
     assert order(redis, broker) is None
 
 
 @pytest.mark.parametrize("action", ["quiet", "wake", "stop"])
 def test_a_worker_that_is_gone_is_told_nothing(action, broker, operator):
     answer = operator.post(f"{WORKERS}nobody/{action}/")
-    assert "Nothing was done: worker nobody is not known." in said(answer)
+    assert "Nothing was done: worker nobody is unknown." in said(answer)
     assert not LogEntry.objects.exists()
 
 

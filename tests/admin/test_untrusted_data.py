@@ -166,7 +166,7 @@ def test_the_message_of_a_group_is_not_shown_if_its_secrets_cannot_be_known(brok
     groups = text(viewer.get(GROUPS))
 
     assert "Denied" in groups
-    assert "Its arguments are long: see the job for its message." in groups
+    assert "Message not shown because the arguments are very long. Open a job to see it." in groups
     assert "s3cret-word" not in groups + page_of(viewer, job)
 
 
@@ -177,7 +177,7 @@ def test_arguments_of_an_unknown_task_are_shown_to_those_who_may_edit_only(broke
     html = page_of(viewer, job) + text(viewer.get(GROUPS)) + text(viewer.get(f"{LIST}dead"))
 
     assert "anns-own-word" not in html
-    assert "Hidden: this process does not know the task" in html
+    assert "Hidden: the task is not registered in this process" in html
     assert "seen" in html
     html = page_of(operator, job)
     assert "elsewhere import task" in html

@@ -86,12 +86,12 @@ def test_an_open_page_follows_what_happens(broker, page):
 def test_a_page_can_be_halted_and_stays_so(broker, page):
     queued_job(broker, "first")
     page.goto(OVERVIEW)
-    page.get_by_role("button", name="Pause").click()
-    shows(status(page), "Not refreshed")
+    page.get_by_role("button", name="Stop refreshing").click()
+    shows(status(page), "Not refreshing")
     with page.expect_request("**/queue/default/**"):
         page.get_by_role("link", name=QUEUE).click()
-    shows(status(page), "Not refreshed")
-    page.get_by_role("button", name="Go live").click()
+    shows(status(page), "Not refreshing")
+    page.get_by_role("button", name="Start refreshing").click()
     shows(status(page), "Live")
 
 
@@ -133,17 +133,17 @@ def test_a_search_through_many_jobs_is_repeated_when_somebody_asks_for_it(broker
     for start in range(0, 2100, 100):
         broker.enqueue(QUEUE, [new_job(f"job{start + n}") for n in range(100)])
     page.goto(f"/admin/django_rtq/queue/{QUEUE}/?state=queued&task=nosuch")
-    shows(status(page), "Not refreshed")
+    shows(status(page), "Not refreshing")
     shows(page.locator("[data-rtq-halt]"), "not repeated by itself")
     with page.expect_request(f"**/queue/{QUEUE}/**"):
-        page.get_by_role("button", name="Go live").click()
-    shows(status(page), "Not refreshed")
+        page.get_by_role("button", name="Start refreshing").click()
+    shows(status(page), "Not refreshing")
 
 
 def test_a_page_tells_how_old_it_is(broker, page):
     queued_job(broker, "first")
     page.goto(OVERVIEW)
-    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="Stop refreshing").click()
     shows(page.locator("[data-rtq-age]"), "2 sec. ago")
 
 
@@ -165,7 +165,7 @@ def test_the_page_of_a_job_that_somebody_else_discards_says_that_it_is_gone(brok
     page.goto(f"/admin/django_rtq/job/{dead_letters[0].id}/?queue={QUEUE}")
     assert page.get_by_role("button", name="Requeue").is_visible()
     Inspector(broker).discard(QUEUE, [dead_letters[0].id])
-    shows(status(page), "This is gone.")
+    shows(status(page), "This no longer exists.")
     shows(page.locator(".rtq"), "was not found")
     assert page.locator(".rtq form").count() == 0
     complaints.clear()  # the browser notes each 404
@@ -176,12 +176,12 @@ def test_ten_dead_letters_are_ticked_and_the_rest_confirmed_and_all_run(broker, 
     boxes = page.locator(BOX)
     boxes.nth(0).click()
     boxes.nth(9).click(modifiers=["Shift"])
-    shows(page.locator("[data-rtq-ticked]"), "10")
-    page.get_by_role("button", name="Requeue ticked").click()
+    shows(page.locator("[data-rtq-selected]"), "10")
+    page.get_by_role("button", name="Requeue selected").click()
     shows(page.locator(".messagelist"), "10")
     shows(tab(page, "queued"), "10")
 
-    page.get_by_role("link", name="Requeue all that match …").click()
+    page.get_by_role("link", name="Requeue all matching …").click()
     shows(page.locator(".rtq"), "2")
     assert page.locator("[data-rtq-live]").count() == 0  # a question does not change while it is read
     page.locator(".rtq form button[type=submit]").click()
@@ -203,7 +203,7 @@ def test_without_javascript_all_is_there_but_the_refresh(broker, browser, office
         assert not page.locator("[data-rtq-all]").is_visible()
         page.locator(BOX).nth(0).check()
         page.locator(BOX).nth(1).check()
-        page.get_by_role("button", name="Requeue ticked").click()
+        page.get_by_role("button", name="Requeue selected").click()
         shows(page.locator(".messagelist"), "2")
         shows(tab(page, "queued"), "2")
         page.locator(".rtq-id a").first.click()
@@ -216,11 +216,11 @@ def test_what_is_discarded_is_confirmed_also_without_javascript(broker, browser,
         page.goto(DEAD)
         page.locator(BOX).nth(0).check()
         page.locator(BOX).nth(1).check()
-        page.get_by_role("button", name="Discard ticked …").click()
-        shows(page.locator(".rtq-banner"), "Discard 2 dead letters for good?")
+        page.get_by_role("button", name="Discard selected …").click()
+        shows(page.locator(".rtq-banner"), "Discard 2 dead letters permanently?")
         assert inspector.queue(QUEUE).dead == 12
         page.get_by_role("button", name="Discard", exact=True).click()
-        shows(page.locator(".messagelist"), "2 dead letters are gone.")
+        shows(page.locator(".messagelist"), "2 dead letters were discarded.")
         shows(tab(page, "dead"), "10")
 
         page.locator(".rtq-id a").first.click()

@@ -148,9 +148,9 @@ def test_what_endangers_jobs_is_shown(redis, broker):
         redis.config_set("maxmemory-policy", "noeviction")
 
     assert lines[-2:] == [
-        "Warning: Redis deletes keys when it is full (maxmemory-policy allkeys-lru), and jobs are keys. "
-        "Set it to noeviction.",
-        "Warning: Redis keeps no append-only log: when it restarts, jobs may be lost. Set appendonly yes.",
+        "Warning: Redis deletes keys, and with them jobs, when it is full (maxmemory-policy allkeys-lru). "
+        "Set maxmemory-policy to noeviction.",
+        "Warning: Redis does not keep an append-only file: jobs may be lost when it restarts. Set appendonly yes.",
     ]
     assert warnings == ["evicts", "volatile"]
 

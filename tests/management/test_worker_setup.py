@@ -64,6 +64,6 @@ def test_what_endangers_jobs_is_logged(redis, broker, caplog):
         redis.config_set("maxmemory-policy", "noeviction")
 
     assert [message[:48] for message in caplog.messages] == [
-        "Redis deletes keys when it is full (maxmemory-po",
-        "Redis keeps no append-only log: when it restarts",
+        "Redis deletes keys, and with them jobs, when it ",
+        "Redis does not keep an append-only file: jobs ma",
     ]

@@ -65,14 +65,14 @@ def check_health(overview: Overview, url: PageUrl) -> Health:
 
 def _workers(overview: Overview, idle: list[str]) -> Iterator[str]:
     if overview.queues and not overview.workers:
-        yield _("No worker is alive: nothing runs. Start one:")
+        yield _("No worker is running, so no jobs are processed. Start one:")
     elif idle:
-        yield _("No worker serves these queues, and jobs wait there: %(names)s.") % {"names": names_text(idle, _NAMED)}
+        yield _("Jobs are waiting in queues that no worker serves: %(names)s.") % {"names": names_text(idle, _NAMED)}
     lost = sum(worker.is_lost for worker in overview.workers)
     if lost:
         yield ngettext(
-            "%(count)d worker is not seen any more; its jobs are about to be given to others.",
-            "%(count)d workers are not seen any more; their jobs are about to be given to others.",
+            "%(count)d worker has stopped responding. Its jobs will be reclaimed shortly.",
+            "%(count)d workers have stopped responding. Their jobs will be reclaimed shortly.",
             lost,
         ) % {"count": lost}
 
@@ -82,19 +82,20 @@ def _queues(overview: Overview) -> Iterator[str]:
     unscheduled = [name for name in overview.unscheduled if name in waiting_for_time]
     if unscheduled and overview.workers:
         yield _(
-            "Nobody looks for due jobs in these queues: %(names)s. Is every worker started with --no-scheduler?"
+            "No scheduler is running for these queues, so scheduled jobs and retries do not start: %(names)s. Were "
+            "all workers started with --no-scheduler?"
         ) % {"names": names_text(unscheduled, _NAMED)}
     paused = [q.details.name for q in overview.queues if q.details.paused]
     if paused:
-        yield _("Paused: %(names)s.") % {"names": names_text(paused, _NAMED)}
+        yield _("Paused queues: %(names)s.") % {"names": names_text(paused, _NAMED)}
 
 
 def _clock(overview: Overview) -> Iterator[str]:
     behind = max((q.details.clock_behind_seconds for q in overview.queues), default=0.0)
     if behind >= CLOCK_SECONDS:
         yield _(
-            "The clock of the Redis server was put back and is %(duration)s behind. Until it has caught up, jobs go by"
-            " a time that runs a tenth more slowly."
+            "The clock of the Redis server was set back and is %(duration)s behind. Until it has caught up, time "
+            "passes 10 percent more slowly for jobs."
         ) % {"duration": format_duration(behind)}
 
 
@@ -104,15 +105,13 @@ def _summary(overview: Overview) -> tuple[str, bool]:
     workers = ngettext("%(count)d worker", "%(count)d workers", count) % {"count": count}
     failed, dead = sum(map(failed_lately, overview.queues)), sum(row.details.dead for row in overview.queues)
     if not failed and not dead:
-        return _("All is well: %(workers)s, nobody waits for long.") % {"workers": workers}, True
-    parts = [_("%(workers)s, nobody waits for long.") % {"workers": workers}]
+        return _("All is well: %(workers)s, no long waits.") % {"workers": workers}, True
+    parts = [_("%(workers)s, no long waits.") % {"workers": workers}]
     if failed:
-        text = ngettext("%(count)s run failed lately.", "%(count)s runs failed lately.", failed)
+        text = ngettext("%(count)s run failed recently.", "%(count)s runs failed recently.", failed)
         parts.append(text % {"count": format_number(failed)})
     if dead:
-        text = ngettext(
-            "%(count)s dead letter is left from before.", "%(count)s dead letters are left from before.", dead
-        )
+        text = ngettext("%(count)s older dead letter remains.", "%(count)s older dead letters remain.", dead)
         parts.append(text % {"count": format_number(dead)})
     return " ".join(parts), False
 

@@ -23,7 +23,7 @@ PAGE = 25  # jobs
 MOST_REFRESHED = 2000  # jobs that an open page may look through every few seconds
 
 _WHEN = {
-    "queued": gettext_lazy("Waits since"),
+    "queued": gettext_lazy("Waiting since"),
     "scheduled": gettext_lazy("Due"),
     "running": gettext_lazy("Started"),
     "retrying": gettext_lazy("Next attempt"),
@@ -127,29 +127,29 @@ def _found_text(page: JobPage) -> str:
 
 
 def _searched_text(page: JobPage) -> str:
-    return _("%(count)s were searched; there are more.") % {"count": format_number(page.searched)}
+    return _("%(count)s searched so far; there are more.") % {"count": format_number(page.searched)}
 
 
 def _empty_words(listing: JobTable, page: JobPage) -> dict[str, str]:
     if page.next_cursor:
-        return {"empty_title": _("None that fits so far."), "empty_text": _searched_text(page)}
+        return {"empty_title": _("No match yet."), "empty_text": _searched_text(page)}
     if listing.filters:
-        return {"empty_title": _("No job fits."), "empty_text": _("Change the filter, or look at another state.")}
+        return {"empty_title": _("No matching jobs."), "empty_text": _("Change the filter or choose another state.")}
     if listing.cursor:
-        return {"empty_title": _("There are no more."), "empty_text": ""}
+        return {"empty_title": _("No more jobs."), "empty_text": ""}
     return {"empty_title": str(_NOTHING[listing.state]), "empty_text": str(_EMPTY.get(listing.state, ""))}
 
 
 _NOTHING = {
-    "queued": gettext_lazy("Nothing is queued."),
-    "scheduled": gettext_lazy("Nothing is scheduled."),
-    "running": gettext_lazy("Nothing is running."),
-    "retrying": gettext_lazy("Nothing is retrying."),
-    "dead": gettext_lazy("Nothing is dead."),
-    "finished": gettext_lazy("Nothing is finished."),
+    "queued": gettext_lazy("No queued jobs."),
+    "scheduled": gettext_lazy("No scheduled jobs."),
+    "running": gettext_lazy("No running jobs."),
+    "retrying": gettext_lazy("No jobs waiting for a retry."),
+    "dead": gettext_lazy("No dead letters."),
+    "finished": gettext_lazy("No finished jobs."),
 }
 _EMPTY = {
-    "queued": gettext_lazy("All that was enqueued has been started, or waits for its time."),
-    "dead": gettext_lazy("Every job that failed is being tried again, or was taken care of."),
-    "finished": gettext_lazy("Jobs that are done are kept here for a while (RESULT_TTL)."),
+    "queued": gettext_lazy("All enqueued jobs have started or are scheduled for later."),
+    "dead": gettext_lazy("All failed jobs are being retried or have been dealt with."),
+    "finished": gettext_lazy("Finished jobs stay here until their results expire (RESULT_TTL)."),
 }

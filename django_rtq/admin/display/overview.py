@@ -63,8 +63,8 @@ def charts(overview: Overview, span: str) -> list[dict[str, Any]]:
         Line(_("run"), "", [ms / n / 1000 if n else 0.0 for ms, n in zip(run_ms, done, strict=True)]),
     ]
     return [
-        _chart("throughput", _("Jobs a minute"), throughput, series[0], format_number),
-        _chart("times", _("Wait and run time, on average"), times, series[0], format_duration),
+        _chart("throughput", _("Jobs per minute"), throughput, series[0], format_number),
+        _chart("times", _("Average wait and run time"), times, series[0], format_duration),
     ]
 
 
@@ -133,7 +133,7 @@ def _chart(name: str, title: str, lines: list[Line], series: Series, write: Call
         "lines": lines,
         "svg": chart(lines, title),
         "from_text": f"{localtime(whens[0]):%H:%M}",
-        "top_text": _("top of the scale: %(top)s") % {"top": write(top)},
+        "top_text": _("scale: 0 to %(top)s") % {"top": write(top)},
         "rows": [
             (f"{localtime(whens[i]):%H:%M}", [write(_mean(line.values[i : i + every])) for line in lines])
             for i in range(0, steps, every)

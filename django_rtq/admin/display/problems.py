@@ -65,13 +65,13 @@ def new_dead_letters(overview: Overview, url: PageUrl) -> Iterator[Problem]:
     found = sorted((pair for pair in found if pair[1]), key=lambda pair: -pair[1])
     for row, died in found[:_NAMED]:
         text = ngettext(
-            "Queue %(name)s: %(count)s job died in the last hour, %(dead)s are dead now.",
-            "Queue %(name)s: %(count)s jobs died in the last hour, %(dead)s are dead now.",
+            "Queue %(name)s: %(count)s job died in the last hour. Dead letters now: %(dead)s.",
+            "Queue %(name)s: %(count)s jobs died in the last hour. Dead letters now: %(dead)s.",
             died,
         ) % {"name": row.details.name, "count": format_number(died), "dead": format_number(row.details.dead)}
         if row.newest_dead is not None and row.newest_dead.newest_error[0]:
             told = {"task": _short(row.newest_dead.task), "error": _short(row.newest_dead.newest_error[0])}
-            newest = _("The newest: %(task)s, %(error)s.") % told
+            newest = _("Latest: %(task)s, %(error)s.") % told
             text = f"{text} {newest}"
         yield Problem(text=text, url=url("queue_change", row.details.name, query={"state": "dead"}))
     rest = len(found) - _NAMED
@@ -90,8 +90,8 @@ def hung_jobs(overview: Overview, url: PageUrl) -> Iterator[Problem]:
     if found:
         longest = max(found, key=attrgetter("seconds"))
         text = ngettext(
-            "%(count)d job looks hung. The longest: %(task)s in queue %(name)s, for %(duration)s.",
-            "%(count)d jobs look hung. The longest: %(task)s in queue %(name)s, for %(duration)s.",
+            "%(count)d job seems to hang: %(task)s in queue %(name)s, running for %(duration)s.",
+            "%(count)d jobs seem to hang. The longest: %(task)s in queue %(name)s, running for %(duration)s.",
             len(found),
         )
         told = {"task": _short(longest.task), "name": longest.queue, "duration": format_duration(longest.seconds)}
@@ -104,8 +104,14 @@ def long_waits(overview: Overview, url: PageUrl) -> Iterator[Problem]:
     late = [row for row in overview.queues if (row.details.oldest_seconds or 0) > LONG_WAIT_SECONDS]
     growing = [row for row in waiting if row not in late and is_falling_behind(row)]
     for found, text in (
-        (late, _("The oldest job of %(name)s has been waiting for %(duration)s.")),
-        (growing, _("Queue %(name)s falls behind: its oldest job has been waiting for %(duration)s, and waits grow.")),
+        (late, _("Queue %(name)s: the oldest job has been waiting for %(duration)s.")),
+        (
+            growing,
+            _(
+                "Queue %(name)s is falling behind: its oldest job has been waiting for %(duration)s, and waits are "
+                "growing."
+            ),
+        ),
     ):
         if found:
             worst = max(found, key=lambda row: row.details.oldest_seconds or 0).details
@@ -127,8 +133,8 @@ def silent_workers(overview: Overview, url: PageUrl) -> Iterator[Problem]:
     found = [worker for worker in overview.workers if is_silent(worker)]
     if found:
         text = ngettext(
-            "%(count)d worker has nothing to do and does not ask for work: %(name)s.",
-            "%(count)d workers have nothing to do and do not ask for work, %(name)s among them.",
+            "%(count)d idle worker has stopped asking for work: %(name)s.",
+            "%(count)d idle workers have stopped asking for work, %(name)s among them.",
             len(found),
         )
         name = clean_text(f"{found[0].host}:{found[0].pid}", 80)
@@ -157,9 +163,9 @@ def _failing(row: QueueRow, task: str, figures: TaskFigures, since: str, url: Pa
         "runs": format_number(figures.done + figures.failed),
         "since": since,
     }
-    text = _("%(task)s in queue %(name)s fails: %(failed)s of %(runs)s runs since %(since)s.") % told
+    text = _("%(task)s in queue %(name)s is failing: %(failed)s of %(runs)s runs since %(since)s.") % told
     if newest is not None and newest.newest_error[0]:
-        error = _("The newest error: %(error)s.") % {"error": _short(newest.newest_error[0])}
+        error = _("Latest error: %(error)s.") % {"error": _short(newest.newest_error[0])}
         text = f"{text} {error}"
     return Problem(
         text=text,

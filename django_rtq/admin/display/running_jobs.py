@@ -45,8 +45,8 @@ def running_by_worker(workers: Sequence[WorkerDetails]) -> list[WorkerJobs]:
 def _lease_text(worker: WorkerDetails) -> str:
     left = worker.lease_left_seconds
     if left < 0:
-        return _("its lease ran out %(seconds)d s ago") % {"seconds": -left}
-    return _("%(seconds)d s of its lease left") % {"seconds": left}
+        return _("lease expired %(seconds)d s ago") % {"seconds": -left}
+    return _("lease expires in %(seconds)d s") % {"seconds": left}
 
 
 def _row(job: RunningJob) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def running_job_warning(job: RunningJob) -> str:
     if limit is not None and job.seconds > limit:
         return _("over its time limit of %(limit)g s") % {"limit": limit}
     if job.looks_hung(limit):
-        return _("far longer than usual: %(usual)s") % {"usual": format_duration(job.usual_seconds)}
+        return _("much longer than usual (%(usual)s)") % {"usual": format_duration(job.usual_seconds)}
     if limit is None and job.seconds > HUNG_SECONDS:
-        return _("runs for long, and has no time limit")
+        return _("running for over an hour without a time limit")
     return ""

@@ -54,22 +54,24 @@ CONFIRMATIONS: dict[ConfirmedAction, Confirmation] = {
     "discard": Confirmation(
         page="discard",
         title=gettext_lazy("Discard a dead letter"),
-        question=gettext_lazy("Discard job %(id)s for good?"),
-        consequence=gettext_lazy("Its arguments and failures are deleted. It cannot be brought back."),
+        question=gettext_lazy("Discard job %(id)s permanently?"),
+        consequence=gettext_lazy("Its arguments and failures are deleted. This cannot be undone."),
         verb=gettext_lazy("Discard"),
     ),
     "cancel": Confirmation(
         page="cancel",
         title=gettext_lazy("Cancel a job"),
         question=gettext_lazy("Cancel job %(id)s?"),
-        consequence=gettext_lazy("It never runs, and its arguments are deleted. It cannot be brought back."),
-        verb=gettext_lazy("Cancel it"),
+        consequence=gettext_lazy("It will never run, and its arguments are deleted. This cannot be undone."),
+        verb=gettext_lazy("Cancel job"),
     ),
     "stop": Confirmation(
         page="cancel",
         title=gettext_lazy("Ask a job to stop"),
         question=gettext_lazy("Ask job %(id)s to stop?"),
-        consequence=gettext_lazy("It is cancelled when it stops, however far it is, and never runs again."),
+        consequence=gettext_lazy(
+            "When it stops, it is cancelled and never runs again, even if its work is incomplete."
+        ),
         verb=gettext_lazy("Ask to stop"),
     ),
     "terminate": Confirmation(
@@ -77,9 +79,9 @@ CONFIRMATIONS: dict[ConfirmedAction, Confirmation] = {
         title=gettext_lazy("Terminate a job"),
         question=gettext_lazy("This kills the process that runs job %(id)s."),
         consequence=gettext_lazy(
-            "The job is cancelled and never runs again, however far it is. What else runs in that process is given "
-            "back and starts anew, but jobs that allow no crash become dead letters. A job that heeds being asked to "
-            "stop needs none of this."
+            "The job is cancelled and never runs again, even if its work is incomplete. Other jobs in that process "
+            "go back to their queue and start over, but those with max_crashes=0 become dead letters. If the job "
+            "reacts to being asked to stop, do that instead."
         ),
         verb=gettext_lazy("Terminate"),
     ),
@@ -91,12 +93,12 @@ def cancel_messages(answer: CancelAnswer, *, terminate: bool = False) -> tuple[s
     if answer is CancelAnswer.CANCELLED:
         return _("Cancelled."), _("Job %(id)s is cancelled.")
     if terminate:
-        return _("Told to terminate."), _(
-            "Job %(id)s runs, and its supervisor was told to kill its process. It is cancelled then, unless it has "
-            "succeeded before."
+        return _("Termination requested."), _(
+            "The process that runs job %(id)s is about to be killed. The job is then cancelled, unless it succeeds "
+            "first."
         )
     return _("Asked to stop."), _(
-        "Job %(id)s runs, and was asked to stop. It is cancelled when it does, unless it succeeds before."
+        "Job %(id)s is running and was asked to stop. It is cancelled when it stops, unless it succeeds first."
     )
 
 
@@ -105,7 +107,7 @@ def bulk_question(verb: str, count: int) -> str:
     texts = {
         "requeue": ngettext("Requeue %(count)s dead letter?", "Requeue %(count)s dead letters?", count),
         "discard": ngettext(
-            "Discard %(count)s dead letter for good?", "Discard %(count)s dead letters for good?", count
+            "Discard %(count)s dead letter permanently?", "Discard %(count)s dead letters permanently?", count
         ),
     }
     return texts[verb] % {"count": format_number(count)}
@@ -114,10 +116,8 @@ def bulk_question(verb: str, count: int) -> str:
 def bulk_done_text(verb: str, count: int) -> str:
     """What was done."""
     texts = {
-        "requeue": ngettext(
-            "%(count)s dead letter is queued again.", "%(count)s dead letters are queued again.", count
-        ),
-        "discard": ngettext("%(count)s dead letter is gone.", "%(count)s dead letters are gone.", count),
+        "requeue": ngettext("%(count)s dead letter was requeued.", "%(count)s dead letters were requeued.", count),
+        "discard": ngettext("%(count)s dead letter was discarded.", "%(count)s dead letters were discarded.", count),
     }
     return texts[verb] % {"count": format_number(count)}
 
@@ -125,8 +125,8 @@ def bulk_done_text(verb: str, count: int) -> str:
 def bulk_progress_text(verb: str, done: int, total: int) -> str:
     """How far it is."""
     text = {
-        "requeue": _("%(done)s of %(total)s are queued again."),
-        "discard": _("%(done)s of %(total)s are gone."),
+        "requeue": _("%(done)s of %(total)s requeued."),
+        "discard": _("%(done)s of %(total)s discarded."),
     }[verb]
     return text % {"done": format_number(done), "total": format_number(total)}
 
@@ -134,20 +134,24 @@ def bulk_progress_text(verb: str, done: int, total: int) -> str:
 def no_longer_dead_text(count: int) -> str:
     """Of what was ticked, some were not dead any more."""
     return ngettext(
-        "%(count)d of them is not dead any more: somebody may have requeued or discarded it already.",
-        "%(count)d of them are not dead any more: somebody may have requeued or discarded them already.",
+        "%(count)d of them is no longer dead: someone else may have requeued or discarded it.",
+        "%(count)d of them are no longer dead: someone else may have requeued or discarded them.",
         count,
     ) % {"count": count}
 
 
 #: What becomes of the rest of a sweep, by the state of the job that does it.
 REMAINDER_HINTS = {
-    "queued": lambda: _("A job of this queue goes on with it as soon as a worker is free; if none comes, go on here."),
-    "paused": lambda: _("The queue is paused, or no worker serves it: the job that does the rest waits. Go on here."),
-    "running": lambda: _("A worker is at it. You may close this page."),
-    "slow": lambda: _("Jobs of this queue do some of them each second. You may close this page."),
-    "over": lambda: _("The job that did it is over."),
-    "failed": lambda: _("The job that did the rest has failed: go on here."),
+    "queued": lambda: _(
+        "A job of this queue continues as soon as a worker is free. If no worker becomes free, continue here."
+    ),
+    "paused": lambda: _(
+        "The queue is paused or no worker serves it, so the job that does the rest is waiting. Continue here."
+    ),
+    "running": lambda: _("A worker is processing it. You may close this page."),
+    "slow": lambda: _("Jobs of this queue process some of them every second. You may close this page."),
+    "over": lambda: _("The job that did this has finished."),
+    "failed": lambda: _("The job that did the rest has failed. Continue here."),
 }
 
 

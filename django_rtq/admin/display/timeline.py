@@ -34,7 +34,7 @@ def _beginning(job: JobDetails) -> Iterator[Step]:
     if job.made_at is not None:
         yield Step(title=_("enqueued"), at=job.made_at)
     if job.ready_at and job.made_at and (job.ready_at - job.made_at).total_seconds() > 1:
-        yield Step(title=_("to start from"), at=job.ready_at)
+        yield Step(title=_("scheduled start"), at=job.ready_at)
 
 
 def _failures(job: JobDetails) -> Iterator[Step]:
@@ -60,7 +60,7 @@ def _present(job: JobDetails) -> Step:
             text = _("%(attempt)s; asked to stop") % {"attempt": text}
     elif job.state in (JobState.SCHEDULED, JobState.RETRYING):
         at, css = job.due_at, "rtq-later"
-        title = _("next run due") if job.state is JobState.RETRYING else _("due")
+        title = _("next attempt due") if job.state is JobState.RETRYING else _("due")
     elif job.state is JobState.DEAD:
         at, css = job.died_at, "rtq-bad"
     elif job.state is JobState.SUCCEEDED:

@@ -29,7 +29,7 @@ def waiting_reason(job: JobDetails, standing: Standing) -> str:
 def _obstacles(standing: Standing) -> Iterator[str]:
     """What keeps all jobs of the queue from running."""
     if standing.paused_at is not None:
-        yield _("The queue was paused %(duration)s ago: nothing of it is started.") % {
+        yield _("The queue was paused %(duration)s ago, so its jobs do not start.") % {
             "duration": _since(standing.paused_at, standing)
         }
     if not standing.workers:
@@ -38,16 +38,16 @@ def _obstacles(standing: Standing) -> Iterator[str]:
 
 def _its_turn(job: JobDetails, standing: Standing) -> str:
     if job.expires_at is not None and job.expires_at <= standing.now:
-        return _("It was not started in time, and is dropped when its turn comes.")
+        return _("It has expired and will be dropped when its turn comes.")
     if standing.ahead is None:
-        return _("It waits for its turn.")
+        return _("It is waiting for its turn.")
     place = "next" if standing.ahead == 0 else "far" if standing.ahead >= MANY else "behind"
     return _PLACES[place, bool(job.client)]() % {"count": format_number(standing.ahead)}
 
 
 def _its_time(job: JobDetails, standing: Standing) -> str:
     if standing.after:
-        return _("It runs when job %(id)s is over: only one of the two may live at a time.") % {
+        return _("It starts after job %(id)s has finished, because unique jobs run one at a time.") % {
             "id": clean_text(standing.after, 60)
         }
     if job.due_at is None:
@@ -58,8 +58,8 @@ def _its_time(job: JobDetails, standing: Standing) -> str:
     late = {"duration": _since(job.due_at, standing)}
     looked = standing.promoted_at
     if looked is None or (standing.now - looked).total_seconds() > UNSCHEDULED:
-        return _("It was due %(duration)s ago, and no scheduler looks for due jobs of this queue.") % late
-    return _("It was due %(duration)s ago, and is queued when the scheduler looks next.") % late
+        return _("It was due %(duration)s ago, but no scheduler is running for this queue.") % late
+    return _("It was due %(duration)s ago and will be queued at the scheduler's next check.") % late
 
 
 def _since(moment: datetime, standing: Standing) -> str:
@@ -69,13 +69,13 @@ def _since(moment: datetime, standing: Standing) -> str:
 #: By where it stands in its lane, and whether that lane is a client's.
 _PLACES = {
     ("next", True): lambda: _(
-        "It is the next job of its client. It starts when the client has its turn and a worker is free."
+        "It is the next job of its client. It starts when the client gets its turn and a worker is free."
     ),
     ("next", False): lambda: _(
-        "It is the next of the jobs without a client. It starts when they have their turn and a worker is free."
+        "It is the next job without a client. It starts when these jobs get their turn and a worker is free."
     ),
-    ("behind", True): lambda: _("It waits behind other jobs of its client, at most %(count)s."),
-    ("behind", False): lambda: _("It waits behind other jobs without a client, at most %(count)s."),
-    ("far", True): lambda: _("It waits behind many other jobs of its client."),
-    ("far", False): lambda: _("It waits behind many other jobs without a client."),
+    ("behind", True): lambda: _("Other jobs of its client are ahead of it, at most %(count)s."),
+    ("behind", False): lambda: _("Other jobs without a client are ahead of it, at most %(count)s."),
+    ("far", True): lambda: _("Many other jobs of its client are ahead of it."),
+    ("far", False): lambda: _("Many other jobs without a client are ahead of it."),
 }

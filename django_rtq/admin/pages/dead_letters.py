@@ -73,7 +73,7 @@ class DeadLetterAdmin(PageAdmin):
         queue, ids = query_params.get_queue_name(request.POST), query_params.get_ids(request.POST)
         back = HttpResponseRedirect(query_params.get_next_url(request, self.url("deadletter_changelist")))
         if not queue or not ids:
-            messages.warning(request, _("Nothing was done: no job was ticked."))
+            messages.warning(request, _("Nothing was done: no job was selected."))
             return back
         if verb == "discard" and "confirmed" not in request.POST:
             return self._confirm(request, queue, ids)
@@ -92,12 +92,14 @@ class DeadLetterAdmin(PageAdmin):
         given = request.POST if request.method == "POST" else request.GET
         sweep = BulkRequest.read(given, verb)
         if not sweep.queue:
-            messages.warning(request, _("Which dead letters? Choose a queue or a group."))
+            messages.warning(request, _("Choose a queue or a group of dead letters first."))
             return HttpResponseRedirect(self.url("deadletter_changelist"))
         if request.method == "POST" and sweep.until_ms:
             return self._sweep(request, sweep)
         sweep, found = sweep.counted(get_inspector())
-        hint = _("What takes longer than a moment goes on as a job of this queue, also when you close this page.")
+        hint = _(
+            "If this takes longer than a few seconds, a job of this queue does the rest, even if you close this page."
+        )
         asked = {"question": bulk_question(verb, found.count), "hint": hint, "can_go_on": found.count > 0}
         return self._render_sweep(request, sweep, asked)
 
@@ -129,7 +131,7 @@ class DeadLetterAdmin(PageAdmin):
         context = {
             "title": _("Discard dead letters"),
             "question": bulk_question("discard", len(ids)),
-            "consequence": _("Their arguments and failures are deleted. They cannot be brought back."),
+            "consequence": _("Their arguments and failures are deleted. This cannot be undone."),
             "facts": [(_("Queue"), queue), (_("Jobs"), clean_text(ids_text(ids)))],
             "action": self.url("deadletter_discard"),
             "fields": [("queue", queue), ("next", back), ("confirmed", "yes"), *(("id", job_id) for job_id in ids)],
@@ -156,7 +158,9 @@ class DeadLetterAdmin(PageAdmin):
             log_action(request, models.DeadLetter(name=sweep.queue), f"{text} ({meant})")
             messages.success(request, text)
         else:
-            said = _("Nothing was done: none is left that matches. Somebody may have acted already.")
+            said = _(
+                "Nothing was done: no dead letter matches any more. Someone else may have requeued or discarded them."
+            )
             messages.warning(request, said)
         return HttpResponseRedirect(self.url("deadletter_changelist"))
 
@@ -164,8 +168,8 @@ class DeadLetterAdmin(PageAdmin):
         left = sweep.counted(get_inspector())[1].count
         total = query_params.get_int(request.POST, "total", done + left, least=1)
         job = sweep.enqueue_rest()
-        log_message = _("%(done)s The rest is done by job %(id)s. (%(meant)s)")
-        facts = {"done": bulk_done_text(sweep.verb, done), "id": job.id, "meant": _meant(sweep)}
+        log_message = _("%(done)s Job %(id)s does the rest. (%(filter)s)")
+        facts = {"done": bulk_done_text(sweep.verb, done), "id": job.id, "filter": _meant(sweep)}
         log_action(request, models.DeadLetter(name=sweep.queue), log_message % facts)
         query = {**sweep.query, "total": total, "job": job.id}
         return HttpResponseRedirect(self.url(f"deadletter_{sweep.verb}_progress", query=query))
@@ -181,7 +185,7 @@ class DeadLetterAdmin(PageAdmin):
             "verb": sweep.verb,
             "facts": _facts(sweep),
             "hidden": [(name, value) for name, value in hidden.items() if value],
-            "button": buttons[sweep.verb] if total is None else _("Go on here"),
+            "button": buttons[sweep.verb] if total is None else _("Continue here"),
             "action_url": self.url(f"deadletter_{sweep.verb}_all"),
             "back_url": self._list_of(sweep),
             "breadcrumbs": [{"url": self.url("deadletter_changelist"), "title": _("Dead letters")}],
@@ -217,22 +221,26 @@ def _facts(sweep: BulkRequest) -> list[tuple[str, str]]:
     until = moment(sweep.until_ms)
     facts = [(_("Queue"), sweep.queue), *sweep.wanted.facts]
     if sweep.per_second:
-        facts.append((_("At most a second"), str(sweep.per_second)))
+        facts.append((_("Limit per second"), str(sweep.per_second)))
     if until is not None:
-        facts.append((_("Died until"), format_moment(until)))
+        facts.append((_("Died before"), format_moment(until)))
     return facts
 
 
 def _message_of(group: DeadGroup) -> str:
     message = group_message(group)
-    return _("Its arguments are long: see the job for its message.") if message is None else message
+    return (
+        _("Message not shown because the arguments are very long. Open a job to see it.")
+        if message is None
+        else message
+    )
 
 
 def _found_text(found: Collection[DeadGroups]) -> str:
     searched, total = (sum(getattr(groups, name) for groups in found) for name in ("searched", "total"))
     if searched >= total:
         return ""
-    text = _("The newest %(searched)s of %(total)s were looked at.")
+    text = _("These groups include the newest %(searched)s of %(total)s dead letters.")
     return text % {"searched": format_number(searched), "total": format_number(total)}
 
 

@@ -61,7 +61,7 @@ class JobAdmin(PageAdmin):
         """The page of a job whose id somebody has typed or pasted."""
         job_id = query_params.get_text(request.GET, "id")
         if not job_id:
-            messages.warning(request, _("Which job? Give its id."))
+            messages.warning(request, _("Enter the ID of a job."))
             return HttpResponseRedirect(self.url("queue_changelist"))
         return HttpResponseRedirect(self.url("job_change", job_id))
 
@@ -96,7 +96,7 @@ class JobAdmin(PageAdmin):
         """Give a dead letter a new life."""
         queue = self._find(request, job_id).queue
         if get_inspector().requeue(queue, [job_id]):
-            return self._succeeded(request, job_id, queue, _("Requeued."), _("Job %(id)s is queued again."))
+            return self._succeeded(request, job_id, queue, _("Requeued."), _("Job %(id)s was requeued."))
         return self._unchanged(request, job_id, queue)
 
     def discard(self, request: HttpRequest, job_id: str) -> HttpResponse:
@@ -108,7 +108,7 @@ class JobAdmin(PageAdmin):
             return self._confirm(request, job, "discard") if is_dead else self._unchanged(request, job_id, queue)
         if get_inspector().discard(queue, [job_id]):
             otherwise = self.url("queue_change", queue, query={"state": "dead"})
-            return self._succeeded(request, job_id, queue, _("Discarded."), _("Job %(id)s is gone."), otherwise)
+            return self._succeeded(request, job_id, queue, _("Discarded."), _("Job %(id)s was discarded."), otherwise)
         return self._unchanged(request, job_id, queue)
 
     def run_now(self, request: HttpRequest, job_id: str) -> HttpResponse:
@@ -166,7 +166,7 @@ class JobAdmin(PageAdmin):
             except PayloadError as error:
                 form.add_error(None, str(error))
             else:
-                message = _("Job %(id)s is queued again, with its new arguments.")
+                message = _("Job %(id)s was requeued with the new arguments.")
                 return self._succeeded(request, job_id, job.queue, _("Requeued with changed arguments."), message)
         context = {
             "title": _("Requeue with other arguments"),
@@ -228,8 +228,8 @@ def why_unchanged(job_id: str, queue: str) -> str:
     try:
         job = get_inspector().find(job_id, queue)
     except JobNotFound:
-        return _("Nothing was done: job %(id)s is gone. Somebody may have discarded it already.") % {"id": shown}
-    return _("Nothing was done: job %(id)s is %(state)s by now. Somebody may have acted already.") % {
+        return _("Nothing was done: job %(id)s no longer exists. Someone else may have discarded it.") % {"id": shown}
+    return _("Nothing was done: job %(id)s is now %(state)s. Someone else may have acted first.") % {
         "id": shown,
         "state": str(STATE_LABELS[job.state]),
     }

@@ -123,10 +123,15 @@ class PageAdmin(admin.ModelAdmin):
         try:
             return page.view(request, **{name: unquote(text) for name, text in names.items()})
         except JobNotFound as error:
-            why = _("Job %(id)s was not found. It never was, or it is finished and was forgotten.")
-            return self._render_problem(request, _("No such job"), why % {"id": error.job_id}, status=404)
+            why = _(
+                "Job %(id)s was not found. The ID is wrong, the job was discarded, or it finished and its result has "
+                "expired."
+            )
+            return self._render_problem(request, _("Job not found"), why % {"id": error.job_id}, status=404)
         except BrokerError as error:
-            title = _("Redis does not answer") if isinstance(error, BrokerUnavailable) else _("Redis refused")
+            title = (
+                _("Redis is not responding") if isinstance(error, BrokerUnavailable) else _("Redis returned an error")
+            )
             return self._render_redis_error(request, title, str(error))
 
     def _render_problem(
@@ -147,6 +152,6 @@ class PageAdmin(admin.ModelAdmin):
 
 def _is_left_in_english() -> bool:
     """Whether our texts are English on a page that is in another language, because there is no catalog for it."""
-    sample = "Jobs that run go on running, and nothing is lost."
+    sample = "Running jobs continue, and no jobs are lost."
     is_foreign = not (get_language() or "en").startswith("en")
-    return is_foreign and _("Jobs that run go on running, and nothing is lost.") == sample
+    return is_foreign and _("Running jobs continue, and no jobs are lost.") == sample

@@ -91,10 +91,10 @@ class QueueAdmin(PageAdmin):
         _check_name(name)
         if get_inspector().pause(name):
             log_action(request, models.Queue(name=name), _("Paused."))
-            message = _("Queue %(name)s is paused: what runs goes on, nothing more is started.")
+            message = _("Queue %(name)s is paused. Running jobs continue, and no new jobs start.")
             messages.success(request, message % {"name": name})
         else:
-            messages.warning(request, _("Queue %(name)s was paused already.") % {"name": name})
+            messages.warning(request, _("Queue %(name)s was already paused.") % {"name": name})
         return self._back(request, name)
 
     def resume(self, request: HttpRequest, name: str) -> HttpResponse:
@@ -102,9 +102,9 @@ class QueueAdmin(PageAdmin):
         _check_name(name)
         if get_inspector().resume(name):
             log_action(request, models.Queue(name=name), _("Resumed."))
-            messages.success(request, _("Queue %(name)s is worked on again.") % {"name": name})
+            messages.success(request, _("Queue %(name)s was resumed.") % {"name": name})
         else:
-            messages.warning(request, _("Queue %(name)s was not paused (any more).") % {"name": name})
+            messages.warning(request, _("Queue %(name)s is not paused.") % {"name": name})
         return self._back(request, name)
 
     def purge(self, request: HttpRequest, name: str) -> HttpResponse:
@@ -115,13 +115,13 @@ class QueueAdmin(PageAdmin):
         if request.method == "POST":
             if request.POST.get("name", "") == name:
                 return self._purge(request, name)
-            messages.error(request, _("Nothing was thrown away: what was typed is not the name of the queue."))
+            messages.error(request, _("Nothing was purged: the name you typed is not the name of the queue."))
         context = {
             "title": _("Purge queue %(name)s") % {"name": name},
             "row": details,
             "question": ngettext(
-                "This throws away %(count)d job that waits in %(name)s.",
-                "This throws away %(count)d jobs that wait in %(name)s.",
+                "This deletes %(count)d job that is waiting in queue %(name)s.",
+                "This deletes %(count)d jobs that are waiting in queue %(name)s.",
                 waiting,
             )
             % {"count": waiting, "name": name},
@@ -133,7 +133,7 @@ class QueueAdmin(PageAdmin):
 
     def _purge(self, request: HttpRequest, name: str) -> HttpResponse:
         thrown, is_over, error = _purge_for_a_while(name)
-        message = ngettext("%(count)d job was thrown away.", "%(count)d jobs were thrown away.", thrown)
+        message = ngettext("%(count)d job was purged.", "%(count)d jobs were purged.", thrown)
         text = message % {"count": thrown}
         if thrown:
             log_action(request, models.Queue(name=name), text)
@@ -142,7 +142,7 @@ class QueueAdmin(PageAdmin):
         if is_over:
             messages.success(request, text)
             return HttpResponseRedirect(self.url("queue_change", name))
-        messages.warning(request, _("%(done)s There are more: purge once more to go on.") % {"done": text})
+        messages.warning(request, _("%(done)s More jobs are waiting. Purge again to continue.") % {"done": text})
         return HttpResponseRedirect(self.url("queue_purge", name))
 
     def _back(self, request: HttpRequest, name: str) -> HttpResponse:
@@ -177,11 +177,11 @@ def _purge_for_a_while(name: str) -> tuple[int, bool, BrokerError | None]:
 def _state_of(details: QueueDetails) -> dict[str, Any]:
     """What to know of a queue before its jobs."""
     is_alone = details.contact_seconds is None or details.contact_seconds > get_config().lease_seconds
-    warning = _("No worker serves this queue, so nothing of it runs. Start one:") if is_alone else ""
+    warning = _("No worker serves this queue, so its jobs do not run. Start one:") if is_alone else ""
     waits = format_duration(details.oldest_seconds)
     return {
         "waiting": _waiting(details),
         "warning": warning,
         "command": f"python manage.py rtq_worker --queues {details.name}" if is_alone else "",
-        "state_text": _("the oldest job waits for %(duration)s") % {"duration": waits} if details.queued else "",
+        "state_text": _("oldest job waiting for %(duration)s") % {"duration": waits} if details.queued else "",
     }

@@ -88,8 +88,8 @@ class ScheduleAdmin(admin.ModelAdmin):
     fieldsets = (
         (None, {"fields": ("name", "task", "args", "kwargs", "enabled")}),
         (pgettext_lazy("of a schedule", "Time"), {"fields": ("cron", "every", "tz", "missed", "cap", "overlap")}),
-        (gettext_lazy("Whose, and where"), {"fields": ("queue", "client")}),
-        (gettext_lazy("What it comes to"), {"fields": ("when", "next_run", "last_run")}),
+        (gettext_lazy("Queue and client"), {"fields": ("queue", "client")}),
+        (gettext_lazy("Next and last run"), {"fields": ("when", "next_run", "last_run")}),
     )
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
@@ -140,7 +140,7 @@ class ScheduleAdmin(admin.ModelAdmin):
         if schedule_status is None or schedule_status.next_slot is None:
             return EMPTY_VALUE
         if not getattr(row, "is_in_force", False):
-            return _("Redis does not know yet: rtq_schedule sync")
+            return _("not in Redis yet: run rtq_schedule sync")
         facts = {"moment": _local_time(schedule_status.next_slot), "time": _time_span(schedule_status.next_slot)}
         return _("%(moment)s (in %(time)s)") % facts
 
@@ -151,7 +151,9 @@ class ScheduleAdmin(admin.ModelAdmin):
         if schedule_status is None or schedule_status.last_slot is None:
             return EMPTY_VALUE
         state = (
-            str(STATE_LABELS[JobState(schedule_status.last_state)]) if schedule_status.last_state else _("forgotten")
+            str(STATE_LABELS[JobState(schedule_status.last_state)])
+            if schedule_status.last_state
+            else _("result expired")
         )
         facts = {
             "moment": _local_time(schedule_status.last_slot),

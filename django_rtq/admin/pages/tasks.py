@@ -42,7 +42,7 @@ class TaskAdmin(PageAdmin):
         context = {
             "title": _("Tasks"),
             "rows": [_row(name, known.get(name), metrics.get(name)) for name in names],
-            "span_text": _("Figures are those of the last %(hours)d hours.") % {"hours": METRICS_HOURS},
+            "span_text": _("Metrics of the last %(hours)d hours.") % {"hours": METRICS_HOURS},
         }
         return self.render(request, "tasks.html", context)
 

@@ -44,11 +44,11 @@ class WorkerAdmin(PageAdmin):
         try:
             released = len(get_inspector().release_worker(name))
         except LeaseNotExpired:
-            message = _("Nothing was done: the lease of worker %(name)s is not over, so it may still be working.")
+            message = _("Nothing was done: the lease of worker %(name)s has not expired, so it may still be running.")
             messages.warning(request, message % {"name": shown})
         else:
-            message = ngettext("%(count)d job of worker %(name)s was given back.",
-                            "%(count)d jobs of worker %(name)s were given back.", released)  # fmt: skip
+            message = ngettext("%(count)d job of worker %(name)s was reclaimed.",
+                            "%(count)d jobs of worker %(name)s were reclaimed.", released)  # fmt: skip
             text = message % {"count": released, "name": shown}
             log_action(request, models.Worker(name=name[:255]), text)
             messages.success(request, text)
@@ -56,26 +56,28 @@ class WorkerAdmin(PageAdmin):
 
     def quiet(self, request: HttpRequest, name: str) -> HttpResponse:
         """Let the rtq_worker of a worker claim nothing more, and stay."""
-        message = _("The rtq_worker of %(name)s was told to be quiet: what runs goes on, nothing more is started.")
-        return self._send_command(request, name, get_inspector().quiet_worker, _("Told to be quiet."), message)
+        message = _("The rtq_worker of %(name)s was asked to go quiet: running jobs continue, and no new jobs start.")
+        return self._send_command(request, name, get_inspector().quiet_worker, _("Asked to go quiet."), message)
 
     def wake(self, request: HttpRequest, name: str) -> HttpResponse:
         """Let a quiet rtq_worker work again."""
-        message = _("The rtq_worker of %(name)s was told to work again.")
-        return self._send_command(request, name, get_inspector().wake_worker, _("Told to work again."), message)
+        message = _("The rtq_worker of %(name)s was asked to start new jobs again.")
+        return self._send_command(
+            request, name, get_inspector().wake_worker, _("Asked to start new jobs again."), message
+        )
 
     def stop(self, request: HttpRequest, name: str) -> HttpResponse:
         """Let the rtq_worker of a worker leave, after having asked whether that is meant."""
         if request.method == "POST":
-            message = _("The rtq_worker of %(name)s was told to stop: it leaves when what runs is done.")
-            return self._send_command(request, name, get_inspector().stop_worker, _("Told to stop."), message)
+            message = _("The rtq_worker of %(name)s was asked to stop. It exits when its running jobs have finished.")
+            return self._send_command(request, name, get_inspector().stop_worker, _("Asked to stop."), message)
         context = {
             "title": _("Stop a worker"),
-            "question": _("This stops the rtq_worker of %(name)s, with all its processes.")
+            "question": _("This stops the rtq_worker of %(name)s and all its processes.")
             % {"name": clean_text(name, 100)},
             "consequence": _(
-                "It starts nothing more, finishes what runs, gives back what takes too long, and ends. From here it "
-                "cannot be started again: whatever looks after processes on its machine has to do that."
+                "It starts no new jobs, finishes its running jobs, releases those that take too long, and exits. You "
+                "cannot start it again from here: use the service manager of its machine."
             ),
             "action": self.url("worker_stop", name),
             "verb": _("Stop"),
@@ -91,7 +93,7 @@ class WorkerAdmin(PageAdmin):
         try:
             send_command(name)
         except WorkerNotFound:
-            why = _("Nothing was done: worker %(name)s is not known. It is gone, or began a moment ago.")
+            why = _("Nothing was done: worker %(name)s is unknown. It has exited or has only just started.")
             messages.warning(request, why % {"name": clean_text(name, 100)})
         else:
             log_action(request, models.Worker(name=name[:255]), log_message)

@@ -74,13 +74,18 @@ def gettext_noop(text: str) -> str:
 #: What each of ServerDetails.warnings means, and its cure.
 _PROBLEMS = {
     "evicts": gettext_noop(
-        "Redis deletes keys when it is full (maxmemory-policy %(policy)s), and jobs are keys. Set it to noeviction."
+        "Redis deletes keys, and with them jobs, when it is full (maxmemory-policy %(policy)s). Set maxmemory-policy "
+        "to noeviction."
     ),
-    "volatile": gettext_noop("Redis keeps no append-only log: when it restarts, jobs may be lost. Set appendonly yes."),
+    "volatile": gettext_noop(
+        "Redis does not keep an append-only file: jobs may be lost when it restarts. Set appendonly yes."
+    ),
     "nearly_full": gettext_noop("Redis is nearly full: %(used)s of %(most)s."),
-    "log_failed": gettext_noop("Redis could not write its append-only log: look at its disk."),
-    "snapshot_failed": gettext_noop("Redis could not save its snapshot: look at its disk."),
-    "replica": gettext_noop("This Redis is a replica, which takes no jobs. Is the address that of the master?"),
+    "log_failed": gettext_noop("Redis could not write its append-only file: check its disk."),
+    "snapshot_failed": gettext_noop("Redis could not save its snapshot: check its disk."),
+    "replica": gettext_noop(
+        "This Redis server is a replica and cannot accept jobs. Configure the address of the master."
+    ),
 }
 
 

@@ -4,7 +4,7 @@
 (() => {
   let last = null;
   const boxes = (of) => [...of.closest("form").querySelectorAll("input[type=checkbox][name=id]")];
-  const count = (form) => form.querySelectorAll("[data-rtq-ticked]").forEach((place) => {
+  const count = (form) => form.querySelectorAll("[data-rtq-selected]").forEach((place) => {
     place.textContent = boxes(place).filter((box) => box.checked).length;
   });
   document.addEventListener("click", async ({ target, shiftKey }) => {

@@ -1,4 +1,4 @@
-"""Settings of a project with the admin, as a start of Django makes it: sessions, messages and all."""
+"""Settings of a project with the admin, as startproject creates it, with sessions and messages."""
 
 from benchmarks.settings import *  # noqa: F403
 from testproject.settings import TEMPLATES  # noqa: F401

@@ -1,4 +1,4 @@
-"""Where it is measured: a Redis of one's own, the project in this process, and workers in processes of their own."""
+"""What benchmarks run in: a private Redis server, Django set up in this process, and worker processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 import redis
 
-from benchmarks.notes import make_notes
+from benchmarks.counters import make_counters
 from testproject.redis_server import PrivateRedis
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,21 +24,21 @@ Calls = Iterable[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 class MeasurementFailed(RuntimeError):
-    """A worker died, or something took far longer than it may. The message has the end of the worker's log."""
+    """A worker died, or a step took far too long. The message has the end of the worker's log."""
 
 
-class Stage:
-    """From `with` to its end; then nothing is left running. For one thread."""
+class Environment:
+    """A context manager. At its end no process is left running. For one thread."""
 
     def __init__(self, *, is_quick: bool) -> None:
         self.is_quick = is_quick
         self.server = PrivateRedis()
         self._children: list[subprocess.Popen[bytes]] = []
 
-    def __enter__(self) -> Stage:
+    def __enter__(self) -> Environment:
         self.server.start()
         self.redis = redis.Redis(port=self.server.port)
-        self.notes = make_notes(self.server.directory / "notes")
+        self.counters = make_counters(self.server.directory / "counters")
         os.environ["RTQ_BENCH_REDIS"] = self.server.url
         os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.settings"
         import django
@@ -49,23 +49,23 @@ class Stage:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # an impatient second Ctrl-C would leave a worker behind
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C would leave a worker running
         for child in list(self._children):
             self._end(child)
         self.redis.close()
         self.server.stop()
 
     def clear(self) -> None:
-        """An empty Redis, and notes full of zeros."""
+        """Empty Redis and set all counters to 0."""
         self.redis.flushall()
-        for slot in range(len(self.notes)):
-            self.notes[slot] = 0
+        for slot in range(len(self.counters)):
+            self.counters[slot] = 0
 
     # -- processes
 
     @contextmanager
     def process(self, *arguments: str, url: str = "") -> Iterator[subprocess.Popen[bytes]]:
-        """Another Python of this project, ended with the block."""
+        """Another Python process of this project, stopped at the end of the block."""
         with self._log_path.open("ab") as log:
             child = subprocess.Popen(
                 [sys.executable, *arguments],
@@ -74,7 +74,7 @@ class Stage:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is for us; we end it
+                start_new_session=True,  # Ctrl-C goes to this process only, which stops the child
             )
         self._children.append(child)
         try:
@@ -84,24 +84,24 @@ class Stage:
 
     @contextmanager
     def worker(self, *options: str, url: str = "") -> Iterator[subprocess.Popen[bytes]]:
-        """manage.py rtq_worker, one process of one slot unless the options say otherwise."""
+        """rtq_worker with one process and one slot, unless the options say otherwise."""
         with self.process("-m", "django", "rtq_worker", "-v", "0", *options, url=url) as child:
             yield child
 
     def wait_until(
-        self, is_so: Callable[[], object], what: str, child: subprocess.Popen[bytes], *, seconds: float = 60
+        self, condition: Callable[[], object], what: str, child: subprocess.Popen[bytes], *, seconds: float = 60
     ) -> None:
-        """Look every half millisecond. Raises MeasurementFailed when it takes too long or the process has ended."""
+        """Poll every half millisecond. Raises MeasurementFailed on a timeout or when the process has exited."""
         deadline = time.monotonic() + seconds
-        while not is_so():
+        while not condition():
             if time.monotonic() > deadline:
                 raise MeasurementFailed(f"Not within {seconds:g} s: {what}.\n{self.log()}")
-            if child.poll() is not None and not is_so():
+            if child.poll() is not None and not condition():
                 raise MeasurementFailed(f"Ended with code {child.returncode} before {what}.\n{self.log()}")
             time.sleep(0.0005)
 
     def finish(self, child: subprocess.Popen[bytes], *, seconds: float = 30) -> None:
-        """A burst is over: it has to end by itself, and well. Raises MeasurementFailed."""
+        """Wait for a worker in burst mode to exit with code 0. Raises MeasurementFailed."""
         try:
             code = child.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -114,7 +114,7 @@ class Stage:
         return self.server.directory / "process.log"
 
     def log(self) -> str:
-        """The end of what the processes have printed."""
+        """The last lines that the processes have printed."""
         return "\n".join(self._log_path.read_text(errors="replace").splitlines()[-20:])
 
     def _end(self, child: subprocess.Popen[bytes]) -> None:
@@ -129,6 +129,6 @@ class Stage:
             self._children.remove(child)
 
 
-def say(text: str, stream: TextIO = sys.stderr) -> None:
-    """Progress, beside the table and the JSON."""
+def print_progress(text: str, stream: TextIO = sys.stderr) -> None:
+    """Print progress to stderr, apart from the table and the JSON."""
     print(text, file=stream, flush=True)

@@ -1,4 +1,4 @@
-"""The other end of the raw floor of latency: a process that waits in BLPOP and notes when it woke up."""
+"""The receiver for the baseline of latency: blocks in BLPOP and records when each value arrives."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import time
 
 import redis
 
-from benchmarks.notes import notes
+from benchmarks.counters import counters
 
-KEY = "floor"
-READY = "floor:ready"
+KEY = "baseline"
+READY = "baseline:ready"
 
 
 def main() -> None:
-    """Until it is ended."""
+    """Run until terminated."""
     client = redis.Redis.from_url(os.environ["RTQ_BENCH_REDIS"])
-    moments = notes()
+    arrived = counters()
     client.set(READY, 1)
     while True:
         popped = client.blpop([KEY], timeout=5)
         now = time.monotonic_ns()
         if popped:
-            moments[int(popped[1])] = now
+            arrived[int(popped[1])] = now
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Another client of the same server: python -m benchmarks.pinger PORT FILE notes the longest answer to PING, in ms."""
+"""Measures the longest reply time of PING: python -m benchmarks.ping PORT FILE writes it to FILE, in ms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import redis
 
 
 def main(port: int, file: Path) -> None:
-    """Until it is ended."""
+    """Run until terminated."""
     client, longest = redis.Redis(port=port), 0.0
     client.ping()  # connects
     while True:
