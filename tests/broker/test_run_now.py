@@ -50,17 +50,19 @@ def test_a_retry_keeps_its_failures(redis, broker, inspector):
 
 
 def test_who_waits_for_the_end_of_one_like_it_goes_on_waiting(redis, broker, inspector):
-    first = held_job(broker, heir="heir")
-    (heir,) = (job_id.decode() for job_id in redis.zrange(broker.keys.of(QUEUE).scheduled, 0, -1))
+    first = held_job(broker, successor="successor")
+    (successor,) = (job_id.decode() for job_id in redis.zrange(broker.keys.of(QUEUE).scheduled, 0, -1))
     before = snapshot(redis)
 
-    with pytest.raises(WrongState, match=f"{heir}: runs when job {first.id} is over: of these two only one may live"):
-        inspector.run_now(heir)
+    with pytest.raises(
+        WrongState, match=f"{successor}: runs when job {first.id} is over: of these two only one may live"
+    ):
+        inspector.run_now(successor)
 
     assert snapshot(redis) == before
     settle(broker, "ack", first)
-    inspector.run_now(heir)
-    assert claim(broker) == [heir]
+    inspector.run_now(successor)
+    assert claim(broker) == [successor]
 
 
 @pytest.mark.parametrize("seed", [queued_job, claimed_job, dead_job, finished_job])

@@ -122,12 +122,12 @@ def entered_job(broker, name="a", **options):
     return job
 
 
-def held_job(broker, name=None, *, heir=None, worker=WORKER, **options):
+def held_job(broker, name=None, *, successor=None, worker=WORKER, **options):
     """A unique job that a worker runs; another of that name waits for its end."""
     job = entered_job(broker, name, **options)
     assert claim(broker, worker=worker) == [job.id]
-    if heir:
-        again = unique_job(heir, **{**options, "on_conflict": "rerun"})
+    if successor:
+        again = unique_job(successor, **{**options, "on_conflict": "rerun"})
         assert enqueue_unique(broker, again) == [f"after {job.id}"]
     return job
 

@@ -115,7 +115,7 @@ class Parts(Holdings):
         """It waits for the end of the one that runs, and not for ever."""
         self.jobs[job.id] = self._record(job)
         self._schedule(job.id, self.jobs[job.id].ready + job.limit_ms)
-        self.digests[first].heir = job.id
+        self.digests[first].successor = job.id
         self.digests[job.id] = Note(job.until, job.limit_ms, job.digest)
         self._count("enqueued")
 

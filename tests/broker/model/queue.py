@@ -38,7 +38,7 @@ class Queue(Parts):
 
     def _enqueue_unique(self, job: UniqueJob) -> str:
         first = self._holder(job.digest)
-        if first and self._heir_of(first) == job.id:
+        if first and self._successor_of(first) == job.id:
             return f"after {first}"
         if self._knows(job.id):
             return "exists"
@@ -49,8 +49,8 @@ class Queue(Parts):
             return "ok"
         if job.on_conflict == "replace" and not self._runs(first):
             self._replace(first, job)
-        if job.on_conflict == "rerun" and (heir := self._heir_of(first)):
-            self._move(heir, self._record(job), self.scheduled[heir])
+        if job.on_conflict == "rerun" and (successor := self._successor_of(first)):
+            self._move(successor, self._record(job), self.scheduled[successor])
         elif job.on_conflict == "rerun" and self._runs(first):
             self._come_after(first, job)
             return f"after {first}"
@@ -277,7 +277,7 @@ class Queue(Parts):
         if job_id not in self.scheduled:
             return "elsewhere"
         first = self.unique.get(self.digests[job_id].digest, "") if job_id in self.digests else ""
-        if first and first in self.digests and self._heir_of(first) == job_id:
+        if first and first in self.digests and self._successor_of(first) == job_id:
             return f"after {first}"
         self._unschedule(job_id)
         self.retrying.pop(job_id, None)

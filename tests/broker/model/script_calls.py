@@ -173,11 +173,11 @@ def _tally(broker, jobs):
 
 def _held(broker):
     """One that runs, and one that waits for its end."""
-    return [held_job(broker, "a", heir="b")]
+    return [held_job(broker, "a", successor="b")]
 
 
 def _held_and_lapsed(broker):
-    jobs = [held_job(broker, "a", heir="b", max_crashes=0)]
+    jobs = [held_job(broker, "a", successor="b", max_crashes=0)]
     let_lapse(broker, WORKER)
     return jobs
 

@@ -73,10 +73,10 @@ class Note:
     until: str
     limit_ms: int
     digest: str
-    heir: str = ""
+    successor: str = ""
 
     def __str__(self) -> str:
-        return f"{self.until} {self.limit_ms} {self.digest} {self.heir}".rstrip()
+        return f"{self.until} {self.limit_ms} {self.digest} {self.successor}".rstrip()
 
 
 @dataclass
