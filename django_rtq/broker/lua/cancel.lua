@@ -28,8 +28,8 @@ if redis.call("ZSCORE", q.dead, id) then return { "dead", "" } end
 redis.call("DEL", q.scratch) -- lets a full server be drained
 local worker = find_runner(q, id)
 if worker then
-  local wish = redis.call("HGET", q.cancel_requests, id) or ""
-  if how == "terminate" or wish == "" then
+  local request = redis.call("HGET", q.cancel_requests, id) or ""
+  if how == "terminate" or request == "" then
     redis.call("HSET", q.cancel_requests, id, table.concat({ how, keep_ms, most, outcome }, " "))
   end
   return { "asked", worker }

@@ -29,11 +29,11 @@ if redis.call("EXISTS", q.cancel_requests) == 1 then
   for _, name in ipairs(names) do
     local ids = redis.call("HKEYS", q.running_of .. name)
     for first = 1, #ids, AT_ONCE do
-      local wishes = redis.call("HMGET", q.cancel_requests, unpack(ids, first, math.min(first + AT_ONCE - 1, #ids)))
-      for i, wish in ipairs(wishes) do
-        if wish then
+      local requests = redis.call("HMGET", q.cancel_requests, unpack(ids, first, math.min(first + AT_ONCE - 1, #ids)))
+      for i, request in ipairs(requests) do
+        if request then
           asked[#asked + 1], asked[#asked + 2] = name, ids[first + i - 1]
-          asked[#asked + 1] = string.match(wish, "^%a+")
+          asked[#asked + 1] = string.match(request, "^%a+")
         end
       end
     end

@@ -88,12 +88,12 @@ def _plain(kind: bytes, value: Any, family: str) -> Any:
 def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
     """What no verb may leave behind in a queue, found without the model."""
     queue = {name.removeprefix(tag): value for name, value in keyspace.items() if name.startswith(tag)}
-    jobs, ghosts = queue.get("jobs", {}), queue.get("cancelled_in_lane", {})
+    jobs, cancelled = queue.get("jobs", {}), queue.get("cancelled_in_lane", {})
     lanes = {name[5:]: ids for name, ids in queue.items() if name.startswith("lane:")}
     running = {name[8:]: ids for name, ids in queue.items() if name.startswith("running:")}
     places: Counter[str] = Counter([*queue.get("scheduled", {}), *queue.get("dead", {})])
     for ids in (*lanes.values(), *running.values()):
-        places.update(job_id for job_id in ids if job_id not in ghosts)
+        places.update(job_id for job_id in ids if job_id not in cancelled)
     found = [f"{job_id} is in {n} places" for job_id, n in places.items() if n != 1]
     found += [f"{job_id} is in no place" for job_id in jobs if job_id not in places]
     found += [f"{job_id} has no record" for job_id in places if job_id not in jobs]
@@ -111,7 +111,7 @@ def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
         f"{job_id} is kept, and has no result, or is not kept, and has one"
         for job_id in queue.get("results", {}).keys() ^ queue.get("result_times", {}).keys()
     ]
-    found += [f"{job_id} is no ghost" for job_id, lane in ghosts.items() if job_id not in lanes.get(lane, ())]
+    found += [f"{job_id} is not in its lane" for job_id, lane in cancelled.items() if job_id not in lanes.get(lane, ())]
     found += [f"{worker} runs jobs and has no lease" for worker in running if worker not in queue.get("workers", {})]
     for lane in lanes:
         band, _, client = lane.partition(":")

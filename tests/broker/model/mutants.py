@@ -42,7 +42,7 @@ MUTANTS = (
     ),
     Mutant("enqueue_many_without_exists_check", "known[id] = live[i] or", "known[id] ="),
     Mutant("enqueue_many_forgets_finished", "or finished[i] or", "or"),
-    Mutant("enqueue_many_forgets_cancelled_ids", "or ghosts[i] or", "or"),
+    Mutant("enqueue_many_forgets_cancelled_ids", "or cancelled[i] or", "or"),
     # G9: of those alike one lives
     Mutant("digest_not_held", 'redis.call("SET", q.unique .. digest, id, "PX", string.format("%.0f", ms))', NOTHING),
     Mutant("held_until_done_all_the_same", 'if span == "start" then', "if false then"),
@@ -149,9 +149,9 @@ MUTANTS = (
     Mutant("repair_revives_lost_workers", "q.workers, now, holders[i]", "q.workers, now + 60000, holders[i]"),
     Mutant("a_job_deep_in_its_lane_is_overlooked", "NEAR = 200", "NEAR = 1"),
     Mutant("cancel_while_it_runs", 'return { "asked", worker }', NOTHING),
-    Mutant("cancel_asks_nobody", 'if how == "terminate" or wish == "" then', "if false then"),
-    Mutant("cancel_never_terminates", 'if how == "terminate" or wish', "if wish"),
-    Mutant("cancel_takes_terminate_back", 'if how == "terminate" or wish == "" then', "if true then"),
+    Mutant("cancel_asks_nobody", 'if how == "terminate" or request == "" then', "if false then"),
+    Mutant("cancel_never_terminates", 'if how == "terminate" or request', "if request"),
+    Mutant("cancel_takes_terminate_back", 'if how == "terminate" or request == "" then', "if true then"),
     Mutant("cancelled_is_finished", "if string.match(kept,", "if false and string.match(kept,"),
     *(
         Mutant(f"{verb}_ignores_the_wish", "local ended = {}\n  if #ids == 0", "local ended = {}\n  if true", (verb,))

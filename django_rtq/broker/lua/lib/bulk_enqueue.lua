@@ -8,8 +8,8 @@ local function find_known(q, jobs)
   local ids, known = {}, {}
   for i = 1, #jobs, FIELDS do ids[#ids + 1] = jobs[i] end
   local live, finished = redis.call("HMGET", q.jobs, unpack(ids)), redis.call("ZMSCORE", q.finished, unpack(ids))
-  local ghosts = redis.call("EXISTS", q.cancelled_in_lane) == 1 and redis.call("HMGET", q.cancelled_in_lane, unpack(ids)) or {}
-  for i, id in ipairs(ids) do known[id] = live[i] or finished[i] or ghosts[i] or nil end
+  local cancelled = redis.call("EXISTS", q.cancelled_in_lane) == 1 and redis.call("HMGET", q.cancelled_in_lane, unpack(ids)) or {}
+  for i, id in ipairs(ids) do known[id] = live[i] or finished[i] or cancelled[i] or nil end
   return known
 end
 

@@ -43,9 +43,9 @@ end
 local function finish_cancelled(q, ids, now)
   local ended = {}
   if #ids == 0 or redis.call("EXISTS", q.cancel_requests) == 0 then return ended end
-  for i, wish in ipairs(redis.call("HMGET", q.cancel_requests, unpack(ids))) do
-    if wish then
-      local keep_ms, most, outcome = string.match(wish, "^%a+ (%d+) (%d+) (.*)$")
+  for i, request in ipairs(redis.call("HMGET", q.cancel_requests, unpack(ids))) do
+    if request then
+      local keep_ms, most, outcome = string.match(request, "^%a+ (%d+) (%d+) (.*)$")
       if redis.call("HEXISTS", q.jobs, ids[i]) == 1 then -- else it is finished, and the log was torn
         store_outcomes(q, { ids[i], keep_ms, outcome }, { 1 }, tonumber(most), now)
         count(q.stats, now, "cancelled", 1)

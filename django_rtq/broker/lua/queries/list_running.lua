@@ -19,9 +19,9 @@ for w = 1, #workers, 2 do
   local held = most > 0 and redis.call("HGETALL", running) or {}
   for i = 1, math.min(#held, 2 * most), 2 do
     local record = bytes > 0 and redis.call("HGET", q.jobs, held[i]) or ""
-    local wish = has_more and redis.call("HGET", q.cancel_requests, held[i]) or ""
+    local request = has_more and redis.call("HGET", q.cancel_requests, held[i]) or ""
     local progress = has_more and redis.call("HGET", q.progress, held[i]) or ""
-    entry[#entry + 1] = { held[i], held[i + 1], string.sub(record, 1, bytes), wish, progress }
+    entry[#entry + 1] = { held[i], held[i + 1], string.sub(record, 1, bytes), request, progress }
   end
   most = most - (#entry - 3)
   answer[#answer + 1] = entry
