@@ -1,9 +1,13 @@
-"""Checks that several modules share: settings, options of tasks, and what people type."""
+"""Checks shared by settings, task options, schedules and commands: numbers, durations, names."""
 
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
+from typing import TypeGuard
+
+TEN_YEARS = 10 * 365 * 86_400.0  # seconds; the longest duration: more is a mistake of units, and dates overflow
 
 
 def did_you_mean(name: str, known: Iterable[str], *, otherwise: str = "", quoted: bool = False) -> str:
@@ -12,3 +16,19 @@ def did_you_mean(name: str, known: Iterable[str], *, otherwise: str = "", quoted
     if not close:
         return otherwise
     return f" Did you mean {close[0]!r}?" if quoted else f" Did you mean {close[0]}?"
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is an int or a float. True and False are not numbers here."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_finite(value: object) -> TypeGuard[float]:
+    """Whether it is a number, and neither infinite nor NaN."""
+    # Compared, because math.isfinite() raises for integers that are too large for a float.
+    return is_number(value) and -math.inf < value < math.inf
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether it is an int. True and False are not numbers here."""
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -224,7 +224,7 @@ def test_a_payload_may_be_as_large_as_the_settings_say_and_no_larger(redis, prox
             echo.delay_many([(("a",), {}), ((character * (fits + 1),), {})])
 
         assert str(caught.value) == (
-            f"tests.test_tasks.echo: the arguments take {frame + (fits + 1) * width:,} bytes as JSON, but "
+            f"tests.test_tasks.echo: the arguments have {frame + (fits + 1) * width:,} bytes as JSON, but "
             'RTQ["MAX_PAYLOAD_BYTES"] is 1,000. Store them and pass a key.'
         )
         assert snapshot(redis) == before

@@ -27,7 +27,8 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.worker_info import note_commands
 from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
-from django_rtq.jobs.job import Job, read_record
+from django_rtq.jobs.job import Job
+from django_rtq.jobs.record import read_record
 
 ENQUEUE_AT_ONCE = 500  # jobs of one script call
 RECLAIM_AT_ONCE = 50  # jobs of one call: each is moved by itself, which takes longer than most

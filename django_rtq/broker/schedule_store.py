@@ -65,7 +65,7 @@ class ScheduleStore:
 
     def switch(self, name: str, *, on: bool, wake: Iterable[str] = ()) -> None:
         """Let a schedule that no row has made fire, or fire no more."""
-        self._write([], {_SWITCH + name: f"on {os.urandom(8).hex()}" if on else "off"}, wake)
+        self._write([], {_SWITCH + name: _write_switch(on=on)}, wake)
 
     def restore(self, lost: StoredSchedules) -> None:
         """Put back what Redis has lost. All who do so write the same, in one command."""
@@ -80,6 +80,16 @@ class ScheduleStore:
         commands.append(("HSET", self._key, *flat, _VERSION, version or os.urandom(8).hex()))
         commands += [("ZADD", self._keys.of(queue).due_signal, 0, "due") for queue in wake]
         self._redis.execute(commands, resend=True)
+
+
+def _write_switch(*, on: bool) -> str:
+    return f"on {os.urandom(8).hex()}" if on else "off"
+
+
+def read_switch(text: str) -> tuple[bool, str]:
+    """Whether a schedule is enabled, and a token that is new each time it is enabled. "": never switched."""
+    word, _, since = text.partition(" ")
+    return word != "off", since
 
 
 def _as_fields(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

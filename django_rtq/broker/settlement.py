@@ -1,4 +1,4 @@
-"""What a worker has to tell about the jobs of one queue. It goes out together with the next claim."""
+"""Outcomes of a worker's jobs in one queue, and its metrics. They are sent together with the next claim."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from django_rtq.broker.keys import QueueKeys
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument, Command
 
-MOST_METRICS_CALLS = 10  # calls that are kept while Redis is away
-NOT_KNOWN = "\n"  # in place of the client of a job that waits for its next attempt: the record tells
+MOST_METRICS_CALLS = 10  # calls of add_metrics that are kept while Redis is away
+NOT_KNOWN = "\n"  # instead of the client of a job to retry: the script reads it from the record
 _WIDTHS = {"ack": 3, "expire": 3, "finish_cancel": 3, "retry": 5, "bury": 3, "release": 1}  # arguments for each job
 _STATES = {"ack": "succeeded", "expire": "expired", "finish_cancel": "cancelled"}  # what finish makes of their jobs
 
@@ -33,11 +33,11 @@ class Settlement:
 
     @property
     def has_outcomes(self) -> bool:
-        """Whether it tells of runs."""
+        """Whether it holds outcomes of jobs."""
         return bool(self.ack or self.retry or self.bury or self.expire or self.finish_cancel)
 
     def job_ids(self) -> set[bytes]:
-        """The jobs that it is about."""
+        """The jobs that it settles."""
         return {
             job_id if isinstance(job_id, bytes) else str(job_id).encode()
             for verb, width in _WIDTHS.items()

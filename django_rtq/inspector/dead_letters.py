@@ -17,11 +17,12 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.client import clock_ms
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerError
-from django_rtq.inspector.details import JobDetails, read_call
+from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.job_filter import RedisJobFilter, read_letter
 from django_rtq.inspector.job_list import JobFilter, JobListReader, packed, unpacked
 from django_rtq.jobs import serializer
-from django_rtq.jobs.job import check_size, clock_moment
+from django_rtq.jobs.job import clock_moment
+from django_rtq.jobs.record import check_body, read_leniently
 
 MAX_COUNTED = 100_000  # dead letters that select() searches, unless told otherwise
 STEP = 1000  # dead letters that one step of a bulk action searches
@@ -204,7 +205,7 @@ def changed_body(job: JobDetails, args: Sequence[Any], kwargs: Mapping[str, Any]
     call = {"args": list(args), "kwargs": dict(kwargs)}
     given = {name: value for name, value in call.items() if value}
     body = serializer.dumps({"task": job.task, **given, **job.options}, what=f"the call of {job.task}")
-    check_size(job.task, body, most_bytes)
+    check_body(job.task, body, most_bytes)
     return body
 
 
@@ -228,7 +229,7 @@ def _grouped(queue: str, replies: Sequence[Any]) -> DeadGroups:
     found: dict[tuple[str, str], DeadGroup] = {}
     for _, *entries in replies:
         for count, first, last, record, failure in entries:
-            newest, call = read_letter(queue, b"", record, failure), read_call(record)[1]
+            newest, call = read_letter(queue, b"", record, failure), read_leniently(record)[1]
             group = DeadGroup(
                 task=newest.task,
                 error_class=newest.newest_error[0],

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django_rtq.exceptions import PayloadError
-from django_rtq.jobs import serializer
-from django_rtq.jobs.failure import read_failures
-from django_rtq.jobs.job import Header, JobState, moment
+from django_rtq.jobs.failure import Attempt, read_failures
+from django_rtq.jobs.job import JobState, moment
 from django_rtq.jobs.outcome import read_outcome
+from django_rtq.jobs.record import read_leniently
 
-_TASK = re.compile(r'\{"task":"((?:[^"\\]|\\.)*)"')  # what every body begins with
 LONGEST_RECORD = 65_536  # bytes of a record that are shown as they are
 
 
@@ -170,35 +167,6 @@ class JobDetails:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """A run that did not end well."""
-
-    number: int | None  # from 1
-    worker: str
-    started_at: datetime | None  # None: not known, as of a run that took its worker down
-    ended_at: datetime | None
-    seconds: float | None
-    error_class: str
-    error: str
-    traceback: str
-
-    @classmethod
-    def read(cls, error: dict[str, Any]) -> Attempt:
-        """Never raises, whatever stands there."""
-        at, seconds, number = (_number(error.get(name)) for name in ("at", "seconds", "attempt"))
-        return cls(
-            number=None if number is None else int(number),
-            worker=str(error.get("worker") or ""),
-            started_at=None if at is None or seconds is None else moment(int(at - seconds * 1000)),
-            ended_at=None if at is None else moment(int(at)),
-            seconds=seconds,
-            error_class=str(error.get("error_class") or ""),
-            error=str(error.get("error") or ""),
-            traceback=str(error.get("traceback") or ""),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RawJob:
     """What the script `find`, or a pipeline over many jobs, read of one job."""
 
@@ -225,7 +193,7 @@ class RawJob:
         if not self.record:
             return self._finished()
         failures, crashes = int(self.failures or 0), int(self.crashes or 0)
-        header, call = read_call(self.record)
+        header, call = read_leniently(self.record)
         attempt = int(self.held.split(b" ")[0]) if self.held else failures + crashes
         return JobDetails(
             id=self.id,
@@ -290,31 +258,6 @@ class RawJob:
         )
 
 
-def read_head(head: bytes) -> tuple[Header | None, str]:
-    """Header and task of a record of which only the beginning is known; None and "" for what cannot be read."""
-    line, _, body = head.partition(b"\n")
-    try:
-        header = Header.read(line)
-    except ValueError:
-        header = None
-    found = _TASK.match(body.decode(errors="replace"))
-    return header, unquoted(found[1]) if found else ""
-
-
-def unquoted(text: str) -> str:
-    """What stands between the quotes of a JSON string that may have been cut anywhere."""
-    while "\\" in text:
-        try:
-            return str(json.loads(f'"{text}"'))
-        except ValueError:
-            text = text[:-1]
-    return text
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
 def _made_at(job_id: str) -> datetime | None:
     """What a UUID of version 7 says."""
     is_ours = len(job_id) == 32 and job_id[12] == "7"
@@ -322,17 +265,3 @@ def _made_at(job_id: str) -> datetime | None:
         return moment(int(job_id[:12], 16)) if is_ours else None
     except ValueError:
         return None
-
-
-def read_call(record: bytes) -> tuple[Header | None, dict[str, Any]]:
-    """Header and call of a record; None and {} for what cannot be read."""
-    line, _, body = record.partition(b"\n")
-    try:
-        header = Header.read(line)
-    except ValueError:
-        return None, {}
-    try:
-        call = serializer.loads(body)
-    except PayloadError:
-        return header, {}
-    return header, call if isinstance(call, dict) else {}

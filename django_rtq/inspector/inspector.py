@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -29,8 +28,7 @@ from django_rtq.inspector.dead_letters import (
 from django_rtq.inspector.job_list import EVERY, JobFilter
 from django_rtq.inspector.queries import Queries
 from django_rtq.jobs.job import JobState
-
-CANCELLED = json.dumps({"state": "cancelled"})
+from django_rtq.jobs.outcome import CANCELLED_UNRUN
 
 
 class Inspector(Queries):
@@ -45,7 +43,7 @@ class Inspector(Queries):
         keep_ms = int(max(config.result_ttl, 120) * 1000)
         how = "terminate" if terminate else "ask"
         for name in self.queues() if queue is None else [queue]:
-            word, worker = self._call(name, "cancel", (config.max_results, job_id, keep_ms, CANCELLED, how))
+            word, worker = self._call(name, "cancel", (config.max_results, job_id, keep_ms, CANCELLED_UNRUN, how))
             answer = word.decode()
             if answer == "asked":
                 self._wake(worker.decode())

@@ -5,15 +5,16 @@ Names that are escaped in JSON are not decoded there. What has one is sent here,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django_rtq.broker.broker import MAINTAIN_AT_ONCE
 from django_rtq.broker.keys import QueueKeys
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
-from django_rtq.inspector.details import JobDetails, read_head, unquoted
+from django_rtq.inspector.details import JobDetails
+from django_rtq.jobs.failure import read_cut_failure
 from django_rtq.jobs.job import JobState
+from django_rtq.jobs.record import read_head
 
 if TYPE_CHECKING:
     from django_rtq.broker.redis.client import RedisClient
@@ -24,8 +25,6 @@ AT_ONCE = MAINTAIN_AT_ONCE  # jobs that one script looks at; others wait for Red
 TOGETHER = 2  # scripts of one round trip
 _BYTES = 1000  # that are read of a record, and of its newest failure
 _MESSAGE_BYTES = 4000  # the same, where its message matters
-_CLASS = re.compile(r'"error_class":"((?:[^"\\]|\\.)*)')
-_MESSAGE = re.compile(r'"error":"((?:[^"\\]|\\.)*)')
 
 
 class RedisJobFilter:
@@ -82,13 +81,11 @@ class RedisJobFilter:
 def read_letter(queue: str, job_id: bytes, record: bytes, failure: bytes) -> JobDetails:
     """A dead letter as far as the beginnings of its record and of its newest failure tell."""
     header, task = read_head(record)
-    text = failure.decode(errors="replace")
-    kind, message = _CLASS.search(text), _MESSAGE.search(text)
     return JobDetails(
         id=job_id.decode(errors="replace"),
         queue=queue,
         state=JobState.DEAD,
         task=task,
         client=header.client if header else "",
-        errors=[{"error_class": unquoted(kind[1]) if kind else "", "error": unquoted(message[1]) if message else ""}],
+        errors=[read_cut_failure(failure)],
     )

@@ -13,7 +13,7 @@ from typing import Any
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.client import ConnectionLost
 from django_rtq.broker.scripts import Command
-from django_rtq.inspector.details import read_head
+from django_rtq.jobs import record as stored
 
 SLACK_MS = 1000  # clocks of machines do not run alike
 ReadBack = Callable[[Broker, str, Sequence[str], float], list[str]]
@@ -54,9 +54,9 @@ def discarded(broker: Broker, queue: str, job_ids: Sequence[str], seconds: float
 def has_body(broker: Broker, queue: str, job_id: str, body: str) -> bool:
     """Whether this is what a job is by now, behind its header."""
     record = broker.redis.execute_one(("HGET", broker.keys.of(queue).jobs, job_id), resend=True) or b""
-    return bool(record.partition(b"\n")[2] == body.encode())
+    return stored.has_body(record, body)
 
 
 def _ready_ms(record: bytes) -> int:
-    header, _ = read_head(record[:400])
+    header, _ = stored.read_head(record[:400])
     return header.ready_ms if header else 0

@@ -16,11 +16,12 @@ from django_rtq.broker.redis.client import as_dict, clock_ms
 from django_rtq.broker.redis.server_info import ServerDetails, read_server
 from django_rtq.broker.scripts import SCRIPTS, Command
 from django_rtq.exceptions import BrokerError
-from django_rtq.inspector.details import JobDetails, Progress, QueueDetails, RunningJob, WorkerDetails, read_head
+from django_rtq.inspector.details import JobDetails, Progress, QueueDetails, RunningJob, WorkerDetails
 from django_rtq.inspector.job_filter import read_letter
 from django_rtq.inspector.metrics import TaskFigures, read_figures
 from django_rtq.inspector.time_series import Series, TimeSeriesReader
 from django_rtq.jobs.job import clock_moment, moment
+from django_rtq.jobs.record import read_head
 
 MOST_SHOWN = 1000  # running jobs of a queue
 LATELY = 5  # minutes over which rates are taken

@@ -1,19 +1,32 @@
-"""The stored failures of a job: one JSON object a line, the newest last."""
+"""Stored failures of a job: the only module that reads and writes them.
+
+One JSON object a line, the newest last; scripts keep the last five (see note_error in _failures.lua) and write one
+themselves for a crash (crash in _crashes.lua). Scripts compare "error_class" and "error" without parsing the JSON.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django_rtq.jobs import serializer
+from django_rtq.jobs.job import moment
+from django_rtq.validation import is_number
+
+LONGEST_SHORT_ERROR = 100
+_CLASS = re.compile(r'"error_class":"((?:[^"\\]|\\.)*)')
+_MESSAGE = re.compile(r'"error":"((?:[^"\\]|\\.)*)')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A failed run, as it is stored. Scripts store runs that ended with their process in the same form."""
+    """A run that failed, to be stored."""
 
-    at: int  # the end of the run, ms
+    at: int  # when the run ended, ms
     seconds: float = 0.0  # how long it ran
     attempt: int
     worker: str
@@ -22,12 +35,47 @@ class Failure:
     traceback: str = ""
 
     def line(self) -> str:
-        """The line that is stored."""
+        """The line that is stored, without the line break."""
         return serializer.dumps({name: getattr(self, name) for name in self.__slots__})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A stored failure, read for pages and commands."""
+
+    number: int | None  # from 1
+    worker: str
+    started_at: datetime | None  # None: not known, as for a crash
+    ended_at: datetime | None
+    seconds: float | None
+    error_class: str
+    error: str
+    traceback: str
+
+    @classmethod
+    def read(cls, failure: Mapping[str, Any]) -> Attempt:
+        """From a failure as read_failures() returns it. Never raises, whatever its values are."""
+        at, seconds, number = (_number(failure.get(name)) for name in ("at", "seconds", "attempt"))
+        return cls(
+            number=None if number is None else int(number),
+            worker=str(failure.get("worker") or ""),
+            started_at=None if at is None or seconds is None else moment(int(at - seconds * 1000)),
+            ended_at=None if at is None else moment(int(at)),
+            seconds=seconds,
+            error_class=str(failure.get("error_class") or ""),
+            error=str(failure.get("error") or ""),
+            traceback=str(failure.get("traceback") or ""),
+        )
+
+
+def shorten_failure(line: bytes) -> bytes:
+    """The line with a short message and no traceback."""
+    failure = serializer.loads(line)
+    return serializer.dumps({**failure, "error": failure["error"][:LONGEST_SHORT_ERROR], "traceback": ""}).encode()
+
+
 def read_failures(lines: bytes) -> list[dict[str, Any]]:
-    """The failures that are kept of a job, the newest last. A line that cannot be read is the text of the error."""
+    """The stored failures of a job, the newest last. A line that is not JSON becomes an error message."""
     failures = []
     for line in lines.splitlines():
         try:
@@ -36,3 +84,17 @@ def read_failures(lines: bytes) -> list[dict[str, Any]]:
             failure = None
         failures.append(failure if isinstance(failure, dict) else {"error": line.decode(errors="replace")})
     return failures
+
+
+def read_cut_failure(line: bytes) -> dict[str, Any]:
+    """Class and message of a failure of which only the first bytes are known; "" for what is cut off."""
+    text = line.decode(errors="replace")
+    error_class, error = _CLASS.search(text), _MESSAGE.search(text)
+    return {
+        "error_class": serializer.unquoted(error_class[1]) if error_class else "",
+        "error": serializer.unquoted(error[1]) if error else "",
+    }
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if is_number(value) else None

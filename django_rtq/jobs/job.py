@@ -14,9 +14,6 @@ from datetime import datetime, timedelta, timezone
 from enum import Enum
 from typing import Any
 
-from django_rtq.exceptions import PayloadTooLarge
-from django_rtq.jobs import serializer
-
 if sys.version_info >= (3, 11):
     from enum import StrEnum
 else:
@@ -62,63 +59,6 @@ class Job:
     ready_ms: int = 0  # when it could have started first; the Redis server's clock
     expires_ms: int = 0  # not to be started later; 0: never expires
     options: dict[str, Any] = field(default_factory=dict)  # what this call changed of its task's options
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
-    """The first line of a record: what scripts may read."""
-
-    priority: int
-    max_crashes: int
-    ready_ms: int
-    expires_ms: int
-    client: str
-
-    @classmethod
-    def read(cls, line: bytes) -> Header:
-        """Raises ValueError for a line that no version of this package wrote."""
-        priority, max_crashes, ready_ms, expires_ms, client = line.decode().split(" ", 4)
-        return cls(
-            priority=int(priority.removesuffix("+")),  # which marks one that has waited for its time
-            max_crashes=int(max_crashes),
-            ready_ms=int(ready_ms),
-            expires_ms=int(expires_ms),
-            client=client,
-        )
-
-
-def read_record(job_id: str, queue: str, record: bytes, *, failures: int = 0, crashes: int = 0) -> Job:
-    """Turn a record back into a Job. Raises PayloadError or ValueError for one that cannot be read."""
-    line, _, body = record.partition(b"\n")
-    header = Header.read(line)
-    call = serializer.loads(body)
-    if not isinstance(call, dict) or not isinstance(call.get("task"), str):
-        raise ValueError("This record names no task.")
-    return Job(
-        id=job_id,
-        task=call.pop("task"),
-        queue=queue,
-        client=header.client,
-        priority=header.priority,
-        args=call.pop("args", []),
-        kwargs=call.pop("kwargs", {}),
-        attempt=failures + crashes + 1,
-        failures=failures,
-        max_crashes=header.max_crashes,
-        ready_ms=header.ready_ms,
-        expires_ms=header.expires_ms,
-        options=call,
-    )
-
-
-def check_size(task: str, body: str, most_bytes: int) -> None:
-    """Raises PayloadTooLarge. Four bytes are the most that a character takes: callers in a hurry look at that first."""
-    size = len(body.encode())
-    if size > most_bytes:
-        raise PayloadTooLarge(
-            f"{task}: the arguments take {size:,} bytes as JSON, but "
-            f'RTQ["MAX_PAYLOAD_BYTES"] is {most_bytes:,}. Store them and pass a key.'
-        )
 
 
 def new_job_id() -> str:

@@ -1,4 +1,8 @@
-"""What is kept of a job that is over: for how many ms after its end, and what became of it, as JSON."""
+"""The stored outcome of a job that is over: the only module that reads and writes it.
+
+``<ms> <JSON>``: for how many ms after the end of the job it is kept, and an object with "state". Python writes the JSON
+and the script that settles the job adds the ms (`remember` in _outcomes.lua). cancel.lua compares its beginning.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,47 @@ from typing import Any
 from django_rtq.exceptions import PayloadError
 from django_rtq.jobs import serializer
 
-UNREADABLE_MS = 120_000  # what cannot be read is shown for so long, and then forgotten
-_TEXT = re.compile(rb"(\d{1,15}) (.*)", re.DOTALL)
+UNREADABLE_MS = 120_000  # an outcome that cannot be read is shown for so long
+CANCELLED_UNRUN = '{"state":"cancelled"}'
+_LOST = b'"is_lost":true}'
+_OUTCOME = re.compile(rb"(\d{1,15}) (.*)", re.DOTALL)
+
+# The JSON is formatted by hand: json.dumps() takes four times as long, and this is done for each job. Names of tasks
+# need no escapes.
+
+
+def write_succeeded(task: str, client: bytes, attempt: int, seconds: float, result: str) -> str:
+    """The outcome of a job that succeeded. `result`: what the task returned, as JSON."""
+    of_client = f'"client":{serializer.dumps(client.decode())},' if client else ""
+    return (
+        f'{{"state":"succeeded","task":"{task}",{of_client}"attempt":{attempt},'
+        f'"seconds":{seconds:.6f},"result":{result}}}'
+    )
+
+
+def write_cancelled(task: str, attempt: int) -> str:
+    """The outcome of a job that was stopped while it ran."""
+    return f'{{"state":"cancelled","task":"{task}","attempt":{attempt}}}'
+
+
+def write_expired(task: str) -> str:
+    """The outcome of a job that expired."""
+    return f'{{"state":"expired","task":"{task}"}}'
+
+
+def drop_result(outcome: bytes) -> bytes:
+    """The JSON of a job that succeeded, without its result, which is marked as lost."""
+    return outcome.partition(b'"result":')[0] + _LOST
+
+
+def is_result_lost(outcome: bytes) -> bool:
+    """Whether drop_result() wrote it."""
+    return outcome.endswith(_LOST)
 
 
 def read_outcome(text: bytes) -> tuple[int, dict[str, Any]]:
-    """For how many ms it is kept, and what it says: nothing, if it cannot be read."""
-    parts = _TEXT.fullmatch(text)
+    """For how many ms after its end the outcome is kept, and its JSON: {} if it cannot be read."""
+    parts = _OUTCOME.fullmatch(text)
     if parts is None:
         return UNREADABLE_MS, {}
     try:

@@ -12,7 +12,7 @@ from django.core.checks import CheckMessage, Error
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.schedule_store import StoredSchedules
+from django_rtq.broker.schedule_store import StoredSchedules, read_switch
 from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
 from django_rtq.periodic import Schedule, cron, every, schedule_from_settings
@@ -84,8 +84,8 @@ def load_schedules(declared: Iterable[ScheduledTask], plan: StoredSchedules) -> 
 
 
 def _switched(entry: ScheduledTask, switch: str) -> ScheduledTask:
-    word, _, since = switch.partition(" ")
-    return replace(entry, enabled=word != "off", since=since)
+    enabled, since = read_switch(switch)
+    return replace(entry, enabled=enabled, since=since)
 
 
 def entry_from_row(name: str, row: Mapping[str, Any]) -> ScheduledTask:

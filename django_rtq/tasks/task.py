@@ -18,7 +18,8 @@ from django_rtq.exceptions import DuplicateJob, InvalidTask, PayloadError
 from django_rtq.handle import JobHandle
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import JobContext
-from django_rtq.jobs.job import check_size, new_job_id
+from django_rtq.jobs.job import new_job_id
+from django_rtq.jobs.record import check_body, write_body
 from django_rtq.periodic import Schedule, schedules_option
 from django_rtq.tasks import registry
 from django_rtq.tasks.backoff import DEFAULT, Backoff
@@ -210,11 +211,11 @@ class Task(Generic[P, R]):
 
     @cached_property
     def _in_record(self) -> str:
-        """The options that the worker has to know of this copy, as the end of the JSON."""
+        """The options that workers have to know of this copy, as members of a JSON object."""
         options = {name: getattr(self, name) for name in _IN_THE_RECORD if name in self.changed}
         if None in options.values():  # it stands for the default of the settings, whatever the task says
             options = {name: getattr(get_config(), name) if v is None else v for name, v in options.items()}
-        return "," + serializer.dumps(options)[1:] if options else "}"
+        return serializer.dumps(options)[1:-1]
 
     def _put(self, **values: Any) -> None:
         for name, value in values.items():
@@ -234,9 +235,8 @@ class Task(Generic[P, R]):
         config = get_config()
         self._signature.check(args, kwargs)
         call = serializer.dumps_call(args, kwargs, names=self._signature.names, task=self.name)
-        body = f'{{"task":"{self.name}"{"," if call else ""}{call}{self._in_record}'
-        if len(body) * 4 > config.max_payload_bytes:
-            check_size(self.name, body, config.max_payload_bytes)
+        body = write_body(self.name, call, self._in_record)
+        check_body(self.name, body, config.max_payload_bytes)
         return NewJob(
             new_job_id(),
             self.priority,

@@ -11,7 +11,6 @@ from typing import Any
 
 from django_rtq import signals
 from django_rtq.exceptions import Bury, Retry, TaskNotFound
-from django_rtq.jobs import serializer
 from django_rtq.jobs.failure import Failure
 from django_rtq.jobs.job import Job
 from django_rtq.tasks.backoff import TEN_YEARS, delay_seconds
@@ -20,7 +19,6 @@ from django_rtq.tasks.task import Task
 _OURS = str(Path(__file__).parent)
 PARK_SECONDS = 30.0  # how long a job waits that this worker does not know the task of
 LONGEST_ERROR, LONGEST_TRACEBACK = 2_000, 16_000  # characters that are kept
-LONGEST_SHORT_ERROR = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +111,6 @@ def error_line(error: BaseException, *, at_ms: int, attempt: int, worker: str, s
         error=_text(error)[:LONGEST_ERROR],
         traceback=_clean(_traceback(error))[-LONGEST_TRACEBACK:],
     ).line()
-
-
-def shortened(text: bytes) -> bytes:
-    """What is kept of an outcome without its result, or of an error line without its traceback."""
-    head, result, _ = text.partition(b'"result":')
-    if result:
-        return head + b'"is_lost":true}'
-    line = serializer.loads(text)
-    return serializer.dumps({**line, "error": line["error"][:LONGEST_SHORT_ERROR], "traceback": ""}).encode()
 
 
 def send_failed(sender: type, job: Job | None, job_id: str, outcome: Retried | Buried) -> None:

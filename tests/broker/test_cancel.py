@@ -20,7 +20,7 @@ from tests.support.jobs import (
 )
 from tests.support.snapshots import GONE, MS, changes, snapshot
 
-OUTCOME = {"finished": {"a": MS}, "result_times": {"a": MS}, "results": {"a": '3600000 {"state": "cancelled"}'}}
+OUTCOME = {"finished": {"a": MS}, "result_times": {"a": MS}, "results": {"a": '3600000 {"state":"cancelled"}'}}
 
 
 def test_a_job_that_waits_leaves_its_name_in_the_lane(redis, broker, inspector):

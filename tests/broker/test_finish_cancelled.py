@@ -18,14 +18,14 @@ from tests.support.jobs import (
 )
 from tests.support.snapshots import GONE, MS, changes, live_jobs, snapshot
 
-ASKED = {"a": 'ask 3600000 10000 {"state": "cancelled"}'}
+ASKED = {"a": 'ask 3600000 10000 {"state":"cancelled"}'}
 OVER = {
     "jobs": GONE,
     "running:w1": GONE,
     "cancel_requests": GONE,
     "finished": {"a": MS},
     "result_times": {"a": MS},
-    "results": {"a": '3600000 {"state": "cancelled"}'},
+    "results": {"a": '3600000 {"state":"cancelled"}'},
 }
 
 
@@ -64,7 +64,7 @@ def test_a_job_that_stopped_is_cancelled(redis, broker):
     job = asked_job(broker, "a")
     before = snapshot(redis, times=False)
 
-    assert settle(broker, "finish_cancel", job, outcome='{"state": "cancelled"}') == []
+    assert settle(broker, "finish_cancel", job, outcome='{"state":"cancelled"}') == []
 
     assert changes(before, snapshot(redis, times=False)) == OVER | {"stats": {"enqueued": 1, "cancelled": 1}}
 

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_rtq.exceptions import PayloadError, Retry
-from django_rtq.jobs.job import Header, Job, JobState, moment, new_job_id, read_record
+from django_rtq.jobs.job import Job, JobState, moment, new_job_id
+from django_rtq.jobs.record import Header, read_record
 
 # -- ids
 

@@ -1,6 +1,6 @@
 """Jobs as a worker gets them: claimed, and read from their records."""
 
-from django_rtq.jobs.job import read_record
+from django_rtq.jobs.record import read_record
 from tests.support.jobs import QUEUE
 
 

@@ -21,7 +21,7 @@ local record = redis.call("HGET", q.jobs, id)
 
 if not record then
   local kept = redis.call("HGET", q.results, id) or ""
-  if string.match(kept, '^%d+ {"state": ?"cancelled"') then return { "already", "" } end
+  if string.match(kept, '^%d+ {"state":"cancelled"') then return { "already", "" } end
   return { redis.call("ZSCORE", q.finished, id) and "finished" or "missing", "" }
 end
 if redis.call("ZSCORE", q.dead, id) then return { "dead", "" } end

@@ -15,9 +15,10 @@ from django.utils.timezone import localtime
 
 from django_rtq.exceptions import JobError, WrongState
 from django_rtq.inspector.dead_letters import BulkResult, run_steps
-from django_rtq.inspector.details import Attempt, JobDetails
+from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import Inspector, get_inspector
 from django_rtq.inspector.job_list import JobFilter
+from django_rtq.jobs.failure import Attempt
 from django_rtq.jobs.job import JobState
 from django_rtq.management.command import INTERRUPTED, RTQCommand
 from django_rtq.management.confirmation import check_somebody_is_there, confirm

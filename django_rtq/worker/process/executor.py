@@ -20,9 +20,10 @@ from asgiref.sync import sync_to_async
 
 from django_rtq import signals
 from django_rtq.conf import Config
-from django_rtq.exceptions import JobCancelled, PayloadError, PayloadTooLarge, TaskNotFound
+from django_rtq.exceptions import JobCancelled, PayloadError, TaskNotFound
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import CurrentRun, place
+from django_rtq.jobs.outcome import write_succeeded
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, Unknown, decide, of_the_task
 from django_rtq.worker.process.interrupts import Coroutines
 from django_rtq.worker.process.isolation import Isolation
@@ -33,6 +34,7 @@ from django_rtq.worker.shared_memory import SharedState
 Limit = Callable[[float | None, bytes], AbstractContextManager[None]]
 
 _NOTHING_KEPT = Acked("")
+_SIZE_ADVICE = "Store it and return a key, or set result_ttl=0."
 
 
 class Executor:
@@ -137,27 +139,13 @@ class Executor:
             return _NOTHING_KEPT
         try:
             text = "null" if result is None else serializer.dumps(result, what=f"the result of {run.task_name}")
-            if len(text) * 4 > self._config.max_payload_bytes:
-                _check_size(run, text, self._config.max_payload_bytes)
+            serializer.check_size(run.task_name, "the result has", text, self._config.max_payload_bytes, _SIZE_ADVICE)
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - a lazy text, say, whose function fails
             return Buried(error)  # it ran: to run it again would not make the result any better
-        client = f'"client":{serializer.dumps(run.client.decode())},' if run.client else ""
-        return Acked(
-            f'{{"state":"succeeded","task":"{run.task_name}",{client}"attempt":{run.attempt},'
-            f'"seconds":{run.seconds:.6f},"result":{text}}}'
-        )
+        return Acked(write_succeeded(run.task_name, run.client, run.attempt, run.seconds, text))
 
 
 def _tell_started(run: Run) -> None:
     signals.job_started.send_robust(Executor, job=run.job)
-
-
-def _check_size(run: Run, text: str, most: int) -> None:
-    size = len(text.encode())
-    if size > most:
-        raise PayloadTooLarge(
-            f'The result of {run.task_name} takes {size:,} bytes as JSON, but RTQ["MAX_PAYLOAD_BYTES"] is {most:,}. '
-            "Store it and return a key, or set result_ttl=0."
-        )

@@ -12,7 +12,8 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.settlement import Settlement
 from django_rtq.conf import Config
 from django_rtq.exceptions import BrokerError
-from django_rtq.jobs.failure import read_failures
+from django_rtq.jobs.failure import read_failures, shorten_failure
+from django_rtq.jobs.outcome import drop_result, write_cancelled, write_expired
 from django_rtq.worker.outcome import (
     Acked,
     Buried,
@@ -24,16 +25,12 @@ from django_rtq.worker.outcome import (
     decide_unknown,
     error_line,
     send_failed,
-    shortened,
     unknown_since,
 )
 from django_rtq.worker.process.metrics import RunMetrics
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.shared_entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, TOMBSTONE_MS
 from django_rtq.worker.shared_memory import SharedState
-
-_CANCELLED = '{"state":"cancelled","task":"%s","attempt":%d}'
-_EXPIRED = '{"state":"expired","task":"%s"}'
 
 
 class OutcomeRecorder:
@@ -53,7 +50,7 @@ class OutcomeRecorder:
             keep_ms, text = int(run.result_ttl(self._config) * 1000), outcome.result.encode()
             settlement.ack += (run.job_id, keep_ms, text)
             if not self._page.finish(run.entry, ACKED, keep_ms, text):
-                self._finish(run, ACKED, keep_ms, shortened(text))
+                self._finish(run, ACKED, keep_ms, drop_result(text))
         else:
             settlement.ack += (run.job_id, TOMBSTONE_MS, b"")
             self._page.finish_bare(run.entry)
@@ -76,20 +73,20 @@ class OutcomeRecorder:
                 self._finish(run, BURIED, 0, line.encode(), is_counted=outcome.is_counted)
                 self._metrics.add_failed(run, "failed", "dead")
         elif isinstance(outcome, Expired):
-            text = _EXPIRED % run.task_name
+            text = write_expired(run.task_name)
             settlement.expire += (run.job_id, TOMBSTONE_MS, text)
             self._finish(run, EXPIRED, TOMBSTONE_MS, text.encode())
             self._metrics.add_failed(run, "expired")
         elif isinstance(outcome, Cancelled):
             keep_ms = max(int(run.result_ttl(self._config) * 1000), TOMBSTONE_MS)
-            text = _CANCELLED % (run.task_name, run.attempt)
+            text = write_cancelled(run.task_name, run.attempt)
             settlement.finish_cancel += (run.job_id, keep_ms, text)
             self._finish(run, CANCELLED, keep_ms, text.encode())
 
     def _finish(self, run: Run, verb: int, ms: int, text: bytes, *, is_counted: bool = True) -> None:
         """Note it where the supervisor finds it if this process is killed before Redis knows it; cut, if need be."""
         finish = partial(self._page.finish, run.entry, verb, ms, is_counted=is_counted, attempt=run.attempt)
-        if not finish(text) and not finish(shortened(text)):
+        if not finish(text) and not (verb in (RETRIED, BURIED) and finish(shorten_failure(text))):
             finish()
 
 

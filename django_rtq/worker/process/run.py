@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any
 
 from django_rtq.conf import Config
-from django_rtq.jobs import serializer
 from django_rtq.jobs.context import JobContext
-from django_rtq.jobs.job import Job, read_record
+from django_rtq.jobs.job import Job
+from django_rtq.jobs.record import read_call, read_record
 from django_rtq.tasks import registry
 from django_rtq.tasks.task import Task
 from django_rtq.worker.process.progress import ProgressWriter
@@ -48,20 +48,13 @@ class Run:
         """Read the record and find the task. Raises PayloadError, ValueError or KeyError, and TaskNotFound."""
         if len(self.job_id) > LONGEST_ID:
             raise ValueError(f"its id has {len(self.job_id)} bytes, and {LONGEST_ID} are the most.")
-        line, _, body = self.record.partition(b"\n")
-        _, max_crashes, ready_ms, expires_ms, client = line.split(b" ", 4)
-        self.ready_ms, self.expires_ms = int(ready_ms), int(expires_ms)
+        (
+            self.client, max_crashes, self.ready_ms, self.expires_ms,
+            self.task_name, self.args, self.kwargs, self.options,
+        ) = read_call(self.record)  # fmt: skip
         self.may_run_once = max_crashes == b"0"
-        self.client = client
-        call: dict[str, Any] = serializer.loads(body)
-        self.task_name: str = call.pop("task")
-        self.args: list[Any] = call.pop("args", ())
-        self.kwargs: dict[str, Any] = call.pop("kwargs", {})
-        self.options = call
-        if call or client:
-            _check(call, client)
-        if type(self.args) not in (list, tuple) or type(self.kwargs) is not dict:
-            raise ValueError("the arguments of the record are not a list and an object.")
+        if self.options or self.client:
+            _check(self.options, self.client)
         self.task = registry.get_task(self.task_name)
 
     @property

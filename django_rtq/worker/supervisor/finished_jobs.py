@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.settlement import NOT_KNOWN, Settlement
 from django_rtq.jobs.failure import Failure
+from django_rtq.jobs.outcome import is_result_lost
 from django_rtq.worker.shared_entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, Finished
 
 logger = logging.getLogger("django_rtq")
@@ -31,7 +32,7 @@ def tell_finished(broker: Broker, queues: Sequence[str], worker: str, finished: 
             broker.settle(worker, queue, settlement)
             logger.info("%d finished jobs of worker %s are settled by its supervisor", len(untold), worker)
             for job in untold:
-                if job.verb == ACKED and job.text.endswith(b'"is_lost":true}'):
+                if job.verb == ACKED and is_result_lost(job.text):
                     logger.warning("job %s succeeded, but its result is lost", job.job_id.decode(errors="replace"))
 
 

@@ -1,0 +1,124 @@
+"""The stored record of a job: the only module that reads it, or writes its body.
+
+A record is a header line and a JSON object: ``<priority> <max_crashes> <ready_ms> <expires_ms> <client>\\n{"task":…}``.
+Scripts write and read the header (see `header` in _prelude.lua) and do not parse the JSON. What changes during the life
+of a job is stored beside the record. A ``+`` after the priority marks a job that was delayed, in a queue with
+delayed_first.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from django_rtq.exceptions import PayloadError
+from django_rtq.jobs import serializer
+from django_rtq.jobs.job import Job
+
+_TASK = re.compile(r'\{"task":"((?:[^"\\]|\\.)*)"')  # the beginning of every body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """The first line of a record."""
+
+    priority: int
+    max_crashes: int
+    ready_ms: int
+    expires_ms: int
+    client: str
+
+    @classmethod
+    def read(cls, line: bytes) -> Header:
+        """Raises ValueError for a line that no version of this package wrote."""
+        priority, max_crashes, ready_ms, expires_ms, client = line.decode().split(" ", 4)
+        return cls(
+            priority=int(priority.removesuffix("+")),
+            max_crashes=int(max_crashes),
+            ready_ms=int(ready_ms),
+            expires_ms=int(expires_ms),
+            client=client,
+        )
+
+
+def write_body(task: str, arguments: str, options: str = "") -> str:
+    """The JSON behind the header. `arguments` and `options` are members of JSON objects, without the braces.
+
+    Written by hand, because the arguments are JSON already and the name of a task needs no escapes.
+    """
+    return f'{{"task":"{task}"{"," if arguments else ""}{arguments}{"," if options else ""}{options}}}'
+
+
+def check_body(task: str, body: str, limit: int) -> None:
+    """Raises PayloadTooLarge for a body of more bytes than this."""
+    if len(body) * 4 > limit:
+        serializer.check_size(task, "the arguments have", body, limit, "Store them and pass a key.")
+
+
+def read_call(record: bytes) -> tuple[bytes, bytes, int, int, str, Any, Any, dict[str, Any]]:
+    """The fast reader of workers: client, max_crashes, ready_ms, expires_ms, task, args, kwargs and options.
+
+    read_record() takes three times as long. Raises PayloadError, ValueError, KeyError, TypeError or AttributeError.
+    """
+    line, _, body = record.partition(b"\n")
+    _, max_crashes, ready_ms, expires_ms, client = line.split(b" ", 4)
+    call = serializer.loads(body)
+    task, args, kwargs = call.pop("task"), call.pop("args", ()), call.pop("kwargs", {})
+    if type(args) not in (list, tuple) or type(kwargs) is not dict:
+        raise ValueError("the arguments of the record are not a list and an object.")
+    return client, max_crashes, int(ready_ms), int(expires_ms), task, args, kwargs, call
+
+
+def read_record(job_id: str, queue: str, record: bytes, *, failures: int = 0, crashes: int = 0) -> Job:
+    """Read a record as a Job. Raises PayloadError or ValueError."""
+    line, _, body = record.partition(b"\n")
+    header = Header.read(line)
+    call = serializer.loads(body)
+    if not isinstance(call, dict) or not isinstance(call.get("task"), str):
+        raise ValueError("This record names no task.")
+    return Job(
+        id=job_id,
+        task=call.pop("task"),
+        queue=queue,
+        client=header.client,
+        priority=header.priority,
+        args=call.pop("args", []),
+        kwargs=call.pop("kwargs", {}),
+        attempt=failures + crashes + 1,
+        failures=failures,
+        max_crashes=header.max_crashes,
+        ready_ms=header.ready_ms,
+        expires_ms=header.expires_ms,
+        options=call,
+    )
+
+
+def read_leniently(record: bytes) -> tuple[Header | None, dict[str, Any]]:
+    """Header and JSON of a record, for pages and commands; None and {} for what cannot be read."""
+    line, _, body = record.partition(b"\n")
+    try:
+        header = Header.read(line)
+    except ValueError:
+        return None, {}
+    try:
+        call = serializer.loads(body)
+    except PayloadError:
+        return header, {}
+    return header, call if isinstance(call, dict) else {}
+
+
+def read_head(head: bytes) -> tuple[Header | None, str]:
+    """Header and task name from the first bytes of a record; None and "" for what cannot be read."""
+    line, _, body = head.partition(b"\n")
+    try:
+        header = Header.read(line)
+    except ValueError:
+        header = None
+    found = _TASK.match(body.decode(errors="replace"))
+    return header, serializer.unquoted(found[1]) if found else ""
+
+
+def has_body(record: bytes, body: str) -> bool:
+    """Whether the record has this body, behind any header."""
+    return record.partition(b"\n")[2] == body.encode()

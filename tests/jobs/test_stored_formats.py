@@ -1,0 +1,204 @@
+"""Lua scripts and Python read and write the same formats: records, failures, outcomes and schedules."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from django_rtq.broker import scripts
+from django_rtq.broker.schedule_store import ScheduleState
+from django_rtq.exceptions import WorkerLost
+from django_rtq.jobs.failure import Attempt, Failure, read_cut_failure, read_failures, shorten_failure
+from django_rtq.jobs.outcome import (
+    CANCELLED_UNRUN,
+    drop_result,
+    is_result_lost,
+    read_outcome,
+    write_cancelled,
+    write_expired,
+    write_succeeded,
+)
+from django_rtq.jobs.record import Header, has_body, read_call, read_head, read_leniently, read_record, write_body
+from tests.support.jobs import KEEP_MS, QUEUE, claimed_job, dead_job, new_job, queued_job, settle, suspect_job
+
+TASK = "shop.tasks.mail"
+BODY = write_body(TASK, '"args":[1,"a b"],"kwargs":{"x":null}', '"time_limit":5')
+CLIENTS = ["", "acme", "two words", "Zoë"]
+
+
+def lua(redis, function, call, *arguments):
+    """Call a function of the part of the scripts that defines it."""
+    parts = [path.read_text() for path in (Path(scripts.__file__).parent / "lua").rglob("*.lua")]
+    (part,) = [text for text in parts if f"\nlocal function {function}(" in text]
+    return redis.eval(f"{part}\n{call}", 0, *arguments)
+
+
+def record_of(redis, broker, job):
+    return redis.hget(broker.keys.of(QUEUE).jobs, job.id)
+
+
+# -- records
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("priority", [-100, 0, 7])
+def test_python_reads_the_header_that_a_script_writes(redis, broker, client, priority):
+    job = queued_job(broker, client=client, priority=priority, max_crashes=2, due="5000", expires="+1000", body=BODY)
+
+    record = record_of(redis, broker, job)
+
+    header, call = read_leniently(record)
+    assert header == Header(priority=priority, max_crashes=2, ready_ms=5000, expires_ms=6000, client=client)
+    assert call == json.loads(BODY)
+    assert read_head(record[:200]) == (header, TASK)
+    assert has_body(record, BODY)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("band", ["-100", "0", "5+"])
+def test_scripts_and_python_read_the_same_header(redis, client, band):
+    record = f"{band} 3 5000 6000 {client}\n{BODY}".encode()
+
+    found = lua(redis, "header", "local b, c, m = header(ARGV[1]) return { b, c, tostring(m) }", record)
+
+    header = Header.read(record.partition(b"\n")[0])
+    assert [text.decode() for text in found] == [band, header.client, str(header.max_crashes)]
+    assert header.priority == int(band.removesuffix("+"))
+
+
+def test_python_reads_the_header_that_requeue_writes(redis, broker, inspector):
+    job = dead_job(broker, client="acme", priority=5, expires="+1000", body=BODY)
+    (before, _) = read_leniently(record_of(redis, broker, job))
+    inspector.requeue(QUEUE, [job.id])
+
+    record = record_of(redis, broker, job)
+
+    after, _ = read_leniently(record)
+    assert (after.priority, after.max_crashes, after.client) == (5, before.max_crashes, "acme")
+    assert after.ready_ms >= before.ready_ms
+    assert after.expires_ms == 0
+    assert has_body(record, BODY)
+
+
+@given(
+    st.integers(-100, 100),
+    st.integers(0, 9),
+    st.integers(0, 10**14),
+    st.sampled_from(CLIENTS),
+    st.lists(st.integers()),
+    st.dictionaries(st.sampled_from("abc"), st.integers()),
+    st.sampled_from(["", '"max_attempts":3']),
+)
+def test_the_fast_reader_of_workers_agrees_with_the_plain_one(priority, crashes, at, client, args, kwargs, options):
+    members = [f'"args":{json.dumps(args)}'] * bool(args) + [f'"kwargs":{json.dumps(kwargs)}'] * bool(kwargs)
+    body = write_body(TASK, ",".join(members), options)
+    record = f"{priority} {crashes} {at} {2 * at} {client}\n{body}".encode()
+
+    client_bytes, max_crashes, ready_ms, expires_ms, task, *call = read_call(record)
+
+    job = read_record("j1", QUEUE, record)
+    assert (client_bytes.decode(), int(max_crashes), ready_ms, expires_ms, task) == (
+        job.client, job.max_crashes, job.ready_ms, job.expires_ms, job.task,
+    )  # fmt: skip
+    assert [list(call[0]), *call[1:]] == [job.args, job.kwargs, job.options]
+
+
+# -- failures
+
+
+def failure(**values):
+    values = {"at": 5, "attempt": 2, "worker": "w1", "error": 'no "way"', "traceback": "here\nthere"} | values
+    return Failure(**values)
+
+
+def test_python_reads_the_failure_that_a_script_writes(redis, broker):
+    job = suspect_job(broker)
+
+    lines = redis.hget(broker.keys.of(QUEUE).errors, job.id)
+
+    (found,) = read_failures(lines)
+    attempt = Attempt.read(found)
+    assert found.keys() <= set(Failure.__slots__)
+    assert attempt.error_class == f"{WorkerLost.__module__}.{WorkerLost.__qualname__}"
+    assert (attempt.number, attempt.worker, attempt.traceback) == (1, "crashing", "")
+    assert attempt.ended_at is not None
+    assert read_cut_failure(lines) == {"error_class": attempt.error_class, "error": attempt.error}
+
+
+@pytest.mark.parametrize(("other", "is_again"), [("builtins.ValueError", 1), ("builtins.KeyError", 0)])
+def test_scripts_find_the_class_in_a_failure_that_python_writes(redis, other, is_again):
+    redis.hset("rtq:errors", "j1", failure(error_class="builtins.ValueError").line() + "\n")
+    call = "return is_again('rtq:errors', 'j1', ARGV[1]) and 1 or 0"
+
+    assert lua(redis, "is_again", call, failure(error_class=other).line()) == is_again
+
+
+def test_what_python_writes_scripts_keep_and_python_reads(redis, broker, monkeypatch):
+    written = failure(error_class="builtins.ValueError", seconds=0.25)
+    monkeypatch.setattr("tests.support.jobs.ERROR", written.line())
+    job = claimed_job(broker)
+    settle(broker, "bury", job)
+
+    (found,) = read_failures(redis.hget(broker.keys.of(QUEUE).errors, job.id))
+
+    assert found == {name: getattr(written, name) for name in Failure.__slots__}
+    assert read_failures(shorten_failure(written.line().encode())) == [found | {"traceback": ""}]
+
+
+# -- outcomes
+
+OUTCOMES = [
+    (
+        write_succeeded(TASK, b"", 1, 0.5, "null"),
+        {"state": "succeeded", "task": TASK, "attempt": 1, "seconds": 0.5, "result": None},
+    ),
+    (
+        write_succeeded(TASK, 'Zo"ë'.encode(), 2, 0.0, '{"a":[1]}'),
+        {"state": "succeeded", "task": TASK, "client": 'Zo"ë', "attempt": 2, "seconds": 0.0, "result": {"a": [1]}},
+    ),
+    (write_cancelled(TASK, 3), {"state": "cancelled", "task": TASK, "attempt": 3}),
+    (write_expired(TASK), {"state": "expired", "task": TASK}),
+    (CANCELLED_UNRUN, {"state": "cancelled"}),
+]
+
+
+@pytest.mark.parametrize(("text", "values"), OUTCOMES)
+def test_python_reads_the_outcome_that_a_script_stores(redis, broker, text, values):
+    job = claimed_job(broker)
+    settle(broker, "ack", job, outcome=text)
+
+    assert read_outcome(redis.hget(broker.keys.of(QUEUE).results, job.id)) == (KEEP_MS, values)
+
+
+@pytest.mark.parametrize(("text", "values"), OUTCOMES)
+def test_cancel_knows_a_cancelled_job_by_its_outcome(broker, inspector, text, values):
+    job = claimed_job(broker)
+    settle(broker, "finish_cancel", job, outcome=text)
+
+    answer = inspector._call(QUEUE, "cancel", (10, job.id, KEEP_MS, CANCELLED_UNRUN, "ask"))
+
+    assert answer == [b"already" if values["state"] == "cancelled" else b"finished", b""]
+
+
+def test_an_outcome_without_its_result_says_so():
+    outcome = drop_result(write_succeeded(TASK, b"acme", 1, 0.5, '"large"').encode())
+
+    assert is_result_lost(outcome)
+    assert json.loads(outcome) == {
+        "state": "succeeded", "task": TASK, "client": "acme", "attempt": 1, "seconds": 0.5, "is_lost": True,
+    }  # fmt: skip
+
+
+# -- schedules
+
+
+def test_python_reads_the_state_of_a_schedule_that_scripts_write(redis, broker):
+    broker.begin(QUEUE, "nightly", "d1", 1000)
+    assert broker.schedules([QUEUE])[1][QUEUE]["nightly"] == ScheduleState(0, "-", "d1", 1000)
+
+    job = new_job()
+    broker.fire(QUEUE, "nightly", 2000, job, may_overlap=True)
+
+    assert broker.schedules([QUEUE])[1][QUEUE]["nightly"] == ScheduleState(2000, job.id, "d1", 1000)
