@@ -10,7 +10,8 @@ from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.broker.settlement import Settlement
 from django_rtq.conf import Config
 from django_rtq.exceptions import JobNotFound, WrongState
-from django_rtq.inspector.inspector import CANCELLED, Inspector
+from django_rtq.inspector.inspector import Inspector
+from django_rtq.jobs.outcome import CANCELLED_UNRUN
 from tests.broker.model.keyspace import differences, problems, read_keyspace
 from tests.broker.model.queries import overview_of, state_in
 from tests.broker.model.queue import Queue, claim
@@ -179,7 +180,7 @@ class Twins:
 
     def cancel(self, queue: str, job_id: str, *, terminate: bool = False) -> None:
         how = "terminate" if terminate else "ask"
-        expected = self.models[queue].cancel(job_id, RESULT_MS, CANCELLED, how)
+        expected = self.models[queue].cancel(job_id, RESULT_MS, CANCELLED_UNRUN, how)
         try:
             answer = str(self.inspector.cancel(job_id, queue, terminate=terminate))
         except JobNotFound:
@@ -282,7 +283,7 @@ class Twins:
 
     def stop_half(self, queue: str, worker: str, job_id: str) -> None:
         """A torn log kept that a job which was to stop is over, and not that no worker has it. Then that one dies."""
-        keys, wish, held = self.broker.keys.of(queue), f"ask {RESULT_MS} 4 {CANCELLED}", f"1 {self.clock.now}"
+        keys, wish, held = self.broker.keys.of(queue), f"ask {RESULT_MS} 4 {CANCELLED_UNRUN}", f"1 {self.clock.now}"
         self.redis.hset(keys.cancel_requests, job_id, wish)
         self.redis.hset(keys.running(worker), job_id, held)
         self.models[queue].cancel_requests[job_id], self.models[queue].running[worker][job_id] = wish, held
