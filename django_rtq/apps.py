@@ -1,4 +1,4 @@
-"""The Django app: finds the tasks of a project when it starts."""
+"""The app configuration: imports the task modules of a project at startup."""
 
 from django.apps import AppConfig
 from django.core import checks as django_checks
@@ -19,7 +19,7 @@ class RTQConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """No word to Redis here: `migrate` and `collectstatic` have to work without it."""
+        """Does not connect to Redis: `migrate` and `collectstatic` must work without it."""
         logs.connect_operator_events()
         django_checks.register(check_settings, "rtq")
         django_checks.register(check_server, "rtq", deploy=True)

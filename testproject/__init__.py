@@ -1,1 +1,1 @@
-"""A small shop that uses django_rtq: for the demo, the tests and the benchmarks."""
+"""A small shop that uses django_rtq, for the demos, the tests and the benchmarks."""

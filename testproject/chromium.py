@@ -1,4 +1,4 @@
-"""The Chromium of this machine, driven by Playwright: for the tests of the admin, and for the pictures of the docs."""
+"""Starts the installed Chromium with Playwright, for the browser tests and the screenshots in the docs."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ ARGUMENTS = """
 
 
 class NoChromium(RuntimeError):
-    """There is no Chromium on this machine. The message says how to get one."""
+    """Chromium is not installed. The message says how to install it."""
 
 
 def find_chromium() -> str:
-    """Its path. Raises NoChromium."""
+    """The path of Chromium. Raises NoChromium."""
     path = os.environ.get("RTQ_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
-        raise NoChromium("there is no Chromium on PATH: apt-get install chromium, or say where with RTQ_CHROMIUM=…")
+        raise NoChromium("found no Chromium on PATH: apt-get install chromium, or set RTQ_CHROMIUM to its path")
     return path
 
 
 @contextmanager
 def launched(path: str) -> Iterator[Browser]:
-    """A browser without a window. Its event loop runs in this thread for as long as it lives."""
+    """A headless browser. Its event loop runs in this thread until the block ends."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright, playwright.chromium.launch(executable_path=path, args=ARGUMENTS) as browser:

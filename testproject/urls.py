@@ -1,4 +1,4 @@
-"""The admin is all there is to see."""
+"""URLs of the test project: the admin only."""
 
 from django.contrib import admin
 from django.urls import path

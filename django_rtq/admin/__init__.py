@@ -1,4 +1,4 @@
-"""Pages in Django's admin: what the queues are like, and hands to act on it."""
+"""Django admin pages that show queues, jobs and workers, and act on them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENTRIES = (
 
 
 def register(site: AdminSite) -> None:
-    """Put all pages on an admin site; on Django's own they are already."""
+    """Register all pages on an admin site. Done already for Django's default site."""
     for model, model_admin in ENTRIES:
         site.register(model, model_admin)
     site.register(Schedule, ScheduleAdmin)

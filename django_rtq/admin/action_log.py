@@ -1,4 +1,4 @@
-"""Who did what: an entry in the log of the admin for each action, one for a bulk of them."""
+"""Writes actions to the admin log: one entry for each action, also for one on many jobs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _MAX_IDS = 20
 
 
 def log_action(request: HttpRequest, entry: AdminEntry, message: str, ids: Sequence[str] = ()) -> None:
-    """Write down what was done. Of many jobs only the first ids are named."""
+    """Add an entry to the admin log. It names only the first ids."""
     if ids:
         message = f"{message} {ids_text(ids)}"
-    assert request.user.pk is not None  # nobody without an account gets this far
+    assert request.user.pk is not None  # anonymous users are refused before
     LogEntry.objects.log_actions(request.user.pk, [entry], CHANGE, Truncator(message).chars(2000), single_object=True)
 
 
 def ids_text(ids: Sequence[str]) -> str:
-    """The first ids, and how many more there are."""
+    """The first ids, and the number of the others."""
     return names_text([job_id[:64] for job_id in ids], _MAX_IDS)

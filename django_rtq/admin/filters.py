@@ -1,4 +1,4 @@
-"""Which jobs of a queue are meant: read from an address or a form, written back into addresses, said in words."""
+"""The filter of a list of jobs: read from a query string or a form, and written back as URL parameters."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from django_rtq.inspector.job_list import JobFilter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterParams:
-    """A filter as people write it: texts, each "" when it is not given."""
+    """A filter as it was entered: strings, each "" if not given."""
 
-    task: str = ""  # its full name, or the end of it
+    task: str = ""  # the full name, or the end of it
     client: str = ""
-    error: str = ""  # a class: its full name, or the end of it
-    id: str = ""  # or the beginning of one
-    since: str = ""  # a moment in the zone of the reader: 2026-11-21T08:15
+    error: str = ""  # a class: the full name, or the end of it
+    id: str = ""  # or a prefix
+    since: str = ""  # in the current time zone: 2026-11-21T08:15
     until: str = ""
 
     @classmethod
     def read(cls, given: QueryDict) -> FilterParams:
-        """What the address or the form says. What makes no sense is left out."""
+        """From a query string or a form. Invalid values are ignored."""
         texts = {name: get_text(given, name) for name in ("task", "client", "error", "id")}
         moments = {name: get_text(given, name, 40) for name in ("since", "until")}
         return cls(**texts, **{name: text if parse_moment(text) else "" for name, text in moments.items()})
@@ -37,12 +37,12 @@ class FilterParams:
 
     @property
     def query(self) -> dict[str, str]:
-        """As the parameters of an address."""
+        """As URL parameters."""
         return asdict(self)
 
     @property
     def filter(self) -> JobFilter:
-        """As the inspector takes it."""
+        """As the inspector expects it."""
         return JobFilter(
             task=self.task,
             client=self.client or None,
@@ -54,7 +54,7 @@ class FilterParams:
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """In words, for a page that asks whether this is meant."""
+        """Pairs of a label and a value, for confirmation pages."""
         titles = {
             "task": _("Task"),
             "client": _("Client"),
@@ -67,7 +67,7 @@ class FilterParams:
 
 
 def parse_moment(text: str) -> datetime | None:
-    """A moment as forms write it, in the zone of the reader; None for what is none."""
+    """Parse a datetime from a form, in the current time zone. None if it is invalid."""
     try:
         moment = parse_datetime(text) if text else None
     except ValueError:

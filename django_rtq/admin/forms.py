@@ -1,4 +1,4 @@
-"""Arguments as a person edits them: JSON text in a form, with the secrets kept out of sight."""
+"""Forms to enter a job's arguments as JSON, with secrets hidden."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from django_rtq.tasks.registry import all_tasks
 
 
 class CallForm(forms.Form):
-    """The arguments of a call. What stood hidden and is left as it is keeps its old value."""
+    """The arguments of a job. A hidden secret that is not changed keeps its value."""
 
     args = forms.CharField(
         label=gettext_lazy("Positional arguments"),
@@ -35,7 +35,7 @@ class CallForm(forms.Form):
 
     def __init__(self, data: Any = None, *, task: str, args: Any = (), kwargs: Any = None) -> None:
         self._task = task
-        # What lies in Redis may be anything.
+        # Redis may hold any JSON.
         self._given: dict[str, Any] = {
             "args": list(args) if isinstance(args, list | tuple) else [args],
             "kwargs": kwargs if isinstance(kwargs, dict) else {},
@@ -59,13 +59,13 @@ class CallForm(forms.Form):
         return value
 
     def clean(self) -> dict[str, Any]:
-        """Whether the task takes these, if this process knows it."""
+        """Check the arguments against the task, if it is registered in this process."""
         given = super().clean() or {}
         task = all_tasks().get(self._task)
         if task is not None and not self.errors:
             try:
                 task.new_job(given["args"], given["kwargs"])
-            except Exception as error:  # noqa: BLE001 - also whatever the task's own function for its client raises
+            except Exception as error:  # noqa: BLE001 - the task's function for its client may raise anything
                 self.add_error(None, f"{error}" if isinstance(error, TypeError | RTQError) else repr(error)[:500])
         return given
 
@@ -102,7 +102,7 @@ class EnqueueForm(CallForm):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What this call changes of the options of the task."""
+        """The task options that differ for this job."""
         given = self.cleaned_data
         options = {name: given[name] for name in ("queue_name", "client") if given[name]}
         if given["delay_seconds"]:
@@ -111,12 +111,12 @@ class EnqueueForm(CallForm):
 
 
 def as_edited(value: Any) -> str:
-    """A value as JSON to be edited. Dates and the like stand in it as they are stored."""
+    """A value as JSON to edit. Dates and similar types keep their stored form."""
     return json.dumps(json.loads(serializer.dumps(value)), indent=2, ensure_ascii=False)
 
 
 def python_call(task: str, args: Any, kwargs: Any) -> str:
-    """The call as a person would type it into a shell, of what may be seen; "" for what is no call."""
+    """The job as Python code to enqueue it, with redacted arguments. "" if the record is not readable."""
     module, _dot, name = task.rpartition(".")
     if not (name and isinstance(args, list) and isinstance(kwargs, dict)):
         return ""
@@ -125,7 +125,7 @@ def python_call(task: str, args: Any, kwargs: Any) -> str:
 
 
 def restored(value: Any, shown: Any, old: Any) -> Any:
-    """A value that was edited as it was shown, with what is still hidden put back."""
+    """The edited value, with the original secrets in place of the ones that are still hidden."""
     if value == shown and shown != old:
         return old
     if isinstance(value, dict) and isinstance(shown, dict) and isinstance(old, dict):

@@ -1,4 +1,4 @@
-"""The row of links that stands on every page."""
+"""The navigation links on every page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ENTRIES = ("Queue", "Job", "DeadLetter", "Schedule", "Worker", "RegisteredTask"
 
 
 class NavigationLink(NamedTuple):
-    """A link of that row."""
+    """One navigation link."""
 
     title: str
     url: str
@@ -22,7 +22,7 @@ class NavigationLink(NamedTuple):
 
 
 def navigation_links(request: HttpRequest, site: AdminSite, here: Any) -> list[NavigationLink]:
-    """The entries of the app that are on this site and open to this user."""
+    """Links to the entries that are registered on this site and that this user may see."""
     found = []
     known = apps.get_app_config("django_rtq").models
     for name in _ENTRIES:
@@ -42,5 +42,5 @@ def navigation_links(request: HttpRequest, site: AdminSite, here: Any) -> list[N
 
 
 def _is_here(request: HttpRequest, url: str, opts: Any, here: Any) -> bool:
-    # A job has its page under the entry that lists those that run, but most jobs do not.
+    # The page of a job lies under the entry "Running jobs", but most jobs are not running.
     return bool(opts.model_name == here.model_name and (opts.model_name != "job" or request.path == url))

@@ -1,4 +1,4 @@
-"""Who may do what: the names of the permissions, and what they allow on a page."""
+"""The permissions of the admin pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONTROL = "django_rtq.control_worker"
 
 
 class UserPermissions:
-    """What a user may do, asked in templates: ``{% if may.requeue_job %}``. The handlers ask for themselves."""
+    """A user's permissions in templates: ``{% if may.requeue_job %}``. Views check permissions themselves."""
 
     def __init__(self, user: Any) -> None:
         self._user = user

@@ -1,4 +1,4 @@
-"""The addresses of the pages. Names of queues and jobs stand in them as Django's admin writes its keys."""
+"""URLs of the pages. Names of queues and jobs are quoted like primary keys in Django's admin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PageUrl = Callable[..., str]
 
 
 def page_url(site_name: str, name: str, *args: str, query: Mapping[str, object] | None = None) -> str:
-    """The address of a page of ours, by its name without "django_rtq_". What is empty in the query is left out."""
+    """The URL of a page, by its name without "django_rtq_". Empty query parameters are left out."""
     found = reverse(f"admin:django_rtq_{name}", args=[quote(arg) for arg in args], current_app=site_name)
     given = {key: value for key, value in (query or {}).items() if value not in (None, "")}
     return f"{found}?{urlencode(given)}" if given else found

@@ -1,4 +1,4 @@
-"""Words, numbers and pictures for the templates of the admin."""
+"""Template tags and filters of the admin pages."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ register.filter("rtq_duration", format_duration)
 
 @register.filter
 def rtq_text(text: object, most: int = 200) -> str:
-    """Text of a job: what does not print is escaped, and it is cut."""
+    """Untrusted text: escape non-printable characters, and truncate."""
     return sanitize.clean_text(text, most)
 
 
 @register.filter
 def rtq_json(value: Any, most: int = 0) -> str:
-    """A value of a job as indented JSON, cut."""
+    """A value as indented JSON, truncated."""
     return sanitize.pretty_json(value, most or sanitize.MAX_VALUE_LENGTH)
 
 
@@ -47,7 +47,7 @@ def rtq_short(task: object) -> str:
 
 @register.simple_tag
 def rtq_ago(moment: datetime | None, now: datetime | None = None) -> str:
-    """How long ago, or until then, with the moment itself when pointed at."""
+    """The time since or until then, with the exact time as a tooltip."""
     if moment is None:
         return EMPTY_VALUE
     seconds = ((now or datetime.now(timezone.utc)) - moment).total_seconds()
@@ -57,7 +57,7 @@ def rtq_ago(moment: datetime | None, now: datetime | None = None) -> str:
 
 @register.simple_tag
 def rtq_moment(moment: datetime | None, text: str = "") -> str:
-    """A moment in the reader's zone, to the second; or a text that shows it when pointed at."""
+    """A time in the current time zone, to the second; or a text with the time as a tooltip."""
     if moment is None:
         return EMPTY_VALUE
     whole = format_moment(moment)
@@ -66,28 +66,28 @@ def rtq_moment(moment: datetime | None, text: str = "") -> str:
 
 @register.simple_tag
 def rtq_sparkline(values: list[float], label: str) -> SafeString:
-    """A small line of figures, without axes."""
+    """A small line chart without axes."""
     return charts.sparkline(values, label)
 
 
 @register.simple_tag(takes_context=True)
 def rtq_url(context: template.Context, name: str, *args: str, **query: object) -> str:
-    """The address of a page of ours, on the admin site that this is."""
+    """The URL of a page on the current admin site."""
     return page_url(str(context.get("site_name") or "admin"), name, *args, query=query)
 
 
 @register.simple_tag(takes_context=True)
 def rtq_nonce(context: template.Context) -> str:
-    """The nonce of a content security policy, where there is one: Django's from 6.0 on, or that of django-csp."""
+    """The nonce of the content security policy, if there is one: Django's (from 6.0 on) or django-csp's."""
     request = context.get("request")
     for name in ("_csp_nonce", "csp_nonce"):
         nonce = getattr(request, name, None)
-        if nonce is not None:  # Django's is false until somebody asks for its text
+        if nonce is not None:  # Django's nonce is falsy until its text is requested
             return format_html(' nonce="{}"', str(nonce))
     return ""
 
 
 @register.simple_tag
 def rtq_lists_breadcrumbs() -> bool:
-    """Whether this Django writes breadcrumbs as a list."""
+    """Whether this version of Django renders breadcrumbs as a list."""
     return django.VERSION >= (6, 1)

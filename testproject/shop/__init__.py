@@ -1,1 +1,1 @@
-"""A shop with several tenants, each a client of the queue."""
+"""A shop with several tenants. Each is a client of the queue."""

@@ -1,4 +1,4 @@
-"""What the shop's jobs read and write."""
+"""The models of the shop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Tenant(models.Model):
-    """Whose shop it is. Its slug is the client of its jobs."""
+    """The owner of a shop. Its slug is the client of its jobs."""
 
     slug = models.SlugField(unique=True)
     name = models.CharField(max_length=100)
@@ -44,7 +44,7 @@ class Order(models.Model):
 
 
 class OrderMail(models.Model):
-    """A mail that was sent. Numbered in the order of sending, over all tenants."""
+    """An email that was sent. Numbered in the order of sending, over all tenants."""
 
     order = models.OneToOneField(Order, on_delete=models.CASCADE)
     recipient = models.EmailField()
@@ -56,7 +56,7 @@ class OrderMail(models.Model):
 
 
 class Service(models.Model):
-    """Somebody else's server that the shop depends on: a switch to break and to mend it."""
+    """An external service that the shop depends on, with a switch to turn it off."""
 
     name = models.SlugField(unique=True)
     works = models.BooleanField(default=True)

@@ -1,4 +1,4 @@
-"""The shop's jobs: most of them work, and there is one for every way not to."""
+"""The tasks of the shop. Most succeed, and there is one for each way to fail."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from testproject.shop.models import Order, OrderMail, Service
 
 
 class OutOfOrder(Exception):
-    """A service that the shop depends on is out of order."""
+    """A service that the shop depends on is off."""
 
 
 def tenant_of(tenant: str, *args: object, **kwargs: object) -> str:
-    """Every task of the shop takes the tenant first: its jobs are that client's."""
+    """The client of a job: the tenant, the first argument of every task of the shop."""
     return tenant
 
 
 def require(name: str) -> None:
-    """Raises OutOfOrder while the service is switched off. One that nobody has heard of works."""
+    """Raises OutOfOrder if the service is off. Unknown services are on."""
     if Service.objects.filter(name=name, works=False).exists():
         raise OutOfOrder(f"the {name} service does not answer")
 
 
 @task(queue_name="mail", client=tenant_of, max_attempts=3, backoff=exponential(base=2, cap=60))
 def send_order_mail(tenant: str, order_id: int) -> int:
-    """Send the mail of an order once, however often the job runs. Returns the mail's number."""
+    """Send the email of an order once, however often the job runs. Returns its number."""
     mail = OrderMail.objects.filter(order_id=order_id).only("pk").first()
     if mail is None:
         require("mail")
@@ -43,7 +43,7 @@ def send_order_mail(tenant: str, order_id: int) -> int:
 
 @task(queue_name="orders", client=tenant_of, max_attempts=2, backoff=constant(0.2))
 def charge_order(tenant: str, order_id: int) -> str:
-    """Fails until the payment service is mended."""
+    """Fails until the payment service is on."""
     require("payment")
     Order.objects.filter(pk=order_id, status=Order.Status.PLACED).update(status=Order.Status.PAID)
     return "paid"
@@ -51,7 +51,7 @@ def charge_order(tenant: str, order_id: int) -> str:
 
 @task(queue_name="orders", client=tenant_of, max_attempts=5)
 def ship_order(tenant: str, order_id: int) -> str:
-    """Asks for another run until the order is paid; gives up at once if there is none."""
+    """Retries until the order is paid. Raises Bury if there is no such order."""
     order = Order.objects.filter(pk=order_id).first()
     if order is None:
         raise Bury(f"there is no order {order_id}")
@@ -64,13 +64,13 @@ def ship_order(tenant: str, order_id: int) -> str:
 
 @task(queue_name="orders", client=tenant_of, max_attempts=1, time_limit=0.5)
 def print_catalogue(tenant: str, seconds: float = 30.0) -> None:
-    """Takes longer than it may."""
+    """Exceeds its time limit."""
     time.sleep(seconds)
 
 
 @task(queue_name="orders", client=tenant_of, max_crashes=1)
 def resize_picture(tenant: str, picture: str) -> str:
-    """Takes its worker down with pictures that are not sound: "exit" or "segfault"."""
+    """Crashes its process if the picture is "exit" or "segfault"."""
     if picture == "exit":
         os._exit(3)
     if picture == "segfault":
@@ -80,7 +80,7 @@ def resize_picture(tenant: str, picture: str) -> str:
 
 @task(queue_name="reports", client=tenant_of)
 def build_report(tenant: str, seconds: float = 60.0) -> float:
-    """Runs long, in short steps. Returns how long, in seconds."""
+    """Runs for so many seconds, in short steps. Returns how long it took."""
     started = time.monotonic()
     while (elapsed := time.monotonic() - started) < seconds:
         time.sleep(min(0.1, seconds - elapsed))
@@ -89,7 +89,7 @@ def build_report(tenant: str, seconds: float = 60.0) -> float:
 
 @task(queue_name="orders", client=tenant_of)
 async def ask_carrier(tenant: str, order_id: int) -> str:
-    """Waits for somebody else without keeping a thread busy."""
+    """Waits without blocking a thread."""
     await asyncio.sleep(0.05)
     order = await Order.objects.aget(pk=order_id)
     return f"order {order.number} is on its way"
@@ -97,7 +97,7 @@ async def ask_carrier(tenant: str, order_id: int) -> str:
 
 @task(queue_name="orders", client=tenant_of, takes_context=True)
 def audit_order(context: Any, tenant: str, order_id: int) -> dict[str, Any]:
-    """Returns what a job can know about itself."""
+    """Returns what a job knows about itself."""
     return {
         "job_id": context.job_id,
         "attempt": context.attempt,

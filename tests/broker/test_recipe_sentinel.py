@@ -32,7 +32,7 @@ class PrivateSentinel(PrivateRedis):
         )
         return [binary, str(config), "--sentinel"]
 
-    def _wait_until_it_answers(self, process):
+    def _wait_until_ready(self, process):
         wait_until(lambda: self._answers(process))
 
     def _answers(self, process):

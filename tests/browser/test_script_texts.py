@@ -15,7 +15,7 @@ REFRESH_SECONDS = 0.2
     ("locale", "live", "stale"),
     [
         ("zh-CN", "实时", r"^无响应.数据停留在 \d?\d:\d\d:\d\d$"),
-        ("pt-BR", "Ao vivo", r"^Sem resposta; desatualizado desde \d\d:\d\d:\d\d$"),
+        ("pt-BR", "Ao vivo", r"^Sem resposta; dados de \d\d:\d\d:\d\d$"),
     ],
 )
 def test_a_page_says_since_when_it_is_stale_in_the_language_of_the_reader(locale, live, stale, broker, browser, office):

@@ -1,1 +1,1 @@
-"""How values are shown on pages."""
+"""Prepares data for the templates of the admin."""

@@ -1,4 +1,4 @@
-"""Pictures of figures, drawn as SVG on the server. Colours are classes of the style sheet."""
+"""Charts, drawn as SVG on the server. Colours are CSS classes."""
 
 from __future__ import annotations
 
@@ -11,31 +11,34 @@ from django.utils.safestring import SafeString
 SPARKLINE_POINTS, HEIGHT = (
     30,
     24,
-)  # points of a small line, and how high it is; an open page fetches fifty of them at a time
+)  # small: an open page fetches fifty sparklines at a time
 
 
 class Line(NamedTuple):
     """One line of a chart."""
 
     title: str
-    css: str  # its class
+    css: str  # the CSS class
     values: Sequence[float]
 
 
 def polyline_points(values: Sequence[float], width: float, height: float, top: float) -> str:
-    """The places of the values from left to right, as a polyline takes them; `top` is at the upper edge."""
+    """The `points` attribute of an SVG polyline. `top` is the value at the upper edge."""
     step = width / max(1, len(values) - 1)
     rise = (height - 2) / top if top > 0 else 0
     last = len(values) - 1
     return " ".join(
         f"{place * step:.0f},{height - 1 - value * rise:.0f}"
         for place, value in enumerate(values)
-        if place in (0, last) or not values[place - 1] == value == values[place + 1]  # most of most lines is flat
+        if place in (0, last)
+        or not values[place - 1]
+        == value
+        == values[place + 1]  # leave out the middle of flat stretches, which are most of the points
     )
 
 
 def sparkline(values: Sequence[float], label: str) -> SafeString:
-    """A small line without axes. An empty one where nothing happened."""
+    """A small line without axes. Empty if there are no values."""
     every = max(1, -(-len(values) // SPARKLINE_POINTS))
     sums = [sum(values[i : i + every]) for i in range(len(values) % every, len(values), every)]
     return format_html(
@@ -49,7 +52,7 @@ def sparkline(values: Sequence[float], label: str) -> SafeString:
 
 
 def chart(lines: Sequence[Line], label: str, *, width: float = 600.0, height: float = 120.0) -> SafeString:
-    """Several lines on one scale, with three faint marks of it."""
+    """Several lines on one scale, with three grid lines."""
     top = scale_maximum(max((max(line.values, default=0) for line in lines), default=0))
     marks = format_html_join(
         "",
@@ -72,7 +75,7 @@ def chart(lines: Sequence[Line], label: str, *, width: float = 600.0, height: fl
 
 
 def scale_maximum(most: float) -> float:
-    """The end of a scale on which the largest value fits: 1, 2 or 5 and zeros."""
+    """The smallest round number (1, 2 or 5 times a power of ten) that is not below the largest value."""
     if most <= 0:
         return 1.0
     size = 1.0

@@ -1,4 +1,4 @@
-"""Numbers, percentages, durations and moments as people read them."""
+"""Formats numbers, percentages, durations and times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EMPTY_VALUE = "\N{EN DASH}"
 
 
 def format_number(value: float | None) -> str:
-    """1234 as 1,234, in the manner of the language; 0.25 keeps two digits."""
+    """1234 as 1,234 in the current locale; 0.25 keeps two digits."""
     if value is None:
         return EMPTY_VALUE
     if 0 <= value < 1000 and value == int(value):
@@ -34,7 +34,7 @@ def format_percent(part: float | None) -> str:
 
 
 def format_duration(seconds: float | None) -> str:
-    """How long, in the unit that a person would take."""
+    """A duration, in the unit that suits its size."""
     if seconds is None:
         return EMPTY_VALUE
     if 0 < seconds < 0.0005:
@@ -50,13 +50,13 @@ def format_duration(seconds: float | None) -> str:
 
 
 def format_moment(moment: datetime) -> str:
-    """A moment in the reader's zone, to the second."""
+    """A time in the current time zone, to the second."""
     local = localtime(moment)
     return f"{date_format(local, 'Y-m-d H:i:s')} {local:%Z}"
 
 
 def names_text(names: Sequence[str], limit: int) -> str:
-    """The first names, and how many more there are."""
+    """The first names, and the number of the others."""
     shown, more = ", ".join(names[:limit]), len(names) - limit
     if more <= 0:
         return shown

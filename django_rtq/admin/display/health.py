@@ -1,4 +1,4 @@
-"""Whether all is well, in words: what an operator should know first."""
+"""The banner of the overview: what is wrong, or that all is well."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from django_rtq.admin.urls import PageUrl
 from django_rtq.broker.redis.server_info import problems_of
 from django_rtq.inspector.overview import Overview
 
-CLOCK_SECONDS = 1.0  # by which the server's clock may be behind before it is told
-_NAMED = 5  # queues in one sentence
+CLOCK_SECONDS = 1.0  # a clock that is behind by less is not reported
+_MAX_NAMED = 5  # queues in one sentence
 
 
 @dataclass(slots=True)
@@ -31,20 +31,20 @@ class Health:
     """The banner of the overview."""
 
     problems: list[Problem] = field(default_factory=list)  # the worst first
-    summary: str = ""  # when there is none
-    is_well: bool = True  # and nothing is left to do either
-    idle_queues: str = ""  # with work, and without a worker: as an option of the command
+    summary: str = ""  # shown if there are no problems
+    is_well: bool = True  # no problems, recent failures or dead letters
+    idle_queues: str = ""  # with jobs but without a worker: the value of --queues
 
     @property
     def level(self) -> str:
-        """The name of its colour."""
+        """The CSS class of the banner."""
         if self.problems:
             return "bad" if self.problems[0].is_bad else "warn"
         return "good" if self.is_well else "plain"
 
 
 def check_health(overview: Overview, url: PageUrl) -> Health:
-    """What is wrong, as far as it can be seen from the overview."""
+    """Collect all problems, the worst first."""
     served = {name for worker in overview.workers if not worker.is_lost for name in worker.queues}
     alone = [row.details for row in overview.queues if row.details.name not in served]
     idle = [q.name for q in alone if q.queued or q.scheduled or q.retrying]
@@ -67,7 +67,9 @@ def _workers(overview: Overview, idle: list[str]) -> Iterator[str]:
     if overview.queues and not overview.workers:
         yield _("No worker is running, so no jobs are processed. Start one:")
     elif idle:
-        yield _("Jobs are waiting in queues that no worker serves: %(names)s.") % {"names": names_text(idle, _NAMED)}
+        yield _("Jobs are waiting in queues that no worker serves: %(names)s.") % {
+            "names": names_text(idle, _MAX_NAMED)
+        }
     lost = sum(worker.is_lost for worker in overview.workers)
     if lost:
         yield ngettext(
@@ -84,10 +86,10 @@ def _queues(overview: Overview) -> Iterator[str]:
         yield _(
             "No scheduler is running for these queues, so scheduled jobs and retries do not start: %(names)s. Were "
             "all workers started with --no-scheduler?"
-        ) % {"names": names_text(unscheduled, _NAMED)}
+        ) % {"names": names_text(unscheduled, _MAX_NAMED)}
     paused = [q.details.name for q in overview.queues if q.details.paused]
     if paused:
-        yield _("Paused queues: %(names)s.") % {"names": names_text(paused, _NAMED)}
+        yield _("Paused queues: %(names)s.") % {"names": names_text(paused, _MAX_NAMED)}
 
 
 def _clock(overview: Overview) -> Iterator[str]:
@@ -100,7 +102,7 @@ def _clock(overview: Overview) -> Iterator[str]:
 
 
 def _summary(overview: Overview) -> tuple[str, bool]:
-    """What to say when there is no trouble, and whether nothing at all is left to do."""
+    """The text if there are no problems, and whether there are no failures and dead letters either."""
     count = len(overview.workers)
     workers = ngettext("%(count)d worker", "%(count)d workers", count) % {"count": count}
     failed, dead = sum(map(failed_lately, overview.queues)), sum(row.details.dead for row in overview.queues)

@@ -1,4 +1,4 @@
-"""The jobs of a queue in one state, page by page, as the address says."""
+"""The table of a queue's jobs in one state: filtered, and one page at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from django_rtq.inspector.job_list import LISTS, JobPage
 from django_rtq.redaction import redacted
 
 PAGE = 25  # jobs
-MOST_REFRESHED = 2000  # jobs that an open page may look through every few seconds
+MAX_REFRESHED = 2000  # jobs that an automatic refresh may search through
 
 _WHEN = {
     "queued": gettext_lazy("Waiting since"),
@@ -40,16 +40,16 @@ _WHAT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTable:
-    """What an address asks for."""
+    """The request for a page of jobs."""
 
     queue: str
     state: str
     filters: FilterParams
-    cursor: str  # "": from the beginning
+    cursor: str  # "": the first page
 
     @classmethod
     def read(cls, request: HttpRequest, queue: str) -> JobTable:
-        """What makes no sense is left out."""
+        """From the query string. Invalid values are ignored."""
         return cls(
             queue=queue,
             state=query_params.get_choice(request.GET, "state", LISTS, "queued"),
@@ -58,11 +58,11 @@ class JobTable:
         )
 
     def url(self, url: PageUrl, **changed: object) -> str:
-        """The address of this listing, or of another one that differs in these."""
+        """The URL of this table, with some parameters changed."""
         return url("queue_change", self.queue, query={"state": self.state, **self.filters.query, **changed})
 
     def context(self, page: JobPage, details: QueueDetails, url: PageUrl) -> dict[str, Any]:
-        """What the template shows of it."""
+        """The context of the template."""
         bulk = {"queue": self.queue, **self.filters.query}
         return {
             "state": self.state,
@@ -80,7 +80,7 @@ class JobTable:
             "next_url": self.url(url, after=page.next_cursor) if page.next_cursor else "",
             "first_url": self.url(url),
             "is_later": bool(self.cursor),
-            "is_costly": bool(self.filters) and page.searched > MOST_REFRESHED,
+            "is_costly": bool(self.filters) and page.searched > MAX_REFRESHED,
             "here": self.url(url, after=self.cursor),
             "requeue_all_url": url("deadletter_requeue_all", query=bulk),
             "discard_all_url": url("deadletter_discard_all", query=bulk),

@@ -1,4 +1,4 @@
-"""The overview: every queue in a row, totals, and the figures of the last hour or day."""
+"""The tables and charts of the overview: totals, a row for each queue, the last hour or day."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from django_rtq.admin.urls import PageUrl
 from django_rtq.inspector.overview import Overview, QueueRow
 from django_rtq.inspector.time_series import Series
 
-#: What the page can look back on: minutes, and minutes that one point of a line stands for.
+#: The time spans of the charts: length in minutes, and minutes for each point.
 SPANS = {"1h": (60, 1), "24h": (1440, 15)}
 
 _ZERO = SafeString('<td class="rtq-zero">0</td>')
 
 
 def totals(overview: Overview, url: PageUrl) -> list[dict[str, Any]]:
-    """The strip: all queues together."""
+    """The totals of all queues, for the top of the page."""
     details = [row.details for row in overview.queues]
     dead = sum(queue.dead for queue in details)
     oldest = max((queue.oldest_seconds for queue in details if queue.oldest_seconds is not None), default=None)
@@ -45,12 +45,12 @@ def totals(overview: Overview, url: PageUrl) -> list[dict[str, Any]]:
 
 
 def rows(overview: Overview, url: PageUrl) -> list[dict[str, Any]]:
-    """A line of the table for each queue."""
+    """A table row for each queue."""
     return [_row(row, overview, url) for row in overview.queues]
 
 
 def charts(overview: Overview, span: str) -> list[dict[str, Any]]:
-    """What was done and failed, and how long jobs waited and ran: all queues together."""
+    """Charts of throughput, and of wait and run time, for all queues together."""
     series = [row.series for row in overview.queues]
     minutes = series[0].step_seconds / 60
     done, failed, run_ms, wait_ms = (_summed(series, n) for n in ("succeeded", "failed", "run_ms", "wait_ms"))
@@ -76,7 +76,7 @@ def _row(row: QueueRow, overview: Overview, url: PageUrl) -> dict[str, Any]:
     queue = row.details
     served = any(queue.name in worker.queues for worker in overview.workers)
 
-    # Seen from this page, because fifty rows are fetched again and again.
+    # Relative to this page: fifty rows are fetched every few seconds, and short URLs keep them small.
     home = url("queue_change", queue.name).removeprefix(url("queue_changelist"))
 
     def cell(number: float, state: str = "", css: str = "") -> SafeString:
@@ -92,7 +92,7 @@ def _row(row: QueueRow, overview: Overview, url: PageUrl) -> dict[str, Any]:
         "paused": queue.paused,
         "workers": served,
         "url": home,
-        # Not in the template, which would take most of the time of the page.
+        # Built here because the template would need most of the page's time for it.
         "cells": mark_safe(
             "".join(
                 [
@@ -118,14 +118,14 @@ def _summed(series: Sequence[Series], name: str) -> list[int]:
 
 
 def _complete(values: Sequence[int]) -> Sequence[int]:
-    """Without the step that still goes on: each line would end in a fall that means nothing."""
+    """Without the step that is not over yet: every line would end in a misleading drop."""
     return values[:-1]
 
 
 def _chart(name: str, title: str, lines: list[Line], series: Series, write: Callable[[float], str]) -> dict[str, Any]:
     top = scale_maximum(max(max(line.values, default=0) for line in lines))
     steps = len(lines[0].values)
-    every = max(1, steps // 12)  # a table of 12 lines tells as much as one of 96
+    every = max(1, steps // 12)  # 12 rows are enough for the data table
     whens = [series.begins_at + timedelta(seconds=series.step_seconds * i) for i in range(steps)]
     return {
         "name": name,

@@ -1,6 +1,6 @@
-"""What goes wrong with jobs, seen from the overview: which queue or task, how much, and where to look.
+"""Detects problems for the banner of the overview: failing tasks, dead letters, hung jobs, long waits, silent workers.
 
-Pure functions over what the overview has read. Each yields its worst first, and names no more than a few.
+Pure functions over the data of the overview. Each yields its worst problems first, and only a few of them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from django_rtq.inspector.metrics import TaskFigures
 from django_rtq.inspector.overview import FAILING_HOURS, LATELY, Overview, QueueRow
 from django_rtq.inspector.time_series import Series
 
-RUNS_ENOUGH = 10  # of a task, to speak of a rate
-HIGH_RATE, VERY_HIGH_RATE = 0.2, 0.5  # of its runs that failed
+MIN_RUNS = 10  # of a task; with fewer a failure rate means little
+HIGH_RATE, VERY_HIGH_RATE = 0.2, 0.5  # failed runs of all runs
 LONG_WAIT_SECONDS = 300.0
-GROWING_SECONDS = 60.0  # a shorter wait may grow
+GROWING_SECONDS = 60.0  # shorter waits are not reported, even if they grow
 SILENT_SECONDS = 60.0  # an idle worker asks for work every few seconds
-_NAMED = 3  # of one kind
+_MAX_NAMED = 3  # problems of one kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,34 +36,34 @@ class Problem:
     """One line of the banner."""
 
     text: str
-    url: str = ""  # where to look
-    is_bad: bool = False  # else it is a warning
+    url: str = ""  # the page with the details
+    is_bad: bool = False  # False: a warning
 
 
 def failing_tasks(overview: Overview, url: PageUrl) -> Iterator[Problem]:
-    """Tasks of whose runs many fail, while runs of their queue still do."""
+    """Tasks with a high failure rate, in queues where runs failed recently."""
     since = localtime(overview.now).replace(minute=0) - timedelta(hours=FAILING_HOURS)
     found = [
         (row, task, figures)
         for row in overview.queues
         if failed_lately(row)
         for task, figures in row.tasks.items()
-        if figures.done + figures.failed >= RUNS_ENOUGH and (figures.failure_rate or 0) >= HIGH_RATE
+        if figures.done + figures.failed >= MIN_RUNS and (figures.failure_rate or 0) >= HIGH_RATE
     ]
     found.sort(key=lambda each: -each[2].failed)
-    for row, task, figures in found[:_NAMED]:
+    for row, task, figures in found[:_MAX_NAMED]:
         yield _failing(row, task, figures, f"{since:%H:%M}", url)
-    rest = len(found) - _NAMED
+    rest = len(found) - _MAX_NAMED
     if rest > 0:
         text = ngettext("%(count)d more task fails often.", "%(count)d more tasks fail often.", rest)
         yield Problem(text=text % {"count": rest}, url=url("registeredtask_changelist"))
 
 
 def new_dead_letters(overview: Overview, url: PageUrl) -> Iterator[Problem]:
-    """Queues in which jobs died in the last hour, and dead letters are left."""
+    """Queues with dead letters in which jobs died in the last hour."""
     found = [(row, _in_an_hour(row.series, "dead")) for row in overview.queues if row.details.dead]
     found = sorted((pair for pair in found if pair[1]), key=lambda pair: -pair[1])
-    for row, died in found[:_NAMED]:
+    for row, died in found[:_MAX_NAMED]:
         text = ngettext(
             "Queue %(name)s: %(count)s job died in the last hour. Dead letters now: %(dead)s.",
             "Queue %(name)s: %(count)s jobs died in the last hour. Dead letters now: %(dead)s.",
@@ -74,7 +74,7 @@ def new_dead_letters(overview: Overview, url: PageUrl) -> Iterator[Problem]:
             newest = _("Latest: %(task)s, %(error)s.") % told
             text = f"{text} {newest}"
         yield Problem(text=text, url=url("queue_change", row.details.name, query={"state": "dead"}))
-    rest = len(found) - _NAMED
+    rest = len(found) - _MAX_NAMED
     if rest > 0:
         text = ngettext(
             "Jobs died in %(count)d more queue in the last hour.",
@@ -85,7 +85,7 @@ def new_dead_letters(overview: Overview, url: PageUrl) -> Iterator[Problem]:
 
 
 def hung_jobs(overview: Overview, url: PageUrl) -> Iterator[Problem]:
-    """Runs that take longer than they may, or far longer than is usual."""
+    """Jobs that run longer than their time limit, or much longer than usual."""
     found = [job for worker in overview.workers for job in worker.running if running_job_warning(job)]
     if found:
         longest = max(found, key=attrgetter("seconds"))
@@ -99,7 +99,7 @@ def hung_jobs(overview: Overview, url: PageUrl) -> Iterator[Problem]:
 
 
 def long_waits(overview: Overview, url: PageUrl) -> Iterator[Problem]:
-    """The queue whose oldest job waits longest, if that is long; else the one that falls behind."""
+    """The queue with the longest wait if that is long, and the one that is falling behind."""
     waiting = [row for row in overview.queues if row.details.oldest_seconds is not None and not row.details.paused]
     late = [row for row in overview.queues if (row.details.oldest_seconds or 0) > LONG_WAIT_SECONDS]
     growing = [row for row in waiting if row not in late and is_falling_behind(row)]
@@ -120,7 +120,7 @@ def long_waits(overview: Overview, url: PageUrl) -> Iterator[Problem]:
 
 
 def is_falling_behind(row: QueueRow) -> bool:
-    """Whether jobs that started lately had waited twice as long as those before them, or none started at all."""
+    """Whether jobs that started recently had waited twice as long as those before them, or none started at all."""
     if (row.details.oldest_seconds or 0) < GROWING_SECONDS:
         return False
     steps = max(1, LATELY * 60 // row.series.step_seconds)
@@ -129,7 +129,7 @@ def is_falling_behind(row: QueueRow) -> bool:
 
 
 def silent_workers(overview: Overview, url: PageUrl) -> Iterator[Problem]:
-    """Workers that have nothing to do, and do not ask for anything."""
+    """Idle workers that have stopped asking for work."""
     found = [worker for worker in overview.workers if is_silent(worker)]
     if found:
         text = ngettext(
@@ -142,14 +142,14 @@ def silent_workers(overview: Overview, url: PageUrl) -> Iterator[Problem]:
 
 
 def is_silent(worker: WorkerDetails) -> bool:
-    """Whether its process does not ask for work, although its supervisor keeps its lease."""
+    """Whether an idle process has stopped asking for work although its supervisor renews its lease."""
     if worker.running or worker.is_quiet or worker.is_lost:
         return False
     return worker.last_claim_seconds is not None and worker.last_claim_seconds > SILENT_SECONDS
 
 
 def failed_lately(row: QueueRow) -> int:
-    """Runs that failed in the last minutes."""
+    """The number of runs that failed in the last minutes."""
     return row.series.total("failed", max(1, LATELY * 60 // row.series.step_seconds))
 
 
@@ -183,7 +183,7 @@ def _in_an_hour(series: Series, name: str) -> int:
 
 
 def _mean_wait(series: Series, steps: int, skipped: int) -> float | None:
-    """Of the jobs that were done in so many steps before the last ones; None: there was none."""
+    """The mean wait of the jobs that finished in `steps` steps, before the last `skipped`. None if there were none."""
     end = series.steps - skipped
     waited, done = (sum(series.of(name)[max(0, end - steps) : end]) for name in ("wait_ms", "succeeded"))
     return waited / done if done else None

@@ -1,4 +1,4 @@
-"""What runs, worker by worker, and what of it looks wrong."""
+"""Running jobs, grouped by worker, with a warning for those that look hung."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from django_rtq.conf import get_config
 from django_rtq.inspector.details import RunningJob, WorkerDetails
 from django_rtq.tasks.registry import all_tasks
 
-HUNG_SECONDS = 3600.0  # a run without a time limit that takes longer than this is worth a look
+HUNG_SECONDS = 3600.0  # a job without a time limit that runs longer gets a warning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerJobs:
-    """What one worker holds."""
+    """The running jobs of one worker."""
 
     worker: WorkerDetails
     is_lost: bool
@@ -28,7 +28,7 @@ class WorkerJobs:
 
 
 def running_by_worker(workers: Sequence[WorkerDetails]) -> list[WorkerJobs]:
-    """The workers that hold anything; those that are gone first, then who runs the longest."""
+    """Workers with running jobs: lost workers first, then by the longest-running job."""
     busy = [
         WorkerJobs(
             worker=worker,
@@ -54,7 +54,7 @@ def _row(job: RunningJob) -> dict[str, Any]:
 
 
 def running_job_warning(job: RunningJob) -> str:
-    """In words; "" when nothing does."""
+    """Why a running job looks hung. "" if it does not."""
     task = all_tasks().get(job.task)
     limit = job.time_limit or (task.time_limit if task else None) or get_config().time_limit
     if limit is not None and job.seconds > limit:

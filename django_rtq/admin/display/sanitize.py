@@ -1,7 +1,7 @@
-"""How what jobs brought along is shown: escaped, and cut. Its secrets are hidden before: see redaction.py.
+"""Escapes and truncates untrusted data of jobs for display. Secrets are redacted before: see redaction.py.
 
-It came from users and from failures. Templates escape what is HTML; here goes what would still deceive the eye,
-such as marks that turn the direction of writing.
+The data comes from users and from error messages. Templates escape HTML; this module escapes what would still mislead
+a reader, such as characters that change the direction of text.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _PRINTED = "\n\t"
 
 
 def clean_text(text: object, most: int = MAX_VALUE_LENGTH) -> str:
-    """The text with all that does not print escaped, cut to `most` characters."""
-    # Cut first: a message may be a megabyte long.
+    """Escape non-printable characters and truncate to `max_length` characters."""
+    # Truncate first: a message may be a megabyte long.
     whole = str(text)
     short = whole[: most + 1]
     if not short.isprintable():
@@ -32,7 +32,7 @@ def clean_text(text: object, most: int = MAX_VALUE_LENGTH) -> str:
 
 
 def pretty_json(value: Any, most: int = MAX_VALUE_LENGTH) -> str:
-    """The value as indented JSON, cut."""
+    """The value as indented JSON, truncated."""
     try:
         text = json.dumps(value, indent=2, ensure_ascii=False, cls=_Encoder)
     except (TypeError, ValueError, RecursionError):
@@ -41,16 +41,16 @@ def pretty_json(value: Any, most: int = MAX_VALUE_LENGTH) -> str:
 
 
 def named_arguments(job: JobDetails) -> list[tuple[str, Any]]:
-    """The arguments of a redacted job by the names of the task's parameters."""
+    """The arguments of a redacted job, with the names of the task's parameters."""
     names = list(parameter_names(job.task)[: len(job.args)])
     names += [str(place + 1) for place in range(len(names), len(job.args))]
-    kwargs: Any = job.kwargs  # what lies in Redis may be anything
+    kwargs: Any = job.kwargs  # Redis may hold any JSON
     pairs = [*zip(names, job.args, strict=True), *(kwargs.items() if isinstance(kwargs, dict) else [("**", kwargs)])]
     return [(clean_text(name, 200), value) for name, value in pairs]
 
 
 def parameter_names(task: str) -> Sequence[str]:
-    """What the parameters of a task are called; nothing, when this process does not know it."""
+    """The names of a task's parameters. Empty if the task is not registered in this process."""
     try:
         return get_task(task).parameter_names
     except TaskNotFound:
@@ -58,7 +58,7 @@ def parameter_names(task: str) -> Sequence[str]:
 
 
 def short_id(job_id: str) -> str:
-    """The end of a long id: what tells jobs apart that were made in the same moment."""
+    """The end of a long id, which differs between jobs enqueued at the same time."""
     text = clean_text(job_id, 300)
     return f"…{text[-12:]}" if len(text) > 20 else text
 
@@ -69,5 +69,5 @@ def _escaped(character: str) -> str:
 
 class _Encoder(DjangoJSONEncoder):
     def default(self, o: Any) -> Any:
-        # Django refuses a time with a zone; an argument may be one.
+        # Django's encoder refuses a time with a time zone, and an argument may be one.
         return o.isoformat() if isinstance(o, time) else super().default(o)

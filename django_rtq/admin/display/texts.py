@@ -1,4 +1,4 @@
-"""What a sweep over dead letters is, did and has left, and when schedules fire, in words."""
+"""Texts that several pages use: states, confirmations, bulk actions and schedules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django_rtq.broker.control import CancelAnswer
 from django_rtq.jobs.job import JobState
 from django_rtq.periodic import Schedule
 
-#: A job's state, in a sentence or on its page.
+#: The state of one job.
 STATE_LABELS: dict[JobState, Any] = {
     JobState.SCHEDULED: gettext_lazy("scheduled"),
     JobState.QUEUED: gettext_lazy("queued"),
@@ -26,7 +26,7 @@ STATE_LABELS: dict[JobState, Any] = {
     JobState.CANCELLED: gettext_lazy("cancelled"),
     JobState.EXPIRED: gettext_lazy("expired"),
 }
-#: The lists of a queue: the tabs of its page.
+#: The lists of jobs on the page of a queue.
 LIST_LABELS: dict[str, Any] = {
     "queued": pgettext_lazy("jobs", "Queued"),
     "scheduled": pgettext_lazy("jobs", "Scheduled"),
@@ -41,13 +41,13 @@ ConfirmedAction = Literal["discard", "cancel", "stop", "terminate"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmation:
-    """What a page says that asks whether it is meant. Lazy texts."""
+    """The texts of a page that asks for confirmation."""
 
-    page: str  # which does it when the form is sent
+    page: str  # the route that the form is posted to
     title: Any
     question: Any
     consequence: Any
-    verb: Any  # of the button
+    verb: Any  # the label of the button
 
 
 CONFIRMATIONS: dict[ConfirmedAction, Confirmation] = {
@@ -89,7 +89,7 @@ CONFIRMATIONS: dict[ConfirmedAction, Confirmation] = {
 
 
 def cancel_messages(answer: CancelAnswer, *, terminate: bool = False) -> tuple[str, str]:
-    """What is written down, and what the person is told."""
+    """The log message, and the message for the user."""
     if answer is CancelAnswer.CANCELLED:
         return _("Cancelled."), _("Job %(id)s is cancelled.")
     if terminate:
@@ -103,7 +103,7 @@ def cancel_messages(answer: CancelAnswer, *, terminate: bool = False) -> tuple[s
 
 
 def bulk_question(verb: str, count: int) -> str:
-    """Is this meant?"""
+    """The question on the confirmation page of a bulk action."""
     texts = {
         "requeue": ngettext("Requeue %(count)s dead letter?", "Requeue %(count)s dead letters?", count),
         "discard": ngettext(
@@ -114,7 +114,7 @@ def bulk_question(verb: str, count: int) -> str:
 
 
 def bulk_done_text(verb: str, count: int) -> str:
-    """What was done."""
+    """The result of a bulk action."""
     texts = {
         "requeue": ngettext("%(count)s dead letter was requeued.", "%(count)s dead letters were requeued.", count),
         "discard": ngettext("%(count)s dead letter was discarded.", "%(count)s dead letters were discarded.", count),
@@ -123,7 +123,7 @@ def bulk_done_text(verb: str, count: int) -> str:
 
 
 def bulk_progress_text(verb: str, done: int, total: int) -> str:
-    """How far it is."""
+    """The progress of a bulk action."""
     text = {
         "requeue": _("%(done)s of %(total)s requeued."),
         "discard": _("%(done)s of %(total)s discarded."),
@@ -132,7 +132,7 @@ def bulk_progress_text(verb: str, done: int, total: int) -> str:
 
 
 def no_longer_dead_text(count: int) -> str:
-    """Of what was ticked, some were not dead any more."""
+    """The warning if some of the selected jobs were no longer dead."""
     return ngettext(
         "%(count)d of them is no longer dead: someone else may have requeued or discarded it.",
         "%(count)d of them are no longer dead: someone else may have requeued or discarded them.",
@@ -140,7 +140,7 @@ def no_longer_dead_text(count: int) -> str:
     ) % {"count": count}
 
 
-#: What becomes of the rest of a sweep, by the state of the job that does it.
+#: What happens to the remaining dead letters, by the state of the job that processes them.
 REMAINDER_HINTS = {
     "queued": lambda: _(
         "A job of this queue continues as soon as a worker is free. If no worker becomes free, continue here."
@@ -156,7 +156,7 @@ REMAINDER_HINTS = {
 
 
 def schedule_text(schedule: Schedule) -> str:
-    """When it fires. In another language than English a cron expression stands for itself."""
+    """When it runs, in words. Cron expressions are explained in English only."""
     if (get_language() or "en").startswith("en"):
         return schedule.explain()
     if schedule.every_ms:
@@ -165,7 +165,7 @@ def schedule_text(schedule: Schedule) -> str:
 
 
 def _length(ms: int) -> str:
-    """Exactly, in the largest unit that divides it."""
+    """The exact duration, in the largest unit that divides it."""
     for size, unit in _LENGTHS:
         if ms % size == 0:
             return unit(ms // size)

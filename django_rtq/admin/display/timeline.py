@@ -1,4 +1,4 @@
-"""The life of a job so far, as steps in the order in which they happened."""
+"""The timeline of a job: what happened to it, in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from django_rtq.jobs.job import JobState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One point of the line."""
+    """One point of the timeline."""
 
     title: str
     at: datetime | None = None
@@ -26,7 +26,7 @@ class Step:
 
 
 def steps(job: JobDetails) -> list[Step]:
-    """Made, ready, each failure that is kept, and what it is now."""
+    """Enqueued, ready, each stored failure, and the current state."""
     return [*_beginning(job), *_failures(job), _present(job)]
 
 

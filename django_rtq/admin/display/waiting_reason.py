@@ -1,4 +1,4 @@
-"""Why a job does not run yet, in a sentence or two."""
+"""Explains why a job is not running yet."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from django_rtq.inspector.overview import UNSCHEDULED
 from django_rtq.inspector.queue_position import Standing
 from django_rtq.jobs.job import JobState
 
-MANY = 1000  # jobs before it in its lane: there it stops counting
+MANY = 1000  # the script stops counting the jobs ahead in a lane here
 
 
 def waiting_reason(job: JobDetails, standing: Standing) -> str:
-    """What keeps a job that waits from running; "" for one that does not wait."""
+    """Why a waiting job does not run yet. "" for a job that does not wait."""
     if job.state is JobState.QUEUED:
         return " ".join(_obstacles(standing)) or _its_turn(job, standing)
     if job.state in (JobState.SCHEDULED, JobState.RETRYING):
@@ -27,7 +27,7 @@ def waiting_reason(job: JobDetails, standing: Standing) -> str:
 
 
 def _obstacles(standing: Standing) -> Iterator[str]:
-    """What keeps all jobs of the queue from running."""
+    """Reasons that apply to all jobs of the queue."""
     if standing.paused_at is not None:
         yield _("The queue was paused %(duration)s ago, so its jobs do not start.") % {
             "duration": _since(standing.paused_at, standing)
@@ -66,7 +66,7 @@ def _since(moment: datetime, standing: Standing) -> str:
     return format_duration(max(0.0, (standing.now - moment).total_seconds()))
 
 
-#: By where it stands in its lane, and whether that lane is a client's.
+#: By the position in the lane, and whether the lane belongs to a client.
 _PLACES = {
     ("next", True): lambda: _(
         "It is the next job of its client. It starts when the client gets its turn and a worker is free."

@@ -1,4 +1,4 @@
-"""Dead letters: grouped by what went wrong, and acted on one by one, ticked, or all that match."""
+"""Pages of dead letters: groups by error; requeue and discard selected or all matching ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from django_rtq.jobs.job import JobState, moment
 from django_rtq.redaction import group_message
 
 GROUPS_SHOWN = 200
-GROUPED = 1000  # of each queue, the newest: what two round trips find without keeping Redis from others
+GROUPED = 1000  # newest dead letters of each queue: two round trips that do not block Redis for long
 
 
 class DeadLetterAdmin(PageAdmin):
@@ -52,10 +52,10 @@ class DeadLetterAdmin(PageAdmin):
             ),
         ]
 
-    # -- look
+    # -- pages
 
     def groups(self, request: HttpRequest) -> HttpResponse:
-        """What went wrong how often, the latest first."""
+        """Dead letters grouped by task and error, the latest group first."""
         found = get_inspector().all_dead_groups(GROUPED)
         groups = [(queue, group) for queue, of_queue in found.items() for group in of_queue.groups]
         groups.sort(key=lambda pair: pair[1].last_at, reverse=True)
@@ -66,10 +66,10 @@ class DeadLetterAdmin(PageAdmin):
         }
         return self.render(request, "dead.html", context)
 
-    # -- act
+    # -- actions
 
     def ticked(self, request: HttpRequest, *, verb: BulkAction) -> HttpResponse:
-        """Requeue the jobs that were ticked; discard them, when that was confirmed."""
+        """Requeue or discard the selected jobs. Discarding asks for confirmation first."""
         queue, ids = query_params.get_queue_name(request.POST), query_params.get_ids(request.POST)
         back = HttpResponseRedirect(query_params.get_next_url(request, self.url("deadletter_changelist")))
         if not queue or not ids:
@@ -88,7 +88,7 @@ class DeadLetterAdmin(PageAdmin):
         return back
 
     def sweep(self, request: HttpRequest, *, verb: BulkAction) -> HttpResponse:
-        """Ask, then act on all that match."""
+        """Requeue or discard all matching dead letters, after confirmation."""
         given = request.POST if request.method == "POST" else request.GET
         sweep = BulkRequest.read(given, verb)
         if not sweep.queue:
@@ -104,14 +104,14 @@ class DeadLetterAdmin(PageAdmin):
         return self._render_sweep(request, sweep, asked)
 
     def progress(self, request: HttpRequest, *, verb: BulkAction) -> HttpResponse:
-        """How far a large sweep is."""
+        """The progress of a bulk action."""
         inspector, sweep = get_inspector(), BulkRequest.read(request.GET, verb)
         if not sweep.queue or not sweep.until_ms:
             return HttpResponseRedirect(self.url("deadletter_changelist"))
         total = query_params.get_int(request.GET, "total", 1, least=1, most=10**9)
         left = sweep.counted(inspector)[1].count
         state = _state_of(query_params.get_text(request.GET, "job"), sweep.queue)
-        if sweep.per_second and left and state == "over":  # one job follows the other
+        if sweep.per_second and left and state == "over":  # the next job has not been enqueued yet
             state = "slow"
         done = max(0, total - left)
         progress = {
@@ -123,10 +123,10 @@ class DeadLetterAdmin(PageAdmin):
         can_go_on = left > 0 and state != "running"
         return self._render_sweep(request, sweep, {"progress": progress, "can_go_on": can_go_on}, total=total)
 
-    # -- inside
+    # -- helpers
 
     def _confirm(self, request: HttpRequest, queue: str, ids: Sequence[str]) -> HttpResponse:
-        """Whether it is meant to discard these."""
+        """Ask for confirmation before discarding."""
         back = query_params.get_next_url(request, self.url("deadletter_changelist"))
         context = {
             "title": _("Discard dead letters"),
@@ -199,7 +199,7 @@ class DeadLetterAdmin(PageAdmin):
         return self.url("queue_change", sweep.queue, query={"state": "dead", **sweep.wanted.query})
 
     def _group(self, queue: str, group: DeadGroup) -> dict[str, Any]:
-        # Without both names it could not be told from the others.
+        # Without both names a filter would match other groups as well.
         is_known = bool(group.task and group.error_class)
         query = {"queue": queue, "task": group.task, "error": group.error_class}
         return {
@@ -217,7 +217,7 @@ def _meant(sweep: BulkRequest) -> str:
 
 
 def _facts(sweep: BulkRequest) -> list[tuple[str, str]]:
-    """Which dead letters are meant."""
+    """Pairs of a label and a value that describe the selected dead letters."""
     until = moment(sweep.until_ms)
     facts = [(_("Queue"), sweep.queue), *sweep.wanted.facts]
     if sweep.per_second:
@@ -245,7 +245,7 @@ def _found_text(found: Collection[DeadGroups]) -> str:
 
 
 def _state_of(job_id: str, queue: str) -> str:
-    """What became of the job that does the rest of a sweep: a key of REMAINDER_HINTS."""
+    """The state of the job that processes the remaining dead letters: a key of REMAINDER_HINTS."""
     try:
         job = get_inspector().find(job_id, queue)
     except JobNotFound:

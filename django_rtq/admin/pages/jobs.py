@@ -1,4 +1,4 @@
-"""One job: its page, and what a person may do with it. The entry of the menu shows those that run."""
+"""Pages and actions of a job, and the list of running jobs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class JobAdmin(PageAdmin):
     """The pages of jobs."""
 
     def routes(self) -> list[Route]:
-        """An id cannot be taken for one of the first two: those of ours are 32 digits."""
+        """The first two cannot collide with an id, which has 32 hex digits."""
         return [
             Route("", "changelist", self.running),
             Route("find/", "find", self.find),
@@ -44,10 +44,10 @@ class JobAdmin(PageAdmin):
             Route("<str:job_id>/", "change", self.job),
         ]
 
-    # -- look
+    # -- pages
 
     def running(self, request: HttpRequest) -> HttpResponse:
-        """What runs, worker by worker."""
+        """Running jobs, grouped by worker."""
         workers = get_inspector().processing()
         context = {
             "title": _("Running jobs"),
@@ -58,7 +58,7 @@ class JobAdmin(PageAdmin):
         return self.render(request, "running.html", context)
 
     def find(self, request: HttpRequest) -> HttpResponse:
-        """The page of a job whose id somebody has typed or pasted."""
+        """Redirect from the search field to the page of a job."""
         job_id = query_params.get_text(request.GET, "id")
         if not job_id:
             messages.warning(request, _("Enter the ID of a job."))
@@ -66,7 +66,7 @@ class JobAdmin(PageAdmin):
         return HttpResponseRedirect(self.url("job_change", job_id))
 
     def job(self, request: HttpRequest, job_id: str) -> HttpResponse:
-        """All that is known of a job."""
+        """The page of a job."""
         may_edit = request.user.has_perm(permissions.EDIT)
         found, standing = get_inspector().find_standing(job_id, query_params.get_queue_name(request.GET) or None)
         job = redacted(found, shows_unknown=may_edit)
@@ -90,17 +90,17 @@ class JobAdmin(PageAdmin):
         }
         return self.render(request, "job.html", context)
 
-    # -- act
+    # -- actions
 
     def requeue(self, request: HttpRequest, job_id: str) -> HttpResponse:
-        """Give a dead letter a new life."""
+        """Requeue a dead letter."""
         queue = self._find(request, job_id).queue
         if get_inspector().requeue(queue, [job_id]):
             return self._succeeded(request, job_id, queue, _("Requeued."), _("Job %(id)s was requeued."))
         return self._unchanged(request, job_id, queue)
 
     def discard(self, request: HttpRequest, job_id: str) -> HttpResponse:
-        """Throw a dead letter away, after having asked whether that is meant."""
+        """Discard a dead letter, after confirmation."""
         job = self._find(request, job_id)
         queue = job.queue
         if request.method != "POST":
@@ -112,7 +112,7 @@ class JobAdmin(PageAdmin):
         return self._unchanged(request, job_id, queue)
 
     def run_now(self, request: HttpRequest, job_id: str) -> HttpResponse:
-        """Do not wait for the time of a delayed or retrying job."""
+        """Queue a scheduled or retrying job now."""
         queue = self._find(request, job_id).queue
         try:
             get_inspector().run_now(job_id, queue)
@@ -121,7 +121,7 @@ class JobAdmin(PageAdmin):
         return self._succeeded(request, job_id, queue, _("Run now."), _("Job %(id)s is queued now."))
 
     def cancel(self, request: HttpRequest, job_id: str) -> HttpResponse:
-        """Take a job out before it runs, or ask one that runs to stop, after having asked whether that is meant."""
+        """Cancel a waiting job or ask a running one to stop, after confirmation."""
         job = self._find(request, job_id)
         queue = job.queue
         if request.method != "POST":
@@ -136,7 +136,7 @@ class JobAdmin(PageAdmin):
         return self._succeeded(request, job_id, queue, log_message, message)
 
     def terminate(self, request: HttpRequest, job_id: str) -> HttpResponse:
-        """Stop a job by killing its process, after having asked whether that is meant."""
+        """Kill the process that runs a job, after confirmation."""
         job = self._find(request, job_id)
         if job.state is not JobState.RUNNING:
             return self._unchanged(request, job_id, job.queue)
@@ -176,7 +176,7 @@ class JobAdmin(PageAdmin):
         }
         return self.render(request, "edit.html", context, is_form=True)
 
-    # -- inside
+    # -- helpers
 
     def _find(self, request: HttpRequest, job_id: str) -> JobDetails:
         given = request.POST if request.method == "POST" else request.GET
@@ -184,7 +184,7 @@ class JobAdmin(PageAdmin):
         return get_inspector().find(job_id, queue or None)
 
     def _confirm(self, request: HttpRequest, job: JobDetails, what: ConfirmedAction) -> HttpResponse:
-        """A page that asks whether this is meant; it changes nothing, also when it is fetched twice."""
+        """The confirmation page. It changes nothing."""
         words, back = CONFIRMATIONS[what], self._job_url(job.id, job.queue)
         next_url = query_params.get_next_url(request, "")
         context = {
@@ -217,13 +217,13 @@ class JobAdmin(PageAdmin):
         return HttpResponseRedirect(query_params.get_next_url(request, otherwise or self._job_url(job_id, queue)))
 
     def _unchanged(self, request: HttpRequest, job_id: str, queue: str) -> HttpResponse:
-        """Somebody else was here first, or the job went on by itself: say what it is now."""
+        """Report the job's current state: someone else acted first, or the job moved on."""
         messages.warning(request, why_unchanged(job_id, queue))
         return HttpResponseRedirect(query_params.get_next_url(request, self._job_url(job_id, queue)))
 
 
 def why_unchanged(job_id: str, queue: str) -> str:
-    """What has become of a job with which something was to be done."""
+    """Why an action changed nothing."""
     shown = clean_text(job_id, 60)
     try:
         job = get_inspector().find(job_id, queue)

@@ -1,4 +1,4 @@
-"""What all entries of the menu share: how their pages are reached, guarded and drawn."""
+"""Base class of the admin pages: routing, permission checks, rendering and error pages."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from django_rtq.admin.urls import page_url
 from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, JobNotFound
 
-#: What the script sends when it asks for a page again: only the marked regions are drawn then.
+#: Sent by live.js when it refreshes a page: only the marked regions are rendered then.
 REFRESH_HEADER = "X-RTQ-Refresh"
 
 View = Callable[..., HttpResponse]
 
 
 class Route(NamedTuple):
-    """One address under an entry of the menu."""
+    """One URL of a PageAdmin."""
 
     path: str
     name: str  # of the URL, after "django_rtq_<model>_"
     view: View
-    permission: str = VIEW  # a permission; VIEW is needed for all of them
-    method: str = "GET"  # "POST": an action; "BOTH": a form, or a page that asks first
+    permission: str = VIEW  # needed in addition to VIEW
+    method: str = "GET"  # "POST": an action; "BOTH": a form or a confirmation page
 
 
 class PageAdmin(admin.ModelAdmin):
-    """An entry of the menu whose pages are ours. There are no rows to add, change or delete."""
+    """A ModelAdmin with pages of its own. There are no rows to add, change or delete."""
 
     def routes(self) -> list[Route]:
-        """The addresses under this entry, in the order in which they are tried."""
+        """The URLs of this admin, in matching order."""
         raise NotImplementedError
 
-    # -- what Django asks
+    # -- ModelAdmin API
 
     def get_urls(self) -> list[URLPattern]:
-        """Ours in place of the stock ones, which would look for a table."""
+        """Replaces the standard URLs, whose views would query a table."""
         name = self.opts.model_name
         return [path(p.path, self._protect(p), name=f"django_rtq_{name}_{p.name}") for p in self.routes()]
 
@@ -66,7 +66,7 @@ class PageAdmin(admin.ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    # -- what our views use
+    # -- for the views
 
     def render(
         self,
@@ -77,9 +77,9 @@ class PageAdmin(admin.ModelAdmin):
         status: int = 200,
         is_form: bool = False,
     ) -> TemplateResponse:
-        """A page in the frame of the admin; only its regions, when the script of a page asks for them.
+        """Render a page within the admin layout, or only its live regions for a refresh.
 
-        What is filled in, or asks whether something is meant, does not change under the hand: it is not refreshed.
+        Forms and confirmation pages are not refreshed, so that they do not change while someone uses them.
         """
         refreshes = REFRESH_HEADER in request.headers
         seconds = get_config().admin_refresh_seconds
@@ -96,10 +96,10 @@ class PageAdmin(admin.ModelAdmin):
         return TemplateResponse(request, f"admin/django_rtq/{template}", whole, status=status)
 
     def url(self, name: str, *args: str, query: Mapping[str, object] | None = None) -> str:
-        """The address of one of our pages on this admin site."""
+        """The URL of a page on this admin site."""
         return page_url(self.admin_site.name, name, *args, query=query)
 
-    # -- inside
+    # -- helpers
 
     def _site_context(self, request: HttpRequest) -> dict[str, Any]:
         return {
@@ -113,7 +113,7 @@ class PageAdmin(admin.ModelAdmin):
         return self.admin_site.admin_view(view)
 
     def _dispatch(self, page: Route, request: HttpRequest, **names: str) -> HttpResponse:
-        # admin_view() has asked for a member of staff and no more.
+        # admin_view() has only checked that the user is staff.
         if not request.user.has_perm(VIEW) or not request.user.has_perm(page.permission):
             raise PermissionDenied
         methods = {"GET": ["GET", "HEAD"], "POST": ["POST"], "BOTH": ["GET", "HEAD", "POST"]}[page.method]
@@ -141,7 +141,7 @@ class PageAdmin(admin.ModelAdmin):
         return self.render(request, "problem.html", context, status=status)
 
     def _render_redis_error(self, request: HttpRequest, title: str, problem: str) -> HttpResponse:
-        """A page that the browser asks for again by itself, without a script. A form is not sent again."""
+        """An error page that the browser reloads by itself, without a script. A POST is not repeated."""
         seconds = get_config().admin_refresh_seconds if request.method in ("GET", "HEAD") else 0
         whole = max(1, round(seconds)) if seconds else 0
         answer = self._render_problem(request, title, problem, status=503, again_seconds=whole)
@@ -151,7 +151,7 @@ class PageAdmin(admin.ModelAdmin):
 
 
 def _is_left_in_english() -> bool:
-    """Whether our texts are English on a page that is in another language, because there is no catalog for it."""
+    """Whether the page's language has no catalog of ours, so that our texts are in English."""
     sample = "Running jobs continue, and no jobs are lost."
     is_foreign = not (get_language() or "en").startswith("en")
     return is_foreign and _("Running jobs continue, and no jobs are lost.") == sample

@@ -1,4 +1,4 @@
-"""The queues: all of them at a glance, and one of them with what lies in it."""
+"""The overview, the page of a queue, and its actions: pause, resume and purge."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class QueueAdmin(PageAdmin):
             Route("<str:name>/", "change", self.queue),
         ]
 
-    # -- look
+    # -- pages
 
     def overview(self, request: HttpRequest) -> HttpResponse:
-        """All queues, and whether all is well."""
+        """The overview of all queues."""
         span = query_params.get_choice(request.GET, "span", overview.SPANS, "1h")
         minutes, step = overview.SPANS[span]
         front = get_inspector().front(minutes, step=step)
@@ -62,7 +62,7 @@ class QueueAdmin(PageAdmin):
         return self.render(request, "overview.html", context)
 
     def queue(self, request: HttpRequest, name: str) -> HttpResponse:
-        """What lies in a queue, state by state, and whose it is."""
+        """The page of a queue: its jobs by state, and its clients."""
         _check_name(name)
         listing = JobTable.read(request, name)
         seen = get_inspector().queue_page(
@@ -84,10 +84,10 @@ class QueueAdmin(PageAdmin):
         }
         return self.render(request, "queue.html", context)
 
-    # -- act
+    # -- actions
 
     def pause(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Let nothing more of a queue be started."""
+        """Pause a queue: no new jobs start."""
         _check_name(name)
         if get_inspector().pause(name):
             log_action(request, models.Queue(name=name), _("Paused."))
@@ -98,7 +98,7 @@ class QueueAdmin(PageAdmin):
         return self._back(request, name)
 
     def resume(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Let a queue be worked on again."""
+        """Resume a paused queue."""
         _check_name(name)
         if get_inspector().resume(name):
             log_action(request, models.Queue(name=name), _("Resumed."))
@@ -108,7 +108,7 @@ class QueueAdmin(PageAdmin):
         return self._back(request, name)
 
     def purge(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Throw away what waits, after its name was typed."""
+        """Delete all waiting jobs, after the name of the queue was typed."""
         _check_name(name)
         details = get_inspector().queue(name)
         waiting = _waiting(details)
@@ -129,7 +129,7 @@ class QueueAdmin(PageAdmin):
         }
         return self.render(request, "purge.html", context, is_form=True)
 
-    # -- inside
+    # -- helpers
 
     def _purge(self, request: HttpRequest, name: str) -> HttpResponse:
         thrown, is_over, error = _purge_for_a_while(name)
@@ -150,18 +150,18 @@ class QueueAdmin(PageAdmin):
 
 
 def _check_name(name: str) -> None:
-    """Raises Http404 for what no queue can be called."""
+    """Raises Http404 if the name is not valid for a queue."""
     if not QUEUE_NAME.fullmatch(name):
         raise Http404
 
 
 def _waiting(details: QueueDetails) -> int:
-    """The jobs that a purge is about."""
+    """The number of jobs that a purge deletes."""
     return details.queued + details.scheduled + details.retrying
 
 
 def _purge_for_a_while(name: str) -> tuple[int, bool, BrokerError | None]:
-    """Throw away what waits, for as long as a request may take: how many, whether that were all, what came between."""
+    """Purge for as long as a request may take. Returns the number of jobs, whether it is done, and an error or None."""
     inspector, ends, total = get_inspector(), time.monotonic() + AT_ONCE_SECONDS, 0
     while time.monotonic() < ends:
         try:
@@ -175,7 +175,7 @@ def _purge_for_a_while(name: str) -> tuple[int, bool, BrokerError | None]:
 
 
 def _state_of(details: QueueDetails) -> dict[str, Any]:
-    """What to know of a queue before its jobs."""
+    """The state of a queue and its warning, shown above its jobs."""
     is_alone = details.contact_seconds is None or details.contact_seconds > get_config().lease_seconds
     warning = _("No worker serves this queue, so its jobs do not run. Start one:") if is_alone else ""
     waits = format_duration(details.oldest_seconds)

@@ -1,4 +1,4 @@
-"""Schedules in the admin: people make periodic jobs, start one now, switch them on and off."""
+"""The admin of schedules: create, change, enable, disable and run them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EMPTY_VALUE = "-"
 
 
 class TaskInput(forms.TextInput):
-    """Offers the registered tasks, and takes any name: the model says what is wrong with it."""
+    """A text field that suggests the registered tasks. The model validates the name."""
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
         tasks = format_html_join("", '<option value="{}"></option>', ((name,) for name in _task_names()))
@@ -48,7 +48,7 @@ class TaskInput(forms.TextInput):
 
 
 class ScheduleForm(forms.ModelForm):
-    """What a person fills in. A secret that stood hidden and is left as it is keeps its old value."""
+    """The form of a schedule. A hidden secret that is not changed keeps its value."""
 
     class Meta:
         widgets = {"task": TaskInput(attrs={"class": "vTextField"})}
@@ -66,17 +66,17 @@ class ScheduleForm(forms.ModelForm):
 
 
 class ScheduleList(ChangeList):
-    """Asks Redis once for all rows of a page."""
+    """A change list that reads the status of all its rows from Redis at once."""
 
     def get_results(self, request: HttpRequest) -> None:
-        """The rows, each with what is known of it."""
+        """The rows, each with its status."""
         super().get_results(request)
         self.result_list = list(self.result_list)
         attach_status(self.result_list, request)
 
 
 class ScheduleAdmin(admin.ModelAdmin):
-    """One page for the list, one for each schedule."""
+    """The list of schedules and the form of each."""
 
     form = ScheduleForm
     change_list_template = "admin/django_rtq/schedules.html"
@@ -93,7 +93,7 @@ class ScheduleAdmin(admin.ModelAdmin):
     )
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """The stock list, with the links to our pages above it."""
+        """The standard list, with our navigation links above it."""
         context = {"navigation_links": navigation_links(request, self.admin_site, self.opts), **(extra_context or {})}
         return super().changelist_view(request, context)
 
@@ -102,51 +102,51 @@ class ScheduleAdmin(admin.ModelAdmin):
         return ScheduleList
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Schedule | None:
-        """With what is known of it."""
+        """The schedule with its status."""
         row: Schedule | None = super().get_object(request, object_id, from_field)
         if row is not None:
             attach_status([row], request)
-            if not self.has_change_permission(request, row):  # then it is shown, and not saved
+            if not self.has_change_permission(request, row):  # read-only: the secrets are never saved
                 vars(row).update(_shown(row, may_edit=False))
         return row
 
-    # -- who may
+    # -- permissions
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """A schedule enqueues jobs of any task, with any arguments: making one needs both permissions."""
+        """Needs enqueue_job too: a schedule enqueues jobs of any task with any arguments."""
         return super().has_add_permission(request) and request.user.has_perm(permissions.ENQUEUE)
 
     def has_change_permission(self, request: HttpRequest, obj: Schedule | None = None) -> bool:
-        """To change, enable and run one as well."""
+        """Needs enqueue_job too: for changing, enabling and running."""
         return super().has_change_permission(request, obj) and request.user.has_perm(permissions.ENQUEUE)
 
     def has_disable_permission(self, request: HttpRequest) -> bool:
-        """To stop one needs no permission to enqueue; nor does deleting it."""
+        """Disabling and deleting do not need enqueue_job."""
         return super().has_change_permission(request)
 
     # -- columns
 
     @admin.display(description=gettext_lazy("when"))
     def when(self, row: Schedule) -> str:
-        """The time in words, or why there is none."""
+        """The schedule in words, or why it is invalid."""
         schedule_status: ScheduleStatus | None = getattr(row, "schedule_status", None)
         problem: str = getattr(row, "problem", "")
         return schedule_text(schedule_status.entry.schedule) if schedule_status else problem or EMPTY_VALUE
 
     @admin.display(description=gettext_lazy("next run"))
     def next_run(self, row: Schedule) -> str:
-        """When, and how long until then."""
+        """The time of the next run, and the time until then."""
         schedule_status: ScheduleStatus | None = getattr(row, "schedule_status", None)
         if schedule_status is None or schedule_status.next_slot is None:
             return EMPTY_VALUE
-        if not getattr(row, "is_in_force", False):
+        if not getattr(row, "is_in_redis", False):
             return _("not in Redis yet: run rtq_schedule sync")
         facts = {"moment": _local_time(schedule_status.next_slot), "time": _time_span(schedule_status.next_slot)}
         return _("%(moment)s (in %(time)s)") % facts
 
     @admin.display(description=gettext_lazy("last run"))
     def last_run(self, row: Schedule) -> str:
-        """When, how long ago, and what became of the job."""
+        """The time of the last run, how long ago, and the state of its job."""
         schedule_status: ScheduleStatus | None = getattr(row, "schedule_status", None)
         if schedule_status is None or schedule_status.last_slot is None:
             return EMPTY_VALUE
@@ -162,11 +162,11 @@ class ScheduleAdmin(admin.ModelAdmin):
         }
         return _("%(moment)s (%(time)s ago): %(state)s") % facts
 
-    # -- actions
+    # -- actionsions
 
     @admin.action(permissions=["change"], description=gettext_lazy("Run now"))
     def run_now(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
-        """Enqueue their jobs, beside their slots."""
+        """Enqueue a job of each now. Their regular runs are not affected."""
         for row in rows:
             try:
                 entry = row.entry()
@@ -179,12 +179,12 @@ class ScheduleAdmin(admin.ModelAdmin):
 
     @admin.action(permissions=["change"], description=gettext_lazy("Enable"))
     def enable(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
-        """Let them fire from now on."""
+        """Enable them from now on."""
         self._switch(request, rows.filter(enabled=False), on=True)
 
     @admin.action(permissions=["disable"], description=gettext_lazy("Disable"))
     def disable(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
-        """Let them fire no more."""
+        """Disable them."""
         self._switch(request, rows.filter(enabled=True), on=False)
 
     def _switch(self, request: HttpRequest, rows: QuerySet[Schedule], *, on: bool) -> None:
@@ -205,30 +205,30 @@ class ScheduleAdmin(admin.ModelAdmin):
 
 
 def attach_status(rows: Iterable[Schedule], request: HttpRequest) -> None:
-    """Set `schedule_status` and `is_in_force` on each row as Redis has them, or `problem` where it makes no sense."""
+    """Set `schedule_status` and `is_in_redis` on each row, or `problem` if it is invalid."""
     by_name = {row.name: row for row in rows}
     try:
         wanted = StoredSchedules(rows={name: row.as_row() for name, row in by_name.items()})
         found = load_schedules(declared_entries(get_config()), wanted)
-        in_force = get_broker().plan.read().rows
+        stored = get_broker().plan.read().rows
         statuses = schedule_statuses([entry for entry in found.entries if entry.source == "admin"])
     except RTQError as error:
         messages.error(request, str(error))
         return
     for schedule_status in statuses:
         row = by_name[schedule_status.entry.name]
-        vars(row).update(schedule_status=schedule_status, is_in_force=in_force.get(row.name) == row.as_row())
+        vars(row).update(schedule_status=schedule_status, is_in_redis=stored.get(row.name) == row.as_row())
     for name, problem in found.broken.items():
         vars(by_name[name]).update(problem=problem)
 
 
 def _shown(row: Schedule, *, may_edit: bool) -> dict[str, Any]:
-    """The arguments without their secrets."""
+    """The arguments with secrets hidden."""
     return {"args": hidden_args(row.task, row.args, shows_unknown=may_edit), "kwargs": hidden(row.kwargs)}
 
 
 def _task_names() -> list[str]:
-    """The tasks that people may choose."""
+    """The tasks that people may schedule."""
     return [name for name, task in registry.all_tasks().items() if not task.internal]
 
 
@@ -237,7 +237,7 @@ def _local_time(moment: datetime) -> str:
 
 
 def _time_span(moment: datetime) -> str:
-    """How far away it is; Django's words know no seconds."""
+    """The time until or since then. Django's timesince() has no seconds."""
     present = now()
     seconds = abs((moment - present).total_seconds())
     if seconds < 60:

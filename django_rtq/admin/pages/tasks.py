@@ -1,4 +1,4 @@
-"""The tasks that this process knows, how they fare, and a form to enqueue one."""
+"""The list of tasks with their metrics, and a form to enqueue a job."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TaskAdmin(PageAdmin):
         ]
 
     def tasks(self, request: HttpRequest) -> HttpResponse:
-        """Every task that is registered here, and those that left figures without being known here."""
+        """Every task that is registered in this process or has metrics."""
         metrics, known = get_inspector().tasks(METRICS_HOURS), all_tasks()
         names = sorted({*known, *metrics})
         context = {
@@ -47,7 +47,7 @@ class TaskAdmin(PageAdmin):
         return self.render(request, "tasks.html", context)
 
     def enqueue(self, request: HttpRequest, name: str) -> HttpResponse:
-        """A job with arguments from a form."""
+        """Enqueue a job with arguments from a form."""
         task = all_tasks().get(name)
         if task is None or task.internal:
             raise Http404
@@ -57,7 +57,7 @@ class TaskAdmin(PageAdmin):
                 job = task.using(**form.options).delay(*form.cleaned_data["args"], **form.cleaned_data["kwargs"])
             except (TypeError, PayloadError, InvalidTask) as error:
                 form.add_error(None, str(error))
-            except Exception as error:  # noqa: BLE001 - the task's own function for its client failed
+            except Exception as error:  # noqa: BLE001 - the task's function for its client may raise anything
                 form.add_error(None, f"{type(error).__name__}: {error}")
             else:
                 log_action(
@@ -88,7 +88,7 @@ def _row(name: str, task: Task[Any, Any] | None, metrics: TaskFigures | None) ->
 
 
 def _options(task: Task[Any, Any]) -> Iterator[str]:
-    """What differs from the defaults."""
+    """The options that differ from the defaults."""
     for name in ("priority", "max_attempts", "max_crashes", "time_limit", "expires", "result_ttl"):
         value = getattr(task, name)
         if value:

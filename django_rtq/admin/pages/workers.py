@@ -1,4 +1,4 @@
-"""The workers: who they are, what they do, and what becomes of the jobs of one that is gone."""
+"""The page of workers, and remote control: quiet, wake, stop, and reclaim jobs of a lost worker."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class WorkerAdmin(PageAdmin):
         ]
 
     def workers(self, request: HttpRequest) -> HttpResponse:
-        """Every process that has a lease, or had one and has still jobs written down."""
+        """Every process that has a lease, or whose lease has expired and that still holds jobs."""
         context = {"title": _("Workers"), "rows": [_row(worker) for worker in get_inspector().workers()]}
         return self.render(request, "workers.html", context)
 
     def release(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Give back the jobs of a worker that is gone."""
+        """Reclaim the jobs of a lost worker."""
         shown = clean_text(name, 100)
         try:
             released = len(get_inspector().release_worker(name))
@@ -55,19 +55,19 @@ class WorkerAdmin(PageAdmin):
         return self._back(request)
 
     def quiet(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Let the rtq_worker of a worker claim nothing more, and stay."""
+        """Ask the rtq_worker of a process to start no new jobs."""
         message = _("The rtq_worker of %(name)s was asked to go quiet: running jobs continue, and no new jobs start.")
         return self._send_command(request, name, get_inspector().quiet_worker, _("Asked to go quiet."), message)
 
     def wake(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Let a quiet rtq_worker work again."""
+        """Ask a quiet rtq_worker to start jobs again."""
         message = _("The rtq_worker of %(name)s was asked to start new jobs again.")
         return self._send_command(
             request, name, get_inspector().wake_worker, _("Asked to start new jobs again."), message
         )
 
     def stop(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Let the rtq_worker of a worker leave, after having asked whether that is meant."""
+        """Ask the rtq_worker of a process to exit, after confirmation."""
         if request.method == "POST":
             message = _("The rtq_worker of %(name)s was asked to stop. It exits when its running jobs have finished.")
             return self._send_command(request, name, get_inspector().stop_worker, _("Asked to stop."), message)
@@ -85,7 +85,7 @@ class WorkerAdmin(PageAdmin):
         }
         return self.render(request, "confirm.html", context, is_form=True)
 
-    # -- inside
+    # -- helpers
 
     def _send_command(
         self, request: HttpRequest, name: str, send_command: Callable[[str], None], log_message: str, message: str

@@ -1,30 +1,30 @@
-// Keeps an open page fresh: asks for it again and swaps the regions that carry the same data-rtq-live name.
-// Without this script all pages work; they stay as they were loaded.
+// Refreshes an open page: fetches it again and replaces the regions with the same data-rtq-live name.
+// All pages work without this script; they just do not refresh.
 "use strict";
 (() => {
   const bar = document.querySelector("[data-rtq-seconds]");
   if (!bar) return;
-  const [note, age, button] = ["[role=status]", "[data-rtq-age]", "button"].map((part) => bar.querySelector(part));
+  const [statusText, age, button] = ["[role=status]", "[data-rtq-age]", "button"].map((part) => bar.querySelector(part));
   const usual = Number(bar.dataset.rtqSeconds) * 1000;
-  const patience = Math.max(2 * usual, 3000); // after this long a request counts as not answered
+  const timeout = Math.max(2 * usual, 3000); // ms for one request
   const regions = () => document.querySelectorAll("[data-rtq-live]");
-  const memory = { get: () => { try { return localStorage.rtqLive; } catch { return ""; } },
+  const storage = { get: () => { try { return localStorage.rtqLive; } catch { return ""; } },
                    set: (value) => { try { localStorage.rtqLive = value; } catch { /* private mode */ } } };
-  const language = bar.closest("[lang]")?.lang || undefined; // ours may be English on a page in another language
+  const language = bar.closest("[lang]")?.lang || undefined; // our texts may be English on a page in another language
   const ago = new Intl.RelativeTimeFormat(language, { style: "short" });
-  let [isOn, ended, wait, timer, last] = [memory.get() !== "off", false, usual, 0, new Date()];
+  let [isOn, ended, wait, timer, lastRefresh] = [storage.get() !== "off", false, usual, 0, new Date()];
 
-  const say = (text, state) => {
+  const showStatus = (text, state) => {
     bar.dataset.rtqState = state;
-    if (note.textContent !== text) note.textContent = text; // a screen reader reads what changes
+    if (statusText.textContent !== text) statusText.textContent = text; // a screen reader reads every change
   };
   const show = () => {
     button.textContent = isOn ? bar.dataset.rtqPause : bar.dataset.rtqResume;
-    say(isOn ? bar.dataset.rtqOn : bar.dataset.rtqOff, isOn ? "on" : "off");
+    showStatus(isOn ? bar.dataset.rtqOn : bar.dataset.rtqOff, isOn ? "on" : "off");
   };
-  const sayStale = () => say(bar.dataset.rtqStale.replace("{time}", last.toLocaleTimeString(language)), "stale");
-  const tellAge = () => { // not within the status: a screen reader would read it every second
-    const seconds = Math.round((Date.now() - last) / 1000);
+  const showStale = () => showStatus(bar.dataset.rtqStale.replace("{time}", lastRefresh.toLocaleTimeString(language)), "stale");
+  const showAge = () => { // outside the status: a screen reader would read it every second
+    const seconds = Math.round((Date.now() - lastRefresh) / 1000);
     age.textContent = seconds < 120 ? ago.format(-seconds, "second") : ago.format(-Math.round(seconds / 60), "minute");
   };
   const inUse = (region) => region.querySelector("input[type=checkbox][name=id]:checked")
@@ -43,21 +43,21 @@
     if (focused) region.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   });
 
-  const end = (text) => { ended = true; button.hidden = age.hidden = true; say(text, "stale"); };
+  const end = (text) => { ended = true; button.hidden = age.hidden = true; showStatus(text, "stale"); };
   const refresh = async () => {
     try {
       const answer = await fetch(location.href,
-        { headers: { "X-RTQ-Refresh": "1" }, redirect: "manual", signal: AbortSignal.timeout(patience) });
+        { headers: { "X-RTQ-Refresh": "1" }, redirect: "manual", signal: AbortSignal.timeout(timeout) });
       if (answer.type === "opaqueredirect" || answer.status === 403) return end(bar.dataset.rtqEnded);
       if (!answer.ok && answer.status !== 404) throw new Error(answer.status);
       swap(new DOMParser().parseFromString(await answer.text(), "text/html"), answer.status === 404);
-      if (answer.status === 404) return end(bar.dataset.rtqGone); // as of a job that somebody else has discarded
-      [wait, last] = [usual, new Date()];
-      if (isOn) say(bar.dataset.rtqOn, "on");
+      if (answer.status === 404) return end(bar.dataset.rtqGone); // for example a job that someone else has discarded
+      [wait, lastRefresh] = [usual, new Date()];
+      if (isOn) showStatus(bar.dataset.rtqOn, "on");
       halt();
     } catch {
       wait = Math.min(wait * 2, 60000);
-      sayStale();
+      showStale();
     }
   };
   const halt = () => { if (document.querySelector("[data-rtq-halt]")) { isOn = false; show(); } };
@@ -66,15 +66,15 @@
 
   button.addEventListener("click", () => {
     isOn = !isOn;
-    memory.set(isOn ? "on" : "off");
+    storage.set(isOn ? "on" : "off");
     show();
     if (isOn) turn(); else next();
   });
   document.addEventListener("visibilitychange", () => { if (!document.hidden && isOn && !ended) turn(); });
   bar.hidden = false;
   show();
-  halt(); // what costs Redis much is fetched again when somebody asks for it
-  tellAge();
-  setInterval(tellAge, 1000);
+  halt(); // an expensive search is repeated only on request
+  showAge();
+  setInterval(showAge, 1000);
   next();
 })();

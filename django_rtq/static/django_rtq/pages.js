@@ -1,11 +1,11 @@
-// Ticks: all of a table at once, or a range with Shift. Copies: a text to the clipboard.
-// Listens on the document, so that it goes on working when live.js swaps a region.
+// Selects all rows of a table, or a range with Shift. Copies texts to the clipboard.
+// Listens on the document, so that it keeps working when live.js replaces a region.
 "use strict";
 (() => {
   let last = null;
   const boxes = (of) => [...of.closest("form").querySelectorAll("input[type=checkbox][name=id]")];
-  const count = (form) => form.querySelectorAll("[data-rtq-selected]").forEach((place) => {
-    place.textContent = boxes(place).filter((box) => box.checked).length;
+  const count = (form) => form.querySelectorAll("[data-rtq-selected]").forEach((element) => {
+    element.textContent = boxes(place).filter((box) => box.checked).length;
   });
   document.addEventListener("click", async ({ target, shiftKey }) => {
     if (target.matches("[data-rtq-all]")) boxes(target).forEach((box) => { box.checked = target.checked; });
@@ -21,7 +21,7 @@
       try {
         await navigator.clipboard.writeText(text);
         target.textContent = target.dataset.rtqCopied;
-      } catch { // no clipboard without HTTPS: leave the text selected
+      } catch { // the clipboard needs HTTPS: select the text instead
         getSelection().selectAllChildren(document.getElementById(target.dataset.rtqCopy));
       }
     }

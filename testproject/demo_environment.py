@@ -1,4 +1,4 @@
-"""What the demos play on: a Redis, a database and the worker, all gone when it is over."""
+"""What the demos run in: a private Redis server, a database and processes, all removed at the end."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ MANAGE = Path(__file__).resolve().parent / "manage.py"
 STOP_SECONDS = 15.0
 
 
-class StageError(RuntimeError):
-    """Something on the stage broke down. The message says what, with the end of its log."""
+class DemoError(RuntimeError):
+    """A process of the demo failed. The message has the end of its log."""
 
 
-class Stage:
-    """Owns the server, the files and the processes of a demo, from ``with`` to the end of it."""
+class DemoEnvironment:
+    """Owns the server, files and processes of a demo. A context manager."""
 
     def __init__(self, *, appendonly: bool = False) -> None:
         self._redis = PrivateRedis(appendonly=appendonly)
         self._directory = Path(tempfile.mkdtemp(prefix="rtq-demo-"))
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
-    def __enter__(self) -> Stage:
+    def __enter__(self) -> DemoEnvironment:
         for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _leave)
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # shells switch it off for what runs with &
+            signal.signal(number, _exit_on_signal)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in processes started with &
         try:
             self._redis.start()
             os.environ["RTQ_REDIS_URL"] = self._redis.url
@@ -59,7 +59,7 @@ class Stage:
         return self._redis.url
 
     def run(self, *arguments: str) -> None:
-        """Start ``manage.py …`` beside us. It ends with the stage."""
+        """Start ``manage.py …``. It is stopped at the end of the demo."""
         name = arguments[0]
         with self._log(name).open("ab") as log:
             self._processes[name] = subprocess.Popen(
@@ -67,23 +67,23 @@ class Stage:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # a Ctrl-C is for us; we end them in order
+                start_new_session=True,  # Ctrl-C goes to this process only, which stops the others in order
             )
 
     def check(self) -> None:
-        """Raises StageError when a process that should run does not."""
+        """Raise DemoError if a process has exited."""
         for name, process in self._processes.items():
             if process.poll() is not None:
-                raise StageError(f"{name} ended with {process.returncode}.\n{self.log_of(name)}")
+                raise DemoError(f"{name} exited with {process.returncode}.\n{self.log_of(name)}")
 
     def log_of(self, name: str, *, lines: int = 15) -> str:
-        """The last lines of what it said."""
+        """The last lines of its log."""
         log = self._log(name)
         said = log.read_text(errors="replace").splitlines() if log.exists() else []
         return "\n".join(f"    {line}" for line in said[-lines:])
 
     def stop(self, name: str) -> int:
-        """End a process as its supervisor would. Returns its exit code."""
+        """Stop a process as a service manager would. Returns its exit code."""
         process = self._processes.pop(name)
         process.terminate()
         try:
@@ -91,14 +91,14 @@ class Stage:
         except subprocess.TimeoutExpired:
             return -signal.SIGKILL
         finally:
-            with suppress(ProcessLookupError):  # its children, should it have left any
+            with suppress(ProcessLookupError):  # kills child processes that are left
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
     def close(self) -> None:
-        """End everything, the users of Redis before Redis. May be called twice."""
+        """Stop all processes, then Redis. May be called twice."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)  # an impatient second Ctrl-C must not leave anything behind
+            signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C must not interrupt this
         for name in list(self._processes):
             self.stop(name)
         self._redis.stop()
@@ -109,7 +109,7 @@ class Stage:
 
 
 class Progress:
-    """A bar on a terminal; a line for every tenth elsewhere."""
+    """A progress bar on a terminal, or else a line for every tenth."""
 
     WIDTH = 30
 
@@ -136,5 +136,5 @@ class Progress:
         print(f"  after {time.monotonic() - self._started:.1f} s")
 
 
-def _leave(number: int, frame: FrameType | None) -> Any:
+def _exit_on_signal(number: int, frame: FrameType | None) -> Any:
     raise SystemExit(128 + number)
