@@ -215,7 +215,7 @@ def test_the_jobs_of_one_client_keep_the_order_of_their_times(broker, flood):
 def test_what_is_missing_in_the_index_is_promoted_all_the_same(redis, broker, flood):
     other = scheduled_job(broker, client="other")
     let_fall_due(broker, other)
-    redis.delete(*redis.keys("*later*"))
+    redis.delete(*redis.keys("*scheduled_by_client*"))
     late = [scheduled_job(broker, client="late") for _ in range(30)]
     let_fall_due(broker, *late)
 
@@ -225,7 +225,7 @@ def test_what_is_missing_in_the_index_is_promoted_all_the_same(redis, broker, fl
         promoted += job_ids
 
     assert sorted(promoted) == sorted(job.id for job in (*flood, other, *late))
-    assert redis.keys("*later*") == []
+    assert redis.keys("*scheduled_by_client*") == []
 
 
 def test_a_torn_index_promotes_nothing_before_its_time_or_twice(redis, broker, flood):
