@@ -31,8 +31,8 @@ screenshots: $(VENV)/.dev redis  ## Make the screenshots in docs/ again (needs C
 diagram: $(BIN)/python  ## Draw docs/images/packages.svg from the import contract
 	@$(BIN)/python docs/diagram.py
 
-test: $(VENV)/.dev redis  ## Run the tests (ARGS="-k claim -x")
-	$(BIN)/python -m pytest $(ARGS)
+test: $(VENV)/.dev redis  ## Run the tests, one process for each core (ARGS="-k claim -x"; ARGS=-n0: in one)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 coverage: $(VENV)/.dev redis  ## Run the tests with coverage of the main process
 	$(BIN)/coverage erase

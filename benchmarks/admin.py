@@ -33,16 +33,16 @@ def measure(env: Environment, readings: Readings) -> None:
     print_progress(f"  {waiting:,} jobs wait, {dead:,} are dead, after {time.perf_counter() - started:.1f} s")
     readings.remark(f"admin: {QUEUES} queues, {waiting:,} jobs of {CLIENTS:,} clients wait, {dead:,} are dead")
     inspector = get_inspector()
-    inspector.listing(QUEUE, "queued")
+    inspector.job_list.page(QUEUE, "queued")
     queries: dict[str, Callable[[], Any]] = {
-        "overview": inspector.front,
-        "overview_day": lambda: inspector.front(DAY),
-        "queued": lambda: inspector.listing(QUEUE, "queued"),
-        "dead": lambda: inspector.listing(DEAD_QUEUE, "dead"),
-        "clients": lambda: inspector.clients(QUEUE),
-        "tasks": lambda: inspector.tasks(24),
-        "groups": lambda: inspector.dead_groups(DEAD_QUEUE),
-        "filter": lambda: inspector.listing(DEAD_QUEUE, "dead", filter=JobFilter(error_class="NoSuchError")),
+        "overview": inspector.overview.read,
+        "overview_day": lambda: inspector.overview.read(DAY),
+        "queued": lambda: inspector.job_list.page(QUEUE, "queued"),
+        "dead": lambda: inspector.job_list.page(DEAD_QUEUE, "dead"),
+        "clients": lambda: inspector.metrics.clients(QUEUE),
+        "tasks": lambda: inspector.metrics.tasks(24),
+        "groups": lambda: inspector.dead_letters.groups(DEAD_QUEUE),
+        "filter": lambda: inspector.job_list.page(DEAD_QUEUE, "dead", filter=JobFilter(error_class="NoSuchError")),
     }
     for name, query in queries.items():
         with Probe(env) as probe:
@@ -111,7 +111,7 @@ def _bury(jobs: int) -> None:
     broker.sign_on([DEAD_QUEUE], WORKER)
     for start in range(0, jobs, 500):
         broker.enqueue(DEAD_QUEUE, [_job(n, "fail" if n % 3 else "noop") for n in range(start, start + 500)])
-        (claimed,) = broker.claim(WORKER, [DEAD_QUEUE], 500)
+        (claimed,) = broker.claim(WORKER, [DEAD_QUEUE], 500).claimed
         kinds = ("builtins.ValueError", "redis.exceptions.TimeoutError", "shop.errors.OutOfStock")
         lines = [
             serializer.dumps({"at": 1, "error_class": kinds[n % 3], "error": "no", "traceback": TRACEBACK})
@@ -159,7 +159,7 @@ def _click(env: Environment, readings: Readings, dead: int) -> None:
     with env.worker("--queues", DEAD_QUEUE) as worker, Probe(env) as probe:
         started = time.perf_counter()
         _run_pages(env, "--click")
-        env.wait_until(lambda: not get_inspector().queue(DEAD_QUEUE).dead, "all dead letters are requeued", worker)
+        env.wait_until(lambda: not get_inspector().queues.get(DEAD_QUEUE).dead, "all dead letters are requeued", worker)
         readings.add("admin.click", time.perf_counter() - started)
     readings.add("admin.click_block", probe.longest_ms)
 
@@ -179,7 +179,7 @@ def _requeue_all(env: Environment, readings: Readings, dead: int) -> None:
     with Probe(env) as probe, env.process(*ping_command, str(answers)) as child:
         env.wait_until(answers.exists, "the first answer to a ping", child)
         started = time.perf_counter()
-        until_ms = inspector.select(DEAD_QUEUE, matching).until_ms
+        until_ms = inspector.dead_letters.select(DEAD_QUEUE, matching).until_ms
         for job_filter in (matching, JobFilter()):
             done += sum(
                 len(step.done) for step in inspector.bulk_steps(DEAD_QUEUE, "requeue", job_filter, until_ms=until_ms)

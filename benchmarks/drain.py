@@ -82,4 +82,4 @@ def _succeeded() -> int:
     """The number in the queue's own counters."""
     from django_rtq.inspector.inspector import get_inspector
 
-    return sum(minute.get("succeeded", 0) for minute in get_inspector().statistics("default").values())
+    return get_inspector().overview.time_series("default").total("succeeded")

@@ -87,7 +87,7 @@ def _claim_and_ack(queue: str) -> float:
 
     broker = get_broker()
     started = time.perf_counter()
-    (claimed,) = broker.claim(WORKER, [queue], 1)
+    (claimed,) = broker.claim(WORKER, [queue], 1).claimed
     spent = time.perf_counter() - started
     if len(claimed.ids) != 1:
         raise MeasurementFailed(f"A claim from {queue} brought {len(claimed.ids)} jobs, not one: {claimed.status}")

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from django_rtq.inspector.dead_letters import STEP, BulkAction
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.job_list import JobFilter
+from django_rtq.inspector.job_filter import JobFilter
 from django_rtq.tasks.registry import register
 from django_rtq.tasks.task import Task
 

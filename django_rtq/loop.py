@@ -114,19 +114,19 @@ class Loop:
             try:
                 seconds = self._tick()
                 if self._delay.reset():
-                    logger.info("%s goes on: Redis is back", self.name)
+                    logger.info("%s reached Redis again", self.name)
                 self.wait(seconds)
             except BrokerError as error:
                 if self._stopped.is_set():
                     return
                 seconds = self._delay.next_seconds()
                 if seconds <= 2 * _MIN_DELAY_SECONDS:
-                    logger.warning("%s waits for Redis: %s", self.name, error)
+                    logger.warning("%s cannot reach Redis, retrying: %s", self.name, error)
                 self._stopped.wait(seconds)
             except Exception:
                 if self._stopped.is_set():
                     return  # what it waited on was taken away, so that it stops
-                logger.exception("%s failed; it goes on", self.name)
+                logger.exception("%s failed, continuing", self.name)
                 self._stopped.wait(self._delay.next_seconds())
 
     def _tick(self) -> float:

@@ -171,8 +171,8 @@ class Demo:
         """The counters of both queues since the demo began."""
         totals: Counter[str] = Counter()
         for queue in QUEUES:
-            for counts in self._inspector.statistics(queue).values():
-                totals.update(counts)
+            counts = self._inspector.overview.time_series(queue).counts
+            totals.update({name: sum(numbers) for name, numbers in counts.items()})
         return totals
 
     def _manage(self, *arguments: str) -> str:

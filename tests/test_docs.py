@@ -18,7 +18,9 @@ from benchmarks.figures import FIGURES
 from django_rtq import JobState, signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.keys import QUEUE_KEYS, Keys
+from django_rtq.broker.maintenance import Maintenance
 from django_rtq.broker.redis.settings import read_connection_settings
+from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.conf import Config, read_config
 from django_rtq.inspector.inspector import Inspector
@@ -197,10 +199,13 @@ def test_every_script_is_on_the_lifecycle_page():
 
 
 def test_every_method_on_the_lifecycle_page_exists():
+    owners = {owner.__name__: owner for owner in (Broker, Inspector, Maintenance, ScheduleStore)}
     for row in rows(read("docs/lifecycle.md")):
-        for owner, names in re.findall(r"`(Broker|Inspector)\.(\w+(?:`, `\w+)*)`", " | ".join(row)):
+        for owner, names in re.findall(
+            r"`(Broker|Inspector|Maintenance|ScheduleStore)\.(\w+(?:`, `\w+)*)`", " | ".join(row)
+        ):
             for name in names.split("`, `"):
-                assert hasattr({"Broker": Broker, "Inspector": Inspector}[owner], name), f"{owner}.{name}"
+                assert hasattr(owners[owner], name), f"{owner}.{name}"
 
 
 def test_every_signal_and_every_state_is_on_the_lifecycle_page():

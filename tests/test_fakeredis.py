@@ -25,6 +25,7 @@ from django_rtq.broker.broker import get_broker
 from django_rtq.inspector.inspector import get_inspector
 from tests.support.claims import take_all
 from tests.support.jobs import QUEUE, claim, let_fall_due, settle
+from tests.support.single_steps import promote, renew, repair_lanes, trim
 
 WITHOUT = "without fakeredis and lupa nobody knows whether quick tests of projects work: pip install 'fakeredis[lua]'"
 fakeredis = pytest.importorskip("fakeredis", reason=WITHOUT)
@@ -90,7 +91,7 @@ def test_a_handle_knows_a_whole_life(broker):
     handle = note.using(run_after=timedelta(hours=1)).delay("a")
     seen = [handle.state]
     let_fall_due(broker, handle)
-    broker.promote(QUEUE)
+    promote(broker, QUEUE)
     for verb in ("retry", "bury", "ack"):
         seen.append(handle.state)
         claim(broker)
@@ -99,7 +100,7 @@ def test_a_handle_knows_a_whole_life(broker):
         if verb == "retry":
             seen.append(handle.state)
             let_fall_due(broker, handle)
-            broker.promote(QUEUE)
+            promote(broker, QUEUE)
         if verb == "bury":
             seen.append(handle.state)
             get_inspector().requeue(QUEUE, [handle.id])
@@ -120,7 +121,7 @@ def test_queues_can_be_looked_at(broker):
     note.delay("a")
     note.using(run_after=60).delay("b")
 
-    (queue,) = get_inspector().overview()
+    (queue,) = get_inspector().queues.details()
     assert (queue.name, queue.queued, queue.scheduled, queue.running, queue.dead) == (QUEUE, 1, 1, 0, 0)
 
 
@@ -128,9 +129,9 @@ def test_what_keeps_a_queue_alive_runs_too(broker):
     note.delay("a")
     claim(broker)
 
-    assert broker.renew([QUEUE], ["w2"])[1] == set()
+    assert renew(broker, [QUEUE], ["w2"])[1] == set()
     assert broker.reclaim(QUEUE)[1] == []
-    assert (broker.trim(QUEUE), broker.audit(QUEUE)) == (0, 0)
+    assert (trim(broker, QUEUE), repair_lanes(broker, QUEUE)) == (0, 0)
     assert settle(broker, "release", *take_all(broker, worker="w2")) == []
 
 
@@ -143,6 +144,6 @@ def test_of_unique_jobs_that_are_alike_one_lives(broker):
     assert once.delay("a", 3).duplicate
     assert once.delay("a", 4).duplicate
     settle(broker, "ack", first, worker="w2")
-    broker.promote(QUEUE)
+    promote(broker, QUEUE)
 
     assert [job.args for job in take_all(broker)] == [["a", 4]]

@@ -9,6 +9,7 @@ from django_rtq import JobHandle, JobState, task
 from django_rtq.exceptions import BrokerUnavailable, JobNotFound, WrongState
 from tests.support.jobs import QUEUE, claim, let_fall_due, settle
 from tests.support.redis_server import UNREACHABLE
+from tests.support.single_steps import promote
 
 TASK = "tests.test_handle.add"
 
@@ -36,7 +37,7 @@ def test_a_handle_knows_the_state_through_a_whole_life(broker, inspector):
     assert handle.state is JobState.SCHEDULED
 
     let_fall_due(broker, handle)
-    broker.promote(QUEUE)
+    promote(broker, QUEUE)
     assert handle.state is JobState.QUEUED
 
     claim(broker)
@@ -46,7 +47,7 @@ def test_a_handle_knows_the_state_through_a_whole_life(broker, inspector):
     assert handle.state is JobState.RETRYING
 
     let_fall_due(broker, handle)
-    broker.promote(QUEUE)
+    promote(broker, QUEUE)
     claim(broker)
     settle(broker, "bury", handle, worker="w2")
     assert handle.state is JobState.DEAD
@@ -146,7 +147,7 @@ def test_a_retrying_job_can_be_cancelled(broker):
     ("end", "problem"),
     [
         ("bury", "is dead: discard it instead."),
-        ("ack", "is finished already."),
+        ("ack", "has finished already."),
     ],
 )
 def test_a_job_that_is_over_is_not_cancelled(broker, end, problem):

@@ -133,15 +133,15 @@ def test_a_loop_goes_on_when_redis_was_away_and_says_so_once(started, caplog):
     loop = started(Counter(*away, max_delay_seconds=0.05))
     wait_until(lambda: loop.ticks > 6)
 
-    assert len([r for r in caplog.records if "counter waits for Redis: away" in r.getMessage()]) >= 1
-    assert len([r for r in caplog.records if "counter goes on: Redis is back" in r.getMessage()]) == 1
+    assert len([r for r in caplog.records if "counter cannot reach Redis, retrying: away" in r.getMessage()]) >= 1
+    assert len([r for r in caplog.records if "counter reached Redis again" in r.getMessage()]) == 1
 
 
 def test_a_loop_goes_on_after_any_error_and_reports_it(started, caplog):
     loop = started(Counter(ValueError("a mistake")))
     wait_until(lambda: loop.ticks > 2)
 
-    (record,) = [r for r in caplog.records if "counter failed; it goes on" in r.getMessage()]
+    (record,) = [r for r in caplog.records if "counter failed, continuing" in r.getMessage()]
     assert record.exc_info[0] is ValueError
 
 

@@ -122,9 +122,9 @@ def test_what_cannot_work_any_more_can_still_be_switched_off(rtq_settings, monke
 def test_what_is_saved_is_in_the_plan_when_it_is_committed(broker, committed):
     with committed():
         row(queue="low", client="acme", tz="Europe/Berlin").save()
-        assert broker.plan.read().rows == {}
+        assert broker.schedules.read().rows == {}
 
-    (found,) = broker.plan.read().rows.values()
+    (found,) = broker.schedules.read().rows.values()
     assert (found["task"], found["args"], found["cron"], found["tz"]) == (TASK, [7], "0 5 * * *", "Europe/Berlin")
     assert (found["queue"], found["client"], found["enabled"]) == ("low", "acme", True)
 
@@ -135,7 +135,7 @@ def test_what_is_rolled_back_is_not(broker, committed):
         row().save()
         transaction.set_rollback(True)
 
-    assert broker.plan.read().rows == {}
+    assert broker.schedules.read().rows == {}
 
 
 @pytest.mark.django_db
@@ -146,11 +146,11 @@ def test_what_is_renamed_or_deleted_goes_out(broker, committed):
     with committed():
         made.name = "weekly"
         made.save()
-    assert list(broker.plan.read().rows) == ["weekly"]
+    assert list(broker.schedules.read().rows) == ["weekly"]
 
     with committed():
         Schedule.objects.all().delete()
-    assert broker.plan.read().rows == {}
+    assert broker.schedules.read().rows == {}
 
 
 @pytest.mark.django_db
@@ -162,7 +162,7 @@ def test_what_nobody_was_told_of_is_brought_by_the_next_who_mirrors(broker, comm
     Schedule.objects.filter(name="nightly").delete()
 
     assert mirror_schedules() == 2
-    assert {name: found["cron"] for name, found in broker.plan.read().rows.items()} == {"other": "@daily"}
+    assert {name: found["cron"] for name, found in broker.schedules.read().rows.items()} == {"other": "@daily"}
     assert mirror_schedules() == 0
 
 
@@ -171,16 +171,16 @@ def test_a_row_that_changes_while_it_is_mirrored_is_brought_as_it_is_then(broker
     with committed():
         row().save()
     Schedule.objects.update(client="old")
-    change = broker.plan.change
+    change = broker.schedules.change
 
     def change_late(*args, **options):
         Schedule.objects.update(client="new")
         change(*args, **options)
 
-    monkeypatch.setattr(broker.plan, "change", change_late)
+    monkeypatch.setattr(broker.schedules, "change", change_late)
     mirror_schedules()
 
-    assert broker.plan.read().rows["nightly"]["client"] == "new"
+    assert broker.schedules.read().rows["nightly"]["client"] == "new"
 
 
 @pytest.mark.django_db
@@ -235,7 +235,7 @@ def test_an_internal_task_is_refused_at_its_field(broker, committed, discarding)
         row(**discarding).save()
 
     assert "is internal to django_rtq" in caught.value.message_dict["task"][0]
-    assert broker.plan.read().rows == {}
+    assert broker.schedules.read().rows == {}
 
 
 @pytest.mark.django_db
@@ -245,14 +245,14 @@ def test_rows_of_internal_tasks_that_nobody_checked_do_not_reach_redis(broker, c
     Schedule.objects.bulk_create([row(**discarding)])
 
     assert mirror_schedules() == 0
-    assert list(broker.plan.read().rows) == ["sound"]
+    assert list(broker.schedules.read().rows) == ["sound"]
 
 
 @pytest.mark.django_db
 def test_a_row_of_an_internal_task_that_redis_has_goes_out(broker, discarding):
     made = row(**discarding)
     Schedule.objects.bulk_create([made])
-    broker.plan.change({made.name: made.as_row()})
+    broker.schedules.update({made.name: made.as_row()})
 
     assert mirror_schedules() == 1
-    assert broker.plan.read().rows == {}
+    assert broker.schedules.read().rows == {}

@@ -11,7 +11,7 @@ from django.utils.timezone import get_current_timezone, is_naive, make_aware
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.query_params import get_text
-from django_rtq.inspector.job_list import JobFilter
+from django_rtq.inspector.job_filter import JobFilter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +26,10 @@ class FilterParams:
     until: str = ""
 
     @classmethod
-    def read(cls, given: QueryDict) -> FilterParams:
+    def read(cls, data: QueryDict) -> FilterParams:
         """From a query string or a form. Invalid values are ignored."""
-        texts = {name: get_text(given, name) for name in ("task", "client", "error", "id")}
-        moments = {name: get_text(given, name, 40) for name in ("since", "until")}
+        texts = {name: get_text(data, name) for name in ("task", "client", "error", "id")}
+        moments = {name: get_text(data, name, 40) for name in ("since", "until")}
         return cls(**texts, **{name: text if parse_moment(text) else "" for name, text in moments.items()})
 
     def __bool__(self) -> bool:

@@ -44,7 +44,7 @@ class CallForm(forms.Form):
             "args": hidden_args(task, self._given["args"], shows_unknown=True),
             "kwargs": hidden(self._given["kwargs"]),
         }
-        super().__init__(data, initial={name: as_edited(value) for name, value in self._shown.items()})
+        super().__init__(data, initial={name: to_editable_json(value) for name, value in self._shown.items()})
 
     def clean_args(self) -> list[Any]:
         value = self._read("args", [])
@@ -77,7 +77,7 @@ class CallForm(forms.Form):
             value = serializer.loads(text) if text.strip() else empty
         except PayloadError as error:
             raise forms.ValidationError(_("This JSON cannot be used as arguments: %(why)s") % {"why": error}) from None
-        return restored(value, self._shown[name], self._given[name])
+        return restore_secrets(value, self._shown[name], self._given[name])
 
 
 class EnqueueForm(CallForm):
@@ -110,7 +110,7 @@ class EnqueueForm(CallForm):
         return options
 
 
-def as_edited(value: Any) -> str:
+def to_editable_json(value: Any) -> str:
     """A value as JSON to edit. Dates and similar types keep their stored form."""
     return json.dumps(json.loads(serializer.dumps(value)), indent=2, ensure_ascii=False)
 
@@ -124,12 +124,12 @@ def python_call(task: str, args: Any, kwargs: Any) -> str:
     return f"from {module} import {name}\n\n{name}.delay({', '.join(given)})"
 
 
-def restored(value: Any, shown: Any, old: Any) -> Any:
+def restore_secrets(value: Any, shown: Any, old: Any) -> Any:
     """The edited value, with the original secrets in place of the ones that are still hidden."""
     if value == shown and shown != old:
         return old
     if isinstance(value, dict) and isinstance(shown, dict) and isinstance(old, dict):
-        return {key: restored(v, shown[key], old[key]) if key in old else v for key, v in value.items()}
+        return {key: restore_secrets(v, shown[key], old[key]) if key in old else v for key, v in value.items()}
     if isinstance(value, list) and isinstance(shown, list) and isinstance(old, list):
-        return [restored(v, shown[i], old[i]) if i < len(old) else v for i, v in enumerate(value)]
+        return [restore_secrets(v, shown[i], old[i]) if i < len(old) else v for i, v in enumerate(value)]
     return value

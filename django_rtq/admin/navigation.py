@@ -21,7 +21,7 @@ class NavigationLink(NamedTuple):
     is_current: bool
 
 
-def navigation_links(request: HttpRequest, site: AdminSite, here: Any) -> list[NavigationLink]:
+def navigation_links(request: HttpRequest, site: AdminSite, current_opts: Any) -> list[NavigationLink]:
     """Links to the entries that are registered on this site and that this user may see."""
     found = []
     known = apps.get_app_config("django_rtq").models
@@ -36,11 +36,13 @@ def navigation_links(request: HttpRequest, site: AdminSite, here: Any) -> list[N
             continue
         if site.get_model_admin(model).has_view_permission(request):
             found.append(
-                NavigationLink(capfirst(str(opts.verbose_name_plural)), url, _is_here(request, url, opts, here))
+                NavigationLink(
+                    capfirst(str(opts.verbose_name_plural)), url, _is_current(request, url, opts, current_opts)
+                )
             )
     return found
 
 
-def _is_here(request: HttpRequest, url: str, opts: Any, here: Any) -> bool:
+def _is_current(request: HttpRequest, url: str, opts: Any, current_opts: Any) -> bool:
     # The page of a job lies under the entry "Running jobs", but most jobs are not running.
-    return bool(opts.model_name == here.model_name and (opts.model_name != "job" or request.path == url))
+    return bool(opts.model_name == current_opts.model_name and (opts.model_name != "job" or request.path == url))

@@ -13,41 +13,41 @@ MAX_TEXT_LENGTH = 300  # characters
 MAX_IDS = 1000  # selected jobs in one form
 
 
-def get_text(given: QueryDict, name: str, most: int = MAX_TEXT_LENGTH) -> str:
+def get_text(data: QueryDict, name: str, max_length: int = MAX_TEXT_LENGTH) -> str:
     """A stripped text. "" if it is missing, too long or contains non-printable characters."""
-    value = given.get(name, "").strip()
-    return value if len(value) <= most and value.isprintable() else ""
+    value = data.get(name, "").strip()
+    return value if len(value) <= max_length and value.isprintable() else ""
 
 
-def get_choice(given: QueryDict, name: str, choices: Container[str], default: str) -> str:
+def get_choice(data: QueryDict, name: str, choices: Container[str], default: str) -> str:
     """One of `choices`."""
-    value = given.get(name, "")
+    value = data.get(name, "")
     return value if value in choices else default
 
 
-def get_int(given: QueryDict, name: str, default: int, *, least: int = 0, most: int = 2**53) -> int:
+def get_int(data: QueryDict, name: str, default: int, *, minimum: int = 0, maximum: int = 2**53) -> int:
     """A whole number, clamped to the bounds. The default if it is invalid."""
-    value = given.get(name, "")
+    value = data.get(name, "")
     if not (value.isascii() and value.isdecimal() and len(value) <= 16):
         return default
-    return min(max(int(value), least), most)
+    return min(max(int(value), minimum), maximum)
 
 
-def get_ids(given: QueryDict) -> list[str]:
+def get_ids(data: QueryDict) -> list[str]:
     """The ids of the selected jobs, without duplicates, MAX_IDS at most."""
-    return [i for i in dict.fromkeys(given.getlist("id")) if 0 < len(i) <= MAX_TEXT_LENGTH][:MAX_IDS]
+    return [i for i in dict.fromkeys(data.getlist("id")) if 0 < len(i) <= MAX_TEXT_LENGTH][:MAX_IDS]
 
 
-def get_next_url(request: HttpRequest, otherwise: str) -> str:
+def get_next_url(request: HttpRequest, default: str) -> str:
     """Where to redirect after an action: the page the user came from, if it is on this site."""
-    wanted = (request.POST if request.method == "POST" else request.GET).get("next", "")
-    is_ours = len(wanted) <= 4000 and url_has_allowed_host_and_scheme(
-        wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    target = (request.POST if request.method == "POST" else request.GET).get("next", "")
+    is_ours = len(target) <= 4000 and url_has_allowed_host_and_scheme(
+        target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
-    return wanted if is_ours else otherwise
+    return target if is_ours else default
 
 
-def get_queue_name(given: QueryDict) -> str:
+def get_queue_name(data: QueryDict) -> str:
     """The name of a queue. "" if it is invalid."""
-    name = given.get("queue", "")
+    name = data.get("queue", "")
     return name if QUEUE_NAME.fullmatch(name) else ""

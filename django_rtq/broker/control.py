@@ -1,7 +1,8 @@
-"""Remote control: what people want of a worker while it works.
+"""Remote control of workers: quiet, resume and stop them, and cancel running jobs.
 
-What is wanted of a job stands in its queue (`stopping`), what is wanted of a worker in an order of its own; both are
-states, to be read again and again. A token beside them only wakes the supervisor, so that it looks at once.
+A cancel request is stored in the queue of the job (`stopping`), a command for a worker under the name of its
+supervisor. Both are states that may be read any number of times. A token beside them wakes the supervisor, so that it
+reads them at once.
 """
 
 from __future__ import annotations
@@ -10,32 +11,32 @@ from collections.abc import Sequence
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import CancelRequest, read_cancel_requests
-from django_rtq.broker.scripts import SCRIPTS, Command
+from django_rtq.broker.scripts import Command
 from django_rtq.jobs.job import StrEnum
 
-KEPT_MS = 3_600_000  # an order, and a token; a supervisor that has not looked for so long is dead
+KEPT_MS = 3_600_000  # a command, and a token; a supervisor that has not read them for so long is dead
 
 
 class WorkerCommand(StrEnum):
-    """What a supervisor is to do."""
+    """What a supervisor is told to do."""
 
     WORK = "work"
-    QUIET = "quiet"  # claim nothing, and stay
-    STOP = "stop"  # as at a SIGTERM
+    QUIET = "quiet"  # claim no jobs, and stay
+    STOP = "stop"  # as after SIGTERM
 
 
 class CancelAnswer(StrEnum):
-    """What became of the wish to cancel a job."""
+    """The result of a cancel request."""
 
-    CANCELLED = "cancelled"  # it will not run (again)
-    ASKED = "asked"  # it runs, and was asked to stop: it is cancelled when it does, unless it succeeds before
+    CANCELLED = "cancelled"  # the job will not run (again)
+    ASKED = "asked"  # the job is running and was asked to stop: it is cancelled when it does, unless it succeeds before
 
 
-def send_command(broker: Broker, supervisor: str, order: WorkerCommand | None = None) -> None:
-    """Leave an order, and wake the supervisor; without one, it looks which of its jobs are to stop."""
+def send_command(broker: Broker, supervisor: str, command: WorkerCommand | None = None) -> None:
+    """Store a command and wake the supervisor. Without a command the supervisor only reads its cancel requests."""
     commands: list[Command] = []
-    if order is not None:
-        commands.append(("SET", broker.keys.control(supervisor), order.value, "PX", KEPT_MS))
+    if command is not None:
+        commands.append(("SET", broker.keys.control(supervisor), command.value, "PX", KEPT_MS))
     token = broker.keys.control_signal(supervisor)
     commands += [("ZADD", token, 0, "look"), ("PEXPIRE", token, KEPT_MS)]
     broker.redis.execute(commands, resend=True)
@@ -44,13 +45,13 @@ def send_command(broker: Broker, supervisor: str, order: WorkerCommand | None = 
 def read_commands(
     broker: Broker, supervisor: str, queues: Sequence[str], workers: Sequence[str]
 ) -> tuple[WorkerCommand | None, list[CancelRequest]]:
-    """The last order, if there is one, and the jobs of these workers that are to stop. It renews their leases, too."""
-    renew = [SCRIPTS["renew"].call(broker.keys.of(queue), (broker.lease_ms, *workers)) for queue in queues]
-    order, *replies = broker.redis.execute([("GET", broker.keys.control(supervisor)), *renew], resend=True)
-    return WorkerCommand(order.decode()) if order else None, read_cancel_requests(replies)
+    """The last command, if any, and the cancel requests for jobs of these workers. Renews their leases, too."""
+    read: Command = ("GET", broker.keys.control(supervisor))
+    command, *renewed = broker.redis.execute([read, *broker.renew_commands(queues, workers)], resend=True)
+    return WorkerCommand(command.decode()) if command else None, read_cancel_requests(renewed)
 
 
 def supervisor_of(broker: Broker, worker: str) -> str:
-    """The supervisor of a worker; "" when it is not known (yet, or any more)."""
+    """The name of a worker's supervisor; "" if it is unknown."""
     found = broker.redis.execute_one(("HGET", broker.keys.worker(worker), "supervisor_name"), resend=True)
     return found.decode() if found else ""

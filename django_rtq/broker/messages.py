@@ -1,13 +1,17 @@
-"""Values that go to Redis and come from it, in the order in which the scripts take and give them."""
+"""Values that go to Redis and come from it, with fields in the order of the scripts' arguments and replies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from django_rtq.broker.settlement import Settlement
+from django_rtq.exceptions import BrokerError
 
 
 class NewJob(NamedTuple):
-    """One job to enqueue, in the order of the script's arguments."""
+    """A job to enqueue."""
 
     id: str
     priority: int
@@ -20,7 +24,7 @@ class NewJob(NamedTuple):
 
 
 class UniqueJob(NamedTuple):
-    """A job of which no second like it may live: a NewJob, and what it holds."""
+    """A job to enqueue unless a duplicate is alive: the fields of NewJob, and its uniqueness lock."""
 
     id: str
     priority: int
@@ -30,21 +34,82 @@ class UniqueJob(NamedTuple):
     expires: str
     at_front: str
     body: str
-    digest: str  # the same for all that are alike; "": it is not unique after all
-    until: str  # when others are let in again: "start" or "done"
-    limit_ms: int  # and when at the latest, counted from when it is ready
-    on_conflict: str  # what becomes of the second: "return", "raise", "replace", "rerun"
+    digest: str  # the same for all duplicates; "": not unique after all
+    until: str  # what releases the lock: "start" or "done"
+    limit_ms: int  # the longest time that the lock is held, counted from when the job is ready
+    on_conflict: str  # what to do with a duplicate: "return", "raise", "replace", "rerun"
+
+
+class Claimed(NamedTuple):
+    """The jobs that a claim returned from one queue."""
+
+    queue: str
+    #: ok; paused; unknown (sign on first); suspect (these have crashed a worker, or the next one has); more (it stopped
+    #: after many cancelled jobs: claim again at once)
+    status: str
+    now_ms: int  # the server's time of the claim
+    ids: list[bytes]
+    records: list[bytes]
+    counts: dict[int, tuple[int, int]]  # index in ids -> failures, crashes; only where there are any
+
+
+@dataclass(slots=True, kw_only=True)
+class ClaimResult:
+    """The reply to Broker.claim(): claimed jobs, and which settled jobs were stale."""
+
+    claimed: list[Claimed] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)  # settled, but no longer held by this worker
+    error: BrokerError | None = None  # a command was refused; what was not settled is still in the settlements
+    found: int = 0  # number of claimed jobs
+    statuses: set[str] = field(default_factory=set)  # of the queues that were asked
+
+    def add_settled(self, replies: Sequence[tuple[tuple[Settlement, str], Any]]) -> None:
+        """Add the reply to each call of a settlement, given as ((settlement, verb), reply). Clears what was settled."""
+        refused = [(id(settlement), verb) for (settlement, verb), reply in replies if isinstance(reply, BrokerError)]
+        for (settlement, verb), reply in replies:
+            settlement.run_ms = settlement.wait_ms = 0
+            if isinstance(reply, BrokerError):
+                self.error = reply
+                continue
+            self.stale += [job_id.decode() for job_id in reply]
+            if (id(settlement), verb) not in refused:  # else another call of the same verb has to be sent again
+                settlement.clear(verb)
+
+    def add_claim(self, queues: Sequence[str], reply: Any) -> None:
+        """Add the reply of the script `claim`, or the error with which it was refused."""
+        if isinstance(reply, BrokerError):
+            self.error = reply
+            return
+        for queue, (status, now_ms, ids, records, counts) in zip(queues, reply, strict=False):
+            text = status.decode()
+            tried = {counts[i]: (counts[i + 1], counts[i + 2]) for i in range(0, len(counts), 3)} if counts else {}
+            self.claimed.append(Claimed(queue, text, now_ms, ids, records, tried))
+            self.found += len(ids)
+            self.statuses.add(text)
 
 
 class CancelRequest(NamedTuple):
-    """A job that runs and was asked to stop."""
+    """A request to cancel a running job."""
 
     worker: str
     job_id: str
-    how: str  # "ask" it, or "terminate" its process
+    how: str  # "ask" the job, or "terminate" its process
+
+
+class HeartbeatResult(NamedTuple):
+    """The reply to Broker.heartbeat()."""
+
+    seconds: float | None  # until the next lease of any worker ends; None: there is no worker
+    promoted: dict[str, list[str]]  # queue -> job ids
+    cancel_requests: list[CancelRequest]  # for jobs of the workers whose leases were renewed
 
 
 def read_cancel_requests(renewed: Iterable[Any]) -> list[CancelRequest]:
-    """The jobs that answers to renew say are to stop."""
-    flat = [word.decode() for _, _, asked in renewed for word in asked]
+    """The cancel requests in replies of the script `renew`."""
+    flat = [word.decode() for _, _, requests in renewed for word in requests]
     return [CancelRequest(*flat[i : i + 3]) for i in range(0, len(flat), 3)]
+
+
+def earliest_seconds(replies: Iterable[Sequence[Any]]) -> float | None:
+    """The least of the milliseconds that begin each reply, in seconds. -1 stands for never."""
+    return min((reply[0] / 1000 for reply in replies if reply[0] >= 0), default=None)

@@ -1,4 +1,4 @@
-"""Outcomes of a worker's jobs in one queue, and its metrics. They are sent together with the next claim."""
+"""The outcomes that a worker still has to send to one queue. They are sent together with the next claim."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from dataclasses import dataclass, field
 from django_rtq.broker.keys import QueueKeys
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument, Command
 
-MOST_METRICS_CALLS = 10  # calls of add_metrics that are kept while Redis is away
-NOT_KNOWN = "\n"  # instead of the client of a job to retry: the script reads it from the record
-_WIDTHS = {"ack": 3, "expire": 3, "finish_cancel": 3, "retry": 5, "bury": 3, "release": 1}  # arguments for each job
-_STATES = {"ack": "succeeded", "expire": "expired", "finish_cancel": "cancelled"}  # what finish makes of their jobs
+MAX_METRICS_CALLS = 10  # kept while Redis is unreachable
+UNKNOWN_CLIENT = "\n"  # in place of the client of a job to retry: the script reads it from the record
+_WIDTHS = {"ack": 3, "expire": 3, "finish_cancel": 3, "retry": 5, "bury": 3, "release": 1}  # arguments of one job
+_STATES = {"ack": "succeeded", "expire": "expired", "finish_cancel": "cancelled"}  # in which `finish` leaves their jobs
 
 
 @dataclass(slots=True)
 class Settlement:
-    """Outcomes by verb, each a flat list of script arguments in the order of the script's header."""
+    """Outcomes by verb, each a flat list of arguments in the order of the script's header.
+
+    Flat, because a busy worker settles hundreds of jobs in one call, and the list is sent as it is.
+    """
 
     ack: list[Argument] = field(default_factory=list)
     expire: list[Argument] = field(default_factory=list)
@@ -24,20 +27,20 @@ class Settlement:
     retry: list[Argument] = field(default_factory=list)
     bury: list[Argument] = field(default_factory=list)
     release: list[Argument] = field(default_factory=list)
-    metrics: list[Sequence[Argument]] = field(default_factory=list)  # statistics: the arguments of whole calls
-    run_ms: float = 0.0
-    wait_ms: int = 0
+    metrics: list[Sequence[Argument]] = field(default_factory=list)  # the arguments of whole calls
+    run_ms: float = 0.0  # run time of the jobs in `ack`, together
+    wait_ms: int = 0  # how long these had waited, together
 
     def __bool__(self) -> bool:
         return self.has_outcomes or bool(self.release or self.metrics)
 
     @property
     def has_outcomes(self) -> bool:
-        """Whether it holds outcomes of jobs."""
+        """Whether it holds outcomes of runs."""
         return bool(self.ack or self.retry or self.bury or self.expire or self.finish_cancel)
 
     def job_ids(self) -> set[bytes]:
-        """The jobs that it settles."""
+        """The ids of all jobs in it."""
         return {
             job_id if isinstance(job_id, bytes) else str(job_id).encode()
             for verb, width in _WIDTHS.items()
@@ -45,7 +48,7 @@ class Settlement:
         }
 
     def commands(self, keys: QueueKeys, worker: str, *, max_results: int) -> Iterator[tuple[str, Command]]:
-        """Verb and command of every script call that this takes."""
+        """Verb and command of each script call that is needed."""
         for verb, width in _WIDTHS.items():
             entries: list[Argument] = getattr(self, verb)
             for start in range(0, len(entries), AT_ONCE * width):
@@ -59,8 +62,12 @@ class Settlement:
         for arguments in self.metrics:
             yield "metrics", SCRIPTS["add_metrics"].call(keys, arguments)
 
+    def clear(self, verb: str) -> None:
+        """Remove the outcomes of one verb, which Redis has stored."""
+        getattr(self, verb).clear()
+
     def joined(self, later: Settlement) -> Settlement:
-        """This one, then a later one."""
+        """These outcomes followed by later ones."""
         return Settlement(
             ack=self.ack + later.ack,
             expire=self.expire + later.expire,
@@ -68,7 +75,7 @@ class Settlement:
             retry=self.retry + later.retry,
             bury=self.bury + later.bury,
             release=self.release + later.release,
-            metrics=[*self.metrics, *later.metrics][-MOST_METRICS_CALLS:],
+            metrics=[*self.metrics, *later.metrics][-MAX_METRICS_CALLS:],
             run_ms=self.run_ms + later.run_ms,
             wait_ms=self.wait_ms + later.wait_ms,
         )

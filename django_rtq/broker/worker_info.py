@@ -1,4 +1,4 @@
-"""What supervisors write down about their workers, for people."""
+"""What supervisors store about their workers, for the admin and rtq_status."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Iterator, Mapping
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.scripts import Argument, Command
 
-Note = Mapping[str, Argument]
-_FORGOTTEN_MS = 3_600_000  # a worker that was not noted for so long leaves the index
+WorkerInfo = Mapping[str, Argument]
+_INDEX_MS = 3_600_000  # a worker that was not updated for so long leaves the index
 
 
-def note_commands(keys: Keys, notes: Mapping[str, Note], kept_ms: int) -> Iterator[Command]:
-    """Write these notes, which expire, and an index of them: it spares who reads them a round trip.
+def worker_info_commands(keys: Keys, workers: Mapping[str, WorkerInfo], kept_ms: int) -> Iterator[Command]:
+    """Store the info of workers, which expires, and an index of their names, which saves readers a round trip.
 
-    The index goes by the clock of this machine, as no script is involved. One that is wrong by more than an hour
-    may remove others from it, until they are noted again.
+    The index uses the clock of this machine, because no script is involved. If that clock is wrong by more than an
+    hour, other workers may be missing from the index until their next heartbeat.
     """
     now_ms = time.time_ns() // 1_000_000
-    for name, note in notes.items():
-        # What is left of kept_ms tells when the worker was seen last.
-        yield ("HSET", keys.worker(name), "kept_ms", kept_ms, *(value for pair in note.items() for value in pair))
+    for name, info in workers.items():
+        # kept_ms and the time that is left to the key tell readers when the worker was last seen.
+        yield ("HSET", keys.worker(name), "kept_ms", kept_ms, *(value for pair in info.items() for value in pair))
         yield ("PEXPIRE", keys.worker(name), kept_ms)
         yield ("ZADD", keys.workers, now_ms, name)
-    if notes:
-        yield ("ZREMRANGEBYSCORE", keys.workers, "-inf", now_ms - _FORGOTTEN_MS)
+    if workers:
+        yield ("ZREMRANGEBYSCORE", keys.workers, "-inf", now_ms - _INDEX_MS)

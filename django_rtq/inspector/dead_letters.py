@@ -18,12 +18,14 @@ from django_rtq.broker.redis.client import clock_ms
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.job_filter import RedisJobFilter, read_letter
-from django_rtq.inspector.job_list import JobFilter, JobListReader, packed, unpacked
+from django_rtq.inspector.job_filter import ALL_JOBS, JobFilter, RedisJobFilter, read_dead_letter
+from django_rtq.inspector.job_list import JobSearch, decode_cursor, encode_cursor
+from django_rtq.inspector.queues import QueueReader
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import clock_moment
 from django_rtq.jobs.record import check_body, read_leniently
 
+DEPTH = 10_000  # dead letters of a queue that groups() reads, unless told otherwise
 MAX_COUNTED = 100_000  # dead letters that select() searches, unless told otherwise
 STEP = 1000  # dead letters that one step of a bulk action searches
 IDS_AT_ONCE = 100  # ids that one step of a bulk action on given ids takes
@@ -96,12 +98,19 @@ class DeadLetters:
     """Searches dead letters. Any thread may use it."""
 
     def __init__(self, broker: Broker) -> None:
+        self._broker = broker
         self._redis, self._keys = broker.redis, broker.keys
-        self._listing = JobListReader(broker)
         self._sizes: dict[str, int] = {}  # queue -> how many dead letters it had the last time
 
-    def groups(self, queues: Sequence[str], depth: int) -> dict[str, DeadGroups]:
-        """Group the newest dead letters of each queue by task and class of error."""
+    def groups(self, queue: str, depth: int = DEPTH) -> DeadGroups:
+        """Group the newest dead letters of a queue by task and class of error: one round trip, the first time two."""
+        return self._groups([queue], depth)[queue]
+
+    def all_groups(self, depth: int = DEPTH) -> dict[str, DeadGroups]:
+        """groups() of every queue: two round trips, the first time three."""
+        return self._groups(QueueReader(self._broker).names(), depth)
+
+    def _groups(self, queues: Sequence[str], depth: int) -> dict[str, DeadGroups]:
         parts: dict[str, list[Any]] = {queue: [] for queue in queues}
         while True:
             # The size of the last call saves the round trip that would count them.
@@ -123,32 +132,38 @@ class DeadLetters:
     def select(
         self,
         queue: str,
-        wanted: JobFilter,
-        until_ms: int | None,
-        depth: int,
+        filter: JobFilter = ALL_JOBS,
+        *,
+        until_ms: int | None = None,
+        depth: int = MAX_COUNTED,
         show: Callable[[int], object] | None = None,
     ) -> Selection:
-        """Count those that match, the oldest first, up to a depth. Without a filter the number is exact.
+        """Count the dead letters that match and died up to a moment; None: up to now. A bulk action begins with this.
 
-        `show` is called with the number so far, while there is more to count.
+        Searches up to `depth` of them, the oldest first; without a filter the number is always exact. `show` is called
+        with the number so far, while there is more to count.
         """
         dead = self._keys.of(queue).dead
         if until_ms is None:
             until_ms = self._newest_ms(queue)
         total = self._redis.execute_one(("ZCOUNT", dead, "-inf", until_ms), resend=True)
-        if not wanted:
+        if not filter:
             return Selection(count=total, searched=total, total=total, until_ms=until_ms)
         searched = min(depth, total)
-        count = RedisJobFilter(self._redis, self._keys.of(queue), wanted).muster(0, searched, show)
+        count = RedisJobFilter(self._redis, self._keys.of(queue), filter).count_dead(0, searched, show)
         return Selection(count=count, searched=searched, total=total, until_ms=until_ms)
 
-    def next_ids(self, queue: str, wanted: JobFilter, until_ms: int, cursor: str, limit: int) -> tuple[list[str], str]:
+    def next_ids(self, queue: str, filter: JobFilter, until_ms: int, cursor: str, limit: int) -> tuple[list[str], str]:
         """Search the next `limit` dead letters, the oldest first. Returns the ids that match, and the next cursor."""
         limit = max(1, min(limit, 10 * STEP))
-        pairs, at, is_last = self._next(queue, unpacked(cursor), limit, until_ms)
-        ids = [job_id for died, job_id in pairs if wanted.fits_place(job_id.decode(), clock_moment(died))]
-        fitting = RedisJobFilter(self._redis, self._keys.of(queue), wanted).sift(ids) if wanted else set(ids)
-        return [job_id.decode() for job_id in ids if job_id in fitting], "" if is_last else packed(at)
+        at = decode_cursor(cursor)
+        search = JobSearch(self._broker, queue, "dead")
+        pairs, is_last = search.read_scored("dead", at, limit, is_newest_first=False, most=until_ms)
+        if pairs:
+            at = (pairs[-1][0], pairs[-1][1].decode())
+        ids = [job_id for died, job_id in pairs if filter.fits_place(job_id.decode(), clock_moment(died))]
+        fitting = RedisJobFilter(self._redis, self._keys.of(queue), filter).matching(ids) if filter else set(ids)
+        return [job_id.decode() for job_id in ids if job_id in fitting], "" if is_last else encode_cursor(at)
 
     # -- inside
 
@@ -160,11 +175,6 @@ class DeadLetters:
         newest = ("ZREVRANGE", self._keys.of(queue).dead, 0, 0, "WITHSCORES")
         time_reply, found = self._redis.execute([("TIME",), newest], resend=True)
         return math.ceil(float(found[1])) if found else clock_ms(time_reply)
-
-    def _next(self, queue: str, at: tuple[Any, ...], limit: int, until_ms: int) -> Any:
-        key = self._keys.of(queue).dead
-        pairs, is_last = self._listing.scored(key, at, limit, is_newest_first=False, most=until_ms)
-        return pairs, (pairs[-1][0], pairs[-1][1].decode()) if pairs else at, is_last
 
 
 def steps_for_ids(act: Act, queues: Iterable[str], job_ids: Sequence[str]) -> Iterator[BulkResult]:
@@ -225,11 +235,11 @@ def _packets(asked: Sequence[tuple[str, int]], most: Mapping[str, int]) -> list[
 
 
 def _grouped(queue: str, replies: Sequence[Any]) -> DeadGroups:
-    """Add up the replies of the script `inquest` for the parts of a queue, the newest part first."""
+    """Add up the replies of the script `dead_groups` for the parts of a queue, the newest part first."""
     found: dict[tuple[str, str], DeadGroup] = {}
     for _, *entries in replies:
         for count, first, last, record, failure in entries:
-            newest, call = read_letter(queue, b"", record, failure), read_leniently(record)[1]
+            newest, call = read_dead_letter(queue, b"", record, failure), read_leniently(record)[1]
             group = DeadGroup(
                 task=newest.task,
                 error_class=newest.newest_error[0],

@@ -168,7 +168,7 @@ class JobDetails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawJob:
-    """What the script `find`, or a pipeline over many jobs, read of one job."""
+    """What the script `find_job`, or a pipeline over many jobs, read of one job."""
 
     id: str
     queue: str

@@ -1,9 +1,10 @@
-"""The Inspector: what people look at (see onlooker.py), and what they do by hand."""
+"""The Inspector: what people see of queues, jobs and workers, and what they do with them."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -11,8 +12,10 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from django_rtq import signals
-from django_rtq.broker.broker import MAINTAIN_AT_ONCE, get_broker
+from django_rtq.broker.broker import Broker, get_broker
 from django_rtq.broker.control import CancelAnswer, WorkerCommand, send_command, supervisor_of
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
+from django_rtq.broker.redis.server_info import ServerDetails, ask_server
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
 from django_rtq.inspector import lost_replies
@@ -22,27 +25,111 @@ from django_rtq.inspector.dead_letters import (
     Act,
     BulkAction,
     BulkResult,
+    DeadLetters,
     changed_body,
     steps_for_ids,
 )
-from django_rtq.inspector.job_list import EVERY, JobFilter
-from django_rtq.inspector.queries import Queries
+from django_rtq.inspector.details import JobDetails, QueueDetails, RawJob, WorkerDetails
+from django_rtq.inspector.job_filter import ALL_JOBS, JobFilter
+from django_rtq.inspector.job_list import JobListReader, JobPage, JobSearch
+from django_rtq.inspector.metrics import Clients, MetricsReader
+from django_rtq.inspector.overview import OverviewReader
+from django_rtq.inspector.queue_position import QueuePosition
+from django_rtq.inspector.queues import QueueReader, read_queue_details
 from django_rtq.jobs.job import JobState
 from django_rtq.jobs.outcome import CANCELLED_UNRUN
 
 
-class Inspector(Queries):
-    """Looks at the queues of a broker, and acts on them. Any thread may use it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuePage:
+    """A queue, a page of its jobs, and its clients."""
+
+    details: QueueDetails
+    page: JobPage
+    clients: Clients
+
+
+class Inspector:
+    """Reads the queues of a broker, and acts on their jobs. Any thread may use it.
+
+    The actions are methods; lists, metrics and the like are read through the readers that it owns.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._redis, self._keys = broker.redis, broker.keys
+        self.queues = QueueReader(broker)
+        self.overview = OverviewReader(broker)
+        self.job_list = JobListReader(broker)
+        self.metrics = MetricsReader(broker)
+        self.dead_letters = DeadLetters(broker)
+
+    # -- look
+
+    def find(self, job_id: str, queue: str | None = None) -> JobDetails:
+        """All that is known of a job. Raises JobNotFound."""
+        names = self._names(queue)
+        calls = [SCRIPTS["find_job"].call(self._keys.of(name), (job_id,)) for name in names]
+        return _first_found(job_id, names, self._redis.execute(calls, resend=True))
+
+    def find_with_position(self, job_id: str, queue: str | None = None) -> tuple[JobDetails, QueuePosition]:
+        """find(), and what the job waits for if it waits. Raises JobNotFound."""
+        names, scripts = self._names(queue), [SCRIPTS[name] for name in ("find_job", "queue_position")]
+        calls = [script.call(self._keys.of(name), (job_id,)) for name in names for script in scripts]
+        replies = self._redis.execute(calls, resend=True)
+        details = _first_found(job_id, names, replies[::2])
+        return details, QueuePosition.read(replies[2 * names.index(details.queue) + 1])
+
+    def states_of(self, jobs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """The states of many jobs, given as (queue, id), in one round trip. Unknown jobs are left out."""
+        calls = [SCRIPTS["find_job"].call(self._keys.of(queue), (job_id,)) for queue, job_id in jobs]
+        replies = self._redis.execute(calls, resend=True)
+        found = [_read_job(job_id, queue, reply) for (queue, job_id), reply in zip(jobs, replies, strict=True)]
+        return {(job.queue, job.id): str(job.state) for job in found if job}
+
+    def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
+        """The workers of these queues and the jobs that they run; of all queues, if none is named.
+
+        `with_usual` adds to each job how long its task usually runs: see RunningJob.looks_hung().
+        """
+        return self.overview.workers(queues, with_usual=with_usual)
+
+    def queue_page(
+        self,
+        queue: str,
+        state: str,
+        *,
+        cursor: str = "",
+        limit: int = 50,
+        filter: JobFilter = ALL_JOBS,
+        clients: int = 20,
+    ) -> QueuePage:
+        """queues.get(), job_list.page() and metrics.clients() at once: two round trips, more with some filters."""
+        also = [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()), self.metrics.clients_command(queue, clients)]
+        search = JobSearch(self._broker, queue, state, filter, also=also)
+        page = search.page(cursor, limit)
+        details, served = search.replies
+        return QueuePage(
+            details=read_queue_details(queue, details),
+            page=page,
+            clients=self.metrics.read_clients(served, clients, by="queued"),
+        )
+
+    def server(self) -> ServerDetails:
+        """The state of the Redis server. Raises BrokerRefused, and ConfigurationError for a Redis Cluster."""
+        return ask_server(self._redis)
+
+    # -- act on jobs
 
     def cancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
-        """Take a job out before it runs; ask one that runs to stop, or let its process be killed with `terminate`.
+        """Cancel a waiting job; ask a running job to stop, or with `terminate` have its process killed.
 
-        Raises JobNotFound, and WrongState when it is over.
+        Raises JobNotFound, and WrongState for a job that is finished or dead.
         """
         config = self._broker.config
         keep_ms = int(max(config.result_ttl, 120) * 1000)
         how = "terminate" if terminate else "ask"
-        for name in self.queues() if queue is None else [queue]:
+        for name in self._names(queue):
             word, worker = self._call(name, "cancel", (config.max_results, job_id, keep_ms, CANCELLED_UNRUN, how))
             answer = word.decode()
             if answer == "asked":
@@ -57,23 +144,23 @@ class Inspector(Queries):
         raise JobNotFound(job_id)
 
     def quiet_worker(self, worker: str) -> None:
-        """Let the rtq_worker of this worker claim nothing more, finish what runs, and stay. Raises WorkerNotFound."""
-        self._order(worker, WorkerCommand.QUIET)
+        """Ask the rtq_worker of this worker to claim no more jobs until wake_worker(). Raises WorkerNotFound."""
+        self._send(worker, WorkerCommand.QUIET)
 
     def wake_worker(self, worker: str) -> None:
-        """Let a quiet rtq_worker work again. Raises WorkerNotFound."""
-        self._order(worker, WorkerCommand.WORK)
+        """Ask a quiet rtq_worker to claim jobs again. Raises WorkerNotFound."""
+        self._send(worker, WorkerCommand.WORK)
 
     def stop_worker(self, worker: str) -> None:
-        """Let the rtq_worker of this worker finish what runs and leave, as at a SIGTERM. Raises WorkerNotFound."""
-        self._order(worker, WorkerCommand.STOP)
+        """Ask the rtq_worker of this worker to finish running jobs and exit, as SIGTERM does. Raises WorkerNotFound."""
+        self._send(worker, WorkerCommand.STOP)
 
     def requeue(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST) -> list[str]:
-        """Give dead letters a new life. Returns those that were queued.
+        """Queue dead letters again, with all their attempts. Returns the ids of those that were queued.
 
-        The others are not dead (any more), or unique, and another one like them lives.
+        The others are not dead (any more), or are unique and another job holds their place.
         """
-        done = self._in_steps(queue, "requeue", job_ids, latest_ms, lost_replies.requeued)
+        done = lost_replies.send_ids(self._broker, queue, "requeue", latest_ms, job_ids)
         if done:
             signals.job_requeued.send_robust(Inspector, job_ids=done, queue=queue)
         return done
@@ -81,9 +168,10 @@ class Inspector(Queries):
     def requeue_changed(
         self, queue: str, job_id: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, latest_ms: int = LATEST
     ) -> None:
-        """Give a dead letter a new life with other arguments, which the caller has checked.
+        """Queue a dead letter again with other arguments, which the caller has checked.
 
-        Raises InvalidArguments or PayloadTooLarge for what cannot be sent, and WrongState when it is not dead.
+        Raises Unserializable or PayloadTooLarge for arguments that cannot be stored, and WrongState if the job is not
+        dead.
         """
         job = self.find(job_id, queue)
         if job.state is not JobState.DEAD or not job.task:
@@ -93,12 +181,14 @@ class Inspector(Queries):
         (answer,), resent_after = lost_replies.send(self._broker, [call])
         is_ours = resent_after is not None and lost_replies.has_body(self._broker, queue, job_id, body)
         if answer != b"queued" and not is_ours:
-            raise WrongState(job_id, "is not dead any more, died anew, or is unique and another one like it lives.")
+            raise WrongState(
+                job_id, "is not dead any more, has died again, or is unique and another job of the same key is alive."
+            )
         signals.job_requeued.send_robust(Inspector, job_ids=[job_id], queue=queue)
 
     def discard(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST) -> list[str]:
-        """Throw dead letters away. Returns those that were; the others are not dead (any more)."""
-        done = self._in_steps(queue, "discard", job_ids, latest_ms, lost_replies.discarded)
+        """Delete dead letters. Returns the ids of those that were deleted; the others are not dead (any more)."""
+        done = lost_replies.send_ids(self._broker, queue, "discard", latest_ms, job_ids)
         if done:
             signals.job_discarded.send_robust(Inspector, job_ids=done, queue=queue)
         return done
@@ -107,20 +197,20 @@ class Inspector(Queries):
         self,
         queue: str,
         action: BulkAction,
-        filter: JobFilter = EVERY,
+        filter: JobFilter = ALL_JOBS,
         *,
         until_ms: int,
         cursor: str = "",
         limit: int = STEP,
     ) -> Iterator[BulkResult]:
-        """Requeue or discard all dead letters that match and died up to a moment (see select()), the oldest first.
+        """Requeue or discard all dead letters that match and died up to a moment, the oldest first.
 
-        Each step of the iterator searches `limit` dead letters. A step says with which cursor another call would go on.
-        It does no harm to repeat a step.
+        The moment comes from dead_letters.select(). Each step searches the next `limit` dead letters, and its cursor
+        lets another call continue there. Repeating a step does no harm.
         """
         act = self._act(action)
         while True:
-            ids, cursor = self._sweeper.next_ids(queue, filter, until_ms, cursor, limit)
+            ids, cursor = self.dead_letters.next_ids(queue, filter, until_ms, cursor, limit)
             yield BulkResult(done=act(queue, ids, latest_ms=until_ms), cursor=cursor)
             if not cursor:
                 return
@@ -132,11 +222,12 @@ class Inspector(Queries):
         return steps_for_ids(self._act(action), queues, job_ids)
 
     def run_now(self, job_id: str, queue: str | None = None) -> None:
-        """Queue a job whose time has not come yet.
+        """Queue a scheduled or retrying job now.
 
-        Raises JobNotFound, and WrongState when it waits for no time, or for the end of one that is like it (G9).
+        Raises JobNotFound, and WrongState for jobs in other states and for those that wait for the end of a job of the
+        same unique key (G9).
         """
-        for name in self.queues() if queue is None else [queue]:
+        for name in self._names(queue):
             (reply,), resent_after = lost_replies.send(
                 self._broker, [SCRIPTS["run_now"].call(self._keys.of(name), (job_id,))]
             )
@@ -150,77 +241,68 @@ class Inspector(Queries):
                 raise WrongState(job_id, _why_not_now(answer))
         raise JobNotFound(job_id)
 
-    def release_worker(self, worker: str, queues: Iterable[str] | None = None) -> list[str]:
-        """Take back the jobs of a worker whose lease is over, now. Returns their ids; LeaseNotExpired before."""
-        taken: list[str] = []
-        for name in self.queues() if queues is None else queues:
+    def reclaim_worker(self, worker: str, queues: Iterable[str] | None = None) -> list[str]:
+        """Reclaim the jobs of a worker whose lease has expired, at once. Returns their ids. Raises LeaseNotExpired."""
+        reclaimed: list[str] = []
+        for name in self.queues.names() if queues is None else queues:
             left = 1
             while left:
                 status, left, *words = self._call(name, "reclaim_worker", (worker, AT_ONCE))
                 if status == b"alive":
                     raise LeaseNotExpired(worker)
                 pairs = [word.decode() for word in words]
-                taken += pairs[::2]
+                reclaimed += pairs[::2]
                 signals.send_reclaimed(Inspector, name, worker, list(zip(pairs[::2], pairs[1::2], strict=True)))
-        return taken
+        return reclaimed
+
+    # -- act on queues
 
     def pause(self, queue: str) -> bool:
-        """Let nothing more of a queue be claimed. False: it was paused already."""
+        """Pause a queue: no more of its jobs are claimed. False: it was paused already."""
         return bool(self._call(queue, "pause", ()) == b"paused")
 
     def resume(self, queue: str) -> bool:
-        """Let a queue be worked on again. False: it was not paused."""
+        """Resume a paused queue. False: it was not paused."""
         return bool(self._call(queue, "resume", ()) == b"resumed")
 
     def purge(self, queue: str) -> int:
-        """Throw away some of the jobs that wait. Returns how many; call it again until it is 0."""
+        """Delete some of the waiting jobs. Returns how many; call it again until it returns 0."""
         while True:
-            thrown, looked_at = self._call(queue, "purge", (MAINTAIN_AT_ONCE,))
-            if thrown or not looked_at:  # else they had all been cancelled
-                return int(thrown)
+            deleted, searched = self._call(queue, "purge", (MAINTAIN_AT_ONCE,))
+            if deleted or not searched:  # else they had all been cancelled
+                return int(deleted)
 
     # -- inside
+
+    def _names(self, queue: str | None) -> list[str]:
+        return self.queues.names() if queue is None else [queue]
 
     def _act(self, action: BulkAction) -> Act:
         return self.requeue if action == "requeue" else self.discard
 
     def _wake(self, worker: str) -> None:
-        """The supervisor looks at once, and not at its next heartbeat. The job is asked in any case."""
+        """Wake the supervisor of a worker, so that it does not wait for its next heartbeat to read a cancel request."""
         supervisor = supervisor_of(self._broker, worker)
         if supervisor:
             send_command(self._broker, supervisor)
 
-    def _order(self, worker: str, order: WorkerCommand) -> None:
+    def _send(self, worker: str, command: WorkerCommand) -> None:
         supervisor = supervisor_of(self._broker, worker)
         if not supervisor:
             raise WorkerNotFound(worker)
-        send_command(self._broker, supervisor, order)
+        send_command(self._broker, supervisor, command)
 
     def _call(self, queue: str, name: str, arguments: Sequence[Argument]) -> Any:
         return self._redis.execute_one(SCRIPTS[name].call(self._keys.of(queue), arguments), resend=True)
 
     def _is_underway(self, job_id: str, queue: str) -> bool:
-        """Whether it waits for no time, and is not dead either."""
+        """Whether it is queued already, or was since."""
         return self.find(job_id, queue).state in (JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED)
-
-    def _in_steps(
-        self, queue: str, name: str, job_ids: Sequence[str], latest_ms: int, read_back: lost_replies.ReadBack
-    ) -> list[str]:
-        """Short calls, each by itself: others wait for Redis too, and it would run a packet of them to its end."""
-        keys = self._keys.of(queue)
-        done: list[str] = []
-        for start in range(0, len(job_ids), MAINTAIN_AT_ONCE):
-            step = job_ids[start : start + MAINTAIN_AT_ONCE]
-            (reply,), resent_after = lost_replies.send(self._broker, [SCRIPTS[name].call(keys, (latest_ms, *step))])
-            told = [job_id.decode() for job_id in reply]
-            untold = [job_id for job_id in step if job_id not in set(told)] if resent_after is not None else []
-            done += told + (read_back(self._broker, queue, untold, resent_after or 0.0) if untold else [])
-        return done
 
 
 _NOT_CANCELLED = {
     "dead": "is dead: discard it instead.",
-    "finished": "is finished already.",
+    "finished": "has finished already.",
 }
 
 
@@ -235,13 +317,29 @@ os.register_at_fork(after_in_child=get_inspector.cache_clear)
 
 @receiver(setting_changed)
 def forget_inspector(*, setting: str, **kwargs: object) -> None:
-    """Tests that override the settings get what they set."""
+    """Apply settings that a test overrides."""
     if setting in ("RTQ", "CACHES", "DEBUG"):
         get_inspector.cache_clear()
+
+
+def _first_found(job_id: str, queues: Sequence[str], replies: Sequence[Any]) -> JobDetails:
+    """The job, from the replies of the script `find_job` for these queues. Raises JobNotFound."""
+    for queue, reply in zip(queues, replies, strict=True):
+        details = _read_job(job_id, queue, reply)
+        if details:
+            return details
+    raise JobNotFound(job_id)
+
+
+def _read_job(job_id: str, queue: str, reply: Any) -> JobDetails | None:
+    return RawJob(id=job_id, queue=queue, **dict(zip(_FIND, reply, strict=True))).details()
+
+
+_FIND = "record due died failures crashes errors outcome finished worker held lease now_ms wish progress kept".split()
 
 
 def _why_not_now(answer: str) -> str:
     verb, _, first = answer.partition(" ")
     if verb == "after":
-        return f"runs when job {first} is over: of these two only one may live."
-    return "is finished already." if verb == "finished" else "does not wait for a time (any more)."
+        return f"waits until job {first} has ended: only one job of the same unique key may be alive."
+    return "has finished already." if verb == "finished" else "is not scheduled or retrying (any more)."

@@ -1,60 +1,109 @@
-"""Which jobs fit a filter, found out where they lie: of the others nothing leaves Redis.
+"""Job filters. They are applied inside Redis, so that jobs that do not match are never sent.
 
-Names that are escaped in JSON are not decoded there. What has one is sent here, its beginning, and decided here.
+The scripts do not decode names that are escaped in JSON. Of a job with such a name they return the beginning of its
+record, and Python decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
-from django_rtq.broker.broker import MAINTAIN_AT_ONCE
 from django_rtq.broker.keys import QueueKeys
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
+from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.scripts import SCRIPTS, Argument, Command
 from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs.failure import read_cut_failure
 from django_rtq.jobs.job import JobState
 from django_rtq.jobs.record import read_head
 
-if TYPE_CHECKING:
-    from django_rtq.broker.redis.client import RedisClient
-    from django_rtq.inspector.job_list import JobFilter
-    from django_rtq.inspector.ride import Ride
+AT_ONCE = MAINTAIN_AT_ONCE  # jobs that one script reads; Redis serves nobody else meanwhile
+SCRIPTS_PER_ROUND_TRIP = 2
+_BYTES = 1000  # read of a record, and of its newest failure
+_MESSAGE_BYTES = 4000  # the same, if the filter is about the message
 
-AT_ONCE = MAINTAIN_AT_ONCE  # jobs that one script looks at; others wait for Redis meanwhile
-TOGETHER = 2  # scripts of one round trip
-_BYTES = 1000  # that are read of a record, and of its newest failure
-_MESSAGE_BYTES = 4000  # the same, where its message matters
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """Selects the jobs for which all of this is true. Empty: all jobs."""
+
+    task: str = ""  # the full name, or its end after a dot
+    client: str | None = None  # "" selects the jobs without a client
+    error_class: str = ""  # of the newest failure: the full name, or its end after a dot
+    error: str = ""  # part of the newest failure's message, or its class as above
+    id: str = ""  # the id, or its beginning
+    since: datetime | None = None  # dead: died; scheduled, retrying: due; finished: finished; else: became ready
+    until: datetime | None = None
+
+    def __bool__(self) -> bool:
+        return self != ALL_JOBS
+
+    def fits(self, job: JobDetails) -> bool:
+        """Whether the job matches."""
+        at = job.died_at or job.due_at or job.finished_at or job.ready_at
+        return self.fits_place(job.id, at) and self.fits_text(job)
+
+    def fits_place(self, job_id: str, at: datetime | None) -> bool:
+        """Whether the id matches, and the moment that its list knows."""
+        if not job_id.startswith(self.id):
+            return False
+        if self.since is None and self.until is None:
+            return True
+        if at is None:
+            return False
+        return (self.since is None or self.since <= at) and (self.until is None or at <= self.until)
+
+    def fits_text(self, job: JobDetails) -> bool:
+        """Whether the task, the client and the newest failure match."""
+        if self.task and not _is_or_ends(job.task, self.task):
+            return False
+        if self.client is not None and job.client != self.client:
+            return False
+        kind, message = job.newest_error
+        if self.error_class and not _is_or_ends(kind, self.error_class):
+            return False
+        return not self.error or _is_or_ends(kind, self.error) or self.error in message
+
+
+ALL_JOBS = JobFilter()
+
+
+def _is_or_ends(full: str, name: str) -> bool:
+    """Whether this is the full name, or its end after a dot."""
+    return full == name or full.endswith(f".{name}")
 
 
 class RedisJobFilter:
-    """A filter as the scripts take it, for one queue."""
+    """Applies a filter inside Redis, to jobs of one queue."""
 
-    def __init__(self, redis: RedisClient | Ride, keys: QueueKeys, wanted: JobFilter) -> None:
+    def __init__(self, redis: RedisClient, keys: QueueKeys, wanted: JobFilter) -> None:
         self._redis, self._keys, self._wanted = redis, keys, wanted
 
-    def sift(self, ids: Sequence[bytes], *, by_ready: bool = False) -> set[bytes]:
-        """Those of these jobs that fit, leaving times aside unless it is asked when they could start first."""
+    def matching(self, ids: Sequence[bytes], *, by_ready: bool = False) -> set[bytes]:
+        """The ids that match. Times are ignored, unless `by_ready` compares the moment when a job became ready."""
         parts = [ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE)]
         found: set[bytes] = set()
-        calls = [SCRIPTS["filter_jobs"].call(self._keys, (*self._wishes(times=by_ready), *part)) for part in parts]
-        for part, (fitting, doubtful) in zip(parts, self._ask(calls), strict=True):
+        calls = [SCRIPTS["filter_jobs"].call(self._keys, (*self._arguments(times=by_ready), *part)) for part in parts]
+        for part, (fitting, doubtful) in zip(parts, self._run(calls), strict=True):
             found.update(part[place - 1] for place in fitting)
             found.update(part[place - 1] for place, *heads in doubtful if self._fits(*heads))
         return found
 
-    def muster(self, start: int, stop: int, show: Callable[[int], object] | None = None) -> int:
-        """Count the dead letters that match among those at these places, counted from the oldest.
+    def count_dead(self, start: int, stop: int, show: Callable[[int], object] | None = None) -> int:
+        """Count the dead letters that match from position `start` to `stop`; the oldest is at 0.
 
         `show` is called with the number so far, while there is more to count.
         """
-        wishes = (*self._wishes(times=True), self._wanted.id)
+        arguments = (*self._arguments(times=True), self._wanted.id)
         calls = [
-            SCRIPTS["count_matching"].call(self._keys, (*wishes, place, min(AT_ONCE, stop - place)))
+            SCRIPTS["count_matching"].call(self._keys, (*arguments, place, min(AT_ONCE, stop - place)))
             for place in range(start, stop, AT_ONCE)
         ]
         count = 0
-        for left, (_, fitting, doubtful) in zip(reversed(range(len(calls))), self._ask(calls), strict=True):
+        for left, (_, fitting, doubtful) in zip(reversed(range(len(calls))), self._run(calls), strict=True):
             count += fitting + sum(self._fits(*heads) for _, *heads in doubtful)
             if left and show is not None:
                 show(count)
@@ -62,7 +111,7 @@ class RedisJobFilter:
 
     # -- inside
 
-    def _wishes(self, *, times: bool) -> tuple[Argument, ...]:
+    def _arguments(self, *, times: bool) -> tuple[Argument, ...]:
         wanted = self._wanted
         client = "" if wanted.client is None else f"={wanted.client}"
         since, until = (wanted.since, wanted.until) if times else (None, None)
@@ -70,16 +119,16 @@ class RedisJobFilter:
         most = _MESSAGE_BYTES if wanted.error else _BYTES
         return (wanted.task, client, wanted.error_class, wanted.error, *moments, most)
 
-    def _ask(self, calls: Sequence[Command]) -> Iterable[Any]:
-        for start in range(0, len(calls), TOGETHER):
-            yield from self._redis.execute(calls[start : start + TOGETHER], resend=True)
+    def _run(self, calls: Sequence[Command]) -> Iterable[Any]:
+        for start in range(0, len(calls), SCRIPTS_PER_ROUND_TRIP):
+            yield from self._redis.execute(calls[start : start + SCRIPTS_PER_ROUND_TRIP], resend=True)
 
     def _fits(self, record: bytes, failure: bytes) -> bool:
-        return self._wanted.fits_text(read_letter("", b"", record, failure))
+        return self._wanted.fits_text(read_dead_letter("", b"", record, failure))
 
 
-def read_letter(queue: str, job_id: bytes, record: bytes, failure: bytes) -> JobDetails:
-    """A dead letter as far as the beginnings of its record and of its newest failure tell."""
+def read_dead_letter(queue: str, job_id: bytes, record: bytes, failure: bytes) -> JobDetails:
+    """A dead letter, as far as the beginnings of its record and of its newest failure say."""
     header, task = read_head(record)
     return JobDetails(
         id=job_id.decode(errors="replace"),

@@ -1,27 +1,29 @@
-"""What became of jobs when a reply got lost. What is sent again finds nothing left to do, so it is read back.
+"""Finds out what an action did when its reply was lost.
 
-Told is what is true of a job by then. That it was somebody else, who did the same while our reply got lost, cannot be
-told apart.
+The action is sent again and finds nothing left to do, so the jobs are read instead. This reports their current state:
+if somebody else did the same at the same moment, the two cannot be told apart.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.client import ConnectionLost
-from django_rtq.broker.scripts import Command
+from django_rtq.broker.scripts import SCRIPTS, Command
 from django_rtq.jobs import record as stored
 
-SLACK_MS = 1000  # clocks of machines do not run alike
-ReadBack = Callable[[Broker, str, Sequence[str], float], list[str]]
+SLACK_MS = 1000  # clocks of two machines run apart
 
 
 def send(broker: Broker, commands: Sequence[Command]) -> tuple[list[Any], float | None]:
-    """The replies; and if the connection was lost on the way, so that all was sent again: how long ago it was sent
-    first, in seconds. Raises BrokerError."""
+    """Send commands, and once more if the connection is lost. Raises BrokerError.
+
+    Returns the replies, and how many seconds ago the commands were sent first; None: they were sent once.
+    """
     started = time.monotonic()
     try:
         return broker.redis.execute(commands), None
@@ -29,11 +31,30 @@ def send(broker: Broker, commands: Sequence[Command]) -> tuple[list[Any], float 
         return broker.redis.execute(commands, resend=True), time.monotonic() - started
 
 
+def send_ids(
+    broker: Broker, queue: str, name: Literal["requeue", "discard"], latest_ms: int, ids: Sequence[str]
+) -> list[str]:
+    """Call a script for these jobs. Returns the ids that it acted on.
+
+    Some ids at a time, each call in its own round trip: Redis serves others in between.
+    """
+    was_done = {"requeue": requeued, "discard": discarded}[name]
+    done: list[str] = []
+    for start in range(0, len(ids), MAINTAIN_AT_ONCE):
+        step = ids[start : start + MAINTAIN_AT_ONCE]
+        (reply,), resent_after = send(broker, [SCRIPTS[name].call(broker.keys.of(queue), (latest_ms, *step))])
+        done += [job_id.decode() for job_id in reply]
+        if resent_after is not None:
+            unclear = [job_id for job_id in step if job_id not in set(done)]
+            done += was_done(broker, queue, unclear, resent_after) if unclear else []
+    return done
+
+
 def requeued(broker: Broker, queue: str, job_ids: Sequence[str], seconds: float) -> list[str]:
-    """Those that got a new life, or are over, since so many seconds ago."""
+    """The ids that were queued again, or have finished, in the last `seconds`."""
     keys = broker.keys.of(queue)
-    asked: list[Command] = [("TIME",), ("HMGET", keys.jobs, *job_ids), ("ZMSCORE", keys.finished, *job_ids)]
-    (now_s, _), records, finished = broker.redis.execute(asked, resend=True)
+    commands: list[Command] = [("TIME",), ("HMGET", keys.jobs, *job_ids), ("ZMSCORE", keys.finished, *job_ids)]
+    (now_s, _), records, finished = broker.redis.execute(commands, resend=True)
     since_ms = (int(now_s) - seconds) * 1000 - SLACK_MS
     return [
         job_id
@@ -42,17 +63,17 @@ def requeued(broker: Broker, queue: str, job_ids: Sequence[str], seconds: float)
     ]
 
 
-def discarded(broker: Broker, queue: str, job_ids: Sequence[str], seconds: float) -> list[str]:
-    """Those of which nothing is left."""
+def discarded(broker: Broker, queue: str, job_ids: Sequence[str], _: float) -> list[str]:
+    """The ids of which nothing is left."""
     keys = broker.keys.of(queue)
-    asked: list[Command] = [("HMGET", keys.jobs, *job_ids), ("ZMSCORE", keys.finished, *job_ids)]
-    records, finished = broker.redis.execute(asked, resend=True)
+    commands: list[Command] = [("HMGET", keys.jobs, *job_ids), ("ZMSCORE", keys.finished, *job_ids)]
+    records, finished = broker.redis.execute(commands, resend=True)
     places = zip(job_ids, records, finished, strict=True)
     return [job_id for job_id, record, is_over in places if record is None and is_over is None]
 
 
 def has_body(broker: Broker, queue: str, job_id: str, body: str) -> bool:
-    """Whether this is what a job is by now, behind its header."""
+    """Whether the record of the job has this body now."""
     record = broker.redis.execute_one(("HGET", broker.keys.of(queue).jobs, job_id), resend=True) or b""
     return stored.has_body(record, body)
 

@@ -1,7 +1,7 @@
-"""How tasks and clients did lately: counters that workers add up and write down once a second.
+"""Metrics of tasks and clients: counters that workers add up and write once a second.
 
-They are statistics: what a worker that is killed had not written down yet is missing. The runs that it was in at that
-moment are counted as failed by whoever takes its jobs back.
+They are approximate: what a killed worker had not written yet is missing. The runs that were interrupted are counted as
+failed when its jobs are reclaimed.
 """
 
 from __future__ import annotations
@@ -15,28 +15,29 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.histogram import percentile
 from django_rtq.broker.redis.client import as_dict
 from django_rtq.broker.scripts import SCRIPTS, Command
+from django_rtq.inspector.queues import QueueReader
 
-MOST_LANES = 1000  # that are looked at for those with most jobs
+MAX_LANES = 1000  # lanes that are searched for the clients with most jobs
 _BUCKET = re.compile(r"[rw]-?\d+")  # seconds of a run, milliseconds of a wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskFigures:
-    """How the runs of a task went."""
+class TaskMetrics:
+    """The runs of a task in some hours."""
 
     done: int = 0
     failed: int = 0  # runs that failed
-    retried: int = 0  # of those, the ones that were followed by another
+    retried: int = 0  # failed runs that were followed by a retry
     dead: int = 0
     expired: int = 0
-    run_p50: float | None = None  # seconds; of runs that ended well or not; None: there was none
+    run_p50: float | None = None  # seconds, of all runs; None: there was none
     run_p95: float | None = None
     wait_p50: float | None = None  # seconds that jobs waited for their first run
     wait_p95: float | None = None
 
     @property
     def failure_rate(self) -> float | None:
-        """Of all runs, 0 to 1; None: there was none."""
+        """Failed runs as a share of all runs, 0 to 1; None: there was none."""
         runs = self.done + self.failed
         return self.failed / runs if runs else None
 
@@ -47,10 +48,10 @@ class ClientDetails:
 
     client: str
     queued: int  # jobs in its lanes
-    oldest_seconds: float | None  # how long its first job has been waiting; None: none waits
-    done_lately: int  # runs of the last hour
-    busy_seconds: float  # how long workers were busy with them
-    share: float  # of all the time that workers were busy with this queue in the last hour, 0 to 1
+    oldest_seconds: float | None  # how long its first job has been waiting; None: no job waits
+    done_lately: int  # runs in the last hour
+    busy_seconds: float  # how long these runs took
+    share: float  # of the time of all runs of this queue in the last hour, 0 to 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,33 +59,35 @@ class Clients:
     """Some clients of a queue."""
 
     clients: list[ClientDetails] = field(default_factory=list)
-    lanes: int = 0  # with jobs that wait: clients, counted once for each priority
-    looked_at: int = 0  # of those, the ones whose first jobs wait longest
+    lanes: int = 0  # lanes with waiting jobs: clients, counted once for each priority
+    searched: int = 0  # how many of these lanes were read: those whose first jobs wait longest
 
 
-class Statistics:
-    """Reads them. Any thread may use it."""
+class MetricsReader:
+    """Reads metrics. Any thread may use it."""
 
     def __init__(self, broker: Broker) -> None:
+        self._queues = QueueReader(broker)
         self._redis, self._keys = broker.redis, broker.keys
 
-    def tasks(self, queues: Iterable[str], hours: int) -> dict[str, TaskFigures]:
-        """The figures of the present hour and so many before it, in one round trip."""
-        calls = [SCRIPTS["task_metrics"].call(self._keys.of(queue), (hours,)) for queue in queues]
-        return read_figures(self._redis.execute(calls, resend=True))
+    def tasks(self, hours: int = 1, queues: Iterable[str] | None = None) -> dict[str, TaskMetrics]:
+        """The metrics of all tasks by name, in the current hour and so many hours before it."""
+        names, hours = self._queues.names() if queues is None else queues, max(0, min(hours, 48))
+        calls = [SCRIPTS["task_metrics"].call(self._keys.of(queue), (hours,)) for queue in names]
+        return read_task_metrics(self._redis.execute(calls, resend=True))
 
-    def clients(self, queue: str, limit: int, *, by: str) -> Clients:
-        """The clients with most waiting jobs, or with most of the work, in one round trip."""
-        reply = self._redis.execute_one(self.ask_for_clients(queue, limit), resend=True)
+    def clients(self, queue: str, limit: int = 50, *, by: str = "queued") -> Clients:
+        """The clients with most waiting jobs (by="queued"), or with most of the recent work (by="share")."""
+        reply = self._redis.execute_one(self.clients_command(queue, limit), resend=True)
         return self.read_clients(reply, limit, by=by)
 
-    def ask_for_clients(self, queue: str, limit: int) -> Command:
-        """The command whose reply read_clients() reads."""
-        return SCRIPTS["client_metrics"].call(self._keys.of(queue), (MOST_LANES, min(limit, 100)))
+    def clients_command(self, queue: str, limit: int) -> Command:
+        """The command for read_clients()."""
+        return SCRIPTS["client_metrics"].call(self._keys.of(queue), (MAX_LANES, min(limit, 100)))
 
     @staticmethod
     def read_clients(reply: Any, limit: int, *, by: str) -> Clients:
-        """The clients with most of what is asked for."""
+        """Read the reply to clients_command()."""
         now_ms, lanes, total_us, found = reply
         clients = [
             ClientDetails(
@@ -98,11 +101,11 @@ class Statistics:
             for client, queued, since, runs, busy_us in found
         ]
         clients.sort(key=lambda one: (one.share if by == "share" else one.queued, one.queued), reverse=True)
-        return Clients(clients=clients[:limit], lanes=lanes, looked_at=min(lanes, MOST_LANES))
+        return Clients(clients=clients[:limit], lanes=lanes, searched=min(lanes, MAX_LANES))
 
 
-def read_figures(replies: Iterable[Any]) -> dict[str, TaskFigures]:
-    """What the script `tasks` answers for some queues, added up by the names of tasks."""
+def read_task_metrics(replies: Iterable[Any]) -> dict[str, TaskMetrics]:
+    """Add up the replies of the script `task_metrics` for some queues, by task."""
     found: dict[str, dict[str, Any]] = {}
     for reply in replies:
         for name, number in as_dict(reply).items():
@@ -113,12 +116,12 @@ def read_figures(replies: Iterable[Any]) -> dict[str, TaskFigures]:
                 buckets[bucket] = buckets.get(bucket, 0) + int(number)
             else:
                 of_task[kind] = of_task.get(kind, 0) + int(number)
-    return {task: _figures(counts) for task, counts in sorted(found.items())}
+    return {task: _task_metrics(counts) for task, counts in sorted(found.items())}
 
 
-def _figures(counts: Mapping[str, Any]) -> TaskFigures:
+def _task_metrics(counts: Mapping[str, Any]) -> TaskMetrics:
     runs, waits = counts["r"], counts["w"]
-    return TaskFigures(
+    return TaskMetrics(
         **{name: counts.get(name, 0) for name in ("done", "failed", "retried", "dead", "expired")},
         run_p50=percentile(runs, 0.5),
         run_p95=percentile(runs, 0.95),

@@ -1,6 +1,6 @@
-"""What is seen from the front: the queues, the workers and the server, however many jobs there are.
+"""The data of the overview: queues, workers and server. Takes the same time however many jobs there are.
 
-Two round trips: who is there, and how they are.
+Two round trips: the first reads the names of queues and workers, the second reads their data.
 """
 
 from __future__ import annotations
@@ -17,75 +17,80 @@ from django_rtq.broker.redis.server_info import ServerDetails, read_server
 from django_rtq.broker.scripts import SCRIPTS, Command
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import JobDetails, Progress, QueueDetails, RunningJob, WorkerDetails
-from django_rtq.inspector.job_filter import read_letter
-from django_rtq.inspector.metrics import TaskFigures, read_figures
+from django_rtq.inspector.job_filter import read_dead_letter
+from django_rtq.inspector.metrics import TaskMetrics, read_task_metrics
+from django_rtq.inspector.queues import read_queue_details
 from django_rtq.inspector.time_series import Series, TimeSeriesReader
 from django_rtq.jobs.job import clock_moment, moment
 from django_rtq.jobs.record import read_head
 
-MOST_SHOWN = 1000  # running jobs of a queue
-LATELY = 5  # minutes over which rates are taken
-FAILING_HOURS = 1  # before the present one, of which it is told how tasks did
-USUAL_HOURS = 6  # of which it is known how long tasks usually run
-_HEAD_BYTES = 400  # of a record: its header, and which task it names
+MAX_RUNNING_SHOWN = 1000  # running jobs of a queue
+LATELY = 5  # minutes that rates are averaged over
+FAILING_HOURS = 1  # hours before the current one whose failures of tasks are read
+USUAL_HOURS = 6  # hours before the current one that say how long tasks usually run
+UNSCHEDULED = 120.0  # seconds without a look for due jobs; a scheduler looks at least once a minute
+_HEAD_BYTES = 400  # read of a record: enough for its header and the name of its task
 _LIMIT = re.compile(rb'"time_limit":([0-9.e+]+)')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRow:
-    """A queue, and what went on there lately."""
+    """A queue and its recent activity."""
 
     details: QueueDetails
     series: Series
-    slots: int  # jobs that its workers can run at once; they may serve other queues too
+    slots: int  # jobs that its workers can run at once; they may also serve other queues
     done_per_minute: float  # over the last minutes
     failed_per_minute: float  # runs
-    utilisation: float | None  # the share of the slots' time that its jobs took lately, 0 to 1; None: no slots
-    tasks: Mapping[str, TaskFigures] = field(default_factory=dict)  # by name; of this hour and the one before it
-    newest_dead: JobDetails | None = None  # as far as a line or two tell
-    newest_retrying: JobDetails | None = None  # that whose next attempt is the last to come
+    utilisation: float | None  # share of the slots that its jobs used recently, 0 to 1; None: no slots
+    tasks: Mapping[str, TaskMetrics] = field(default_factory=dict)  # task name -> this hour and the one before it
+    newest_dead: JobDetails | None = None  # only the fields that a summary shows
+    newest_retrying: JobDetails | None = None  # the one with the latest next attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """All that an overview shows."""
+    """All data of the overview."""
 
     now: datetime  # the server's time
     queues: list[QueueRow]
     workers: list[WorkerDetails]
     server: ServerDetails
-    contact_seconds: float | None = None  # since any worker or scheduler said anything; None: never
-    scheduler_seconds: float | None = None  # since somebody looked for due jobs, in the queue where it is longest ago
-    unscheduled: list[str] = field(default_factory=list)  # queues in which nobody has looked for due jobs lately
+    contact_seconds: float | None = None  # since the last contact of any worker or scheduler; None: never
+    scheduler_seconds: float | None = (
+        None  # since a scheduler looked for due jobs, in the queue where that is longest ago
+    )
+    unscheduled: list[str] = field(default_factory=list)  # queues in which no scheduler has looked for due jobs lately
 
 
 class OverviewReader:
-    """Reads the front. Any thread may use it."""
+    """Reads the overview. Any thread may use it."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._redis, self._keys = broker.redis, broker.keys
-        self._history = TimeSeriesReader(broker)
+        self._time_series = TimeSeriesReader(broker)
 
-    def front(self, minutes: int, step: int) -> Overview:
-        """Everything, with counters of so many minutes in steps of so many."""
-        names, known, info = self._who_is_there(with_info=True)
+    def read(self, minutes: int = 60, *, step: int | None = None) -> Overview:
+        """The overview in two round trips, with counters of the last `minutes` in steps of `step` minutes."""
+        minutes, step = _period(minutes, step)
+        names, known, info = self._read_names(with_info=True)
         reads = _Reads()
         for name in names:
             keys = self._keys.of(name)
             reads.add("overview", SCRIPTS["queue_overview"].call(keys, ()))
-            reads.add("history", self._history.ask(name, minutes, step, info.now_ms))
+            reads.add("history", self._time_series.command(name, minutes, step, info.now_ms))
             reads.add("tasks", SCRIPTS["task_metrics"].call(keys, (FAILING_HOURS,)))
             reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_HEAD_BYTES,)))
-        self._ask_for_workers(reads, names, known)
+        self._add_workers(reads, names, known)
         replies = reads.replies(self._redis.execute(reads.commands, resend=True))
-        details = [queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
+        details = [read_queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
         workers = self._read_workers(names, known, replies)
-        tasks = {name: read_figures([reply]) for name, reply in zip(names, replies["tasks"], strict=True)}
+        tasks = {name: read_task_metrics([reply]) for name, reply in zip(names, replies["tasks"], strict=True)}
         rows = [
             _row(
                 queue,
-                self._history.read(queue.name, minutes, step, reply),
+                self._time_series.read(queue.name, minutes, step, reply),
                 sum(worker.slots for worker in workers if queue.name in worker.queues),
                 tasks=tasks[queue.name],
                 failures=failures,
@@ -96,30 +101,32 @@ class OverviewReader:
         now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
         return Overview(now=clock_moment(now_ms), queues=rows, workers=workers, server=info, **_liveness(details))
 
-    def workers(self, queues: Sequence[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
-        """Who works on these queues, and what runs there; and how long that usually takes, if that is asked."""
-        every, known, _ = self._who_is_there()
+    def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
+        """The workers of these queues and the jobs that they run. See Inspector.workers()."""
+        every, known, _ = self._read_names()
         names = every if queues is None else list(queues)
         reads = _Reads()
-        self._ask_for_workers(reads, names, known)
+        self._add_workers(reads, names, known)
         for name in names if with_usual else ():
             reads.add("tasks", SCRIPTS["task_metrics"].call(self._keys.of(name), (USUAL_HOURS,)))
         replies = reads.replies(self._redis.execute(reads.commands, resend=True))
         workers = self._read_workers(names, known, replies)
-        figures = read_figures(replies["tasks"])
-        return _with_usual(workers, dict.fromkeys(names, figures))
+        metrics = read_task_metrics(replies["tasks"])
+        return _with_usual(workers, dict.fromkeys(names, metrics))
 
-    def history(self, queue: str, minutes: int, step: int) -> Series:
-        """The counters of one queue."""
+    def time_series(self, queue: str, minutes: int = 60, *, step: int | None = None) -> Series:
+        """The counters of one queue, as in read()."""
+        minutes, step = _period(minutes, step)
         command = SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step))
-        return self._history.read(queue, minutes, step, self._redis.execute_one(command, resend=True))
+        return self._time_series.read(queue, minutes, step, self._redis.execute_one(command, resend=True))
 
     # -- inside
 
-    def _who_is_there(self, *, with_info: bool = False) -> tuple[list[str], list[str], ServerDetails]:
-        asked: list[Command] = [("SMEMBERS", self._keys.queues), ("ZRANGE", self._keys.workers, 0, -1), ("TIME",)]
+    def _read_names(self, *, with_info: bool = False) -> tuple[list[str], list[str], ServerDetails]:
+        """The names of all queues and workers, and the server; its details only `with_info`."""
+        commands: list[Command] = [("SMEMBERS", self._keys.queues), ("ZRANGE", self._keys.workers, 0, -1), ("TIME",)]
         queues, workers, time, *info = self._redis.execute_each(
-            [*asked, ("INFO",)] if with_info else asked, resend=True
+            [*commands, ("INFO",)] if with_info else commands, resend=True
         )
         for reply in (queues, workers, time):
             if isinstance(reply, BrokerError):
@@ -128,9 +135,9 @@ class OverviewReader:
         text = info[0] if info and not isinstance(info[0], BrokerError) else b""
         return sorted(n.decode() for n in queues), [w.decode() for w in workers], read_server(text, now_ms)
 
-    def _ask_for_workers(self, reads: _Reads, queues: Sequence[str], known: Sequence[str]) -> None:
+    def _add_workers(self, reads: _Reads, queues: Sequence[str], known: Sequence[str]) -> None:
         for name in queues:
-            call = SCRIPTS["list_running"].call(self._keys.of(name), (MOST_SHOWN, _HEAD_BYTES))
+            call = SCRIPTS["list_running"].call(self._keys.of(name), (MAX_RUNNING_SHOWN, _HEAD_BYTES))
             reads.add("processing", call)
         for worker in known:
             reads.add("note", ("HGETALL", self._keys.worker(worker)))
@@ -154,11 +161,16 @@ class OverviewReader:
         ]
 
 
+def _period(minutes: int, step: int | None) -> tuple[int, int]:
+    minutes = max(1, min(minutes, 1440))
+    return minutes, step or max(1, minutes // 60)
+
+
 _KINDS = ("overview", "history", "processing", "note", "left", "tasks", "failures")
 
 
 class _Reads:
-    """Commands of one round trip, by what they ask for."""
+    """Commands of one round trip, grouped by kind."""
 
     def __init__(self) -> None:
         self.commands: list[Command] = []
@@ -169,39 +181,15 @@ class _Reads:
         self.commands.append(command)
 
     def replies(self, replies: Iterable[Any]) -> dict[str, list[Any]]:
-        """Those to each kind of question, in order."""
+        """The replies to the commands of each kind, in order."""
         of_kind: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
         for kind, reply in zip(self._kinds, replies, strict=True):
             of_kind[kind].append(reply)
         return of_kind
 
 
-def queue_details(name: str, reply: list[Any]) -> QueueDetails:
-    """What the script `overview` tells."""
-    now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, contact, promoted, behind = reply
-    return QueueDetails(
-        name=name,
-        paused=paused != b"",
-        queued=max(0, live - scheduled - retrying - dead - running),
-        scheduled=scheduled,
-        retrying=retrying,
-        running=running,
-        dead=dead,
-        finished=finished,
-        oldest_seconds=_since(oldest, now_ms),
-        clients=lanes,
-        contact_seconds=_since(contact, now_ms),
-        scheduler_seconds=_since(promoted, now_ms),
-        clock_behind_seconds=behind / 1000,
-    )
-
-
-def _since(then_ms: bytes, now_ms: int) -> float | None:
-    return max(0.0, (now_ms - float(then_ms)) / 1000) if then_ms else None
-
-
 def _row(
-    details: QueueDetails, series: Series, slots: int, *, tasks: Mapping[str, TaskFigures], failures: list[Any]
+    details: QueueDetails, series: Series, slots: int, *, tasks: Mapping[str, TaskMetrics], failures: list[Any]
 ) -> QueueRow:
     steps = max(1, LATELY * 60 // series.step_seconds)
     minutes = steps * series.step_seconds / 60
@@ -220,14 +208,14 @@ def _row(
 
 
 def _latest(queue: str, found: list[bytes]) -> JobDetails | None:
-    return read_letter(queue, found[0], found[2], found[3]) if found else None
+    return read_dead_letter(queue, found[0], found[2], found[3]) if found else None
 
 
-def _with_usual(workers: list[WorkerDetails], figures: Mapping[str, Mapping[str, TaskFigures]]) -> list[WorkerDetails]:
-    """The workers, and of each job that runs how long its task usually does, by figures of its queue."""
+def _with_usual(workers: list[WorkerDetails], metrics: Mapping[str, Mapping[str, TaskMetrics]]) -> list[WorkerDetails]:
+    """Add to each running job how long its task usually runs, by the metrics of its queue."""
 
     def usual(job: RunningJob) -> float | None:
-        of_task = figures[job.queue].get(job.task)
+        of_task = metrics[job.queue].get(job.task)
         return None if of_task is None else of_task.run_p95
 
     return [
@@ -244,9 +232,6 @@ def _liveness(queues: Sequence[QueueDetails]) -> dict[str, Any]:
         "scheduler_seconds": max(looked, default=None),
         "unscheduled": [q.name for q in queues if q.scheduler_seconds is None or q.scheduler_seconds > UNSCHEDULED],
     }
-
-
-UNSCHEDULED = 120.0  # seconds: a scheduler looks once a minute at least
 
 
 def _running(queue: str, worker: str, lease_ms: float, held: Iterable[Any], now_ms: int) -> Iterable[RunningJob]:

@@ -1,4 +1,4 @@
-"""Where a job stands that waits."""
+"""The position of a waiting job in its queue."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from django_rtq.jobs.job import clock_moment, moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """What a job waits for, as far as its queue tells."""
+class QueuePosition:
+    """What a job waits for, as far as its queue knows."""
 
     now: datetime  # the server's time
     paused_at: datetime | None  # None: the queue is not paused
-    workers: int  # that serve the queue; counted up to 100
-    ahead: (
-        int | None
-    )  # jobs before it in its lane, counted up to 1,000; cancelled ones may be among them. None: not known
-    after: str  # the job for whose end it waits; "": none
-    promoted_at: datetime | None  # when somebody looked for due jobs
+    workers: int  # workers of the queue; counted up to 100
+    #: Jobs before it in its lane, counted up to 1,000; cancelled ones may be among them. None: not known.
+    ahead: int | None
+    after: str  # the job whose end it waits for; "": none
+    promoted_at: datetime | None  # when a scheduler last looked for due jobs
 
     @classmethod
-    def read(cls, reply: list[Any]) -> Standing:
-        """What the script `standing` tells."""
+    def read(cls, reply: list[Any]) -> QueuePosition:
+        """Read the reply of the script `queue_position`."""
         now_ms, paused, workers, ahead, after, promoted = reply
         return cls(
             now=clock_moment(now_ms),

@@ -1,7 +1,7 @@
-"""What happened when: counters, minute by minute.
+"""Time series: the counters of a queue by the minute.
 
-What is over does not change any more. A process keeps it, and asks for the last steps only: fifty queues with a day of
-minutes each would cost a third of a second, again and again.
+Past minutes do not change. So a process caches them and reads only the last steps: reading a whole day of fifty queues
+takes a third of a second each time.
 """
 
 from __future__ import annotations
@@ -15,63 +15,63 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.scripts import SCRIPTS, Command
 from django_rtq.jobs.job import clock_moment
 
-MOST_KEPT = 1000  # series; of some 50 KB, where much happened
+MAX_CACHED = 1000  # series; a busy one takes about 50 KB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """Counters over time. Every list of numbers is as long as there are steps, the present one the last."""
+    """Counters over time. Each list has one number for each step, the current step last."""
 
     begins_at: datetime  # the first step
     step_seconds: int
     steps: int
-    counts: Mapping[str, list[int]]  # enqueued, succeeded, failed, dead, …, run_ms, wait_ms -> a number for each step
+    counts: Mapping[str, list[int]]  # enqueued, succeeded, failed, dead, …, run_ms, wait_ms -> numbers
 
     def of(self, name: str) -> list[int]:
-        """One counter, step by step."""
+        """The numbers of one counter."""
         return self.counts.get(name) or [0] * self.steps
 
     def total(self, name: str, steps: int | None = None) -> int:
-        """One counter, added up; of the last steps only, when that is asked."""
+        """The sum of one counter, over all steps or the last ones."""
         numbers = self.of(name)
         return sum(numbers if steps is None else numbers[-steps:])
 
     @property
     def last(self) -> int:
-        """The number of the present step, counted from 1970."""
+        """The number of the current step, counted from 1970."""
         return int(self.begins_at.timestamp()) // self.step_seconds + self.steps - 1
 
 
 class TimeSeriesReader:
-    """Reads series. Any thread may use it: what is kept is replaced, and never changed."""
+    """Reads series. Any thread may use it: cached series are replaced, never changed."""
 
     def __init__(self, broker: Broker) -> None:
         self._redis, self._keys = broker.redis, broker.keys
-        self._kept: dict[tuple[str, int, int], Series] = {}
+        self._cache: dict[tuple[str, int, int], Series] = {}
 
-    def ask(self, queue: str, minutes: int, step: int, now_ms: int) -> Command:
-        """The command whose reply read() reads: for what is not known yet, and one step more."""
-        kept = self._kept.get((queue, minutes, step))
-        if kept is not None:
-            # The last one was not over then. The clock may go on before the command arrives.
-            unknown = now_ms // 60_000 // step - kept.last + 2
+    def command(self, queue: str, minutes: int, step: int, now_ms: int) -> Command:
+        """The command for read(): asks for the steps that are not cached, and one more."""
+        cached = self._cache.get((queue, minutes, step))
+        if cached is not None:
+            # The last step was not over then, and another may begin before the command arrives.
+            unknown = now_ms // 60_000 // step - cached.last + 2
             minutes = min(minutes, max(2, unknown) * step)
         return SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step))
 
     def read(self, queue: str, minutes: int, step: int, reply: list[Any]) -> Series:
-        """The whole series."""
+        """Read the reply to command(). Returns the whole series."""
         series = _series(reply, step)
         steps = -(-minutes // step)
         if series.steps < steps:
-            kept = self._kept.get((queue, minutes, step))
-            joined = None if kept is None else _joined(kept, series)
-            if joined is None:  # the clock was put back, or Redis is another one: a round trip of its own
+            cached = self._cache.get((queue, minutes, step))
+            joined = None if cached is None else _joined(cached, series)
+            if joined is None:  # the clock was put back, or it is another Redis: read it all
                 call = SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step))
                 joined = _series(self._redis.execute_one(call, resend=True), step)
             series = joined
-        if len(self._kept) >= MOST_KEPT:
-            self._kept.clear()
-        self._kept[(queue, minutes, step)] = series
+        if len(self._cache) >= MAX_CACHED:
+            self._cache.clear()
+        self._cache[(queue, minutes, step)] = series
         return series
 
 
@@ -85,25 +85,25 @@ def _series(reply: list[Any], step: int) -> Series:
     return Series(begins_at=begins_at, step_seconds=step * 60, steps=steps, counts=counts)
 
 
-def _joined(kept: Series, latest: Series) -> Series | None:
-    """What is kept, as far as it is over, and then the latest; None where they do not fit together."""
-    first, begins = latest.last - kept.steps + 1, latest.last - latest.steps + 1
-    start = first - (kept.last - kept.steps + 1)
-    if start < 0 or begins > kept.last or not _go_together(kept, latest, kept.last - begins):
+def _joined(cached: Series, latest: Series) -> Series | None:
+    """The past steps of the cached series, then the latest; None if they do not fit together."""
+    first, begins = latest.last - cached.steps + 1, latest.last - latest.steps + 1
+    start = first - (cached.last - cached.steps + 1)
+    if start < 0 or begins > cached.last or not _agree(cached, latest, cached.last - begins):
         return None
-    end = start + kept.steps - latest.steps
+    end = start + cached.steps - latest.steps
     return Series(
-        begins_at=clock_moment(first * kept.step_seconds * 1000),
-        step_seconds=kept.step_seconds,
-        steps=kept.steps,
-        counts={name: kept.of(name)[start:end] + latest.of(name) for name in {**kept.counts, **latest.counts}},
+        begins_at=clock_moment(first * cached.step_seconds * 1000),
+        step_seconds=cached.step_seconds,
+        steps=cached.steps,
+        counts={name: cached.of(name)[start:end] + latest.of(name) for name in {**cached.counts, **latest.counts}},
     )
 
 
-def _go_together(kept: Series, latest: Series, over: int) -> bool:
-    """Whether the steps that both have are the same, and no counter of the step after those went down."""
-    for name in {**kept.counts, **latest.counts}:
-        before, now = kept.of(name), latest.of(name)
+def _agree(cached: Series, latest: Series, over: int) -> bool:
+    """Whether the past steps of both are the same, and no counter of the next step went down."""
+    for name in {**cached.counts, **latest.counts}:
+        before, now = cached.of(name), latest.of(name)
         if before[-1 - over : -1] != now[:over] or before[-1] > now[over]:
             return False
     return True

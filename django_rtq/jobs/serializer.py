@@ -22,8 +22,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from datetime import time
 from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from typing import Any, NoReturn
+
+from django.core.serializers.json import DjangoJSONEncoder
 
 from django_rtq.exceptions import PayloadError, PayloadTooLarge, Unserializable
 from django_rtq.jobs.json_types import (
@@ -196,3 +199,11 @@ def _argument_text(where: _Path, names: Sequence[str]) -> str:
 def _path_text(where: Sequence[Any]) -> str:
     steps = [f"[{quoted(key) if isinstance(key, str) else key}]" for key in where]
     return "".join(steps[:8]) + ("…" if steps[8:] else "")
+
+
+class DisplayEncoder(DjangoJSONEncoder):
+    """Writes arguments and results as JSON for people. What it writes is not read back."""
+
+    def default(self, o: Any) -> Any:
+        # Django refuses a time with a time zone, but an argument of a job may be one.
+        return o.isoformat() if isinstance(o, time) else super().default(o)

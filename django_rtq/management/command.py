@@ -1,4 +1,4 @@
-"""What the commands have in common: how they end when something is wrong."""
+"""The base class of the commands: how they exit when something is wrong."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from django_rtq.exceptions import RTQError
-from django_rtq.management.printable import one_line
+from django_rtq.management.output import one_line
 
-WRONG_USAGE = 2  # as argparse has it
-INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+WRONG_USAGE = 2  # as argparse does
+INTERRUPTED = 130  # as shells do: 128 + SIGINT
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 
 
 class RTQCommand(BaseCommand):
-    """A command about queues. Our errors end it in one sentence, without a traceback."""
+    """A command of django_rtq. Expected errors are printed as one sentence, without a traceback."""
 
-    # Whoever looks after a sick system needs no database, and no other app, to be well.
+    # These commands must work while the database or another app does not.
     requires_system_checks = []
 
     def run_from_argv(self, argv: list[str]) -> None:
-        """The command line's entry. Ctrl-C and a reader that went away (`| head`) get no traceback."""
+        """Run from the command line. Ctrl-C and a closed pipe (`| head`) print no traceback."""
         if isinstance(sys.stdout, io.TextIOWrapper):
-            # The name of a client may have letters that this terminal has not.
+            # The name of a client may have characters that this terminal cannot encode.
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
             super().run_from_argv(argv)
@@ -34,7 +34,7 @@ class RTQCommand(BaseCommand):
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
         except BrokenPipeError:
-            # Else Python tries to write the rest once more when it exits, and complains.
+            # Or else Python tries to flush the rest at exit, and prints an error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(PIPE_CLOSED)
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from django_rtq.management.command import WRONG_USAGE
-from django_rtq.management.typed_names import job_id
+from django_rtq.management.prompts import job_id
 
 ACTIONS = {
     "list": "Show dead letters, the newest first.",

@@ -22,7 +22,7 @@ from django_rtq.management.command import WRONG_USAGE
 from django_rtq.models import mirror_schedules
 from django_rtq.tasks import registry
 from django_rtq.validation import did_you_mean
-from django_rtq.worker.supervisor.wakeup import stopping_signals
+from django_rtq.worker.supervisor.wakeup import stop_signals
 
 logger = logging.getLogger("django_rtq")
 
@@ -47,7 +47,7 @@ def ending_at_signals() -> Iterator[None]:
     def leave(signum: int, frame: object) -> NoReturn:
         sys.exit(0)
 
-    before = {signum: signal.signal(signum, leave) for signum in stopping_signals()}
+    before = {signum: signal.signal(signum, leave) for signum in stop_signals()}
     try:
         yield
     finally:

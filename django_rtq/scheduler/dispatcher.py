@@ -42,7 +42,7 @@ class Dispatcher:
     @property
     def is_outdated(self) -> bool:
         """Whether the plan was changed since it was read."""
-        return self._broker.plan.latest != self._plan.version
+        return self._broker.schedules.latest_version != self._plan.version
 
     def fire_due(self) -> float | None:
         """Start what is due now. Returns the seconds until it has to be called again; None: there is no entry."""
@@ -53,7 +53,7 @@ class Dispatcher:
                 return None
             if (left := self._asks_at - time.monotonic()) > 0:
                 return left
-            now_ms, states = self._broker.schedules(self._asked)
+            now_ms, states = self._broker.schedules.states(self._asked)
             if not self.is_outdated:
                 break
         asked_at = time.monotonic()
@@ -65,11 +65,11 @@ class Dispatcher:
         return max(0.0, self._asks_at - time.monotonic())
 
     def _read_plan(self) -> None:
-        plan = self._broker.plan.read()
+        plan = self._broker.schedules.read()
         if self._plan.version and not plan.version:  # whoever empties it leaves a version
             logger.warning("Redis has lost which schedules people had made or switched off: they are put back")
-            self._broker.plan.restore(self._plan)
-            plan = self._broker.plan.read()
+            self._broker.schedules.restore(self._plan)
+            plan = self._broker.schedules.read()
         self._obey(load_schedules(self._declared, plan))
         self._plan = plan
         self._asks_at = 0.0
@@ -104,7 +104,7 @@ class Dispatcher:
             return max(state.last_slot_ms, state.began_ms)
         if state is None or not is_sound or known not in self._known_since:
             self._known_since[known] = now_ms
-            self._broker.begin(entry.task.queue, entry.name, definition, now_ms)
+            self._broker.schedules.begin(entry.task.queue, entry.name, definition, now_ms)
             return now_ms
         # Another version of the project has begun with another definition, as during a deploy: both go on.
         return max(state.last_slot_ms, self._known_since[known])
@@ -114,4 +114,4 @@ class Dispatcher:
             touched = {name: max(state.last_slot_ms, state.began_ms) for name, state in known.items()}
             old = [name for name in touched.keys() - self._names if touched[name] < now_ms - FORGOTTEN_MS]
             if old:
-                self._broker.drop_schedules(queue, old)
+                self._broker.schedules.forget(queue, old)

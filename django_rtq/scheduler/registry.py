@@ -49,7 +49,7 @@ class ScheduledTask:
         make = self.task.new_job if self.task.unique is False else self.task.new_unique_job
         job = make(self.schedule.args, dict(self.schedule.kwargs))._replace(id=self.job_id(slot_ms))
         may_overlap = self.schedule.overlap == "allow"
-        answer = broker.fire(self.task.queue, self.name, slot_ms, job, may_overlap=may_overlap)
+        answer = broker.schedules.fire(self.task.queue, self.name, slot_ms, job, may_overlap=may_overlap)
         if answer == "fired" and signals.job_enqueued.receivers:
             signals.job_enqueued.send_robust(
                 ScheduledTask, job_ids=[job.id], queue=self.task.queue, task=self.task.name

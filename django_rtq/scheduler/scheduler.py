@@ -36,7 +36,7 @@ class Scheduler(Loop):
 
     def tick(self) -> float:
         """One bounded step for each queue."""
-        seconds, promoted, is_trimmed = self._broker.tend(self._queues, calls=self._calls)
+        seconds, promoted, is_trimmed = self._broker.maintenance.run(self._queues, promote_calls=self._calls)
         signals.send_promoted(Scheduler, promoted)
         # A crowd whose time has come is promoted in several steps of one round trip.
         self._calls = MOST_CALLS if seconds == 0.0 else 1

@@ -27,7 +27,7 @@ def schedule_statuses(entries: Sequence[ScheduledTask]) -> list[ScheduleStatus]:
     """Of each entry, in two round trips. Raises BrokerError."""
     if not entries:
         return []
-    now_ms, states = get_broker().schedules(sorted({entry.task.queue for entry in entries}))
+    now_ms, states = get_broker().schedules.states(sorted({entry.task.queue for entry in entries}))
     known = [states[entry.task.queue].get(entry.name) for entry in entries]
     jobs = [state.last_job if state and state.last_job != "-" else "" for state in known]
     asked = {(entry.task.queue, job) for entry, job in zip(entries, jobs, strict=True) if job}

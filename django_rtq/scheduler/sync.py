@@ -24,14 +24,14 @@ def mirror(read: Callable[[], Rows]) -> int:
 
     `read` is asked again after each change, until what it tells is what the plan holds.
     """
-    plan, changed = get_broker().plan, 0
+    plan, changed = get_broker().schedules, 0
     for _ in range(MOST_LOOKS):
         there, wanted = plan.read().rows, {name: row for name, row in read().items() if not _is_refused(row)}
         changes: dict[str, Mapping[str, Any] | None] = {name: None for name in there.keys() - wanted.keys()}
         changes |= {name: row for name, row in wanted.items() if there.get(name) != row}
         if not changes:
             break
-        plan.change(changes, wake=_queues_of(changes.items()))
+        plan.update(changes, wake=_queues_of(changes.items()))
         changed += len(changes)
     return changed
 

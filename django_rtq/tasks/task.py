@@ -12,7 +12,8 @@ from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overl
 from asgiref.sync import sync_to_async
 
 from django_rtq import signals
-from django_rtq.broker.broker import NewJob, UniqueJob, get_broker
+from django_rtq.broker.broker import get_broker
+from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.conf import get_config
 from django_rtq.exceptions import DuplicateJob, InvalidTask, PayloadError
 from django_rtq.handle import JobHandle

@@ -28,15 +28,15 @@ register.filter("rtq_duration", format_duration)
 
 
 @register.filter
-def rtq_text(text: object, most: int = 200) -> str:
+def rtq_text(text: object, max_length: int = 200) -> str:
     """Untrusted text: escape non-printable characters, and truncate."""
-    return sanitize.clean_text(text, most)
+    return sanitize.clean_text(text, max_length)
 
 
 @register.filter
-def rtq_json(value: Any, most: int = 0) -> str:
+def rtq_json(value: Any, max_length: int = 0) -> str:
     """A value as indented JSON, truncated."""
-    return sanitize.pretty_json(value, most or sanitize.MAX_VALUE_LENGTH)
+    return sanitize.pretty_json(value, max_length or sanitize.MAX_VALUE_LENGTH)
 
 
 @register.filter

@@ -1,4 +1,4 @@
-"""How much memory a process has."""
+"""Resident memory of a process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def memory_bytes(pid: int | str = "self") -> int | None:
-    """The resident memory of a process; None where the system does not tell (it is not Linux, or it is gone)."""
+    """The resident memory of a process, in bytes. None: the system is not Linux, or the process is gone."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     except (OSError, IndexError):

@@ -1,4 +1,4 @@
-"""What a worker is told on its command line."""
+"""The command-line options of rtq_worker, as a value."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _shuffler = random.SystemRandom()
 class WorkerOptions:
     """The options of rtq_worker."""
 
-    queues: Sequence[str]  # in the order in which they are served
+    queues: Sequence[str]  # in the order of priority
     processes: int = 1
     concurrency: int = 1  # jobs at once in each process
-    burst: bool = False  # work until the queues are empty, then leave
-    max_jobs: int | None = None  # a process is replaced after so many
+    burst: bool = False  # exit when the queues are empty
+    max_jobs: int | None = None  # replace a process after so many jobs
     name: str = field(default_factory=socket.gethostname)
-    drain_seconds: float = 25.0  # how long running jobs may go on after the first signal
-    shuffle: bool = False  # another order of queues at each claim
+    drain_seconds: float = 25.0  # how long running jobs may continue after the first stop signal
+    shuffle: bool = False  # random order of the queues at each claim
     scheduler: bool = True
 
     def order(self) -> Sequence[str]:
-        """The queues as the next claim has to serve them."""
+        """The queues, in the order for the next claim."""
         if not self.shuffle or len(self.queues) < 2:
             return self.queues
         return _shuffler.sample(self.queues, len(self.queues))

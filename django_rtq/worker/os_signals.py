@@ -1,4 +1,4 @@
-"""The signal handlers of a worker process. A job that replaces them does so for itself; forks do not inherit them."""
+"""The signal handlers of a worker process. They are restored after a job, and forks of a job do not inherit them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 try:
-    # signal.getsignal() makes an enum of its answer, which takes 50 times as long.
+    # signal.getsignal() converts its result to an enum, which takes 50 times as long.
     from _signal import getsignal  # type: ignore[import-not-found]
-except ImportError:  # another Python
+except ImportError:  # not CPython
     from signal import getsignal
 
 Handler = Callable[[int, Any], None]
@@ -20,51 +20,51 @@ _OURS = __name__.rpartition(".")[0]
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGALRM)
 
 
-class OwnHandlers:
-    """Which handlers this process has, once it was told. For its main thread."""
+class SignalHandlers:
+    """Installs handlers, and restores them. For the main thread."""
 
     def __init__(self) -> None:
         self._handlers: list[tuple[int, Handler]] = []
 
     def install(self, handlers: Mapping[int, Handler]) -> None:
-        """Set these handlers, for as long as the process lives, and none of them in what it forks."""
+        """Install these handlers for the life of the process. Its forks get the default handlers."""
         self._handlers = list(handlers.items())
         self.restore()
-        _forget_in_forks()
+        _reset_in_forks()
 
     def restore(self) -> None:
-        """Set those again that a job has replaced. This is on the way of every job: a fraction of a microsecond."""
+        """Restore handlers that a job has replaced. Called after every job: takes a fraction of a microsecond."""
         for signum, handler in self._handlers:
             if getsignal(signum) is not handler:
                 signal.signal(signum, handler)
 
 
-def ignore(signum: int, frame: object) -> None:
-    """A handler that does nothing. Unlike SIG_IGN, programs that a job starts do not inherit it."""
+def ignore_signal(signum: int, frame: object) -> None:
+    """A handler that does nothing. Unlike SIG_IGN, it is not inherited by programs that a job starts."""
 
 
-def _forget_in_forks() -> None:
-    """Let what a job forks, with multiprocessing for instance, have the default handlers in place of ours.
+def _reset_in_forks() -> None:
+    """Restore the default handlers in forks of a job (multiprocessing).
 
-    Signals are held back until it has: one that came earlier would be noted by our handler, and lost.
+    Signals are blocked meanwhile: our handler would swallow them in the fork.
     """
     before = threading.local()
 
-    def hold_back() -> None:
+    def block() -> None:
         before.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
 
-    def let_through() -> None:
+    def unblock() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before.mask)
 
-    def forget() -> None:
+    def reset_handlers() -> None:
         signal.set_wakeup_fd(-1)
         signal.setitimer(signal.ITIMER_REAL, 0)
         for signum in _SIGNALS:
             if _is_ours(getsignal(signum)):
                 signal.signal(signum, signal.default_int_handler if signum == signal.SIGINT else signal.SIG_DFL)
-        let_through()
+        unblock()
 
-    os.register_at_fork(before=hold_back, after_in_parent=let_through, after_in_child=forget)
+    os.register_at_fork(before=block, after_in_parent=unblock, after_in_child=reset_handlers)
 
 
 def _is_ours(handler: object) -> bool:

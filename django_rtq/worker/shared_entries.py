@@ -1,17 +1,18 @@
-"""The entries of the page that a child shares with its supervisor: one for each job that it has claimed.
+"""The entries in the shared memory of a process: one for each job that it has claimed.
 
-An entry says whether its job waits, runs, or is over and how. A child may be killed between any two instructions, so
-the status is written last: what belongs to it is there by then. There is no lock: each field has one writer.
+An entry has the status of its job: waiting, running, or over with its outcome. A process may be killed between any two
+instructions, so the status is written last, after the data that belongs to it. There is no lock: each field has one
+writer.
 
-    88   number                of the claim whose jobs have the entries, 8 bytes
-    96   signed                the number when the child took its name, 8 bytes
+    88   claim number          of the claim whose jobs have the entries, 8 bytes
+    96   named                 the claim number when the process took its name, 8 bytes
     104  width                 of an id in the area of ids
-    106  mark                  what the supervisor has taken away, written by it; see `Mark`
-    112  marked                the number that the mark is about, 8 bytes; written by the supervisor
-    127  told                  1: Redis knows what is over of this claim, and has back what was given back
-    128  entries               one array for each field: status, may run but once, length of the id, deadline (double;
-                               0: none), outcome, wish (written by the supervisor: 1 byte of length and the id of the
-                               job that is to stop), id
+    106  revoked               what the supervisor has revoked, written by it; see `Revoked`
+    112  revoked number        the claim number that the revocation is about, 8 bytes; written by the supervisor
+    127  reported              1: Redis has all outcomes of this claim, and the jobs that were released
+    128  entries               one array for each field: status, must not run twice, length of the id, deadline (double;
+                               0: none), outcome, cancel request (written by the supervisor: 1 byte of length and the
+                               id of the job), id
          texts                 two areas: results and errors of jobs that are over
 """
 
@@ -23,136 +24,138 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-NUMBER, SIGNED, _WIDTH, _MARK, _MARKED, _TOLD, _STATUS = 88, 96, 104, 106, 112, 127, 128
+NUMBER, NAMED, _WIDTH, _REVOKED, _REVOKED_NUMBER, _REPORTED, _STATUS = 88, 96, 104, 106, 112, 127, 128
 _TIME, COUNT = struct.Struct("d"), struct.Struct("Q")
-_OUTCOME = struct.Struct("=IIqII")  # where its text is, how long that is, milliseconds, is counted, attempt
-_ACKED = struct.Struct("=IIq")  # the same, without what is not told of a job that succeeded
-LONGEST_ID = 255
-MOST_AT_ONCE = 128  # jobs of one claim, for a child with one slot
-TEXTS = 1_179_648  # bytes of an area of texts: the longest result, and more; memory is taken when it is used
-_FULL, _SHORT = TEXTS - 65_536, 2_000  # the rest is for short texts, when longer ones do not fit any more
-TOMBSTONE_MS = 120_000  # an id without a result is kept so long, so that a late second enqueue is harmless (G8)
+_OUTCOME = struct.Struct("=IIqII")  # offset and length of the text, milliseconds, is counted, attempt
+_ACKED = struct.Struct("=IIq")  # the same, without the fields that a succeeded job does not need
+MAX_ID_BYTES = 255
+MAX_BATCH = 128  # jobs of one claim, for a process with one slot
+TEXTS = 1_179_648  # bytes of a text area: more than the longest result; the memory is allocated when it is used
+_FULL, _SHORT = TEXTS - 65_536, 2_000  # the rest of the area is for short texts
+# How long an id without a result is kept, so that an enqueue that is sent again is harmless (G8).
+TOMBSTONE_MS = 120_000
 
-_NONE, _WAITS, _RUNS, _GIVEN_BACK, _BARE = 0, 1, 2, 8, 9
-ACKED, RETRIED, BURIED, EXPIRED, CANCELLED = range(3, 8)  # it is over; Redis may not know that yet
-_ALL_WAIT = bytes([_WAITS]) * MOST_AT_ONCE
-Over = Sequence[tuple[int, int]]
+_NONE, _WAITING, _RUNNING, _RELEASED, _DONE = 0, 1, 2, 8, 9
+ACKED, RETRIED, BURIED, EXPIRED, CANCELLED = range(3, 8)  # it is over; Redis may not have the outcome yet
+_ALL_WAITING = bytes([_WAITING]) * MAX_BATCH
+FinishedEntries = Sequence[tuple[int, int]]
 
 
-class Mark(IntEnum):
-    """What the supervisor has taken from a child."""
+class Revoked(IntEnum):
+    """Which jobs of a process the supervisor has revoked."""
 
     NOTHING = 0
     REST = 1  # the jobs of this claim that have not started
-    ALL = 2  # everything that the child has under its name and that has not started: it looked frozen
+    ALL = 2  # all jobs under its name that have not started: the process looked frozen
 
 
 class Finished(NamedTuple):
-    """A job that is over, and what Redis is to be told."""
+    """A job that is over, and its outcome."""
 
     job_id: bytes
     verb: int  # ACKED and so on
     ms: int  # how long to keep the outcome, or the delay of a retry
     is_counted: bool
-    attempt: int  # 0: whichever
-    text: bytes  # what is kept as its outcome, or a line on its error
+    attempt: int  # 0: any
+    text: bytes  # the stored outcome, or the line of the failure
 
 
 class Entries:
     """Shared memory with an entry for each claimed job.
 
-    With one slot the jobs of a claim take the place of those before, which Redis has heard of by then: begin().
-    With several slots each job gets an entry of its own until Redis knows how it ended: enter(), hand_over(), told().
+    With one slot the jobs of a claim replace those of the claim before, which are settled by then: start_batch().
+    With several slots each job has its own entry until Redis has its outcome: add_entry(), take_finished(),
+    confirm_reported().
     """
 
     def __init__(self, slots: int) -> None:
-        # A job that is over has an entry while the next one runs in its slot.
-        entries = self.entries = MOST_AT_ONCE if slots == 1 else (2 * slots + 7) // 8 * 8
+        # A job that is over keeps its entry while the next one runs in its slot.
+        entries = self.entries = MAX_BATCH if slots == 1 else (2 * slots + 7) // 8 * 8
         self._once = _STATUS + entries
         self._length = self._once + entries
         self._deadline = self._length + entries
         self._outcome = self._deadline + _TIME.size * entries
-        self._wish = self._outcome + _OUTCOME.size * entries
-        self._ids = self._wish + (1 + LONGEST_ID) * entries
-        texts = self._ids + LONGEST_ID * entries
+        self._cancel_ids = self._outcome + _OUTCOME.size * entries
+        self._ids = self._cancel_ids + (1 + MAX_ID_BYTES) * entries
+        texts = self._ids + MAX_ID_BYTES * entries
         self._memory = mmap.mmap(-1, texts + 2 * TEXTS)
-        self._memory[_WIDTH] = LONGEST_ID
-        # What follows is the child's own.
-        self._clean = bytes(self._outcome - _TOLD)
+        self._memory[_WIDTH] = MAX_ID_BYTES
+        # The attributes below are used by the process only.
+        self._clean = bytes(self._outcome - _REPORTED)
         self._count = 0
         self._claimed = 0  # jobs of the claim
         self._areas = (texts, texts + TEXTS)
         self._area = 0
         self._text_at, self._full_at = texts, texts + _FULL
-        self._is_one_by_one = slots > 1
+        self._is_concurrent = slots > 1
         self._free = list(range(entries - 1, -1, -1))
-        self._over: list[tuple[int, int]] = []  # entry and area of what is over, and not on its way to Redis
-        self._in_area = [0, 0]  # how many that are over, and that Redis may not know of, have their text there
+        self._over: list[tuple[int, int]] = []  # entry and area of jobs that are over, and not on the way to Redis
+        self._area_users = [0, 0]  # how many jobs that are over and not settled have their text in each area
 
-    # -- written by the child
+    # -- written by the process
 
     def clear(self) -> None:
-        """Of a claim nothing is left to tell."""
-        if not self._is_one_by_one:
-            self._memory[_TOLD : self._outcome] = self._clean
+        """Remove all entries of the last claim."""
+        if not self._is_concurrent:
+            self._memory[_REPORTED : self._outcome] = self._clean
 
-    def begin(self, job_ids: Sequence[bytes]) -> None:
-        """These jobs were claimed, and take the place of those before. None of them runs yet."""
+    def start_batch(self, job_ids: Sequence[bytes]) -> None:
+        """These jobs were claimed, and replace those of the claim before. All are waiting."""
         count = self._claimed = len(job_ids)
         try:
             lengths = bytes(map(len, job_ids))
-        except ValueError:  # a job with a longer id never starts
-            job_ids = [job_id if len(job_id) <= LONGEST_ID else b"" for job_id in job_ids]
+        except ValueError:  # a job with a longer id is never started
+            job_ids = [job_id if len(job_id) <= MAX_ID_BYTES else b"" for job_id in job_ids]
             lengths = bytes(map(len, job_ids))
         width = max(lengths, default=0)
         if min(lengths, default=0) != width:
             job_ids = [job_id.ljust(width) for job_id in job_ids]
         memory = self._memory
-        memory[_TOLD : self._outcome] = self._clean
+        memory[_REPORTED : self._outcome] = self._clean
         memory[_WIDTH] = width
         memory[self._length : self._length + count] = lengths
         memory[self._ids : self._ids + count * width] = b"".join(job_ids)
         self._count += 1
         COUNT.pack_into(memory, NUMBER, self._count)
-        memory[_STATUS : _STATUS + count] = _ALL_WAIT[:count]
+        memory[_STATUS : _STATUS + count] = _ALL_WAITING[:count]
         self._text_at = self._areas[0]
 
-    def enter(self, job_id: bytes) -> int:
-        """This job was claimed, and gets an entry of its own: returns which."""
+    def add_entry(self, job_id: bytes) -> int:
+        """Add an entry for a job that was claimed. Returns its index."""
         entry, memory = self._free.pop(), self._memory
         memory[self._once + entry] = 0
-        self.limit(0.0, entry)
-        length = len(job_id) if len(job_id) <= LONGEST_ID else 0
-        at = self._ids + LONGEST_ID * entry
+        self.set_deadline(0.0, entry)
+        length = len(job_id) if len(job_id) <= MAX_ID_BYTES else 0
+        at = self._ids + MAX_ID_BYTES * entry
         memory[at : at + length] = job_id[:length]
         memory[self._length + entry] = length
-        memory[_STATUS + entry] = _WAITS
+        memory[_STATUS + entry] = _WAITING
         return entry
 
     def start(self, entry: int) -> bool:
-        """The job runs from now on. False: it was taken away, and must not run."""
+        """Mark the job as running. False: it was revoked, and must not run."""
         memory = self._memory
-        memory[_STATUS + entry] = _RUNS
-        # Only now: the supervisor first writes the mark, and then looks what has not started.
-        if memory[_MARK] and self.taken is not Mark.NOTHING:
-            self.drop(entry)
+        memory[_STATUS + entry] = _RUNNING
+        # After the status: the supervisor first writes the revocation, and then reads which jobs have not started.
+        if memory[_REVOKED] and self.revoked is not Revoked.NOTHING:
+            self.remove_entry(entry)
             return False
         return True
 
-    def note_once(self, entry: int) -> None:
-        """The job may run but once: it is not given back when it is cut short."""
+    def set_runs_once(self, entry: int) -> None:
+        """The job must not run twice: it is not given back when it is cut short."""
         self._memory[self._once + entry] = 1
 
-    def limit(self, deadline: float, entry: int) -> None:
-        """Kill this child when the job is still running at that time.monotonic()."""
+    def set_deadline(self, deadline: float, entry: int) -> None:
+        """Kill this process if the job is still running at that time.monotonic()."""
         _TIME.pack_into(self._memory, self._deadline + _TIME.size * entry, deadline)
 
     def finish(
         self, entry: int, verb: int, ms: int, text: bytes = b"", *, is_counted: bool = True, attempt: int = 0
     ) -> bool:
-        """The job is over. Returns False, and writes nothing, when there is no room for the text: try a shorter one.
+        """Store the outcome of a job. Returns False, and writes nothing, if there is no room for the text.
 
-        One thread at a time. What is counted, and the attempt, are not kept of a job that succeeded.
+        One thread at a time. `is_counted` and `attempt` are not stored for a job that succeeded.
         """
         memory, at = self._memory, self._text_at
         size = len(text)
@@ -166,126 +169,126 @@ class Entries:
             _OUTCOME.pack_into(memory, self._outcome + 24 * entry, at, size, ms, is_counted, attempt)
         self._text_at = end
         memory[_STATUS + entry] = verb
-        if self._is_one_by_one:
+        if self._is_concurrent:
             self._over.append((entry, self._area))
-            self._in_area[self._area] += 1
+            self._area_users[self._area] += 1
         return True
 
-    def finish_bare(self, entry: int) -> None:
-        """The job has succeeded, and nothing is kept but its id."""
-        self._memory[_STATUS + entry] = _BARE
-        if self._is_one_by_one:
+    def finish_without_result(self, entry: int) -> None:
+        """The job has succeeded, without a result to store."""
+        self._memory[_STATUS + entry] = _DONE
+        if self._is_concurrent:
             self._over.append((entry, self._area))
-            self._in_area[self._area] += 1
+            self._area_users[self._area] += 1
 
-    def drop(self, entry: int) -> None:
-        """The job is not this child's any more."""
+    def remove_entry(self, entry: int) -> None:
+        """Remove the job."""
         self._memory[_STATUS + entry] = _NONE
-        if self._is_one_by_one:
+        if self._is_concurrent:
             self._free.append(entry)
 
-    def give_back_from(self, entry: int) -> None:
-        """The jobs of the claim from this one on are to be given back."""
+    def release_from(self, entry: int) -> None:
+        """Mark the jobs of the claim from this index on as to be released."""
         count = self._claimed - entry
-        self._memory[_STATUS + entry : _STATUS + self._claimed] = bytes([_GIVEN_BACK]) * count
+        self._memory[_STATUS + entry : _STATUS + self._claimed] = bytes([_RELEASED]) * count
 
-    def note_told(self) -> None:
-        """Redis knows what is over of this claim, and has back what was given back."""
-        self._memory[_TOLD] = 1
+    def mark_reported(self) -> None:
+        """Redis has all outcomes of this claim, and the released jobs."""
+        self._memory[_REPORTED] = 1
 
-    def hand_over(self) -> Over:
-        """What is over by now is on its way to Redis. The next texts go to the other area, if that is free."""
+    def take_finished(self) -> FinishedEntries:
+        """Take the jobs that are over, to send their outcomes. Further texts go to the other area, if that is free."""
         over, self._over = self._over, []
-        if over and not self._in_area[1 - self._area]:
+        if over and not self._area_users[1 - self._area]:
             self._area = 1 - self._area
             self._text_at = self._areas[self._area]
             self._full_at = self._text_at + _FULL
         return over
 
-    def told(self, over: Over) -> None:
-        """Redis knows how these ended."""
+    def confirm_reported(self, over: FinishedEntries) -> None:
+        """Redis has the outcomes of these: free their entries."""
         for entry, area in over:
-            self._in_area[area] -= 1
-            self.drop(entry)
+            self._area_users[area] -= 1
+            self.remove_entry(entry)
 
-    def not_told(self, over: Over) -> None:
-        """They are still to be told."""
+    def put_back(self, over: FinishedEntries) -> None:
+        """Their outcomes could not be sent: keep them for the next time."""
         self._over = [*over, *self._over]
 
-    # -- written by the supervisor, and read by the child
+    # -- written by the supervisor, read by the process
 
     @property
-    def taken(self) -> Mark:
-        """What was taken from the child as it is now; what was taken from it before it claimed anew does not count."""
+    def revoked(self) -> Revoked:
+        """What is revoked of the current claim or name. A revocation of an earlier one does not count."""
         memory = self._memory
-        mark, marked = Mark(memory[_MARK]), self._count_at(_MARKED)
-        is_meant = marked >= self._count_at(SIGNED) if mark is Mark.ALL else marked == self.number
-        return mark if is_meant else Mark.NOTHING
+        mark, marked = Revoked(memory[_REVOKED]), self._count_at(_REVOKED_NUMBER)
+        is_meant = marked >= self._count_at(NAMED) if mark is Revoked.ALL else marked == self.claim_number
+        return mark if is_meant else Revoked.NOTHING
 
     @property
-    def is_marked(self) -> bool:
-        """Whether anything was taken, perhaps long ago."""
-        return self._memory[_MARK] != Mark.NOTHING
+    def has_revocation(self) -> bool:
+        """Whether there is a revocation, perhaps of an earlier claim."""
+        return self._memory[_REVOKED] != Revoked.NOTHING
 
-    def take(self, mark: Mark, number: int = 0) -> None:
-        """Take what has not started from the child. Then wait a moment, and look what that is."""
-        if mark is not Mark.NOTHING and self.taken is mark:
-            return  # it was never without it since
-        self._memory[_MARK] = Mark.NOTHING
-        COUNT.pack_into(self._memory, _MARKED, number)
-        self._memory[_MARK] = mark
+    def revoke(self, mark: Revoked, number: int = 0) -> None:
+        """Revoke the jobs that have not started. Then wait a moment before reading which ones these are."""
+        if mark is not Revoked.NOTHING and self.revoked is mark:
+            return  # it is in effect already
+        self._memory[_REVOKED] = Revoked.NOTHING
+        COUNT.pack_into(self._memory, _REVOKED_NUMBER, number)
+        self._memory[_REVOKED] = mark
 
-    def ask_to_stop(self, job_id: str) -> None:
-        """That job is to stop, if it runs."""
+    def request_cancel(self, job_id: str) -> None:
+        """Request the cancellation of that job, if it is running."""
         name = job_id.encode()
-        for entry in self._entries(_RUNS):
-            if self._id_of(entry) == name and not self.is_to_stop(name, entry):
-                at = self._wish + (1 + LONGEST_ID) * entry
-                self._memory[at] = 0  # the length last: while it is 0 the rest is not believed
+        for entry in self._entries(_RUNNING):
+            if self._id_of(entry) == name and not self.is_cancel_requested(name, entry):
+                at = self._cancel_ids + (1 + MAX_ID_BYTES) * entry
+                self._memory[at] = 0  # the length is written last: 0 means that there is no request
                 self._memory[at + 1 : at + 1 + len(name)] = name
                 self._memory[at] = len(name)
 
-    def to_stop(self) -> list[bytes]:
-        """The jobs that run and are to stop. A wish that came too late names another job than runs there now."""
-        running = [(entry, self._id_of(entry)) for entry in self._entries(_RUNS)]
-        return [job_id for entry, job_id in running if self.is_to_stop(job_id, entry)]
+    def cancel_requests(self) -> list[bytes]:
+        """The running jobs that are to be cancelled. A late request has the id of an earlier job, and is ignored."""
+        running = [(entry, self._id_of(entry)) for entry in self._entries(_RUNNING)]
+        return [job_id for entry, job_id in running if self.is_cancel_requested(job_id, entry)]
 
-    def is_to_stop(self, job_id: bytes, entry: int) -> bool:
-        """Whether that job, which has this entry, is to stop."""
-        at = self._wish + (1 + LONGEST_ID) * entry
+    def is_cancel_requested(self, job_id: bytes, entry: int) -> bool:
+        """Whether the job of this entry is to be cancelled."""
+        at = self._cancel_ids + (1 + MAX_ID_BYTES) * entry
         return self._memory[at] > 0 and self._memory[at + 1 : at + 1 + self._memory[at]] == job_id
 
     # -- read by the supervisor
 
     @property
-    def number(self) -> int:
-        """It grows with each claim."""
+    def claim_number(self) -> int:
+        """The number of the claim; it grows with each claim."""
         return self._count_at(NUMBER)
 
     @property
-    def is_told(self) -> bool:
-        """Whether Redis knows all of this claim but what runs."""
-        return self._memory[_TOLD] == 1
+    def is_reported(self) -> bool:
+        """Whether Redis has the outcomes of all jobs of this claim but the running one."""
+        return self._memory[_REPORTED] == 1
 
     def waiting(self) -> list[str]:
-        """The jobs that were claimed and have not started."""
-        return self._names(sorted([*self._entries(_WAITS), *self._entries(_GIVEN_BACK)]))
+        """The jobs that have not started."""
+        return self._names(sorted([*self._entries(_WAITING), *self._entries(_RELEASED)]))
 
-    def started(self) -> list[str]:
-        """The jobs that were running."""
-        return self._names(self._entries(_RUNS))
+    def running(self) -> list[str]:
+        """The jobs that are running, or were when the process died."""
+        return self._names(self._entries(_RUNNING))
 
-    def started_once(self) -> list[str]:
-        """Of those, the ones that may run but once."""
-        return self._names([entry for entry in self._entries(_RUNS) if self._memory[self._once + entry]])
+    def running_once(self) -> list[str]:
+        """Of those, the ones that must not run twice."""
+        return self._names([entry for entry in self._entries(_RUNNING) if self._memory[self._once + entry]])
 
     def overdue(self, now: float) -> list[str]:
-        """The jobs that should have been over by now."""
-        return self._names([entry for entry in self._entries(_RUNS) if 0 < self._deadline_of(entry) <= now])
+        """The running jobs whose deadlines have passed."""
+        return self._names([entry for entry in self._entries(_RUNNING) if 0 < self._deadline_of(entry) <= now])
 
     def finished(self) -> list[Finished]:
-        """The jobs that are over. Redis knows some of them already."""
-        found = [Finished(self._id_of(entry), ACKED, TOMBSTONE_MS, True, 0, b"") for entry in self._entries(_BARE)]
+        """The jobs that are over. Redis may have some of the outcomes already."""
+        found = [Finished(self._id_of(entry), ACKED, TOMBSTONE_MS, True, 0, b"") for entry in self._entries(_DONE)]
         for verb in range(ACKED, CANCELLED + 1):
             for entry in self._entries(verb):
                 outcome = _OUTCOME.unpack_from(self._memory, self._outcome + _OUTCOME.size * entry)

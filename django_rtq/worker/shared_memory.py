@@ -1,15 +1,15 @@
-"""The memory that a child shares with its supervisor.
+"""The memory that a worker process shares with its supervisor.
 
-The child notes in it what it has claimed and how far that is (entries.py). When the child dies, the supervisor tells
-Redis what is over, counts a crash for what was running, and gives back the rest (G2, G5). There is no lock: each field
-has one writer.
+The process writes which jobs it has claimed, and their status (shared_entries.py). When it dies, the supervisor settles
+the jobs that are over, counts a crash for those that were running, and gives back the rest (G2, G5). There is no lock:
+each field has one writer.
 
     0    name of the worker    1 byte of length, then text
     64   jobs done             unsigned, 8 bytes
     72   last claim            time.monotonic() of the last answer to a claim, double
-    80   sign of life          time.monotonic(), double; infinity: the child is leaving
+    80   sign of life          time.monotonic(), double; infinity: the process is exiting
     105  quiet                 1: claim nothing; written by the supervisor
-    88, 96, 104, 106 and on    see entries.py
+    88, 96, 104, 106 and on    see shared_entries.py
 """
 
 from __future__ import annotations
@@ -18,48 +18,48 @@ import math
 import struct
 import time
 
-from django_rtq.worker.shared_entries import COUNT, NUMBER, SIGNED, Entries
+from django_rtq.worker.shared_entries import COUNT, NAMED, NUMBER, Entries
 
 _NAME, _DONE, _CLAIMED, _ALIVE, _QUIET = 0, 64, 72, 80, 105
 _NOTES, _TIME = struct.Struct("Qd"), struct.Struct("d")
-LONGEST_NAME = 63
+MAX_NAME_BYTES = 63
 
 
 class SharedState(Entries):
-    """Shared memory for one child with some slots; make it before the fork."""
+    """Shared memory of one process. Create it before the fork."""
 
     def __init__(self, slots: int) -> None:
         super().__init__(slots)
         self.slots = slots
         self.made_at = time.monotonic()
 
-    # -- written by the child
+    # -- written by the process
 
-    def sign(self, worker: str) -> None:
-        """The child takes this name. Before it signs on, so that its lease is renewed from the start."""
+    def set_name(self, worker: str) -> None:
+        """Set the worker name. Before signing on, so that the lease is renewed from the start."""
         name = worker.encode()
-        self.clear()  # what is over was done under another name
-        self.live(time.monotonic())
+        self.clear()  # its outcomes belong to another name
+        self.set_alive(time.monotonic())
         self._memory[_NAME : _NAME + 1 + len(name)] = bytes([len(name)]) + name
         self._count += 1
         COUNT.pack_into(self._memory, NUMBER, self._count)
-        COUNT.pack_into(self._memory, SIGNED, self._count)
+        COUNT.pack_into(self._memory, NAMED, self._count)
 
-    def live(self, now: float) -> None:
-        """The child is not frozen. With infinity: it is leaving, and says no more."""
+    def set_alive(self, now: float) -> None:
+        """Show that the process is not frozen. Infinity: it is exiting, and gives no more signs of life."""
         if self.alive_at < math.inf:
             _TIME.pack_into(self._memory, _ALIVE, now)
 
-    def note(self, *, jobs_done: int, claimed_at: float) -> None:
-        """Redis has answered a claim."""
+    def record_claim(self, *, jobs_done: int, claimed_at: float) -> None:
+        """Redis has replied to a claim."""
         _NOTES.pack_into(self._memory, _DONE, jobs_done, claimed_at)
-        self.live(claimed_at)
+        self.set_alive(claimed_at)
 
-    # -- written by the supervisor, and read by the child
+    # -- written by the supervisor, read by the process
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the child is to claim nothing."""
+        """Whether the process is to claim nothing."""
         return self._memory[_QUIET] == 1
 
     @is_quiet.setter
@@ -70,17 +70,17 @@ class SharedState(Entries):
 
     @property
     def worker(self) -> str:
-        """The name that the child goes by; "" before it has one."""
+        """The worker name of the process; "" before it has one."""
         length = self._memory[_NAME]
         return self._memory[_NAME + 1 : _NAME + 1 + length].decode()
 
-    def notes(self) -> tuple[int, float]:
+    def last_claim(self) -> tuple[int, float]:
         """Jobs done, and the time.monotonic() of the last answer to a claim (0: none yet)."""
         done, claimed_at = _NOTES.unpack_from(self._memory, _DONE)
         return done, claimed_at
 
     @property
     def alive_at(self) -> float:
-        """The time.monotonic() of the last sign of life; infinity: the child is leaving."""
+        """The time.monotonic() of the last sign of life; infinity: the process is exiting."""
         (alive_at,) = _TIME.unpack_from(self._memory, _ALIVE)
         return float(alive_at)

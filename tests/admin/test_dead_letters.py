@@ -64,7 +64,7 @@ def test_a_group_without_a_name_cannot_be_swept(broker, operator):
 def test_the_ticked_ones_and_no_others(verb, left, broker, operator, inspector):
     a, b, c = die(broker, "a", "b", "c")
     operator.post(f"{PAGE}{verb}/", {"queue": QUEUE, "id": [a, c], **CONFIRMED})
-    details = inspector.queue(QUEUE)
+    details = inspector.queues.get(QUEUE)
     assert details.dead == 1
     assert details.queued == left["queued"]
     assert inspector.find(b, QUEUE).state == "dead"
@@ -76,18 +76,18 @@ def test_ticked_ones_are_not_discarded_before_it_was_confirmed(broker, operator,
 
     html = text(operator.post(f"{PAGE}discard/", {"queue": QUEUE, "id": [a, c], "next": back}))
 
-    assert inspector.queue(QUEUE).dead == 3
+    assert inspector.queues.get(QUEUE).dead == 3
     assert "Discard 2 dead letters permanently?" in html
     assert f"<dd>{a}, {c}</dd>" in html
     assert not LogEntry.objects.exists()
     answer = operator.post(f"{PAGE}discard/", hidden_fields(html))
     assert answer["Location"] == back
-    assert [job.id for job in inspector.dead(QUEUE)] == [b]
+    assert [job.id for job in inspector.job_list.dead(QUEUE)] == [b]
 
 
 def test_requeueing_ticked_ones_asks_nothing(broker, operator, inspector):
     operator.post(f"{PAGE}requeue/", {"queue": QUEUE, "id": die(broker, "a")})
-    assert inspector.queue(QUEUE).queued == 1
+    assert inspector.queues.get(QUEUE).queued == 1
 
 
 def test_who_comes_second_is_told_so(broker, operator, inspector):
@@ -114,14 +114,14 @@ def test_nothing_ticked_is_nothing_done(given, broker, operator, inspector):
     die(broker, "a")
     operator.post(f"{PAGE}discard/", {**given, **CONFIRMED})
     assert "Nothing was done" in said(operator)
-    assert inspector.queue(QUEUE).dead == 1
+    assert inspector.queues.get(QUEUE).dead == 1
 
 
 def test_one_form_names_a_thousand_at_most(broker, operator, inspector, settings):
     ids = [job_id for part in range(3) for job_id in die(broker, *(f"{part}-{n}" for n in range(400)))]
     settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000
     operator.post(f"{PAGE}discard/", {"queue": QUEUE, "id": ids, **CONFIRMED})
-    assert inspector.queue(QUEUE).dead == 200
+    assert inspector.queues.get(QUEUE).dead == 200
 
 
 def test_the_question_repeats_filter_and_number(broker, operator):
@@ -139,7 +139,7 @@ def test_all_that_match_and_no_others(verb, broker, operator, inspector):
     die(broker, "a", "b")
     kept = die(broker, "c", error="shop.errors.Closed")
     operator.post(f"{PAGE}{verb}-all/", {"queue": QUEUE, "error": "ValueError", "until_ms": LATER})
-    assert [job.id for job in inspector.dead(QUEUE)] == kept
+    assert [job.id for job in inspector.job_list.dead(QUEUE)] == kept
 
 
 def test_who_dies_after_the_question_is_left_alone(broker, operator, inspector):
@@ -149,7 +149,7 @@ def test_who_dies_after_the_question_is_left_alone(broker, operator, inspector):
     time.sleep(0.002)  # the next millisecond
     later = die(broker, "late")
     operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": until_ms})
-    assert [job.id for job in inspector.dead(QUEUE)] == later
+    assert [job.id for job in inspector.job_list.dead(QUEUE)] == later
 
 
 def test_a_question_without_any_has_no_button(broker, operator):
@@ -168,15 +168,15 @@ def test_a_sweep_that_comes_too_late_says_so(broker, operator):
 @pytest.fixture
 def short_of_time(monkeypatch):
     """A request may do one step and no more."""
-    monkeypatch.setattr(bulk_actions, "AT_ONCE_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_actions, "REQUEST_SECONDS", -1.0)
     monkeypatch.setattr(bulk_actions, "STEP", 2)
 
 
 def test_a_large_sweep_goes_on_as_a_job_of_the_queue(broker, operator, inspector, short_of_time):
     die(broker, *"abcde")
     answer = operator.post(f"{PAGE}requeue-all/", {"queue": QUEUE, "until_ms": LATER})
-    assert inspector.queue(QUEUE).dead == 3
-    page = inspector.listing(QUEUE, "queued")
+    assert inspector.queues.get(QUEUE).dead == 3
+    page = inspector.job_list.page(QUEUE, "queued")
     assert page.jobs[0].task == run_bulk_action.name
     assert page.jobs[0].priority == 100
     assert LogEntry.objects.count() == 1
@@ -190,9 +190,9 @@ def test_a_large_sweep_goes_on_as_a_job_of_the_queue(broker, operator, inspector
 def test_the_job_does_the_rest(broker, operator, inspector, short_of_time):
     die(broker, *"abcde")
     operator.post(f"{PAGE}requeue-all/", {"queue": QUEUE, "until_ms": LATER, "error": "ValueError"})
-    job = inspector.listing(QUEUE, "queued").jobs[0]
+    job = inspector.job_list.page(QUEUE, "queued").jobs[0]
     assert run_bulk_action(*job.args, **job.kwargs) == 3
-    assert inspector.queue(QUEUE).dead == 0
+    assert inspector.queues.get(QUEUE).dead == 0
 
 
 def test_where_no_worker_comes_one_goes_on_by_hand(broker, operator, inspector, short_of_time):
@@ -202,34 +202,34 @@ def test_where_no_worker_comes_one_goes_on_by_hand(broker, operator, inspector, 
     answer = operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER, "total": 5})
     assert "4 of 5 discarded." in text(operator.get(answer["Location"]))
     operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER, "total": 5})
-    assert inspector.queue(QUEUE).dead == 0
+    assert inspector.queues.get(QUEUE).dead == 0
 
 
 def test_they_may_come_slowly(broker, operator, inspector):
     die(broker, *"abcde")
     given = {"queue": QUEUE, "until_ms": LATER, "per_second": "2", "error": "ValueError"}
     answer = operator.post(f"{PAGE}requeue-all/", given)
-    assert inspector.queue(QUEUE).dead == 5  # the request itself does nothing
+    assert inspector.queues.get(QUEUE).dead == 5  # the request itself does nothing
     assert "0 of 5 requeued." in text(operator.get(answer["Location"]))
 
     for done, left in ((2, 3), (2, 1), (1, 0)):
         (job,) = [job for state in ("queued", "scheduled") for job in chores_in(inspector, state)]
         assert run_bulk_action(*job.args, **job.kwargs) == done
         inspector.cancel(job.id, QUEUE)
-        assert inspector.queue(QUEUE).dead == left
+        assert inspector.queues.get(QUEUE).dead == left
     assert not chores_in(inspector, "scheduled")
 
 
 def chores_in(inspector, state):
     """Our own jobs that are in that state."""
-    return [job for job in inspector.listing(QUEUE, state).jobs if job.task == run_bulk_action.name]
+    return [job for job in inspector.job_list.page(QUEUE, state).jobs if job.task == run_bulk_action.name]
 
 
 @pytest.mark.parametrize("rate", ["-1", "abc", "0", "1e3", ""])
 def test_a_rate_that_makes_no_sense_is_none(rate, broker, operator, inspector):
     die(broker, "a")
     operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER, "per_second": rate})
-    assert inspector.queue(QUEUE).dead == 0
+    assert inspector.queues.get(QUEUE).dead == 0
 
 
 def test_what_was_done_before_redis_went_away_is_written_down(broker, operator, monkeypatch):

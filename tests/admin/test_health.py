@@ -10,7 +10,7 @@ from django_rtq.admin.display.problems import is_falling_behind, is_silent
 from django_rtq.broker.redis.server_info import ServerDetails
 from django_rtq.broker.settlement import Settlement
 from django_rtq.inspector.details import JobDetails, QueueDetails, RunningJob, WorkerDetails
-from django_rtq.inspector.metrics import TaskFigures
+from django_rtq.inspector.metrics import TaskMetrics
 from django_rtq.inspector.overview import Overview, QueueRow
 from django_rtq.inspector.time_series import Series
 from django_rtq.jobs import serializer
@@ -116,10 +116,10 @@ def test_of_many_queues_with_dead_letters_the_worst_are_named():
 @pytest.mark.parametrize(
     ("figures", "level"),
     [
-        (TaskFigures(done=2, failed=34), "bad"),
-        (TaskFigures(done=6, failed=4), "warn"),
-        (TaskFigures(done=90, failed=10), "plain"),
-        (TaskFigures(failed=9), "plain"),
+        (TaskMetrics(done=2, failed=34), "bad"),
+        (TaskMetrics(done=6, failed=4), "warn"),
+        (TaskMetrics(done=90, failed=10), "plain"),
+        (TaskMetrics(failed=9), "plain"),
     ],
 )
 def test_a_task_whose_runs_fail_is_named_when_there_are_enough_of_them(figures, level):
@@ -130,7 +130,7 @@ def test_a_task_whose_runs_fail_is_named_when_there_are_enough_of_them(figures, 
 def test_a_failing_task_is_told_with_numbers_error_and_a_link(kind):
     task = "shop.tasks.charge_order"
     letter = failed(task, "shop.errors.OutOfOrder")
-    found = health(row(tasks={task: TaskFigures(done=2, failed=34)}, counts={"failed": minutes(4)}, **{kind: letter}))
+    found = health(row(tasks={task: TaskMetrics(done=2, failed=34)}, counts={"failed": minutes(4)}, **{kind: letter}))
     state = "dead" if kind == "dead_letter" else "retrying"
     assert said(found) == [
         (
@@ -142,12 +142,12 @@ def test_a_failing_task_is_told_with_numbers_error_and_a_link(kind):
 
 def test_the_error_of_another_task_is_not_told_of_it():
     letter = failed("other", "shop.errors.OutOfOrder")
-    found = health(row(tasks={"ship": TaskFigures(failed=34)}, counts={"failed": minutes(4)}, dead_letter=letter))
+    found = health(row(tasks={"ship": TaskMetrics(failed=34)}, counts={"failed": minutes(4)}, dead_letter=letter))
     assert "OutOfOrder" not in said(found)[0][0]
 
 
 def test_a_task_that_fails_no_more_is_not_told():
-    found = health(row(tasks={"a.ship": TaskFigures(failed=34)}, counts={"failed": minutes(34, *[0] * 6)}))
+    found = health(row(tasks={"a.ship": TaskMetrics(failed=34)}, counts={"failed": minutes(34, *[0] * 6)}))
     assert found.level == "good"
 
 

@@ -227,7 +227,7 @@ def test_a_job_is_enqueued_by_hand(operator, inspector, broker):
         follow=True,
     )
     assert answer.status_code == 200
-    (job,) = inspector.listing("bulk", "scheduled").jobs
+    (job,) = inspector.job_list.page("bulk", "scheduled").jobs
     assert (job.task, job.args, job.kwargs, job.client) == (MAIL, ["bakery"], {"order_id": 5}, "bakery")
     assert job.id in LogEntry.objects.get().change_message
 
@@ -248,7 +248,7 @@ def test_a_call_that_makes_no_sense_is_not_enqueued(given, operator, inspector, 
     answer = operator.post(f"/admin/django_rtq/registeredtask/{MAIL.replace('_', '_5F')}/enqueue/", given)
     assert answer.status_code == 200
     assert 'role="alert"' in text(answer)
-    assert inspector.queues() == []
+    assert inspector.queues.names() == []
 
 
 def test_a_task_that_nobody_registered_cannot_be_enqueued(operator, broker):

@@ -9,6 +9,7 @@ from django_rtq.admin.display import job_table, overview
 from tests.admin.conftest import body, text
 from tests.admin.test_dead_letters import said
 from tests.support.jobs import QUEUE, claimed_job, let_lapse, queued_job
+from tests.support.single_steps import renew
 
 OVERVIEW = "/admin/django_rtq/queue/"
 PAGE = f"{OVERVIEW}{QUEUE}/"
@@ -34,7 +35,7 @@ def test_the_overview_counts(jobs, operator):
 
 @pytest.mark.parametrize(("behind_ms", "is_told"), [(600_000, True), (0, False)])
 def test_the_overview_tells_of_a_clock_that_was_put_back(redis, broker, jobs, operator, behind_ms, is_told):
-    broker.renew([QUEUE], [])
+    renew(broker, [QUEUE], [])
     if behind_ms:
         now_ms = redis.time()[0] * 1000 + behind_ms
         redis.hset(broker.keys.of(QUEUE).clock, mapping={"high": now_ms + 1000, "anchor": ""})
@@ -52,11 +53,11 @@ def test_the_overview_looks_back(span, jobs, operator):
 
 
 def test_lines_end_with_the_last_whole_minute(broker, jobs, inspector):
-    keys, front = broker.keys.of(QUEUE), inspector.front(60)
+    keys, front = broker.keys.of(QUEUE), inspector.overview.read(60)
     began = int(front.queues[0].series.begins_at.timestamp()) // 60
     for ago, number in ((0, 7), (1, 5)):
         broker.redis.execute_one(("HSET", keys.stats_of(began + 59 - ago), "succeeded", number))
-    line = overview.charts(inspector.front(60), "1h")[0]["lines"][0]
+    line = overview.charts(inspector.overview.read(60), "1h")[0]["lines"][0]
     assert len(line.values) == 59
     assert line.values[-1] in (5, 7)  # 7 when a minute has ended since
     assert overview.rows(front, lambda *args, **kwargs: "")[0]["done_series"] == [0] * 59
@@ -118,7 +119,7 @@ def test_filters_stand_in_the_address(query, count, jobs, operator):
 
 def test_a_search_through_many_jobs_is_not_repeated_by_an_open_page(jobs, operator, monkeypatch):
     assert "data-rtq-halt" not in text(operator.get(f"{PAGE}?state=dead&task=nosuch"))
-    monkeypatch.setattr(job_table, "MOST_REFRESHED", 0)
+    monkeypatch.setattr(job_table, "MAX_REFRESHED", 0)
     assert "data-rtq-halt" in text(operator.get(f"{PAGE}?state=dead&task=nosuch"))
     assert "data-rtq-halt" not in text(operator.get(f"{PAGE}?state=dead"))
 
@@ -141,11 +142,11 @@ def test_clients_are_listed_with_what_they_wait_for(broker, operator):
 def test_pausing_and_resuming(broker, operator, inspector):
     queued_job(broker, "a")
     operator.post(f"{PAGE}pause/")
-    assert inspector.queue(QUEUE).paused
+    assert inspector.queues.get(QUEUE).paused
     operator.post(f"{PAGE}pause/")
     assert "was already paused" in said(operator)
     operator.post(f"{PAGE}resume/")
-    assert not inspector.queue(QUEUE).paused
+    assert not inspector.queues.get(QUEUE).paused
     operator.post(f"{PAGE}resume/")
     assert "is not paused" in said(operator)
     assert LogEntry.objects.count() == 2
@@ -155,7 +156,7 @@ def test_pausing_and_resuming(broker, operator, inspector):
 def test_purging_asks_for_the_name(typed, left, jobs, operator, inspector):
     assert "3 jobs that are waiting" in text(operator.get(f"{PAGE}purge/"))
     operator.post(f"{PAGE}purge/", {"name": typed})
-    details = inspector.queue(QUEUE)
+    details = inspector.queues.get(QUEUE)
     assert details.queued + details.scheduled + details.retrying == left
     assert (details.dead, details.finished) == (1, 1)
     assert LogEntry.objects.count() == (left == 0)
@@ -164,13 +165,13 @@ def test_purging_asks_for_the_name(typed, left, jobs, operator, inspector):
 def test_the_jobs_of_a_lost_worker_are_given_back_by_hand(broker, operator, inspector):
     job = claimed_job(broker, "running", worker="lost")
     page = "/admin/django_rtq/worker/"
-    operator.post(f"{page}lost/release/")
+    operator.post(f"{page}lost/reclaim/")
     assert "Nothing was done" in said(operator)
     assert inspector.find(job.id).state == "running"
 
     let_lapse(broker, "lost")
     assert "Reclaim its jobs" in text(operator.get(page))
-    operator.post(f"{page}lost/release/")
+    operator.post(f"{page}lost/reclaim/")
     assert "1 job of worker lost was reclaimed." in said(operator)
     assert inspector.find(job.id).state == "queued"
 

@@ -123,7 +123,7 @@ def test_a_small_line_of_many_figures_has_few_points_and_the_last_ones_are_among
     ("text", "number"), [("7", 7), ("", 1), ("-3", 1), ("1e3", 1), ("٣", 1), ("9" * 30, 1), ("500", 100)]
 )
 def test_numbers_of_addresses_are_bounded(text, number):
-    assert query_params.get_int(QueryDict(mutable=True) | {"n": text}, "n", 1, most=100) == number
+    assert query_params.get_int(QueryDict(mutable=True) | {"n": text}, "n", 1, maximum=100) == number
 
 
 @pytest.mark.parametrize("text", ["x" * 301, "a\x00b", "a\u202eb", "a\nb"])

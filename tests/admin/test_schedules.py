@@ -83,7 +83,7 @@ def test_a_person_adds_one_and_it_is_in_force(admin_client, broker):
     answer = admin_client.post(ADD, FORM)
 
     assert answer.status_code == 302
-    assert list(broker.plan.read().rows) == ["nightly"]
+    assert list(broker.schedules.read().rows) == ["nightly"]
     assert LogEntry.objects.get().object_repr == "nightly"
 
 
@@ -98,10 +98,10 @@ def test_what_makes_no_sense_is_told_at_its_field(admin_client, broker):
 
 def test_the_list_tells_the_time_in_words_and_what_became_of_the_last_job(admin_client, broker, nightly):
     dispatcher = Dispatcher(broker, [QUEUE])
-    broker.tend([QUEUE])
+    broker.maintenance.run([QUEUE])
     dispatcher.fire_due()
     (entry,) = dispatcher.entries
-    assert entry.fire(broker, broker.schedules([QUEUE])[0]) == "fired"
+    assert entry.fire(broker, broker.schedules.states([QUEUE])[0]) == "fired"
 
     page = admin_client.get(LIST).text
 
@@ -147,9 +147,9 @@ def test_they_are_switched_off_and_on(admin_client, broker, nightly):
     other.save()
 
     assert "1 disabled." in act(admin_client, "disable", nightly, other)
-    assert broker.plan.read().rows["nightly"]["enabled"] is False
+    assert broker.schedules.read().rows["nightly"]["enabled"] is False
     assert "2 enabled." in act(admin_client, "enable", nightly, other)
-    assert {row["enabled"] for row in broker.plan.read().rows.values()} == {True}
+    assert {row["enabled"] for row in broker.schedules.read().rows.values()} == {True}
     assert [entry.change_message for entry in LogEntry.objects.order_by("pk")] == ["Disabled.", *["Enabled."] * 2]
 
 
@@ -208,7 +208,7 @@ def change_of(row):
 def test_who_may_edit_schedules_but_not_enqueue_starts_nothing(person, broker, nightly):
     off = Schedule(name="off", task=TASK, args=[1], every=5, enabled=False)
     off.save()
-    before = broker.plan.read().rows
+    before = broker.schedules.read().rows
     client = person("view_queue", *ALL_OF_SCHEDULES)
     page = client.get(LIST).text
 
@@ -222,7 +222,7 @@ def test_who_may_edit_schedules_but_not_enqueue_starts_nothing(person, broker, n
         act(client, action, nightly, off)
 
     assert take_all(broker) == []
-    assert broker.plan.read().rows == before
+    assert broker.schedules.read().rows == before
     assert not LogEntry.objects.exists()
 
 
@@ -241,7 +241,7 @@ def test_with_the_permission_to_enqueue_all_of_it_works(person, broker, nightly)
 
     assert client.post(ADD, {**FORM, "name": "another"}).status_code == 302
     assert client.post(change_of(nightly), {**FORM, "args": "[8]"}).status_code == 302
-    assert broker.plan.read().rows["nightly"]["args"] == [8]
+    assert broker.schedules.read().rows["nightly"]["args"] == [8]
     assert "is queued." in act(client, "run_now", nightly)
     assert len(take_all(broker)) == 1
 
@@ -290,7 +290,7 @@ def test_nobody_schedules_an_internal_task(person, broker, chore, enabled, trans
     assert chore["task"] not in client.get(ADD).text
     assert "is internal to django_rtq" in client.post(ADD, given).text
     assert not Schedule.objects.exists()
-    assert broker.plan.read().rows == {}
+    assert broker.schedules.read().rows == {}
 
 
 def test_a_row_of_an_internal_task_is_neither_run_nor_enabled_nor_made_of_another(person, broker, nightly, chore):
@@ -304,4 +304,4 @@ def test_a_row_of_an_internal_task_is_neither_run_nor_enabled_nor_made_of_anothe
     assert "is internal to django_rtq" in client.post(change_of(nightly), changed).text
 
     assert take_all(broker) == []
-    assert list(broker.plan.read().rows) == ["nightly"]
+    assert list(broker.schedules.read().rows) == ["nightly"]

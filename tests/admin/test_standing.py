@@ -7,7 +7,7 @@ import pytest
 
 from django_rtq.admin.display.waiting_reason import waiting_reason
 from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.queue_position import Standing
+from django_rtq.inspector.queue_position import QueuePosition
 from django_rtq.jobs.job import JobState
 from tests.admin.conftest import text
 from tests.support.jobs import QUEUE, queued_job, scheduled_job
@@ -71,7 +71,7 @@ def at(**ago):
 )
 def test_what_a_job_waits_for_is_said_in_words(state, job, standing, said):
     details = JobDetails(id="a", queue=QUEUE, state=JobState(state), **job)
-    assert waiting_reason(details, Standing(**{**CLEAR, **standing})) == said
+    assert waiting_reason(details, QueuePosition(**{**CLEAR, **standing})) == said
 
 
 def reason(client, job):

@@ -8,7 +8,7 @@ from django.contrib.messages import get_messages
 
 from django_rtq.admin import permissions
 from django_rtq.broker.control import WorkerCommand
-from django_rtq.broker.worker_info import note_commands
+from django_rtq.broker.worker_info import worker_info_commands
 from tests.admin.conftest import body, text
 from tests.support.jobs import QUEUE, asked_job, claimed_job, settle
 
@@ -32,7 +32,7 @@ def worker(broker):
 
 def note(broker, **found):
     """What its supervisor writes down about the worker."""
-    broker.redis.execute(list(note_commands(broker.keys, {"w1": found}, 60_000)))
+    broker.redis.execute(list(worker_info_commands(broker.keys, {"w1": found}, 60_000)))
 
 
 def said(response):

@@ -49,7 +49,7 @@ ACTS = {
 #: What jobs, tasks and the server bring along.
 DATA = re.compile(
     r"^(testproject|django_rtq)\.|_order|_picture|_report|_catalogue|_carrier|run_bulk_action|=|\d-\w+$| UTC$"
-    r"|^(bakery|florist|it broke|default|mail|orders|reports|w1|Redis [\d.]+)$|^Send the mail of an order"
+    r"|^(bakery|florist|it broke|default|mail|orders|reports|w1|Redis [\d.]+)$|^Send the e?mail of an order"
 )
 
 

@@ -89,7 +89,7 @@ def test_it_never_runs_and_leaves_nothing_behind(redis, broker, inspector):
 
 @pytest.mark.parametrize(
     ("seed", "reason"),
-    [(dead_job, "is dead"), (finished_job, "is finished already")],
+    [(dead_job, "is dead"), (finished_job, "has finished already")],
 )
 def test_a_job_that_is_over_is_left_alone(redis, broker, inspector, seed, reason):
     job = seed(broker)

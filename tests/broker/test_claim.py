@@ -19,13 +19,14 @@ from tests.support.jobs import (
     settlement,
     suspect_job,
 )
+from tests.support.single_steps import promote
 from tests.support.snapshots import GONE, MS, changes, live_jobs, place_of, snapshot
 
 
 def claim_from(broker, *queues, wanted=10, **options):
     """What each queue answers to a worker that has signed on everywhere."""
     broker.sign_on(queues, WORKER)
-    return broker.claim(WORKER, queues, wanted, **options)
+    return broker.claim(WORKER, queues, wanted, **options).claimed
 
 
 # One queue
@@ -37,7 +38,7 @@ def test_the_next_jobs_get_into_the_workers_list(redis, broker):
     broker.sign_on([QUEUE], WORKER)
     before = snapshot(redis, times=False)
 
-    (claimed,) = broker.claim(WORKER, [QUEUE], 2)
+    (claimed,) = broker.claim(WORKER, [QUEUE], 2).claimed
 
     assert (claimed.queue, claimed.status, claimed.counts) == (QUEUE, "ok", {})
     assert names(claimed.ids) == ["a", "c"]
@@ -81,7 +82,7 @@ def test_nothing_to_claim_is_an_empty_answer(redis, broker):
     broker.sign_on([QUEUE], WORKER)
     before = snapshot(redis)
 
-    (claimed,) = broker.claim(WORKER, [QUEUE], 5)
+    (claimed,) = broker.claim(WORKER, [QUEUE], 5).claimed
 
     assert (claimed.status, claimed.ids, claimed.records) == ("ok", [], [])
     assert snapshot(redis) == before
@@ -119,7 +120,7 @@ def test_a_queue_whose_turn_does_not_come_is_not_touched(redis, broker):
     broker.sign_on([QUEUE, "low"], WORKER)
     before = snapshot(redis)
 
-    high, low = broker.claim(WORKER, [QUEUE, "low"], 1)
+    high, low = broker.claim(WORKER, [QUEUE, "low"], 1).claimed
 
     assert (len(high.ids), low.status, low.ids) == (1, "ok", [])
     assert not [key for key in changes(before, snapshot(redis)) if key.startswith("low:")]
@@ -135,7 +136,7 @@ def test_a_worker_that_is_unknown_in_one_queue_gets_nothing(redis, broker, known
     broker.sign_on(known_in, WORKER)
     before = snapshot(redis)
 
-    (claimed,) = broker.claim(WORKER, [QUEUE, "low"], 5)
+    (claimed,) = broker.claim(WORKER, [QUEUE, "low"], 5).claimed
 
     assert (claimed.status, claimed.ids) == ("unknown", [])
     assert snapshot(redis) == before
@@ -158,7 +159,7 @@ def test_nothing_is_claimed_from_a_paused_queue(redis, broker, inspector):
 
 def test_it_tells_how_often_a_job_failed_and_crashed(redis, broker):
     failed = retrying_job(broker, "failed", wait_ms=0)
-    broker.promote(QUEUE)
+    promote(broker, QUEUE)
     queued_job(broker, "fresh")
 
     (claimed,) = claim_from(broker, QUEUE)
@@ -196,7 +197,7 @@ def test_a_worker_that_runs_something_gets_no_suspect(redis, broker):
     broker.sign_on([QUEUE], WORKER)
     before = snapshot(redis)
 
-    (claimed,) = broker.claim(WORKER, [QUEUE], 10, idle=0)
+    (claimed,) = broker.claim(WORKER, [QUEUE], 10, idle=0).claimed
 
     assert (claimed.status, claimed.ids) == ("suspect", [])
     assert set(changes(before, snapshot(redis))) <= {"turn"}
@@ -336,7 +337,7 @@ def test_one_round_trip_settles_and_claims(redis, broker):
     following = queued_job(broker, "following")
     settlements = {QUEUE: settlement("ack", done)}
 
-    fetched = broker.fetch(WORKER, settlements, [QUEUE], wanted=1)
+    fetched = broker.claim(WORKER, [QUEUE], 1, settlements=settlements)
 
     assert fetched.error is None
     assert fetched.stale == []

@@ -18,10 +18,10 @@ def test_who_has_most_jobs_comes_first(redis, broker, inspector):
         queued_job(broker, client=client)
     queued_job(broker, client="x", priority=5)
 
-    found = inspector.clients(QUEUE)
+    found = inspector.metrics.clients(QUEUE)
 
     assert [(one.client, one.queued) for one in found.clients] == [("y", 3), ("x", 2), ("z", 1)]
-    assert (found.lanes, found.looked_at) == (4, 4)
+    assert (found.lanes, found.searched) == (4, 4)
     assert all(0 <= one.oldest_seconds < 5 for one in found.clients)
 
 
@@ -29,7 +29,7 @@ def test_who_was_busy_has_a_share_of_all_the_work(redis, broker, inspector):
     queued_job(broker, client="x")
     serve(broker, ("x", 1, 1.0), ("y", 50, 3.0))
 
-    found = inspector.clients(QUEUE, by="share").clients
+    found = inspector.metrics.clients(QUEUE, by="share").clients
 
     assert [(one.client, one.share, one.done_lately, one.busy_seconds) for one in found] == [
         ("y", 0.75, 50, 3.0),
@@ -44,13 +44,13 @@ def test_the_work_of_an_hour_counts(redis, broker, inspector):
         redis.zadd(keys.client_time + str(slice_ - back).encode(), {"x": 1_000_000})
         redis.hset(keys.client_runs + str(slice_ - back).encode(), mapping={"x": 1, "\n": 2_000_000})
 
-    (one,) = inspector.clients(QUEUE).clients
+    (one,) = inspector.metrics.clients(QUEUE).clients
 
     assert (one.done_lately, one.busy_seconds, one.share) == (2, 2.0, 0.5)
 
 
 def test_nobody_was_there(redis, inspector):
-    assert inspector.clients("never").clients == []
+    assert inspector.metrics.clients("never").clients == []
 
 
 @pytest.mark.parametrize("limit", [1, 2, 100])
@@ -59,23 +59,25 @@ def test_no_more_are_told_than_were_asked_for(redis, broker, inspector, limit):
         queued_job(broker, client=client)
     serve(broker, ("a", 1, 1.0))
 
-    assert len(inspector.clients(QUEUE, limit).clients) == min(limit, 4)
+    assert len(inspector.metrics.clients(QUEUE, limit).clients) == min(limit, 4)
 
 
 def test_of_very_many_lanes_those_are_looked_at_that_wait_longest(redis, broker, inspector, monkeypatch):
-    monkeypatch.setattr(metrics, "MOST_LANES", 2)
+    monkeypatch.setattr(metrics, "MAX_LANES", 2)
     for client in "xyz":
         queued_job(broker, client=client)
         redis.zadd(broker.keys.of(QUEUE).lanes, {f"0:{client}": 1000 * (ord(client) - ord("x"))})
 
-    found = inspector.clients(QUEUE)
+    found = inspector.metrics.clients(QUEUE)
 
     assert sorted(one.client for one in found.clients) == ["x", "y"]
-    assert (found.lanes, found.looked_at) == (3, 2)
+    assert (found.lanes, found.searched) == (3, 2)
 
 
 def test_a_client_may_be_called_anything(redis, broker, inspector):
     for client in ("", "a:b c", "ü", "\x1b[2J"):
         queued_job(broker, client=client)
 
-    assert sorted(one.client for one in inspector.clients(QUEUE).clients) == sorted(["", "a:b c", "ü", "\x1b[2J"])
+    assert sorted(one.client for one in inspector.metrics.clients(QUEUE).clients) == sorted(
+        ["", "a:b c", "ü", "\x1b[2J"]
+    )

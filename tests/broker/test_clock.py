@@ -8,6 +8,7 @@ from django_rtq.broker.scripts import SCRIPTS
 from tests.broker.model.mutants import Mutant, mutated
 from tests.support.jobs import QUEUE, WORKER, claimed_job, new_job
 from tests.support.redis_server import LEASE_SECONDS
+from tests.support.single_steps import promote, renew
 from tests.support.snapshots import place_of
 
 HOUR_MS = 3_600_000
@@ -38,7 +39,7 @@ class Server:
 
     def contact(self):
         """A heartbeat, and the time that it noted."""
-        self.broker.renew([QUEUE], [])
+        renew(self.broker, [QUEUE], [])
         return int(self.redis.hget(self.keys.clock, "contact"))
 
 
@@ -99,10 +100,10 @@ def test_a_clock_that_was_ahead_by_an_hour_was_wrong_and_is_believed_now(server,
 def test_leases_that_were_given_by_a_wrong_clock_end_as_if_it_had_been_right(server, broker, redis):
     job = claimed_job(broker)
     server.set(server.clock - 2 * HOUR_MS)
-    broker.renew([QUEUE], [])
+    renew(broker, [QUEUE], [])
     for _ in range(4):
         server.set(server.clock + LEASE_MS // 3)
-        broker.renew([QUEUE], [])
+        renew(broker, [QUEUE], [])
 
     assert broker.reclaim(QUEUE)[1] == [(job.id, "queued")]
 
@@ -112,7 +113,7 @@ def test_a_clock_that_leaps_forward_takes_nobodys_jobs(server, broker, redis):
     server.set(server.clock + HOUR_MS // 2)
 
     assert broker.reclaim(QUEUE) == (LEASE_SECONDS / 2, [])
-    assert broker.renew([QUEUE], [WORKER])[1] == set()
+    assert renew(broker, [QUEUE], [WORKER])[1] == set()
     assert place_of(redis, job) == "running:w1"
 
 
@@ -122,23 +123,23 @@ def test_jobs_that_wait_for_their_time_and_those_of_the_dead_go_on_after_a_step_
     server.set(server.clock - 1_800_000)
     taken = []
     for _ in range(5):  # somebody lives, for more than a lease
-        broker.renew([QUEUE], ["other"])
+        renew(broker, [QUEUE], ["other"])
         server.set(server.clock + LEASE_MS // 3)
         taken += broker.reclaim(QUEUE)[1]
 
     assert taken == [(held.id, "queued")]
-    assert len(broker.promote(QUEUE)[1]) == 1
+    assert len(promote(broker, QUEUE)[1]) == 1
 
 
 def test_by_how_much_the_clock_is_behind_is_told(server, inspector):
     noted = server.contact()
-    assert inspector.queue(QUEUE).clock_behind_seconds == 0
+    assert inspector.queues.get(QUEUE).clock_behind_seconds == 0
     server.set(noted - 600_000)
 
-    assert inspector.queue(QUEUE).clock_behind_seconds == 600
+    assert inspector.queues.get(QUEUE).clock_behind_seconds == 600
     server.contact()
     server.set(server.clock + 1_000_000)
-    assert inspector.queue(QUEUE).clock_behind_seconds == 500
+    assert inspector.queues.get(QUEUE).clock_behind_seconds == 500
 
 
 elapsing = st.tuples(st.just("elapse"), st.integers(0, 20_000) | st.integers(0, 2 * HOUR_MS))

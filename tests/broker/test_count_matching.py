@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from django_rtq.broker.settlement import Settlement
-from django_rtq.inspector.job_list import JobFilter
+from django_rtq.inspector.job_filter import JobFilter
 from django_rtq.jobs import serializer
 from tests.broker.test_filter_jobs import bury
 from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, queued_job, retrying_job
@@ -44,7 +44,7 @@ def graveyard(broker):
 
 
 def everyone(inspector):
-    return inspector.listing(QUEUE, "dead", limit=500).jobs
+    return inspector.job_list.page(QUEUE, "dead", limit=500).jobs
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_the_same_jobs_are_meant_as_when_all_of_them_are_looked_at(wanted, redis
 
     meant = [job.id for job in everyone(inspector) if filter.fits(job)]
 
-    assert [job.id for job in inspector.listing(QUEUE, "dead", filter=filter).jobs] == meant
-    selection = inspector.select(QUEUE, filter)
+    assert [job.id for job in inspector.job_list.page(QUEUE, "dead", filter=filter).jobs] == meant
+    selection = inspector.dead_letters.select(QUEUE, filter)
     assert selection.count == len(meant)
     (swept,) = inspector.bulk_steps(QUEUE, "discard", filter, until_ms=selection.until_ms)
     assert sorted(swept.done) == sorted(meant)
@@ -88,7 +88,7 @@ def test_times_are_those_of_the_list(state, hours, count, redis, broker, inspect
         seed(broker, body='{"task":"ship"}')
     since = datetime.now(timezone.utc) + timedelta(hours=hours * 1000)
 
-    found = inspector.listing(QUEUE, state, filter=JobFilter(task="ship", since=since)).jobs
+    found = inspector.job_list.page(QUEUE, state, filter=JobFilter(task="ship", since=since)).jobs
 
     assert len(found) == count
 
@@ -97,7 +97,7 @@ def test_a_list_in_which_nothing_fits_sends_little_more_than_the_ids(sent, broke
     graveyard(2000)
     sent()
 
-    page = inspector.listing(QUEUE, "dead", filter=JobFilter(error_class="NoSuchError"))
+    page = inspector.job_list.page(QUEUE, "dead", filter=JobFilter(error_class="NoSuchError"))
 
     assert (page.jobs, page.searched) == ([], 2000)
     assert sent() < 200_000
@@ -107,7 +107,7 @@ def test_a_list_in_which_all_fit_sends_one_page(sent, broker, inspector, graveya
     graveyard(2000)
     sent()
 
-    page = inspector.listing(QUEUE, "dead", filter=JobFilter(error_class="NoStock"), limit=25)
+    page = inspector.job_list.page(QUEUE, "dead", filter=JobFilter(error_class="NoStock"), limit=25)
 
     assert len(page.jobs) == 25
     assert sent() < 25 * 5000 + 60_000
@@ -118,7 +118,7 @@ def test_to_count_those_that_fit_sends_numbers(task, sent, broker, inspector, gr
     graveyard(2000)
     sent()
 
-    assert inspector.select(QUEUE, JobFilter(task=task)).count == (2000 if task == "ship" else 0)
+    assert inspector.dead_letters.select(QUEUE, JobFilter(task=task)).count == (2000 if task == "ship" else 0)
 
     assert sent() < 10_000
 
@@ -127,6 +127,6 @@ def test_a_search_among_queued_jobs_sends_no_records(sent, broker, inspector):
     broker.enqueue(QUEUE, [new_job(body=serializer.dumps({"task": "ship", "args": ["x" * 1000]})) for _ in range(1000)])
     sent()
 
-    assert inspector.listing(QUEUE, "queued", filter=JobFilter(task="nosuch")).jobs == []
+    assert inspector.job_list.page(QUEUE, "queued", filter=JobFilter(task="nosuch")).jobs == []
 
     assert sent() < 100_000

@@ -9,7 +9,9 @@ from tests.support.jobs import QUEUE, dead_job
 
 def groups(inspector, depth=10_000):
     """Task, kind and number of each."""
-    return [(group.task, group.error_class, group.count) for group in inspector.dead_groups(QUEUE, depth).groups]
+    return [
+        (group.task, group.error_class, group.count) for group in inspector.dead_letters.groups(QUEUE, depth).groups
+    ]
 
 
 @pytest.fixture
@@ -23,7 +25,7 @@ def test_what_several_scripts_found_is_added_up(small_steps, redis, broker, insp
     redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1_000_000 + 60_000 * place for place, job in enumerate(jobs)})
     bury(broker, "mail")
 
-    found = inspector.dead_groups(QUEUE)
+    found = inspector.dead_letters.groups(QUEUE)
 
     assert [(group.task, group.count, group.message) for group in found.groups] == [
         ("ship", 10, "9"),

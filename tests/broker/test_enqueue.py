@@ -187,7 +187,7 @@ def test_what_a_job_carries_is_not_touched(redis, broker, body):
     queued_job(broker, body=body)
     broker.sign_on([QUEUE], "w1")
 
-    (claimed,) = broker.claim("w1", [QUEUE], 1)
+    (claimed,) = broker.claim("w1", [QUEUE], 1).claimed
 
     assert claimed.records[0].partition(b"\n")[2] == body.encode()
 
@@ -196,7 +196,7 @@ def test_the_first_job_announces_its_queue(redis, broker, inspector):
     queued_job(broker, queue="low")
     queued_job(broker, queue="high")
 
-    assert inspector.queues() == ["high", "low"]
+    assert inspector.queues.names() == ["high", "low"]
 
 
 def test_a_lane_waits_as_long_as_its_first_job(redis, broker):

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.broker.settlement import Settlement
-from django_rtq.inspector.job_list import JobFilter
+from django_rtq.inspector.job_filter import JobFilter
 from django_rtq.jobs import serializer
 from tests.support.jobs import QUEUE, claim, claimed_job, claimed_jobs, dead_job, new_job, queued_job, settle
 from tests.support.snapshots import live_jobs, snapshot
@@ -28,7 +28,7 @@ def test_dead_letters_are_grouped_by_task_and_error(redis, broker, inspector):
     for task, kind in (("ship", "a.NoStock"), ("ship", "a.NoStock"), ("ship", "b.TooLate"), ("mail", "a.NoStock")):
         bury(broker, task, kind)
 
-    found = inspector.dead_groups(QUEUE)
+    found = inspector.dead_letters.groups(QUEUE)
 
     assert [(group.task, group.error_class, group.count) for group in found.groups] == [
         ("ship", "a.NoStock", 2),
@@ -42,7 +42,7 @@ def test_a_group_tells_the_newest_message_and_the_time_between_first_and_last(re
     jobs = [bury(broker, "ship", message=f'"{number}"\n\\') for number in range(3)]
     redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1_000_000 + 60_000 * place for place, job in enumerate(jobs)})
 
-    (group,) = inspector.dead_groups(QUEUE).groups
+    (group,) = inspector.dead_letters.groups(QUEUE).groups
 
     assert group.message == '"2"\n\\'
     assert (group.last_at - group.first_at).total_seconds() == 120
@@ -55,7 +55,7 @@ def test_of_very_many_only_the_newest_are_grouped_and_it_says_so(redis, broker, 
         broker.keys.of(QUEUE).dead, {job_id: 1 for job_id, record in live_jobs(redis).items() if "old" in record}
     )
 
-    found = inspector.dead_groups(QUEUE, depth=2)
+    found = inspector.dead_letters.groups(QUEUE, depth=2)
 
     assert sorted(group.task for group in found.groups) == ["new", "newer"]
     assert (found.searched, found.total) == (2, 3)
@@ -66,7 +66,7 @@ def test_what_cannot_be_read_is_a_group_too(redis, broker, inspector):
     redis.hset(broker.keys.of(QUEUE).jobs, job.id, "nonsense")
     redis.hset(broker.keys.of(QUEUE).errors, job.id, "nonsense")
 
-    (group,) = inspector.dead_groups(QUEUE).groups
+    (group,) = inspector.dead_letters.groups(QUEUE).groups
 
     assert (group.task, group.error_class, group.count, group.message) == ("", "", 1, "")
 
@@ -78,7 +78,7 @@ def test_the_newest_of_several_failures_counts(redis, broker, inspector):
     line = serializer.dumps({"error_class": "b.Second", "error": "x" * 5000})
     broker.settle("w2", QUEUE, Settlement(bury=[job.id, 1, line]))
 
-    (group,) = inspector.dead_groups(QUEUE).groups
+    (group,) = inspector.dead_letters.groups(QUEUE).groups
 
     assert group.error_class == "b.Second"
     assert group.message.startswith("xxxx")
@@ -100,7 +100,7 @@ def test_a_selection_is_counted(redis, broker, inspector, wanted, count):
     bury(broker, "shop.ship", "b.TooLate", "too late")
     bury(broker, "mail", "b.TooLate")
 
-    selection = inspector.select(QUEUE, JobFilter(**wanted))
+    selection = inspector.dead_letters.select(QUEUE, JobFilter(**wanted))
 
     assert (selection.count, selection.total, selection.is_complete) == (count, 3, True)
     assert len(sweep(inspector, until_ms=selection.until_ms, **wanted)[0]) == count
@@ -108,7 +108,7 @@ def test_a_selection_is_counted(redis, broker, inspector, wanted, count):
 
 def test_who_dies_after_the_snapshot_is_not_meant(redis, broker, inspector):
     early = bury(broker, "ship")
-    until_ms = inspector.select(QUEUE).until_ms
+    until_ms = inspector.dead_letters.select(QUEUE).until_ms
     late = bury(broker, "ship")
     redis.zadd(broker.keys.of(QUEUE).dead, {late.id: until_ms + 1})
 
@@ -120,7 +120,7 @@ def test_who_dies_after_the_snapshot_is_not_meant(redis, broker, inspector):
 
 def test_who_was_requeued_and_dies_anew_is_not_swept_twice(redis, broker, inspector):
     job = bury(broker, "ship")
-    until_ms = inspector.select(QUEUE).until_ms
+    until_ms = inspector.dead_letters.select(QUEUE).until_ms
     assert sweep(inspector, until_ms=until_ms)[0] == [job.id]
     claim(broker)
     settle(broker, "bury", job, worker="w2")
@@ -137,7 +137,7 @@ def test_steps_are_bounded_and_together_they_get_them_all(redis, broker, inspect
     jobs = claimed_jobs(broker, *(new_job() for _ in range(250)))
     settle(broker, "bury", *jobs)  # all in one millisecond
 
-    done, steps = sweep(inspector, limit=limit, until_ms=inspector.select(QUEUE).until_ms, **wanted)
+    done, steps = sweep(inspector, limit=limit, until_ms=inspector.dead_letters.select(QUEUE).until_ms, **wanted)
 
     assert sorted(done) == sorted(job.id for job in jobs)
     assert steps >= 250 / limit

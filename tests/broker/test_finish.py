@@ -19,6 +19,7 @@ from tests.support.jobs import (
     settle,
     settlement,
 )
+from tests.support.single_steps import promote, trim
 from tests.support.snapshots import GONE, MS, changes, snapshot
 
 CONSTANTS = "MOST_IDS, AT_ONCE, TEXTS_AT_ONCE = 120000, 1000000, 1000, 100"
@@ -73,7 +74,7 @@ def test_of_a_job_with_an_outcome_the_id_is_looked_at_after_two_minutes(redis, b
 def test_nothing_is_left_of_its_failures(redis, broker):
     job = retrying_job(broker, "a")
     let_fall_due(broker, job)
-    broker.promote(QUEUE)
+    promote(broker, QUEUE)
     claim(broker, worker=WORKER)
 
     settle(broker, "ack", job)
@@ -133,7 +134,7 @@ def test_who_loses_its_outcome_is_known_for_two_minutes_after_its_end_but_not_to
     assert broker.enqueue(QUEUE, [first]) == ["exists"]
     with pytest.raises(JobNotFound):
         inspector.find(first.id)
-    assert [job.id for job in inspector.listing(QUEUE, "finished").jobs] == [second.id]
+    assert [job.id for job in inspector.job_list.page(QUEUE, "finished").jobs] == [second.id]
 
 
 def test_an_id_goes_with_its_outcome_when_its_two_minutes_are_over(redis, broker):
@@ -166,7 +167,7 @@ def test_who_loses_an_outcome_that_was_kept_for_seconds_is_known_for_two_minutes
     ack_one(broker, second, most=1)
     time.sleep(0.005)
 
-    broker.trim(QUEUE)
+    trim(broker, QUEUE)
 
     assert broker.enqueue(QUEUE, [first]) == ["exists"]
 

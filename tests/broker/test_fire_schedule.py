@@ -15,11 +15,11 @@ SLOT_MS = NOW_MS - 1000
 
 @pytest.fixture
 def begun(broker):
-    broker.begin(QUEUE, "report", "d1", NOW_MS - 60_000)
+    broker.schedules.begin(QUEUE, "report", "d1", NOW_MS - 60_000)
 
 
 def fire(broker, slot_ms=SLOT_MS, job=None, **options):
-    return broker.fire(QUEUE, "report", slot_ms, job or new_job("a"), **options)
+    return broker.schedules.fire(QUEUE, "report", slot_ms, job or new_job("a"), **options)
 
 
 def test_a_slot_starts_a_job(redis, broker, begun):

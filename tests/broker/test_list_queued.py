@@ -3,7 +3,8 @@
 import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.inspector.job_list import JobFilter, packed
+from django_rtq.inspector.job_filter import JobFilter
+from django_rtq.inspector.job_list import encode_cursor
 from tests.support.jobs import (
     QUEUE,
     claim,
@@ -38,7 +39,7 @@ def queue_up(broker, *marks, **options):
 
 def page(inspector, cursor="", limit=50, **wanted):
     """The names of a page, and where to go on."""
-    found = inspector.listing(QUEUE, "queued", cursor=cursor, limit=limit, filter=JobFilter(**wanted))
+    found = inspector.job_list.page(QUEUE, "queued", cursor=cursor, limit=limit, filter=JobFilter(**wanted))
     return names(job.id for job in found.jobs), found.next_cursor
 
 
@@ -100,7 +101,7 @@ def test_a_client_that_comes_before_all_others_is_no_end_of_the_list(redis, brok
 
 @pytest.mark.usefixtures("_crowd")
 def test_those_of_one_client_are_found_without_looking_at_others(inspector):
-    found = inspector.listing(QUEUE, "queued", filter=JobFilter(client="x"))
+    found = inspector.job_list.page(QUEUE, "queued", filter=JobFilter(client="x"))
 
     assert names(job.id for job in found.jobs) == ["x9", "x1", "x2", "x3"]
     assert found.searched == 4
@@ -137,14 +138,14 @@ def test_what_was_cancelled_is_not_shown(redis, broker, inspector):
 
 @pytest.mark.usefixtures("_crowd")
 def test_a_filter_looks_at_all_but_says_so_when_it_stops(inspector):
-    found = inspector.listing(QUEUE, "queued", filter=JobFilter(id="no such"), depth=3)
+    found = inspector.job_list.page(QUEUE, "queued", filter=JobFilter(id="no such"), depth=3)
 
     assert (found.jobs, found.searched, found.is_complete) == ([], 3, False)
-    rest = inspector.listing(QUEUE, "queued", filter=JobFilter(id="no such"), cursor=found.next_cursor)
+    rest = inspector.job_list.page(QUEUE, "queued", filter=JobFilter(id="no such"), cursor=found.next_cursor)
     assert (rest.searched, rest.is_complete, rest.next_cursor) == (4, True, "")
 
 
-@pytest.mark.parametrize("cursor", ["x", "W10", "bnVsbA", "WyJhIiwiYiJd", *map(packed, STRANGE), "é"])
+@pytest.mark.parametrize("cursor", ["x", "W10", "bnVsbA", "WyJhIiwiYiJd", *map(encode_cursor, STRANGE), "é"])
 @pytest.mark.usefixtures("_crowd")
 def test_a_cursor_that_is_none_begins_at_the_beginning(inspector, cursor):
     assert page(inspector, cursor, 1)[0] == ["y9"]
@@ -164,8 +165,8 @@ def test_a_very_long_lane_is_not_followed_to_its_end_and_it_says_so(redis, broke
     queue_up(broker, "x1", "y1")
     lane = broker.keys.of(QUEUE).lane + b"0:x"
     redis.rpush(lane, *(f"job-{number}" for number in range(10_000)))
-    inspector.listing(QUEUE, "queued", limit=500)
+    inspector.job_list.page(QUEUE, "queued", limit=500)
 
-    found = inspector.listing(QUEUE, "queued", filter=JobFilter(id="no such"), depth=1_000_000)
+    found = inspector.job_list.page(QUEUE, "queued", filter=JobFilter(id="no such"), depth=1_000_000)
 
     assert (found.searched, found.is_complete, found.next_cursor) == (10_001, False, "")

@@ -74,7 +74,7 @@ def test_of_a_huge_record_only_the_beginning_is_read(redis, broker, inspector):
 
 
 def test_of_very_many_jobs_only_some_are_told(redis, broker, inspector, monkeypatch):
-    monkeypatch.setattr(overview, "MOST_SHOWN", 3)
+    monkeypatch.setattr(overview, "MAX_RUNNING_SHOWN", 3)
     claimed_jobs(broker, *(new_job() for _ in range(5)))
 
     (worker,) = inspector.workers()
@@ -96,10 +96,10 @@ def test_a_job_that_runs_ten_times_longer_than_is_usual_looks_hung(redis, broker
     job = claimed_job(broker, body='{"task":"ship"}')
     broker.settle(WORKER, QUEUE, Settlement(metrics=[(1, f"r{bucket_of(2.0)} ship", 100)]))
 
-    (running,) = inspector.processing()[0].running
+    (running,) = inspector.workers(with_usual=True)[0].running
     assert running.usual_seconds == pytest.approx(2, rel=0.13)
     assert not running.looks_hung()
 
     redis.hset(broker.keys.of(QUEUE).running(WORKER), job.id, f"1 {(redis.time()[0] - 30) * 1000}")
-    (running,) = inspector.processing()[0].running
+    (running,) = inspector.workers(with_usual=True)[0].running
     assert running.looks_hung()

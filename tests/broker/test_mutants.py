@@ -46,9 +46,18 @@ def tell(story, redis, broker):
     drain(twins)
 
 
+in_turn = list(STORIES)
+
+
 def tell_all(redis, broker):
-    for story in STORIES:
-        tell(story, redis, broker)
+    """Play all stories, until one fails. It goes first the next time: mutants of one kind fail in the same stories."""
+    for story in list(in_turn):
+        try:
+            tell(story, redis, broker)
+        except AssertionError:
+            in_turn.remove(story)
+            in_turn.insert(0, story)
+            raise
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)

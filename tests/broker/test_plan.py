@@ -11,17 +11,17 @@ ROW = {"task": "shop.tasks.report", "args": [[], {}, "ü"], "every": 0.5}
 
 
 def test_nobody_has_planned_anything(broker):
-    assert broker.plan.read() == StoredSchedules()
-    assert broker.plan.latest == b""
+    assert broker.schedules.read() == StoredSchedules()
+    assert broker.schedules.latest_version == b""
 
 
 def test_rows_are_as_they_were_put(broker):
-    broker.plan.change({"a": ROW, "row:b": ROW})
-    broker.plan.change({"a": None})
-    broker.plan.switch("a", on=False)
-    broker.plan.switch("switch:c", on=True)
+    broker.schedules.update({"a": ROW, "row:b": ROW})
+    broker.schedules.update({"a": None})
+    broker.schedules.set_enabled("a", enabled=False)
+    broker.schedules.set_enabled("switch:c", enabled=True)
 
-    state = broker.plan.read()
+    state = broker.schedules.read()
 
     assert state.rows == {"row:b": ROW}
     assert state.switches["a"] == "off"
@@ -31,64 +31,64 @@ def test_rows_are_as_they_were_put(broker):
 def test_each_change_has_a_version_that_travels_with_what_schedulers_ask(broker):
     seen = []
     for change in (
-        lambda: broker.plan.change({"a": ROW}),
-        lambda: broker.plan.change({"a": ROW}),
-        lambda: broker.plan.change({"a": None}),
-        lambda: broker.plan.switch("b", on=False),
+        lambda: broker.schedules.update({"a": ROW}),
+        lambda: broker.schedules.update({"a": ROW}),
+        lambda: broker.schedules.update({"a": None}),
+        lambda: broker.schedules.set_enabled("b", enabled=False),
     ):
         change()
-        version = broker.plan.read().version
+        version = broker.schedules.read().version
         for ask in (
-            lambda: broker.tend([QUEUE]),
-            lambda: broker.schedules([QUEUE]),
+            lambda: broker.maintenance.run([QUEUE]),
+            lambda: broker.schedules.states([QUEUE]),
             lambda: broker.heartbeat([QUEUE], {}, {QUEUE: 0}, promote=True),
         ):
-            broker.plan.notice(b"old")
+            broker.schedules.set_version(b"old")
             ask()
-            assert broker.plan.latest == version
+            assert broker.schedules.latest_version == version
         seen.append(version)
 
     assert len(set(seen)) == 4
 
 
 def test_a_switch_that_was_on_again_is_another_one(broker):
-    broker.plan.switch("a", on=True)
-    before = broker.plan.read().switches["a"]
-    broker.plan.switch("a", on=True)
+    broker.schedules.set_enabled("a", enabled=True)
+    before = broker.schedules.read().switches["a"]
+    broker.schedules.set_enabled("a", enabled=True)
 
-    assert broker.plan.read().switches["a"] != before
+    assert broker.schedules.read().switches["a"] != before
 
 
 def test_what_redis_has_lost_is_put_back_as_it_was(redis, broker):
-    broker.plan.change({"a": ROW, "b": ROW})
-    broker.plan.switch("c", on=False)
-    before = broker.plan.read()
+    broker.schedules.update({"a": ROW, "b": ROW})
+    broker.schedules.set_enabled("c", enabled=False)
+    before = broker.schedules.read()
     redis.flushall()
 
-    broker.plan.restore(before)
-    broker.plan.restore(before)  # others had noticed too
+    broker.schedules.restore(before)
+    broker.schedules.restore(before)  # others had noticed too
 
-    assert broker.plan.read() == before
+    assert broker.schedules.read() == before
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_lost_connection_costs_nothing(redis, broker, moment):
-    broker.plan.read()
+    broker.schedules.read()
     redis.drop_connection(moment, around=b"HSET")
-    broker.plan.change({"a": ROW, "b": None}, wake=["low"])
+    broker.schedules.update({"a": ROW, "b": None}, wake=["low"])
 
-    assert broker.plan.read().rows == {"a": ROW}
+    assert broker.schedules.read().rows == {"a": ROW}
     assert snapshot(redis)["low:due_signal"] == {"due": 0}
 
 
 def test_a_full_server_refuses_in_words(redis, broker):
     with redis.full_memory(), pytest.raises(BrokerFull):
-        broker.plan.change({"a": ROW})
+        broker.schedules.update({"a": ROW})
 
-    assert broker.plan.read() == StoredSchedules()
+    assert broker.schedules.read() == StoredSchedules()
 
 
 def test_what_is_no_row_is_told_and_not_obeyed(redis, broker):
     redis.hset("rtq:plan", mapping={"row:a": "{", "row:b": "[]", "row:c": "5"})
 
-    assert broker.plan.read().rows == {"a": {}, "b": {}, "c": {}}
+    assert broker.schedules.read().rows == {"a": {}, "b": {}, "c": {}}

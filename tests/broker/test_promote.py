@@ -22,7 +22,9 @@ from tests.support.jobs import (
     settle,
     settlement,
 )
+from tests.support.single_steps import promote
 from tests.support.snapshots import GONE, MS, changes, snapshot
+from tests.support.waiting import wait_until
 
 
 def test_what_is_due_goes_to_the_end_of_its_lane(redis, broker):
@@ -31,7 +33,7 @@ def test_what_is_due_goes_to_the_end_of_its_lane(redis, broker):
     let_fall_due(broker, job)
     before = snapshot(redis, times=False)
 
-    assert broker.promote(QUEUE) == (None, [job.id])
+    assert promote(broker, QUEUE) == (None, [job.id])
 
     assert changes(before, snapshot(redis, times=False)) == {
         **dict.fromkeys(["scheduled", "scheduled_by_client", "scheduled_by_client:x"], GONE),
@@ -47,7 +49,7 @@ def test_a_retry_that_is_due_too(redis, broker):
     let_fall_due(broker, job)
     before = snapshot(redis, times=False)
 
-    assert broker.promote(QUEUE) == (None, [job.id])
+    assert promote(broker, QUEUE) == (None, [job.id])
 
     assert changes(before, snapshot(redis, times=False)) == {
         **dict.fromkeys(["scheduled", "retrying", "scheduled_by_client", "scheduled_by_client:"], GONE),
@@ -67,7 +69,7 @@ def test_it_waits_since_it_was_due(redis, broker):
     let_fall_due(broker, job)
     due = snapshot(redis)["scheduled"][job.id]
 
-    broker.promote(QUEUE)
+    promote(broker, QUEUE)
 
     after = snapshot(redis)
     assert after["waiting_since"] == {job.id: str(due)}
@@ -78,7 +80,7 @@ def test_what_is_not_due_stays(redis, broker):
     scheduled_job(broker)
     before = snapshot(redis, times=False)
 
-    seconds, promoted = broker.promote(QUEUE)
+    seconds, promoted = promote(broker, QUEUE)
 
     assert 50 < seconds <= 60
     assert promoted == []
@@ -86,14 +88,14 @@ def test_what_is_not_due_stays(redis, broker):
 
 
 def test_nothing_scheduled_is_nothing_to_wait_for(redis, broker):
-    assert broker.promote(QUEUE) == (None, [])
+    assert promote(broker, QUEUE) == (None, [])
 
 
 def test_who_was_due_first_comes_first(redis, broker):
     jobs = [scheduled_job(broker, name) for name in "abc"]
     let_fall_due(broker, *reversed(jobs))
 
-    broker.promote(QUEUE)
+    promote(broker, QUEUE)
 
     assert names(claim_all(broker)) == ["c", "b", "a"]
 
@@ -102,7 +104,7 @@ def test_it_goes_on_where_its_limit_stopped_it(redis, broker):
     jobs = [scheduled_job(broker) for _ in range(5)]
     let_fall_due(broker, *jobs)
 
-    answers = [broker.promote(QUEUE, limit=2) for _ in range(3)]
+    answers = [promote(broker, QUEUE, limit=2) for _ in range(3)]
 
     assert answers == [
         (0, [job.id for job in jobs[:2]]),
@@ -117,7 +119,7 @@ def test_a_job_whose_record_is_gone_leaves_nothing(redis, broker, waiting):
     let_fall_due(broker, job)
     lose_record(broker, job)
 
-    assert broker.promote(QUEUE) == (None, [])
+    assert promote(broker, QUEUE) == (None, [])
 
     assert not {"scheduled", "retrying", "scheduled_by_client", "scheduled_by_client:", "lane:0:", "jobs"} & set(
         snapshot(redis)
@@ -129,7 +131,7 @@ def test_several_queues_go_in_one_round_trip(redis, broker):
     let_fall_due(broker, due)
     later = scheduled_job(broker, queue="low")
 
-    seconds, promoted = broker.promote_all([QUEUE, "low"])
+    seconds, promoted, _ = broker.maintenance.run([QUEUE, "low"])
 
     assert 50 < seconds <= 60
     assert promoted == {QUEUE: [due.id], "low": []}
@@ -149,20 +151,24 @@ def flood(broker):
 
 
 def let_fall_due_now(broker, job):
-    """Later than all that are due already."""
+    """Let the job fall due after all that are due already, and before the next call.
+
+    Of clients that are due or had their turn in the same millisecond, names decide who is first.
+    """
     keys, now_ms = broker.keys.of(QUEUE), time.time_ns() // 1_000_000
     for key in (keys.scheduled, keys.retrying, keys.scheduled_by_client + f":{job.client}".encode()):
         broker.redis.execute_one(("ZADD", key, "XX", now_ms, job.id))
     broker.redis.execute_one(("ZADD", keys.scheduled_by_client, "XX", "LT", now_ms, job.client))
+    wait_until(lambda: time.time_ns() // 1_000_000 > now_ms)
 
 
 @pytest.mark.parametrize("waiting", [scheduled_job, retrying_job])
 def test_a_crowd_of_one_client_keeps_no_other_waiting(broker, flood, waiting):
     single = waiting(broker, "single", client="single")
-    assert names(broker.promote(QUEUE, limit=8)[1]) == [f"f{n}" for n in range(8)]
+    assert names(promote(broker, QUEUE, limit=8)[1]) == [f"f{n}" for n in range(8)]
     let_fall_due_now(broker, single)
 
-    assert set(names(broker.promote(QUEUE, limit=8)[1])) == {"single", *(f"f{n}" for n in range(8, 15))}
+    assert set(names(promote(broker, QUEUE, limit=8)[1])) == {"single", *(f"f{n}" for n in range(8, 15))}
 
 
 def test_a_storm_of_retries_keeps_no_other_waiting(broker):
@@ -172,7 +178,7 @@ def test_a_storm_of_retries_keeps_no_other_waiting(broker):
     single = scheduled_job(broker, "single", client="single")
     let_fall_due_now(broker, single)
 
-    assert single.id in broker.promote(QUEUE, limit=8)[1]
+    assert single.id in promote(broker, QUEUE, limit=8)[1]
 
 
 def test_many_crowds_keep_no_other_waiting(redis, broker):
@@ -180,11 +186,11 @@ def test_many_crowds_keep_no_other_waiting(redis, broker):
         crowd = [new_job(client=f"crowd{client}", due="+60000") for _ in range(5)]
         broker.enqueue(QUEUE, crowd)
         let_fall_due(broker, *crowd)
-    broker.promote(QUEUE, limit=8)
+    promote(broker, QUEUE, limit=8)
     single = scheduled_job(broker, client="single")
     let_fall_due_now(broker, single)
 
-    promoted = {job_id for _ in range(5) for job_id in broker.promote(QUEUE, limit=8)[1]}
+    promoted = {job_id for _ in range(5) for job_id in promote(broker, QUEUE, limit=8)[1]}
 
     assert single.id in promoted  # once each of the twenty had a turn
 
@@ -195,7 +201,7 @@ def test_a_client_with_more_that_is_due_comes_after_all_others(redis, broker, fl
         let_fall_due_now(broker, job)
 
     looks = {}
-    while waiting[-1].id not in broker.promote(QUEUE, limit=4)[1]:
+    while waiting[-1].id not in promote(broker, QUEUE, limit=4)[1]:
         looks = snapshot(redis)["scheduled_by_client"]
         assert looks["flood"] == max(looks.values())
     assert looks
@@ -205,7 +211,7 @@ def test_the_jobs_of_one_client_keep_the_order_of_their_times(broker, flood):
     others = [scheduled_job(broker, f"o{n}", client="other") for n in range(6)]
     let_fall_due(broker, *others)
     promoted = []
-    while job_ids := broker.promote(QUEUE, limit=5)[1]:
+    while job_ids := promote(broker, QUEUE, limit=5)[1]:
         promoted += names(job_ids)
 
     assert [name for name in promoted if name[0] == "f"] == [f"f{n}" for n in range(30)]
@@ -220,7 +226,7 @@ def test_what_is_missing_in_the_index_is_promoted_all_the_same(redis, broker, fl
     let_fall_due(broker, *late)
 
     promoted = []
-    while job_ids := broker.promote(QUEUE, limit=8)[1]:
+    while job_ids := promote(broker, QUEUE, limit=8)[1]:
         assert len(job_ids) == min(8, 61 - len(promoted))
         promoted += job_ids
 
@@ -235,7 +241,7 @@ def test_a_torn_index_promotes_nothing_before_its_time_or_twice(redis, broker, f
     redis.zadd(keys.scheduled_by_client + b":torn", {job.id: 1, "gone": 2, flood[0].id: 3, flood[-1].id: 4})
 
     promoted = []
-    while job_ids := broker.promote(QUEUE, limit=8)[1]:
+    while job_ids := promote(broker, QUEUE, limit=8)[1]:
         promoted += job_ids
 
     assert sorted(promoted) == sorted(job.id for job in flood)
@@ -259,7 +265,7 @@ def fall_due(broker, *jobs):
     """Their time comes, in this order."""
     due = [value for ms, job in enumerate(jobs, 1) for value in (ms, job.id)]
     broker.redis.execute_one(("ZADD", broker.keys.of("mail").scheduled, "XX", *due))
-    broker.promote("mail")
+    promote(broker, "mail")
 
 
 def test_jobs_that_waited_go_ahead_of_their_band_and_of_no_other(mail):
@@ -291,7 +297,7 @@ def test_elsewhere_they_go_to_the_end_of_their_lane(mail):
     job = scheduled_job(mail, "delayed", queue="low")
     queued_job(mail, "first", queue="low")
     mail.redis.execute_one(("ZADD", mail.keys.of("low").scheduled, 1, job.id))
-    mail.promote("low")
+    promote(mail, "low")
 
     assert names(claim_all(mail, queue="low")) == ["first", "delayed"]
 
@@ -307,7 +313,7 @@ def test_who_comes_back_is_ahead_again(mail, how):
         mail.reclaim_child("mail", WORKER, [])
     else:
         mail.settle(WORKER, "mail", settlement(how, job, wait_ms=0))
-        mail.promote("mail")
+        promote(mail, "mail")
 
     assert names(claim_all(mail, queue="mail")) == ["delayed", "other"]
 
@@ -318,9 +324,9 @@ def test_people_see_the_priority_that_it_was_given(mail):
     inspector = Inspector(mail)
 
     assert inspector.find(job.id, "mail").priority == -5
-    assert inspector.overview(["mail"])[0].queued == 1
+    assert inspector.queues.details(["mail"])[0].queued == 1
     inspector.cancel(job.id, "mail")
-    assert inspector.overview(["mail"])[0].queued == 0
+    assert inspector.queues.details(["mail"])[0].queued == 0
     assert claim_all(mail, queue="mail") == []
 
 

@@ -16,6 +16,7 @@ from tests.support.jobs import (
     retrying_job,
     scheduled_job,
 )
+from tests.support.single_steps import promote
 from tests.support.snapshots import snapshot
 
 EMPTY = {
@@ -39,7 +40,7 @@ def test_every_job_is_counted_where_it_is(redis, broker, inspector):
         queued_job(broker, client=client)
     before = snapshot(redis)
 
-    (details,) = inspector.overview([QUEUE])
+    (details,) = inspector.queues.details([QUEUE])
 
     assert 0 <= details.oldest_seconds < 5
     assert details == QueueDetails(
@@ -60,20 +61,20 @@ def test_every_job_is_counted_where_it_is(redis, broker, inspector):
 
 
 def test_an_unused_queue_is_empty(redis, inspector):
-    assert inspector.overview(["never"]) == [QueueDetails(name="never", **EMPTY)]
+    assert inspector.queues.details(["never"]) == [QueueDetails(name="never", **EMPTY)]
 
 
 def test_all_queues_are_shown_when_none_is_named(redis, broker, inspector):
     for queue in ("low", "high"):
         queued_job(broker, queue=queue)
 
-    assert [(details.name, details.queued) for details in inspector.overview()] == [("high", 1), ("low", 1)]
+    assert [(details.name, details.queued) for details in inspector.queues.details()] == [("high", 1), ("low", 1)]
 
 
 def test_a_pause_is_shown(redis, inspector):
     inspector.pause(QUEUE)
 
-    assert inspector.overview([QUEUE]) == [QueueDetails(name=QUEUE, **{**EMPTY, "paused": True})]
+    assert inspector.queues.details([QUEUE]) == [QueueDetails(name=QUEUE, **{**EMPTY, "paused": True})]
 
 
 def test_the_oldest_is_the_one_that_waits_longest(redis, broker, inspector):
@@ -81,15 +82,15 @@ def test_the_oldest_is_the_one_that_waits_longest(redis, broker, inspector):
     redis.zadd(broker.keys.of(QUEUE).lanes, {"0:x": time.time_ns() // 1_000_000 - 90_000})
     queued_job(broker, client="y")
 
-    assert inspector.overview([QUEUE])[0].oldest_seconds == pytest.approx(90, abs=5)
+    assert inspector.queues.details([QUEUE])[0].oldest_seconds == pytest.approx(90, abs=5)
 
 
 def test_it_is_told_when_somebody_looked_for_due_jobs(redis, broker, inspector):
-    assert inspector.queue(QUEUE).scheduler_seconds is None
+    assert inspector.queues.get(QUEUE).scheduler_seconds is None
 
-    broker.promote(QUEUE)
+    promote(broker, QUEUE)
 
-    assert 0 <= inspector.queue(QUEUE).scheduler_seconds < 5
+    assert 0 <= inspector.queues.get(QUEUE).scheduler_seconds < 5
 
 
 def test_a_job_that_waits_in_two_places_after_a_torn_log_makes_no_number_negative(redis, broker, inspector):
@@ -97,7 +98,7 @@ def test_a_job_that_waits_in_two_places_after_a_torn_log_makes_no_number_negativ
     redis.hset(broker.keys.of(QUEUE).running("w1"), job.id, "1 1")
     broker.sign_on([QUEUE], "w1")
 
-    (details,) = inspector.overview([QUEUE])
+    (details,) = inspector.queues.details([QUEUE])
 
     assert (details.queued, details.running, details.dead) == (0, 1, 1)
 
@@ -106,7 +107,7 @@ def test_a_queue_in_which_all_jobs_were_cancelled_has_nobody_who_waits(redis, br
     for client in "xxy":
         inspector.cancel(queued_job(broker, client=client).id)
 
-    (details,) = inspector.overview([QUEUE])
+    (details,) = inspector.queues.details([QUEUE])
 
     assert (details.queued, details.clients, details.oldest_seconds) == (0, 0, None)
 
@@ -122,7 +123,7 @@ def test_the_oldest_is_none_of_those_that_were_cancelled(redis, broker, inspecto
     queued_job(broker, client="y")
     queued_job(broker, client="z")
 
-    (details,) = inspector.overview([QUEUE])
+    (details,) = inspector.queues.details([QUEUE])
 
     assert (details.queued, details.clients) == (3, 3)
     assert details.oldest_seconds == pytest.approx(60, abs=5)
@@ -134,4 +135,4 @@ def test_behind_more_cancelled_jobs_than_it_looks_at_the_oldest_is_an_estimate(r
     queued_job(broker)
     redis.zadd(broker.keys.of(QUEUE).lanes, {"0:": time.time_ns() // 1_000_000 - 90_000})
 
-    assert inspector.queue(QUEUE).oldest_seconds == pytest.approx(90, abs=5)
+    assert inspector.queues.get(QUEUE).oldest_seconds == pytest.approx(90, abs=5)

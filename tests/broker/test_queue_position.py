@@ -8,14 +8,14 @@ from tests.support.snapshots import snapshot
 
 
 def standing(inspector, job):
-    return inspector.find_standing(job.id, QUEUE)[1]
+    return inspector.find_with_position(job.id, QUEUE)[1]
 
 
 def test_it_comes_with_the_job_and_changes_nothing(redis, broker, inspector):
     job = queued_job(broker)
     before = snapshot(redis)
 
-    details, found = inspector.find_standing(job.id)
+    details, found = inspector.find_with_position(job.id)
 
     assert (details, details.queue) == (inspector.find(job.id), QUEUE)
     assert (found.paused_at, found.workers, found.ahead, found.after, found.promoted_at) == (None, 0, 0, "", None)
@@ -24,7 +24,7 @@ def test_it_comes_with_the_job_and_changes_nothing(redis, broker, inspector):
 
 def test_a_job_that_is_nowhere_is_not_found(broker, inspector):
     with pytest.raises(JobNotFound):
-        inspector.find_standing("nothing", QUEUE)
+        inspector.find_with_position("nothing", QUEUE)
 
 
 def test_jobs_of_its_own_client_are_counted_up_to_a_thousand(broker, inspector):

@@ -17,6 +17,7 @@ from tests.support.jobs import (
     queued_job,
 )
 from tests.support.redis_server import LEASE_SECONDS
+from tests.support.single_steps import renew
 from tests.support.snapshots import GONE, MS, changes, place_of, snapshot
 
 
@@ -191,7 +192,7 @@ def let_pass_in_beats(broker, redis, leases, *workers):
     taken = []
     while leases > 0:
         let_pass(broker, redis, min(leases, 1 / 3))
-        broker.renew([QUEUE], workers)
+        renew(broker, [QUEUE], workers)
         taken += broker.reclaim(QUEUE)[1]
         leases -= 1 / 3
     return taken
@@ -205,7 +206,7 @@ def test_after_an_outage_nothing_is_taken_from_workers_that_could_not_renew(redi
         assert broker.reclaim(QUEUE)[1] == []
         let_pass(broker, redis, 0.25)  # the longest until a heartbeat tries again
         assert broker.reclaim(QUEUE)[1] == []
-        assert broker.renew([QUEUE], [WORKER])[1] == set()
+        assert renew(broker, [QUEUE], [WORKER])[1] == set()
 
     assert place_of(redis, job) == "running:w1"
 
@@ -232,7 +233,7 @@ def test_outages_that_come_again_and_again_do_not_keep_the_jobs_of_the_dead(redi
         taken = let_pass_in_beats(broker, redis, up, "other")
         leases += up
         let_pass(broker, redis, 1)
-        broker.renew([QUEUE], ["other"])  # Redis is back
+        renew(broker, [QUEUE], ["other"])  # Redis is back
 
     assert taken == [(job.id, "queued")]
     assert leases <= 1.5 + up

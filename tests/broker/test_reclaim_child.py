@@ -53,29 +53,29 @@ def test_over_the_limit_of_crashes_a_job_is_dead(redis, broker):
 
 def test_a_crash_is_a_failed_run_of_its_task(redis, broker, inspector):
     body = '{"task":"shop.tasks.ship"}'
-    broker.announce([QUEUE])
+    broker.register_queues([QUEUE])
     for allowed in (0, 1):
         job = claimed_job(broker, max_crashes=allowed, body=body)
         broker.reclaim_child(QUEUE, WORKER, [job.id])
 
-    figures = inspector.tasks()["shop.tasks.ship"]
+    figures = inspector.metrics.tasks()["shop.tasks.ship"]
     assert (figures.failed, figures.dead, figures.retried, figures.failure_rate) == (2, 1, 1, 1.0)
-    assert inspector.history(QUEUE).total("failed") == 2
+    assert inspector.overview.time_series(QUEUE).total("failed") == 2
 
 
 def test_what_was_not_running_has_not_failed(redis, broker, inspector):
     claimed_job(broker, body='{"task":"shop.tasks.ship"}')
     broker.reclaim_child(QUEUE, WORKER, [])
 
-    assert inspector.tasks() == {}
-    assert inspector.history(QUEUE).total("failed") == 0
+    assert inspector.metrics.tasks() == {}
+    assert inspector.overview.time_series(QUEUE).total("failed") == 0
 
 
 def test_a_task_whose_name_cannot_be_read_counts_for_the_queue_alone(redis, broker, inspector):
     broker.reclaim_child(QUEUE, WORKER, [claimed_job(broker, body='{"task":"a\\"b"}').id])
 
-    assert inspector.tasks() == {}
-    assert inspector.history(QUEUE).total("failed") == 1
+    assert inspector.metrics.tasks() == {}
+    assert inspector.overview.time_series(QUEUE).total("failed") == 1
 
 
 def test_it_waits_for_no_lease_and_no_hold(redis, broker):

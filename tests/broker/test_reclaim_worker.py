@@ -12,7 +12,7 @@ def test_its_jobs_are_queued_again_and_count_a_crash(redis, broker, inspector):
     jobs = claimed_jobs(broker, new_job("a"), new_job("b"))
     let_lapse(broker, WORKER)
 
-    assert sorted(inspector.release_worker(WORKER)) == sorted(job.id for job in jobs)
+    assert sorted(inspector.reclaim_worker(WORKER)) == sorted(job.id for job in jobs)
 
     after = snapshot(redis)
     assert after["lane:0:"] == [job.id for job in jobs]
@@ -26,7 +26,7 @@ def test_a_silence_of_all_is_waited_for_by_programs_but_not_by_people(redis, bro
     redis.hset(broker.keys.of(QUEUE).clock, "hold", 10**13)
     assert broker.reclaim(QUEUE)[1] == []
 
-    assert inspector.release_worker(WORKER, [QUEUE]) == [job.id]
+    assert inspector.reclaim_worker(WORKER, [QUEUE]) == [job.id]
 
 
 def test_one_that_crashed_too_often_is_dead(redis, broker, inspector):
@@ -39,7 +39,7 @@ def test_one_that_crashed_too_often_is_dead(redis, broker, inspector):
 
     signals.job_reclaimed.connect(hear)
     try:
-        assert inspector.release_worker(WORKER) == [job.id]
+        assert inspector.reclaim_worker(WORKER) == [job.id]
     finally:
         signals.job_reclaimed.disconnect(hear)
 
@@ -53,7 +53,7 @@ def test_all_that_it_held_is_taken_back_in_as_many_steps_as_it_takes(redis, brok
         pass
     let_lapse(broker, WORKER)
 
-    assert len(inspector.release_worker(WORKER)) == 1203
+    assert len(inspector.reclaim_worker(WORKER)) == 1203
 
     assert not {"workers", "signed_on", "running:w1"} & set(snapshot(redis))
 
@@ -63,7 +63,7 @@ def test_while_its_lease_lasts_nothing_is_taken(redis, broker, inspector):
     before = snapshot(redis)
 
     with pytest.raises(LeaseNotExpired, match=WORKER):
-        inspector.release_worker(WORKER)
+        inspector.reclaim_worker(WORKER)
 
     assert snapshot(redis) == before
 
@@ -73,7 +73,7 @@ def test_of_others_nothing_is_taken(redis, broker, inspector):
     let_lapse(broker, WORKER)
     before = snapshot(redis)
 
-    assert inspector.release_worker("nobody") == []
+    assert inspector.reclaim_worker("nobody") == []
 
     assert snapshot(redis) == before
 
@@ -81,7 +81,7 @@ def test_of_others_nothing_is_taken(redis, broker, inspector):
 def test_what_it_says_late_is_not_believed(redis, broker, inspector):
     job = claimed_job(broker)
     let_lapse(broker, WORKER)
-    inspector.release_worker(WORKER)
+    inspector.reclaim_worker(WORKER)
 
     assert settle(broker, "ack", job) == [job.id]
     assert claim(broker) == [job.id]

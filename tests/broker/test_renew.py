@@ -5,6 +5,7 @@ import pytest
 from django_rtq.broker.scripts import SCRIPTS
 from tests.support.jobs import QUEUE, WORKER, claimed_job, claimed_jobs, let_lapse, new_job
 from tests.support.redis_server import LEASE_SECONDS
+from tests.support.single_steps import renew
 from tests.support.snapshots import changes, snapshot
 
 
@@ -14,7 +15,7 @@ def test_the_deadline_moves(redis, broker):
     before = snapshot(redis)
     seconds, _ = redis.time()
 
-    earliest, unknown = broker.renew([QUEUE], [WORKER])
+    earliest, unknown = renew(broker, [QUEUE], [WORKER])
 
     assert earliest == LEASE_SECONDS
     assert unknown == set()
@@ -26,7 +27,7 @@ def test_it_says_whom_it_does_not_know_and_does_not_bring_them_back(redis, broke
     broker.sign_on([QUEUE, "low"], WORKER)
     broker.sign_on([QUEUE], "half")
 
-    _, unknown = broker.renew([QUEUE, "low"], [WORKER, "half", "nobody"])
+    _, unknown = renew(broker, [QUEUE, "low"], [WORKER, "half", "nobody"])
 
     assert unknown == {"half", "nobody"}
     assert set(snapshot(redis)["low:workers"]) == {WORKER}
@@ -37,7 +38,7 @@ def test_a_worker_that_was_given_up_stays_so(redis, broker):
     let_lapse(broker, WORKER)
     broker.reclaim(QUEUE)
 
-    assert broker.renew([QUEUE], [WORKER])[1] == {WORKER}
+    assert renew(broker, [QUEUE], [WORKER])[1] == {WORKER}
 
     assert "workers" not in snapshot(redis)
 
@@ -48,12 +49,12 @@ def test_it_tells_when_the_first_lease_of_anybody_ends(redis, broker):
     seconds, _ = redis.time()
     redis.zadd(broker.keys.of("low").workers, {"silent": seconds * 1000 - 5000})
 
-    assert broker.renew([QUEUE, "low"], [])[0] == 0
-    assert broker.renew([QUEUE], [])[0] == pytest.approx(LEASE_SECONDS, abs=1)
+    assert renew(broker, [QUEUE, "low"], [])[0] == 0
+    assert renew(broker, [QUEUE], [])[0] == pytest.approx(LEASE_SECONDS, abs=1)
 
 
 def test_where_nobody_works_there_is_no_deadline(redis, broker):
-    assert broker.renew([QUEUE], []) == (None, set())
+    assert renew(broker, [QUEUE], []) == (None, set())
 
 
 def test_after_a_silence_of_half_a_lease_all_leases_end_later_and_nothing_is_reclaimed_for_half_a_lease(redis, broker):
@@ -63,7 +64,7 @@ def test_after_a_silence_of_half_a_lease_all_leases_end_later_and_nothing_is_rec
     seconds, _ = redis.time()
     redis.hset(broker.keys.of(QUEUE).clock, "contact", int((seconds - LEASE_SECONDS / 2) * 1000) - 1)
 
-    broker.renew([QUEUE], [WORKER])
+    renew(broker, [QUEUE], [WORKER])
 
     after = snapshot(redis)
     sweep = {name: int(ms) for name, ms in after["clock"].items() if name != "anchor"}
@@ -75,7 +76,7 @@ def test_after_a_silence_of_half_a_lease_all_leases_end_later_and_nothing_is_rec
 def test_a_shorter_silence_holds_nothing(redis, broker):
     broker.sign_on([QUEUE], WORKER)
 
-    broker.renew([QUEUE], [WORKER])
+    renew(broker, [QUEUE], [WORKER])
 
     assert "hold" not in snapshot(redis)["clock"]
 
@@ -110,6 +111,6 @@ def test_a_clock_that_was_hours_ahead_is_believed_when_it_is_put_right(redis, br
     seconds, _ = redis.time()
     redis.hset(broker.keys.of(QUEUE).clock, "high", (seconds + 7200) * 1000)
 
-    broker.renew([QUEUE], [WORKER])
+    renew(broker, [QUEUE], [WORKER])
 
     assert snapshot(redis)["workers"][WORKER] == pytest.approx((seconds + LEASE_SECONDS) * 1000, abs=1500)

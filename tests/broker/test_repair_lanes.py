@@ -4,6 +4,7 @@ import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
 from tests.support.jobs import QUEUE, claim_all, claimed_job, names, queued_job
+from tests.support.single_steps import repair_lanes
 from tests.support.snapshots import MS, changes, snapshot
 
 
@@ -13,7 +14,7 @@ def test_a_lane_that_is_in_no_ring_gets_a_turn(redis, broker):
     redis.delete(keys.ring + b"-5", keys.bands, keys.work_signal)
     before = snapshot(redis, times=False)
 
-    assert broker.audit(QUEUE) == 0
+    assert repair_lanes(broker, QUEUE) == 0
 
     assert changes(before, snapshot(redis, times=False)) == {
         "ring:-5": {"x": 2},
@@ -30,7 +31,7 @@ def test_a_hint_that_got_lost_comes_back(redis, broker, lost):
     before = snapshot(redis, times=False)
     redis.delete(getattr(broker.keys.of(QUEUE), lost))
 
-    broker.audit(QUEUE)
+    repair_lanes(broker, QUEUE)
 
     assert snapshot(redis, times=False) == before
 
@@ -41,7 +42,7 @@ def test_what_is_right_stays_as_it_is(redis, broker):
     claimed_job(broker, client="v", priority=5)
     before = snapshot(redis, times=False)
 
-    assert broker.audit(QUEUE) == 0
+    assert repair_lanes(broker, QUEUE) == 0
 
     assert snapshot(redis, times=False) == before
 
@@ -50,7 +51,7 @@ def test_a_lane_without_jobs_is_forgotten(redis, broker):
     queued_job(broker, client="x")
     redis.zadd(broker.keys.of(QUEUE).lanes, {"0:gone": 1})
 
-    broker.audit(QUEUE)
+    repair_lanes(broker, QUEUE)
 
     assert set(snapshot(redis)["lanes"]) == {"0:x"}
 
@@ -59,7 +60,7 @@ def test_a_lane_waits_as_long_as_its_first_job(redis, broker):
     job = queued_job(broker, client="x")
     redis.zadd(broker.keys.of(QUEUE).lanes, {"0:x": 1})
 
-    broker.audit(QUEUE)
+    repair_lanes(broker, QUEUE)
 
     assert snapshot(redis)["lanes"] == {"0:x": int(job.id[:12], 16)}
 
@@ -73,7 +74,7 @@ def test_many_lanes_are_looked_at_in_several_calls(redis, broker):
 
     start, starts = 0, []
     while not starts or start:
-        start = broker.audit(QUEUE, start)
+        start = repair_lanes(broker, QUEUE, start)
         starts.append(start)
 
     assert len(starts) <= 4
@@ -84,7 +85,7 @@ def test_many_lanes_are_looked_at_in_several_calls(redis, broker):
 def test_a_moment_of_it_costs_nothing_in_an_empty_queue(redis, broker):
     before = snapshot(redis)
 
-    assert broker.audit(QUEUE) == 0
+    assert repair_lanes(broker, QUEUE) == 0
 
     assert snapshot(redis) == before
 
@@ -119,7 +120,7 @@ def test_who_lives_and_holds_jobs_is_left_alone(redis, broker):
     claimed_job(broker)
     before = snapshot(redis)
 
-    broker.audit(QUEUE)
+    repair_lanes(broker, QUEUE)
 
     assert snapshot(redis) == before
 
@@ -135,7 +136,7 @@ def test_a_client_with_a_colon_in_its_name_is_found(redis, broker):
     queued_job(broker, "a", client="a:b:c")
     redis.delete(broker.keys.of(QUEUE).ring + b"0")
 
-    broker.audit(QUEUE)
+    repair_lanes(broker, QUEUE)
 
     assert snapshot(redis, times=False)["lanes"] == {"0:a:b:c": MS}
     assert names(claim_all(broker)) == ["a"]

@@ -76,7 +76,7 @@ def test_a_job_that_died_anew_since_it_was_looked_at_is_left_alone(redis, broker
     redis.zadd(broker.keys.of(QUEUE).dead, {job.id: seen_ms + 1})
     before = snapshot(redis)
 
-    with pytest.raises(WrongState, match="died anew"):
+    with pytest.raises(WrongState, match="has died again"):
         inspector.requeue_changed(QUEUE, job.id, [], {}, latest_ms=int(seen_ms))
 
     assert snapshot(redis) == before

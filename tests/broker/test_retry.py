@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from django_rtq.broker.settlement import NOT_KNOWN, Settlement
+from django_rtq.broker.settlement import UNKNOWN_CLIENT, Settlement
 from tests.support.jobs import (
     ERROR,
     QUEUE,
@@ -15,12 +15,13 @@ from tests.support.jobs import (
     scheduled_job,
     settle,
 )
+from tests.support.single_steps import promote
 from tests.support.snapshots import GONE, MS, changes, snapshot
 
 
 def run_again(broker, job):
     let_fall_due(broker, job)
-    broker.promote(QUEUE)
+    promote(broker, QUEUE)
     assert claim(broker, worker=WORKER) == [job.id]
 
 
@@ -99,7 +100,7 @@ def test_the_next_attempt_has_the_next_number(redis, broker):
 def test_who_does_not_know_the_client_need_not_tell_it(redis, broker):
     job = claimed_job(broker, "a", client="acme")
 
-    assert broker.settle(WORKER, QUEUE, Settlement(retry=[job.id, 60_000, 1, ERROR, NOT_KNOWN])) == []
+    assert broker.settle(WORKER, QUEUE, Settlement(retry=[job.id, 60_000, 1, ERROR, UNKNOWN_CLIENT])) == []
 
     after = snapshot(redis, times=False)
     assert after["scheduled_by_client"] == {"acme": MS}

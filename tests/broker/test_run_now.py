@@ -54,9 +54,7 @@ def test_who_waits_for_the_end_of_one_like_it_goes_on_waiting(redis, broker, ins
     (successor,) = (job_id.decode() for job_id in redis.zrange(broker.keys.of(QUEUE).scheduled, 0, -1))
     before = snapshot(redis)
 
-    with pytest.raises(
-        WrongState, match=f"{successor}: runs when job {first.id} is over: of these two only one may live"
-    ):
+    with pytest.raises(WrongState, match=f"{successor}: waits until job {first.id} has ended: only one"):
         inspector.run_now(successor)
 
     assert snapshot(redis) == before
@@ -77,7 +75,7 @@ def test_what_does_not_wait_for_a_time_is_left_alone(redis, broker, inspector, s
 
 
 def test_a_job_that_is_not_there_is_not_found(redis, broker, inspector):
-    broker.announce([QUEUE])
+    broker.register_queues([QUEUE])
 
     with pytest.raises(JobNotFound):
         inspector.run_now(new_job().id)
@@ -87,7 +85,7 @@ def test_the_second_one_to_ask_hears_that_it_was_done(redis, broker, inspector):
     job = scheduled_job(broker)
     inspector.run_now(job.id)
 
-    with pytest.raises(WrongState, match="does not wait for a time"):
+    with pytest.raises(WrongState, match="is not scheduled or retrying"):
         inspector.run_now(job.id)
 
 

@@ -5,7 +5,7 @@ import redis as redis_py
 from django.test import override_settings
 
 from django_rtq.broker.broker import Broker, get_broker
-from django_rtq.broker.redis.server_info import ask_server, refuse_mode
+from django_rtq.broker.redis.server_info import ask_server, check_server_mode
 from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import BrokerRefused, BrokerUnavailable, ConfigurationError
 from testproject.redis_server import PrivateRedis, free_port
@@ -77,7 +77,7 @@ def test_a_cluster_is_refused_when_it_first_answers(cluster):
 
 def test_a_sentinel_is_no_server():
     with pytest.raises(ConfigurationError, match=r'leads to a Sentinel.*"sentinels"'):
-        refuse_mode([b"server", b"redis", b"mode", b"sentinel", b"modules", []])
+        check_server_mode([b"server", b"redis", b"mode", b"sentinel", b"modules", []])
 
 
 def test_producers_have_timeouts_of_their_own(redis, proxy):

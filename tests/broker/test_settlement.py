@@ -111,7 +111,7 @@ def test_a_part_that_was_refused_is_still_in_the_settlement(redis, broker, verb,
     told, execute = settlement(verb, *jobs), broker.redis.execute_each
     monkeypatch.setattr(broker.redis, "execute_each", lambda commands: [*execute(commands[:1]), BrokerError("no")])
 
-    fetched = broker.fetch(WORKER, {QUEUE: told}, [QUEUE], wanted=0)
+    fetched = broker.claim(WORKER, [QUEUE], 0, settlements={QUEUE: told})
 
     assert fetched.error
     assert jobs[AT_ONCE].id.encode() in told.job_ids()

@@ -38,7 +38,7 @@ def test_jobs_that_crashed_run_in_groups_that_halve_with_each_crash(redis, broke
     ids = crashed_jobs(redis, broker, crashes)
 
     broker.sign_on([QUEUE], WORKER)
-    (claimed,) = broker.claim(WORKER, [QUEUE], slots, idle=slots)
+    (claimed,) = broker.claim(WORKER, [QUEUE], slots, idle=slots).claimed
 
     assert [i.decode() for i in claimed.ids] == ids[:together]
     assert claimed.status == "suspect"

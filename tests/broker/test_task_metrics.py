@@ -4,21 +4,21 @@ import pytest
 
 from django_rtq.broker.histogram import bucket_of, midpoint_of, percentile
 from django_rtq.broker.settlement import Settlement
-from django_rtq.inspector.metrics import TaskFigures
+from django_rtq.inspector.metrics import TaskMetrics
 from tests.support.jobs import QUEUE
 
 
 def tell(broker, *counters, queue=QUEUE):
-    broker.announce([queue])
+    broker.register_queues([queue])
     broker.settle("w1", queue, Settlement(metrics=[(len(counters) // 2, *counters)]))
 
 
 def test_outcomes_are_told_by_task(redis, broker, inspector):
     tell(broker, "done ship", 6, "failed ship", 2, "retried ship", 1, "dead ship", 1, "expired mail", 4)
 
-    figures = inspector.tasks()
+    figures = inspector.metrics.tasks()
 
-    assert figures == {"mail": TaskFigures(expired=4), "ship": TaskFigures(done=6, failed=2, retried=1, dead=1)}
+    assert figures == {"mail": TaskMetrics(expired=4), "ship": TaskMetrics(done=6, failed=2, retried=1, dead=1)}
     assert (figures["ship"].failure_rate, figures["mail"].failure_rate) == (0.25, None)
 
 
@@ -26,8 +26,8 @@ def test_queues_are_added_up_or_one_is_asked(redis, broker, inspector):
     tell(broker, "done ship", 1)
     tell(broker, "done ship", 2, queue="low")
 
-    assert inspector.tasks()["ship"].done == 3
-    assert inspector.tasks(queues=["low"])["ship"].done == 2
+    assert inspector.metrics.tasks()["ship"].done == 3
+    assert inspector.metrics.tasks(queues=["low"])["ship"].done == 2
 
 
 @pytest.mark.parametrize(("hours", "done"), [(0, 1), (1, 11), (24, 111)])
@@ -35,9 +35,9 @@ def test_so_many_hours_before_the_present_one_count(redis, broker, inspector, ho
     hour = redis.time()[0] // 3600
     for back, number in ((0, 1), (1, 10), (24, 100), (25, 1000)):
         redis.hset(broker.keys.of(QUEUE).tasks + str(hour - back).encode(), "done ship", number)
-    broker.announce([QUEUE])
+    broker.register_queues([QUEUE])
 
-    assert inspector.tasks(hours)["ship"].done == done
+    assert inspector.metrics.tasks(hours)["ship"].done == done
 
 
 def test_how_long_runs_and_waits_took_is_told_from_buckets(redis, broker, inspector):
@@ -47,7 +47,7 @@ def test_how_long_runs_and_waits_took_is_told_from_buckets(redis, broker, inspec
         *(f"w{bucket_of(5)} ship", 99, f"w{bucket_of(30_000)} ship", 1),
     )
 
-    figures = inspector.tasks()["ship"]
+    figures = inspector.metrics.tasks()["ship"]
 
     assert (figures.run_p50, figures.run_p95) == (pytest.approx(0.1, rel=0.13), pytest.approx(2, rel=0.13))
     assert (figures.wait_p50, figures.wait_p95) == (pytest.approx(0.005, rel=0.13), pytest.approx(0.005, rel=0.13))
@@ -56,7 +56,7 @@ def test_how_long_runs_and_waits_took_is_told_from_buckets(redis, broker, inspec
 def test_a_name_with_blanks_is_a_name(redis, broker, inspector):
     tell(broker, "done my own name", 1)
 
-    assert list(inspector.tasks()) == ["my own name"]
+    assert list(inspector.metrics.tasks()) == ["my own name"]
 
 
 @pytest.mark.parametrize("seconds", [1e-9, 1e-6, 0.00037, 0.01, 0.124, 1.0, 3599.0, 1e6])

@@ -9,6 +9,7 @@ import pytest
 from django_rtq.exceptions import WrongState
 from tests.broker.model.script_calls import ALL_SCENES, READING, seeded
 from tests.support.jobs import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement
+from tests.support.single_steps import promote, repair_lanes
 from tests.support.snapshots import snapshot
 
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*"')
@@ -63,8 +64,8 @@ def recover(broker):
     # The copy may be older than half a lease by now: that is no outage, only a slow machine.
     broker.redis.execute_one(("HDEL", keys.clock, "contact", "hold"))
     broker.reclaim(QUEUE)
-    broker.promote(QUEUE)
-    while broker.audit(QUEUE):
+    promote(broker, QUEUE)
+    while repair_lanes(broker, QUEUE):
         pass
 
 
@@ -81,7 +82,7 @@ def assert_nothing_is_left_of_jobs_that_are_over(redis, broker):
     """Acks what is claimed; then only dead letters may have anything beside them."""
     held = broker.running("w2", [QUEUE])[QUEUE]
     broker.settle("w2", QUEUE, settlement("ack", *map(_Named, held)))
-    broker.promote(QUEUE)
+    promote(broker, QUEUE)
     after = snapshot(redis)
     dead = set(after.get("dead", ()))
     assert not [key for key in after if key.startswith("scheduled_by_client")]

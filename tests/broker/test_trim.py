@@ -7,6 +7,7 @@ import pytest
 from django_rtq.exceptions import JobNotFound
 from django_rtq.jobs.job import JobState
 from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job, settle
+from tests.support.single_steps import trim
 from tests.support.snapshots import GONE, changes, snapshot
 
 DAY_MS = 86_400_000
@@ -23,7 +24,7 @@ def test_outcomes_go_when_their_time_is_over(redis, broker):
         redis.zadd(key, {old.id: 1})
     before = snapshot(redis)
 
-    assert broker.trim(QUEUE) == 1
+    assert trim(broker, QUEUE) == 1
 
     assert changes(before, snapshot(redis)) == {
         "finished": {fresh.id: before["finished"][fresh.id]},
@@ -44,13 +45,13 @@ def test_an_outcome_that_is_kept_for_seconds_goes_after_two_minutes_with_its_id(
     settle(broker, "ack", job, keep_ms=0)
     with pytest.raises(JobNotFound):  # though it is still there
         inspector.find(job.id)
-    assert inspector.listing(QUEUE, "finished").jobs == []
+    assert inspector.job_list.page(QUEUE, "finished").jobs == []
 
     ended_ago(redis, broker, job, 100_000)
-    assert broker.trim(QUEUE) == 0
+    assert trim(broker, QUEUE) == 0
     assert broker.enqueue(QUEUE, [job]) == ["exists"]
     ended_ago(redis, broker, job, 20_001)
-    assert broker.trim(QUEUE) == 1
+    assert trim(broker, QUEUE) == 1
 
     assert not {"finished", "result_times", "results"} & set(snapshot(redis))
     assert broker.enqueue(QUEUE, [job]) == ["ok"]
@@ -61,14 +62,14 @@ def test_an_outcome_that_is_kept_for_longer_stays_for_its_time(redis, broker, in
     ended_ago(redis, broker, job, 120_001)
     before = snapshot(redis)
 
-    assert [broker.trim(QUEUE) for _ in range(2)] == [0, 0]
+    assert [trim(broker, QUEUE) for _ in range(2)] == [0, 0]
 
     until = before["result_times"][job.id] + 3_600_000
     assert changes(before, snapshot(redis)) == {"finished": {job.id: until}}
     assert redis.zscore(broker.keys.of(QUEUE).finished, job.id) == until + 0.5
     assert inspector.find(job.id).forgotten_at.timestamp() == until / 1000
     ended_ago(redis, broker, job, 3_480_000)
-    assert broker.trim(QUEUE) == 1
+    assert trim(broker, QUEUE) == 1
     assert not {"finished", "result_times", "results"} & set(snapshot(redis))
 
 
@@ -79,10 +80,10 @@ def test_an_outcome_that_cannot_be_read_is_told_for_two_minutes(redis, broker, i
     ended_ago(redis, broker, job, 110_000)
 
     assert inspector.find(job.id).state is JobState.SUCCEEDED
-    assert [listed.id for listed in inspector.listing(QUEUE, "finished").jobs] == [job.id]
+    assert [listed.id for listed in inspector.job_list.page(QUEUE, "finished").jobs] == [job.id]
     ended_ago(redis, broker, job, 10_001)
-    assert inspector.listing(QUEUE, "finished").jobs == []
-    assert broker.trim(QUEUE) == 1
+    assert inspector.job_list.page(QUEUE, "finished").jobs == []
+    assert trim(broker, QUEUE) == 1
     assert not {"finished", "result_times", "results"} & set(snapshot(redis))
 
 
@@ -91,7 +92,7 @@ def test_old_dead_letters_go_with_all_that_lay_beside_them(redis, broker):
     died_ago(redis, broker, job, 91 * DAY_MS)
     before = snapshot(redis)
 
-    assert broker.trim(QUEUE) == 1
+    assert trim(broker, QUEUE) == 1
 
     assert changes(before, snapshot(redis)) == {"dead": GONE, "jobs": GONE, "failures": GONE, "errors": GONE}
 
@@ -101,7 +102,7 @@ def test_younger_ones_stay(redis, broker):
     queued_job(broker)
     before = snapshot(redis)
 
-    assert broker.trim(QUEUE) == 0
+    assert trim(broker, QUEUE) == 0
 
     assert snapshot(redis) == before
 
@@ -111,9 +112,9 @@ def test_the_oldest_dead_letters_go_when_there_are_too_many(redis, broker, most)
     jobs = [dead_job(broker) for _ in range(4)]
     for place, job in enumerate(jobs):
         died_ago(redis, broker, job, 1000 * (10 - place))
-    broker.config = replace(broker.config, max_dead_letters=most)
+    broker.maintenance._config = replace(broker.config, max_dead_letters=most)
 
-    assert broker.trim(QUEUE) == 4 - most
+    assert trim(broker, QUEUE) == 4 - most
 
     assert set(snapshot(redis)["dead"]) == set(snapshot(redis)["jobs"]) == {job.id for job in jobs[4 - most :]}
 
@@ -123,7 +124,7 @@ def test_one_call_forgets_a_thousand_ids_and_a_hundred_dead_letters_at_the_most(
     redis.zadd(keys.finished, {f"finished{n}": 1 for n in range(1500)})
     redis.zadd(keys.dead, {f"dead{n}": 1 for n in range(120)})
 
-    assert [broker.trim(QUEUE) for _ in range(3)] == [1100, 520, 0]
+    assert [trim(broker, QUEUE) for _ in range(3)] == [1100, 520, 0]
 
 
 def test_one_call_looks_at_a_hundred_outcomes_at_the_most(redis, broker):
@@ -132,7 +133,10 @@ def test_one_call_looks_at_a_hundred_outcomes_at_the_most(redis, broker):
     redis.zadd(keys.result_times, {f"job{n:03}": now * 1000 if n < 60 else 1 for n in range(270)})
     redis.hset(keys.results, mapping={f"job{n:03}": "60000 {}" for n in range(270)})
 
-    tended = [(broker.tend([QUEUE]).is_trimmed, redis.zcard(keys.finished), redis.hlen(keys.results)) for _ in range(3)]
+    tended = [
+        (broker.maintenance.run([QUEUE]).is_trimmed, redis.zcard(keys.finished), redis.hlen(keys.results))
+        for _ in range(3)
+    ]
 
     assert tended == [(False, 230, 230), (False, 130, 130), (True, 60, 60)]
 
@@ -143,10 +147,12 @@ def test_a_scheduler_hears_whether_there_may_be_more(redis, broker, ids, dead, i
         if count:
             redis.zadd(key, {f"job{n}": 1 for n in range(count)})
 
-    assert broker.tend([QUEUE]).is_trimmed is is_trimmed
+    assert broker.maintenance.run([QUEUE]).is_trimmed is is_trimmed
 
 
 def test_several_queues_go_in_one_round_trip(redis, broker):
     redis.zadd(broker.keys.of("low").finished, {"a": 1, "b": 1})
 
-    assert broker.trim_all([QUEUE, "low"]) == [0, 2]
+    broker.maintenance.run([QUEUE, "low"])
+
+    assert not redis.exists(broker.keys.of("low").finished)

@@ -65,8 +65,8 @@ def test_a_batch_brings_what_as_many_single_claims_bring(redis, broker, steps):
             broker.enqueue("single", [job])
             broker.enqueue("batch", [job])
             continue
-        singles = [broker.claim(WORKER, ["single"], 1)[0].ids for _ in range(details[0])]
-        (batch,) = broker.claim(WORKER, ["batch"], details[0])
+        singles = [broker.claim(WORKER, ["single"], 1).claimed[0].ids for _ in range(details[0])]
+        (batch,) = broker.claim(WORKER, ["batch"], details[0]).claimed
         assert batch.ids == [job_id for ids in singles for job_id in ids]
 
 

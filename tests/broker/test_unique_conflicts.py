@@ -13,6 +13,7 @@ from tests.support.jobs import (
     settle,
     unique_job,
 )
+from tests.support.single_steps import promote
 from tests.support.snapshots import GONE, MS, changes, live_jobs, place_of, snapshot
 
 
@@ -33,7 +34,7 @@ def test_changes_while_it_runs_make_one_more_run_with_the_last_arguments(redis, 
     assert answers == [f"after {first.id}"] + [f"duplicate {first.id}"] * 3
     assert place_of(redis, successor) == "scheduled"
     settle(broker, "ack", first)
-    broker.promote(QUEUE)
+    promote(broker, QUEUE)
     assert claim_all(broker) == [successor.id]
     assert arguments_of(redis, successor) == '["e"]'
     assert snapshot(redis)["unique:d1"] == successor.id
@@ -58,7 +59,7 @@ def test_the_end_of_the_first_wakes_the_scheduler_for_its_heir(redis, broker):
         "results": {"a": '3600000 "done"'},
         "stats": {"enqueued": 2, "succeeded": 1},
     }
-    assert broker.promote(QUEUE)[1] != []
+    assert promote(broker, QUEUE)[1] != []
 
 
 def test_a_retry_does_not_start_the_heir(broker):
@@ -66,7 +67,7 @@ def test_a_retry_does_not_start_the_heir(broker):
 
     settle(broker, "retry", first, wait_ms=0)
 
-    assert broker.promote(QUEUE)[1] == [first.id]
+    assert promote(broker, QUEUE)[1] == [first.id]
 
 
 def test_an_heir_waits_no_longer_than_the_limit(redis, broker):
@@ -99,7 +100,7 @@ def test_an_heir_that_was_cancelled_leaves_its_place(broker, inspector):
 
     assert enqueue_unique(broker, other) == [f"after {first.id}"]
     settle(broker, "ack", first)
-    broker.promote(QUEUE)
+    promote(broker, QUEUE)
     assert claim_all(broker) == [other.id]
 
 

@@ -6,6 +6,7 @@ from django_rtq.broker.redis.client import _is_open
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
 from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, queued_job, settlement
+from tests.support.single_steps import renew
 from tests.support.snapshots import live_jobs, place_of, snapshot
 from tests.support.waiting import wait_until
 
@@ -34,7 +35,7 @@ def test_of_several_commands_each_is_done_once_whichever_are_known(redis, broker
     for name in known:
         redis.script_load(SCRIPTS[name].text)
 
-    fetched = broker.fetch(WORKER, {QUEUE: settlement("ack", done)}, [QUEUE], wanted=1)
+    fetched = broker.claim(WORKER, [QUEUE], 1, settlements={QUEUE: settlement("ack", done)})
 
     assert (fetched.error, fetched.stale) == (None, [])
     assert [part.ids for part in fetched.claimed] == [[following.id.encode()]]
@@ -56,7 +57,7 @@ def test_a_script_that_cannot_be_loaded_is_an_error(redis, broker):
     redis.answer_once(b"-ERR no scripts today\r\n", around=b"LOAD")
 
     with pytest.raises(BrokerError, match="no scripts today"):
-        broker.renew([QUEUE], [])
+        renew(broker, [QUEUE], [])
 
 
 def test_what_is_loaded_is_what_the_name_says():
@@ -135,7 +136,10 @@ def test_what_will_not_pass_is_an_error(redis, broker, answer):
 
 
 def claim_again(broker):
-    return broker.claim(WORKER, [QUEUE], 1)
+    result = broker.claim(WORKER, [QUEUE], 1)
+    if result.error:
+        raise result.error
+    return result.claimed
 
 
 def test_an_error_stands_in_the_place_of_its_command(redis, broker):
@@ -163,7 +167,7 @@ def test_nobody_there_is_unavailable(redis, broker, monkeypatch):
     monkeypatch.setitem(broker.redis._pool.connection_kwargs, "port", 1)
 
     with pytest.raises(BrokerUnavailable):
-        broker.renew([QUEUE], [])
+        renew(broker, [QUEUE], [])
 
 
 # What is sent again

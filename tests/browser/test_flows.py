@@ -155,7 +155,7 @@ def test_a_page_that_was_opened_while_redis_was_away_comes_back_by_itself(
         os.kill(redis_server.pid, signal.SIGSTOP)
         try:
             assert page.goto(OVERVIEW).status == 503
-            shows(page.locator(".rtq"), "tries again every 1 s")
+            shows(page.locator(".rtq"), "retries every 1 s")
         finally:
             os.kill(redis_server.pid, signal.SIGCONT)
         page.wait_for_selector(f".rtq tbody th a[href='{QUEUE}/']")
@@ -218,7 +218,7 @@ def test_what_is_discarded_is_confirmed_also_without_javascript(broker, browser,
         page.locator(BOX).nth(1).check()
         page.get_by_role("button", name="Discard selected …").click()
         shows(page.locator(".rtq-banner"), "Discard 2 dead letters permanently?")
-        assert inspector.queue(QUEUE).dead == 12
+        assert inspector.queues.get(QUEUE).dead == 12
         page.get_by_role("button", name="Discard", exact=True).click()
         shows(page.locator(".messagelist"), "2 dead letters were discarded.")
         shows(tab(page, "dead"), "10")
@@ -228,7 +228,7 @@ def test_what_is_discarded_is_confirmed_also_without_javascript(broker, browser,
         page.get_by_role("link", name="Back").click()
         page.get_by_role("link", name="Discard …").click()
         page.get_by_role("button", name="Discard", exact=True).click()
-        shows(page.locator(".messagelist"), "is gone.")
+        shows(page.locator(".messagelist"), "was discarded.")
         shows(tab(page, "dead"), "9")
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from django_rtq.broker.redis import client
 from django_rtq.broker.redis.server_info import read_server
-from django_rtq.inspector.job_list import LISTS, JobFilter
+from django_rtq.inspector.job_filter import JobFilter
+from django_rtq.inspector.job_list import LISTS
 from tests.broker.test_list_running import NOTE
 from tests.support.jobs import (
     QUEUE,
@@ -18,6 +19,7 @@ from tests.support.jobs import (
     retrying_job,
     scheduled_job,
 )
+from tests.support.single_steps import promote
 from tests.support.snapshots import snapshot
 
 
@@ -48,7 +50,7 @@ def test_queues_workers_and_server_are_told(redis, broker, inspector):
     broker.heartbeat([QUEUE], {WORKER: NOTE}, {QUEUE: 0}, promote=True)
     before = snapshot(redis)
 
-    front = inspector.front()
+    front = inspector.overview.read()
 
     (row,) = front.queues
     assert (row.details.queued, row.details.running, row.details.dead) == (1, 1, 1)
@@ -62,14 +64,14 @@ def test_queues_workers_and_server_are_told(redis, broker, inspector):
 
 
 def test_a_queue_that_no_scheduler_looks_after_is_named(redis, broker, inspector):
-    broker.announce(["high", "low"])
-    broker.promote("high")
+    broker.register_queues(["high", "low"])
+    promote(broker, "high")
 
-    assert inspector.front().unscheduled == ["low"]
+    assert inspector.overview.read().unscheduled == ["low"]
 
 
 def test_before_anything_was_used_there_is_nothing_but_a_server(redis, inspector):
-    front = inspector.front()
+    front = inspector.overview.read()
 
     assert (front.queues, front.workers, front.contact_seconds) == ([], [], None)
     assert front.now.tzinfo is not None
@@ -83,9 +85,9 @@ def test_it_takes_two_round_trips_however_much_there_is(redis, broker, inspector
     broker.heartbeat([QUEUE], {f"worker-{number}": NOTE for number in range(queues)}, {QUEUE: 0}, promote=True)
     trips.clear()
 
-    inspector.front()
+    inspector.overview.read()
     assert len(trips) == 2
-    inspector.front(1440)
+    inspector.overview.read(1440)
     assert len(trips) == 4
 
 
@@ -94,7 +96,7 @@ def test_it_takes_two_round_trips_however_much_there_is(redis, broker, inspector
 def test_a_page_of_a_list_has_what_is_there_and_takes_two_round_trips(broker, inspector, trips, state):
     trips.clear()
 
-    page = inspector.listing(QUEUE, state)
+    page = inspector.job_list.page(QUEUE, state)
 
     found = {"queued": "queued_job", "running": "claimed_job"}.get(state, f"{state}_job")
     assert names(job.id for job in page.jobs) == [found]
@@ -105,11 +107,11 @@ def test_a_page_of_a_list_has_what_is_there_and_takes_two_round_trips(broker, in
 def test_looking_takes_few_round_trips(inspector, trips):
     for question, most in (
         (inspector.workers, 2),
-        (lambda: inspector.queue(QUEUE), 1),
-        (lambda: inspector.clients(QUEUE), 1),
-        (inspector.tasks, 2),
-        (lambda: inspector.dead_groups(QUEUE), 2),
-        (lambda: inspector.select(QUEUE), 2),
+        (lambda: inspector.queues.get(QUEUE), 1),
+        (lambda: inspector.metrics.clients(QUEUE), 1),
+        (inspector.metrics.tasks, 2),
+        (lambda: inspector.dead_letters.groups(QUEUE), 2),
+        (lambda: inspector.dead_letters.select(QUEUE), 2),
     ):
         trips.clear()
         question()
@@ -125,7 +127,7 @@ def test_pages_go_on_where_the_last_one_ended_even_within_one_moment(redis, brok
     redis.hset(broker.keys.of(QUEUE).jobs, mapping=dict.fromkeys(ids, "0 3 1 0 \n{}"))
     found, cursor = [], None
     while cursor != "":
-        page = inspector.listing(QUEUE, state, cursor=cursor or "", limit=limit)
+        page = inspector.job_list.page(QUEUE, state, cursor=cursor or "", limit=limit)
         assert len(page.jobs) <= limit
         found, cursor = found + [job.id for job in page.jobs], page.next_cursor
 
@@ -139,8 +141,8 @@ def test_running_jobs_are_paged_the_oldest_first(redis, broker, inspector):
         redis.hset(broker.keys.of(QUEUE).running(WORKER), f"job-{number}", f"1 {1000 - number}")
         redis.hset(broker.keys.of(QUEUE).jobs, f"job-{number}", "0 3 1 0 \n{}")
 
-    first = inspector.listing(QUEUE, "running", limit=3)
-    second = inspector.listing(QUEUE, "running", limit=3, cursor=first.next_cursor)
+    first = inspector.job_list.page(QUEUE, "running", limit=3)
+    second = inspector.job_list.page(QUEUE, "running", limit=3, cursor=first.next_cursor)
 
     assert [job.id for job in first.jobs] == ["job-4", "job-3", "job-2"]
     assert [job.id for job in second.jobs] == ["job-1", "job-0"]
@@ -154,7 +156,7 @@ def test_who_has_failed_is_not_among_the_scheduled(redis, broker, inspector):
     redis.zadd(keys.retrying, dict.fromkeys(ids[:1100], 2_000_000_000_000))
     redis.hset(keys.jobs, mapping=dict.fromkeys(ids, "0 3 1 0 \n{}"))
 
-    page = inspector.listing(QUEUE, "scheduled")
+    page = inspector.job_list.page(QUEUE, "scheduled")
 
     assert [job.id for job in page.jobs] == ids[1100:1150]
 
@@ -163,7 +165,7 @@ def test_a_search_stops_at_its_depth_and_says_so(redis, broker, inspector):
     for _ in range(3):
         dead_job(broker)
 
-    page = inspector.listing(QUEUE, "dead", filter=JobFilter(id=new_job().id), depth=2)
+    page = inspector.job_list.page(QUEUE, "dead", filter=JobFilter(id=new_job().id), depth=2)
 
     assert (page.jobs, page.searched, page.is_complete) == ([], 2, False)
     assert page.next_cursor != ""
@@ -171,7 +173,7 @@ def test_a_search_stops_at_its_depth_and_says_so(redis, broker, inspector):
 
 def test_there_is_no_list_of_that_name(redis, inspector):
     with pytest.raises(ValueError, match="'gone' is not one of queued, "):
-        inspector.listing(QUEUE, "gone")
+        inspector.job_list.page(QUEUE, "gone")
 
 
 @pytest.mark.parametrize(

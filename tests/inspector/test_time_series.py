@@ -23,20 +23,20 @@ def minute(redis):
 @pytest.fixture
 def asked(broker, monkeypatch):
     """For how many minutes each question is."""
-    found, ask = [], TimeSeriesReader.ask
+    found, ask = [], TimeSeriesReader.command
 
     def noted(self, *args):
         command = ask(self, *args)
         found.append(command[-2])
         return command
 
-    monkeypatch.setattr(TimeSeriesReader, "ask", noted)
+    monkeypatch.setattr(TimeSeriesReader, "command", noted)
     return found
 
 
 def series(inspector, step=1, minutes=MINUTES):
     """That of the only queue, as the overview gets it."""
-    (row,) = inspector.front(minutes, step=step).queues
+    (row,) = inspector.overview.read(minutes, step=step).queues
     return row.series
 
 
@@ -61,7 +61,7 @@ def test_hours_later_nothing_is_missing(redis, broker, inspector, minute, asked)
         set_counters(redis, broker, minute - ago, succeeded=ago)
     expected = series(inspector)
     for past in (1, 7, MINUTES - 1, MINUTES, 5 * MINUTES):
-        inspector._lookout._history._kept[(QUEUE, MINUTES, 1)] = replace(
+        inspector.overview._time_series._cache[(QUEUE, MINUTES, 1)] = replace(
             expected,
             begins_at=expected.begins_at - timedelta(minutes=past),
             counts={"enqueued": expected.of("enqueued"), "succeeded": list(range(MINUTES - 1 + past, past - 1, -1))},
@@ -74,8 +74,8 @@ def test_a_clock_that_was_put_back_is_believed(redis, broker, inspector, minute)
     queued_job(broker)
     set_counters(redis, broker, minute - 3, succeeded=3)
     expected = series(inspector)
-    history = inspector._lookout._history
-    history._kept[(QUEUE, MINUTES, 1)] = replace(expected, begins_at=expected.begins_at + timedelta(hours=3))
+    history = inspector.overview._time_series
+    history._cache[(QUEUE, MINUTES, 1)] = replace(expected, begins_at=expected.begins_at + timedelta(hours=3))
 
     assert series(inspector) == expected
 

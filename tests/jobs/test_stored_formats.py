@@ -195,10 +195,10 @@ def test_an_outcome_without_its_result_says_so():
 
 
 def test_python_reads_the_state_of_a_schedule_that_scripts_write(redis, broker):
-    broker.begin(QUEUE, "nightly", "d1", 1000)
-    assert broker.schedules([QUEUE])[1][QUEUE]["nightly"] == ScheduleState(0, "-", "d1", 1000)
+    broker.schedules.begin(QUEUE, "nightly", "d1", 1000)
+    assert broker.schedules.states([QUEUE])[1][QUEUE]["nightly"] == ScheduleState(0, "-", "d1", 1000)
 
     job = new_job()
-    broker.fire(QUEUE, "nightly", 2000, job, may_overlap=True)
+    broker.schedules.fire(QUEUE, "nightly", 2000, job, may_overlap=True)
 
-    assert broker.schedules([QUEUE])[1][QUEUE]["nightly"] == ScheduleState(2000, job.id, "d1", 1000)
+    assert broker.schedules.states([QUEUE])[1][QUEUE]["nightly"] == ScheduleState(2000, job.id, "d1", 1000)

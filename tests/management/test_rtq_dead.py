@@ -18,7 +18,7 @@ OUTAGE = "Redis did not answer in time: "
 
 
 def dead_ids(inspector):
-    return {job.id for queue in inspector.queues() for job in inspector.dead(queue)}
+    return {job.id for queue in inspector.queues.names() for job in inspector.job_list.dead(queue)}
 
 
 def break_after(monkeypatch, inspector, verb, steps, error):
@@ -167,7 +167,7 @@ def test_letters_that_die_again_meanwhile_are_not_swept_again(broker, inspector,
     def requeue_and_die(self, queue, job_ids, **options):
         done = requeue(self, queue, job_ids, **options)
         broker.sign_on([queue], "w")
-        (claimed,) = broker.claim("w", [queue], 100)
+        (claimed,) = broker.claim("w", [queue], 100).claimed
         broker.settle("w", queue, settlement("bury", *(new_job()._replace(id=i) for i in claimed.ids)))
         broker.sign_off([queue], "w")
         again.extend(claimed.ids)
@@ -198,7 +198,7 @@ def test_a_sweep_that_stops_says_what_was_done(broker, inspector, monkeypatch, e
 
 
 def test_a_log_file_gets_a_line_for_every_few_thousand(broker, monkeypatch):
-    monkeypatch.setattr("django_rtq.management.progress.LINE_EVERY", 200)
+    monkeypatch.setattr("django_rtq.management.output.LINES_EVERY", 200)
     dead_letters(broker, 450)
 
     assert run("rtq_dead", "requeue", "--task", "send_mail").err.splitlines() == [
@@ -232,7 +232,7 @@ def test_any_other_answer_changes_nothing(three, inspector, monkeypatch, answer)
 
     ran = run("rtq_dead", "discard", "--all")
 
-    assert (ran.code, ran.error, ran.out) == (1, "Nothing was thrown away.", "")
+    assert (ran.code, ran.error, ran.out) == (1, "Not confirmed: nothing was deleted.", "")
     assert dead_ids(inspector) == set(three)
 
 

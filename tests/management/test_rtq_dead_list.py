@@ -10,6 +10,7 @@ from django_rtq.redaction import HIDDEN
 from django_rtq.tasks import registry
 from tests.management.commands import dead_letter, dead_letters, failure, run
 from tests.support.jobs import QUEUE, new_job, queued_job, settlement
+from tests.support.single_steps import promote
 
 
 def send_mail(*args, **kwargs):
@@ -81,7 +82,7 @@ def test_the_newest_failure_counts_and_all_runs_are_attempts(broker):
         told = settlement(verb, job, wait_ms=0)
         getattr(told, verb)[-1] = line
         broker.settle(worker, QUEUE, told)
-        broker.promote(QUEUE)
+        promote(broker, QUEUE)
 
     (letter,) = run("rtq_dead", "list", "--json").json
 

@@ -4,11 +4,11 @@ from tests.management.commands import run
 
 
 def test_queues_are_paused_and_it_says_so(broker, inspector):
-    broker.announce(["high", "low", "default"])
+    broker.register_queues(["high", "low", "default"])
 
     ran = run("rtq_pause", "high", "low", "high")
 
-    assert [queue.name for queue in inspector.overview() if queue.paused] == ["high", "low"]
+    assert [queue.name for queue in inspector.queues.details() if queue.paused] == ["high", "low"]
     assert ran.out.splitlines() == [
         "Queue high is paused: go on with  python manage.py rtq_resume high",
         "Queue low is paused: go on with  python manage.py rtq_resume low",
@@ -16,19 +16,19 @@ def test_queues_are_paused_and_it_says_so(broker, inspector):
 
 
 def test_pausing_twice_is_no_error(broker):
-    broker.announce(["high"])
+    broker.register_queues(["high"])
     run("rtq_pause", "high")
 
     assert run("rtq_pause", "high").out == "Queue high was paused already.\n"
 
 
 def test_one_unknown_name_and_nothing_is_paused(broker, inspector):
-    broker.announce(["high", "low"])
+    broker.register_queues(["high", "low"])
 
     ran = run("rtq_pause", "high", "lwo")
 
     assert (ran.code, ran.error) == (1, "No queue 'lwo' has been used yet. Did you mean 'low'?")
-    assert not any(queue.paused for queue in inspector.overview())
+    assert not any(queue.paused for queue in inspector.queues.details())
 
 
 def test_where_no_queue_was_used_there_is_none_to_mean(broker):
@@ -36,6 +36,6 @@ def test_where_no_queue_was_used_there_is_none_to_mean(broker):
 
 
 def test_it_can_be_silent(broker):
-    broker.announce(["high"])
+    broker.register_queues(["high"])
 
     assert run("rtq_pause", "high", verbosity=0).out == ""

@@ -19,7 +19,7 @@ def full(broker):
 
 
 def numbers(inspector):
-    (queue,) = inspector.overview([QUEUE])
+    (queue,) = inspector.queues.details([QUEUE])
     return queue.queued + queue.scheduled + queue.retrying, queue.running, queue.dead
 
 
@@ -36,7 +36,7 @@ def test_as_json(full):
 
 
 def test_an_empty_queue_is_said_in_words_and_asks_nothing(broker, monkeypatch):
-    broker.announce([QUEUE])
+    broker.register_queues([QUEUE])
     sit_at_terminal(monkeypatch, AssertionError("asked"))
 
     assert run("rtq_purge", QUEUE).out == "No job waits in queue default: nothing was thrown away.\n"
@@ -57,7 +57,7 @@ def test_any_other_answer_changes_nothing(full, inspector, monkeypatch, answer):
 
     ran = run("rtq_purge", QUEUE)
 
-    assert (ran.code, ran.error, ran.out) == (1, "Nothing was thrown away.", "")
+    assert (ran.code, ran.error, ran.out) == (1, "Not confirmed: nothing was deleted.", "")
     assert numbers(inspector) == (3, 1, 1)
 
 

@@ -4,20 +4,20 @@ from tests.management.commands import run
 
 
 def test_queues_go_on_and_it_says_so(broker, inspector):
-    broker.announce(["high", "low"])
+    broker.register_queues(["high", "low"])
     inspector.pause("high")
 
     ran = run("rtq_resume", "high", "low")
 
-    assert not any(queue.paused for queue in inspector.overview())
+    assert not any(queue.paused for queue in inspector.queues.details())
     assert ran.out.splitlines() == ["Queue high goes on.", "Queue low was not paused."]
 
 
 def test_one_unknown_name_and_nothing_goes_on(broker, inspector):
-    broker.announce(["high"])
+    broker.register_queues(["high"])
     inspector.pause("high")
 
     ran = run("rtq_resume", "high", "hihg")
 
     assert (ran.code, ran.error) == (1, "No queue 'hihg' has been used yet. Did you mean 'high'?")
-    assert inspector.overview()[0].paused
+    assert inspector.queues.details()[0].paused

@@ -37,7 +37,7 @@ def schedules(monkeypatch):
 def fired(broker):
     """The id of the job of "daily"."""
     (entry,) = Dispatcher(broker, [QUEUE]).entries
-    broker.begin(QUEUE, "daily", entry.schedule.definition, 1_000_000_000_000)
+    broker.schedules.begin(QUEUE, "daily", entry.schedule.definition, 1_000_000_000_000)
     assert entry.fire(broker, 1_700_000_000_000) == "fired"
     return entry.job_id(1_700_000_000_000)
 
@@ -109,7 +109,7 @@ def test_run_enqueues_the_job_now_and_prints_its_id(broker, inspector):
     job = take(broker)
     assert ran.out == f"{job.id}\n"
     assert (job.task, job.args) == (TASK, [7])
-    assert broker.schedules([QUEUE])[1][QUEUE] == {}  # its slots are another matter
+    assert broker.schedules.states([QUEUE])[1][QUEUE] == {}  # its slots are another matter
     with pytest.raises(JobNotFound):
         inspector.find(job.id, "low")
 

@@ -133,7 +133,7 @@ def test_whoever_starts_a_scheduler_brings_the_rows(redis, broker, nightly):
 
     bring_schedules()
 
-    assert broker.plan.read().rows["nightly"]["cron"] == "@daily"
+    assert broker.schedules.read().rows["nightly"]["cron"] == "@daily"
 
 
 def test_it_starts_without_a_database_too(broker, nightly, monkeypatch, caplog):
@@ -145,7 +145,7 @@ def test_it_starts_without_a_database_too(broker, nightly, monkeypatch, caplog):
         bring_schedules()
 
     assert "the schedules of the database were not brought to Redis: no such table" in caplog.text
-    assert list(broker.plan.read().rows) == ["nightly"]
+    assert list(broker.schedules.read().rows) == ["nightly"]
 
 
 @pytest.mark.django_db
@@ -169,7 +169,7 @@ def test_a_row_that_cannot_work_is_not_switched_on(broker, nightly, monkeypatch)
 def test_a_row_of_an_internal_task_is_not_started_by_hand(broker, nightly):
     registry.register(run_bulk_action)
     args = [QUEUE, "discard", {}, 10**15]
-    broker.plan.change({"nightly": {**nightly.as_row(), "task": run_bulk_action.name, "args": args}})
+    broker.schedules.update({"nightly": {**nightly.as_row(), "task": run_bulk_action.name, "args": args}})
 
     ran = run("rtq_schedule", "run", "nightly")
 

@@ -120,7 +120,7 @@ def test_a_paused_queue_is_shown_as_such(busy, inspector):
 
 
 def test_a_worker_that_left_no_note_was_not_last_seen_in_1970(broker):
-    broker.announce(["default"])
+    broker.register_queues(["default"])
     broker.sign_on(["default"], "new")
 
     assert run("rtq_status", "--json").json["workers"][0]["last_seen_seconds"] is None
@@ -156,7 +156,7 @@ def test_what_endangers_jobs_is_shown(redis, broker):
 
 
 def test_only_the_queues_that_were_named_are_shown(broker):
-    broker.announce(["high", "low", "default"])
+    broker.register_queues(["high", "low", "default"])
 
     shown = run("rtq_status", "--json", "--queues", "low, high").json["queues"]
 
@@ -172,7 +172,7 @@ def test_only_the_queues_that_were_named_are_shown(broker):
     ],
 )
 def test_a_queue_that_nobody_used_is_a_slip(broker, named, code, message):
-    broker.announce(["high", "low"])
+    broker.register_queues(["high", "low"])
 
     ran = run("rtq_status", "--queues", named)
 
@@ -208,7 +208,7 @@ def test_watching_as_json_is_one_line_each_time(broker, naps):
 
 
 def test_watching_outlives_an_outage_of_redis(redis, broker, naps, monkeypatch):
-    broker.announce(["default"])
+    broker.register_queues(["default"])
     nap = rtq_status.sleep
 
     def nap_while_redis_goes_away(seconds):

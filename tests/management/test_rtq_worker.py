@@ -7,7 +7,7 @@ import pytest
 from django.core.management import ManagementUtility
 
 from django_rtq.management.commands import rtq_worker
-from django_rtq.worker.supervisor.wakeup import stopping_signals
+from django_rtq.worker.supervisor.wakeup import stop_signals
 from tests.management.commands import run
 
 
@@ -72,8 +72,8 @@ def test_queues_that_make_no_sense_are_wrong_usage(started, capsys, queues):
 
 
 def test_handlers_of_signals_are_put_back(started):
-    before = [signal.getsignal(signum) for signum in stopping_signals()]
+    before = [signal.getsignal(signum) for signum in stop_signals()]
     run("rtq_worker")
 
     assert started
-    assert [signal.getsignal(signum) for signum in stopping_signals()] == before
+    assert [signal.getsignal(signum) for signum in stop_signals()] == before

@@ -4,6 +4,7 @@ import pytest
 
 from django_rtq import every, task
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.scheduler.dispatcher import Dispatcher
 from django_rtq.scheduler.registry import declared_entries, load_schedules
@@ -38,14 +39,14 @@ def at(broker, monkeypatch):
 
     Returns the slots for which jobs wait, in ms from then.
     """
-    now, schedules = {"ms": 0}, type(broker).schedules
-    monkeypatch.setattr(type(broker), "schedules", lambda *args: (NOW_MS + now["ms"], schedules(*args)[1]))
+    now, states = {"ms": 0}, ScheduleStore.states
+    monkeypatch.setattr(ScheduleStore, "states", lambda *args: (NOW_MS + now["ms"], states(*args)[1]))
 
     def at(ms, *timetables, asks=True):
         now["ms"] = ms
         for dispatcher in timetables:
             if asks:
-                dispatcher._broker.tend([QUEUE])
+                dispatcher._broker.maintenance.run([QUEUE])
             dispatcher._asks_at = 0.0
             dispatcher.fire_due()
         return [int(job_id[:12], 16) - NOW_MS for job_id in claim_all(broker)]
@@ -60,7 +61,7 @@ def row(**options):
 @pytest.fixture
 def put(broker):
     """Put rows into the plan: put(nightly=row())."""
-    return lambda **rows: broker.plan.change(rows)
+    return lambda **rows: broker.schedules.update(rows)
 
 
 def test_rows_come_change_and_go_while_a_timetable_runs(broker, at, put):
@@ -85,25 +86,25 @@ def test_who_did_not_hear_of_a_change_does_not_fire_by_what_was_before(broker, a
     assert at(MINUTE_MS, dispatcher, asks=False) == [MINUTE_MS]
     put(mine=row(enabled=False))
 
-    assert elsewhere.plan.latest != broker.plan.read().version
+    assert elsewhere.schedules.latest_version != broker.schedules.read().version
     assert at(2 * MINUTE_MS, dispatcher, asks=False) == []
     elsewhere.close()
 
 
 def test_what_redis_has_lost_fires_all_the_same(redis, broker, at, put, caplog):
     put(mine=row(), gone=row())
-    broker.plan.switch("declared", on=False)
+    broker.schedules.set_enabled("declared", enabled=False)
     dispatcher = Dispatcher(broker, [QUEUE])
     at(0, dispatcher)
     put(gone=None)
-    before = broker.plan.read()
+    before = broker.schedules.read()
     at(1, dispatcher)
     redis.flushall()
 
     assert at(MINUTE_MS, dispatcher) == []  # begins anew, like all that Redis had known
     assert at(2 * MINUTE_MS, dispatcher) == [2 * MINUTE_MS]
 
-    assert broker.plan.read() == before
+    assert broker.schedules.read() == before
     assert caplog.messages == ["Redis has lost which schedules people had made or switched off: they are put back"]
 
 
@@ -114,7 +115,7 @@ def test_what_people_have_emptied_stays_empty(broker, at, put):
     put(mine=None)
 
     assert at(MINUTE_MS, dispatcher) == []
-    assert broker.plan.read().rows == {}
+    assert broker.schedules.read().rows == {}
 
 
 def test_what_passed_while_it_was_off_was_not_missed(broker, at, put):
@@ -140,9 +141,9 @@ def test_schedules_of_the_code_can_be_switched_off_and_on(broker, at):
     task(schedule=every(minutes=1, name="declared", missed="all"))(other)
     dispatcher = Dispatcher(broker, [QUEUE])
     at(0, dispatcher)
-    broker.plan.switch("declared", on=False)
+    broker.schedules.set_enabled("declared", enabled=False)
     assert at(3 * MINUTE_MS, dispatcher, Dispatcher(broker, [QUEUE])) == []
-    broker.plan.switch("declared", on=True)
+    broker.schedules.set_enabled("declared", enabled=True)
 
     assert at(4 * MINUTE_MS + 1, dispatcher) == []
     assert at(5 * MINUTE_MS, dispatcher) == [5 * MINUTE_MS]
@@ -163,7 +164,7 @@ def test_a_row_that_cannot_be_obeyed_is_told_once_and_hinders_no_other(redis, br
 def test_a_row_does_not_take_the_place_of_what_is_declared(broker, put):
     task(schedule=every(minutes=1, name="mine"))(other)
     put(mine=row())
-    found = load_schedules(declared_entries(broker.config), broker.plan.read())
+    found = load_schedules(declared_entries(broker.config), broker.schedules.read())
 
     assert [entry.source for entry in found.entries] == ["code"]
     assert found.broken == {"mine": "a schedule of this name is declared in the code."}
@@ -181,7 +182,7 @@ def test_a_scheduler_that_sleeps_is_woken_and_starts_it(redis, broker):
     scheduler = Scheduler(Broker(broker.config, role="scheduler"), [QUEUE])
     scheduler.start()
     wait_until(lambda: [c for c in redis.client_list() if c["cmd"] == "bzpopmin"])
-    broker.plan.change({"often": row(every=0.1)}, wake=[QUEUE])
+    broker.schedules.update({"often": row(every=0.1)}, wake=[QUEUE])
     wait_until(lambda: claim_all(broker), 2)
     scheduler.stop()
     scheduler._broker.close()
@@ -193,7 +194,7 @@ def test_who_was_not_woken_hears_of_it_with_the_next_heartbeat(redis, broker):
     for loop in loops:
         loop.start()
     wait_until(lambda: [c for c in redis.client_list() if c["cmd"] == "bzpopmin"])
-    broker.plan.change({"often": row(every=0.1)})  # the token went to another, who died
+    broker.schedules.update({"often": row(every=0.1)})  # the token went to another, who died
     wait_until(lambda: claim_all(broker), 5)
     for loop in loops:
         loop.stop()

@@ -7,6 +7,7 @@ from django.test import override_settings
 
 from django_rtq import every, signals, task
 from django_rtq.broker.broker import get_broker
+from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
 from django_rtq.scheduler.dispatcher import FORGOTTEN_MS, Dispatcher
 from django_rtq.scheduler.scheduler import Scheduler
@@ -40,8 +41,8 @@ def clock(broker, monkeypatch):
     class Clock:
         now_ms = NOW_MS
 
-    clock, schedules = Clock(), type(broker).schedules
-    monkeypatch.setattr(type(broker), "schedules", lambda *args: (clock.now_ms, schedules(*args)[1]))
+    clock, states = Clock(), ScheduleStore.states
+    monkeypatch.setattr(ScheduleStore, "states", lambda *args: (clock.now_ms, states(*args)[1]))
     return clock
 
 
@@ -96,7 +97,7 @@ def test_the_job_is_a_call_with_the_arguments_of_the_schedule(broker, at, clock)
     assert (job.task, job.args, job.kwargs, job.client) == (f"{__name__}.report", [1], {"b": 2}, "acme")
     assert len(job.id) == 32
     assert int(job.id[:12], 16) == NOW_MS + MINUTE_MS
-    assert broker.schedules([QUEUE])[1][QUEUE]["mine"].last_job == job.id
+    assert broker.schedules.states([QUEUE])[1][QUEUE]["mine"].last_job == job.id
 
 
 def test_it_says_when_it_has_to_be_called_again(broker, clock):
@@ -204,13 +205,13 @@ def test_a_clock_that_was_far_ahead_for_a_while_does_not_stop_anything(broker):
     dispatcher = Dispatcher(broker, [QUEUE])
     (entry,) = dispatcher.entries
     look(dispatcher)
-    now_ms, _ = broker.schedules([QUEUE])
+    now_ms, _ = broker.schedules.states([QUEUE])
     assert entry.fire(broker, now_ms + 365 * 86_400_000) == "fired"
     claim_all(broker)
 
     wait_until(lambda: look(dispatcher) and len(claim_all(broker)) == 1)
 
-    assert broker.schedules([QUEUE])[1][QUEUE][entry.name].last_slot_ms < now_ms + 60_000
+    assert broker.schedules.states([QUEUE])[1][QUEUE][entry.name].last_slot_ms < now_ms + 60_000
 
 
 def test_a_clock_that_went_back_a_little_repeats_nothing(broker, at):
@@ -285,9 +286,9 @@ def test_what_is_declared_no_more_is_forgotten_after_months(redis, broker, at):
     rest = redeclared(broker, every(minutes=1, name="rest"))
 
     at(FORGOTTEN_MS, rest)
-    assert set(broker.schedules([QUEUE])[1][QUEUE]) == {"gone", "rest"}
+    assert set(broker.schedules.states([QUEUE])[1][QUEUE]) == {"gone", "rest"}
     at(FORGOTTEN_MS + 1, rest)
-    assert set(broker.schedules([QUEUE])[1][QUEUE]) == {"rest"}
+    assert set(broker.schedules.states([QUEUE])[1][QUEUE]) == {"rest"}
 
 
 def test_threads_that_look_at_once_start_each_slot_once(broker, clock):

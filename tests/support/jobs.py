@@ -7,7 +7,7 @@ import itertools
 import json
 import time
 
-from django_rtq.broker.broker import NewJob, UniqueJob
+from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.broker.settlement import Settlement
 from django_rtq.inspector.inspector import Inspector
 
@@ -66,7 +66,7 @@ def claimed_jobs(broker, *jobs, worker=WORKER, queue=QUEUE):
     """Jobs that a worker holds, in a queue where nothing else waited."""
     assert set(broker.enqueue(queue, jobs)) == {"ok"}
     broker.sign_on([queue], worker)
-    (claimed,) = broker.claim(worker, [queue], len(jobs))
+    (claimed,) = broker.claim(worker, [queue], len(jobs)).claimed
     assert {i.decode() for i in claimed.ids} == {job.id for job in jobs}
     return list(jobs)
 
@@ -164,7 +164,7 @@ def settle(broker, verb, *jobs, worker=WORKER, **details):
 def claim(broker, wanted=1, *, worker="w2", queues=(QUEUE,), idle=1):
     """Claim for a worker that is new, or was not; answers the ids."""
     broker.sign_on(queues, worker)
-    return [i.decode() for part in broker.claim(worker, queues, wanted, idle=idle) for i in part.ids]
+    return [i.decode() for part in broker.claim(worker, queues, wanted, idle=idle).claimed for i in part.ids]
 
 
 def claim_all(broker, wanted=10, *, queue=QUEUE, **options):

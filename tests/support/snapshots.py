@@ -59,7 +59,8 @@ def places_of(redis, job):
     return [
         key
         for key, name in names.items()
-        if (name in ("scheduled", "dead", "finished") or name.startswith(("lane:", "running:"))) and job.id in taken[key]
+        if (name in ("scheduled", "dead", "finished") or name.startswith(("lane:", "running:")))
+        and job.id in taken[key]
     ]
 
 

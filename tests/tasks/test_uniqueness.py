@@ -13,6 +13,7 @@ from django_rtq.scheduler.registry import ScheduledTask
 from django_rtq.tasks import registry
 from tests.support.claims import take, take_all
 from tests.support.jobs import QUEUE, claim, settle
+from tests.support.single_steps import promote
 from tests.support.snapshots import snapshot
 
 NAME = "tests.tasks.test_uniqueness.send"
@@ -226,7 +227,7 @@ def test_changes_while_it_runs_make_it_run_once_more_with_the_last_of_them(broke
     assert all(handle.duplicate for handle in handles)
     assert len(enqueued) == 2  # the first, and the one that runs after it
     settle(broker, "ack", first, worker="w2")
-    broker.promote(QUEUE)
+    promote(broker, QUEUE)
     job = take(broker)
     assert (job.id, job.args) == (enqueued[1][0], [7, 11])
     assert take_all(broker) == []
@@ -249,7 +250,7 @@ def _no_tasks(monkeypatch):
 def test_a_slot_is_skipped_while_a_job_like_its_own_lives(broker, enqueued):
     periodic = task(unique=True, schedule=every(seconds=60, name="tick", args=[7]))(send)
     entry = ScheduledTask(task=periodic, schedule=periodic.schedule[0])
-    broker.begin(QUEUE, "tick", "d1", 0)
+    broker.schedules.begin(QUEUE, "tick", "d1", 0)
 
     first = periodic.delay(7)
 

@@ -68,6 +68,10 @@ def diary(tmp_path, monkeypatch):
     return diary
 
 
+# Of a worker: it waits for minutes, and only what wakes it ends the wait. See tests/app/long_waits.py.
+LONG_WAITS = {"LEASE_SECONDS": 1000, "TASK_MODULES": ["tasks", "long_waits"]}
+
+
 @pytest.fixture
 def rtq_worker(redis, redis_server, broker, diary, tmp_path):
     """Start a worker: rtq_worker("--processes", 2, LEASE_SECONDS=1). It is ended with the test."""
@@ -126,9 +130,9 @@ def start(rtq_worker, fragile, client):
     """Start a worker on the fragile server. All are ended before it is."""
     started = []
 
-    def start(*arguments, **options):
+    def start(*arguments, query="", **options):
         options = {"LEASE_SECONDS": 1.0, **options}
-        worker = rtq_worker(*arguments, url=fragile.url, is_ready=False, **options)
+        worker = rtq_worker(*arguments, url=fragile.url + query, is_ready=False, **options)
         wait_until(lambda: client.zcard("{rtq:default}:workers") >= len(started) + 1)
         started.append(worker)
         return worker

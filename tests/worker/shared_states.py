@@ -17,11 +17,11 @@ def acked(job_id, text, ms=1):
 
 def running(slots=1, job_id=ID):
     """A page with one job that runs, and its entry."""
-    page = SharedState(slots)
+    shared = SharedState(slots)
     entry = 0
     if slots == 1:
-        page.begin([job_id])
+        shared.start_batch([job_id])
     else:
-        entry = page.enter(job_id)
-    assert page.start(entry)
-    return page, entry
+        entry = shared.add_entry(job_id)
+    assert shared.start(entry)
+    return shared, entry

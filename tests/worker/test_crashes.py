@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import pytest
 
@@ -19,18 +18,16 @@ def state_of(handle):
     return handle.refresh().state
 
 
-def test_a_job_whose_child_is_killed_runs_again_within_a_second(rtq_worker, redis, diary):
-    worker = rtq_worker()
+def test_a_job_whose_child_is_killed_runs_again_long_before_its_lease_is_over(rtq_worker, redis, diary):
+    worker = rtq_worker(LEASE_SECONDS=1000)
     job = tasks.gate.delay("victim", "gate")
     diary.wait("start", "victim")
 
     os.kill(worker.child, signal.SIGKILL)
-    killed = time.monotonic()
-    again = diary.wait("start", "victim", times=2, seconds=5)
+    again = diary.wait("start", "victim", times=2)
     diary.open("gate")
     wait_until(lambda: state_of(job) is JobState.SUCCEEDED)
 
-    assert again.at - killed < 1.0
     assert again.pid == worker.child
     assert job.refresh().attempt == 2
     assert "SIGKILL" in worker.log
@@ -84,9 +81,9 @@ def test_what_was_finished_while_redis_was_away_is_settled_though_the_process_is
     fragile.kill()
     diary.open("gate")
     diary.wait("end", "done")
-    wait_until(lambda: "waits for Redis" in worker.log)
+    wait_until(lambda: "cannot reach Redis" in worker.log)
     os.kill(worker.child, signal.SIGKILL)
-    wait_until(lambda: "taken back when Redis answers" in worker.log)
+    wait_until(lambda: "are reclaimed later" in worker.log)
     fragile.start()
     wait_until(lambda: state_of(done) is JobState.SUCCEEDED)
 
@@ -213,14 +210,12 @@ def test_children_die_with_their_supervisor_and_another_takes_over_after_the_lea
     second = rtq_worker("--processes", 2, LEASE_SECONDS=1)
 
     first.kill(signal.SIGKILL)
-    killed = time.monotonic()
-    wait_until(lambda: not any(is_alive(pid) for pid in children), seconds=1.0)
+    wait_until(lambda: not any(is_alive(pid) for pid in children))
     again = [diary.wait("start", f"job-{i}", times=2) for i in range(2)]
     diary.open("gate")
     wait_until(lambda: not records(redis))
 
     assert {entry.pid for entry in again} <= set(second.children)
-    assert max(entry.at for entry in again) - killed < 2.0  # the lease and a second
     assert {(job.state, job.refresh().attempt) for job in jobs} == {(JobState.SUCCEEDED, 2)}
     second.stop()
     assert_nothing_left(redis)
@@ -240,14 +235,14 @@ def test_a_worker_that_was_stopped_past_its_lease_changes_nothing_when_it_goes_o
     diary.open("gate")
     sleeper.kill_group(signal.SIGCONT)
     diary.wait("end", "job")
-    wait_until(lambda: "came too late" in sleeper.log)
+    wait_until(lambda: "which no longer held the jobs" in sleeper.log)
     assert state_of(job) is JobState.RUNNING  # the late one has changed nothing
     other.kill_group(signal.SIGCONT)
     wait_until(lambda: state_of(job) is JobState.SUCCEEDED)
 
     assert job.refresh().attempt == 2
     assert diary.ends("job") == 2
-    wait_until(lambda: "goes on under a new name" in sleeper.log)
+    wait_until(lambda: "continues under a new name" in sleeper.log)
     assert not set(name) & set(redis.zrange("{rtq:default}:workers", 0, -1))
     after = tasks.note.delay_many([((f"after-{i}",), {}) for i in range(20)])
     wait_until(lambda: not records(redis))

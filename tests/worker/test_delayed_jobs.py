@@ -8,7 +8,6 @@ import pytest
 
 from tests.app import tasks
 from tests.support.jobs import QUEUE
-from tests.support.redis_server import LEASE_SECONDS
 from tests.support.waiting import wait_until
 from tests.worker.conservation import is_empty
 
@@ -37,18 +36,21 @@ def assert_each_ran_once_and_none_early(diary, due):
 @pytest.mark.usefixtures("broker")
 def test_a_clock_of_a_worker_that_jumps_changes_nothing(redis, rtq_worker, diary):
     """Its wall clock is patched: it shows another hour of another day at each look. Monotonic clocks do not jump."""
-    workers = [rtq_worker(SCHEDULES={"tick": TICK}, environment={"RTQ_TEST_CLOCK": "jumping"}) for _ in range(2)]
+    workers = [
+        rtq_worker(SCHEDULES={"tick": TICK}, LEASE_SECONDS=60, environment={"RTQ_TEST_CLOCK": "jumping"})
+        for _ in range(2)
+    ]
     due = delayed([f"job-{n}" for n in range(60)], seconds=(0.2, 2.0), chance=random.Random(1))
     started = time.monotonic()
-    wait_until(lambda: set(due) <= set(diary.names("end")) and diary.ends("tick") >= 10, 15)
+    wait_until(lambda: set(due) <= set(diary.names("end")) and diary.ends("tick") >= 10, 30)
     seconds = time.monotonic() - started
     for worker in workers:
-        assert worker.stop()[0] == 0
+        assert worker.stop() == 0
 
     jobs = [entry for entry in diary.entries("start") if entry.name != "tick"]
     assert sorted(entry.name for entry in jobs) == sorted(due)
     assert all(entry.at > due[entry.name] - ROUNDED for entry in jobs)
-    assert max(entry.at - due[entry.name] for entry in jobs) < LEASE_SECONDS / 3  # no heartbeat had to help
+    assert max(entry.at - due[entry.name] for entry in jobs) < 60 / 3  # no heartbeat had to help
     slots = [int(job_id[:12], 16) for job_id in redis.zrange(f"{{rtq:{QUEUE}}}:finished", 0, -1) if TICKING in job_id]
     assert sorted(slots) == list(range(min(slots), max(slots) + 1, 200))
     assert len(slots) <= (seconds + 5) / 0.2
@@ -62,7 +64,7 @@ def test_of_many_schedulers_one_may_be_killed_in_the_midst_of_a_crowd(redis, rtq
     wait_until(lambda: not redis.zcard(SCHEDULED), 15)
     wait_until(lambda: is_empty(redis), 20)
     for worker in workers[1:]:
-        assert worker.stop()[0] == 0
+        assert worker.stop() == 0
 
     assert set(diary.names()) == set(due)
     twice = [name for name in due if diary.starts(name) > 1]
@@ -79,6 +81,6 @@ def test_redis_restarts_while_a_thousand_jobs_wait(start, client, fragile, diary
     fragile.kill()
     fragile.start()
     wait_until(lambda: is_empty(client), 20)
-    assert worker.stop()[0] == 0
+    assert worker.stop() == 0
 
     assert_each_ran_once_and_none_early(diary, due)

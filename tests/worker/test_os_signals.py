@@ -59,12 +59,12 @@ def test_a_job_that_takes_signals_takes_them_for_itself_alone(rtq_worker, redis,
     taken = signal_tasks.take_signals.delay()
     after = result(signal_tasks.handlers.delay())
 
-    assert after[:3] == before[:3] == ["stop", "ignore", "heed"]
+    assert after[:3] == before[:3] == ["on_stop_signal", "ignore_signal", "on_control_signal"]
     assert taken.state.is_final
     job = tasks.gate.delay("job", "gate")
     diary.wait("start", "job")
     worker.kill_group(signal.SIGINT)  # as a terminal does at Ctrl-C
-    wait_until(lambda: "stops: running jobs have" in worker.log)
+    wait_until(lambda: "stopping: running jobs have" in worker.log)
     diary.open("gate")
 
     assert worker.wait() == 0

@@ -17,7 +17,7 @@ from django_rtq.worker.outcome import (
     Retried,
     decide,
     decide_unknown,
-    error_line,
+    failure_line,
     unknown_since,
 )
 from tests.app import tasks
@@ -111,7 +111,7 @@ def test_a_failure_is_one_line_of_bounded_length_whatever_the_exception_does(kin
     try:
         raise tasks.ERRORS[kind]()
     except BaseException as raised:  # noqa: BLE001
-        line = error_line(raised, at_ms=5, attempt=2, worker="w1")
+        line = failure_line(raised, at_ms=5, attempt=2, worker="w1")
 
     assert "\n" not in line
     assert len(line) < 6 * (LONGEST_ERROR + LONGEST_TRACEBACK)
@@ -125,7 +125,7 @@ def test_the_traceback_begins_with_the_code_of_the_task():
     try:
         tasks.raises.func("base")
     except BaseException as raised:  # noqa: BLE001
-        error = json.loads(error_line(raised, at_ms=5, attempt=2, worker="w1"))
+        error = json.loads(failure_line(raised, at_ms=5, attempt=2, worker="w1"))
         whole = "".join(traceback.format_exception(raised))
 
     assert error["traceback"] == whole

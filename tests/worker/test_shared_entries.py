@@ -11,8 +11,8 @@ from django_rtq.worker.shared_entries import (
     BURIED,
     CANCELLED,
     EXPIRED,
-    LONGEST_ID,
-    MOST_AT_ONCE,
+    MAX_BATCH,
+    MAX_ID_BYTES,
     RETRIED,
     TEXTS,
     TOMBSTONE_MS,
@@ -23,190 +23,190 @@ from tests.worker.shared_states import ID, IDS, acked, names, running
 
 
 def test_the_jobs_of_a_claim_wait_then_run_then_are_over():
-    page = SharedState(1)
-    page.begin(IDS)
-    assert page.waiting() == names(IDS)
-    assert page.started() == []
+    shared = SharedState(1)
+    shared.start_batch(IDS)
+    assert shared.waiting() == names(IDS)
+    assert shared.running() == []
 
-    page.start(0)
-    page.finish(0, ACKED, 7, b"zero")
-    page.start(1)
+    shared.start(0)
+    shared.finish(0, ACKED, 7, b"zero")
+    shared.start(1)
 
-    assert page.started() == names(IDS[1:2])
-    assert page.waiting() == names(IDS[2:])
-    assert page.finished() == [acked(IDS[0], b"zero", ms=7)]
+    assert shared.running() == names(IDS[1:2])
+    assert shared.waiting() == names(IDS[2:])
+    assert shared.finished() == [acked(IDS[0], b"zero", ms=7)]
 
 
 def test_the_jobs_of_the_next_claim_take_the_place_of_those_before():
-    page = SharedState(1)
-    page.begin(IDS)
+    shared = SharedState(1)
+    shared.start_batch(IDS)
     for entry in range(5):
-        page.start(entry)
-        page.finish(entry, ACKED, 1, b"x" * 100)
-    page.begin([b"another"])
+        shared.start(entry)
+        shared.finish(entry, ACKED, 1, b"x" * 100)
+    shared.start_batch([b"another"])
 
-    assert page.finished() == []
-    assert page.waiting() == ["another"]
-    assert page.start(0)
-    assert page.started() == ["another"]
+    assert shared.finished() == []
+    assert shared.waiting() == ["another"]
+    assert shared.start(0)
+    assert shared.running() == ["another"]
 
 
 def test_ids_of_any_length_are_found_again():
-    ids = [b"a", b"x" * LONGEST_ID, b"", b"\xff", b"bc  "]
-    page = SharedState(1)
-    page.begin(ids)
+    ids = [b"a", b"x" * MAX_ID_BYTES, b"", b"\xff", b"bc  "]
+    shared = SharedState(1)
+    shared.start_batch(ids)
     for entry in range(5):
-        page.start(entry)
-        page.finish(entry, ACKED, 1)
+        shared.start(entry)
+        shared.finish(entry, ACKED, 1)
 
-    assert [job.job_id for job in page.finished()] == ids
+    assert [job.job_id for job in shared.finished()] == ids
 
 
 @pytest.mark.parametrize("slots", [1, 2])
 def test_an_id_that_is_too_long_does_no_harm(slots):
-    page, entry = running(slots, b"x" * (LONGEST_ID + 1))
+    shared, entry = running(slots, b"x" * (MAX_ID_BYTES + 1))
 
-    assert page.started() == page.waiting() == []
-    page.finish(entry, ACKED, 1)
-    assert page.finished() == [acked(b"", b"")]
+    assert shared.running() == shared.waiting() == []
+    shared.finish(entry, ACKED, 1)
+    assert shared.finished() == [acked(b"", b"")]
 
 
 def test_as_many_jobs_as_one_claim_brings_have_room():
-    page = SharedState(1)
-    ids = [b"%03d" % number + b"x" * (LONGEST_ID - 3) for number in range(MOST_AT_ONCE)]
-    page.begin(ids)
-    for entry in range(MOST_AT_ONCE):
-        page.start(entry)
-        page.note_once(entry)
-        page.limit(entry + 1.0, entry)
+    shared = SharedState(1)
+    ids = [b"%03d" % number + b"x" * (MAX_ID_BYTES - 3) for number in range(MAX_BATCH)]
+    shared.start_batch(ids)
+    for entry in range(MAX_BATCH):
+        shared.start(entry)
+        shared.set_runs_once(entry)
+        shared.set_deadline(entry + 1.0, entry)
 
-    assert page.started() == page.started_once() == names(ids)
-    assert page.overdue(2.0) == names(ids[:2])
+    assert shared.running() == shared.running_once() == names(ids)
+    assert shared.overdue(2.0) == names(ids[:2])
 
 
 @pytest.mark.parametrize("verb", [RETRIED, BURIED, EXPIRED, CANCELLED])
 def test_every_outcome_is_read_as_it_was_written(verb):
-    page, entry = running()
-    page.finish(entry, verb, 10**12, b"text", is_counted=False, attempt=3)
+    shared, entry = running()
+    shared.finish(entry, verb, 10**12, b"text", is_counted=False, attempt=3)
 
-    assert page.finished() == [Finished(ID, verb, 10**12, False, 3, b"text")]
-    assert page.started() == []
+    assert shared.finished() == [Finished(ID, verb, 10**12, False, 3, b"text")]
+    assert shared.running() == []
 
 
 def test_entries_of_slots_do_not_overlap():
-    page = SharedState(3)
-    entries = [page.enter(letter * LONGEST_ID) for letter in (b"a", b"b", b"c")]
+    shared = SharedState(3)
+    entries = [shared.add_entry(letter * MAX_ID_BYTES) for letter in (b"a", b"b", b"c")]
     for deadline, entry in enumerate(entries):
-        page.start(entry)
-        page.note_once(entry)
-        page.limit(deadline + 1.0, entry)
-    page.finish(entries[1], ACKED, 5, b"done")
+        shared.start(entry)
+        shared.set_runs_once(entry)
+        shared.set_deadline(deadline + 1.0, entry)
+    shared.finish(entries[1], ACKED, 5, b"done")
 
-    assert page.started() == page.started_once() == ["a" * LONGEST_ID, "c" * LONGEST_ID]
-    assert page.overdue(1.0) == ["a" * LONGEST_ID]
-    assert page.finished() == [acked(b"b" * LONGEST_ID, b"done", ms=5)]
+    assert shared.running() == shared.running_once() == ["a" * MAX_ID_BYTES, "c" * MAX_ID_BYTES]
+    assert shared.overdue(1.0) == ["a" * MAX_ID_BYTES]
+    assert shared.finished() == [acked(b"b" * MAX_ID_BYTES, b"done", ms=5)]
 
 
 def test_what_is_over_is_kept_until_it_was_told_though_its_slot_is_taken_again():
-    page = SharedState(2)
+    shared = SharedState(2)
     for round_number in range(50):
-        entries = [page.enter(b"%d" % slot) for slot in range(2)]
+        entries = [shared.add_entry(b"%d" % slot) for slot in range(2)]
         for entry in entries:
-            page.start(entry)
-            page.finish(entry, ACKED, 1, b"x" * 50_000)
-        over = page.hand_over()
-        later = page.enter(b"later")
-        page.start(later)
-        page.finish(later, ACKED, 1, b"y" * 50_000)
+            shared.start(entry)
+            shared.finish(entry, ACKED, 1, b"x" * 50_000)
+        over = shared.take_finished()
+        later = shared.add_entry(b"later")
+        shared.start(later)
+        shared.finish(later, ACKED, 1, b"y" * 50_000)
         if round_number % 5 == 0:  # an answer got lost
-            page.not_told(over)
-            over = page.hand_over()
-        kept = {job.job_id: set(job.text) for job in page.finished()}
+            shared.put_back(over)
+            over = shared.take_finished()
+        kept = {job.job_id: set(job.text) for job in shared.finished()}
         assert kept == {b"0": set(b"x"), b"1": set(b"x"), b"later": set(b"y")}
-        page.told(over)
-        page.told(page.hand_over())
-        assert page.finished() == []
+        shared.confirm_reported(over)
+        shared.confirm_reported(shared.take_finished())
+        assert shared.finished() == []
 
 
 def test_texts_that_are_on_their_way_are_not_written_over():
-    page = SharedState(2)
+    shared = SharedState(2)
     expected = {}
     for number in range(200):
-        entry = page.enter(b"%d" % number)
-        page.start(entry)
+        entry = shared.add_entry(b"%d" % number)
+        shared.start(entry)
         text = b"%d" % number * 30_000
-        assert page.finish(entry, ACKED, 1, text)
+        assert shared.finish(entry, ACKED, 1, text)
         expected[b"%d" % number] = text
-        over = page.hand_over()
-        assert {job.job_id: job.text for job in page.finished()} == expected
+        over = shared.take_finished()
+        assert {job.job_id: job.text for job in shared.finished()} == expected
         if number % 2:
-            page.told(over)
+            shared.confirm_reported(over)
             expected.clear()
         else:
-            page.not_told(over)
+            shared.put_back(over)
 
 
 def test_a_text_without_room_is_refused_and_the_job_still_runs_but_short_ones_have_room():
-    page = SharedState(1)
-    page.begin(IDS)
+    shared = SharedState(1)
+    shared.start_batch(IDS)
     for entry in range(5):
-        page.start(entry)
-    assert not page.finish(0, ACKED, 1, b"x" * TEXTS)
-    assert page.finish(0, ACKED, 1, b"x" * (TEXTS - 100_000))
-    assert not page.finish(1, ACKED, 1, b"x" * 50_000)
-    assert page.started() == names(IDS[1:])
-    assert page.finish(1, ACKED, 1, b"short" * 10)
+        shared.start(entry)
+    assert not shared.finish(0, ACKED, 1, b"x" * TEXTS)
+    assert shared.finish(0, ACKED, 1, b"x" * (TEXTS - 100_000))
+    assert not shared.finish(1, ACKED, 1, b"x" * 50_000)
+    assert shared.running() == names(IDS[1:])
+    assert shared.finish(1, ACKED, 1, b"short" * 10)
 
-    assert [len(job.text) for job in page.finished()] == [TEXTS - 100_000, 50]
+    assert [len(job.text) for job in shared.finished()] == [TEXTS - 100_000, 50]
 
 
 def test_when_nothing_has_room_an_empty_text_has():
-    page = SharedState(1)
-    page.begin([b"%d" % number for number in range(MOST_AT_ONCE)])
+    shared = SharedState(1)
+    shared.start_batch([b"%d" % number for number in range(MAX_BATCH)])
     answers = []
-    for entry in range(MOST_AT_ONCE):
-        page.start(entry)
-        answers.append(page.finish(entry, ACKED, 1, b"x" * 20_000) or page.finish(entry, ACKED, 1, b"y" * 1_900))
-        answers[-1] = answers[-1] or page.finish(entry, ACKED, 1)
+    for entry in range(MAX_BATCH):
+        shared.start(entry)
+        answers.append(shared.finish(entry, ACKED, 1, b"x" * 20_000) or shared.finish(entry, ACKED, 1, b"y" * 1_900))
+        answers[-1] = answers[-1] or shared.finish(entry, ACKED, 1)
 
-    assert answers == [True] * MOST_AT_ONCE
-    assert {len(job.text) for job in page.finished()} == {20_000, 1_900, 0}
+    assert answers == [True] * MAX_BATCH
+    assert {len(job.text) for job in shared.finished()} == {20_000, 1_900, 0}
 
 
 def test_a_job_is_overdue_from_its_deadline_on():
-    page, entry = running()
-    page.limit(100.0, entry)
+    shared, entry = running()
+    shared.set_deadline(100.0, entry)
 
-    assert page.overdue(99.9) == []
-    assert page.overdue(100.0) == [ID.decode()]
-    page.finish(entry, ACKED, 1)
-    assert page.overdue(100.0) == []
+    assert shared.overdue(99.9) == []
+    assert shared.overdue(100.0) == [ID.decode()]
+    shared.finish(entry, ACKED, 1)
+    assert shared.overdue(100.0) == []
 
 
 @pytest.mark.parametrize("slots", [1, 2])
 def test_neither_a_deadline_nor_a_mark_is_passed_on_to_the_next_job(slots):
-    page, entry = running(slots)
-    page.limit(100.0, entry)
-    page.note_once(entry)
-    page.finish(entry, ACKED, 1)
+    shared, entry = running(slots)
+    shared.set_deadline(100.0, entry)
+    shared.set_runs_once(entry)
+    shared.finish(entry, ACKED, 1)
     if slots == 1:
-        page.begin([b"another"])
+        shared.start_batch([b"another"])
     else:
-        page.told(page.hand_over())
-        assert page.enter(b"another") == entry
-    page.start(entry)
+        shared.confirm_reported(shared.take_finished())
+        assert shared.add_entry(b"another") == entry
+    shared.start(entry)
 
-    assert page.started() == ["another"]
-    assert page.overdue(1e9) == []
-    assert page.started_once() == []
+    assert shared.running() == ["another"]
+    assert shared.overdue(1e9) == []
+    assert shared.running_once() == []
 
 
 def test_a_job_that_succeeded_and_of_which_nothing_is_kept_is_told_so_too():
-    page, entry = running()
-    page.finish_bare(entry)
+    shared, entry = running()
+    shared.finish_without_result(entry)
 
-    assert page.finished() == [acked(ID, b"", ms=TOMBSTONE_MS)]
-    assert page.started() == []
+    assert shared.finished() == [acked(ID, b"", ms=TOMBSTONE_MS)]
+    assert shared.running() == []
 
 
 class Torn(Exception):
@@ -250,44 +250,44 @@ def written(monkeypatch):
 
     def written(live, slots, writes):
         Memory.left = 10**9
-        page = SharedState(slots)
+        shared = SharedState(slots)
         Memory.left = writes
         with suppress(Torn):
-            live(page)
-        return page
+            live(shared)
+        return shared
 
     return written
 
 
-def live_by_claims(page):
+def live_by_claims(shared):
     for ids in (IDS, [b"x", b"yz"]):
-        page.begin(ids)
+        shared.start_batch(ids)
         for entry, job_id in enumerate(ids):
-            page.start(entry)
-            page.limit(5.0, entry)
-            page.finish(entry, RETRIED, 3, b"text of " + job_id, is_counted=True, attempt=2)
+            shared.start(entry)
+            shared.set_deadline(5.0, entry)
+            shared.finish(entry, RETRIED, 3, b"text of " + job_id, is_counted=True, attempt=2)
 
 
-def live_one_by_one(page):
+def live_one_by_one(shared):
     for ids in (IDS[:2], [b"x", b"yz"]):
         for job_id in ids:
-            entry = page.enter(job_id)
-            page.start(entry)
-            page.limit(5.0, entry)
-            page.finish(entry, RETRIED, 3, b"text of " + job_id, is_counted=True, attempt=2)
-            page.told(page.hand_over())
+            entry = shared.add_entry(job_id)
+            shared.start(entry)
+            shared.set_deadline(5.0, entry)
+            shared.finish(entry, RETRIED, 3, b"text of " + job_id, is_counted=True, attempt=2)
+            shared.confirm_reported(shared.take_finished())
 
 
 @pytest.mark.parametrize(("live", "slots"), [(live_by_claims, 1), (live_one_by_one, 2)])
 def test_whatever_moment_a_child_is_killed_at_what_it_wrote_makes_sense(written, live, slots):
     known, seen = {*IDS, b"x", b"yz"}, Counter()
     for writes in range(120):
-        page = written(live, slots, writes)
-        for job in page.finished():
+        shared = written(live, slots, writes)
+        for job in shared.finished():
             assert job == Finished(job.job_id, RETRIED, 3, True, 2, b"text of " + job.job_id)
             assert job.job_id in known
             seen[job.job_id] += 1
-        assert {*page.started(), *page.waiting()} <= set(names(known))
-        seen.update(page.started())
-        assert len(page.started()) <= 1
+        assert {*shared.running(), *shared.waiting()} <= set(names(known))
+        seen.update(shared.running())
+        assert len(shared.running()) <= 1
     assert len(seen) >= 8  # each job was seen to run, and to be over

@@ -7,55 +7,55 @@ import pytest
 
 from django_rtq.worker.shared_entries import (
     ACKED,
-    LONGEST_ID,
-    Mark,
+    MAX_ID_BYTES,
+    Revoked,
 )
-from django_rtq.worker.shared_memory import LONGEST_NAME, SharedState
+from django_rtq.worker.shared_memory import MAX_NAME_BYTES, SharedState
 from tests.worker.shared_states import ID, IDS, acked, names, running
 
 
 def test_a_new_page_tells_nothing():
-    page = SharedState(3)
+    shared = SharedState(3)
 
-    assert (page.worker, page.notes(), page.started(), page.overdue(1e9)) == ("", (0, 0.0), [], [])
-    assert (page.finished(), page.waiting(), page.taken, page.alive_at) == ([], [], Mark.NOTHING, 0.0)
+    assert (shared.worker, shared.last_claim(), shared.running(), shared.overdue(1e9)) == ("", (0, 0.0), [], [])
+    assert (shared.finished(), shared.waiting(), shared.revoked, shared.alive_at) == ([], [], Revoked.NOTHING, 0.0)
 
 
-@pytest.mark.parametrize("name", ["w", "host:123:abcdef01", "x" * LONGEST_NAME])
+@pytest.mark.parametrize("name", ["w", "host:123:abcdef01", "x" * MAX_NAME_BYTES])
 def test_the_name_is_that_of_the_last_signature(name):
-    page = SharedState(1)
-    page.sign("somebody-before-with-a-long-name")
-    page.sign(name)
+    shared = SharedState(1)
+    shared.set_name("somebody-before-with-a-long-name")
+    shared.set_name(name)
 
-    assert page.worker == name
-    assert page.notes() == (0, 0.0)
+    assert shared.worker == name
+    assert shared.last_claim() == (0, 0.0)
 
 
 def test_the_parent_reads_what_the_child_wrote():
-    page = SharedState(1)
+    shared = SharedState(1)
     if not (pid := os.fork()):
-        page.sign("child")
-        page.note(jobs_done=7, claimed_at=1.5)
-        page.begin([ID, b"other"])
-        page.start(0)
-        page.finish(0, ACKED, 5, b"result")
-        page.start(1)
-        page.note_once(1)
+        shared.set_name("child")
+        shared.record_claim(jobs_done=7, claimed_at=1.5)
+        shared.start_batch([ID, b"other"])
+        shared.start(0)
+        shared.finish(0, ACKED, 5, b"result")
+        shared.start(1)
+        shared.set_runs_once(1)
         os._exit(0)
     os.waitpid(pid, 0)
 
-    assert (page.worker, page.notes(), page.alive_at) == ("child", (7, 1.5), 1.5)
-    assert page.started() == page.started_once() == ["other"]
-    assert page.finished() == [acked(ID, b"result", ms=5)]
+    assert (shared.worker, shared.last_claim(), shared.alive_at) == ("child", (7, 1.5), 1.5)
+    assert shared.running() == shared.running_once() == ["other"]
+    assert shared.finished() == [acked(ID, b"result", ms=5)]
 
 
 def test_the_last_sign_of_life_counts_and_who_leaves_needs_none():
-    page = SharedState(1)
+    shared = SharedState(1)
     seen = []
     for now in (1.0, 2.0, math.inf, 3.0):
-        page.live(now)
-        seen.append(page.alive_at)
-    page.note(jobs_done=1, claimed_at=5.0)
+        shared.set_alive(now)
+        seen.append(shared.alive_at)
+    shared.record_claim(jobs_done=1, claimed_at=5.0)
 
     assert seen == [1.0, 2.0, math.inf, math.inf]
 
@@ -64,55 +64,55 @@ def test_the_last_sign_of_life_counts_and_who_leaves_needs_none():
 
 
 def test_a_job_is_asked_to_stop_where_it_runs():
-    page = SharedState(3)
-    entries = [page.enter(job_id) for job_id in (b"a", ID, b"b")]
+    shared = SharedState(3)
+    entries = [shared.add_entry(job_id) for job_id in (b"a", ID, b"b")]
     for entry in entries:
-        page.start(entry)
-    page.ask_to_stop("other")
-    assert page.to_stop() == []
+        shared.start(entry)
+    shared.request_cancel("other")
+    assert shared.cancel_requests() == []
 
-    page.ask_to_stop(ID.decode())
+    shared.request_cancel(ID.decode())
 
-    assert page.to_stop() == [ID]
-    assert [page.is_to_stop(ID, entry) for entry in entries] == [False, True, False]
-    assert sorted(page.started()) == sorted(["a", "b", ID.decode()])
+    assert shared.cancel_requests() == [ID]
+    assert [shared.is_cancel_requested(ID, entry) for entry in entries] == [False, True, False]
+    assert sorted(shared.running()) == sorted(["a", "b", ID.decode()])
 
 
 def test_a_wish_that_comes_too_late_hits_nobody():
-    page, entry = running()
-    page.ask_to_stop(ID.decode())
-    page.finish(entry, ACKED, 1)
-    assert page.to_stop() == []
+    shared, entry = running()
+    shared.request_cancel(ID.decode())
+    shared.finish(entry, ACKED, 1)
+    assert shared.cancel_requests() == []
 
-    page.begin([b"next"])
-    page.start(0)
+    shared.start_batch([b"next"])
+    shared.start(0)
 
-    assert page.to_stop() == []
-    assert not page.is_to_stop(b"next", 0)
-    page.ask_to_stop("next")
-    assert page.to_stop() == [b"next"]
+    assert shared.cancel_requests() == []
+    assert not shared.is_cancel_requested(b"next", 0)
+    shared.request_cancel("next")
+    assert shared.cancel_requests() == [b"next"]
 
 
 def test_a_wish_for_the_longest_id_fits_beside_all_else():
-    page = SharedState(2)
-    longest = [letter * LONGEST_ID for letter in (b"x", b"y")]
+    shared = SharedState(2)
+    longest = [letter * MAX_ID_BYTES for letter in (b"x", b"y")]
     for job_id in longest:
-        entry = page.enter(job_id)
-        page.start(entry)
-        page.note_once(entry)
-        page.limit(5.0, entry)
-        page.ask_to_stop(job_id.decode())
+        entry = shared.add_entry(job_id)
+        shared.start(entry)
+        shared.set_runs_once(entry)
+        shared.set_deadline(5.0, entry)
+        shared.request_cancel(job_id.decode())
 
-    assert sorted(page.to_stop()) == longest
-    assert sorted(page.started_once()) == sorted(page.overdue(6.0)) == names(longest)
+    assert sorted(shared.cancel_requests()) == longest
+    assert sorted(shared.running_once()) == sorted(shared.overdue(6.0)) == names(longest)
 
 
 def test_quiet_is_a_wish_that_can_be_taken_back():
-    page = SharedState(1)
-    said = [page.is_quiet]
+    shared = SharedState(1)
+    said = [shared.is_quiet]
     for is_quiet in (True, False):
-        page.is_quiet = is_quiet
-        said.append(page.is_quiet)
+        shared.is_quiet = is_quiet
+        said.append(shared.is_quiet)
 
     assert said == [False, True, False]
 
@@ -121,62 +121,62 @@ def test_quiet_is_a_wish_that_can_be_taken_back():
 
 
 def test_of_a_claim_whose_rest_was_taken_nothing_more_starts_but_of_the_next_one():
-    page = SharedState(1)
-    page.begin(IDS)
-    page.start(0)
-    page.take(Mark.REST, page.number)
+    shared = SharedState(1)
+    shared.start_batch(IDS)
+    shared.start(0)
+    shared.revoke(Revoked.REST, shared.claim_number)
 
-    assert page.taken is Mark.REST
-    assert not page.start(1)
-    assert page.started() == names(IDS[:1])
-    page.take(Mark.REST, page.number)  # once more: it is not without a mark for a moment
-    assert not page.start(1)
-    page.begin(IDS)
-    assert page.taken is Mark.NOTHING
-    assert page.is_marked
-    assert page.start(0)
+    assert shared.revoked is Revoked.REST
+    assert not shared.start(1)
+    assert shared.running() == names(IDS[:1])
+    shared.revoke(Revoked.REST, shared.claim_number)  # once more: it is not without a mark for a moment
+    assert not shared.start(1)
+    shared.start_batch(IDS)
+    assert shared.revoked is Revoked.NOTHING
+    assert shared.has_revocation
+    assert shared.start(0)
 
 
 @pytest.mark.parametrize("slots", [1, 2])
 def test_who_was_given_up_starts_nothing_until_it_has_another_name(slots):
-    page = SharedState(slots)
-    page.sign("old")
-    page.take(Mark.ALL, page.number)
+    shared = SharedState(slots)
+    shared.set_name("old")
+    shared.revoke(Revoked.ALL, shared.claim_number)
     entry = 0
     if slots == 1:
-        page.begin(IDS)
+        shared.start_batch(IDS)
     else:
-        entry = page.enter(ID)
+        entry = shared.add_entry(ID)
 
-    assert page.taken is Mark.ALL
-    assert not page.start(entry)
-    assert page.started() == []
-    page.sign("new")
-    assert page.taken is Mark.NOTHING
-    assert running(slots)[0].started() == [ID.decode()]
+    assert shared.revoked is Revoked.ALL
+    assert not shared.start(entry)
+    assert shared.running() == []
+    shared.set_name("new")
+    assert shared.revoked is Revoked.NOTHING
+    assert running(slots)[0].running() == [ID.decode()]
 
 
 def test_what_was_taken_can_be_given_back():
-    page = SharedState(1)
-    page.begin(IDS)
-    page.take(Mark.ALL, page.number)
-    page.take(Mark.NOTHING)
+    shared = SharedState(1)
+    shared.start_batch(IDS)
+    shared.revoke(Revoked.ALL, shared.claim_number)
+    shared.revoke(Revoked.NOTHING)
 
-    assert not page.is_marked
-    assert page.start(0)
+    assert not shared.has_revocation
+    assert shared.start(0)
 
 
 def test_whether_redis_has_back_what_was_given_back_is_known_until_the_next_claim():
-    page = SharedState(1)
-    page.begin(IDS)
-    page.start(0)
-    page.start(1)
-    page.give_back_from(2)
+    shared = SharedState(1)
+    shared.start_batch(IDS)
+    shared.start(0)
+    shared.start(1)
+    shared.release_from(2)
 
-    assert page.waiting() == names(IDS[2:])
-    assert page.started() == names(IDS[:2])
-    assert not page.is_told
-    page.note_told()
-    assert page.is_told
-    page.begin(IDS)
-    assert not page.is_told
+    assert shared.waiting() == names(IDS[2:])
+    assert shared.running() == names(IDS[:2])
+    assert not shared.is_reported
+    shared.mark_reported()
+    assert shared.is_reported
+    shared.start_batch(IDS)
+    assert not shared.is_reported

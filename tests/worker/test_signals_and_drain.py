@@ -9,6 +9,7 @@ import pytest
 from django_rtq import JobState
 from tests.app import tasks
 from tests.support.waiting import wait_until
+from tests.worker.conftest import LONG_WAITS
 from tests.worker.conservation import assert_all_settled, assert_conserved, assert_nothing_left, records
 from tests.worker.processes import is_alive
 
@@ -70,11 +71,9 @@ def test_a_second_signal_gives_jobs_back_at_once(rtq_worker, redis, diary, signu
     children = worker.children
     worker.kill(signum)
     wait_until(lambda: "a second signal" in worker.log)
-    started = time.monotonic()
     worker.kill(signum)
 
     assert worker.wait() == code
-    assert time.monotonic() - started < 3.0
     assert sorted(lane(redis)) == sorted(job.id for job in jobs)
     assert {job.refresh().crashes for job in jobs} == {0}
     assert not any(is_alive(pid) for pid in children)
@@ -83,11 +82,10 @@ def test_a_second_signal_gives_jobs_back_at_once(rtq_worker, redis, diary, signu
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_an_idle_worker_does_not_end_its_wait_first(rtq_worker, redis, signum):
-    worker = rtq_worker("--processes", 2, "--queues", "default,low")
-    code, seconds = worker.stop(signum)
+    worker = rtq_worker("--processes", 2, "--queues", "default,low", **LONG_WAITS)
 
-    assert code == 0
-    assert seconds < 3.0  # a wait takes longer
+    assert worker.stop(signum) == 0
+    assert "SIGKILL" not in worker.log
     assert redis.zcard("{rtq:default}:workers") == 0
     assert redis.zcard("{rtq:low}:workers") == 0
 
@@ -127,7 +125,7 @@ def test_a_child_that_somebody_else_told_to_stop_is_replaced(rtq_worker, redis, 
     job = tasks.note.delay("after")
     wait_until(lambda: job.state is JobState.SUCCEEDED)
 
-    assert worker.stop()[0] == 0
+    assert worker.stop() == 0
     assert_nothing_left(redis)
 
 
@@ -138,8 +136,7 @@ def test_signals_in_a_worker_that_is_busy_starting_and_recycling_stop_it_all_the
         diary.wait("end", f"job-{10 + 20 * number}")
         worker.kill(signal.SIGTERM)
 
-    started = time.monotonic()
     assert [worker.wait() for worker in workers] == [0, 0, 0]
-    assert time.monotonic() - started < 3.0  # no child has missed the signal
+    assert not any("SIGKILL" in worker.log for worker in workers)  # no child has missed the signal
     assert_conserved(redis)
     assert len(records(redis)) == 2000 - diary.ends()

@@ -51,11 +51,11 @@ def test_a_job_that_does_not_heed_its_limit_is_killed_and_has_failed(rtq_worker,
     assert (details.failures, details.crashes) == (2, 0)
     assert details.errors[-1]["error_class"] == "django_rtq.exceptions.TimeLimitExceeded"
     assert diary.starts("stubborn") == 2
-    figures = inspector.tasks()["tests.app.tasks.stubborn"]
+    figures = inspector.metrics.tasks()["tests.app.tasks.stubborn"]
     assert (figures.failed, figures.retried, figures.dead) == (2, 1, 1)
     assert beside.refresh().attempt == 1  # whoever ran beside it is given back, and nothing is counted
-    assert "does not heed its time limit" in worker.log
-    assert f"job {stubborn.id} retried" in worker.log
+    assert "ignores its time limit" in worker.log
+    assert f"job {stubborn.id} failed in attempt 1, will be retried" in worker.log
     wait_until(
         lambda: (
             f"job {stubborn.id} failed permanently in attempt 2, buried as a dead letter: tests.app.tasks.stubborn"

@@ -58,7 +58,7 @@ def torture(nemesis, redis, hardship, dice):
     nemesis.release(all_of_them=True)
     wait_until(lambda: not waiting(redis), 30)
     wait_until(lambda: all(worker.children for worker in nemesis.workers))  # the last may be starting still
-    assert [worker.stop()[0] for worker in nemesis.workers] == [0, 0]
+    assert [worker.stop() for worker in nemesis.workers] == [0, 0]
 
 
 def waiting(redis):

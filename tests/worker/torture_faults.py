@@ -144,7 +144,7 @@ class Nemesis:
 def terminations(workers, entries):
     """The children that supervisors killed because a job was to be terminated, as their logs have it."""
     last = {entry.pid: entry.at for entry in entries}  # what a dead process wrote last
-    killed = [int(pid) for worker in workers for pid in re.findall(r"process (\d+) is killed: job", worker.log)]
+    killed = [int(pid) for worker in workers for pid in re.findall(r"process (\d+) killed: job", worker.log)]
     return [Fault(last[pid], last[pid] + 5.0, pid) for pid in killed if pid in last]
 
 

@@ -22,39 +22,39 @@ class Line(NamedTuple):
     values: Sequence[float]
 
 
-def polyline_points(values: Sequence[float], width: float, height: float, top: float) -> str:
+def polyline_points(values: Sequence[float], width: float, height: float, maximum: float) -> str:
     """The `points` attribute of an SVG polyline. `top` is the value at the upper edge."""
     step = width / max(1, len(values) - 1)
-    rise = (height - 2) / top if top > 0 else 0
+    scale = (height - 2) / maximum if maximum > 0 else 0
     last = len(values) - 1
     return " ".join(
-        f"{place * step:.0f},{height - 1 - value * rise:.0f}"
-        for place, value in enumerate(values)
-        if place in (0, last)
-        or not values[place - 1]
+        f"{index * step:.0f},{height - 1 - value * scale:.0f}"
+        for index, value in enumerate(values)
+        if index in (0, last)
+        or not values[index - 1]
         == value
-        == values[place + 1]  # leave out the middle of flat stretches, which are most of the points
+        == values[index + 1]  # leave out the middle of flat stretches, which are most of the points
     )
 
 
 def sparkline(values: Sequence[float], label: str) -> SafeString:
     """A small line without axes. Empty if there are no values."""
     every = max(1, -(-len(values) // SPARKLINE_POINTS))
-    sums = [sum(values[i : i + every]) for i in range(len(values) % every, len(values), every)]
+    buckets = [sum(values[i : i + every]) for i in range(len(values) % every, len(values), every)]
     return format_html(
         '<svg class="rtq-spark" viewBox="0 0 {} {}" role="img" preserveAspectRatio="none">'
         '<title>{}</title><polyline points="{}"/></svg>',
         SPARKLINE_POINTS - 1,
         HEIGHT,
         label,
-        polyline_points(sums, SPARKLINE_POINTS - 1, HEIGHT, max(sums, default=0)),
+        polyline_points(buckets, SPARKLINE_POINTS - 1, HEIGHT, max(buckets, default=0)),
     )
 
 
 def chart(lines: Sequence[Line], label: str, *, width: float = 600.0, height: float = 120.0) -> SafeString:
     """Several lines on one scale, with three grid lines."""
-    top = scale_maximum(max((max(line.values, default=0) for line in lines), default=0))
-    marks = format_html_join(
+    maximum = scale_maximum(max((max(line.values, default=0) for line in lines), default=0))
+    grid = format_html_join(
         "",
         '<line class="rtq-mark" x1="0" x2="{}" y1="{}" y2="{}"/>',
         ((int(width), y, y) for y in (1, round(height / 2), round(height - 1))),
@@ -62,14 +62,14 @@ def chart(lines: Sequence[Line], label: str, *, width: float = 600.0, height: fl
     drawn = format_html_join(
         "",
         '<polyline class="{}" points="{}"><title>{}</title></polyline>',
-        ((line.css, polyline_points(line.values, width, height, top), line.title) for line in lines),
+        ((line.css, polyline_points(line.values, width, height, maximum), line.title) for line in lines),
     )
     return format_html(
         '<svg class="rtq-chart" viewBox="0 0 {} {}" role="img" aria-label="{}" preserveAspectRatio="none">{}{}</svg>',
         int(width),
         int(height),
         label,
-        marks,
+        grid,
         drawn,
     )
 

@@ -46,12 +46,12 @@ class Health:
 def check_health(overview: Overview, url: PageUrl) -> Health:
     """Collect all problems, the worst first."""
     served = {name for worker in overview.workers if not worker.is_lost for name in worker.queues}
-    alone = [row.details for row in overview.queues if row.details.name not in served]
-    idle = [q.name for q in alone if q.queued or q.scheduled or q.retrying]
+    unserved = [row.details for row in overview.queues if row.details.name not in served]
+    idle = [q.name for q in unserved if q.queued or q.scheduled or q.retrying]
     found = [Problem(text=text, url=url("worker_changelist"), is_bad=True) for text in _workers(overview, idle)]
     found += [Problem(text=text, is_bad=name in _BAD) for name, text in problems_of(overview.server, _)]
-    for look in (failing_tasks, new_dead_letters, hung_jobs, silent_workers):
-        found += look(overview, url)
+    for detect in (failing_tasks, new_dead_letters, hung_jobs, silent_workers):
+        found += detect(overview, url)
     found += [Problem(text=text) for text in (*_clock(overview), *_queues(overview))]
     found += long_waits(overview, url)
     summary, is_well = _summary(overview)
@@ -80,8 +80,8 @@ def _workers(overview: Overview, idle: list[str]) -> Iterator[str]:
 
 
 def _queues(overview: Overview) -> Iterator[str]:
-    waiting_for_time = {q.details.name for q in overview.queues if q.details.scheduled or q.details.retrying}
-    unscheduled = [name for name in overview.unscheduled if name in waiting_for_time]
+    delayed = {q.details.name for q in overview.queues if q.details.scheduled or q.details.retrying}
+    unscheduled = [name for name in overview.unscheduled if name in delayed]
     if unscheduled and overview.workers:
         yield _(
             "No scheduler is running for these queues, so scheduled jobs and retries do not start: %(names)s. Were "

@@ -19,10 +19,10 @@ from django_rtq.inspector.details import JobDetails, QueueDetails
 from django_rtq.inspector.job_list import LISTS, JobPage
 from django_rtq.redaction import redacted
 
-PAGE = 25  # jobs
+PAGE_SIZE = 25  # jobs
 MAX_REFRESHED = 2000  # jobs that an automatic refresh may search through
 
-_WHEN = {
+_TIME_TITLES = {
     "queued": gettext_lazy("Waiting since"),
     "scheduled": gettext_lazy("Due"),
     "running": gettext_lazy("Started"),
@@ -30,7 +30,7 @@ _WHEN = {
     "dead": gettext_lazy("Died"),
     "finished": gettext_lazy("Finished"),
 }
-_WHAT = {
+_DETAIL_TITLES = {
     "running": gettext_lazy("Worker"),
     "retrying": gettext_lazy("Error"),
     "dead": gettext_lazy("Error"),
@@ -72,8 +72,8 @@ class JobTable:
             "is_filtered": bool(self.filters),
             "unfiltered_url": url("queue_change", self.queue, query={"state": self.state}),
             "listing_title": _("Jobs: %(state)s") % {"state": LIST_LABELS[self.state]},
-            "when_title": _WHEN[self.state],
-            "what_title": _WHAT.get(self.state, ""),
+            "when_title": _TIME_TITLES[self.state],
+            "what_title": _DETAIL_TITLES.get(self.state, ""),
             "job_rows": [_row(redacted(job), self.state, url) for job in page.jobs],
             "ticks": self.state == "dead",
             "found_text": _found_text(page),
@@ -84,16 +84,16 @@ class JobTable:
             "here": self.url(url, after=self.cursor),
             "requeue_all_url": url("deadletter_requeue_all", query=bulk),
             "discard_all_url": url("deadletter_discard_all", query=bulk),
-            **_empty_words(self, page),
+            **_empty_texts(self, page),
         }
 
 
-def _tab(name: str, details: QueueDetails, listing: JobTable, url: PageUrl) -> dict[str, Any]:
+def _tab(name: str, details: QueueDetails, table: JobTable, url: PageUrl) -> dict[str, Any]:
     return {
         "title": str(LIST_LABELS[name]),
         "count": getattr(details, name),
-        "url": url("queue_change", listing.queue, query={"state": name, **listing.filters.query}),
-        "is_current": name == listing.state,
+        "url": url("queue_change", table.queue, query={"state": name, **table.filters.query}),
+        "is_current": name == table.state,
     }
 
 
@@ -130,17 +130,17 @@ def _searched_text(page: JobPage) -> str:
     return _("%(count)s searched so far; there are more.") % {"count": format_number(page.searched)}
 
 
-def _empty_words(listing: JobTable, page: JobPage) -> dict[str, str]:
+def _empty_texts(table: JobTable, page: JobPage) -> dict[str, str]:
     if page.next_cursor:
         return {"empty_title": _("No match yet."), "empty_text": _searched_text(page)}
-    if listing.filters:
+    if table.filters:
         return {"empty_title": _("No matching jobs."), "empty_text": _("Change the filter or choose another state.")}
-    if listing.cursor:
+    if table.cursor:
         return {"empty_title": _("No more jobs."), "empty_text": ""}
-    return {"empty_title": str(_NOTHING[listing.state]), "empty_text": str(_EMPTY.get(listing.state, ""))}
+    return {"empty_title": str(_EMPTY_TITLES[table.state]), "empty_text": str(_EMPTY_TEXTS.get(table.state, ""))}
 
 
-_NOTHING = {
+_EMPTY_TITLES = {
     "queued": gettext_lazy("No queued jobs."),
     "scheduled": gettext_lazy("No scheduled jobs."),
     "running": gettext_lazy("No running jobs."),
@@ -148,7 +148,7 @@ _NOTHING = {
     "dead": gettext_lazy("No dead letters."),
     "finished": gettext_lazy("No finished jobs."),
 }
-_EMPTY = {
+_EMPTY_TEXTS = {
     "queued": gettext_lazy("All enqueued jobs have started or are scheduled for later."),
     "dead": gettext_lazy("All failed jobs are being retried or have been dealt with."),
     "finished": gettext_lazy("Finished jobs stay here until their results expire (RESULT_TTL)."),

@@ -123,7 +123,7 @@ def _complete(values: Sequence[int]) -> Sequence[int]:
 
 
 def _chart(name: str, title: str, lines: list[Line], series: Series, write: Callable[[float], str]) -> dict[str, Any]:
-    top = scale_maximum(max(max(line.values, default=0) for line in lines))
+    maximum = scale_maximum(max(max(line.values, default=0) for line in lines))
     steps = len(lines[0].values)
     every = max(1, steps // 12)  # 12 rows are enough for the data table
     whens = [series.begins_at + timedelta(seconds=series.step_seconds * i) for i in range(steps)]
@@ -133,7 +133,7 @@ def _chart(name: str, title: str, lines: list[Line], series: Series, write: Call
         "lines": lines,
         "svg": chart(lines, title),
         "from_text": f"{localtime(whens[0]):%H:%M}",
-        "top_text": _("scale: 0 to %(top)s") % {"top": write(top)},
+        "top_text": _("scale: 0 to %(top)s") % {"top": write(maximum)},
         "rows": [
             (f"{localtime(whens[i]):%H:%M}", [write(_mean(line.values[i : i + every])) for line in lines])
             for i in range(0, steps, every)

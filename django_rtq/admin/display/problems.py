@@ -19,7 +19,7 @@ from django_rtq.admin.display.running_jobs import running_job_warning
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.urls import PageUrl
 from django_rtq.inspector.details import JobDetails, WorkerDetails
-from django_rtq.inspector.metrics import TaskFigures
+from django_rtq.inspector.metrics import TaskMetrics
 from django_rtq.inspector.overview import FAILING_HOURS, LATELY, Overview, QueueRow
 from django_rtq.inspector.time_series import Series
 
@@ -70,8 +70,8 @@ def new_dead_letters(overview: Overview, url: PageUrl) -> Iterator[Problem]:
             died,
         ) % {"name": row.details.name, "count": format_number(died), "dead": format_number(row.details.dead)}
         if row.newest_dead is not None and row.newest_dead.newest_error[0]:
-            told = {"task": _short(row.newest_dead.task), "error": _short(row.newest_dead.newest_error[0])}
-            newest = _("Latest: %(task)s, %(error)s.") % told
+            values = {"task": _short(row.newest_dead.task), "error": _short(row.newest_dead.newest_error[0])}
+            newest = _("Latest: %(task)s, %(error)s.") % values
             text = f"{text} {newest}"
         yield Problem(text=text, url=url("queue_change", row.details.name, query={"state": "dead"}))
     rest = len(found) - _MAX_NAMED
@@ -94,8 +94,8 @@ def hung_jobs(overview: Overview, url: PageUrl) -> Iterator[Problem]:
             "%(count)d jobs seem to hang. The longest: %(task)s in queue %(name)s, running for %(duration)s.",
             len(found),
         )
-        told = {"task": _short(longest.task), "name": longest.queue, "duration": format_duration(longest.seconds)}
-        yield Problem(text=text % {"count": len(found), **told}, url=url("job_changelist"))
+        values = {"task": _short(longest.task), "name": longest.queue, "duration": format_duration(longest.seconds)}
+        yield Problem(text=text % {"count": len(found), **values}, url=url("job_changelist"))
 
 
 def long_waits(overview: Overview, url: PageUrl) -> Iterator[Problem]:
@@ -115,8 +115,8 @@ def long_waits(overview: Overview, url: PageUrl) -> Iterator[Problem]:
     ):
         if found:
             worst = max(found, key=lambda row: row.details.oldest_seconds or 0).details
-            told = {"name": worst.name, "duration": format_duration(worst.oldest_seconds)}
-            yield Problem(text=text % told, url=url("queue_change", worst.name))
+            values = {"name": worst.name, "duration": format_duration(worst.oldest_seconds)}
+            yield Problem(text=text % values, url=url("queue_change", worst.name))
 
 
 def is_falling_behind(row: QueueRow) -> bool:
@@ -153,17 +153,17 @@ def failed_lately(row: QueueRow) -> int:
     return row.series.total("failed", max(1, LATELY * 60 // row.series.step_seconds))
 
 
-def _failing(row: QueueRow, task: str, figures: TaskFigures, since: str, url: PageUrl) -> Problem:
+def _failing(row: QueueRow, task: str, figures: TaskMetrics, since: str, url: PageUrl) -> Problem:
     newest = _newest_of(row, task)
     state = "dead" if newest is not None and newest is row.newest_dead else "retrying"
-    told = {
+    values = {
         "task": _short(task),
         "name": row.details.name,
         "failed": format_number(figures.failed),
         "runs": format_number(figures.done + figures.failed),
         "since": since,
     }
-    text = _("%(task)s in queue %(name)s is failing: %(failed)s of %(runs)s runs since %(since)s.") % told
+    text = _("%(task)s in queue %(name)s is failing: %(failed)s of %(runs)s runs since %(since)s.") % values
     if newest is not None and newest.newest_error[0]:
         error = _("Latest error: %(error)s.") % {"error": _short(newest.newest_error[0])}
         text = f"{text} {error}"

@@ -8,36 +8,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import time
 from typing import Any
-
-from django.core.serializers.json import DjangoJSONEncoder
 
 from django_rtq.exceptions import TaskNotFound
 from django_rtq.inspector.details import JobDetails
+from django_rtq.jobs.serializer import DisplayEncoder
 from django_rtq.tasks.registry import get_task
 
 MAX_VALUE_LENGTH = 10_000  # characters of one argument, result or traceback
 _PRINTED = "\n\t"
 
 
-def clean_text(text: object, most: int = MAX_VALUE_LENGTH) -> str:
+def clean_text(text: object, max_length: int = MAX_VALUE_LENGTH) -> str:
     """Escape non-printable characters and truncate to `max_length` characters."""
     # Truncate first: a message may be a megabyte long.
     whole = str(text)
-    short = whole[: most + 1]
+    short = whole[: max_length + 1]
     if not short.isprintable():
         short = "".join(c if c.isprintable() or c in _PRINTED else _escaped(c) for c in short)
-    return short if len(short) <= most and len(whole) <= most else f"{short[:most]}…"
+    return short if len(short) <= max_length and len(whole) <= max_length else f"{short[:max_length]}…"
 
 
-def pretty_json(value: Any, most: int = MAX_VALUE_LENGTH) -> str:
+def pretty_json(value: Any, max_length: int = MAX_VALUE_LENGTH) -> str:
     """The value as indented JSON, truncated."""
     try:
-        text = json.dumps(value, indent=2, ensure_ascii=False, cls=_Encoder)
+        text = json.dumps(value, indent=2, ensure_ascii=False, cls=DisplayEncoder)
     except (TypeError, ValueError, RecursionError):
         text = repr(value)
-    return clean_text(text, most)
+    return clean_text(text, max_length)
 
 
 def named_arguments(job: JobDetails) -> list[tuple[str, Any]]:
@@ -65,9 +63,3 @@ def short_id(job_id: str) -> str:
 
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
-
-
-class _Encoder(DjangoJSONEncoder):
-    def default(self, o: Any) -> Any:
-        # Django's encoder refuses a time with a time zone, and an argument may be one.
-        return o.isoformat() if isinstance(o, time) else super().default(o)

@@ -11,63 +11,63 @@ from django_rtq.admin.display.formatting import format_duration, format_number
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.overview import UNSCHEDULED
-from django_rtq.inspector.queue_position import Standing
+from django_rtq.inspector.queue_position import QueuePosition
 from django_rtq.jobs.job import JobState
 
 MANY = 1000  # the script stops counting the jobs ahead in a lane here
 
 
-def waiting_reason(job: JobDetails, standing: Standing) -> str:
+def waiting_reason(job: JobDetails, position: QueuePosition) -> str:
     """Why a waiting job does not run yet. "" for a job that does not wait."""
     if job.state is JobState.QUEUED:
-        return " ".join(_obstacles(standing)) or _its_turn(job, standing)
+        return " ".join(_queue_reasons(position)) or _queued_reason(job, position)
     if job.state in (JobState.SCHEDULED, JobState.RETRYING):
-        return " ".join([_its_time(job, standing), *_obstacles(standing)])
+        return " ".join([_scheduled_reason(job, position), *_queue_reasons(position)])
     return ""
 
 
-def _obstacles(standing: Standing) -> Iterator[str]:
+def _queue_reasons(position: QueuePosition) -> Iterator[str]:
     """Reasons that apply to all jobs of the queue."""
-    if standing.paused_at is not None:
+    if position.paused_at is not None:
         yield _("The queue was paused %(duration)s ago, so its jobs do not start.") % {
-            "duration": _since(standing.paused_at, standing)
+            "duration": _time_since(position.paused_at, position)
         }
-    if not standing.workers:
+    if not position.workers:
         yield _("No worker serves this queue.")
 
 
-def _its_turn(job: JobDetails, standing: Standing) -> str:
-    if job.expires_at is not None and job.expires_at <= standing.now:
+def _queued_reason(job: JobDetails, position: QueuePosition) -> str:
+    if job.expires_at is not None and job.expires_at <= position.now:
         return _("It has expired and will be dropped when its turn comes.")
-    if standing.ahead is None:
+    if position.ahead is None:
         return _("It is waiting for its turn.")
-    place = "next" if standing.ahead == 0 else "far" if standing.ahead >= MANY else "behind"
-    return _PLACES[place, bool(job.client)]() % {"count": format_number(standing.ahead)}
+    place = "next" if position.ahead == 0 else "far" if position.ahead >= MANY else "behind"
+    return _POSITION_TEXTS[place, bool(job.client)]() % {"count": format_number(position.ahead)}
 
 
-def _its_time(job: JobDetails, standing: Standing) -> str:
-    if standing.after:
+def _scheduled_reason(job: JobDetails, position: QueuePosition) -> str:
+    if position.after:
         return _("It starts after job %(id)s has finished, because unique jobs run one at a time.") % {
-            "id": clean_text(standing.after, 60)
+            "id": clean_text(position.after, 60)
         }
     if job.due_at is None:
         return ""
-    if job.due_at > standing.now:
-        left = (job.due_at - standing.now).total_seconds()
+    if job.due_at > position.now:
+        left = (job.due_at - position.now).total_seconds()
         return _("It is due in %(duration)s.") % {"duration": format_duration(left)}
-    late = {"duration": _since(job.due_at, standing)}
-    looked = standing.promoted_at
-    if looked is None or (standing.now - looked).total_seconds() > UNSCHEDULED:
-        return _("It was due %(duration)s ago, but no scheduler is running for this queue.") % late
-    return _("It was due %(duration)s ago and will be queued at the scheduler's next check.") % late
+    values = {"duration": _time_since(job.due_at, position)}
+    last_check = position.promoted_at
+    if last_check is None or (position.now - last_check).total_seconds() > UNSCHEDULED:
+        return _("It was due %(duration)s ago, but no scheduler is running for this queue.") % values
+    return _("It was due %(duration)s ago and will be queued at the scheduler's next check.") % values
 
 
-def _since(moment: datetime, standing: Standing) -> str:
-    return format_duration(max(0.0, (standing.now - moment).total_seconds()))
+def _time_since(moment: datetime, position: QueuePosition) -> str:
+    return format_duration(max(0.0, (position.now - moment).total_seconds()))
 
 
 #: By the position in the lane, and whether the lane belongs to a client.
-_PLACES = {
+_POSITION_TEXTS = {
     ("next", True): lambda: _(
         "It is the next job of its client. It starts when the client gets its turn and a worker is free."
     ),

@@ -21,7 +21,7 @@ from django_rtq.inspector.dead_letters import LATEST, STEP, BulkAction, BulkResu
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.internal_tasks import run_bulk_action
 
-AT_ONCE_SECONDS = 2.0
+REQUEST_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +35,15 @@ class BulkRequest:
     per_second: int = 0  # at most; 0: as fast as possible
 
     @classmethod
-    def read(cls, given: QueryDict, verb: BulkAction) -> BulkRequest:
+    def read(cls, data: QueryDict, verb: BulkAction) -> BulkRequest:
         """From a query string or a form."""
-        until_ms = query_params.get_int(given, "until_ms", 0, most=LATEST)
+        until_ms = query_params.get_int(data, "until_ms", 0, maximum=LATEST)
         return cls(
             verb=verb,
-            queue=query_params.get_queue_name(given),
-            wanted=FilterParams.read(given),
+            queue=query_params.get_queue_name(data),
+            wanted=FilterParams.read(data),
             until_ms=until_ms or None,
-            per_second=query_params.get_int(given, "per_second", 0, most=10_000),
+            per_second=query_params.get_int(data, "per_second", 0, maximum=10_000),
         )
 
     @property
@@ -54,13 +54,13 @@ class BulkRequest:
 
     def counted(self, inspector: Inspector) -> tuple[BulkRequest, Selection]:
         """Count the dead letters that match. Returns this request with the moment of the snapshot, and the number."""
-        selection = inspector.select(self.queue, self.wanted.filter, until_ms=self.until_ms)
+        selection = inspector.dead_letters.select(self.queue, self.wanted.filter, until_ms=self.until_ms)
         return replace(self, until_ms=selection.until_ms), selection
 
     def run(self, inspector: Inspector) -> BulkResult:
         """Act for as long as a request may take. Errors do not hide what was done before: see BulkResult."""
         steps = inspector.bulk_steps(self.queue, self.verb, self.wanted.filter, until_ms=self.until_ms or 0, limit=STEP)
-        return run_steps(steps, seconds=AT_ONCE_SECONDS)
+        return run_steps(steps, seconds=REQUEST_SECONDS)
 
     def enqueue_rest(self) -> JobHandle:
         """Enqueue a job that does the rest."""

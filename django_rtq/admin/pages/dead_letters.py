@@ -30,8 +30,8 @@ from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import JobState, moment
 from django_rtq.redaction import group_message
 
-GROUPS_SHOWN = 200
-GROUPED = 1000  # newest dead letters of each queue: two round trips that do not block Redis for long
+MAX_GROUPS = 200
+GROUPED_PER_QUEUE = 1000  # newest dead letters of each queue: two round trips that do not block Redis for long
 
 
 class DeadLetterAdmin(PageAdmin):
@@ -40,8 +40,8 @@ class DeadLetterAdmin(PageAdmin):
     def routes(self) -> list[Route]:
         return [
             Route("", "changelist", self.groups),
-            Route("requeue/", "requeue", partial(self.ticked, verb="requeue"), permissions.REQUEUE, "POST"),
-            Route("discard/", "discard", partial(self.ticked, verb="discard"), permissions.DISCARD, "POST"),
+            Route("requeue/", "requeue", partial(self.selected, verb="requeue"), permissions.REQUEUE, "POST"),
+            Route("discard/", "discard", partial(self.selected, verb="discard"), permissions.DISCARD, "POST"),
             Route("requeue-all/", "requeue_all", partial(self.sweep, verb="requeue"), permissions.REQUEUE, "BOTH"),
             Route("discard-all/", "discard_all", partial(self.sweep, verb="discard"), permissions.DISCARD, "BOTH"),
             Route(
@@ -56,19 +56,19 @@ class DeadLetterAdmin(PageAdmin):
 
     def groups(self, request: HttpRequest) -> HttpResponse:
         """Dead letters grouped by task and error, the latest group first."""
-        found = get_inspector().all_dead_groups(GROUPED)
+        found = get_inspector().dead_letters.all_groups(GROUPED_PER_QUEUE)
         groups = [(queue, group) for queue, of_queue in found.items() for group in of_queue.groups]
         groups.sort(key=lambda pair: pair[1].last_at, reverse=True)
         context = {
             "title": _("Dead letters"),
-            "groups": [self._group(queue, group) for queue, group in groups[:GROUPS_SHOWN]],
+            "groups": [self._group(queue, group) for queue, group in groups[:MAX_GROUPS]],
             "found_text": _found_text(found.values()),
         }
         return self.render(request, "dead.html", context)
 
     # -- actions
 
-    def ticked(self, request: HttpRequest, *, verb: BulkAction) -> HttpResponse:
+    def selected(self, request: HttpRequest, *, verb: BulkAction) -> HttpResponse:
         """Requeue or discard the selected jobs. Discarding asks for confirmation first."""
         queue, ids = query_params.get_queue_name(request.POST), query_params.get_ids(request.POST)
         back = HttpResponseRedirect(query_params.get_next_url(request, self.url("deadletter_changelist")))
@@ -100,15 +100,15 @@ class DeadLetterAdmin(PageAdmin):
         hint = _(
             "If this takes longer than a few seconds, a job of this queue does the rest, even if you close this page."
         )
-        asked = {"question": bulk_question(verb, found.count), "hint": hint, "can_go_on": found.count > 0}
-        return self._render_sweep(request, sweep, asked)
+        context = {"question": bulk_question(verb, found.count), "hint": hint, "can_go_on": found.count > 0}
+        return self._render_sweep(request, sweep, context)
 
     def progress(self, request: HttpRequest, *, verb: BulkAction) -> HttpResponse:
         """The progress of a bulk action."""
         inspector, sweep = get_inspector(), BulkRequest.read(request.GET, verb)
         if not sweep.queue or not sweep.until_ms:
             return HttpResponseRedirect(self.url("deadletter_changelist"))
-        total = query_params.get_int(request.GET, "total", 1, least=1, most=10**9)
+        total = query_params.get_int(request.GET, "total", 1, minimum=1, maximum=10**9)
         left = sweep.counted(inspector)[1].count
         state = _state_of(query_params.get_text(request.GET, "job"), sweep.queue)
         if sweep.per_second and left and state == "over":  # the next job has not been enqueued yet
@@ -147,29 +147,29 @@ class DeadLetterAdmin(PageAdmin):
             return self._enqueue_rest(request, sweep, 0)  # a request does not wait
         result = sweep.run(inspector)
         done, text = len(result.done), bulk_done_text(sweep.verb, len(result.done))
-        meant = _meant(sweep)
+        filter_text = _filter_text(sweep)
         if result.stopped_by is not None:
             if done:
-                log_action(request, models.DeadLetter(name=sweep.queue), f"{text} ({meant}) {result.stopped_by}")
+                log_action(request, models.DeadLetter(name=sweep.queue), f"{text} ({filter_text}) {result.stopped_by}")
             raise result.stopped_by
         if not result.is_complete:
             return self._enqueue_rest(request, sweep, done)
         if done:
-            log_action(request, models.DeadLetter(name=sweep.queue), f"{text} ({meant})")
+            log_action(request, models.DeadLetter(name=sweep.queue), f"{text} ({filter_text})")
             messages.success(request, text)
         else:
-            said = _(
+            message = _(
                 "Nothing was done: no dead letter matches any more. Someone else may have requeued or discarded them."
             )
-            messages.warning(request, said)
+            messages.warning(request, message)
         return HttpResponseRedirect(self.url("deadletter_changelist"))
 
     def _enqueue_rest(self, request: HttpRequest, sweep: BulkRequest, done: int) -> HttpResponse:
         left = sweep.counted(get_inspector())[1].count
-        total = query_params.get_int(request.POST, "total", done + left, least=1)
+        total = query_params.get_int(request.POST, "total", done + left, minimum=1)
         job = sweep.enqueue_rest()
         log_message = _("%(done)s Job %(id)s does the rest. (%(filter)s)")
-        facts = {"done": bulk_done_text(sweep.verb, done), "id": job.id, "filter": _meant(sweep)}
+        facts = {"done": bulk_done_text(sweep.verb, done), "id": job.id, "filter": _filter_text(sweep)}
         log_action(request, models.DeadLetter(name=sweep.queue), log_message % facts)
         query = {**sweep.query, "total": total, "job": job.id}
         return HttpResponseRedirect(self.url(f"deadletter_{sweep.verb}_progress", query=query))
@@ -212,7 +212,7 @@ class DeadLetterAdmin(PageAdmin):
         }
 
 
-def _meant(sweep: BulkRequest) -> str:
+def _filter_text(sweep: BulkRequest) -> str:
     return ", ".join(f"{name}: {value}" for name, value in _facts(sweep))
 
 
@@ -257,5 +257,5 @@ def _state_of(job_id: str, queue: str) -> str:
     if job.state is JobState.SUCCEEDED:
         return "over"
     inspector = get_inspector()
-    is_served = not inspector.queue(queue).paused and inspector.workers([queue])
+    is_served = not inspector.queues.get(queue).paused and inspector.workers([queue])
     return "queued" if is_served else "paused"

@@ -48,7 +48,7 @@ class JobAdmin(PageAdmin):
 
     def running(self, request: HttpRequest) -> HttpResponse:
         """Running jobs, grouped by worker."""
-        workers = get_inspector().processing()
+        workers = get_inspector().workers(with_usual=True)
         context = {
             "title": _("Running jobs"),
             "workers_with_jobs": running_by_worker(workers),
@@ -68,7 +68,7 @@ class JobAdmin(PageAdmin):
     def job(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """The page of a job."""
         may_edit = request.user.has_perm(permissions.EDIT)
-        found, standing = get_inspector().find_standing(job_id, query_params.get_queue_name(request.GET) or None)
+        found, position = get_inspector().find_with_position(job_id, query_params.get_queue_name(request.GET) or None)
         job = redacted(found, shows_unknown=may_edit)
         has_call = job.state is JobState.DEAD or not job.state.is_final
         context = {
@@ -79,7 +79,7 @@ class JobAdmin(PageAdmin):
             "is_waiting": job.state in WAITING,
             "is_running": job.state is JobState.RUNNING,
             "steps": steps(job),
-            "waiting_reason": waiting_reason(job, standing),
+            "waiting_reason": waiting_reason(job, position),
             "arguments": named_arguments(job),
             "are_hidden": bool(job.args) and is_unknown(job.task) and not may_edit,
             "result": job.result,
@@ -183,19 +183,19 @@ class JobAdmin(PageAdmin):
         queue = query_params.get_queue_name(given)
         return get_inspector().find(job_id, queue or None)
 
-    def _confirm(self, request: HttpRequest, job: JobDetails, what: ConfirmedAction) -> HttpResponse:
+    def _confirm(self, request: HttpRequest, job: JobDetails, action: ConfirmedAction) -> HttpResponse:
         """The confirmation page. It changes nothing."""
-        words, back = CONFIRMATIONS[what], self._job_url(job.id, job.queue)
+        confirmation, back = CONFIRMATIONS[action], self._job_url(job.id, job.queue)
         next_url = query_params.get_next_url(request, "")
         context = {
-            "title": words.title,
+            "title": confirmation.title,
             "breadcrumbs": self._breadcrumbs(job),
-            "question": str(words.question) % {"id": clean_text(job.id, 60)},
-            "consequence": words.consequence,
+            "question": str(confirmation.question) % {"id": clean_text(job.id, 60)},
+            "consequence": confirmation.consequence,
             "facts": [(_("Task"), clean_text(job.task, 300)), (_("Queue"), job.queue)],
-            "action": self.url(f"job_{words.page}", job.id),
+            "action": self.url(f"job_{confirmation.page}", job.id),
             "fields": [("queue", job.queue), *([("next", next_url)] if next_url else [])],
-            "verb": words.verb,
+            "verb": confirmation.verb,
             "back": next_url or back,
         }
         return self.render(request, "confirm.html", context, is_form=True)

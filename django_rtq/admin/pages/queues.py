@@ -16,15 +16,15 @@ from django_rtq.admin.action_log import log_action
 from django_rtq.admin.display import overview
 from django_rtq.admin.display.formatting import format_duration
 from django_rtq.admin.display.health import check_health
-from django_rtq.admin.display.job_table import PAGE, JobTable
-from django_rtq.admin.pages.bulk_actions import AT_ONCE_SECONDS
+from django_rtq.admin.display.job_table import PAGE_SIZE, JobTable
+from django_rtq.admin.pages.bulk_actions import REQUEST_SECONDS
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.conf import QUEUE_NAME, get_config
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.inspector import get_inspector
 
-CLIENTS_SHOWN = 20
+MAX_CLIENTS = 20
 
 
 class QueueAdmin(PageAdmin):
@@ -45,7 +45,7 @@ class QueueAdmin(PageAdmin):
         """The overview of all queues."""
         span = query_params.get_choice(request.GET, "span", overview.SPANS, "1h")
         minutes, step = overview.SPANS[span]
-        front = get_inspector().front(minutes, step=step)
+        front = get_inspector().overview.read(minutes, step=step)
         titles = {"1h": _("Last hour"), "24h": _("Last 24 hours")}
         context = {
             "title": _("Task queues"),
@@ -64,21 +64,21 @@ class QueueAdmin(PageAdmin):
     def queue(self, request: HttpRequest, name: str) -> HttpResponse:
         """The page of a queue: its jobs by state, and its clients."""
         _check_name(name)
-        listing = JobTable.read(request, name)
-        seen = get_inspector().queue_page(
+        table = JobTable.read(request, name)
+        queue_page = get_inspector().queue_page(
             name,
-            listing.state,
-            cursor=listing.cursor,
-            limit=PAGE,
-            filter=listing.filters.filter,
-            clients=CLIENTS_SHOWN,
+            table.state,
+            cursor=table.cursor,
+            limit=PAGE_SIZE,
+            filter=table.filters.filter,
+            clients=MAX_CLIENTS,
         )
-        details = seen.details
+        details = queue_page.details
         context = {
             "title": _("Queue %(name)s") % {"name": name},
             "row": details,
-            **listing.context(seen.page, details, self.url),
-            "clients": seen.clients.clients,
+            **table.context(queue_page.page, details, self.url),
+            "clients": queue_page.clients.clients,
             "breadcrumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],
             **_state_of(details),
         }
@@ -110,7 +110,7 @@ class QueueAdmin(PageAdmin):
     def purge(self, request: HttpRequest, name: str) -> HttpResponse:
         """Delete all waiting jobs, after the name of the queue was typed."""
         _check_name(name)
-        details = get_inspector().queue(name)
+        details = get_inspector().queues.get(name)
         waiting = _waiting(details)
         if request.method == "POST":
             if request.POST.get("name", "") == name:
@@ -132,10 +132,10 @@ class QueueAdmin(PageAdmin):
     # -- helpers
 
     def _purge(self, request: HttpRequest, name: str) -> HttpResponse:
-        thrown, is_over, error = _purge_for_a_while(name)
-        message = ngettext("%(count)d job was purged.", "%(count)d jobs were purged.", thrown)
-        text = message % {"count": thrown}
-        if thrown:
+        purged, is_over, error = _purge_for_a_while(name)
+        message = ngettext("%(count)d job was purged.", "%(count)d jobs were purged.", purged)
+        text = message % {"count": purged}
+        if purged:
             log_action(request, models.Queue(name=name), text)
         if error is not None:
             raise error
@@ -162,14 +162,14 @@ def _waiting(details: QueueDetails) -> int:
 
 def _purge_for_a_while(name: str) -> tuple[int, bool, BrokerError | None]:
     """Purge for as long as a request may take. Returns the number of jobs, whether it is done, and an error or None."""
-    inspector, ends, total = get_inspector(), time.monotonic() + AT_ONCE_SECONDS, 0
+    inspector, ends, total = get_inspector(), time.monotonic() + REQUEST_SECONDS, 0
     while time.monotonic() < ends:
         try:
-            thrown = inspector.purge(name)
+            purged = inspector.purge(name)
         except BrokerError as error:
             return total, False, error
-        total += thrown
-        if not thrown:
+        total += purged
+        if not purged:
             return total, True, None
     return total, False, None
 

@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from django_rtq.admin import permissions
 from django_rtq.admin.display.texts import STATE_LABELS, schedule_text
-from django_rtq.admin.forms import restored
+from django_rtq.admin.forms import restore_secrets
 from django_rtq.admin.navigation import navigation_links
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.schedule_store import StoredSchedules
@@ -55,14 +55,14 @@ class ScheduleForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._shown = _shown(self.instance, may_edit=True)
-        self.initial.update(self._shown)
+        self._redacted_arguments = _redacted_arguments(self.instance, may_edit=True)
+        self.initial.update(self._redacted_arguments)
 
     def clean_args(self) -> Any:
-        return restored(self.cleaned_data["args"], self._shown["args"], self.instance.args)
+        return restore_secrets(self.cleaned_data["args"], self._redacted_arguments["args"], self.instance.args)
 
     def clean_kwargs(self) -> Any:
-        return restored(self.cleaned_data["kwargs"], self._shown["kwargs"], self.instance.kwargs)
+        return restore_secrets(self.cleaned_data["kwargs"], self._redacted_arguments["kwargs"], self.instance.kwargs)
 
 
 class ScheduleList(ChangeList):
@@ -107,7 +107,7 @@ class ScheduleAdmin(admin.ModelAdmin):
         if row is not None:
             attach_status([row], request)
             if not self.has_change_permission(request, row):  # read-only: the secrets are never saved
-                vars(row).update(_shown(row, may_edit=False))
+                vars(row).update(_redacted_arguments(row, may_edit=False))
         return row
 
     # -- permissions
@@ -162,7 +162,7 @@ class ScheduleAdmin(admin.ModelAdmin):
         }
         return _("%(moment)s (%(time)s ago): %(state)s") % facts
 
-    # -- actionsions
+    # -- actions
 
     @admin.action(permissions=["change"], description=gettext_lazy("Run now"))
     def run_now(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
@@ -210,7 +210,7 @@ def attach_status(rows: Iterable[Schedule], request: HttpRequest) -> None:
     try:
         wanted = StoredSchedules(rows={name: row.as_row() for name, row in by_name.items()})
         found = load_schedules(declared_entries(get_config()), wanted)
-        stored = get_broker().plan.read().rows
+        stored = get_broker().schedules.read().rows
         statuses = schedule_statuses([entry for entry in found.entries if entry.source == "admin"])
     except RTQError as error:
         messages.error(request, str(error))
@@ -222,7 +222,7 @@ def attach_status(rows: Iterable[Schedule], request: HttpRequest) -> None:
         vars(by_name[name]).update(problem=problem)
 
 
-def _shown(row: Schedule, *, may_edit: bool) -> dict[str, Any]:
+def _redacted_arguments(row: Schedule, *, may_edit: bool) -> dict[str, Any]:
     """The arguments with secrets hidden."""
     return {"args": hidden_args(row.task, row.args, shows_unknown=may_edit), "kwargs": hidden(row.kwargs)}
 

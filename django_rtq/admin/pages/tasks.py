@@ -19,7 +19,7 @@ from django_rtq.admin.forms import EnqueueForm
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import InvalidTask, PayloadError
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.metrics import TaskFigures
+from django_rtq.inspector.metrics import TaskMetrics
 from django_rtq.tasks.registry import all_tasks
 from django_rtq.tasks.task import Task
 
@@ -37,7 +37,7 @@ class TaskAdmin(PageAdmin):
 
     def tasks(self, request: HttpRequest) -> HttpResponse:
         """Every task that is registered in this process or has metrics."""
-        metrics, known = get_inspector().tasks(METRICS_HOURS), all_tasks()
+        metrics, known = get_inspector().metrics.tasks(METRICS_HOURS), all_tasks()
         names = sorted({*known, *metrics})
         context = {
             "title": _("Tasks"),
@@ -76,7 +76,7 @@ class TaskAdmin(PageAdmin):
         return self.render(request, "enqueue.html", context, is_form=True)
 
 
-def _row(name: str, task: Task[Any, Any] | None, metrics: TaskFigures | None) -> dict[str, Any]:
+def _row(name: str, task: Task[Any, Any] | None, metrics: TaskMetrics | None) -> dict[str, Any]:
     return {
         "name": name,
         "is_known": task is not None,  # not the task itself: a template would call it
@@ -101,7 +101,7 @@ def _options(task: Task[Any, Any]) -> Iterator[str]:
         yield schedule_text(schedule)
 
 
-def _cells(metrics: TaskFigures | None) -> list[dict[str, str]]:
+def _cells(metrics: TaskMetrics | None) -> list[dict[str, str]]:
     if metrics is None:
         return [{"text": EMPTY_VALUE, "css": "rtq-zero"}] * 7
     return [

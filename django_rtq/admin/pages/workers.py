@@ -27,7 +27,7 @@ class WorkerAdmin(PageAdmin):
     def routes(self) -> list[Route]:
         return [
             Route("", "changelist", self.workers),
-            Route("<str:name>/release/", "release", self.release, permissions.REQUEUE, "POST"),
+            Route("<str:name>/reclaim/", "reclaim", self.reclaim, permissions.REQUEUE, "POST"),
             Route("<str:name>/quiet/", "quiet", self.quiet, permissions.CONTROL, "POST"),
             Route("<str:name>/wake/", "wake", self.wake, permissions.CONTROL, "POST"),
             Route("<str:name>/stop/", "stop", self.stop, permissions.CONTROL, "BOTH"),
@@ -38,18 +38,18 @@ class WorkerAdmin(PageAdmin):
         context = {"title": _("Workers"), "rows": [_row(worker) for worker in get_inspector().workers()]}
         return self.render(request, "workers.html", context)
 
-    def release(self, request: HttpRequest, name: str) -> HttpResponse:
+    def reclaim(self, request: HttpRequest, name: str) -> HttpResponse:
         """Reclaim the jobs of a lost worker."""
         shown = clean_text(name, 100)
         try:
-            released = len(get_inspector().release_worker(name))
+            reclaimed = len(get_inspector().reclaim_worker(name))
         except LeaseNotExpired:
             message = _("Nothing was done: the lease of worker %(name)s has not expired, so it may still be running.")
             messages.warning(request, message % {"name": shown})
         else:
             message = ngettext("%(count)d job of worker %(name)s was reclaimed.",
-                            "%(count)d jobs of worker %(name)s were reclaimed.", released)  # fmt: skip
-            text = message % {"count": released, "name": shown}
+                            "%(count)d jobs of worker %(name)s were reclaimed.", reclaimed)  # fmt: skip
+            text = message % {"count": reclaimed, "name": shown}
             log_action(request, models.Worker(name=name[:255]), text)
             messages.success(request, text)
         return self._back(request)

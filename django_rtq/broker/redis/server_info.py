@@ -106,13 +106,13 @@ def ask_server(redis: RedisClient) -> ServerDetails:
     Raises ConfigurationError for a Redis Cluster, BrokerRefused where waiting does not help, BrokerError.
     """
     time, hello, info = redis.execute_each([("TIME",), ("HELLO",), ("INFO",)], resend=True)
-    refuse_mode(hello)
+    check_server_mode(hello)
     if isinstance(time, BrokerError):
         raise time
     return read_server(b"" if isinstance(info, BrokerError) else info, clock_ms(time))
 
 
-def refuse_mode(hello: Any) -> None:
+def check_server_mode(hello: Any) -> None:
     """Raises ConfigurationError for the HELLO of a server that cannot hold queues. Errors are passed over."""
     told = {} if isinstance(hello, BrokerError) else dict(zip(hello[::2], hello[1::2], strict=False))
     if told.get(b"mode") == b"cluster":

@@ -10,8 +10,8 @@ from django_rtq.broker.control import CancelAnswer
 from django_rtq.exceptions import JobError
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.management.command import RTQCommand
-from django_rtq.management.printable import as_json, count, number, one_line
-from django_rtq.management.typed_names import job_id
+from django_rtq.management.output import as_json, count, number, one_line
+from django_rtq.management.prompts import job_id
 
 
 class Command(RTQCommand):

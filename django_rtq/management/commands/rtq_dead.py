@@ -17,16 +17,13 @@ from django_rtq.exceptions import JobError, WrongState
 from django_rtq.inspector.dead_letters import BulkResult, run_steps
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import Inspector, get_inspector
-from django_rtq.inspector.job_list import JobFilter
+from django_rtq.inspector.job_filter import JobFilter
 from django_rtq.jobs.failure import Attempt
 from django_rtq.jobs.job import JobState
 from django_rtq.management.command import INTERRUPTED, RTQCommand
-from django_rtq.management.confirmation import check_somebody_is_there, confirm
 from django_rtq.management.dead_arguments import EXIT_CODES, add_actions, check_selection, is_filtered
-from django_rtq.management.printable import as_json, count, number, one_line
-from django_rtq.management.progress import ProgressLine
-from django_rtq.management.tables import Column, table
-from django_rtq.management.typed_names import known_queues
+from django_rtq.management.output import Column, ProgressLine, as_json, count, number, one_line, table
+from django_rtq.management.prompts import check_interactive, confirm, known_queues
 from django_rtq.redaction import redacted
 
 LISTED = 50  # unless --limit says otherwise
@@ -124,7 +121,7 @@ class Command(RTQCommand):
     def _act_on_many(self, options: dict[str, Any]) -> None:
         asks = options["action"] == "discard" and options["interactive"]
         if asks:
-            check_somebody_is_there()
+            check_interactive()
         shown = options["verbosity"] > 0
         with ProgressLine(self.stderr, "Dead letters found", shown=shown) as progress:
             found = (_newest if options["limit"] else _all)(get_inspector(), options, progress)
@@ -163,7 +160,7 @@ def _all(inspector: Inspector, options: dict[str, Any], progress: ProgressLine) 
     until_ms: dict[str, int] = {}
     for queue in _queues(inspector, options):
         show = partial(_show_sum, progress, total)
-        selection = inspector.select(queue, wanted, depth=sys.maxsize, show=show)
+        selection = inspector.dead_letters.select(queue, wanted, depth=sys.maxsize, show=show)
         total, until_ms[queue] = total + selection.count, selection.until_ms
     action = options["action"]
     steps = (inspector.bulk_steps(q, action, wanted, until_ms=ms, limit=AT_ONCE) for q, ms in until_ms.items())
@@ -191,7 +188,7 @@ def _find_dead(
     inspector: Inspector, queues: Sequence[str], wanted: JobFilter, limit: int | None
 ) -> Iterator[JobDetails]:
     """The dead letters that match, of all these queues together, the newest first."""
-    found = merge(*map(inspector.dead, queues), key=lambda job: job.died_at or _LONG_AGO, reverse=True)
+    found = merge(*map(inspector.job_list.dead, queues), key=lambda job: job.died_at or _LONG_AGO, reverse=True)
     return islice(filter(wanted.fits, found), limit)
 
 
@@ -204,7 +201,7 @@ def _find_dead_one(inspector: Inspector, job_id: str, queue: str | None) -> JobD
 
 
 def _queues(inspector: Inspector, options: dict[str, Any]) -> list[str]:
-    return inspector.queues() if options["queue"] is None else known_queues(inspector, [options["queue"]])
+    return inspector.queues.names() if options["queue"] is None else known_queues(inspector, [options["queue"]])
 
 
 def _filter(options: dict[str, Any]) -> JobFilter:

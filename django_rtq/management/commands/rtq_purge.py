@@ -9,10 +9,8 @@ from django.core.management.base import CommandError, CommandParser
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.inspector import Inspector, get_inspector
 from django_rtq.management.command import INTERRUPTED, RTQCommand
-from django_rtq.management.confirmation import check_somebody_is_there, confirm
-from django_rtq.management.printable import as_json, count, one_line
-from django_rtq.management.progress import ProgressLine
-from django_rtq.management.typed_names import known_queues
+from django_rtq.management.output import ProgressLine, as_json, count, one_line
+from django_rtq.management.prompts import check_interactive, confirm, known_queues
 
 
 class Command(RTQCommand):
@@ -35,10 +33,10 @@ class Command(RTQCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["interactive"]:
-            check_somebody_is_there()
+            check_interactive()
         inspector = get_inspector()
         (queue,) = known_queues(inspector, [options["queue"]])
-        (details,) = inspector.overview([queue])
+        (details,) = inspector.queues.details([queue])
         waiting = details.queued + details.scheduled + details.retrying
         if waiting and options["interactive"]:
             confirm(

@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.management.command import RTQCommand
-from django_rtq.management.typed_names import known_queues
+from django_rtq.management.prompts import known_queues
 
 
 class Command(RTQCommand):

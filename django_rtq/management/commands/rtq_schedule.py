@@ -14,8 +14,7 @@ from django.utils.timezone import localtime
 from django_rtq.broker.broker import get_broker
 from django_rtq.conf import get_config
 from django_rtq.management.command import RTQCommand
-from django_rtq.management.printable import as_json, count, one_line
-from django_rtq.management.tables import Column, table
+from django_rtq.management.output import Column, as_json, count, one_line, table
 from django_rtq.models import Schedule, mirror_schedules
 from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, declared_entries, load_schedules
 from django_rtq.scheduler.status import ScheduleStatus, schedule_statuses
@@ -54,7 +53,7 @@ class Command(RTQCommand):
             changed = self._sync()
             self._tell(options, {"changed": changed}, f"{count(changed, 'schedule')} changed in Redis.")
             return
-        found = load_schedules(declared_entries(get_config()), get_broker().plan.read())
+        found = load_schedules(declared_entries(get_config()), get_broker().schedules.read())
         if options["action"] == "list":
             self._list(found, is_json=options["json"])
         elif options["action"] == "run":
@@ -121,7 +120,7 @@ class Command(RTQCommand):
 def _switch_declared(entry: ScheduledTask, *, on: bool) -> bool:
     if entry.enabled == on:
         return False
-    get_broker().plan.switch(entry.name, on=on, wake=[entry.task.queue] if on else [])
+    get_broker().schedules.set_enabled(entry.name, enabled=on, wake=[entry.task.queue] if on else [])
     return True
 
 

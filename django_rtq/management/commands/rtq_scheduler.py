@@ -23,7 +23,7 @@ from django_rtq.management.worker_setup import (
 )
 from django_rtq.scheduler.scheduler import Scheduler
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
-from django_rtq.worker.supervisor.wakeup import stopping_signals
+from django_rtq.worker.supervisor.wakeup import stop_signals
 
 logger = logging.getLogger("django_rtq")
 
@@ -56,7 +56,7 @@ class Command(RTQCommand):
         logs.connect()
         loops: list[Loop] = [Heartbeat(broker, queues, lambda: [], promotes=True), Scheduler(broker, queues)]
         # Blocked before the threads start, so that the signal comes to this one. What is ignored (nohup) stays so.
-        stopping = stopping_signals()
+        stopping = stop_signals()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, stopping)
         try:
             logger.info("scheduler starts: queues %s", ", ".join(queues))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from argparse import ArgumentTypeError
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from time import sleep
@@ -16,9 +14,8 @@ from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.management.command import WRONG_USAGE, RTQCommand
-from django_rtq.management.printable import as_json, count, duration, number, one_line
-from django_rtq.management.tables import Column, table
-from django_rtq.management.typed_names import known_queues
+from django_rtq.management.output import Column, as_json, count, duration, number, one_line, table
+from django_rtq.management.prompts import known_queues, seconds_from
 
 WATCH_SECONDS = 2.0
 CLEAR_SCREEN = "\x1b[H\x1b[2J"
@@ -54,7 +51,7 @@ class Command(RTQCommand):
         parser.add_argument(
             "--watch",
             nargs="?",
-            type=_seconds,
+            type=seconds_from(0.1, 86_400),
             const=WATCH_SECONDS,
             metavar="SECONDS",
             help=f"Show it again and again until Ctrl-C; every {WATCH_SECONDS:.0f} seconds if left open.",
@@ -96,8 +93,8 @@ class Command(RTQCommand):
 
     def _picture(self, names: list[str] | None, *, json: bool) -> str:
         inspector = get_inspector()
-        queues = inspector.queues() if names is None else known_queues(inspector, names)
-        overview, workers, server = inspector.overview(queues), inspector.workers(queues), inspector.server()
+        queues = inspector.queues.names() if names is None else known_queues(inspector, names)
+        overview, workers, server = inspector.queues.details(queues), inspector.workers(queues), inspector.server()
         if json:
             shown = {"queues": [asdict(queue) for queue in overview], "workers": list(map(_worker, workers))}
             return as_json({**shown, "server": _server(server)})
@@ -123,16 +120,6 @@ def _clock_text(queues: Sequence[QueueDetails]) -> Iterator[str]:
             f"The clock of the Redis server was put back and is {duration(behind)} behind. Until it has caught up, "
             "jobs go by a time that runs a tenth more slowly."
         )
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0.1 <= seconds <= 86_400:
-        raise ArgumentTypeError(f"{text!r} is not a number of seconds, from 0.1 on.")
-    return seconds
 
 
 def _split(text: str | None) -> list[str] | None:

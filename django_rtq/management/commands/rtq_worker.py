@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import math
 import os
 import signal
 import socket
@@ -13,13 +12,13 @@ from argparse import ArgumentTypeError
 from functools import partial
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandParser
 from django.utils import autoreload
 
 from django_rtq.broker.broker import Broker
 from django_rtq.conf import get_config
-from django_rtq.exceptions import ConfigurationError, RTQError
-from django_rtq.management.printable import one_line
+from django_rtq.management.command import RTQCommand
+from django_rtq.management.prompts import seconds_from
 from django_rtq.management.worker_setup import (
     bring_schedules,
     doubt_queues,
@@ -29,13 +28,13 @@ from django_rtq.management.worker_setup import (
     show_logs,
 )
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.supervisor.process_pool import die_with_parent
+from django_rtq.worker.supervisor.process_pool import kill_with_parent
 from django_rtq.worker.supervisor.supervisor import Supervisor
 
 MOST_SLOTS = 10_000
 
 
-class Command(BaseCommand):
+class Command(RTQCommand):
     """Parses the options and hands over to the Supervisor."""
 
     help = (
@@ -43,7 +42,7 @@ class Command(BaseCommand):
         "back at once. Exit codes: 0 stopped or burst over; 1 cannot start; 2 wrong usage; 130, 143 or 129 stopped by "
         "a second signal."
     )
-    requires_system_checks = ("rtq",)
+    requires_system_checks = ["rtq"]
 
     def add_arguments(self, parser: CommandParser) -> None:
         """The options, in the order in which people need them."""
@@ -56,7 +55,13 @@ class Command(BaseCommand):
         add("--concurrency", type=_slots, default=1, metavar="M", help="jobs at once in each process (default 1)")
         add("--burst", action="store_true", help="work until the queues are empty, then exit; not for jobs not yet due")
         add("--max-jobs", type=_count, metavar="N", help="replace a process after it ran N jobs (default: never)")
-        add("--drain-seconds", type=_seconds, default=25.0, metavar="S", help="time for running jobs at a stop (25)")
+        add(
+            "--drain-seconds",
+            type=seconds_from(0),
+            default=25.0,
+            metavar="S",
+            help="time for running jobs at a stop (25)",
+        )
         add("--name", default=socket.gethostname(), help="what its workers' names begin with (default: the host's)")
         add("--no-scheduler", action="store_true", help="leave delayed jobs and retries to other workers")
         add("--reload", action="store_true", help="start anew when code changes; for development")
@@ -72,12 +77,9 @@ class Command(BaseCommand):
             sys.exit(code)
 
     def _run(self, options: dict[str, Any]) -> int:
-        try:
-            config = get_config()
-            queues = queue_names(options["queues"] or config.default_queue)
-            broker = Broker(config, role="supervisor")
-        except ConfigurationError as error:
-            raise CommandError(str(error)) from error
+        config = get_config()
+        queues = queue_names(options["queues"] or config.default_queue)
+        broker = Broker(config, role="supervisor")
         worker_options = WorkerOptions(
             queues=queues,
             processes=options["processes"],
@@ -90,10 +92,7 @@ class Command(BaseCommand):
             scheduler=not options["no_scheduler"],
         )
         show_logs(options["verbosity"])
-        try:
-            meet_server(broker)
-        except RTQError as error:
-            raise CommandError(one_line(error)) from error
+        meet_server(broker)
         doubt_queues(queues)
         if worker_options.scheduler:
             bring_schedules()
@@ -132,21 +131,11 @@ def _slots(text: str) -> int:
     return count
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 <= seconds < math.inf:
-        raise ArgumentTypeError(f"{text!r} is not a number of seconds, 0 or more.")
-    return seconds
-
-
 def _run_without_reload() -> None:
     """In the thread that Django's reloader watches over: the worker as a process of its own, ended with this one."""
     arguments = [argument for argument in sys.argv if argument != "--reload"]
     # The reloader may be killed, and then it says nothing to anybody.
-    process = subprocess.Popen([sys.executable, *arguments], preexec_fn=partial(die_with_parent, signal.SIGTERM))  # noqa: PLW1509
+    process = subprocess.Popen([sys.executable, *arguments], preexec_fn=partial(kill_with_parent, signal.SIGTERM))  # noqa: PLW1509
 
     def end() -> None:
         if process.poll() is None:

@@ -5,7 +5,7 @@
   let last = null;
   const boxes = (of) => [...of.closest("form").querySelectorAll("input[type=checkbox][name=id]")];
   const count = (form) => form.querySelectorAll("[data-rtq-selected]").forEach((element) => {
-    element.textContent = boxes(place).filter((box) => box.checked).length;
+    element.textContent = boxes(element).filter((box) => box.checked).length;
   });
   document.addEventListener("click", async ({ target, shiftKey }) => {
     if (target.matches("[data-rtq-all]")) boxes(target).forEach((box) => { box.checked = target.checked; });

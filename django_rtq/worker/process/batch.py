@@ -1,7 +1,7 @@
-"""How many jobs to claim at once: as many very short ones as fit into a moment, else one.
+"""How many jobs to claim at once: a batch of very short ones, otherwise one.
 
-Round trips cost far more than short jobs, so short jobs are claimed in batches. But nobody may wait for it: a finished
-job is acknowledged, and the jobs behind a slow one are given back, when the slow one has taken a moment (G2).
+Round trips cost far more than short jobs, so short jobs are claimed in batches. But no job may wait for a slow one:
+after 5 ms the finished jobs of the batch are acknowledged, and the jobs behind the slow one are given back (G2).
 """
 
 from __future__ import annotations
@@ -13,46 +13,46 @@ from collections.abc import Callable, Sequence
 from django_rtq.exceptions import BrokerError
 from django_rtq.loop import ReconnectDelay
 from django_rtq.worker.process.session import WorkerSession
-from django_rtq.worker.shared_entries import MOST_AT_ONCE
+from django_rtq.worker.shared_entries import MAX_BATCH
 from django_rtq.worker.shared_memory import SharedState
 
-MOMENT_SECONDS = 0.005  # the longest that a finished job waits to be acknowledged while others run
-LOOK_SECONDS = 0.002  # between two looks of the watch
-LONGEST_PAUSE_SECONDS = 0.5  # between two tries to tell while Redis is away
-MOST = MOST_AT_ONCE
+MAX_ACK_DELAY_SECONDS = 0.005  # the longest that a finished job waits to be acknowledged while others run
+CHECK_SECONDS = 0.002  # between two checks of the watch thread
+MAX_PAUSE_SECONDS = 0.5  # between two tries to settle while Redis is unreachable
+MAX_JOBS = MAX_BATCH
 
 
 class BatchSize:
-    """Grows while batches take less than half a moment, falls to one when a job was slow."""
+    """The size of the next batch. Grows while batches take less than 2.5 ms, falls to one after a slow job."""
 
     def __init__(self) -> None:
         self.jobs = 1
 
-    def note(self, jobs: int, seconds: float, *, slowest: float) -> None:
-        """A batch of so many jobs took so long."""
-        if slowest > MOMENT_SECONDS or jobs == 0:
+    def update(self, jobs: int, seconds: float, *, slowest: float) -> None:
+        """Adjust the size after a batch of so many jobs that took so long."""
+        if slowest > MAX_ACK_DELAY_SECONDS or jobs == 0:
             self.jobs = 1
-        elif seconds > MOMENT_SECONDS / 2:
-            self.jobs = max(1, int(jobs * MOMENT_SECONDS / 2 / seconds))
-        elif jobs >= self.jobs and seconds < MOMENT_SECONDS / 4:
-            self.jobs = min(MOST, self.jobs * 2)
+        elif seconds > MAX_ACK_DELAY_SECONDS / 2:
+            self.jobs = max(1, int(jobs * MAX_ACK_DELAY_SECONDS / 2 / seconds))
+        elif jobs >= self.jobs and seconds < MAX_ACK_DELAY_SECONDS / 4:
+            self.jobs = min(MAX_JOBS, self.jobs * 2)
 
 
 class Batch:
-    """The jobs of one claim, one after the other. Two threads: one takes the next, the other may cut off the rest."""
+    """The jobs of one claim. One thread takes the next job, another one may cut off the rest."""
 
-    def __init__(self, job_ids: Sequence[bytes], page: SharedState) -> None:
+    def __init__(self, job_ids: Sequence[bytes], shared: SharedState) -> None:
         self._job_ids = job_ids
-        self._page = page
-        self._lock = threading.Lock()  # also for what is written on the page: later that is about the next batch
+        self._shared = shared
+        self._lock = threading.Lock()  # also for shared memory: after the end of this batch it is about the next one
         self._end = len(job_ids)
         self._is_over = False
-        self.current = -1  # place of the job that runs
+        self.current = -1  # index of the running job
         self.began = time.monotonic()
-        page.begin(job_ids)
+        shared.start_batch(job_ids)
 
     def next(self) -> int | None:
-        """The place of the next job, or None."""
+        """The index of the next job, or None."""
         with self._lock:
             if self.current + 1 >= self._end:
                 self._is_over = True
@@ -61,37 +61,37 @@ class Batch:
             return self.current
 
     def cut(self) -> Sequence[bytes]:
-        """End it with the job that runs. Returns the others."""
+        """End the batch with the running job. Returns the jobs that have not started."""
         with self._lock:
             rest = self._job_ids[self.current + 1 : self._end]
             self._end = self.current + 1
             if rest:
-                self._page.give_back_from(self._end)
+                self._shared.release_from(self._end)
             return rest
 
-    def note_told(self) -> None:
-        """Redis knows all of it but what runs."""
+    def mark_reported(self) -> None:
+        """Redis has the outcomes of all but the running job."""
         with self._lock:
             if not self._is_over:
-                self._page.note_told()
+                self._shared.mark_reported()
 
 
 class BatchWatch:
-    """A thread that looks, again and again while batches run, whether one has taken too long.
+    """A thread that cuts batches that take too long.
 
-    It sleeps without a timer while no batch is running: an idle worker costs nothing.
+    It sleeps without a timer while no batch is running: an idle worker costs no CPU time.
     """
 
-    def __init__(self, session: WorkerSession, give_back: Callable[[Sequence[bytes]], None]) -> None:
+    def __init__(self, session: WorkerSession, release: Callable[[Sequence[bytes]], None]) -> None:
         self._session = session
-        self._give_back = give_back
+        self._release = release
         self._batch: Batch | None = None
         self._awake = threading.Event()
         self._stopped = False
         self._thread: threading.Thread | None = None
 
     def begin(self, batch: Batch) -> None:
-        """This batch runs from now on."""
+        """Watch this batch."""
         self._batch = batch
         if not self._awake.is_set():
             if self._thread is None:
@@ -100,7 +100,7 @@ class BatchWatch:
             self._awake.set()
 
     def end(self) -> None:
-        """No batch is running."""
+        """The batch is over."""
         self._batch = None
 
     def stop(self) -> None:
@@ -114,25 +114,25 @@ class BatchWatch:
         pause = threading.Event()
         while not self._stopped:
             self._awake.wait()
-            pause.wait(LOOK_SECONDS)
-            batch = self._batch  # once: it may be None a moment later
+            pause.wait(CHECK_SECONDS)
+            batch = self._batch  # read once: another thread sets it to None
             if batch is None:
                 self._awake.clear()
-                if self._batch is not None:  # begin() was quicker and thought that we were awake
+                if self._batch is not None:  # begin() came in between
                     self._awake.set()
-            elif time.monotonic() - batch.began > MOMENT_SECONDS - LOOK_SECONDS:
-                self._hand_over(batch)
+            elif time.monotonic() - batch.began > MAX_ACK_DELAY_SECONDS - CHECK_SECONDS:
+                self._cut(batch)
 
-    def _hand_over(self, batch: Batch) -> None:
-        self._give_back(batch.cut())
-        backoff = ReconnectDelay(LONGEST_PAUSE_SECONDS)
-        while self._batch is batch and not self._stopped:  # else the next claim tells it
+    def _cut(self, batch: Batch) -> None:
+        self._release(batch.cut())
+        backoff = ReconnectDelay(MAX_PAUSE_SECONDS)
+        while self._batch is batch and not self._stopped:  # else the next claim settles it
             try:
                 self._session.settle()
             except BrokerError:
-                time.sleep(backoff.next_seconds())  # the slow job may take hours, and others wait for what it held up
+                time.sleep(backoff.next_seconds())  # keep trying: the slow job may take hours
             else:
-                batch.note_told()
+                batch.mark_reported()
                 break
         if self._batch is batch:
             self._batch = None

@@ -1,11 +1,11 @@
-"""One job, from claimed to an outcome.
+"""Runs one job, from claimed to its outcome.
 
-1. read its record and find the task that it names
-2. drop it when its last moment to start is over
+1. read its record and find its task
+2. drop it if it has expired
 3. call the task
-4. decide what follows
+4. decide what follows: ack, retry or bury
 
-What is told to the broker (ack, retry, bury) travels with the next claim, in one round trip: see ledger.py.
+The session sends the outcome to Redis together with the next claim, in one round trip: see session.py.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from django_rtq.exceptions import JobCancelled, PayloadError, TaskNotFound
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import CurrentRun, place
 from django_rtq.jobs.outcome import write_succeeded
-from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, Unknown, decide, of_the_task
-from django_rtq.worker.process.interrupts import Coroutines
+from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, UnknownTask, decide, task_traceback
+from django_rtq.worker.process.interrupts import CoroutineInterrupts
 from django_rtq.worker.process.isolation import Isolation
 from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.process.run import Run
@@ -38,53 +38,52 @@ _SIZE_ADVICE = "Store it and return a key, or set result_ttl=0."
 
 
 class Executor:
-    """Runs jobs and says what follows. Its methods may be called from any thread."""
+    """Runs jobs and returns their outcomes. Any thread may use it."""
 
     def __init__(
         self,
         config: Config,
-        page: SharedState,
+        shared: SharedState,
         isolation: Isolation,
         limit: Limit,
-        reports: ProgressWriter | None = None,
+        progress: ProgressWriter | None = None,
     ) -> None:
         self._config = config
-        self._page = page
+        self._shared = shared
         self._isolation = isolation
         self._limit = limit
-        self._reports = reports
-        self.coroutines = Coroutines()
+        self._progress = progress
+        self.coroutines = CoroutineInterrupts()
 
     def open(self, run: Run) -> Outcome | None:
-        """Steps 1 and 2. None: it can be called."""
+        """Steps 1 and 2. Returns an outcome if the job cannot run, else None."""
         try:
             run.open()
         except TaskNotFound as error:
-            return Unknown(error)
+            return UnknownTask(error)
         except (PayloadError, ValueError, KeyError, TypeError, AttributeError) as error:
             return Buried(error, is_counted=False)
         return Expired() if run.expires_ms and run.is_expired else None
 
     def execute(self, run: Run) -> Outcome:
-        """Steps 3 and 4, for a function. Raises MemoryError: this process is lost."""
+        """Steps 3 and 4, for a function. Raises MemoryError: then the process has to exit."""
         task = run.task
-        assert task is not None
         if signals.job_started.receivers:
-            self._isolation.begin(run).run(_tell_started, run)
+            self._isolation.prepare_context(run).run(_send_started, run)
         if run.may_run_once:
-            self._page.note_once(run.entry)
-        run.reports = self._reports
+            self._shared.set_runs_once(run.entry)
+        run.progress = self._progress
         limit = run.time_limit(self._config)
         started = time.perf_counter()
         try:
             args = (run.context, *run.args) if task.takes_context else run.args
             if limit is not None:
-                self._announce_limit(limit, run.entry)
+                self._set_kill_deadline(limit, run.entry)
             with self._limit(limit, run.job_id):
                 result = self._isolation.call(run, *args)
         except MemoryError:
             raise
-        except BaseException as error:  # noqa: BLE001 - whatever a job raises, SystemExit too, is its failure
+        except BaseException as error:  # noqa: BLE001 - whatever a job raises is its failure, SystemExit as well
             run.seconds = time.perf_counter() - started
             outcome = self._failed(run, error)
         else:
@@ -96,41 +95,39 @@ class Executor:
     async def execute_async(self, run: Run) -> Outcome:
         """Steps 3 and 4, for a coroutine function."""
         task = run.task
-        assert task is not None
         place.set(CurrentRun(run))
         if signals.job_started.receivers:
-            _tell_started(run)
+            _send_started(run)
         if run.may_run_once:
-            self._page.note_once(run.entry)
-        run.reports = self._reports
+            self._shared.set_runs_once(run.entry)
+        run.progress = self._progress
         limit = run.time_limit(self._config)
         if limit is not None:
-            self._announce_limit(limit, run.entry)
+            self._set_kill_deadline(limit, run.entry)
         started = time.perf_counter()
         try:
             args = (run.context, *run.args) if task.takes_context else run.args
             result = await self.coroutines.limited(task.func(*args, **run.kwargs), limit, run.job_id)
         except MemoryError:
             raise
-        except BaseException as error:  # noqa: BLE001 - also a CancelledError of the job's own making
+        except BaseException as error:  # noqa: BLE001 - a CancelledError of the job itself as well
             run.seconds = time.perf_counter() - started
             outcome = self._failed(run, error)
         else:
             run.seconds = time.perf_counter() - started
             outcome = self._succeeded(run, result)
         if self._isolation.uses_database:
-            await sync_to_async(self._isolation.clean_up)()  # connections live in the thread that Django uses for them
+            await sync_to_async(self._isolation.clean_up)()  # connections belong to the thread of sync_to_async
         run.variables = contextvars.copy_context()
         return outcome
 
-    def _announce_limit(self, seconds: float, entry: int) -> None:
-        self._page.limit(time.monotonic() + seconds + self._config.kill_grace_seconds, entry)
+    def _set_kill_deadline(self, seconds: float, entry: int) -> None:
+        self._shared.set_deadline(time.monotonic() + seconds + self._config.kill_grace_seconds, entry)
 
     def _failed(self, run: Run, error: BaseException) -> Outcome:
-        assert run.task is not None
-        if isinstance(error, JobCancelled) or self._page.is_to_stop(run.job_id, run.entry):
-            return Cancelled()  # whatever it made of being interrupted
-        error.__traceback__ = of_the_task(error)
+        if isinstance(error, JobCancelled) or self._shared.is_cancel_requested(run.job_id, run.entry):
+            return Cancelled()  # whatever it raised when it was interrupted
+        error.__traceback__ = task_traceback(error)
         return decide(run.task, error, failures=run.failures, max_attempts=run.max_attempts(self._config))
 
     def _succeeded(self, run: Run, result: Any) -> Outcome:
@@ -142,10 +139,10 @@ class Executor:
             serializer.check_size(run.task_name, "the result has", text, self._config.max_payload_bytes, _SIZE_ADVICE)
         except MemoryError:
             raise
-        except Exception as error:  # noqa: BLE001 - a lazy text, say, whose function fails
-            return Buried(error)  # it ran: to run it again would not make the result any better
+        except Exception as error:  # noqa: BLE001 - e.g. a lazy string whose function fails
+            return Buried(error)  # another run would return the same result
         return Acked(write_succeeded(run.task_name, run.client, run.attempt, run.seconds, text))
 
 
-def _tell_started(run: Run) -> None:
+def _send_started(run: Run) -> None:
     signals.job_started.send_robust(Executor, job=run.job)

@@ -1,7 +1,7 @@
-"""How a job is interrupted that runs too long, or is to stop: by an exception inside it.
+"""Time limits and cancellation of running jobs, by an exception inside the job.
 
-A run is interrupted once at most, so that a job which tidies up is left in peace. Whoever does not heed it is the
-supervisor's: it kills the child.
+A run is interrupted at most once, so that its cleanup is not interrupted again. If a job ignores the exception, the
+supervisor kills the process.
 """
 
 from __future__ import annotations
@@ -20,110 +20,110 @@ from typing import Any
 from django_rtq.exceptions import JobCancelled, TimeLimitExceeded
 
 
-class MainThreadLimit:
-    """Interrupts what runs in the main thread, in a signal handler: that ends sleeps and most system calls."""
+class MainThreadInterrupts:
+    """Interrupts the job in the main thread, from a signal handler: ends sleeps and most system calls."""
 
     def __init__(self) -> None:
-        self._job_id = b""  # who runs and may be interrupted; only then a handler raises
+        self._job_id = b""  # the running job, while it may be interrupted
         self._seconds = 0.0
 
-    def limit(self, seconds: float | None, job_id: bytes = b"") -> MainThreadLimit:
+    def limit(self, seconds: float | None, job_id: bytes = b"") -> MainThreadInterrupts:
         """Raise TimeLimitExceeded inside the block after so many seconds, and JobCancelled at stop()."""
         self._job_id = job_id
         if seconds is not None:
             self._seconds = seconds
-            signal.signal(signal.SIGALRM, self._ring)  # each time: a job before may have had a use for it
+            signal.signal(signal.SIGALRM, self._on_alarm)  # each time: an earlier job may have replaced it
             signal.setitimer(signal.ITIMER_REAL, seconds)
         return self
 
     def __enter__(self) -> None:
-        """The block begins; it is guarded already."""
+        """Nothing to do: limit() has started it."""
 
     def __exit__(self, *error: object) -> None:
         self._job_id = b""
         if self._seconds:
-            self._let_go()
+            self._disarm()
 
-    def stop(self, job_id: bytes) -> None:
-        """Raise JobCancelled if that job is what runs here. For a signal handler."""
+    def cancel(self, job_id: bytes) -> None:
+        """Raise JobCancelled if that job is running. For a signal handler."""
         if job_id and job_id == self._job_id:
-            self._let_go()
+            self._disarm()
             raise JobCancelled
 
-    def _ring(self, signum: int, frame: object) -> None:
+    def _on_alarm(self, signum: int, frame: object) -> None:
         seconds = self._seconds
         if seconds:
-            self._let_go()
-            raise TimeLimitExceeded(message(seconds))
+            self._disarm()
+            raise TimeLimitExceeded(limit_message(seconds))
 
-    def _let_go(self) -> None:
-        # A handler does it all before it raises: what it raises may come at the very end of the block, or in here.
+    def _disarm(self) -> None:
+        # Called before raising: the exception may come at the very end of the block, or in here.
         self._job_id = b""
         if self._seconds:
             self._seconds = 0.0
             signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-class ThreadLimits:
-    """Interrupts what runs in other threads: one watching thread plants the exception.
+class ThreadInterrupts:
+    """Interrupts jobs in other threads: one watcher thread raises the exception in them (PyThreadState_SetAsyncExc).
 
-    It is seen at the next bytecode; a job inside a long C call is left to the supervisor.
+    It takes effect at the next bytecode. A job in a long C call is left to the supervisor.
     """
 
     def __init__(self) -> None:
-        self._runs: dict[_Run, None] = {}  # who takes a run out decides: it is over, or interrupted
-        self._news: queue.SimpleQueue[bytes] = queue.SimpleQueue()  # a job that is to stop; b"": look at the deadlines
+        self._runs: dict[_Run, None] = {}  # removed by the thread that decides: it is over, or interrupted
+        self._requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()  # a job to cancel; b"": a new deadline
         self._lock = threading.Lock()
-        self._watch: threading.Thread | None = None
+        self._watcher: threading.Thread | None = None
         self._stopped = False
 
     @contextmanager
     def limit(self, seconds: float | None, job_id: bytes = b"") -> Iterator[None]:
         """Raise TimeLimitExceeded inside the block after so many seconds, and JobCancelled at stop()."""
         with self._lock:
-            if self._watch is None:
-                self._watch = threading.Thread(target=self._look_on, name="rtq-limits", daemon=True)
-                self._watch.start()
+            if self._watcher is None:
+                self._watcher = threading.Thread(target=self._watch_runs, name="rtq-interrupts", daemon=True)
+                self._watcher.start()
         run = _Run(threading.get_ident(), job_id, math.inf if seconds is None else time.monotonic() + seconds)
         self._runs[run] = None
         try:
             try:
                 if seconds is not None:
-                    self._news.put(b"")
+                    self._requests.put(b"")
                 yield
             finally:
-                self._let_go(run)
-        except _Planted:
-            raise TimeLimitExceeded(message(seconds or 0.0)) from None
+                self._disarm(run)
+        except _ThreadTimeLimit:
+            raise TimeLimitExceeded(limit_message(seconds or 0.0)) from None
 
-    def stop(self, job_id: bytes) -> None:
-        """Have JobCancelled raised in that job, if it runs here. May be called in a signal handler."""
-        self._news.put(job_id)
+    def cancel(self, job_id: bytes) -> None:
+        """Have JobCancelled raised in that job, if it is running. May be called in a signal handler."""
+        self._requests.put(job_id)
 
     def close(self) -> None:
-        """Let the watching thread end."""
+        """End the watcher thread."""
         self._stopped = True
-        self._news.put(b"")
-        if self._watch is not None:
-            self._watch.join(timeout=5)
+        self._requests.put(b"")
+        if self._watcher is not None:
+            self._watcher.join(timeout=5)
 
-    def _let_go(self, run: _Run) -> None:
-        # Without a lock: an exception that is on its way may come at any bytecode, and would leave it locked.
+    def _disarm(self, run: _Run) -> None:
+        # Without a lock: the exception may come at any bytecode, and leave it locked.
         if self._runs.pop(run, run) is run:
             while not run.is_interrupted:
                 time.sleep(0.0005)
-            for _ in range(5):  # if it has not come yet, it comes here, and not to whatever runs in this thread next
+            for _ in range(5):  # a pending exception is raised here, and not in the next job of this thread
                 time.sleep(0)
 
-    def _look_on(self) -> None:
+    def _watch_runs(self) -> None:
         while not self._stopped:
             now = time.monotonic()
             for run in list(self._runs):
                 if run.deadline <= now:
-                    self._interrupt(run, _Planted)
+                    self._interrupt(run, _ThreadTimeLimit)
             nearest = min((run.deadline for run in list(self._runs)), default=math.inf)
             with suppress(queue.Empty):
-                job_id = self._news.get(timeout=None if nearest == math.inf else max(0.0, nearest - now))
+                job_id = self._requests.get(timeout=None if nearest == math.inf else max(0.0, nearest - now))
                 for run in list(self._runs) if job_id else ():
                     if run.job_id == job_id:
                         self._interrupt(run, JobCancelled)
@@ -135,7 +135,7 @@ class ThreadLimits:
 
 
 class _Run:
-    """What runs in a thread."""
+    """A job that runs in a thread."""
 
     __slots__ = ("deadline", "is_interrupted", "job_id", "thread")
 
@@ -143,15 +143,15 @@ class _Run:
         self.thread = thread
         self.job_id = job_id
         self.deadline = deadline
-        self.is_interrupted = False  # it has, or had, an exception on its way
+        self.is_interrupted = False  # the exception was raised, or is pending
 
 
-class _Planted(TimeLimitExceeded):
-    """Planted without arguments: the interpreter makes the instance."""
+class _ThreadTimeLimit(TimeLimitExceeded):
+    """Raised without arguments: the interpreter creates the instance."""
 
 
-class Coroutines:
-    """The coroutines that run on one event loop, so that they can be cancelled. For its thread."""
+class CoroutineInterrupts:
+    """Interrupts coroutines on one event loop. For its thread."""
 
     def __init__(self) -> None:
         self._tasks: dict[bytes, asyncio.Future[Any]] = {}
@@ -169,19 +169,19 @@ class Coroutines:
             if not done:
                 running.cancel()
                 await asyncio.wait({running})
-                raise TimeLimitExceeded(message(seconds))
+                raise TimeLimitExceeded(limit_message(seconds))
             return running.result()
         finally:
-            # What comes after it must not be cancelled in its stead.
+            # Code after it must not be cancelled instead.
             self._tasks.pop(job_id, None)
 
-    def stop(self, job_id: bytes) -> None:
-        """Cancel the coroutine of that job, if it runs here; once."""
+    def cancel(self, job_id: bytes) -> None:
+        """Cancel the coroutine of that job, if it is running; once."""
         running = self._tasks.pop(job_id, None)
         if running is not None:
             running.cancel()
 
 
-def message(seconds: float) -> str:
-    """What a job that ran too long is told."""
+def limit_message(seconds: float) -> str:
+    """The message of TimeLimitExceeded."""
     return f"The job ran longer than its time limit of {seconds:g} s."

@@ -1,4 +1,4 @@
-"""What Django leaves behind when a job is over, and how the next one is kept from seeing it."""
+"""Isolates jobs from each other: context variables and database connections."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from django_rtq.worker.process.run import Run
 logger = logging.getLogger("django_rtq")
 
 
-class _Here(threading.local):
-    """What each thread has of its own: its place, and a context in which that is found."""
+class _ThreadContext(threading.local):
+    """Per thread: the current run, and a context that has it."""
 
     def __init__(self, context: contextvars.Context) -> None:
         own, here = context.copy(), CurrentRun()
@@ -28,39 +28,39 @@ class _Here(threading.local):
 
 
 class Isolation:
-    """Runs functions so that they leave nothing to the next. Any thread may use it.
+    """Runs the functions of jobs so that they do not affect later jobs. Any thread may use it.
 
-    Language, time zone and all that lives in context variables: each function runs in a copy of the context
-    in which this was made, and the signals of its run are sent in the same copy. Database connections: looked after as
-    Django does around a request, once one was opened.
+    Context variables (language, time zone and others): each function runs in a copy of the context in which this object
+    was created, and the signals of its run are sent in the same copy. Database connections: closed if they are unusable
+    or too old, as Django does around a request.
     """
 
     def __init__(self) -> None:
-        self._here = _Here(contextvars.copy_context())
+        self._thread_context = _ThreadContext(contextvars.copy_context())
         self._is_debug = is_debug()
         self._uses_database = False
-        # Closing costs some microseconds even when there is nothing to close.
+        # clean_up() takes some microseconds even without connections, so it is skipped until one is opened.
         connection_created.connect(self._note_connection, weak=False, dispatch_uid=f"rtq-isolation-{id(self)}")
 
     def call(self, run: Run, *args: Any) -> Any:
-        """Call the function of a job in a context of its own, in which the job is the current one."""
+        """Call the function of a job in its own context, in which the job is the current one."""
         variables = run.variables
-        if variables is None:  # as begin(), without the call: this is on the way of every job
-            here, context = self._here.both
+        if variables is None:  # prepare_context(), inlined: this runs for every job
+            here, context = self._thread_context.both
             here.run = run
             run.variables = variables = context.copy()
-        return variables.run(run.task.func, *args, **run.kwargs)  # type: ignore[union-attr]
+        return variables.run(run.task.func, *args, **run.kwargs)
 
-    def begin(self, run: Run) -> contextvars.Context:
-        """Give a run its context, in the thread that will call its function."""
-        here, context = self._here.both
+    def prepare_context(self, run: Run) -> contextvars.Context:
+        """Create the context of a run, in the thread that will call its function."""
+        here, context = self._thread_context.both
         here.run = run
         run.variables = context.copy()
         return run.variables
 
     def clean_up(self) -> None:
-        """Close connections that are broken or too old, in the thread that used them. As close_old_connections() does,
-        but a connection that cannot even be closed is no failure of the job.
+        """Close unusable and old connections, in the thread that used them. Like close_old_connections(), but an error
+        of close() is not a failure of the job.
         """
         if self._uses_database:
             for connection in connections.all(initialized_only=True):
@@ -69,7 +69,7 @@ class Isolation:
                     if connection.in_atomic_block:
                         _roll_back(connection)
                 except Exception:  # whatever a driver raises
-                    logger.exception("a connection to database %r could not be closed: it is dropped", connection.alias)
+                    logger.exception("cannot close a connection to database %r: dropped it", connection.alias)
                     del connections[connection.alias]
             if self._is_debug:
                 reset_queries()
@@ -80,7 +80,7 @@ class Isolation:
         return self._uses_database
 
     def close(self) -> None:
-        """Let go of Django's signal."""
+        """Disconnect from Django's signal."""
         connection_created.disconnect(dispatch_uid=f"rtq-isolation-{id(self)}")
 
     def _note_connection(self, **kwargs: Any) -> None:
@@ -88,7 +88,7 @@ class Isolation:
 
 
 def _roll_back(connection: BaseDatabaseWrapper) -> None:
-    """A transaction that a job left open would swallow what the next ones write: it is rolled back."""
-    logger.error("a job left a transaction open on database %r: it is rolled back", connection.alias)
+    """Roll back a transaction that a job left open: otherwise later jobs would write into it."""
+    logger.error("a job left a transaction open on database %r: rolled back", connection.alias)
     connection.close()
-    del connections[connection.alias]  # the wrapper believes that it is still in there
+    del connections[connection.alias]  # the wrapper still believes it is in a transaction

@@ -1,7 +1,6 @@
-"""What a child counts of its runs, for people: by task how they went and how long they took, by client how many.
+"""Metrics of runs: outcomes and durations by task, numbers and time by client.
 
-It is written down once a second at the most, along with what is settled. A child that is killed takes a second of it
-along: these are statistics.
+They are sent at most once a second, with outcomes. A process that is killed loses the last second.
 """
 
 from __future__ import annotations
@@ -16,32 +15,32 @@ from django_rtq.broker.histogram import BUCKETS, bucket_of, counter_name
 from django_rtq.broker.scripts import Argument
 from django_rtq.worker.process.run import Run
 
-TELL_SECONDS = 1.0
+REPORT_SECONDS = 1.0
 _SHORT_WAITS = [bucket_of(ms) for ms in range(1000)]
-_AT_ONCE = 500  # counters, or clients, of one script call
+_MAX_PER_CALL = 500  # counters or clients per script call
 _Counted = TypeVar("_Counted")
 
 
 class _TaskMetrics:
-    """How the runs of one task went."""
+    """Outcomes and durations of the runs of one task."""
 
     __slots__ = ("outcomes", "runs", "waits")
 
     def __init__(self) -> None:
         self.outcomes: defaultdict[str, int] = defaultdict(int)  # done, failed, retried, dead, expired
-        self.runs: dict[int, int] = {}  # bucket -> how many took so long
+        self.runs: dict[int, int] = {}  # bucket -> number of runs
         self.waits: dict[int, int] = {}
 
     def counters(self) -> Iterator[tuple[str, int]]:
-        """Each by its name, but for the task's."""
+        """Name (without the task) and value of each counter."""
         yield from self.outcomes.items()
         for letter, buckets in (("r", self.runs), ("w", self.waits)):
             for bucket, number in buckets.items():
                 yield f"{letter}{bucket}", number
 
 
-class _OfClient:
-    """How many runs one client had, and how long they took together."""
+class _ClientMetrics:
+    """Number and total time of the runs of one client."""
 
     __slots__ = ("runs", "seconds")
 
@@ -50,17 +49,17 @@ class _OfClient:
         self.seconds = 0.0
 
 
-class _OfQueue:
-    """What was counted in one queue."""
+class _QueueMetrics:
+    """Metrics of one queue."""
 
     __slots__ = ("clients", "tasks")
 
     def __init__(self) -> None:
         self.tasks: defaultdict[str, _TaskMetrics] = defaultdict(_TaskMetrics)
-        self.clients: defaultdict[bytes, _OfClient] = defaultdict(_OfClient)
+        self.clients: defaultdict[bytes, _ClientMetrics] = defaultdict(_ClientMetrics)
 
     def calls(self) -> Iterator[Sequence[Argument]]:
-        """The arguments of script calls that write it down."""
+        """The arguments of the script calls that store them."""
         counters = [
             (counter_name(name, task), number)
             for task, of_task in self.tasks.items()
@@ -74,24 +73,24 @@ class _OfQueue:
 
 
 class RunMetrics:
-    """Counts since it was last asked for them. Whoever uses it holds a lock."""
+    """Metrics since the last report. The caller holds the lock of the session."""
 
     def __init__(self) -> None:
-        self._queues: defaultdict[str, _OfQueue] = defaultdict(_OfQueue)
-        self._tell_at = 0.0  # on time.monotonic()
+        self._queues: defaultdict[str, _QueueMetrics] = defaultdict(_QueueMetrics)
+        self._report_at = 0.0  # on time.monotonic()
 
     def __bool__(self) -> bool:
         return bool(self._queues)
 
     def add_done(self, run: Run, wait_ms: int) -> None:
-        """Count a run that ended well. This is on the way of every job: well under a microsecond."""
+        """Count a run that succeeded. Called for every job: takes well under a microsecond."""
         of_queue = self._queues[run.queue]
         of_task, of_client, seconds = of_queue.tasks[run.task_name], of_queue.clients[run.client], run.seconds
         of_task.outcomes["done"] += 1
         of_client.runs += 1
         of_client.seconds += seconds
         runs, waits = of_task.runs, of_task.waits
-        # bucket_of(), without the call.
+        # bucket_of(), inlined.
         fraction, octave = frexp(seconds)
         bucket = int(fraction * BUCKETS) + octave * BUCKETS
         runs[bucket] = runs.get(bucket, 0) + 1
@@ -99,8 +98,8 @@ class RunMetrics:
         waits[bucket] = waits.get(bucket, 0) + 1
 
     def add_failed(self, run: Run, *outcomes: str) -> None:
-        """Count a run that did not end well; nothing of a record that could not be read."""
-        if run.task is None:
+        """Count a run that failed or expired. A record that could not be read is not counted."""
+        if not run.is_open:
             return
         of_queue = self._queues[run.queue]
         of_task = of_queue.tasks[run.task_name]
@@ -114,18 +113,18 @@ class RunMetrics:
             of_client.seconds += run.seconds
 
     def make_due(self) -> None:
-        """It is to be told at the next occasion."""
-        self._tell_at = 0.0
+        """Report them in the next round trip."""
+        self._report_at = 0.0
 
-    def take(self) -> dict[str, list[Sequence[Argument]]]:
-        """By queue the arguments of script calls that write it down, and begin anew; nothing if it is not time yet."""
-        if not self._queues or time.monotonic() < self._tell_at:
+    def take_due(self) -> dict[str, list[Sequence[Argument]]]:
+        """By queue the arguments of script calls that store them. Empty if the last report was a moment ago."""
+        if not self._queues or time.monotonic() < self._report_at:
             return {}
-        queues, self._queues = self._queues, defaultdict(_OfQueue)
-        self._tell_at = time.monotonic() + TELL_SECONDS
+        queues, self._queues = self._queues, defaultdict(_QueueMetrics)
+        self._report_at = time.monotonic() + REPORT_SECONDS
         return {queue: list(of_queue.calls()) for queue, of_queue in queues.items()}
 
 
 def _parts(counted: Sequence[_Counted]) -> Iterator[Sequence[_Counted]]:
-    for start in range(0, len(counted), _AT_ONCE):
-        yield counted[start : start + _AT_ONCE]
+    for start in range(0, len(counted), _MAX_PER_CALL):
+        yield counted[start : start + _MAX_PER_CALL]

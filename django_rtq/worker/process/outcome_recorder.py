@@ -21,9 +21,9 @@ from django_rtq.worker.outcome import (
     Expired,
     Outcome,
     Retried,
-    Unknown,
+    UnknownTask,
     decide_unknown,
-    error_line,
+    failure_line,
     send_failed,
     unknown_since,
 )
@@ -34,11 +34,11 @@ from django_rtq.worker.shared_memory import SharedState
 
 
 class OutcomeRecorder:
-    """Its caller holds the lock of the session."""
+    """Records outcomes. The caller holds the lock of the session."""
 
-    def __init__(self, config: Config, page: SharedState, metrics: RunMetrics) -> None:
+    def __init__(self, config: Config, shared: SharedState, metrics: RunMetrics) -> None:
         self._config = config
-        self._page = page
+        self._shared = shared
         self._metrics = metrics
 
     def record(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
@@ -49,11 +49,11 @@ class OutcomeRecorder:
         if outcome.result:
             keep_ms, text = int(run.result_ttl(self._config) * 1000), outcome.result.encode()
             settlement.ack += (run.job_id, keep_ms, text)
-            if not self._page.finish(run.entry, ACKED, keep_ms, text):
+            if not self._shared.finish(run.entry, ACKED, keep_ms, text):
                 self._finish(run, ACKED, keep_ms, drop_result(text))
         else:
             settlement.ack += (run.job_id, TOMBSTONE_MS, b"")
-            self._page.finish_bare(run.entry)
+            self._shared.finish_without_result(run.entry)
         wait_ms = run.wait_ms
         settlement.run_ms += run.seconds * 1000
         settlement.wait_ms += wait_ms
@@ -62,7 +62,7 @@ class OutcomeRecorder:
     def _record_other(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
         if isinstance(outcome, Retried | Buried):
             at_ms = run.now_ms + int(run.seconds * 1000)
-            line = error_line(outcome.error, at_ms=at_ms, attempt=run.attempt, worker=run.worker, seconds=run.seconds)
+            line = failure_line(outcome.error, at_ms=at_ms, attempt=run.attempt, worker=run.worker, seconds=run.seconds)
             if isinstance(outcome, Retried):
                 delay_ms = int(outcome.delay_seconds * 1000)
                 settlement.retry += (run.job_id, delay_ms, int(outcome.is_counted), line, run.client)
@@ -84,16 +84,16 @@ class OutcomeRecorder:
             self._finish(run, CANCELLED, keep_ms, text.encode())
 
     def _finish(self, run: Run, verb: int, ms: int, text: bytes, *, is_counted: bool = True) -> None:
-        """Note it where the supervisor finds it if this process is killed before Redis knows it; cut, if need be."""
-        finish = partial(self._page.finish, run.entry, verb, ms, is_counted=is_counted, attempt=run.attempt)
+        """Write the outcome to shared memory, shortened if need be: the supervisor reads it if we are killed."""
+        finish = partial(self._shared.finish, run.entry, verb, ms, is_counted=is_counted, attempt=run.attempt)
         if not finish(text) and not (verb in (RETRIED, BURIED) and finish(shorten_failure(text))):
             finish()
 
 
-def park_or_bury(broker: Broker, run: Run, outcome: Unknown) -> Retried | Buried:
-    """decide_unknown(), after Redis was asked since when the job meets workers that do not know its task.
+def decide_unknown_task(broker: Broker, run: Run, outcome: UnknownTask) -> Retried | Buried:
+    """Ask Redis since when the job has met workers that do not know its task, and call decide_unknown().
 
-    That is rare, so no claim tells it. A person may have requeued the job since then: that counts anew.
+    That is rare, so it is not part of a claim. If the job was requeued since then, the time starts again.
     """
     try:
         since_ms = unknown_since(read_failures(broker.errors(run.queue, run.job_id)))
@@ -105,10 +105,10 @@ def park_or_bury(broker: Broker, run: Run, outcome: Unknown) -> Retried | Buried
 
 
 def send_outcome(sender: type, run: Run, outcome: Outcome) -> None:
-    """Send the signal of a run of this process. Receivers that fail do no harm."""
+    """Send the signal of an outcome."""
     try:
         job = run.job
-    except Exception:  # noqa: BLE001 - the record cannot be read, and that is what the outcome says
+    except Exception:  # noqa: BLE001 - the record cannot be read, as the outcome says
         job = None
     if isinstance(outcome, Acked):
         signals.job_succeeded.send_robust(sender, job=job, seconds=run.seconds, result=outcome.result)

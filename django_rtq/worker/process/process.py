@@ -1,11 +1,11 @@
-"""The life of a child, the process that runs jobs.
+"""The worker process: claims jobs and runs them.
 
 1. sign on
-2. settle what is done and claim what comes next, in one round trip
-3. run it; or, when there is nothing, wait for a token
-4. told to stop, or old: settle, give back what was not started, sign off
+2. settle finished jobs and claim the next ones, in one round trip
+3. run them; if there are none, block until there is work
+4. at a stop signal, or when the process is to be replaced: settle, release jobs that have not started, sign off
 
-While Redis is away it waits, and what it finished meanwhile is settled when Redis is back.
+While Redis is unreachable it retries. What it finishes meanwhile is settled afterwards.
 """
 
 from __future__ import annotations
@@ -19,105 +19,106 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from django_rtq import signals
-from django_rtq.broker.broker import Broker, Claimed, Fetched
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.messages import Claimed, ClaimResult
 from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from django_rtq.loop import ReconnectDelay
 from django_rtq.worker.exit_codes import EXIT_DONE, EXIT_RECYCLED
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.os_signals import ignore
-from django_rtq.worker.process.batch import MOMENT_SECONDS
+from django_rtq.worker.os_signals import ignore_signal
+from django_rtq.worker.process.batch import MAX_ACK_DELAY_SECONDS
 from django_rtq.worker.process.run import Run
-from django_rtq.worker.process.runner import Runner, make_runner, out_of_memory
+from django_rtq.worker.process.runner import Runner, exit_out_of_memory, make_runner
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_memory import SharedState
 
 logger = logging.getLogger("django_rtq")
 T = TypeVar("T")
 
-IDLE_SECONDS = 5.0  # a token may get lost: so often an idle worker asks without one
-MOST_TRIES = 3  # to give back what was not started, before it leaves
+IDLE_SECONDS = 5.0  # between two claims of an idle worker, should a work signal get lost
+MAX_SETTLE_TRIES = 3  # to release jobs that have not started, before it exits
 _SLICE_SECONDS = 0.1
-_LONGEST_PAUSE_SECONDS = 0.5  # between two tries to tell what is done, before it leaves
+_MAX_PAUSE_SECONDS = 0.5  # between two tries to settle, before it exits
 
 
 class _Wake(BaseException):
-    """Raised by the signal handler in the middle of a wait, and nowhere else."""
+    """Raised by a signal handler to end a blocking wait, and at no other time."""
 
 
-class Child:
-    """Runs jobs until it is told to stop. Everything happens in its main thread, but for what its crew does."""
+class WorkerProcess:
+    """Runs jobs until it has to stop. Uses the main thread; the runner and the session have their own threads."""
 
-    def __init__(self, broker: Broker, page: SharedState, options: WorkerOptions, *, parent: int) -> None:
+    def __init__(self, broker: Broker, shared: SharedState, options: WorkerOptions, *, parent: int) -> None:
         self._broker = broker
-        self._page = page
+        self._shared = shared
         self._options = options
         self._parent = parent
-        self._session = WorkerSession(broker, page, options.queues, base_name=options.name)
-        self._runner: Runner = make_runner(broker.config, page, self._session, options.concurrency)
-        # An answer may be that old, and has to come well within a lease; so has a sign of life.
+        self._session = WorkerSession(broker, shared, options.queues, base_name=options.name)
+        self._runner: Runner = make_runner(broker.config, shared, self._session, options.concurrency)
+        # A reply may be that old, and must arrive well within a lease; a sign of life, too.
         self._longest_seconds = min(IDLE_SECONDS, broker.config.lease_seconds / 3)
         self._reader = BlockingReader(
             broker.connection_settings,
             [broker.keys.of(queue).work_signal for queue in options.queues],
             role="worker-wait",
             block_seconds=self._longest_seconds,
-            on_connect=self._session.compare_soon,
+            on_connect=self._session.reconcile_soon,
         )
         self._backoff = ReconnectDelay()
         self._is_stopping = False
         self._is_waiting = False
         self._jobs_done = 0
 
-    def listen(self) -> None:
-        """Take the signals of this process. Jobs run in it, so it sees to it that they stay ours."""
+    def install_handlers(self) -> None:
+        """Install the signal handlers. The runner restores them after jobs that replace them."""
         self._runner.handlers.install(
             {
-                signal.SIGTERM: self.stop,
-                signal.SIGUSR1: self.heed,
-                signal.SIGINT: ignore,  # Ctrl-C goes to all; the supervisor tells us
+                signal.SIGTERM: self.on_stop_signal,
+                signal.SIGUSR1: self.on_control_signal,
+                signal.SIGINT: ignore_signal,  # Ctrl-C signals the whole process group; the supervisor sends SIGTERM
             }
         )
 
-    def stop(self, signum: int = 0, frame: object = None) -> None:
-        """Claim nothing more. A signal handler: takes note, and ends a wait.
+    def on_stop_signal(self, signum: int = 0, frame: object = None) -> None:
+        """Signal handler: claim no more jobs. Sets a flag, and ends a wait.
 
-        The supervisor sends it again and again: what is raised while the interpreter finalises an object gets lost.
+        The supervisor sends the signal repeatedly: an exception raised during the finalisation of an object is lost.
         """
         self._is_stopping = True
         if self._is_waiting:
             raise _Wake
 
-    def heed(self, signum: int = 0, frame: object = None) -> None:
-        """Do what the supervisor has written on the page. A signal handler: ends a wait, or interrupts a job."""
-        if self._page.is_quiet and self._is_waiting:
+    def on_control_signal(self, signum: int = 0, frame: object = None) -> None:
+        """Signal handler: apply what the supervisor wrote to shared memory. Ends a wait, or interrupts a job."""
+        if self._shared.is_quiet and self._is_waiting:
             raise _Wake
-        self._runner.stop_jobs()
+        self._runner.cancel_jobs()
 
-    def work(self) -> int:
-        """The life. Returns the exit code of the process."""
+    def run(self) -> int:
+        """Steps 1 to 4. Returns the exit code of the process."""
         try:
-            self._patiently(self._session.sign_on)
-            while not self._is_stopping and not self._is_old() and not self._is_orphan():
-                if self._page.is_quiet:
-                    self._rest()
+            self._retry_until_connected(self._session.sign_on)
+            while not self._is_stopping and not self._must_recycle() and not self._is_orphan():
+                if self._shared.is_quiet:
+                    self._stay_quiet()
                     continue
-                fetched = self._patiently(self._fetch)
+                fetched = self._retry_until_connected(self._fetch)
                 if fetched is None:
                     continue
-                if not self._take(fetched) and not self._find_more():
+                if not self._run_fetched(fetched) and not self._wait_for_more():
                     break
         except MemoryError:
-            out_of_memory(self._session)
-        self._leave()
-        return EXIT_RECYCLED if self._is_old() and not self._is_stopping else EXIT_DONE
+            exit_out_of_memory(self._session)
+        self._shut_down()
+        return EXIT_RECYCLED if self._must_recycle() and not self._is_stopping else EXIT_DONE
 
     # -- claiming
 
-    def _fetch(self) -> Fetched:
+    def _fetch(self) -> ClaimResult:
         self._session.reconcile()
-        self._runner.forget_news()
+        self._runner.clear_finished_flag()
         wanted = self._runner.wanted()
         if self._options.max_jobs is not None:
             wanted = min(wanted, self._options.max_jobs - self._jobs_done)
@@ -126,179 +127,180 @@ class Child:
             raise BrokerUnavailable(str(fetched.error)) from fetched.error
         return fetched
 
-    def _take(self, fetched: Fetched) -> bool:
-        """Run what was claimed. Returns whether there was anything, or may be at once."""
-        self._page.note(jobs_done=self._jobs_done, claimed_at=time.monotonic())
+    def _run_fetched(self, fetched: ClaimResult) -> bool:
+        """Run what was claimed. Returns False if there was nothing, and there is nothing more to claim now."""
+        self._shared.record_claim(jobs_done=self._jobs_done, claimed_at=time.monotonic())
         if "unknown" in fetched.statuses:
-            self._patiently(self._start_anew)
+            self._retry_until_connected(self._take_new_name)
             return True
-        self._runner.mind(is_suspect_next="suspect" in fetched.statuses)
+        self._runner.set_suspect_next(is_suspect_next="suspect" in fetched.statuses)
         if fetched.found:
             if self._reader.is_waiting and fetched.found >= self._runner.wanted():
-                self._reader.close()  # the next token is for somebody who has a slot
+                self._reader.close()  # no free slot: leave the next work signal to other workers
             worker = self._session.worker
-            # Without those of a batch that was cut: a process is replaced after so many runs.
+            # Released jobs do not count: a process is replaced after so many runs.
             self._jobs_done += self._runner.run([run for claimed in fetched.claimed for run in _runs(claimed, worker)])
         return fetched.found > 0 or "more" in fetched.statuses
 
-    def _start_anew(self) -> None:
-        """We were given up for dead. What we finished may still be accepted; then we are somebody else."""
-        logger.warning("worker %s lost its lease; it goes on under a new name", self._session.worker)
+    def _take_new_name(self) -> None:
+        """Our lease has expired. Settle, as far as Redis still accepts it, and sign on under a new name."""
+        logger.warning("worker %s lost its lease, and continues under a new name", self._session.worker)
         self._session.settle()
         self._session.sign_on()
 
     # -- waiting
 
-    def _find_more(self) -> bool:
-        """There was nothing to claim. Wait until there may be; False: a burst is over."""
-        if self._session.is_to_be_compared:
-            return True  # before the next claim, which may wait in the server for long
-        if not self._runner.is_at_rest:
+    def _wait_for_more(self) -> bool:
+        """Wait until there may be something to claim. False: the burst is over."""
+        if self._session.needs_reconcile:
+            return True  # first: the next claim may block in the server for long
+        if not self._runner.is_settled:
             self._wait_beside_jobs()
             return True
         if self._options.burst:
-            return bool(self._patiently(self._promote))
+            return bool(self._retry_until_connected(self._promote))
         self._wait_for_work()
         return True
 
     def _wait_beside_jobs(self) -> None:
-        """Until a job is over, a slot is wanted, or it is time to ask again."""
+        """Wait until a job is over, there is work for a free slot, or it is time to claim again."""
         until = time.monotonic() + IDLE_SECONDS
         try:
-            while not self._is_stopping and not self._page.is_quiet and time.monotonic() < until:
-                self._page.live(time.monotonic())
-                if self._runner.wait(MOMENT_SECONDS if self._runner.wanted() else self._longest_seconds):
+            while not self._is_stopping and not self._shared.is_quiet and time.monotonic() < until:
+                self._shared.set_alive(time.monotonic())
+                if self._runner.wait(MAX_ACK_DELAY_SECONDS if self._runner.wanted() else self._longest_seconds):
                     return
                 if self._runner.wanted() and self._reader.wait(0):
                     return
         except BrokerError as error:
-            self._session.compare_soon()  # Redis may come back with older data
-            self._pause(error)
+            self._session.reconcile_soon()  # Redis may return with older data
+            self._wait_before_retry(error)
 
     def _promote(self) -> bool:
-        """In a burst, what is due by now belongs to it."""
-        _, promoted = self._broker.promote_all(self._options.queues)
-        signals.send_promoted(Child, promoted)
+        """Promote due jobs: they belong to the burst. Returns whether there were any."""
+        promoted = self._broker.maintenance.promote(self._options.queues)
+        signals.send_promoted(WorkerProcess, promoted)
         return any(promoted.values())
 
     def _wait_for_work(self) -> None:
-        """Blocks until there is something to do, and takes it. After a while without a token it asks anyhow."""
+        """Block until there is work, and run it. Claims from time to time without a work signal, too."""
         try:
             fetched = self._wait_and_claim()
         except _Wake:
             self._is_waiting = False
-            self._session.release(self._session.held)  # it may have come a moment after the answer to a claim
-            self._session.doubt()  # or while that is on its way
+            self._session.release(self._session.held)  # the signal may have come just after the reply to a claim
+            self._session.mark_uncertain()  # or before it, while the claim is under way
         except BrokerError as error:
-            self._session.doubt()
-            self._pause(error)
+            self._session.mark_uncertain()
+            self._wait_before_retry(error)
         else:
             if fetched is not None:
-                self._take(fetched)
+                self._run_fetched(fetched)
 
-    def _wait_and_claim(self) -> Fetched | None:
-        """What a claim has brought, at last; None when it was refused, or we are not to wait any more."""
+    def _wait_and_claim(self) -> ClaimResult | None:
+        """Claim when there is work. None: the claim was rejected, or there is a reason to stop waiting."""
         queues = self._options.order()
         claim = self._broker.claim_command(self._session.worker, queues, 1)
         try:
             self._is_waiting = True
-            while not self._is_stopping and not self._page.is_quiet and not self._is_orphan():
+            while not self._is_stopping and not self._shared.is_quiet and not self._is_orphan():
                 asked_at = time.monotonic()
-                self._page.live(asked_at)
+                self._shared.set_alive(asked_at)
                 answer = self._reader.wait_and_claim(claim)
                 if answer is None:
                     return None
-                fetched = Fetched()
-                self._broker.read_claim(fetched, queues, answer)
+                fetched = ClaimResult()
+                fetched.add_claim(queues, answer)
                 if fetched.found or "unknown" in fetched.statuses:
                     self._session.hold(fetched, asked_at=asked_at)
                     return fetched
-                self._page.note(jobs_done=self._jobs_done, claimed_at=time.monotonic())
+                self._shared.record_claim(jobs_done=self._jobs_done, claimed_at=time.monotonic())
                 self._is_waiting = False
-                self._session.tell_counts()
-                if self._session.is_to_be_compared:
+                self._session.report_metrics()
+                if self._session.needs_reconcile:
                     return None
                 self._is_waiting = True
         finally:
             self._is_waiting = False
         return None
 
-    def _rest(self) -> None:
-        """Quiet, by order: finish what runs, claim nothing, and stay."""
+    def _stay_quiet(self) -> None:
+        """Finish running jobs and claim nothing, until the command `quiet` is revoked."""
         self._reader.close()
-        while self._page.is_quiet and not self._is_stopping and not self._is_orphan():
-            self._patiently(self._tell_all)
-            self._page.live(time.monotonic())
+        while self._shared.is_quiet and not self._is_stopping and not self._is_orphan():
+            self._retry_until_connected(self._report_all)
+            self._shared.set_alive(time.monotonic())
             time.sleep(_SLICE_SECONDS)
 
-    def _tell_all(self) -> None:
-        self._runner.forget_news()
-        self._session.tell_counts()
-        # It has no connection that waits, and would not notice that Redis was away.
-        self._session.reconcile(at_least_each=self._broker.config.lease_seconds)
+    def _report_all(self) -> None:
+        self._runner.clear_finished_flag()
+        self._session.report_metrics()
+        # No connection is blocking, so a restart of Redis would go unnoticed.
+        self._session.reconcile(max_age_seconds=self._broker.config.lease_seconds)
 
-    # -- patience
+    # -- retrying
 
-    def _patiently(self, act: Callable[[], T]) -> T | None:
-        """Try until Redis answers; None when we are told to stop meanwhile."""
+    def _retry_until_connected(self, act: Callable[[], T]) -> T | None:
+        """Call it until Redis replies. None: the process has to stop."""
         while True:
             try:
                 result = act()
             except BrokerError as error:
-                self._pause(error)
+                self._wait_before_retry(error)
                 if self._is_stopping or self._is_orphan():
                     return None
             else:
                 if self._backoff.reset():
-                    logger.info("worker %s goes on: Redis is back", self._session.worker)
+                    logger.info("worker %s reached Redis again", self._session.worker)
                 return result
 
-    def _pause(self, error: BrokerError) -> None:
+    def _wait_before_retry(self, error: BrokerError) -> None:
         seconds = self._backoff.next_seconds()
         if seconds <= _SLICE_SECONDS:
-            logger.warning("worker %s waits for Redis: %s", self._session.worker, error)
+            logger.warning("worker %s cannot reach Redis, retrying: %s", self._session.worker, error)
         until = time.monotonic() + seconds
         while not self._is_stopping and (left := until - time.monotonic()) > 0:
-            self._page.live(time.monotonic())
+            self._shared.set_alive(time.monotonic())
             time.sleep(min(left, _SLICE_SECONDS))
 
-    # -- leaving
+    # -- exit
 
     def _is_orphan(self) -> bool:
-        """Whether the supervisor is dead: nobody renews our lease any more."""
+        """Whether the supervisor is dead: then nobody renews our lease."""
         return os.getppid() != self._parent
 
-    def _is_old(self) -> bool:
+    def _must_recycle(self) -> bool:
         options, most_mb = self._options, self._broker.config.max_memory_mb
         if options.max_jobs is not None and self._jobs_done >= options.max_jobs:
             return True
         return most_mb is not None and self._jobs_done > 0 and (memory_bytes() or 0) > most_mb * 1_048_576
 
-    def _leave(self) -> None:
-        """Tell what is done, give back the rest.
+    def _shut_down(self) -> None:
+        """Settle what is finished, release the rest.
 
-        After a signal the supervisor has the clock: it kills who takes too long, and gives back what was not told.
+        After a stop signal the supervisor watches the time: it kills a process that takes too long, and reclaims the
+        jobs that were not reported.
         """
-        self._page.live(math.inf)
+        self._shared.set_alive(math.inf)
         self._reader.close()
-        self._backoff = ReconnectDelay(_LONGEST_PAUSE_SECONDS)
+        self._backoff = ReconnectDelay(_MAX_PAUSE_SECONDS)
         while not self._runner.is_idle:
             self._runner.wait(_SLICE_SECONDS)
-            self._runner.forget_news()
+            self._runner.clear_finished_flag()
             self._try_to_settle()
         self._runner.stop()
         self._session.release(self._session.held)
         tries = 1
-        while not self._try_to_settle() and (tries < MOST_TRIES or self._is_worth_waiting()):
+        while not self._try_to_settle() and (tries < MAX_SETTLE_TRIES or self._should_keep_trying()):
             tries += 1
         self._session.close()
         try:
             self._session.sign_off()
         except BrokerError as error:
-            logger.warning("worker %s leaves without Redis: %s", self._session.worker, error)
+            logger.warning("worker %s exits without reaching Redis: %s", self._session.worker, error)
 
-    def _is_worth_waiting(self) -> bool:
-        """Whether jobs would run again that are over. What was not started is given back by the supervisor, too."""
+    def _should_keep_trying(self) -> bool:
+        """Whether finished jobs would run again. Jobs that have not started are reclaimed by the supervisor anyway."""
         return self._session.has_outcomes and not self._is_orphan()
 
     def _try_to_settle(self) -> bool:
@@ -307,7 +309,9 @@ class Child:
         except BrokerError as error:
             seconds = self._backoff.next_seconds()
             if seconds <= _SLICE_SECONDS:
-                logger.warning("worker %s waits for Redis before it leaves: %s", self._session.worker, error)
+                logger.warning(
+                    "worker %s cannot reach Redis, retrying before it exits: %s", self._session.worker, error
+                )
             time.sleep(seconds)
             return False
         return True

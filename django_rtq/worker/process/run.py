@@ -1,4 +1,4 @@
-"""One run of a job: what was claimed, opened so that it can be called."""
+"""One run of a claimed job: its record, its task and its options."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from django_rtq.jobs.record import read_call, read_record
 from django_rtq.tasks import registry
 from django_rtq.tasks.task import Task
 from django_rtq.worker.process.progress import ProgressWriter
-from django_rtq.worker.shared_entries import LONGEST_ID
+from django_rtq.worker.shared_entries import MAX_ID_BYTES
 
 
 class Run:
-    """A claimed job. Making it costs little; what only failures, signals and contexts need is made when asked for."""
+    """A claimed job. Cheap to create: what only failures, signals and contexts need is computed on demand."""
 
-    reports: ProgressWriter | None = None  # where the job says how far it is
+    progress: ProgressWriter | None = None  # takes reports of the job's progress
     client = b""  # until the record was read
-    entry = 0  # its own on the page
-    variables: Context | None = None  # the context variables of this run: of its function and of receivers of signals
+    entry = 0  # its index in shared memory
+    task: Task[Any, Any]  # set by open()
+    is_open = False  # the record was read, and the task found
+    variables: Context | None = None  # of its function, and of the receivers of its signals
 
     def __init__(
         self,
@@ -37,17 +39,16 @@ class Run:
         self.queue = queue
         self.job_id = job_id
         self.record = record
-        self.worker = worker  # under which name it was claimed
+        self.worker = worker  # the name under which it was claimed
         self.now_ms = now_ms
-        self.failures, self.crashes = counts  # earlier runs that did not end well
+        self.failures, self.crashes = counts  # earlier runs
         self.seconds = 0.0  # how long the function ran
-        self.may_run_once = False  # a run that did not end is never followed by another
-        self.task: Task[Any, Any] | None = None
+        self.may_run_once = False  # max_crashes=0: never run it again if a run was cut short
 
     def open(self) -> None:
         """Read the record and find the task. Raises PayloadError, ValueError or KeyError, and TaskNotFound."""
-        if len(self.job_id) > LONGEST_ID:
-            raise ValueError(f"its id has {len(self.job_id)} bytes, and {LONGEST_ID} are the most.")
+        if len(self.job_id) > MAX_ID_BYTES:
+            raise ValueError(f"its id has {len(self.job_id)} bytes, and {MAX_ID_BYTES} are the most.")
         (
             self.client, max_crashes, self.ready_ms, self.expires_ms,
             self.task_name, self.args, self.kwargs, self.options,
@@ -56,6 +57,7 @@ class Run:
         if self.options or self.client:
             _check(self.options, self.client)
         self.task = registry.get_task(self.task_name)
+        self.is_open = True
 
     @property
     def attempt(self) -> int:
@@ -64,7 +66,7 @@ class Run:
 
     @property
     def is_expired(self) -> bool:
-        """Nobody started it in time. What has been started once does not expire."""
+        """Whether it was not started in time. A job that was started once does not expire."""
         return 0 < self.expires_ms <= self.now_ms and self.attempt == 1
 
     @property
@@ -74,29 +76,29 @@ class Run:
 
     @cached_property
     def job(self) -> Job:
-        """The job as a value. Raises PayloadError or ValueError for a record that cannot be read."""
+        """The job as a value. Raises PayloadError or ValueError if the record cannot be read."""
         return read_record(self.job_id.decode(), self.queue, self.record, failures=self.failures, crashes=self.crashes)
 
     @property
     def context(self) -> JobContext:
-        """What a task with takes_context gets."""
+        """The context argument of a task with takes_context."""
         return JobContext(self.job_id.decode(), self.attempt, self.queue, self.client.decode(), self._report)
 
     def _report(self, line: str) -> None:
-        if self.reports is not None:
-            self.reports.say(self.worker, self.queue, self.job_id.decode(), line)
+        if self.progress is not None:
+            self.progress.report(self.worker, self.queue, self.job_id.decode(), line)
 
     def max_attempts(self, config: Config) -> int:
-        """Runs that may fail: of this call, of the task, or of the settings."""
+        """The option of the call, the task or the settings."""
         return self._option("max_attempts", config.max_attempts) or 1
 
     def time_limit(self, config: Config) -> float | None:
-        """Seconds that it may run."""
+        """Seconds that it may run. None: no limit."""
         limit: float | None = self._option("time_limit", config.time_limit)
         return limit
 
     def result_ttl(self, config: Config) -> float:
-        """Seconds that its result is kept."""
+        """How long its result is kept, in seconds."""
         ttl: float = self._option("result_ttl", config.result_ttl)
         return ttl
 
@@ -108,7 +110,7 @@ class Run:
 
 
 def _check(options: dict[str, Any], client: bytes) -> None:
-    """What would only be noticed after the run. Raises ValueError."""
+    """Find errors that would otherwise come up after the run. Raises ValueError."""
     client.decode()
     for name, value in options.items():
         if name in ("max_attempts", "time_limit", "result_ttl") and not isinstance(value, int | float | None):

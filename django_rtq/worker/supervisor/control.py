@@ -1,10 +1,10 @@
-"""The errands of a supervisor: what people want of its jobs and of itself.
+"""Remote control of a supervisor: cancel requests for its jobs, and the commands quiet, work and stop.
 
-1. wait for a token
-2. ask what is wanted: which jobs are to stop, and whether to be quiet or to leave
-3. wake the main thread, which carries it out
+1. wait for a control signal: a blocking read in Redis
+2. read the cancel requests and the command
+3. wake the main thread, which applies them
 
-A token may get lost. What is wanted stands in Redis, and the heartbeat asks for it as well.
+A control signal may get lost. Requests and commands are stored in Redis, and the heartbeat reads the requests as well.
 """
 
 from __future__ import annotations
@@ -21,81 +21,83 @@ from django_rtq.broker.messages import CancelRequest
 from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.loop import Loop
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.supervisor.heartbeat import Children
+from django_rtq.worker.supervisor.heartbeat import LiveProcesses
 from django_rtq.worker.supervisor.process_pool import ChildProcess
 
 logger = logging.getLogger("django_rtq")
 
-LONGEST_WAIT_SECONDS = 60.0
+MAX_WAIT_SECONDS = 60.0
 
-Wishes = Mapping[tuple[str, str], str]
+CancelModes = Mapping[tuple[str, str], str]
 
 
 class ControlListener(Loop):
-    """Hears what people want, in its own thread. The supervisor's main thread carries it out."""
+    """Reads cancel requests and commands, in its own thread. The supervisor's main thread applies them."""
 
     name = "control"
 
-    def __init__(self, broker: Broker, options: WorkerOptions, children: Children, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, broker: Broker, options: WorkerOptions, processes: LiveProcesses, wake: Callable[[], None]
+    ) -> None:
         super().__init__()
         self.supervisor = f"{options.name}:{os.getpid()}:{secrets.token_hex(4)}"
-        self.order: WorkerCommand | None = None
-        # Worker and job -> how it is to stop. Of each thread that asks its own: an answer that came late takes back
-        # nothing that the other has heard since.
-        self._found: Wishes = {}
-        self._told: Wishes = {}
+        self.command: WorkerCommand | None = None
+        # (worker, job id) -> "ask" or "terminate". One for each thread that asks Redis, so that a late reply to one
+        # does not undo what the other has read since.
+        self._polled: CancelModes = {}
+        self._from_heartbeat: CancelModes = {}
         self._broker = broker
         self._queues = options.queues
-        self._children = children
+        self._processes = processes
         self._wake = wake
         self._reader = BlockingReader(
             broker.connection_settings,
             [broker.keys.control_signal(self.supervisor)],
             role="control",
-            block_seconds=LONGEST_WAIT_SECONDS,
+            block_seconds=MAX_WAIT_SECONDS,
         )
 
     def tick(self) -> float:
-        """Ask what is wanted."""
-        workers = [page.worker for _, page in self._children() if page.worker]
-        order, asked = read_commands(self._broker, self.supervisor, self._queues, workers)
-        if order is not None and order is not self.order:
-            self.order = order
+        """Read the command and the cancel requests."""
+        workers = [shared.worker for _, shared in self._processes() if shared.worker]
+        command, requests = read_commands(self._broker, self.supervisor, self._queues, workers)
+        if command is not None and command is not self.command:
+            self.command = command
             self._wake()
-        self._found = self._note(asked)
+        self._polled = self._as_modes(requests)
         return 0.0
 
-    def tell(self, asked: Sequence[CancelRequest]) -> None:
-        """These jobs are to stop, the heartbeat says."""
-        self._told = self._note(asked)
+    def on_cancel_requests(self, requests: Sequence[CancelRequest]) -> None:
+        """Take the cancel requests that the heartbeat has read."""
+        self._from_heartbeat = self._as_modes(requests)
 
-    def _note(self, asked: Sequence[CancelRequest]) -> Wishes:
-        if asked:
+    def _as_modes(self, requests: Sequence[CancelRequest]) -> CancelModes:
+        if requests:
             self._wake()
-        return {(worker, job_id): how for worker, job_id, how in asked}
+        return {(worker, job_id): mode for worker, job_id, mode in requests}
 
     def wait(self, seconds: float) -> None:
-        """Until there is a token. After a while without one the connection is only seen to be alive."""
+        """Block until a control signal. Reads end after a while, to prove that the connection is alive."""
         while not self._stopped.is_set() and not self._reader.wait():
             pass
 
     def interrupt(self) -> None:
-        """The blocking read ends, and with it the thread."""
+        """End the blocking read, and so the thread."""
         self._reader.interrupt()
 
     def close(self) -> None:
         self._reader.close()
 
-    def stop_jobs(self, child: ChildProcess) -> None:
-        """Tell a child which of its jobs are to stop, or kill it. Again and again, for a job may just have begun."""
-        found, told = self._found, self._told
-        for job_id in child.page.started() if found or told else ():
-            job = (child.page.worker, job_id)
-            hows = (found.get(job), told.get(job))
-            if "terminate" in hows and job_id not in child.terminated:
-                child.terminated.append(job_id)
-                logger.warning("process %d is killed: job %s is to be terminated", child.pid, job_id)
-                child.kill(signal.SIGKILL)
-            elif "ask" in hows and job_id not in child.terminated:
-                child.page.ask_to_stop(job_id)
-                child.kill(signal.SIGUSR1)
+    def cancel_jobs(self, process: ChildProcess) -> None:
+        """Pass on cancel requests, or kill the process to terminate a job. Repeated: a job may just have started."""
+        polled, from_heartbeat = self._polled, self._from_heartbeat
+        for job_id in process.shared.running() if polled or from_heartbeat else ():
+            job = (process.shared.worker, job_id)
+            modes = (polled.get(job), from_heartbeat.get(job))
+            if "terminate" in modes and job_id not in process.terminated:
+                process.terminated.append(job_id)
+                logger.warning("process %d killed: job %s is to be terminated", process.pid, job_id)
+                process.kill(signal.SIGKILL)
+            elif "ask" in modes and job_id not in process.terminated:
+                process.shared.request_cancel(job_id)
+                process.kill(signal.SIGUSR1)

@@ -1,8 +1,8 @@
-"""What a dead child leaves behind: its jobs are taken back at once, or as soon as Redis answers (G5).
+"""Reclaims the jobs of crashed processes, at once or as soon as Redis is reachable (G5).
 
-1. the main thread of the supervisor reaps a child, and hands over what it left
-2. this loop takes its jobs back, in a thread of its own: the main thread never waits for Redis
-3. it sends the signals of these jobs, when all that was handed over is taken back
+1. the main thread of the supervisor reaps a process, and adds it here
+2. this loop reclaims its jobs, in its own thread: the main thread never waits for Redis
+3. when all added processes are done, it sends the signals of these jobs
 """
 
 from __future__ import annotations
@@ -21,92 +21,96 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
 from django_rtq.loop import Loop
 from django_rtq.tasks import registry
-from django_rtq.worker.outcome import Retried, decide, error_line, send_failed
+from django_rtq.worker.outcome import Retried, decide, failure_line, send_failed
 from django_rtq.worker.shared_entries import Finished
 from django_rtq.worker.shared_memory import SharedState
-from django_rtq.worker.supervisor.finished_jobs import tell_finished
+from django_rtq.worker.supervisor.finished_jobs import settle_finished
 
 logger = logging.getLogger("django_rtq")
 
-LONGEST_WAIT_SECONDS = 60.0
-HOPE_SECONDS = 2.0  # a round trip takes milliseconds: who waits longer for one has a Redis that hangs
-Tell = Callable[[], None]
+MAX_WAIT_SECONDS = 60.0
+REPLY_TIMEOUT_SECONDS = 2.0  # a round trip takes milliseconds: after so long Redis hangs
+SendSignals = Callable[[], object]
 
 
 @dataclass(slots=True)
 class _CrashedProcess:
     worker: str
-    guilty: Sequence[str]  # were running: they count a crash
-    overdue: Sequence[str]  # did not heed their time limit: they count a failure
-    finished: Sequence[Finished]  # were over; Redis may not know it
+    crashed: Sequence[str]  # jobs that were running: they count a crash
+    overdue: Sequence[str]  # jobs that ignored their time limits: they count a failure
+    finished: Sequence[Finished]  # jobs that were over; Redis may not have their outcomes
 
 
 class CrashRecovery(Loop):
-    """Takes back the jobs of dead children, in its own thread. The main thread calls `add` and `is_pending`."""
+    """Reclaims the jobs of crashed processes, in its own thread. The main thread calls `add` and `is_pending`."""
 
-    name = "reclaim"
+    name = "crash-recovery"
 
     def __init__(self, broker: Broker, queues: Sequence[str], wake: Callable[[], None] = lambda: None) -> None:
         super().__init__()
         self._broker = broker
         self._queues = queues
         self._wake = wake
-        self._estates: deque[_CrashedProcess] = deque()
-        self._moved_at = 0.0  # when the first of them came, or Redis has answered since
-        self._is_refused = False  # the last try found Redis away
+        self._queued: deque[_CrashedProcess] = deque()
+        self._progress_at = 0.0  # when the first of them was added, or of the last reply of Redis
+        self._is_redis_away = False  # the last try failed
 
-    def add(self, page: SharedState, *, guilty: Sequence[str], overdue: Sequence[str] = ()) -> None:
-        """A child is dead, and its page tells who it was."""
-        if page.worker:
-            if not self._estates:
-                self._moved_at = time.monotonic()
-            self._estates.append(_CrashedProcess(page.worker, guilty, overdue, page.finished()))
+    def add(self, shared: SharedState, *, crashed: Sequence[str], overdue: Sequence[str] = ()) -> None:
+        """Queue the jobs of a process that has exited. Its shared memory has its worker name."""
+        if shared.worker:
+            if not self._queued:
+                self._progress_at = time.monotonic()
+            self._queued.append(_CrashedProcess(shared.worker, crashed, overdue, shared.finished()))
             self.interrupt()
 
     @property
     def is_pending(self) -> bool:
-        """Whether something is left to take back, and Redis seems to be there."""
-        return bool(self._estates) and not self._is_refused and time.monotonic() - self._moved_at < HOPE_SECONDS
+        """Whether there are jobs to reclaim, and Redis seems to be reachable."""
+        return (
+            bool(self._queued)
+            and not self._is_redis_away
+            and time.monotonic() - self._progress_at < REPLY_TIMEOUT_SECONDS
+        )
 
     def tick(self) -> float:
-        """Take back all that can be taken back now."""
-        tell: list[Tell] = []
+        """Reclaim the jobs of all queued processes."""
+        send_later: list[SendSignals] = []
         try:
-            while self._estates:
-                self._settle(self._estates[0], tell)
-                self._estates.popleft()
-            self._is_refused = False
+            while self._queued:
+                self._recover(self._queued[0], send_later)
+                self._queued.popleft()
+            self._is_redis_away = False
         except BrokerError as error:
-            if not self._is_refused:
-                logger.warning("jobs of a dead process are taken back when Redis answers: %s", error)
-            self._is_refused = True
+            if not self._is_redis_away:
+                logger.warning("cannot reach Redis, jobs of a crashed process are reclaimed later: %s", error)
+            self._is_redis_away = True
             raise
         finally:
             self._wake()
-            for each in tell:
-                each()
-        return LONGEST_WAIT_SECONDS
+            for send in send_later:
+                send()
+        return MAX_WAIT_SECONDS
 
-    def _settle(self, estate: _CrashedProcess, tell: list[Tell]) -> None:
-        tell_finished(self._broker, self._queues, estate.worker, estate.finished)
-        self._moved_at = time.monotonic()
-        for job_id in estate.overdue:
+    def _recover(self, process: _CrashedProcess, send_later: list[SendSignals]) -> None:
+        settle_finished(self._broker, self._queues, process.worker, process.finished)
+        self._progress_at = time.monotonic()
+        for job_id in process.overdue:
             try:
-                self._fail(estate.worker, job_id, tell)
+                self._record_timeout(process.worker, job_id, send_later)
             except BrokerError:
                 raise
-            except Exception:  # of the task's `backoff`, say: no other job may have to wait for this one
-                logger.exception("job %s: what follows from its time limit is not known; it counts a crash", job_id)
-                estate.guilty = [*{*estate.guilty, job_id}]
-            self._moved_at = time.monotonic()
+            except Exception:  # e.g. of the task's `backoff`: it must not keep other jobs from being reclaimed
+                logger.exception("job %s: cannot decide what follows from its time limit, so it counts a crash", job_id)
+                process.crashed = [*{*process.crashed, job_id}]
+            self._progress_at = time.monotonic()
         for queue in self._queues:
-            taken = self._broker.reclaim_child(queue, estate.worker, estate.guilty)
-            self._moved_at = time.monotonic()
+            taken = self._broker.reclaim_child(queue, process.worker, process.crashed)
+            self._progress_at = time.monotonic()
             if taken:
-                tell.append(partial(signals.send_reclaimed, CrashRecovery, queue, estate.worker, taken))
+                send_later.append(partial(signals.send_reclaimed, CrashRecovery, queue, process.worker, taken))
 
-    def _fail(self, worker: str, job_id: str, tell: list[Tell]) -> None:
-        """A job that had to be killed for its time limit has failed, like one that heeded it."""
+    def _record_timeout(self, worker: str, job_id: str, send_later: list[SendSignals]) -> None:
+        """Settle a job that was killed for its time limit as failed, as if it had raised TimeLimitExceeded."""
         try:
             job = self._broker.find_running(worker, self._queues, job_id)
             task = registry.get_task(job.task) if job else None
@@ -114,11 +118,13 @@ class CrashRecovery(Loop):
             return
         if job is None or task is None:
             return
-        error = TimeLimitExceeded("The job ran longer than its time limit and did not heed it; its process was killed.")
-        most = job.options.get("max_attempts") or task.max_attempts or self._broker.config.max_attempts
-        outcome = decide(task, error, failures=job.failures, max_attempts=most)
-        line = error_line(error, at_ms=time.time_ns() // 1_000_000, attempt=job.attempt, worker=worker)
-        # The process that would have counted this run for its task was killed.
+        error = TimeLimitExceeded(
+            "The job exceeded its time limit and ignored TimeLimitExceeded; its process was killed."
+        )
+        max_attempts = job.options.get("max_attempts") or task.max_attempts or self._broker.config.max_attempts
+        outcome = decide(task, error, failures=job.failures, max_attempts=max_attempts)
+        line = failure_line(error, at_ms=time.time_ns() // 1_000_000, attempt=job.attempt, worker=worker)
+        # The process that was to count this run in the metrics of its task was killed.
         ends = "retried" if isinstance(outcome, Retried) else "dead"
         settlement = Settlement(
             metrics=[(2, counter_name("failed", job.task), 1, counter_name(ends, job.task), 1)],
@@ -128,4 +134,4 @@ class CrashRecovery(Loop):
         else:
             settlement.bury = [job_id, 1, line]
         if not self._broker.settle(worker, job.queue, settlement):
-            tell.append(partial(send_failed, CrashRecovery, job, job.id, outcome))
+            send_later.append(partial(send_failed, CrashRecovery, job, job.id, outcome))

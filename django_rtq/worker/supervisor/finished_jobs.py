@@ -1,4 +1,4 @@
-"""What a child had finished and could not tell Redis: its supervisor tells it, so that it does not run again (G2)."""
+"""Settles jobs that a dead or blocked process has finished and not reported, so that they do not run again (G2)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.settlement import NOT_KNOWN, Settlement
+from django_rtq.broker.settlement import UNKNOWN_CLIENT, Settlement
 from django_rtq.jobs.failure import Failure
 from django_rtq.jobs.outcome import is_result_lost
 from django_rtq.worker.shared_entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, Finished
@@ -15,23 +15,23 @@ from django_rtq.worker.shared_entries import ACKED, BURIED, CANCELLED, EXPIRED, 
 logger = logging.getLogger("django_rtq")
 
 
-def tell_finished(broker: Broker, queues: Sequence[str], worker: str, finished: Sequence[Finished]) -> None:
-    """Tell how these jobs ended, as far as Redis does not know it. Raises BrokerError. May be repeated.
+def settle_finished(broker: Broker, queues: Sequence[str], worker: str, finished: Sequence[Finished]) -> None:
+    """Settle these jobs as far as Redis does not have their outcomes. Raises BrokerError. May be repeated.
 
-    Their signals were sent by the child.
+    Their signals were sent by the process.
     """
     if not finished:
         return
     for queue, attempts in broker.attempts(worker, queues).items():
-        # A job that was told to be retried may run again under the same name: then it is another attempt.
-        untold = [job for job in finished if job.job_id in attempts and job.attempt in (0, attempts[job.job_id])]
+        # A job whose retry was reported may run again in the same worker: then its attempt is another one.
+        unreported = [job for job in finished if job.job_id in attempts and job.attempt in (0, attempts[job.job_id])]
         settlement = Settlement()
-        for job in untold:
-            _add(settlement, job, job.text or _lost_line(job, worker))
-        if untold:
+        for job in unreported:
+            _add(settlement, job, job.text or _lost_failure(job, worker))
+        if unreported:
             broker.settle(worker, queue, settlement)
-            logger.info("%d finished jobs of worker %s are settled by its supervisor", len(untold), worker)
-            for job in untold:
+            logger.info("%d finished jobs of worker %s settled by its supervisor", len(unreported), worker)
+            for job in unreported:
                 if job.verb == ACKED and is_result_lost(job.text):
                     logger.warning("job %s succeeded, but its result is lost", job.job_id.decode(errors="replace"))
 
@@ -40,7 +40,7 @@ def _add(settlement: Settlement, job: Finished, text: bytes) -> None:
     if job.verb == ACKED:
         settlement.ack += (job.job_id, job.ms, job.text)
     elif job.verb == RETRIED:
-        settlement.retry += (job.job_id, job.ms, int(job.is_counted), text, NOT_KNOWN)
+        settlement.retry += (job.job_id, job.ms, int(job.is_counted), text, UNKNOWN_CLIENT)
     elif job.verb == BURIED:
         settlement.bury += (job.job_id, int(job.is_counted), text)
     elif job.verb == EXPIRED:
@@ -49,8 +49,8 @@ def _add(settlement: Settlement, job: Finished, text: bytes) -> None:
         settlement.finish_cancel += (job.job_id, job.ms, job.text)
 
 
-def _lost_line(job: Finished, worker: str) -> bytes:
-    """A failure of which nothing else is known."""
+def _lost_failure(job: Finished, worker: str) -> bytes:
+    """A failure without its error."""
     failure = Failure(
         at=time.time_ns() // 1_000_000,
         attempt=job.attempt,

@@ -1,6 +1,6 @@
-"""The heartbeat of a supervisor: renews the leases of its children, and takes back jobs whose lease ran out.
+"""The heartbeat of a supervisor: renews the leases of its processes, and reclaims jobs with expired leases.
 
-It runs in the supervisor because a job that holds the interpreter lock would starve a thread of its own process.
+It runs in the supervisor because a job that holds the interpreter lock (GIL) would block a thread of its own process.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from django_rtq.broker.messages import CancelRequest
 from django_rtq.broker.scripts import Argument
 from django_rtq.loop import Loop
 from django_rtq.worker.memory import memory_bytes
-from django_rtq.worker.shared_entries import Mark
+from django_rtq.worker.shared_entries import Revoked
 from django_rtq.worker.shared_memory import SharedState
 
-START_SECONDS = 0.2  # until the next beat while a child has not signed on yet
-Children = Callable[[], Sequence[tuple[int, SharedState]]]  # process ids and pages of those that live
+START_SECONDS = 0.2  # until the next heartbeat while a process has not signed on yet
+LiveProcesses = Callable[[], Sequence[tuple[int, SharedState]]]  # process id and shared memory of each
 
 
 class Heartbeat(Loop):
-    """Renews three times a lease, or sooner when somebody's lease is about to run out."""
+    """Renews leases three times per lease time. Runs earlier when a lease of any worker is about to expire."""
 
     name = "heartbeat"
 
@@ -32,34 +32,40 @@ class Heartbeat(Loop):
         self,
         broker: Broker,
         queues: Sequence[str],
-        children: Children,
+        processes: LiveProcesses,
         *,
         promotes: bool,
         supervisor: str = "",
-        tell_asked: Callable[[Sequence[CancelRequest]], None] = lambda asked: None,
+        on_cancel_requests: Callable[[Sequence[CancelRequest]], None] = lambda requests: None,
     ) -> None:
-        # After an outage nothing is reclaimed for half a lease: each has to try to come back often enough.
+        # After an outage nothing is reclaimed for half a lease time: every supervisor has to renew within it.
         super().__init__(max_delay_seconds=min(5.0, broker.config.lease_seconds / 4))
         self._broker = broker
         self._queues = list(queues)
-        self._children = children
+        self._processes = processes
         self._promotes = promotes
         self._supervisor = supervisor
-        self._tell_asked = tell_asked
-        self._audited: dict[str, int] = {queue: 0 for queue in queues}
+        self._on_cancel_requests = on_cancel_requests
+        self._audit_cursors: dict[str, int] = {queue: 0 for queue in queues}
         self._host = socket.gethostname()
 
     def tick(self) -> float:
-        """One round trip while all is well."""
+        """Renew, in one round trip. Reclaim only if a lease has expired."""
         interval = self._broker.config.lease_seconds / 3
-        children = self._children()
-        notes = {page.worker: self._note(pid, page) for pid, page in children if page.worker and not _is_given_up(page)}
-        earliest, promoted, asked = self._broker.heartbeat(self._queues, notes, self._audited, promote=self._promotes)
+        processes = self._processes()
+        infos = {
+            shared.worker: self._worker_info(pid, shared)
+            for pid, shared in processes
+            if shared.worker and not _looks_frozen(shared)
+        }
+        earliest, promoted, requests = self._broker.heartbeat(
+            self._queues, infos, self._audit_cursors, promote=self._promotes
+        )
         signals.send_promoted(Heartbeat, promoted)
-        self._tell_asked(asked)
+        self._on_cancel_requests(requests)
         if earliest is not None and earliest <= 0:
             earliest = self._reclaim()
-        if any(not page.worker for _, page in children):
+        if any(not shared.worker for _, shared in processes):
             interval = START_SECONDS
         return interval if earliest is None else min(interval, earliest + 0.01)
 
@@ -73,28 +79,28 @@ class Heartbeat(Loop):
                 earliest.append(seconds)
         return min(earliest, default=None)
 
-    def _note(self, pid: int, page: SharedState) -> dict[str, Argument]:
-        jobs_done, claimed_at = page.notes()
-        note: dict[str, Argument] = {
+    def _worker_info(self, pid: int, shared: SharedState) -> dict[str, Argument]:
+        jobs_done, claimed_at = shared.last_claim()
+        info: dict[str, Argument] = {
             "host": self._host,
             "pid": pid,
             "supervisor": os.getpid(),
             "supervisor_name": self._supervisor,
-            "quiet": int(page.is_quiet),
+            "quiet": int(shared.is_quiet),
             "queues": ",".join(self._queues),
             "jobs_done": jobs_done,
-            "slots": page.slots,
+            "slots": shared.slots,
             "version": __version__,
-            "up_seconds": f"{time.monotonic() - page.made_at:.0f}",
+            "up_seconds": f"{time.monotonic() - shared.made_at:.0f}",
         }
         memory = memory_bytes(pid)
         if memory is not None:
-            note["memory"] = memory
+            info["memory"] = memory
         if claimed_at:
-            note["claim_seconds"] = f"{time.monotonic() - claimed_at:.3f}"
-        return note
+            info["claim_seconds"] = f"{time.monotonic() - claimed_at:.3f}"
+        return info
 
 
-def _is_given_up(page: SharedState) -> bool:
-    """Whether it looked frozen, and has not shown life since: then it takes a new name."""
-    return page.taken is Mark.ALL
+def _looks_frozen(shared: SharedState) -> bool:
+    """Whether the watchdog has reclaimed its jobs: its lease is not renewed until it takes a new name."""
+    return shared.revoked is Revoked.ALL

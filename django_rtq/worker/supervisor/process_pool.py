@@ -1,4 +1,4 @@
-"""Forking children, and telling how they ended."""
+"""Forks worker processes, reaps them, and says why they exited."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.conf import Config
 from django_rtq.worker.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_RECYCLED
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.process.process import Child
+from django_rtq.worker.process.process import WorkerProcess
 from django_rtq.worker.shared_memory import SharedState
 
 _PR_SET_PDEATHSIG, _PR_GET_CHILD_SUBREAPER = 1, 37  # prctl(2)
@@ -29,34 +29,36 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 
 @dataclass(slots=True, eq=False)
 class ChildProcess:
-    """A child as its parent sees it."""
+    """A worker process, as the supervisor sees it."""
 
     pid: int
-    page: SharedState
-    overdue: list[str] = field(default_factory=list)  # jobs for whose time limit we killed it
-    terminated: list[str] = field(default_factory=list)  # jobs that somebody wanted stopped at any price
-    is_given_up: bool = False  # we killed it because it had no time left
+    shared: SharedState
+    overdue: list[str] = field(default_factory=list)  # we killed it: these jobs ignored their time limits
+    terminated: list[str] = field(default_factory=list)  # we killed it: these jobs were to be terminated
+    killed_at_shutdown: bool = False  # we killed it: a second signal, or the drain time was over
 
     def kill(self, signum: int) -> None:
-        """Send a signal. It is our child and not reaped yet, so the process id is its own."""
+        """Send a signal. Until it is reaped, its process id is not reused."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, signum)
 
-    def is_well_over(self, status: int) -> bool:
-        """Whether it left as it should."""
-        return os.WIFEXITED(status) and os.WEXITSTATUS(status) in (EXIT_DONE, EXIT_RECYCLED) and not self.page.started()
+    def exited_cleanly(self, status: int) -> bool:
+        """Whether it stopped by itself, and left no job running."""
+        return (
+            os.WIFEXITED(status) and os.WEXITSTATUS(status) in (EXIT_DONE, EXIT_RECYCLED) and not self.shared.running()
+        )
 
-    def is_old(self, status: int) -> bool:
-        """Whether it left because it was old."""
+    def was_recycled(self, status: int) -> bool:
+        """Whether it exited to be replaced: after --max-jobs, or with too much memory."""
         return os.WEXITSTATUS(status) == EXIT_RECYCLED
 
     @property
     def was_killed_by_us(self) -> bool:
-        """For a job that did not heed us, or because time was up."""
-        return bool(self.is_given_up or self.overdue or self.terminated)
+        """Whether the supervisor killed it."""
+        return bool(self.killed_at_shutdown or self.overdue or self.terminated)
 
-    def cause_of_death(self, status: int) -> str:
-        """In words."""
+    def exit_reason(self, status: int) -> str:
+        """Why it exited, as the end of a sentence."""
         if os.WIFSIGNALED(status):
             signum = os.WTERMSIG(status)
             hint = " (out of memory?)" if signum == signal.SIGKILL and not self.was_killed_by_us else ""
@@ -65,88 +67,88 @@ class ChildProcess:
 
 
 class ProcessPool:
-    """The children of one supervisor. For its main thread, but for pages()."""
+    """The worker processes of one supervisor. For its main thread, except shared_states()."""
 
     def __init__(self, config: Config, options: WorkerOptions) -> None:
         self._config = config
         self._options = options
-        self.children: list[ChildProcess] = []
-        self.is_quiet = False  # children claim nothing, by order
-        self._adopts = _adopts_orphans()
+        self.processes: list[ChildProcess] = []
+        self.is_quiet = False  # processes are to claim nothing
+        self._is_subreaper = _adopts_orphans()
 
     def prepare(self) -> None:
-        """Before the first fork: a heap that the children need not copy to count in."""
+        """Freeze the heap before the first fork, so that garbage collection in processes copies less of it."""
         database_connections.close_all()
         gc.collect()
         gc.freeze()
 
-    def pages(self) -> Sequence[tuple[int, SharedState]]:
-        """Process ids and pages of the living. Any thread."""
-        return [(child.pid, child.page) for child in list(self.children)]
+    def shared_states(self) -> Sequence[tuple[int, SharedState]]:
+        """Process id and shared memory of each running process. Any thread."""
+        return [(process.pid, process.shared) for process in list(self.processes)]
 
     def fork(self) -> None:
-        """One child more. Raises OSError."""
-        page = SharedState(self._options.concurrency)
-        page.is_quiet = self.is_quiet
+        """Fork one process. Raises OSError."""
+        shared = SharedState(self._options.concurrency)
+        shared.is_quiet = self.is_quiet
         parent = os.getpid()
-        # No child works on a connection of ours, and nothing of ours waits in a buffer that it would write once more.
+        # The process must not share our connections, nor write our buffered output a second time.
         database_connections.close_all()
         database_connections.close_pools()
         _flush()
-        # A signal that comes before the child has handlers of its own must not end up in ours.
+        # Block signals until the process has its own handlers: with our handlers they would be lost.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             with warnings.catch_warnings():
-                # Python warns of forks beside threads. Ours hold no lock now that a child would need.
+                # Python warns about forks beside threads. Our threads hold no lock that the process needs.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 pid = os.fork()
             if pid == 0:
-                self._be_the_child(page, parent)
+                self._run_child(shared, parent)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        self.children.append(ChildProcess(pid, page))
+        self.processes.append(ChildProcess(pid, shared))
 
     def reap(self) -> list[tuple[ChildProcess, int]]:
-        """Children that have ended, each with its status."""
-        ended = []
-        for child in list(self.children):
-            pid, status = os.waitpid(child.pid, os.WNOHANG)
+        """Processes that have exited, each with its wait status."""
+        exited = []
+        for process in list(self.processes):
+            pid, status = os.waitpid(process.pid, os.WNOHANG)
             if pid:
-                self.children.remove(child)
-                ended.append((child, status))
-        if self._adopts:
+                self.processes.remove(process)
+                exited.append((process, status))
+        if self._is_subreaper:
             self._reap_orphans()
-        return ended
+        return exited
 
     def _reap_orphans(self) -> None:
-        """What jobs have started and left behind, and what has become ours because we are process 1 (or the like)."""
-        own = {child.pid for child in self.children}
-        with suppress(OSError):  # there is none, or the system cannot tell
-            # Not those of other threads: a receiver there may have started a program, and wait for it.
+        """Reap processes that jobs have started and left, and that are ours because we are process 1 or a subreaper."""
+        own = {process.pid for process in self.processes}
+        with suppress(OSError):  # there are none, or waitid() is not available
+            # Not the children of other threads: a signal receiver there may wait for a program that it has started.
             while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT | _WNOTHREAD):
                 if found.si_pid in own:
-                    return  # it has ended just now; its turn comes first
+                    return  # one of ours has exited just now: the next reap() returns it
                 os.waitpid(found.si_pid, os.WNOHANG)
 
-    def _be_the_child(self, page: SharedState, parent: int) -> NoReturn:
+    def _run_child(self, shared: SharedState, parent: int) -> NoReturn:
         code = EXIT_FAILED
         try:
-            code = self._live(page, parent)
+            code = self._child_main(shared, parent)
         finally:
             os._exit(code)
 
-    def _live(self, page: SharedState, parent: int) -> int:
-        """The child, from its first line to its exit code."""
+    def _child_main(self, shared: SharedState, parent: int) -> int:
+        """The whole life of the forked process. Returns its exit code."""
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            die_with_parent(signal.SIGKILL)
+            kill_with_parent(signal.SIGKILL)
             if os.getppid() != parent:
-                return EXIT_FAILED  # it was quicker
-            child = Child(Broker(self._config, role="worker"), page, self._options, parent=parent)
-            child.listen()
+                return EXIT_FAILED  # the parent died before prctl()
+            process = WorkerProcess(Broker(self._config, role="worker"), shared, self._options, parent=parent)
+            process.install_handlers()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-            return child.work()
+            return process.run()
         except BaseException:  # noqa: BLE001 - the top of a process
             traceback.print_exc()
             return EXIT_FAILED
@@ -156,18 +158,21 @@ class ProcessPool:
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):  # it is closed, its reader has left, or there is none
+        with suppress(OSError, ValueError, AttributeError):  # closed, a broken pipe, or None
             stream.flush()
 
 
-def die_with_parent(signum: int) -> None:
-    """Get this signal when the parent dies: nobody would renew the lease of an orphan. Linux only; see also Child."""
+def kill_with_parent(signum: int) -> None:
+    """Have the kernel send this signal when the parent dies: nobody renews the lease of an orphan.
+
+    Linux only. Elsewhere a WorkerProcess checks its parent from time to time.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0)
 
 
 def _adopts_orphans() -> bool:
-    """Whether processes become our children when their parent dies."""
+    """Whether orphaned processes become our children."""
     if os.getpid() == 1:
         return True
     answer = ctypes.c_int(0)

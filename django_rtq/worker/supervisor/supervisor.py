@@ -1,12 +1,13 @@
-"""The life of a supervisor, the parent of the processes that run jobs.
+"""The supervisor: the parent of the worker processes, which run the jobs.
 
-1. load what the children share, then fork them
-2. keep their leases (heartbeat), queue what is due (scheduler)
-3. when a child dies: take back its jobs at once, and fork another
-4. kill a child whose job does not heed its time limit
-5. first signal: the children finish what runs; second signal, or time over: kill them, give back their jobs
+1. load the code that the processes share, then fork them
+2. renew their leases (heartbeat), queue due jobs (scheduler)
+3. when a process dies: reclaim its jobs at once, and fork a replacement
+4. kill a process whose job ignores its time limit
+5. at the first signal: let running jobs finish; at a second one, or after the drain time: kill the processes and give
+   their jobs back
 
-It runs no job and has no database connection: nothing that a job does can keep it from its work.
+It runs no jobs and has no database connection, so a job cannot block it.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from django_rtq.worker.supervisor.watchdog import Watchdog
 
 logger = logging.getLogger("django_rtq")
 
-LOOK_SECONDS = 0.5  # between two looks at the time limits of jobs
-SHORT_LOOK_SECONDS = 0.05  # while a fork waits
-REST_SECONDS = 0.1  # for which a fork waits at a time; nothing else is done meanwhile
+CHECK_SECONDS = 0.5  # between two checks of time limits
+FORK_CHECK_SECONDS = 0.05  # the same, while a fork is due
+PAUSE_SECONDS = 0.1  # how long one try to fork waits for the loops to pause; it blocks the main thread
 
 
 class Supervisor:
-    """One `rtq_worker`. run() needs the main thread, because of the signals; that thread never waits for Redis."""
+    """One `rtq_worker`. run() needs the main thread, for signal handlers. That thread never waits for Redis."""
 
     def __init__(self, broker: Broker, options: WorkerOptions) -> None:
         self._options = options
@@ -48,143 +49,145 @@ class Supervisor:
         self._fork_schedule = ForkSchedule(options.processes)
         self._wakeup = Wakeup()
         self._crash_recovery = CrashRecovery(broker, options.queues, self._wakeup.wake)
-        self._control = ControlListener(broker, options, self._process_pool.pages, self._wakeup.wake)
+        self._control = ControlListener(broker, options, self._process_pool.shared_states, self._wakeup.wake)
         self._heartbeat = Heartbeat(
             broker,
             options.queues,
-            self._process_pool.pages,
+            self._process_pool.shared_states,
             promotes=options.scheduler,
             supervisor=self._control.supervisor,
-            tell_asked=self._control.tell,
+            on_cancel_requests=self._control.on_cancel_requests,
         )
-        watchdog = Watchdog(broker, options.queues, self._process_pool.pages)
+        watchdog = Watchdog(broker, options.queues, self._process_pool.shared_states)
         self._loops: list[Loop] = [self._heartbeat, self._control, self._crash_recovery, watchdog]
         if options.scheduler:
             self._loops.append(Scheduler(broker, options.queues))
         self._drain_until: float | None = None
-        self._has_given_up = False
+        self._cannot_start = False
 
     def run(self) -> int:
-        """Work until told to stop, or until a burst is over. Returns the exit code."""
-        with self._wakeup.listening():
+        """Run until a stop signal or command, or the end of a burst. Returns the exit code."""
+        with self._wakeup.install_handlers():
             logs.connect()
-            logger.info("worker %s starts: %s", self._options.name, _describe(self._options))
+            logger.info("worker %s starting: %s", self._options.name, _describe(self._options))
             self._process_pool.prepare()
             self._fork_missing()
             for loop in self._loops:
                 loop.start()
             try:
-                self._watch()
+                self._main_loop()
             finally:
                 stop_all(self._loops, is_urgent=len(self._signals) > 1)
-            logger.info("worker %s has stopped", self._options.name)
+            logger.info("worker %s stopped", self._options.name)
             return self._exit_code()
 
-    def _watch(self) -> None:
-        while self._process_pool.children or self._fork_schedule.count or self._crash_recovery.is_pending:
-            self._wakeup.sleep(SHORT_LOOK_SECONDS if self._fork_schedule.are_due else LOOK_SECONDS)
-            for child, status in self._process_pool.reap():
-                self._lost(child, status)
+    def _main_loop(self) -> None:
+        while self._process_pool.processes or self._fork_schedule.pending or self._crash_recovery.is_pending:
+            self._wakeup.sleep(FORK_CHECK_SECONDS if self._fork_schedule.is_due else CHECK_SECONDS)
+            for process, status in self._process_pool.reap():
+                self._on_exit(process, status)
             self._kill_overdue()
-            self._heed_people()
-            self._heed_signals()
+            self._apply_commands()
+            self._handle_signals()
             self._fork_missing()
 
-    # -- children
+    # -- processes
 
     def _fork_missing(self) -> None:
-        # A signal that came just now stops these as well: whoever is forked would only have to be told.
-        while self._fork_schedule.are_due and not self._signals and self._fork():
+        # After a stop signal nothing is forked: it would have to be stopped again.
+        while self._fork_schedule.is_due and not self._signals and self._fork():
             pass
 
     def _fork(self) -> bool:
-        """Fork one child, if that can be done now."""
-        with pause_loops(self._loops, seconds=REST_SECONDS) as are_all_paused:
-            # A child that inherits a lock from a thread that it has not would wait for it for ever. But a tick
-            # that takes so long waits for Redis, and has no lock that a child would need.
-            if not are_all_paused and not self._fork_schedule.has_waited():
+        """Fork one process, if that is possible now. Returns whether it was."""
+        with pause_loops(self._loops, seconds=PAUSE_SECONDS) as are_all_paused:
+            # A fork copies locks but no threads: what another thread has locked stays locked in the new process.
+            # But a tick that takes very long waits for Redis, and holds no lock that the process needs.
+            if not are_all_paused and not self._fork_schedule.waited_long_enough():
                 return False
             try:
                 self._process_pool.fork()
             except OSError as error:
-                logger.error("worker %s cannot fork a process, and tries again: %s", self._options.name, error)
-                self._fork_schedule.refused()
+                logger.error("worker %s cannot fork a process, retrying: %s", self._options.name, error)
+                self._fork_schedule.on_fork_failed()
                 return False
-        self._fork_schedule.filled()
-        self._heartbeat.interrupt()  # it does not know the child yet
+        self._fork_schedule.on_forked()
+        self._heartbeat.interrupt()  # its lease has to be renewed from the start
         return True
 
-    def _lost(self, child: ChildProcess, status: int) -> None:
-        if child.is_well_over(status):
-            self._crash_recovery.add(child.page, guilty=[])
-            # One that left unasked, and not because a burst is over, was told to by somebody else.
-            if child.is_old(status) or not self._options.burst:
-                self._fork_schedule.open()
+    def _on_exit(self, process: ChildProcess, status: int) -> None:
+        if process.exited_cleanly(status):
+            self._crash_recovery.add(process.shared, crashed=[])
+            # Without a burst, it exited because somebody else sent it a SIGTERM.
+            if process.was_recycled(status) or not self._options.burst:
+                self._fork_schedule.add()
             return
-        jobs_done, claimed_at = child.page.notes()
-        overdue = child.overdue
-        # Who was killed by us for a time limit, or because time is up, did nothing wrong. But what may run
-        # only once is not given back half done.
-        guilty = child.page.started_once() if child.was_killed_by_us else child.page.started()
+        jobs_done, claimed_at = process.shared.last_claim()
+        overdue = process.overdue
+        # In a process that we killed, for a time limit or at the end of the drain time, no job counts a crash, except
+        # jobs with max_crashes=0 that have started: these must not run again.
+        crashed = process.shared.running_once() if process.was_killed_by_us else process.shared.running()
         logger.log(
-            logging.WARNING if child.is_given_up or child.terminated else logging.ERROR,
-            "process %d of worker %s %s after %d jobs; it was running: %s",
-            child.pid, child.page.worker, child.cause_of_death(status), jobs_done,
-            ", ".join(child.page.started()) or "nothing",
+            logging.WARNING if process.killed_at_shutdown or process.terminated else logging.ERROR,
+            "process %d of worker %s %s after %d jobs; running then: %s",
+            process.pid, process.shared.worker, process.exit_reason(status), jobs_done,
+            ", ".join(process.shared.running()) or "nothing",
         )  # fmt: skip
-        self._crash_recovery.add(child.page, guilty=guilty, overdue=overdue)
-        self._fork_schedule.note_death(has_worked=claimed_at > 0, answered_at=self._heartbeat.last_success_at)
-        self._fork_schedule.open()
+        self._crash_recovery.add(process.shared, crashed=crashed, overdue=overdue)
+        self._fork_schedule.on_crash(has_claimed=claimed_at > 0, redis_answered_at=self._heartbeat.last_success_at)
+        self._fork_schedule.add()
 
     def _kill_overdue(self) -> None:
         now = time.monotonic()
-        for child in self._process_pool.children:
-            overdue = child.page.overdue(now)
-            if overdue and not child.overdue:
-                child.overdue = overdue
-                logger.error("process %d is killed: job %s does not heed its time limit", child.pid, ", ".join(overdue))
-                child.kill(signal.SIGKILL)
+        for process in self._process_pool.processes:
+            overdue = process.shared.overdue(now)
+            if overdue and not process.overdue:
+                process.overdue = overdue
+                logger.error("process %d killed: job %s ignores its time limit", process.pid, ", ".join(overdue))
+                process.kill(signal.SIGKILL)
 
-    def _heed_people(self) -> None:
-        if self._control.order is WorkerCommand.STOP and not self._signals:
+    def _apply_commands(self) -> None:
+        if self._control.command is WorkerCommand.STOP and not self._signals:
             self._signals.append(signal.SIGTERM)
-        is_quiet = self._control.order is WorkerCommand.QUIET
+        is_quiet = self._control.command is WorkerCommand.QUIET
         if is_quiet is not self._process_pool.is_quiet:
             self._process_pool.is_quiet = is_quiet
             logger.info(
-                "worker %s %s", self._options.name, "is quiet: it claims nothing" if is_quiet else "works again"
+                "worker %s %s",
+                self._options.name,
+                "is quiet: it claims no more jobs" if is_quiet else "claims jobs again",
             )
-        for child in self._process_pool.children:
-            if child.page.is_quiet is not is_quiet:
-                child.page.is_quiet = is_quiet
-                child.kill(signal.SIGUSR1)
-            self._control.stop_jobs(child)
+        for process in self._process_pool.processes:
+            if process.shared.is_quiet is not is_quiet:
+                process.shared.is_quiet = is_quiet
+                process.kill(signal.SIGUSR1)
+            self._control.cancel_jobs(process)
 
     # -- stopping
 
     @property
     def _signals(self) -> list[int]:
-        return self._wakeup.received
+        return self._wakeup.signals
 
     @property
     def _is_draining(self) -> bool:
         return self._drain_until is not None
 
-    def _heed_signals(self) -> None:
+    def _handle_signals(self) -> None:
         if self._signals and not self._is_draining:
             logger.info(
-                "worker %s stops: running jobs have %g s; a second signal gives them back at once",
+                "worker %s stopping: running jobs have %g s to finish; a second signal gives them back at once",
                 self._options.name, self._options.drain_seconds,
             )  # fmt: skip
             self._drain()
-        if self._fork_schedule.are_hopeless and not self._is_draining:
-            logger.error("worker %s gives up: its processes die before they ask for work", self._options.name)
-            self._has_given_up = True
+        if self._fork_schedule.should_give_up and not self._is_draining:
+            logger.error("worker %s gives up: its processes die before they claim jobs", self._options.name)
+            self._cannot_start = True
             self._drain()
         if self._is_draining:
-            self._fork_schedule.close()
-            for child in self._process_pool.children:
-                child.kill(signal.SIGTERM)
+            self._fork_schedule.clear()
+            for process in self._process_pool.processes:
+                process.kill(signal.SIGTERM)
         is_over = self._drain_until is not None and time.monotonic() >= self._drain_until
         if is_over or len(self._signals) > 1:
             self._kill_all()
@@ -193,18 +196,18 @@ class Supervisor:
         self._drain_until = time.monotonic() + self._options.drain_seconds
 
     def _kill_all(self) -> None:
-        for child in self._process_pool.children:
-            child.is_given_up = True
-            child.kill(signal.SIGKILL)
+        for process in self._process_pool.processes:
+            process.killed_at_shutdown = True
+            process.kill(signal.SIGKILL)
 
     def _exit_code(self) -> int:
         if len(self._signals) > 1:
             return 128 + self._signals[1]
-        return EXIT_CANNOT_START if self._has_given_up else EXIT_OK
+        return EXIT_CANNOT_START if self._cannot_start else EXIT_OK
 
 
 def _describe(options: WorkerOptions) -> str:
     parts = [f"queues {', '.join(options.queues)}", f"{options.processes} process(es) of {options.concurrency} slot(s)"]
     if options.burst:
-        parts.append("until the queues are empty")
+        parts.append("burst: until the queues are empty")
     return f"{'; '.join(parts)}; Python {sys.version_info.major}.{sys.version_info.minor}, pid {os.getpid()}"

@@ -1,4 +1,4 @@
-"""The sleep of a supervisor's main thread, and all that ends it: signals, deaths of children, other threads."""
+"""The sleep of the supervisor's main thread. Ended by signals, exits of processes and other threads."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from contextlib import ExitStack, suppress
 
 
 class Wakeup:
-    """Takes note of the signals that stop a worker. Needs the main thread, but for wake()."""
+    """Collects stop signals, and sleeps until one comes. For the main thread, except wake()."""
 
     def __init__(self) -> None:
-        self.received: list[int] = []  # signals that are to stop the worker, in the order in which they came
+        self.signals: list[int] = []  # stop signals, in the order of their arrival
         self._reader, self._writer = socket.socketpair()
 
-    def listening(self) -> ExitStack:
-        """Handlers that take note and end a sleep, until the stack is closed."""
+    def install_handlers(self) -> ExitStack:
+        """Install the signal handlers until the stack is closed."""
         stack = ExitStack()
         for end in (self._reader, self._writer):
             end.setblocking(False)
@@ -25,7 +25,7 @@ class Wakeup:
         before = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         stack.callback(signal.set_wakeup_fd, before)
 
-        handlers: dict[int, Callable[[int, object], None]] = {signum: self._note for signum in stopping_signals()}
+        handlers: dict[int, Callable[[int, object], None]] = {signum: self._on_signal for signum in stop_signals()}
         handlers[signal.SIGCHLD] = lambda signum, frame: None
         for signum, handler in handlers.items():
             stack.callback(signal.signal, signum, signal.signal(signum, handler))
@@ -33,24 +33,24 @@ class Wakeup:
 
     def wake(self) -> None:
         """End a sleep. Any thread."""
-        with suppress(OSError):  # it is awake, or over
+        with suppress(OSError):  # the buffer is full, so it wakes anyway; or it is closed
             self._writer.send(b"\0")
 
     def sleep(self, seconds: float) -> None:
-        """Until a signal comes, a child's death among them, or for so long."""
+        """Sleep for so long, or until a signal (SIGCHLD as well) or wake()."""
         ready, _, _ = select.select([self._reader], [], [], seconds)
         if ready:
             with suppress(BlockingIOError):
                 while self._reader.recv(4096):
                     pass
 
-    def _note(self, signum: int, frame: object) -> None:
-        self.received.append(signum)
+    def _on_signal(self, signum: int, frame: object) -> None:
+        self.signals.append(signum)
 
 
-def stopping_signals() -> list[signal.Signals]:
+def stop_signals() -> list[signal.Signals]:
     """The signals that stop a worker or a scheduler."""
-    stopping = [signal.SIGTERM, signal.SIGINT]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # the terminal was closed, and there is no nohup
-        stopping.append(signal.SIGHUP)
-    return stopping
+    found = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # sent when the terminal closes; nohup ignores it
+        found.append(signal.SIGHUP)
+    return found

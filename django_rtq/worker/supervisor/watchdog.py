@@ -1,11 +1,12 @@
-"""The watchdog of a supervisor: jobs that a process has claimed and cannot start are given back.
+"""The watchdog of a supervisor: gives back jobs that a process has claimed and cannot start.
 
-1. a job keeps the interpreter lock in the midst of a batch, so that nothing else in its process can run: what was
-   finished before it is settled, what was claimed with it and has not started is released
-2. a process is frozen while it runs nothing (SIGSTOP, a cgroup freezer, a debugger): all that it has claimed is
-   reclaimed, and its lease is not renewed until it shows life again; then it takes a new name
+1. A job holds the interpreter lock (GIL) in the middle of a batch, so nothing else runs in its process: the jobs that
+   were finished before it are settled, and the jobs of the batch that have not started are released.
+2. A process is frozen while it runs no job (SIGSTOP, a cgroup freezer, a debugger): all its jobs are reclaimed, and its
+   lease is not renewed until it runs again. Then it takes a new name.
 
-Both are read from the page. What is taken away is marked there first, so that the process does not start it.
+Both are read from shared memory. The supervisor first marks jobs there as revoked, so that the process cannot start
+them any more.
 """
 
 from __future__ import annotations
@@ -21,121 +22,129 @@ from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.settlement import Settlement
 from django_rtq.loop import Loop
-from django_rtq.worker.shared_entries import Mark
+from django_rtq.worker.shared_entries import Revoked
 from django_rtq.worker.shared_memory import SharedState
-from django_rtq.worker.supervisor.finished_jobs import tell_finished
-from django_rtq.worker.supervisor.heartbeat import Children
+from django_rtq.worker.supervisor.finished_jobs import settle_finished
+from django_rtq.worker.supervisor.heartbeat import LiveProcesses
 
 logger = logging.getLogger("django_rtq")
 
-LOOK_SECONDS = 0.5
-SLOW_SECONDS = 0.4  # a job that was seen to run for so long is slow: it has run for one look at the least
-SETTLE_SECONDS = 0.01  # after that long a process has seen a mark, or we see what it had started before
+CHECK_SECONDS = 0.5
+SLOW_SECONDS = 0.4  # a job is slow when it has run for so long: at least since the last check
+VISIBLE_SECONDS = 0.01  # after so long the process sees a revocation, or we see what it had started before
 
 
 @dataclass(slots=True)
-class _Seen:
-    """What was seen of a process so far."""
+class _Observed:
+    """What was observed of a process so far."""
 
-    looked_at: float
-    running: tuple[int, list[str], float] = (0, [], 0.0)  # number of the claim, what of it runs, sign of life
+    checked_at: float
+    running: tuple[int, list[str], float] = (0, [], 0.0)  # number of the claim, running jobs, sign of life
     running_since: float = 0.0
-    released: int = 0  # number of the claim whose rest was given back
+    released: int = 0  # number of the claim whose rest was released
     alive_at: float = 0.0
-    silent_seconds: float = 0.0  # how long we have looked on without a sign of life
-    suspect: float = -1.0  # `alive_at` when it was silent for too long, and Redis answered us
-    tried: str = ""  # the name whose jobs were to be taken back
-    reclaimed: str = ""  # the name whose jobs were taken back
+    silent_seconds: float = 0.0  # how long we have observed no sign of life
+    suspect: float = -1.0  # `alive_at` when it was silent for too long and we could reach Redis
+    reclaim_tried: str = ""  # the worker name that we tried to reclaim
+    reclaimed: str = ""  # the worker name whose jobs were reclaimed
 
 
 class Watchdog(Loop):
-    """Looks at the pages of all children, in its own thread."""
+    """Checks the shared memory of all processes, in its own thread."""
 
     name = "watchdog"
 
-    def __init__(self, broker: Broker, queues: Sequence[str], children: Children) -> None:
+    def __init__(self, broker: Broker, queues: Sequence[str], processes: LiveProcesses) -> None:
         super().__init__()
         self._broker = broker
         self._queues = queues
-        self._children = children
-        self._seen: dict[SharedState, _Seen] = {}
+        self._processes = processes
+        self._observed: dict[SharedState, _Observed] = {}
 
     def tick(self) -> float:
-        """Look at each child. Redis is asked only when there is something to give back."""
-        children = self._children()
-        self._seen = {page: self._seen.get(page) or _Seen(time.monotonic()) for _, page in children}
-        tell: list[Callable[[], object]] = []
+        """Check each process. Redis is needed only when there is something to give back."""
+        processes = self._processes()
+        self._observed = {shared: self._observed.get(shared) or _Observed(time.monotonic()) for _, shared in processes}
+        send_later: list[Callable[[], object]] = []
         try:
-            for pid, page in children:
-                self._look(pid, page, self._seen[page], tell)
+            for pid, shared in processes:
+                self._check(pid, shared, self._observed[shared], send_later)
         finally:
-            for each in tell:
-                each()
-        return LOOK_SECONDS
+            for send in send_later:
+                send()
+        return CHECK_SECONDS
 
-    def _look(self, pid: int, page: SharedState, seen: _Seen, tell: list[Callable[[], object]]) -> None:
+    def _check(
+        self, pid: int, shared: SharedState, observed: _Observed, send_later: list[Callable[[], object]]
+    ) -> None:
         now = time.monotonic()
-        running = page.number, page.started(), page.alive_at
-        if page.is_marked and page.taken is Mark.NOTHING:
-            page.take(Mark.NOTHING)  # it has gone on
-        if running != seen.running:
-            seen.running, seen.running_since = running, now
-        elif running[1] and now - seen.running_since >= SLOW_SECONDS and seen.released != page.number:
-            self._release_rest(pid, page, seen, tell)
-        if page.alive_at != seen.alive_at or page.alive_at == math.inf or running[1]:
-            seen.alive_at, seen.silent_seconds = page.alive_at, 0.0
+        running = shared.claim_number, shared.running(), shared.alive_at
+        if shared.has_revocation and shared.revoked is Revoked.NOTHING:
+            shared.revoke(Revoked.NOTHING)  # the mark was about an earlier claim or name
+        if running != observed.running:
+            observed.running, observed.running_since = running, now
+        elif running[1] and now - observed.running_since >= SLOW_SECONDS and observed.released != shared.claim_number:
+            self._release_rest(pid, shared, observed, send_later)
+        if shared.alive_at != observed.alive_at or shared.alive_at == math.inf or running[1]:
+            observed.alive_at, observed.silent_seconds = shared.alive_at, 0.0
         else:
-            seen.silent_seconds += min(now - seen.looked_at, 2 * LOOK_SECONDS)  # we may have been frozen as well
-        seen.looked_at = now
-        if seen.silent_seconds > self._broker.config.lease_seconds and page.worker not in ("", seen.reclaimed):
-            self._reclaim(pid, page, seen, tell)
+            # Limited, because this process may have been frozen as well.
+            observed.silent_seconds += min(now - observed.checked_at, 2 * CHECK_SECONDS)
+        observed.checked_at = now
+        is_frozen = observed.silent_seconds > self._broker.config.lease_seconds
+        if is_frozen and shared.worker not in ("", observed.reclaimed):
+            self._reclaim(pid, shared, observed, send_later)
 
-    # -- a job that keeps the interpreter lock
+    # -- a job that holds the interpreter lock
 
-    def _release_rest(self, pid: int, page: SharedState, seen: _Seen, tell: list[Callable[[], object]]) -> None:
-        if page.is_told or not (page.waiting() or page.finished()):
+    def _release_rest(
+        self, pid: int, shared: SharedState, observed: _Observed, send_later: list[Callable[[], object]]
+    ) -> None:
+        if shared.is_reported or not (shared.waiting() or shared.finished()):
             return
-        worker, number = page.worker, page.number
-        page.take(Mark.REST, number)
-        time.sleep(SETTLE_SECONDS)
-        rest, finished = page.waiting(), page.finished()
-        if (page.number, page.started(), page.alive_at) != seen.running:
+        worker, number = shared.worker, shared.claim_number
+        shared.revoke(Revoked.REST, number)
+        time.sleep(VISIBLE_SECONDS)
+        rest, finished = shared.waiting(), shared.finished()
+        if (shared.claim_number, shared.running(), shared.alive_at) != observed.running:
             return
-        tell_finished(self._broker, self._queues, worker, finished)
+        settle_finished(self._broker, self._queues, worker, finished)
         for queue, attempts in self._broker.attempts(worker, self._queues).items():
             job_ids = [job_id for job_id in rest if job_id.encode() in attempts]
             if job_ids:
                 self._broker.settle(worker, queue, Settlement(release=list(job_ids)))
                 logger.warning(
-                    "process %d: job %s lets nothing else run; %d jobs that were claimed with it are given back",
-                    pid, ", ".join(page.started()), len(job_ids),
+                    "process %d: job %s blocks the process; %d jobs that were claimed with it are given back",
+                    pid, ", ".join(shared.running()), len(job_ids),
                 )  # fmt: skip
-                tell.append(partial(signals.job_released.send_robust, Watchdog, job_ids=job_ids, queue=queue))
-        seen.released = number
+                send_later.append(partial(signals.job_released.send_robust, Watchdog, job_ids=job_ids, queue=queue))
+        observed.released = number
 
     # -- a process that is frozen
 
-    def _reclaim(self, pid: int, page: SharedState, seen: _Seen, tell: list[Callable[[], object]]) -> None:
-        worker, alive_at = page.worker, seen.alive_at
-        if seen.suspect != alive_at:
-            # It may have been waiting for a Redis that did not answer: as it answers us, look once more.
+    def _reclaim(
+        self, pid: int, shared: SharedState, observed: _Observed, send_later: list[Callable[[], object]]
+    ) -> None:
+        worker, alive_at = shared.worker, observed.alive_at
+        if observed.suspect != alive_at:
+            # It may have been waiting for Redis. Check again, now that Redis has replied to us.
             self._broker.attempts(worker, self._queues)
-            seen.suspect = alive_at
+            observed.suspect = alive_at
             return
-        page.take(Mark.ALL, page.number)
-        time.sleep(SETTLE_SECONDS)
-        if page.started() or page.alive_at != alive_at:
-            if seen.tried != worker:  # else Redis may have heard of it, though it did not answer
-                page.take(Mark.NOTHING)
+        shared.revoke(Revoked.ALL, shared.claim_number)
+        time.sleep(VISIBLE_SECONDS)
+        if shared.running() or shared.alive_at != alive_at:
+            if observed.reclaim_tried != worker:  # else Redis may have got the reclaim, though the reply was lost
+                shared.revoke(Revoked.NOTHING)
             return
-        seen.tried = worker
-        tell_finished(self._broker, self._queues, worker, page.finished())
+        observed.reclaim_tried = worker
+        settle_finished(self._broker, self._queues, worker, shared.finished())
         for queue in self._queues:
             taken = self._broker.reclaim_child(queue, worker, [])
             if taken:
-                tell.append(partial(signals.send_reclaimed, Watchdog, queue, worker, taken))
-        seen.reclaimed = worker
+                send_later.append(partial(signals.send_reclaimed, Watchdog, queue, worker, taken))
+        observed.reclaimed = worker
         logger.error(
-            "process %d of worker %s shows no sign of life for %.1f s and runs nothing: what it claimed is given back",
-            pid, worker, seen.silent_seconds,
+            "process %d of worker %s is frozen: no sign of life for %.1f s, no running job; its jobs are given back",
+            pid, worker, observed.silent_seconds,
         )  # fmt: skip

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django_rtq.broker.broker import Broker, Claimed, NewJob, UniqueJob
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.messages import Claimed, NewJob, UniqueJob
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.broker.settlement import Settlement
 from django_rtq.conf import Config
@@ -16,6 +17,7 @@ from tests.broker.model.keyspace import differences, problems, read_keyspace
 from tests.broker.model.queries import overview_of, state_in
 from tests.broker.model.queue import Queue, claim
 from tests.broker.model.state import Clock, Limits, lane_name
+from tests.support.single_steps import promote, renew
 
 QUEUES = ("mail", "bulk")
 LEASE_MS, RESULT_MS, DEAD_MS = 15_000, 300_000, 120_000
@@ -46,7 +48,7 @@ class Twins:
         self._last_moment = self.clock.now + LONGEST_MS
         self._turns: dict[str, int] = {}
         self.is_sound = True
-        broker.announce(QUEUES)
+        broker.register_queues(QUEUES)
         self.advance(0)
 
     # -- time
@@ -90,7 +92,7 @@ class Twins:
         settlements = {queue: settlement(self._told_whose(queue, verbs)) for queue, verbs in plan.items()}
         stale = [job_id for queue, verbs in plan.items() for job_id in self._settle_model(worker, queue, verbs)]
         claims = claim([self.models[name] for name in queues], worker, wanted, idle) if wanted else []
-        fetched = self.broker.fetch(worker, settlements, queues, wanted=wanted, idle=idle)
+        fetched = self.broker.claim(worker, queues, wanted, settlements=settlements, idle=idle)
         for queue, (status, _) in zip(queues, claims, strict=False):
             if status == "suspect":
                 self._adopt_rings(queue)
@@ -150,7 +152,7 @@ class Twins:
         replies = [self.models[queue].renew(workers) for queue in queues]
         earliest = min((ms / 1000 for ms, _ in replies if ms is not None), default=None)
         unknown = set().union(*(names for _, names in replies))
-        self.same(self.broker.renew(queues, workers), (earliest, unknown))
+        self.same(renew(self.broker, queues, workers), (earliest, unknown))
 
     def reclaim(self, queue: str, limit: int = 100) -> None:
         ms, taken = self.models[queue].reclaim(limit)
@@ -167,7 +169,7 @@ class Twins:
 
     def promote(self, queue: str, limit: int = 100) -> None:
         ms, promoted = self.models[queue].promote(limit)
-        self.same(self.broker.promote(queue, limit=limit), (seconds(ms), promoted))
+        self.same(promote(self.broker, queue, limit=limit), (seconds(ms), promoted))
 
     def trim(self, queue: str, limit: int = 100) -> None:
         reply = self._script(queue, "trim", self.broker.config.max_dead_letters, DEAD_MS, limit)
@@ -309,7 +311,7 @@ class Twins:
             wrong = problems(actual, f"{{rtq:{name}}}:")
             assert not wrong, f"{name}: {wrong}"
         assert actual == expected, differences(actual, expected)
-        for details in self.inspector.overview(QUEUES):
+        for details in self.inspector.queues.details(QUEUES):
             assert overview_of(self.models[details.name]) == {
                 field: getattr(details, field) for field in overview_of(self.models[details.name])
             }

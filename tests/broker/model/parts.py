@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from django_rtq.broker.broker import NewJob, UniqueJob
+from django_rtq.broker.messages import NewJob, UniqueJob
 from tests.broker.model.state import Lane, Note, Record, in_order, made_at
 from tests.broker.model.unique import Holdings
 

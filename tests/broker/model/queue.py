@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import ceil
 
-from django_rtq.broker.broker import NewJob, UniqueJob
+from django_rtq.broker.messages import NewJob, UniqueJob
 from tests.broker.model.parts import Entry, Parts
 from tests.broker.model.state import Ahead, due_at, in_order, lane_name
 

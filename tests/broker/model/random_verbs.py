@@ -16,7 +16,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from django_rtq.broker.broker import Broker, NewJob, UniqueJob
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.messages import NewJob, UniqueJob
 from tests.broker.model.drain import drain
 from tests.broker.model.parallel_run import LEASE_MS, QUEUES, RESULT_MS, Twins
 from tests.broker.model.queries import lanes_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django_rtq.broker.broker import NewJob
+from django_rtq.broker.messages import NewJob
 from django_rtq.broker.scripts import SCRIPTS
 from tests.broker.model.parallel_run import DEAD_MS, LEASE_MS, RESULT_MS, Twins
 
@@ -305,7 +305,7 @@ def a_schedule_began_by_a_clock_that_was_ahead(twins: Twins) -> None:
     now, schedules = twins.clock.now, twins.broker.keys.of("mail").schedules
     for last_slot, began in ((now + 2 * HOUR_MS, now), (0, now + 2 * HOUR_MS)):
         twins.redis.hset(schedules, "report", f"{last_slot} x d1 {began}")
-        assert twins.broker.begin("mail", "report", "d1", now)
+        assert twins.broker.schedules.begin("mail", "report", "d1", now)
     twins.redis.delete(schedules)
 
 

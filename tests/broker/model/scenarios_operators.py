@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django_rtq.broker.broker import NewJob
+from django_rtq.broker.messages import NewJob
 from tests.broker.model.parallel_run import LEASE_MS, RESULT_MS, Twins
 from tests.broker.model.scenarios import DONE, ERROR, KEEP_MS, PROGRESS, run, send
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django_rtq.broker.broker import UniqueJob
+from django_rtq.broker.messages import UniqueJob
 from tests.broker.model.parallel_run import Twins
 from tests.broker.model.scenarios import DONE, ERROR, KEEP_MS, new_job, run
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django_rtq.broker.scripts import SCRIPTS
@@ -10,7 +11,7 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.wait import wait_for_end
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
-from django_rtq.inspector.job_list import JobFilter
+from django_rtq.inspector.job_filter import JobFilter
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -27,6 +28,7 @@ from tests.support.jobs import (
     settle,
     unique_job,
 )
+from tests.support.single_steps import promote, renew, repair_lanes, trim
 
 PROGRESS = '{"done":1,"total":2,"text":""}'
 # Those that do not write.
@@ -147,7 +149,7 @@ def _paused(broker):
 
 
 def _begun(broker):
-    broker.begin(QUEUE, "report", "d1", SLOT_MS - 1)
+    broker.schedules.begin(QUEUE, "report", "d1", SLOT_MS - 1)
     return [new_job("a", client="x")]
 
 
@@ -228,17 +230,21 @@ def _settling(verb):
 
 
 def _by_hand(seed, verb, **traits):
-    return Scene(seed, lambda broker, jobs: getattr(Inspector(broker), verb)(QUEUE), **traits)
+    return Scene(seed, lambda broker, jobs: attrgetter(verb)(Inspector(broker))(QUEUE), **traits)
 
+
+NO_JOB = JobFilter(task="none")
 
 SCENES = {
     "finish": _settling("ack"),
-    "repair_lanes": Scene(_bent, lambda broker, jobs: broker.audit(QUEUE)),
-    "begin_schedule": Scene(_nobody_is_known, lambda broker, jobs: broker.begin(QUEUE, "report", "d1", SLOT_MS)),
+    "repair_lanes": Scene(_bent, lambda broker, jobs: repair_lanes(broker, QUEUE)),
+    "begin_schedule": Scene(
+        _nobody_is_known, lambda broker, jobs: broker.schedules.begin(QUEUE, "report", "d1", SLOT_MS)
+    ),
     "bury": _settling("bury"),
     "cancel": Scene(_queued, lambda broker, jobs: Inspector(broker).cancel(jobs[0].id)),
-    "claim": Scene(_queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3), is_resent=False, grows=True),
-    "client_metrics": _by_hand(_queued, "clients"),
+    "claim": Scene(_queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3).claimed, is_resent=False, grows=True),
+    "client_metrics": _by_hand(_queued, "metrics.clients"),
     "discard": Scene(
         _dead, lambda broker, jobs: Inspector(broker).discard(QUEUE, [job.id for job in jobs]), may_vanish=True
     ),
@@ -247,40 +253,40 @@ SCENES = {
     "enqueue_unique": Scene(_unique, lambda broker, jobs: broker.enqueue_unique(QUEUE, jobs), may_vanish=True),
     "find_job": Scene(_queued, lambda broker, jobs: Inspector(broker).find(jobs[0].id)),
     "fire_schedule": Scene(
-        _begun, lambda broker, jobs: broker.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True
+        _begun, lambda broker, jobs: broker.schedules.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True
     ),
-    "time_series": _by_hand(_queued, "history"),
-    "dead_groups": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_groups(QUEUE)),
-    "latest_failures": Scene(_dead, lambda broker, jobs: Inspector(broker).front()),
-    "list_queued": Scene(_queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued")),
-    "count_matching": Scene(_dead, lambda broker, jobs: Inspector(broker).select(QUEUE, JobFilter(task="none"))),
-    "queue_overview": Scene(_queued, lambda broker, jobs: Inspector(broker).overview()),
+    "time_series": _by_hand(_queued, "overview.time_series"),
+    "dead_groups": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_letters.groups(QUEUE)),
+    "latest_failures": Scene(_dead, lambda broker, jobs: Inspector(broker).overview.read()),
+    "list_queued": Scene(_queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued")),
+    "count_matching": Scene(_dead, lambda broker, jobs: Inspector(broker).dead_letters.select(QUEUE, NO_JOB)),
+    "queue_overview": Scene(_queued, lambda broker, jobs: Inspector(broker).queues.details()),
     "pause": _by_hand(_queued, "pause"),
     "report_progress": Scene(
         _claimed, lambda broker, jobs: broker.report_progress(WORKER, [(QUEUE, jobs[0].id, PROGRESS)])
     ),
     "list_running": Scene(_claimed, lambda broker, jobs: Inspector(broker).workers()),
-    "promote": Scene(_due, lambda broker, jobs: broker.promote(QUEUE)),
+    "promote": Scene(_due, lambda broker, jobs: promote(broker, QUEUE)),
     "purge": _by_hand(_queued_for_one, "purge", may_vanish=True),
     "reclaim": Scene(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
     "reclaim_child": Scene(_claimed, lambda broker, jobs: broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])),
     "release": _settling("release"),
-    "reclaim_worker": Scene(_lapsed, lambda broker, jobs: Inspector(broker).release_worker(WORKER)),
-    "renew": Scene(_idle, lambda broker, jobs: broker.renew([QUEUE], [WORKER])),
+    "reclaim_worker": Scene(_lapsed, lambda broker, jobs: Inspector(broker).reclaim_worker(WORKER)),
+    "renew": Scene(_idle, lambda broker, jobs: renew(broker, [QUEUE], [WORKER])),
     "requeue": Scene(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
     "requeue_changed": Scene(_dead, _change),
     "resume": _by_hand(_paused, "resume"),
     "retry": _settling("retry"),
     "run_now": Scene(_waiting_for_their_time, _run_all_now),
     "filter_jobs": Scene(
-        _queued, lambda broker, jobs: Inspector(broker).listing(QUEUE, "queued", filter=JobFilter(task="x"))
+        _queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued", filter=JobFilter(task="x"))
     ),
     "sign_off": Scene(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
     "sign_on": Scene(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
-    "queue_position": Scene(_queued, lambda broker, jobs: Inspector(broker).find_standing(jobs[0].id)),
+    "queue_position": Scene(_queued, lambda broker, jobs: Inspector(broker).find_with_position(jobs[0].id)),
     "add_metrics": Scene(_nobody_is_known, _tally, is_resent=False, grows=True),
-    "task_metrics": Scene(_queued, lambda broker, jobs: Inspector(broker).tasks()),
-    "trim": Scene(_too_old, lambda broker, jobs: broker.trim(QUEUE), may_vanish=True),
+    "task_metrics": Scene(_queued, lambda broker, jobs: Inspector(broker).metrics.tasks()),
+    "trim": Scene(_too_old, lambda broker, jobs: trim(broker, QUEUE), may_vanish=True),
     "register_waiter": Scene(_queued, lambda broker, jobs: wait_for_end(broker, QUEUE, jobs[0].id, 0)),
 }
 
@@ -294,7 +300,7 @@ FINISH_SCENES = {
 DELAYED_SCENES = {
     "cancel, delayed": SCENES["cancel"]._replace(seed=_waiting_for_their_time),
     "enqueue, delayed": SCENES["enqueue"]._replace(seed=lambda broker: [new_job("a", client="x", due="+60000")]),
-    "promote, a crowd": Scene(_due, lambda broker, jobs: broker.promote(QUEUE, limit=2), grows=True),
+    "promote, a crowd": Scene(_due, lambda broker, jobs: promote(broker, QUEUE, limit=2), grows=True),
     "purge, delayed": SCENES["purge"]._replace(seed=_waiting_for_their_time),
 }
 
@@ -318,5 +324,5 @@ ALL_SCENES = {**SCENES, **FINISH_SCENES, **DELAYED_SCENES, **UNIQUE_SCENES}
 def seeded(redis, broker, scene):
     """Empty the database and set the scene."""
     redis.flushdb()
-    broker.announce([QUEUE])
+    broker.register_queues([QUEUE])
     return scene.seed(broker)

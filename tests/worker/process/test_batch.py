@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.worker.process.batch import MOMENT_SECONDS, MOST, Batch, BatchSize, BatchWatch
+from django_rtq.worker.process.batch import MAX_ACK_DELAY_SECONDS, MAX_JOBS, Batch, BatchSize, BatchWatch
 from tests.support.waiting import wait_until
 
 IDS = [b"a", b"b", b"c", b"d"]
@@ -15,26 +15,26 @@ class FakePage:
     """Notes what was given back, and told."""
 
     def __init__(self):
-        self.given_back_from, self.is_told = None, False
+        self.given_back_from, self.is_reported = None, False
 
-    def begin(self, job_ids):
+    def start_batch(self, job_ids):
         pass
 
-    def give_back_from(self, place):
+    def release_from(self, place):
         self.given_back_from = place
 
-    def note_told(self):
-        self.is_told = True
+    def mark_reported(self):
+        self.is_reported = True
 
 
-def batch_of(job_ids, page=None):
-    return Batch(job_ids, page or FakePage())
+def batch_of(job_ids, shared=None):
+    return Batch(job_ids, shared or FakePage())
 
 
 def grown(times=10):
     size = BatchSize()
     for _ in range(times):
-        size.note(size.jobs, 0.0001, slowest=0.0001)
+        size.update(size.jobs, 0.0001, slowest=0.0001)
     return size
 
 
@@ -44,34 +44,34 @@ def test_the_first_claim_is_for_one_job():
 
 def test_short_jobs_are_claimed_in_batches_that_grow_up_to_a_limit():
     assert [grown(times).jobs for times in range(9)] == [1, 2, 4, 8, 16, 32, 64, 128, 128]
-    assert grown(100).jobs == MOST
+    assert grown(100).jobs == MAX_JOBS
 
 
 def test_one_slow_job_is_enough_to_claim_one_by_one():
     size = grown()
-    size.note(size.jobs, 2 * MOMENT_SECONDS, slowest=1.1 * MOMENT_SECONDS)
+    size.update(size.jobs, 2 * MAX_ACK_DELAY_SECONDS, slowest=1.1 * MAX_ACK_DELAY_SECONDS)
 
     assert size.jobs == 1
 
 
 def test_a_batch_that_took_more_than_half_a_moment_shrinks_to_what_fits_into_that():
     size = grown()
-    size.note(100, 2 * MOMENT_SECONDS, slowest=0.001)
+    size.update(100, 2 * MAX_ACK_DELAY_SECONDS, slowest=0.001)
 
     assert size.jobs == 25
 
 
-@pytest.mark.parametrize(("jobs", "seconds"), [(10, 0.0001), (MOST, 0.35 * MOMENT_SECONDS)])
+@pytest.mark.parametrize(("jobs", "seconds"), [(10, 0.0001), (MAX_JOBS, 0.35 * MAX_ACK_DELAY_SECONDS)])
 def test_a_batch_that_was_not_full_or_took_its_time_lets_the_size_be(jobs, seconds):
     size = grown()
-    size.note(jobs, seconds, slowest=0.0001)
+    size.update(jobs, seconds, slowest=0.0001)
 
-    assert size.jobs == MOST
+    assert size.jobs == MAX_JOBS
 
 
 def test_nothing_done_is_no_reason_to_claim_more():
     size = grown()
-    size.note(0, 0.0, slowest=0.0)
+    size.update(0, 0.0, slowest=0.0)
 
     assert size.jobs == 1
 
@@ -94,14 +94,14 @@ def test_what_was_cut_off_is_never_given_out(started):
 
 
 def test_the_page_is_that_of_the_next_batch_when_this_one_is_over():
-    page = FakePage()
-    batch = batch_of(IDS, page)
+    shared = FakePage()
+    batch = batch_of(IDS, shared)
     batch.next()
     batch.cut()
-    assert page.given_back_from == 1
+    assert shared.given_back_from == 1
     batch.next()
-    batch.note_told()
-    assert not page.is_told
+    batch.mark_reported()
+    assert not shared.is_reported
 
 
 def test_cutting_while_another_thread_takes_gives_every_job_to_one_of_them():
@@ -169,18 +169,18 @@ def test_jobs_behind_a_slow_one_are_given_back_once_and_the_next_batch_is_watche
 
 
 def test_what_could_not_be_told_is_told_when_redis_is_back_though_the_slow_job_still_runs(watched):
-    page = FakePage()
-    batch = batch_of(IDS, page)
+    shared = FakePage()
+    batch = batch_of(IDS, shared)
     batch.next()
     session, _ = watched(batch, is_away=True)
     wait_until(lambda: session.settled > 1)
-    assert not page.is_told
+    assert not shared.is_reported
     session.is_away = False
     tries = session.settled
 
     wait_until(lambda: session.settled > tries)
     assert session.released == IDS[1:]
-    wait_until(lambda: page.is_told)
+    wait_until(lambda: shared.is_reported)
 
 
 def test_a_batch_is_cut_when_it_takes_long_altogether_though_no_job_is_slow(watched):

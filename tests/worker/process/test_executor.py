@@ -10,9 +10,9 @@ import pytest
 from django_rtq import signals
 from django_rtq.conf import Config
 from django_rtq.exceptions import PayloadTooLarge, TaskNotFound, TimeLimitExceeded
-from django_rtq.worker.outcome import Acked, Buried, Expired, Retried, Unknown
+from django_rtq.worker.outcome import Acked, Buried, Expired, Retried, UnknownTask
 from django_rtq.worker.process.executor import Executor
-from django_rtq.worker.process.interrupts import MainThreadLimit
+from django_rtq.worker.process.interrupts import MainThreadInterrupts
 from django_rtq.worker.process.isolation import Isolation
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.shared_memory import SharedState
@@ -22,16 +22,16 @@ ID = b"01a1fa94eeb97e2fb167e897ae5634a7"
 
 
 @pytest.fixture
-def page():
+def shared():
     return SharedState(1)
 
 
 @pytest.fixture
-def executor(page):
+def executor(shared):
     before = signal.getsignal(signal.SIGALRM)
     isolation = Isolation()
     config = Config(max_payload_bytes=1000, kill_grace_seconds=3.0, unknown_task_timeout=60.0)
-    yield Executor(config, page, isolation, MainThreadLimit().limit)
+    yield Executor(config, shared, isolation, MainThreadInterrupts().limit)
     isolation.close()
     signal.signal(signal.SIGALRM, before)
 
@@ -92,30 +92,30 @@ def test_who_ran_out_of_memory_takes_the_process_along(executor, diary):
 
 
 @pytest.mark.parametrize("task", ["loop", "aloop"])
-def test_a_limit_is_kept_and_the_supervisor_hears_of_it(executor, page, diary, task):
-    page.begin([ID])
-    page.start(0)
+def test_a_limit_is_kept_and_the_supervisor_hears_of_it(executor, shared, diary, task):
+    shared.start_batch([ID])
+    shared.start(0)
     started = time.monotonic()
     outcome = outcome_of(executor, run_of(task, "x", time_limit=0.1))
 
     assert isinstance(outcome.error, TimeLimitExceeded)
-    assert page.overdue(started + 3.0) == []
-    assert page.overdue(started + 3.3) == [ID.decode()]
+    assert shared.overdue(started + 3.0) == []
+    assert shared.overdue(started + 3.3) == [ID.decode()]
 
 
-def test_the_supervisor_hears_of_what_may_run_only_once(executor, page, diary):
-    page.begin([ID])
-    page.start(0)
+def test_the_supervisor_hears_of_what_may_run_only_once(executor, shared, diary):
+    shared.start_batch([ID])
+    shared.start(0)
     outcome_of(executor, run_of("note", "x"))
-    assert page.started_once() == []
+    assert shared.running_once() == []
     outcome_of(executor, run_of("note", "x", header="0 0 {now} 0 "))
-    assert page.started_once() == [ID.decode()]
+    assert shared.running_once() == [ID.decode()]
 
 
 def test_an_unknown_task_is_told_as_such(executor):
     outcome = outcome_of(executor, run_of("of_next_week"))
 
-    assert isinstance(outcome, Unknown)
+    assert isinstance(outcome, UnknownTask)
     assert isinstance(outcome.error, TaskNotFound)
 
 

@@ -9,20 +9,25 @@ from contextlib import suppress
 import pytest
 
 from django_rtq.exceptions import JobCancelled, TimeLimitExceeded
-from django_rtq.worker.process.interrupts import Coroutines, MainThreadLimit, ThreadLimits, message
+from django_rtq.worker.process.interrupts import (
+    CoroutineInterrupts,
+    MainThreadInterrupts,
+    ThreadInterrupts,
+    limit_message,
+)
 
 
 @pytest.fixture
 def main_limit():
     before = signal.getsignal(signal.SIGALRM)
-    yield MainThreadLimit()
+    yield MainThreadInterrupts()
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture
 def thread_limits():
-    limits = ThreadLimits()
+    limits = ThreadInterrupts()
     yield limits
     limits.close()
 
@@ -52,9 +57,9 @@ def in_thread(function):
 def test_the_main_thread_is_interrupted_even_in_a_system_call(main_limit):
     started = time.monotonic()
     with pytest.raises(TimeLimitExceeded, match=r"0\.05 s"), main_limit.limit(0.05):
-        time.sleep(5)
+        time.sleep(60)
 
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 30
 
 
 def test_a_job_before_may_have_used_the_alarm_for_itself(main_limit):
@@ -111,7 +116,7 @@ def test_a_limit_that_is_met_within_a_hair_is_raised_inside_or_not_at_all(thread
 
     assert [in_thread(jobs) for _ in range(2)] == ["sound", "sound"]
     assert len(outcomes) == 300
-    assert set(outcomes) <= {"in time", message(0.001)}
+    assert set(outcomes) <= {"in time", limit_message(0.001)}
 
 
 def test_a_job_that_swallows_the_exception_leaves_the_thread_sound(thread_limits):
@@ -135,7 +140,7 @@ def test_a_coroutine_is_cancelled(thread_limits):
             cancelled.append(True)
 
     with pytest.raises(TimeLimitExceeded, match=r"0\.05 s"):
-        asyncio.run(Coroutines().limited(job(), 0.05))
+        asyncio.run(CoroutineInterrupts().limited(job(), 0.05))
     assert cancelled == [True]
 
 
@@ -146,9 +151,9 @@ def test_a_coroutine_in_time_gives_its_result_or_its_error(seconds):
             raise error
         return "in time"
 
-    assert asyncio.run(Coroutines().limited(job(None), seconds)) == "in time"
+    assert asyncio.run(CoroutineInterrupts().limited(job(None), seconds)) == "in time"
     with pytest.raises(ValueError, match="mine"):
-        asyncio.run(Coroutines().limited(job(ValueError("mine")), seconds))
+        asyncio.run(CoroutineInterrupts().limited(job(ValueError("mine")), seconds))
 
 
 def in_a_moment(function, seconds=0.05):
@@ -168,25 +173,25 @@ def _sigusr1():
 
 @pytest.mark.usefixtures("_sigusr1")
 def test_the_main_thread_stops_for_the_very_job_and_once(main_limit):
-    timer = in_a_moment(lambda: main_limit.stop(b"ours"))
+    timer = in_a_moment(lambda: main_limit.cancel(b"ours"))
     with pytest.raises(JobCancelled), main_limit.limit(None, b"ours"):
         time.sleep(5)
     timer.join()
 
-    main_limit.stop(b"ours")  # it is over
+    main_limit.cancel(b"ours")  # it is over
     with main_limit.limit(None, b"next"):
-        main_limit.stop(b"ours")
-        main_limit.stop(b"")
+        main_limit.cancel(b"ours")
+        main_limit.cancel(b"")
 
 
 @pytest.mark.usefixtures("_sigusr1")
 def test_who_tidies_up_is_left_in_peace(main_limit):
-    timer = in_a_moment(lambda: main_limit.stop(b"ours"))
+    timer = in_a_moment(lambda: main_limit.cancel(b"ours"))
     with suppress(JobCancelled), main_limit.limit(0.2, b"ours"):
         try:
             time.sleep(5)
         finally:
-            main_limit.stop(b"ours")
+            main_limit.cancel(b"ours")
             spin(0.3)
             tidied = True
     timer.join()
@@ -207,8 +212,8 @@ def test_a_thread_stops_for_the_very_job(thread_limits):
 
     def stop():
         begun.wait()
-        thread_limits.stop(b"another")
-        thread_limits.stop(b"ours")
+        thread_limits.cancel(b"another")
+        thread_limits.cancel(b"ours")
 
     stopper = threading.Thread(target=stop)
     stopper.start()
@@ -234,7 +239,7 @@ def test_a_job_that_ends_as_it_is_stopped_leaves_the_thread_sound(thread_limits)
 
     def stop():
         while not is_over.wait(0.0005):
-            thread_limits.stop(current[0])
+            thread_limits.cancel(current[0])
 
     stopper = threading.Thread(target=stop)
     stopper.start()
@@ -247,19 +252,19 @@ def test_a_job_that_ends_as_it_is_stopped_leaves_the_thread_sound(thread_limits)
 
 @pytest.mark.parametrize("seconds", [None, 5])
 def test_a_coroutine_stops_for_the_very_job_and_once(seconds):
-    coroutines, tidied = Coroutines(), []
+    coroutines, tidied = CoroutineInterrupts(), []
 
     async def job():
         try:
             await asyncio.sleep(5)
         finally:
-            coroutines.stop(b"ours")
+            coroutines.cancel(b"ours")
             await asyncio.sleep(0.01)
             tidied.append(True)
 
     async def run():
-        asyncio.get_running_loop().call_later(0.02, coroutines.stop, b"another")
-        asyncio.get_running_loop().call_later(0.02, coroutines.stop, b"ours")
+        asyncio.get_running_loop().call_later(0.02, coroutines.cancel, b"another")
+        asyncio.get_running_loop().call_later(0.02, coroutines.cancel, b"ours")
         await coroutines.limited(job(), seconds, b"ours")
 
     with pytest.raises(asyncio.CancelledError):

@@ -52,6 +52,6 @@ def test_a_connection_that_cannot_be_closed_is_no_failure_of_the_job(rtq_worker,
 
     assert after.result[0] == 42
     assert (job.state, diary.starts("job")) == (JobState.SUCCEEDED, 1)
-    assert "a connection to database 'default' could not be closed: it is dropped" in worker.log
+    assert "cannot close a connection to database 'default': dropped it" in worker.log
     worker.stop()
     assert_nothing_left(redis)

@@ -9,7 +9,7 @@ from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.outcome import Acked, Buried, Expired, Retried
 from django_rtq.worker.process import metrics as tally_module
 from django_rtq.worker.process.metrics import RunMetrics
-from django_rtq.worker.process.process import Child
+from django_rtq.worker.process.process import WorkerProcess
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_memory import SharedState
@@ -54,7 +54,7 @@ def test_runs_are_counted_by_task_and_client():
     for client, seconds in (("x", 0.5), ("x", 0.5), ("y", 2.0)):
         metrics.add_done(run_of(client, seconds), 30)
 
-    ((counters, clients),) = metrics.take().values()
+    ((counters, clients),) = metrics.take_due().values()
 
     number, *told = counters
     assert dict(zip(told[::2], told[1::2], strict=True)) == {
@@ -71,7 +71,7 @@ def test_no_wait_and_no_time_at_all_are_counted_too():
     metrics = RunMetrics()
     metrics.add_done(run_of(seconds=0.0), 0)
 
-    ((counters, _),) = metrics.take().values()
+    ((counters, _),) = metrics.take_due().values()
 
     assert f"r0 {TASK}" in counters
     assert midpoint_of(0) == 0
@@ -82,23 +82,23 @@ def test_each_queue_is_told_of_its_own():
     for queue in (QUEUE, "low"):
         metrics.add_done(run_of(queue=queue), 0)
 
-    assert set(metrics.take()) == {QUEUE, "low"}
+    assert set(metrics.take_due()) == {QUEUE, "low"}
 
 
 def test_it_is_told_once_a_second_at_the_most(monkeypatch):
     now = 100.0
     monkeypatch.setattr(tally_module.time, "monotonic", lambda: now)
     metrics = RunMetrics()
-    assert not metrics.take()
+    assert not metrics.take_due()
 
     metrics.add_done(run_of(), 0)
-    assert metrics.take()
+    assert metrics.take_due()
     metrics.add_done(run_of(), 0)
-    assert not metrics.take()
+    assert not metrics.take_due()
     assert metrics
 
     now += 1
-    assert metrics.take()
+    assert metrics.take_due()
     assert not metrics
 
 
@@ -107,7 +107,7 @@ def test_no_call_is_too_long_for_a_script():
     for number in range(1200):
         metrics.add_done(run_of(f"client-{number}"), 0)
 
-    (calls,) = metrics.take().values()
+    (calls,) = metrics.take_due().values()
 
     assert max(map(len, calls)) <= 1501
     assert sum(call.count(b"client-7") for call in calls) == 1
@@ -118,10 +118,10 @@ def test_what_was_counted_travels_with_what_is_settled(redis, broker, session, i
 
     session.settle()
 
-    figures = inspector.tasks()[TASK]
+    figures = inspector.metrics.tasks()[TASK]
     assert (figures.done, figures.failed, figures.retried, figures.dead, figures.expired) == (2, 2, 1, 1, 1)
     assert figures.run_p50 == pytest.approx(0.25, rel=0.13)
-    (client,) = inspector.clients(QUEUE).clients
+    (client,) = inspector.metrics.clients(QUEUE).clients
     assert (client.client, client.done_lately, client.busy_seconds, client.share) == ("x", 4, 1.0, 1.0)
 
 
@@ -139,11 +139,11 @@ def test_who_leaves_tells_the_rest(redis, broker, session, inspector):
     session.settle()
     work(broker, session, DONE, DONE)
     session.settle()
-    assert inspector.tasks()[TASK].done == 1
+    assert inspector.metrics.tasks()[TASK].done == 1
 
     session.sign_off()
 
-    assert inspector.tasks()[TASK].done == 3
+    assert inspector.metrics.tasks()[TASK].done == 3
 
 
 def test_a_lost_connection_loses_no_count_that_did_not_arrive(redis, broker, session, inspector):
@@ -154,16 +154,16 @@ def test_a_lost_connection_loses_no_count_that_did_not_arrive(redis, broker, ses
 
     session.settle()
 
-    assert inspector.tasks()[TASK].done == 1
+    assert inspector.metrics.tasks()[TASK].done == 1
 
 
 def test_a_quiet_worker_keeps_no_counts_to_itself(redis, broker):
-    child = Child(broker, SharedState(1), WorkerOptions(queues=[QUEUE]), parent=os.getppid())
+    child = WorkerProcess(broker, SharedState(1), WorkerOptions(queues=[QUEUE]), parent=os.getppid())
     child._session.sign_on()
     for _ in range(2):  # the second time it would not be due
         work(broker, child._session, DONE)
-        child._tell_all()
+        child._report_all()
 
     counts = [int(redis.hget(key, f"done {TASK}")) for key in redis.scan_iter(f"{{rtq:{QUEUE}}}:tasks*")]
     assert sum(counts) == 2
-    child._leave()
+    child._shut_down()

@@ -9,7 +9,7 @@ from django_rtq import JobState, signals
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.exit_codes import EXIT_DONE
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.process.process import Child
+from django_rtq.worker.process.process import WorkerProcess
 from django_rtq.worker.shared_memory import SharedState
 from tests.app import tasks
 from tests.support.jobs import QUEUE
@@ -38,7 +38,7 @@ def make(broker, parent):
 
     def make(concurrency=1, **options):
         options = WorkerOptions(queues=[QUEUE], concurrency=concurrency, **options)
-        return Child(broker, SharedState(concurrency), options, parent=SUPERVISOR)
+        return WorkerProcess(broker, SharedState(concurrency), options, parent=SUPERVISOR)
 
     return make
 
@@ -48,7 +48,7 @@ def test_an_orphan_claims_nothing_more(make, parent, redis, diary):
     jobs = [tasks.note.delay(f"job-{number}") for number in range(3)]
     signals.job_succeeded.connect(lambda **said: parent.append(INIT), weak=False, dispatch_uid="test")
     try:
-        assert make().work() == EXIT_DONE
+        assert make().run() == EXIT_DONE
     finally:
         signals.job_succeeded.disconnect(dispatch_uid="test")
 
@@ -68,7 +68,7 @@ def test_an_idle_orphan_waits_no_more(make, parent, redis, diary):
 
     child._reader.wait_and_claim = become_orphan
 
-    assert child.work() == EXIT_DONE
+    assert child.run() == EXIT_DONE
     assert len(waits) == 1
 
 
@@ -82,7 +82,7 @@ def test_an_orphan_does_not_wait_for_redis(make, parent, broker):
 
     broker.sign_on = broker.sign_off = be_away
     try:
-        assert child.work() == EXIT_DONE
+        assert child.run() == EXIT_DONE
     finally:
         del broker.sign_on, broker.sign_off
 
@@ -102,13 +102,13 @@ def test_who_drains_sleeps_while_the_last_jobs_run(make, redis, diary):
 
     def stop():
         diary.wait("start", "long")
-        child.stop()
+        child.on_stop_signal()
         diary.open("first")
 
     child._runner.wait = note
     stopper = threading.Thread(target=stop)
     stopper.start()
-    assert child.work() == EXIT_DONE
+    assert child.run() == EXIT_DONE
     stopper.join()
 
     assert (short.state, long.state) == (JobState.SUCCEEDED, JobState.SUCCEEDED)

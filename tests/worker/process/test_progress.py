@@ -13,7 +13,7 @@ from tests.worker.conservation import assert_all_settled
 
 @pytest.fixture
 def reports():
-    """What is written by reports, and the reports."""
+    """A writer, and what it writes."""
     written = []
     reports = ProgressWriter(written.append)
     yield reports, written
@@ -24,7 +24,7 @@ def test_the_last_word_of_each_job_is_written(reports):
     reports, written = reports
     for number in range(1000):
         for job in "ab":
-            reports.say("w1", "mail", job, str(number))
+            reports.report("w1", "mail", job, str(number))
     wait_until(lambda: written and [written[-1].get(("w1", "mail", job)) for job in "ab"] == ["999", "999"])
 
     assert len(written) <= 2
@@ -35,7 +35,7 @@ def test_words_from_many_threads_are_all_heard(reports):
 
     def talk(job):
         for number in range(300):
-            reports.say("w1", "mail", job, str(number))
+            reports.report("w1", "mail", job, str(number))
 
     threads = [threading.Thread(target=talk, args=[str(job)]) for job in range(8)]
     for thread in threads:
@@ -43,32 +43,32 @@ def test_words_from_many_threads_are_all_heard(reports):
     for thread in threads:
         thread.join()
     last = {}
-    wait_until(lambda: [last.update(said) for said in written] and list(last.values()) == ["299"] * 8)
+    wait_until(lambda: [last.update(reports) for reports in written] and list(last.values()) == ["299"] * 8)
 
 
 def test_what_could_not_be_written_is_written_later_unless_there_is_something_newer():
     tries, written = [], []
 
-    def write(said):
-        tries.append(said)
+    def write(written_now):
+        tries.append(written_now)
         if len(tries) == 1:
-            reports.say("w1", "mail", "a", "newer")
+            writer.report("w1", "mail", "a", "newer")
             raise BrokerUnavailable("away")
-        written.append(said)
+        written.append(written_now)
 
-    reports = ProgressWriter(write)
-    reports.say("w1", "mail", "a", "older")
+    writer = ProgressWriter(write)
+    writer.report("w1", "mail", "a", "older")
     wait_until(lambda: written)
-    reports.stop()
+    writer.stop()
 
     assert written[0] == {("w1", "mail", "a"): "newer"}
 
 
 def test_who_says_nothing_costs_no_thread_and_stops_at_once():
-    reports = ProgressWriter(lambda said: None)
-    reports.stop()
+    writer = ProgressWriter(lambda reports: None)
+    writer.stop()
 
-    assert "rtq-reports" not in [thread.name for thread in threading.enumerate()]
+    assert "rtq-progress" not in [thread.name for thread in threading.enumerate()]
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])

@@ -20,7 +20,7 @@ class Comparisons:
     def __init__(self):
         self.number, self.failures, self.has_jobs = 0, 0, False
 
-    def compare(self):
+    def reconcile_held(self):
         self.number += 1
         if self.failures:
             self.failures -= 1
@@ -34,7 +34,7 @@ def make():
 
     def make(lease_seconds):
         comparisons = Comparisons()
-        reconciler = Reconciler(comparisons.compare, lambda: comparisons.has_jobs, lease_seconds=lease_seconds)
+        reconciler = Reconciler(comparisons.reconcile_held, lambda: comparisons.has_jobs, lease_seconds=lease_seconds)
         made.append(reconciler)
         return reconciler, comparisons
 
@@ -75,10 +75,10 @@ def test_who_has_many_short_jobs_does_not_wake_the_thread_with_each(make):
     reconciler.note_jobs()
     wait_until(lambda: not reconciler._is_asleep)
     wakes = []
-    reconciler._news.set = lambda: wakes.append(1)
+    reconciler._wake_event.set = lambda: wakes.append(1)
     for _ in range(10):
         reconciler.note_jobs()  # all jobs are over again whenever the thread looks
-    del reconciler._news.set
+    del reconciler._wake_event.set
 
     assert (wakes, comparisons.number) == ([], 0)
 
@@ -88,7 +88,7 @@ def test_a_reason_to_compare_ends_the_pause(make):
     begin(reconciler, comparisons)
     wait_until(lambda: not reconciler._is_asleep)
     assert comparisons.number == 0
-    reconciler.compare_soon()
+    reconciler.reconcile_soon()
 
     wait_until(lambda: comparisons.number == 1)
 
@@ -97,7 +97,7 @@ def test_it_tries_again_until_redis_answers(make):
     reconciler, comparisons = make(3600)
     comparisons.failures = 2
     begin(reconciler, comparisons)
-    reconciler.compare_soon()
+    reconciler.reconcile_soon()
 
     wait_until(lambda: comparisons.number == 3)
     wait_until(lambda: not reconciler._is_due)
@@ -159,7 +159,7 @@ def test_a_connection_that_was_cut_is_a_reason_to_compare(redis, broker, session
     assert held_by(redis, session) == sorted(run.job_id for run in one_lost)
     redis.client_kill_filter(_type="normal", skipme=True)
     wait_until(lambda: not any(map(_is_open, broker.redis._idle)))
-    assert not session.is_to_be_compared
+    assert not session.needs_reconcile
     session.fetch(1, idle=False)  # it is made anew without an error
     session.reconcile()
 
@@ -171,7 +171,7 @@ def test_a_connection_that_was_cut_is_a_reason_to_compare(redis, broker, session
 def test_nothing_is_asked_without_a_reason(redis, broker, session, one_lost):
     calls = redis.info("commandstats").get("cmdstat_hkeys", {}).get("calls", 0)
     session.reconcile()
-    session.reconcile(at_least_each=3600)
+    session.reconcile(max_age_seconds=3600)
 
     assert redis.info("commandstats").get("cmdstat_hkeys", {}).get("calls", 0) == calls
 
@@ -193,7 +193,7 @@ def test_who_has_nothing_may_be_waiting_for_a_claim_which_is_left_alone(redis, b
     enqueue(broker)
     broker.redis.execute_one(broker.claim_command(session.worker, [QUEUE], 1))
     before = held_by(redis, session)
-    session.compare()
+    session.reconcile_held()
 
     assert held_by(redis, session) == before != []
 
@@ -201,20 +201,20 @@ def test_who_has_nothing_may_be_waiting_for_a_claim_which_is_left_alone(redis, b
 def test_what_is_being_claimed_is_not_given_back(redis, broker, session):
     enqueue(broker, 2)
     (held,) = claim(session, 1)
-    fetch, threads = broker.fetch, []
+    claim_jobs, threads = broker.claim, []
 
     def compare_meanwhile(*arguments, **options):
-        answer = fetch(*arguments, **options)
-        threads.append(threading.Thread(target=session.compare))
+        answer = claim_jobs(*arguments, **options)
+        threads.append(threading.Thread(target=session.reconcile_held))
         threads[0].start()
         threads[0].join(0.2)
         return answer
 
-    broker.fetch = compare_meanwhile
+    broker.claim = compare_meanwhile
     try:
         (claimed,) = claim(session, 1)
     finally:
-        del broker.fetch
+        del broker.claim
     threads[0].join()
 
     assert held_by(redis, session) == sorted([held.job_id, claimed.job_id])
@@ -227,13 +227,13 @@ def test_who_claims_nothing_and_holds_nothing_is_compared_now_and_then(redis, br
     session.add(run, DONE)
     session.settle()
     restore()
-    session.reconcile(at_least_each=0.0)
+    session.reconcile(max_age_seconds=0.0)
 
     assert places(redis)[run.job_id.decode()] == ["lane:0:"]
 
 
 def test_a_comparison_that_failed_is_repeated(redis, broker, session, one_lost):
-    session.compare_soon()
+    session.reconcile_soon()
     running = broker.running
 
     def be_away(*arguments):
@@ -243,11 +243,11 @@ def test_a_comparison_that_failed_is_repeated(redis, broker, session, one_lost):
     with pytest.raises(BrokerUnavailable):
         session.reconcile()
     broker.running = running
-    assert session.is_to_be_compared
+    assert session.needs_reconcile
     session.reconcile()
 
     assert places(redis)[one_lost[0].job_id.decode()] == ["lane:0:"]
-    assert not session.is_to_be_compared
+    assert not session.needs_reconcile
 
 
 def test_of_outcomes_that_were_sent_twice_only_those_of_others_are_said_to_be_late(redis, broker, session, stale):
@@ -268,7 +268,7 @@ def test_who_has_an_outcome_to_tell_keeps_its_name_until_it_is_told(redis, broke
     enqueue(broker)
     (run,) = claim(session)
     name = session.worker
-    session.doubt()
+    session.mark_uncertain()
     running, told = broker.running, []
 
     def end_meanwhile(*arguments):

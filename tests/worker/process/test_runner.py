@@ -10,7 +10,7 @@ from django_rtq.worker import os_signals
 from django_rtq.worker.outcome import Acked, Buried, Retried
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.runner import make_runner
-from django_rtq.worker.shared_entries import ACKED, Mark
+from django_rtq.worker.shared_entries import ACKED, Revoked
 from django_rtq.worker.shared_memory import SharedState
 from tests.support.waiting import wait_until
 
@@ -18,23 +18,23 @@ from tests.support.waiting import wait_until
 class FakeLedger:
     """Keeps outcomes."""
 
-    def __init__(self, page):
-        self.outcomes, self.settled, self.released, self.forgotten, self._page = {}, [], [], [], page
+    def __init__(self, shared):
+        self.outcomes, self.settled, self.released, self.forgotten, self._shared = {}, [], [], [], shared
 
     def add(self, run, outcome):
         self.outcomes[run.job_id] = outcome
-        self._page.finish(run.entry, ACKED, 0)
+        self._shared.finish(run.entry, ACKED, 0)
 
     def settle(self):
         self.settled.append(list(self.outcomes))
 
-    def tell_progress(self, said):
+    def report_progress(self, said):
         pass
 
     def release(self, job_ids):
         self.released += job_ids
 
-    def forget(self, job_ids):
+    def disown(self, job_ids):
         self.forgotten += job_ids
 
 
@@ -44,11 +44,11 @@ def make():
     crews, before = [], signal.getsignal(signal.SIGALRM)
 
     def make(slots):
-        page = SharedState(slots)
-        session = FakeLedger(page)
-        runner = make_runner(Config(), page, session, slots)
+        shared = SharedState(slots)
+        session = FakeLedger(shared)
+        runner = make_runner(Config(), shared, session, slots)
         crews.append(runner)
-        return runner, session, page
+        return runner, session, shared
 
     yield make
     for runner in crews:
@@ -63,13 +63,13 @@ def run_of(name, task="note", *args, crashes=0, max_crashes=3):
 
 
 def test_one_slot_runs_a_batch_in_order_and_the_page_is_clean_afterwards(make, diary):
-    runner, session, page = make(1)
+    runner, session, shared = make(1)
     runner.run([run_of(f"job-{i}") for i in range(5)])
 
     assert diary.names() == [f"job-{i}" for i in range(5)]
     assert list(map(type, session.outcomes.values())) == [Acked] * 5
-    assert page.started() == []
-    assert runner.is_at_rest
+    assert shared.running() == []
+    assert runner.is_settled
 
 
 def test_one_slot_wants_more_the_shorter_its_jobs_are(make, diary):
@@ -92,24 +92,24 @@ def test_what_stands_behind_a_slow_job_is_given_back(make, diary):
 
 @pytest.mark.parametrize("slots", [1, 2])
 def test_what_the_supervisor_has_taken_is_not_run_and_not_given_back_once_more(make, diary, slots):
-    runner, session, page = make(slots)
-    page.take(Mark.ALL)
+    runner, session, shared = make(slots)
+    shared.revoke(Revoked.ALL)
     runner.run([run_of("one"), run_of("two")])
 
     assert diary.names() == []
     assert (session.released, session.forgotten) == ([], [b"one", b"two"])
     assert runner.is_idle
-    page.sign("new")
+    shared.set_name("new")
     runner.run([run_of("three")])
     wait_until(lambda: runner.is_idle)
     assert diary.names() == ["three"]
 
 
 def test_what_the_supervisor_took_while_a_job_ran_is_not_given_back_once_more(make, diary):
-    runner, session, page = make(1)
+    runner, session, shared = make(1)
     run = run_of("taking", "sleep", 0)
     opened = run.open
-    run.open = lambda: (page.take(Mark.REST, page.number), opened())
+    run.open = lambda: (shared.revoke(Revoked.REST, shared.claim_number), opened())
     runner.run([run, run_of("rest")])
 
     assert (session.released, session.forgotten) == ([], [b"rest"])
@@ -139,42 +139,42 @@ def test_what_may_run_only_once_is_told_before_anything_else_runs(make, diary, s
 
 
 def test_slots_are_taken_until_their_jobs_are_over(make, diary):
-    runner, session, page = make(3)
+    runner, session, shared = make(3)
     runner.run([run_of("sync", "gate", "one"), run_of("async", "agate", "two")])
 
     assert runner.wanted() == 1
     assert not runner.is_idle
-    assert sorted(page.started()) == ["async", "sync"]
+    assert sorted(shared.running()) == ["async", "sync"]
     assert not runner.wait(0)
     diary.open("one")
     assert runner.wait(5)
-    runner.forget_news()
+    runner.clear_finished_flag()
     assert list(session.outcomes) == [b"sync"]
     diary.open("two")
     assert runner.wait(5)
     assert runner.is_idle
-    assert page.started() == []
+    assert shared.running() == []
 
 
 def test_a_crew_is_not_at_rest_before_what_is_over_was_told(make, diary):
     runner, _, _ = make(2)
     runner.run([run_of("job")])
     wait_until(lambda: runner.is_idle)
-    assert not runner.is_at_rest
-    runner.forget_news()
-    assert runner.is_at_rest
+    assert not runner.is_settled
+    runner.clear_finished_flag()
+    assert runner.is_settled
 
 
 def test_a_suspect_waits_until_the_slots_are_empty_and_then_has_them_alone(make, diary):
     runner, _, _ = make(2)
     runner.run([run_of("beside", "gate", "one")])
-    runner.mind(is_suspect_next=True)
+    runner.set_suspect_next(is_suspect_next=True)
     assert runner.wanted() == 0
     diary.open("one")
     wait_until(lambda: runner.is_idle)
     assert runner.wanted() == 2
     runner.run([run_of("suspect", "gate", "two", crashes=1)])
-    runner.mind(is_suspect_next=False)
+    runner.set_suspect_next(is_suspect_next=False)
     assert runner.wanted() == 0
     diary.open("two")
     wait_until(lambda: runner.is_idle)
@@ -185,7 +185,7 @@ def test_suspects_that_came_together_run_beside_each_other_and_nothing_else_does
     runner, _, _ = make(4)
     assert runner.idle_slots == 4
     runner.run([run_of(name, "gate", name, crashes=1) for name in ("one", "two")])
-    runner.mind(is_suspect_next=True)
+    runner.set_suspect_next(is_suspect_next=True)
     for gate in ("one", "two"):
         diary.wait("start", gate)
     for number, gate in enumerate(("one", "two"), 1):
@@ -219,8 +219,8 @@ def test_a_crew_can_be_stopped_twice_and_before_it_ran_anything(make):
 def test_a_job_that_takes_signals_takes_them_from_none_that_was_claimed_with_it(make, monkeypatch):
     runner, session, _ = make(1)
     before = {signum: signal.getsignal(signum) for signum in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)}
-    monkeypatch.setattr("django_rtq.worker.os_signals._forget_in_forks", lambda: None)
-    own = os_signals.ignore
+    monkeypatch.setattr("django_rtq.worker.os_signals._reset_in_forks", lambda: None)
+    own = os_signals.ignore_signal
     try:
         runner.handlers.install(dict.fromkeys(before, own))
         runner.run([signal_run("take_signals"), signal_run("handlers")])
@@ -229,7 +229,7 @@ def test_a_job_that_takes_signals_takes_them_from_none_that_was_claimed_with_it(
         for signum, handler in before.items():
             signal.signal(signum, handler)
 
-    assert json.loads(session.outcomes[b"handlers"].result)["result"][:3] == ["ignore"] * 3
+    assert json.loads(session.outcomes[b"handlers"].result)["result"][:3] == ["ignore_signal"] * 3
 
 
 def signal_run(task):

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from django_rtq import signals
-from django_rtq.broker.broker import Fetched
+from django_rtq.broker.messages import ClaimResult
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.outcome import Buried, Cancelled, Expired, Retried
 from django_rtq.worker.process.session import WorkerSession
@@ -18,12 +18,12 @@ from tests.worker.conservation import places
 
 
 def test_names_are_never_used_again_and_fit_into_records_of_errors(broker):
-    page = SharedState(1)
-    session = WorkerSession(broker, page, [QUEUE], base_name='a "strange" \\name' + "x" * 100)
+    shared = SharedState(1)
+    session = WorkerSession(broker, shared, [QUEUE], base_name='a "strange" \\name' + "x" * 100)
     names = set()
     for _ in range(5):
         session.sign_on()
-        assert page.worker == session.worker
+        assert shared.worker == session.worker
         names.add(session.worker)
 
     assert len(names) == 5
@@ -82,7 +82,7 @@ def test_a_job_that_ends_while_the_books_are_compared_is_not_given_back(redis, b
     """Its outcome is noted and not told yet: given back, it would run twice."""
     enqueue(broker, 2)
     one, other = claim(session)
-    session.doubt()
+    session.mark_uncertain()
     running = broker.running
 
     def end_meanwhile(*arguments):
@@ -142,8 +142,8 @@ def test_a_claim_that_comes_late_while_the_name_is_given_up_keeps_nothing(redis,
 
 def test_the_answer_to_a_claim_is_not_believed_when_it_is_read_late(redis, broker, session):
     enqueue(broker)
-    fetched = Fetched(claimed=broker.claim(session.worker, [QUEUE], 1))
-    with pytest.raises(BrokerUnavailable, match="s, too late to believe it"):
+    fetched = ClaimResult(claimed=broker.claim(session.worker, [QUEUE], 1).claimed)
+    with pytest.raises(BrokerUnavailable, match="s, too late to be valid"):
         session.hold(fetched, asked_at=time.monotonic() - broker.config.lease_seconds / 2 - 0.1)
     assert session.held == []
     session.reconcile()
@@ -161,8 +161,8 @@ def test_who_holds_jobs_keeps_its_name_and_looks_again(redis, broker, session, m
     session.reconcile()  # not again so soon
     assert len(broker.running(former, [QUEUE])[QUEUE]) == 2
 
-    monkeypatch.setattr("django_rtq.worker.process.session.LOOK_AGAIN_SECONDS", 0.0)
-    session.doubt()
+    monkeypatch.setattr("django_rtq.worker.process.session.CHECK_AGAIN_SECONDS", 0.0)
+    session.mark_uncertain()
     session.reconcile()
     assert broker.running(former, [QUEUE])[QUEUE] == [held.job_id]
     assert session.worker == former
@@ -249,7 +249,7 @@ def test_how_far_a_job_is_is_told_under_the_name_that_claimed_it(redis, broker, 
     former = session.worker
     session.sign_on()
     line = '{"done":1,"total":null,"text":""}'
-    session.tell_progress(
+    session.report_progress(
         {
             (former, QUEUE, first.job_id.decode()): line,
             (session.worker, QUEUE, second.job_id.decode()): line,

@@ -14,8 +14,8 @@ from tests.support.waiting import wait_until
 class Child:
     """A child as the supervisor sees it."""
 
-    def __init__(self, page):
-        self.page, self.pid, self.terminated, self.signals = page, 4711, [], []
+    def __init__(self, shared):
+        self.shared, self.pid, self.terminated, self.signals = shared, 4711, [], []
 
     def kill(self, signum):
         self.signals.append(signum.name)
@@ -23,9 +23,9 @@ class Child:
 
 @pytest.fixture
 def child():
-    page = SharedState(2)
-    page.sign(WORKER)
-    return Child(page)
+    shared = SharedState(2)
+    shared.set_name(WORKER)
+    return Child(shared)
 
 
 @pytest.fixture
@@ -35,116 +35,116 @@ def woken():
 
 
 @pytest.fixture
-def errands(broker, child, woken):
+def control(broker, child, woken):
     options = WorkerOptions(queues=[QUEUE, "low"], name="host")
-    errands = ControlListener(broker, options, lambda: [(child.pid, child.page)], lambda: woken.append(True))
-    yield errands
-    errands.stop()
+    control = ControlListener(broker, options, lambda: [(child.pid, child.shared)], lambda: woken.append(True))
+    yield control
+    control.stop()
 
 
 def runs(child, *jobs):
     for job in jobs:
-        child.page.start(child.page.enter(job.id.encode()))
+        child.shared.start(child.shared.add_entry(job.id.encode()))
 
 
-def test_a_job_that_runs_here_is_asked_again_and_again(broker, errands, child, woken):
+def test_a_job_that_runs_here_is_asked_again_and_again(broker, control, child, woken):
     job = asked_job(broker)
     beside = claimed_job(broker)
     runs(child, beside, job)
-    errands.tick()
+    control.tick()
     for _ in range(2):
-        errands.stop_jobs(child)
+        control.cancel_jobs(child)
 
     assert woken == [True]
     assert child.signals == ["SIGUSR1", "SIGUSR1"]
-    assert child.page.to_stop() == [job.id.encode()]
+    assert child.shared.cancel_requests() == [job.id.encode()]
 
 
-def test_a_job_that_has_not_begun_is_asked_when_it_does(broker, errands, child):
+def test_a_job_that_has_not_begun_is_asked_when_it_does(broker, control, child):
     job = asked_job(broker)
-    errands.tick()
-    errands.stop_jobs(child)
+    control.tick()
+    control.cancel_jobs(child)
     assert child.signals == []
 
     runs(child, job)
-    errands.stop_jobs(child)
+    control.cancel_jobs(child)
     assert child.signals == ["SIGUSR1"]
 
 
-def test_a_job_is_terminated_once(broker, errands, child):
+def test_a_job_is_terminated_once(broker, control, child):
     job = asked_job(broker, terminate=True)
     runs(child, job)
-    errands.tick()
+    control.tick()
     for _ in range(2):
-        errands.stop_jobs(child)
+        control.cancel_jobs(child)
 
     assert child.signals == ["SIGKILL"]
     assert child.terminated == [job.id]
 
 
-def test_a_job_of_that_id_in_the_hands_of_another_is_not_meant(broker, errands, child, woken):
+def test_a_job_of_that_id_in_the_hands_of_another_is_not_meant(broker, control, child, woken):
     job = asked_job(broker, worker="w2")
     runs(child, job)
-    errands.tick()
-    errands.stop_jobs(child)
+    control.tick()
+    control.cancel_jobs(child)
 
     assert (woken, child.signals) == ([], [])
 
 
-def test_an_answer_that_the_heartbeat_got_late_takes_no_wish_back(broker, errands, child, woken):
+def test_an_answer_that_the_heartbeat_got_late_takes_no_wish_back(broker, control, child, woken):
     job = asked_job(broker)
     runs(child, job)
-    errands.tick()
-    errands.tell([])
-    errands.stop_jobs(child)
+    control.tick()
+    control.on_cancel_requests([])
+    control.cancel_jobs(child)
 
     assert (woken, child.signals) == ([True], ["SIGUSR1"])
 
 
-def test_an_order_wakes_who_has_to_carry_it_out_once(broker, errands, woken):
-    errands.tick()
-    assert errands.order is None
-    send_command(broker, errands.supervisor, WorkerCommand.QUIET)
-    errands.tick()
-    errands.tick()
+def test_an_order_wakes_who_has_to_carry_it_out_once(broker, control, woken):
+    control.tick()
+    assert control.command is None
+    send_command(broker, control.supervisor, WorkerCommand.QUIET)
+    control.tick()
+    control.tick()
 
-    assert errands.order is WorkerCommand.QUIET
+    assert control.command is WorkerCommand.QUIET
     assert woken == [True]
 
 
-def test_a_token_is_heard_at_once(broker, errands, woken):
-    errands.start()
+def test_a_token_is_heard_at_once(broker, control, woken):
+    control.start()
     wait_until(lambda: broker.redis.execute_one(("CLIENT", "LIST")).count(b"cmd=bzpopmin") == 1)
-    send_command(broker, errands.supervisor, WorkerCommand.STOP)
+    send_command(broker, control.supervisor, WorkerCommand.STOP)
 
     wait_until(lambda: woken)
-    assert errands.order is WorkerCommand.STOP
+    assert control.command is WorkerCommand.STOP
 
 
-def test_what_people_leave_behind_goes_away(redis, broker, errands):
-    send_command(broker, errands.supervisor, WorkerCommand.STOP)
+def test_what_people_leave_behind_goes_away(redis, broker, control):
+    send_command(broker, control.supervisor, WorkerCommand.STOP)
 
-    for key in (broker.keys.control_signal(errands.supervisor), broker.keys.control(errands.supervisor)):
+    for key in (broker.keys.control_signal(control.supervisor), broker.keys.control(control.supervisor)):
         assert 0 < redis.ttl(key) <= 3600
 
 
-def test_the_heartbeat_hears_of_it_as_well_and_says_where_to_leave_orders(redis, broker, inspector, errands, child):
+def test_the_heartbeat_hears_of_it_as_well_and_says_where_to_leave_orders(redis, broker, inspector, control, child):
     heartbeat = Heartbeat(
         broker,
         [QUEUE, "low"],
-        lambda: [(child.pid, child.page)],
+        lambda: [(child.pid, child.shared)],
         promotes=True,
-        supervisor=errands.supervisor,
-        tell_asked=errands.tell,
+        supervisor=control.supervisor,
+        on_cancel_requests=control.on_cancel_requests,
     )
     job = asked_job(broker)
     runs(child, job)
-    child.page.is_quiet = True
+    child.shared.is_quiet = True
     heartbeat.tick()
-    errands.stop_jobs(child)
+    control.cancel_jobs(child)
 
     assert child.signals == ["SIGUSR1"]
     (worker,) = inspector.workers([QUEUE])
-    assert (worker.supervisor_name, worker.is_quiet) == (errands.supervisor, True)
+    assert (worker.supervisor_name, worker.is_quiet) == (control.supervisor, True)
     inspector.wake_worker(WORKER)
-    assert redis.get(broker.keys.control(errands.supervisor)) == b"work"
+    assert redis.get(broker.keys.control(control.supervisor)) == b"work"

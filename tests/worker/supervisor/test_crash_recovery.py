@@ -1,4 +1,4 @@
-"""Jobs of dead processes are taken back, and a stop waits for that as long as there is hope."""
+"""Jobs of crashed processes are reclaimed; a stop waits for that while Redis is reachable."""
 
 import pytest
 
@@ -14,10 +14,10 @@ from tests.support.waiting import wait_until
 
 
 @pytest.fixture
-def page():
-    page = SharedState(1)
-    page.sign(WORKER)
-    return page
+def shared():
+    shared = SharedState(1)
+    shared.set_name(WORKER)
+    return shared
 
 
 @pytest.fixture
@@ -37,10 +37,10 @@ def crashes(redis, job):
     return int(redis.hget(f"{{rtq:{QUEUE}}}:crashes", job.id) or 0)
 
 
-def test_a_tick_takes_back_what_was_added_and_wakes_the_main_thread(redis, broker, crash_recovery, page, woken):
+def test_a_tick_takes_back_what_was_added_and_wakes_the_main_thread(redis, broker, crash_recovery, shared, woken):
     job = claimed_job(broker)
     assert not crash_recovery.is_pending
-    crash_recovery.add(page, guilty=[job.id])
+    crash_recovery.add(shared, crashed=[job.id])
     assert crash_recovery.is_pending
     crash_recovery.tick()
 
@@ -50,24 +50,24 @@ def test_a_tick_takes_back_what_was_added_and_wakes_the_main_thread(redis, broke
 
 
 def test_a_child_that_never_had_a_name_leaves_nothing(crash_recovery):
-    crash_recovery.add(SharedState(1), guilty=[])
+    crash_recovery.add(SharedState(1), crashed=[])
 
     assert not crash_recovery.is_pending
 
 
-def test_what_is_added_is_taken_back_at_once_in_its_own_thread(redis, broker, crash_recovery, page):
+def test_what_is_added_is_taken_back_at_once_in_its_own_thread(redis, broker, crash_recovery, shared):
     job = claimed_job(broker)
     crash_recovery.start()
     wait_until(lambda: crash_recovery.last_success_at > 0)
-    crash_recovery.add(page, guilty=[])
+    crash_recovery.add(shared, crashed=[])
 
     wait_until(lambda: not crash_recovery.is_pending)
     assert (place_of(redis, job), crashes(redis, job)) == ("lane:0:", 0)
 
 
-def test_while_redis_is_away_there_is_no_hope_and_afterwards_there_is(redis, broker, crash_recovery, page, caplog):
+def test_while_redis_is_away_there_is_no_hope_and_afterwards_there_is(redis, broker, crash_recovery, shared, caplog):
     job = claimed_job(broker)
-    crash_recovery.add(page, guilty=[])
+    crash_recovery.add(shared, crashed=[])
     for _ in range(2):
         redis.answer_once(b"-LOADING for a while\r\n")
         with pytest.raises(BrokerUnavailable):
@@ -76,23 +76,23 @@ def test_while_redis_is_away_there_is_no_hope_and_afterwards_there_is(redis, bro
     crash_recovery.tick()
 
     assert place_of(redis, job) == "lane:0:"
-    assert caplog.text.count("taken back when Redis answers") == 1
-    crash_recovery.add(page, guilty=[])
+    assert caplog.text.count("are reclaimed later") == 1
+    crash_recovery.add(shared, crashed=[])
     assert crash_recovery.is_pending
 
 
-def test_a_redis_that_hangs_is_given_up(broker, crash_recovery, page, monkeypatch):
+def test_a_redis_that_hangs_is_given_up(broker, crash_recovery, shared, monkeypatch):
     claimed_job(broker)
-    monkeypatch.setattr(module, "HOPE_SECONDS", 0.0)
-    crash_recovery.add(page, guilty=[])
+    monkeypatch.setattr(module, "REPLY_TIMEOUT_SECONDS", 0.0)
+    crash_recovery.add(shared, crashed=[])
 
     assert not crash_recovery.is_pending
 
 
-def test_signals_are_sent_when_all_is_taken_back(redis, broker, crash_recovery, page):
+def test_signals_are_sent_when_all_is_taken_back(redis, broker, crash_recovery, shared):
     """A receiver that takes its time holds up no job."""
-    jobs, pages = [claimed_job(broker), claimed_job(broker, worker="w2")], [page, SharedState(1)]
-    pages[1].sign("w2")
+    jobs, shared_states = [claimed_job(broker), claimed_job(broker, worker="w2")], [shared, SharedState(1)]
+    shared_states[1].set_name("w2")
     seen = []
 
     def look(**kwargs):
@@ -100,8 +100,8 @@ def test_signals_are_sent_when_all_is_taken_back(redis, broker, crash_recovery, 
 
     signals.job_reclaimed.connect(look)
     try:
-        for each in pages:
-            crash_recovery.add(each, guilty=[])
+        for each in shared_states:
+            crash_recovery.add(each, crashed=[])
         crash_recovery.tick()
     finally:
         signals.job_reclaimed.disconnect(look)
@@ -109,19 +109,19 @@ def test_signals_are_sent_when_all_is_taken_back(redis, broker, crash_recovery, 
     assert seen == [["lane:0:", "lane:0:"]] * 2
 
 
-def test_an_estate_that_cannot_be_settled_as_it_should_holds_up_no_other(
-    redis, broker, crash_recovery, page, monkeypatch
+def test_a_process_whose_jobs_cannot_be_settled_as_they_should_holds_up_no_other(
+    redis, broker, crash_recovery, shared, monkeypatch
 ):
     job, other = claimed_job(broker, body=body("tests.app.tasks.note")), claimed_job(broker, worker="w2")
     second = SharedState(1)
-    second.sign("w2")
+    second.set_name("w2")
 
     def fail(*args, **kwargs):
         raise ZeroDivisionError("the task's backoff")
 
     monkeypatch.setattr(module, "decide", fail)
-    crash_recovery.add(page, guilty=[], overdue=[job.id])
-    crash_recovery.add(second, guilty=[])
+    crash_recovery.add(shared, crashed=[], overdue=[job.id])
+    crash_recovery.add(second, crashed=[])
     crash_recovery.tick()
 
     assert (place_of(redis, job), crashes(redis, job)) == ("lane:0:", 1)

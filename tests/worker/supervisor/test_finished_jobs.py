@@ -10,7 +10,7 @@ from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_entries import TEXTS
 from django_rtq.worker.shared_memory import SharedState
-from django_rtq.worker.supervisor.finished_jobs import tell_finished
+from django_rtq.worker.supervisor.finished_jobs import settle_finished
 from tests.support.jobs import QUEUE, let_fall_due, queued_job
 from tests.support.snapshots import place_of, places_of, snapshot
 
@@ -19,7 +19,7 @@ DONE = Acked('{"state":"succeeded","task":"tests.app.tasks.note","attempt":1,"se
 OUTCOMES = [DONE, Acked(""), Retried(ValueError("x"), 60), Buried(ValueError("x")), Expired(), Cancelled()]
 
 
-def claim(session, page, wanted=10):
+def claim(session, shared, wanted=10):
     """Runs of what a fetch brings, on the page."""
     runs = []
     for claimed in session.fetch(wanted, idle=True).claimed:
@@ -28,41 +28,41 @@ def claim(session, page, wanted=10):
             run = Run(claimed.queue, job_id, record, worker=session.worker, now_ms=claimed.now_ms, counts=counts)
             run.open()
             runs.append(run)
-    page.begin([run.job_id for run in runs])
+    shared.start_batch([run.job_id for run in runs])
     for place, run in enumerate(runs):
         run.entry = place
-        page.start(place)
+        shared.start(place)
     return runs
 
 
 @pytest.fixture
 def child(broker):
     """A ledger with its page."""
-    page = SharedState(1)
-    session = WorkerSession(broker, page, [QUEUE, "low"], base_name="host")
+    shared = SharedState(1)
+    session = WorkerSession(broker, shared, [QUEUE, "low"], base_name="host")
     session.sign_on()
-    yield session, page
+    yield session, shared
     session.close()
 
 
-def tell(broker, session, page):
-    tell_finished(broker, [QUEUE, "low"], session.worker, page.finished())
+def tell(broker, session, shared):
+    settle_finished(broker, [QUEUE, "low"], session.worker, shared.finished())
 
 
 def finish(broker, child, *outcomes, queue=QUEUE):
     """Jobs with these outcomes, of which Redis does not know."""
-    session, page = child
+    session, shared = child
     jobs = [queued_job(broker, f"job-{number}", queue=queue, body=BODY) for number in range(len(outcomes))]
-    for run, outcome in zip(claim(session, page), outcomes, strict=True):
+    for run, outcome in zip(claim(session, shared), outcomes, strict=True):
         session.add(run, outcome)
     return jobs
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: type(outcome).__name__)
 def test_it_is_told_as_the_child_would_have_told_it(redis, broker, child, outcome):
-    session, page = child
+    session, shared = child
     finish(broker, child, outcome)
-    tell(broker, session, page)
+    tell(broker, session, shared)
     told_for_it = comparable(redis, session)
     redis.flushall()
     session.sign_on()
@@ -86,13 +86,13 @@ def comparable(redis, session):
 
 
 def test_told_twice_it_changes_nothing_and_what_ran_is_left(redis, broker, child):
-    session, page = child
+    session, shared = child
     jobs = finish(broker, child, *OUTCOMES)
     running = queued_job(broker, "running", body=BODY)
     broker.claim(session.worker, [QUEUE], 1)
-    tell(broker, session, page)
+    tell(broker, session, shared)
     before = snapshot(redis)
-    tell(broker, session, page)
+    tell(broker, session, shared)
 
     assert snapshot(redis) == before
     assert place_of(redis, running) == f"running:{session.worker}"
@@ -102,9 +102,9 @@ def test_told_twice_it_changes_nothing_and_what_ran_is_left(redis, broker, child
 
 
 def test_jobs_of_every_queue_are_told(redis, broker, child):
-    session, page = child
+    session, shared = child
     (job,) = finish(broker, child, DONE, queue="low")
-    tell(broker, session, page)
+    tell(broker, session, shared)
 
     assert broker.attempts(session.worker, ["low"]) == {"low": {}}
     assert redis.hexists("{rtq:low}:results", job.id)
@@ -112,26 +112,26 @@ def test_jobs_of_every_queue_are_told(redis, broker, child):
 
 def test_a_job_that_was_told_and_runs_again_is_not_told_once_more(redis, broker, child):
     """The process is killed between the answer of Redis and the note that there was one."""
-    session, page = child
+    session, shared = child
     (job,) = finish(broker, child, Retried(ValueError("x"), 0))
-    finished = page.finished()
+    finished = shared.finished()
     session.settle()
     let_fall_due(broker, job)
-    broker.promote_all([QUEUE])
-    (again,) = claim(session, page)
+    broker.maintenance.promote([QUEUE])
+    (again,) = claim(session, shared)
     assert again.attempt == 2
     before = snapshot(redis)
-    tell_finished(broker, [QUEUE], session.worker, finished)
+    settle_finished(broker, [QUEUE], session.worker, finished)
 
     assert snapshot(redis) == before
 
 
 def test_of_a_result_that_is_too_long_for_the_page_it_is_said_that_it_is_lost(redis, broker, child, inspector, caplog):
-    session, page = child
+    session, shared = child
     long = DONE.result.replace('"x"', '"' + "x" * TEXTS + '"')
     short, lost = finish(broker, child, DONE, Acked(long))
     with caplog.at_level("WARNING", "django_rtq"):
-        tell(broker, session, page)
+        tell(broker, session, shared)
 
     assert (inspector.find(short.id).result, inspector.find(short.id).is_result_lost) == ("x", False)
     details = inspector.find(lost.id)
@@ -142,12 +142,12 @@ def test_of_a_result_that_is_too_long_for_the_page_it_is_said_that_it_is_lost(re
 
 
 def test_of_an_error_that_is_too_long_for_the_page_the_beginning_is_kept(redis, broker, child, inspector):
-    session, page = child
+    session, shared = child
     errors = [Buried(ValueError("beginning " + "x" * 2_000)) for _ in range(3)]
-    page._full_at = page._text_at + 6_000
+    shared._full_at = shared._text_at + 6_000
     jobs = finish(broker, child, *errors)
-    assert page.finished()
-    tell(broker, session, page)
+    assert shared.finished()
+    tell(broker, session, shared)
 
     found = [inspector.find(job.id).errors[-1]["error"] for job in jobs]
     assert [len(error) for error in found] == [2_000, 100, 100]
@@ -155,10 +155,10 @@ def test_of_an_error_that_is_too_long_for_the_page_the_beginning_is_kept(redis, 
 
 
 def test_of_an_error_for_which_there_is_no_room_at_all_only_that_is_known(redis, broker, child, inspector):
-    session, page = child
+    session, shared = child
     (job,) = finish(broker, child, Buried(ValueError("x")))
-    finished = [each._replace(text=b"") for each in page.finished()]
-    tell_finished(broker, [QUEUE], session.worker, finished)
+    finished = [each._replace(text=b"") for each in shared.finished()]
+    settle_finished(broker, [QUEUE], session.worker, finished)
 
     details = inspector.find(job.id)
     assert details.state == "dead"
@@ -166,23 +166,23 @@ def test_of_an_error_for_which_there_is_no_room_at_all_only_that_is_known(redis,
 
 
 def test_with_several_slots_what_redis_knows_leaves_the_page(redis, broker):
-    page = SharedState(2)
-    session = WorkerSession(broker, page, [QUEUE], base_name="host")
+    shared = SharedState(2)
+    session = WorkerSession(broker, shared, [QUEUE], base_name="host")
     session.sign_on()
     queued_job(broker, body=BODY)
     (claimed,) = session.fetch(1, idle=True).claimed
     run = Run(QUEUE, claimed.ids[0], claimed.records[0], worker=session.worker, now_ms=claimed.now_ms)
     run.open()
-    run.entry = page.enter(run.job_id)
-    page.start(run.entry)
+    run.entry = shared.add_entry(run.job_id)
+    shared.start(run.entry)
     session.add(run, DONE)
-    assert [job.text.decode() for job in page.finished()] == [DONE.result]
+    assert [job.text.decode() for job in shared.finished()] == [DONE.result]
     redis.drop_connection("before")
     with pytest.raises(BrokerUnavailable):
         session.fetch(1, idle=True)
-    assert len(page.finished()) == 1
+    assert len(shared.finished()) == 1
 
     session.reconcile()
     session.settle()
     session.close()
-    assert page.finished() == []
+    assert shared.finished() == []

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.worker.supervisor import fork_schedule
-from django_rtq.worker.supervisor.fork_schedule import MOST_FALSE_STARTS, ForkSchedule
+from django_rtq.worker.supervisor.fork_schedule import MAX_FAILED_STARTS, ForkSchedule
 
 
 class Clock:
@@ -23,24 +23,24 @@ def clock(monkeypatch):
     return clock
 
 
-def test_places_are_opened_and_filled(clock):
-    places = ForkSchedule(2)
-    places.filled()
-    places.filled()
-    assert (places.count, places.are_due) == (0, False)
+def test_forks_are_added_and_done(clock):
+    schedule = ForkSchedule(2)
+    schedule.on_forked()
+    schedule.on_forked()
+    assert (schedule.pending, schedule.is_due) == (0, False)
 
-    places.open()
-    assert (places.count, places.are_due) == (1, True)
-    places.close()
-    assert (places.count, places.are_due) == (0, False)
+    schedule.add()
+    assert (schedule.pending, schedule.is_due) == (1, True)
+    schedule.clear()
+    assert (schedule.pending, schedule.is_due) == (0, False)
 
 
 def test_a_false_start_puts_off_all_forks_each_time_for_longer(clock):
-    places, pauses = ForkSchedule(1), []
+    schedule, pauses = ForkSchedule(1), []
     for _ in range(8):
-        places.note_death(has_worked=False, answered_at=0.0)
+        schedule.on_crash(has_claimed=False, redis_answered_at=0.0)
         before = clock.now
-        while not places.are_due:
+        while not schedule.is_due:
             clock.now += 0.05
         pauses.append(clock.now - before)
 
@@ -50,53 +50,53 @@ def test_a_false_start_puts_off_all_forks_each_time_for_longer(clock):
 
 
 def test_false_starts_in_a_row_are_hopeless(clock):
-    places = ForkSchedule(1)
-    for number in range(MOST_FALSE_STARTS):
-        assert not places.are_hopeless, number
+    schedule = ForkSchedule(1)
+    for number in range(MAX_FAILED_STARTS):
+        assert not schedule.should_give_up, number
         clock.now += 1
-        places.note_death(has_worked=False, answered_at=clock.now - 0.5)
+        schedule.on_crash(has_claimed=False, redis_answered_at=clock.now - 0.5)
 
-    assert places.are_hopeless
+    assert schedule.should_give_up
 
 
 def test_one_that_has_worked_breaks_the_row(clock):
-    places = ForkSchedule(1)
-    for number in range(3 * MOST_FALSE_STARTS):
+    schedule = ForkSchedule(1)
+    for number in range(3 * MAX_FAILED_STARTS):
         clock.now += 1
-        places.note_death(has_worked=number % 9 == 8, answered_at=clock.now - 0.5)
+        schedule.on_crash(has_claimed=number % 9 == 8, redis_answered_at=clock.now - 0.5)
 
-    assert not places.are_hopeless
+    assert not schedule.should_give_up
 
 
 def test_while_redis_does_not_answer_no_false_start_counts(clock):
-    places, answered_at = ForkSchedule(1), clock.now
-    for _ in range(5 * MOST_FALSE_STARTS):
+    schedule, answered_at = ForkSchedule(1), clock.now
+    for _ in range(5 * MAX_FAILED_STARTS):
         clock.now += 1
-        places.note_death(has_worked=False, answered_at=answered_at)
-    assert not places.are_hopeless
+        schedule.on_crash(has_claimed=False, redis_answered_at=answered_at)
+    assert not schedule.should_give_up
 
     # It is back, and that says nothing of those that died before.
     clock.now += 1
-    places.note_death(has_worked=False, answered_at=clock.now)
-    assert not places.are_hopeless
+    schedule.on_crash(has_claimed=False, redis_answered_at=clock.now)
+    assert not schedule.should_give_up
 
 
 def test_a_refused_fork_is_tried_again_later(clock):
-    places = ForkSchedule(1)
-    places.refused()
-    assert (places.count, places.are_due) == (1, False)
+    schedule = ForkSchedule(1)
+    schedule.on_fork_failed()
+    assert (schedule.pending, schedule.is_due) == (1, False)
 
     clock.now += 5
-    assert places.are_due
+    assert schedule.is_due
 
 
 def test_a_fork_waits_for_a_tick_and_not_for_ever(clock):
-    places = ForkSchedule(2)
-    assert not places.has_waited()
+    schedule = ForkSchedule(2)
+    assert not schedule.waited_long_enough()
     clock.now += 1.9
-    assert not places.has_waited()
+    assert not schedule.waited_long_enough()
     clock.now += 0.2
-    assert places.has_waited()
+    assert schedule.waited_long_enough()
 
-    places.filled()
-    assert not places.has_waited()
+    schedule.on_forked()
+    assert not schedule.waited_long_enough()

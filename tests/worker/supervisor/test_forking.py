@@ -1,4 +1,4 @@
-"""Which processes a supervisor forks, and when; with a nursery that forks nothing."""
+"""Which processes a supervisor forks, and when; with a process pool that forks nothing."""
 
 import logging
 import os
@@ -12,7 +12,7 @@ from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor import fork_schedule
 from django_rtq.worker.supervisor import supervisor as module
 from django_rtq.worker.supervisor.process_pool import ChildProcess, ProcessPool
-from django_rtq.worker.supervisor.supervisor import LOOK_SECONDS, Supervisor
+from django_rtq.worker.supervisor.supervisor import CHECK_SECONDS, Supervisor
 from tests.support.jobs import QUEUE
 
 DIED = signal.SIGKILL  # as a status of waitpid
@@ -23,14 +23,14 @@ def left(code):
     return code << 8
 
 
-class Doll(ChildProcess):
-    """A child that is none: it leaves when it is told to."""
+class FakeProcess(ChildProcess):
+    """It is no process: it exits when it gets SIGTERM."""
 
     def kill(self, signum):
         self.status = left(EXIT_DONE) if signum == signal.SIGTERM else DIED
 
 
-class Playground(ProcessPool):
+class FakeProcessPool(ProcessPool):
     """Forks nothing. `script` says what happens at each call of reap()."""
 
     script = ()
@@ -48,17 +48,17 @@ class Playground(ProcessPool):
         if self._at_fork:
             self._at_fork.pop(0)()
         self.forks += 1
-        doll = Doll(10_000_000 + self.forks, SharedState(1))
-        doll.status = None
-        self.children.append(doll)
+        process = FakeProcess(10_000_000 + self.forks, SharedState(1))
+        process.status = None
+        self.processes.append(process)
 
     def reap(self):
         self.looks += 1
         assert self.looks < 60, "it does not come to its end"
         if self._steps:
             self._steps.pop(0)(self)
-        ended = [(child, child.status) for child in self.children if child.status is not None]
-        self.children = [child for child in self.children if child.status is None]
+        ended = [(child, child.status) for child in self.processes if child.status is not None]
+        self.processes = [child for child in self.processes if child.status is None]
         return ended
 
 
@@ -71,9 +71,9 @@ def ends(status, *, claimed=True):
     """The oldest child ends."""
 
     def step(process_pool):
-        child = process_pool.children[0]
+        child = process_pool.processes[0]
         child.status = status
-        child.page.note(jobs_done=0, claimed_at=1.0 if claimed else 0.0)
+        child.shared.record_claim(jobs_done=0, claimed_at=1.0 if claimed else 0.0)
 
     return step
 
@@ -91,8 +91,8 @@ def supervise(broker, monkeypatch):
     """Run a supervisor of so many processes to its end. Returns it and its exit code."""
 
     def run(*script, processes=1, at_fork=(), **options):
-        playground = type("ThisPlayground", (Playground,), {"script": script, "at_fork": at_fork})
-        monkeypatch.setattr(module, "ProcessPool", playground)
+        fake_pool = type("ThisPool", (FakeProcessPool,), {"script": script, "at_fork": at_fork})
+        monkeypatch.setattr(module, "ProcessPool", fake_pool)
         options = WorkerOptions(queues=[QUEUE], name="host", processes=processes, **options)
         supervisor = Supervisor(broker, options)
         return supervisor, supervisor.run()
@@ -140,19 +140,19 @@ def test_a_fork_that_fails_is_tried_again_and_ends_nobody(supervise, caplog):
     supervisor, code = supervise(processes=2, at_fork=[lambda: None, refuse, refuse, stop])
 
     assert (supervisor._process_pool.forks, code) == (2, 0)
-    assert caplog.text.count("cannot fork a process, and tries again") == 2
+    assert caplog.text.count("cannot fork a process, retrying") == 2
 
 
 def test_after_a_false_start_nobody_is_forked_for_a_while_but_deaths_are_seen(supervise, monkeypatch, caplog):
     caplog.set_level(logging.INFO, "django_rtq")
-    monkeypatch.setattr(fork_schedule.ForkSchedule, "_put_off", put_off_for_an_hour)
+    monkeypatch.setattr(fork_schedule.ForkSchedule, "_delay_forks", put_off_for_an_hour)
     slept = []
     sleep = module.Wakeup.sleep
     monkeypatch.setattr(module.Wakeup, "sleep", lambda self, seconds: slept.append(seconds) or sleep(self, 0.0))
     supervisor, code = supervise(ends(DIED, claimed=False), ends(DIED), ends(left(EXIT_RECYCLED)), stop, processes=3)
 
     assert (supervisor._process_pool.forks, code) == (3, 0)
-    assert max(slept) <= LOOK_SECONDS
+    assert max(slept) <= CHECK_SECONDS
     assert caplog.text.count("was killed by SIGKILL") == 2
 
 
@@ -161,24 +161,24 @@ def put_off_for_an_hour(self, seconds):
 
 
 def test_whoever_gives_up_lets_the_others_finish(supervise, monkeypatch, caplog):
-    monkeypatch.setattr(fork_schedule.ForkSchedule, "are_hopeless", property(lambda self: self._false_starts > 0))
+    monkeypatch.setattr(fork_schedule.ForkSchedule, "should_give_up", property(lambda self: self._failed_starts > 0))
     supervisor, code = supervise(ends(DIED, claimed=False), processes=2)
 
     assert (supervisor._process_pool.forks, code) == (2, EXIT_CANNOT_START)
     assert "gives up" in caplog.text
-    assert not any(child.is_given_up for child in supervisor._process_pool.children)
+    assert not any(child.killed_at_shutdown for child in supervisor._process_pool.processes)
 
 
 def test_a_tick_that_hangs_puts_a_fork_off_but_not_for_ever(supervise, monkeypatch):
     """As when Redis hangs: nobody knows when the tick will be over."""
     tries = []
 
-    def has_waited(self):
-        tries.append(self.count)
+    def waited_long_enough(self):
+        tries.append(self.pending)
         return len(tries) > 2
 
-    monkeypatch.setattr(fork_schedule.ForkSchedule, "has_waited", has_waited)
-    monkeypatch.setattr(module, "REST_SECONDS", 0.01)
+    monkeypatch.setattr(fork_schedule.ForkSchedule, "waited_long_enough", waited_long_enough)
+    monkeypatch.setattr(module, "PAUSE_SECONDS", 0.01)
 
     class Silent(module.Heartbeat):
         def __init__(self, *args, **options):
@@ -186,10 +186,10 @@ def test_a_tick_that_hangs_puts_a_fork_off_but_not_for_ever(supervise, monkeypat
             beats.append(self)
 
     def hang(process_pool):
-        beats[0].busy.acquire()
+        beats[0].tick_lock.acquire()
 
     def let_go(process_pool):
-        beats[0].busy.release()
+        beats[0].tick_lock.release()
         stop()
 
     beats = []
@@ -213,7 +213,7 @@ def test_a_fork_that_fails_leaves_no_signal_blocked(process_pool, monkeypatch):
         process_pool.fork()
 
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
-    assert process_pool.children == []
+    assert process_pool.processes == []
 
 
 def test_what_cannot_be_flushed_keeps_nobody_from_forking(process_pool, monkeypatch):

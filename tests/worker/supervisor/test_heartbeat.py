@@ -11,16 +11,16 @@ from tests.support.snapshots import place_of
 
 
 @pytest.fixture
-def page():
-    page = SharedState(1)
-    page.sign("ours")
-    page.note(jobs_done=3, claimed_at=1.0)
-    return page
+def shared():
+    shared = SharedState(1)
+    shared.set_name("ours")
+    shared.record_claim(jobs_done=3, claimed_at=1.0)
+    return shared
 
 
 @pytest.fixture
-def heartbeat(broker, page):
-    return Heartbeat(broker, [QUEUE, "low"], lambda: [(4711, page)], promotes=True)
+def heartbeat(broker, shared):
+    return Heartbeat(broker, [QUEUE, "low"], lambda: [(4711, shared)], promotes=True)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""As process 1 a supervisor collects what jobs left behind, and nothing that somebody else waits for."""
+"""As process 1 a supervisor reaps the orphans of jobs, and no process that somebody else waits for."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ from django_rtq.worker.supervisor.process_pool import ChildProcess, ProcessPool
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.shared_memory import SharedState
 
-nursery = ProcessPool(get_config(), WorkerOptions(queues=["default"]))
+pool = ProcessPool(get_config(), WorkerOptions(queues=["default"]))
 
 def child(code, *, orphan=False):
     pid = os.fork()
@@ -27,7 +27,7 @@ def child(code, *, orphan=False):
         if orphan and os.fork() == 0:
             os._exit(0)
         os._exit(code)
-    nursery.children.append(ChildProcess(pid, SharedState(1)))
+    pool.processes.append(ChildProcess(pid, SharedState(1)))
 
 def state(pid):
     with open(f"/proc/{pid}/stat") as file:
@@ -43,7 +43,7 @@ def family():
 
 for code in (3, 4, 5):
     child(code, orphan=True)
-until(lambda: all(state(each.pid) == "Z" for each in nursery.children))
+until(lambda: all(state(each.pid) == "Z" for each in pool.processes))
 until(lambda: sys.argv[1] != "adopts" or len(family()) == 6)
 until(lambda: all(state(pid) == "Z" for pid in family()))
 
@@ -60,8 +60,8 @@ until(lambda: state(mine.pid) == "Z")
 if sys.argv[1] == "adopts":
     mine.wait()
 
-codes = sorted(os.waitstatus_to_exitcode(status) for _, status in nursery.reap())
-nursery.reap()
+codes = sorted(os.waitstatus_to_exitcode(status) for _, status in pool.reap())
+pool.reap()
 print("own", codes)
 print("mine", mine.wait())
 print("left", [pid for pid in family()])
@@ -70,10 +70,10 @@ ask.set()
 thread.join()
 
 child(6, orphan=True)
-until(lambda: state(nursery.children[0].pid) == "Z")
-own = nursery.children.pop()
-nursery.children.append(own)
-print("late", [os.waitstatus_to_exitcode(status) for _, status in nursery.reap()])
+until(lambda: state(pool.processes[0].pid) == "Z")
+own = pool.processes.pop()
+pool.processes.append(own)
+print("late", [os.waitstatus_to_exitcode(status) for _, status in pool.reap()])
 """
 
 

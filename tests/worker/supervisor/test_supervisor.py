@@ -93,10 +93,10 @@ def test_a_job_in_a_thread_is_acknowledged_while_the_others_still_run(rtq_worker
     diary.wait("start", "long")
     for number in range(20):
         short = tasks.note.delay(f"short-{number}")
-        wait_until(lambda short=short: short.state is JobState.SUCCEEDED, 2)
+        wait_until(lambda short=short: short.state is JobState.SUCCEEDED)
     assert long.state is JobState.RUNNING
     diary.open("gate")
-    wait_until(lambda: long.state is JobState.SUCCEEDED, 2)
+    wait_until(lambda: long.state is JobState.SUCCEEDED)
     worker.stop()
     assert_nothing_left(redis)
 
@@ -107,8 +107,8 @@ def test_a_slow_job_in_a_batch_holds_up_neither_what_is_done_nor_what_waits(rtq_
     after = tasks.note.delay_many([((f"after-{i}",), {}) for i in range(60)])
     worker = rtq_worker()
     diary.wait("start", "slow")
-    wait_until(lambda: done(before), 1.0)
-    wait_until(lambda: redis.llen("{rtq:default}:lane:0:") == 60, 1.0)
+    wait_until(lambda: done(before))
+    wait_until(lambda: redis.llen("{rtq:default}:lane:0:") == 60)
     second = rtq_worker()
     wait_until(lambda: done(after))
     assert slow.state is JobState.RUNNING
@@ -163,8 +163,8 @@ FALSE_STARTS = """
 import sys
 from django_rtq.worker.process import process
 from django_rtq.worker.supervisor import fork_schedule
-fork_schedule.MOST_FALSE_STARTS = 3
-process.Child.work = lambda self: 1 / 0
+fork_schedule.MAX_FAILED_STARTS = 3
+process.WorkerProcess.run = lambda self: 1 / 0
 sys.path[0] = ""
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", "rtq_worker"])
@@ -199,7 +199,5 @@ def test_an_idle_child_that_is_killed_is_replaced(rtq_worker, redis, diary):
     one = worker.children[0]
     os.kill(one, signal.SIGKILL)
     wait_until(lambda: len(worker.children) == 2 and one not in worker.children)
-    code, seconds = worker.stop()
 
-    assert code == 0
-    assert seconds < 2.0
+    assert worker.stop() == 0

@@ -2,8 +2,7 @@
 
 import pytest
 
-from django_rtq.management.printable import count, duration, one_line
-from django_rtq.management.tables import Column, table
+from django_rtq.management.output import Column, count, duration, one_line, table
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,57 @@
+"""Which queues there are, and how many jobs they hold. Takes the same time however long the queues are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.inspector.details import QueueDetails
+
+
+class QueueReader:
+    """Reads queues. Any thread may use it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._redis, self._keys = broker.redis, broker.keys
+
+    def names(self) -> list[str]:
+        """All queues that were ever used, sorted."""
+        return sorted(name.decode() for name in self._redis.execute_one(("SMEMBERS", self._keys.queues), resend=True))
+
+    def details(self, names: Iterable[str] | None = None) -> list[QueueDetails]:
+        """How many jobs these queues hold; all queues, if none is named."""
+        names = self.names() if names is None else list(names)
+        replies = self._redis.execute(
+            [SCRIPTS["queue_overview"].call(self._keys.of(n), ()) for n in names], resend=True
+        )
+        return [read_queue_details(name, reply) for name, reply in zip(names, replies, strict=True)]
+
+    def get(self, name: str) -> QueueDetails:
+        """How many jobs one queue holds; all zero for a queue that was never used."""
+        return self.details([name])[0]
+
+
+def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
+    """Read the reply of the script `queue_overview`."""
+    now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, contact, promoted, behind = reply
+    return QueueDetails(
+        name=name,
+        paused=paused != b"",
+        queued=max(0, live - scheduled - retrying - dead - running),
+        scheduled=scheduled,
+        retrying=retrying,
+        running=running,
+        dead=dead,
+        finished=finished,
+        oldest_seconds=_seconds_since(oldest, now_ms),
+        clients=lanes,
+        contact_seconds=_seconds_since(contact, now_ms),
+        scheduler_seconds=_seconds_since(promoted, now_ms),
+        clock_behind_seconds=behind / 1000,
+    )
+
+
+def _seconds_since(then_ms: bytes, now_ms: int) -> float | None:
+    return max(0.0, (now_ms - float(then_ms)) / 1000) if then_ms else None

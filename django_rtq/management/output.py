@@ -1,0 +1,120 @@
+"""Output of commands: safe text, numbers, tables, JSON, and the progress line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from unicodedata import combining, east_asian_width
+
+from django.core.management.base import OutputWrapper
+
+from django_rtq.jobs.serializer import DisplayEncoder
+
+LINES_EVERY = 5000  # a log file, where lines cannot be overwritten, gets one line for so many
+
+
+def one_line(text: object, most: int | None = None) -> str:
+    """The text on one line, truncated to `most` characters. Characters that are not printable are escaped.
+
+    Data in Redis comes from users and from errors: it must not move the cursor or add lines.
+    """
+    whole = str(text)
+    # Truncate first: a message may be a megabyte long.
+    short = whole if most is None else whole[: most + 1]
+    if not short.isprintable():
+        short = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in short)
+    return short if most is None or len(short) <= most else short[: most - 3] + "..."
+
+
+def number(value: int) -> str:
+    """1234 as 1,234."""
+    return f"{value:,}"
+
+
+def count(value: int, singular: str, plural: str | None = None) -> str:
+    """A number and its noun: 1 job, 1,234 jobs."""
+    return f"{number(value)} {singular if value == 1 else plural or singular + 's'}"
+
+
+def duration(seconds: float | None) -> str:
+    """A duration in a readable unit; "-" for None."""
+    if seconds is None:
+        return "-"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    for most, size, unit in ((119.5, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+        if seconds < most:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400:,.0f} d"
+
+
+def as_json(value: Any) -> str:
+    """The value as one line of JSON; dates, decimals and the like as Django writes them."""
+    return json.dumps(value, cls=DisplayEncoder)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table; numbers are aligned right."""
+
+    title: str
+    right: bool = False
+
+
+def table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a table, the headings first. Each cell must be a single line: see one_line()."""
+    lines = [tuple(column.title for column in columns), *map(tuple, rows)]
+    widths = [max(map(_width, cells)) for cells in zip(*lines, strict=True)]
+    return ["  ".join(map(_padded, line, widths, [column.right for column in columns])).rstrip() for line in lines]
+
+
+def _padded(cell: str, width: int, right: bool) -> str:
+    space = " " * (width - _width(cell))
+    return space + cell if right else cell + space
+
+
+def _width(cell: str) -> int:
+    """Columns on a terminal: most East Asian characters take two, combining accents none."""
+    if cell.isascii():
+        return len(cell)
+    return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in cell)
+
+
+class ProgressLine:
+    """Shows on stderr how far a long command is. A context manager; prints nothing before the first show()."""
+
+    def __init__(self, out: OutputWrapper, text: str, total: int | None = None, *, shown: bool = True) -> None:
+        self._out = out
+        self._text = text
+        self._of_total = "" if total is None else f" of {number(total)}"
+        self._shown = shown
+        self._redraws = out.isatty()
+        self._width = 0
+        self._next = LINES_EVERY
+
+    def __enter__(self) -> ProgressLine:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._width:
+            self._write(f"\r{' ' * self._width}\r", ending="")
+            self._width = 0
+
+    def show(self, done: int) -> None:
+        """Show that so many are done. May be called very often."""
+        if not self._shown:
+            return
+        line = f"{self._text}: {number(done)}{self._of_total}"
+        if self._redraws:
+            self._write(f"\r{line:<{self._width}}", ending="")
+            self._width = len(line)
+        elif done >= self._next:
+            self._write(line, ending="\n")
+            self._next = done - done % LINES_EVERY + LINES_EVERY
+
+    def _write(self, text: str, *, ending: str) -> None:
+        # With an own style: Django prints stderr in red otherwise.
+        self._out.write(text, style_func=str, ending=ending)
+        self._out.flush()

@@ -1,0 +1,74 @@
+"""Input of commands: names and numbers as people type them, and confirmations."""
+
+from __future__ import annotations
+
+import math
+import sys
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Iterable
+
+from django.core.management.base import CommandError, OutputWrapper
+
+from django_rtq.inspector.inspector import Inspector
+from django_rtq.management.output import one_line
+from django_rtq.validation import did_you_mean
+
+
+def job_id(text: str) -> str:
+    """The type of an argument that is the id of a job."""
+    if not text or len(text) > 200 or not text.isprintable():
+        raise ArgumentTypeError(f"{one_line(text, 60)!r} is not the id of a job.")
+    return text
+
+
+def known_queues(inspector: Inspector, names: Iterable[str]) -> list[str]:
+    """The names without duplicates. Raises CommandError for a queue that was never used: it is likely a typo."""
+    wanted, known = list(dict.fromkeys(names)), inspector.queues.names()
+    for name in wanted:
+        if name not in known:
+            raise CommandError(f"No queue {one_line(repr(name), 100)} has been used yet.{_hint(name, known)}")
+    return wanted
+
+
+def _hint(name: str, known: list[str]) -> str:
+    if not known:
+        return " Nor has any other."
+    names = f" Known are: {', '.join(known[:20])}{', ...' if len(known) > 20 else ''}."
+    return did_you_mean(name, known, otherwise=names, quoted=True)
+
+
+def seconds_from(least: float, most: float = math.inf) -> Callable[[str], float]:
+    """The type of an argument that is a number of seconds in a range."""
+
+    def seconds(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not (least <= number <= most and number < math.inf):
+            raise ArgumentTypeError(f"{text!r} is not a number of seconds, {least:g} or more.")
+        return number
+
+    return seconds
+
+
+def check_interactive() -> None:
+    """Raises CommandError if nobody can answer: standard input is not a terminal."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise CommandError(
+            "Nobody can confirm this here, as standard input is no terminal: add --no-input if it is meant."
+        )
+
+
+def confirm(out: OutputWrapper, question: str, expected: str) -> None:
+    """Ask on stderr, because stdout is for results. Raises CommandError for any other answer."""
+    check_interactive()
+    out.write(question, style_func=str, ending=" ")
+    out.flush()
+    try:
+        answer = input()
+    except (EOFError, KeyboardInterrupt):
+        out.write("")
+        answer = ""
+    if answer.strip() != expected:
+        raise CommandError("Not confirmed: nothing was deleted.")

@@ -1,0 +1,27 @@
+"""Single script calls that production sends only as part of a heartbeat, or of a maintenance step."""
+
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
+from django_rtq.broker.messages import earliest_seconds
+
+
+def renew(broker, queues, workers):
+    """Renew leases. Returns the seconds until the next lease of any worker ends, and the unknown workers."""
+    replies = broker.redis.execute(broker.renew_commands(queues, workers), resend=True)
+    return earliest_seconds(replies), {name.decode() for _, names, _ in replies for name in names}
+
+
+def promote(broker, queue, *, limit=MAINTAIN_AT_ONCE):
+    """Promote due jobs. Returns the seconds until the next job is due, and the ids of those promoted."""
+    reply = broker.redis.execute_one(broker.maintenance.promote_command(queue, limit), resend=True)
+    return earliest_seconds([reply]), [job_id.decode() for job_id in reply[1:]]
+
+
+def trim(broker, queue):
+    """Delete what has expired. Returns how many results and dead letters; call it until that is 0."""
+    results, dead, _ = broker.redis.execute_one(broker.maintenance.trim_command(queue), resend=True)
+    return results + dead
+
+
+def repair_lanes(broker, queue, cursor=0):
+    """Repair some lanes and workers after a torn append-only file. Returns the next cursor; 0: all were seen."""
+    return broker.redis.execute_one(broker.maintenance.repair_command(queue, cursor), resend=True)
