@@ -1,6 +1,6 @@
-"""The texts of the package that are marked for translation, the catalogs, and what a page says.
+"""Reads the translatable texts of the package, the catalogs, and the texts of a page.
 
-Sources are read here as makemessages reads them, but without the tools of gettext, which are not everywhere.
+The sources are parsed like makemessages does, but without the gettext tools, which may not be installed.
 """
 
 import ast
@@ -34,7 +34,7 @@ _TAG = re.compile(r"<[^>]+>")
 
 
 class Text(NamedTuple):
-    """What a catalog knows a translation by."""
+    """The key of a translation in a catalog."""
 
     context: str
     text: str
@@ -43,7 +43,7 @@ class Text(NamedTuple):
 
 @cache
 def marked_texts():
-    """Every text of the package that is to be translated."""
+    """Every translatable text of the package."""
     found = set()
     for path in sorted(PACKAGE.rglob("*.py")):
         found.update(_in_python(path))
@@ -59,22 +59,22 @@ def catalog(language, kind="po"):
 
 
 def key_of(entry):
-    """Of an entry of a catalog."""
+    """The key of a catalog entry."""
     return Text(entry.msgctxt or "", entry.msgid, entry.msgid_plural or "")
 
 
 def translations_of(entry):
-    """All forms of a translation."""
+    """The translation, or all its plural forms."""
     return list(entry.msgstr_plural.values()) if entry.msgid_plural else [entry.msgstr]
 
 
 def placeholders(text):
-    """What has to be in a translation as well: fields, and tags."""
+    """Placeholders and tags, which a translation must keep."""
     return Counter(_PLACEHOLDER.findall(text))
 
 
 def said_by(html):
-    """The texts of a page in their order: those between tags, and those of attributes that people see or hear."""
+    """The texts of a page in order: between tags, and in attributes that users see or hear."""
     reader = _Reader()
     reader.feed(html)
     reader.close()
@@ -82,12 +82,12 @@ def said_by(html):
 
 
 def left_in_english(html, language):
-    """What a page says in the words of the sources, where the catalog has others."""
+    """Texts of a page that are in English although the catalog has a translation."""
     return {text for text in said_by(html) if any(pattern.fullmatch(text) for pattern in _english(language))}
 
 
 def write_marks(folder):
-    """A catalog of Esperanto in which every text that is marked stands between brackets."""
+    """Write an Esperanto catalog in which every translatable text is put in brackets."""
     found = polib.POFile()
     found.metadata = {"Content-Type": "text/plain; charset=utf-8", "Plural-Forms": "nplurals=2; plural=(n != 1);"}
     for context, text, plural in marked_texts():
@@ -101,7 +101,7 @@ def write_marks(folder):
 
 
 def not_marked(html):
-    """What a page says in words that are in no brackets."""
+    """Texts of a page outside of brackets."""
     text, before = "\n".join(said_by(html)), ""
     while text != before:
         before, text = text, re.sub("⟦[^⟦⟧]*⟧", "", text)
@@ -148,7 +148,7 @@ def _text(name, given, where):
 
 
 class _Reader(HTMLParser):
-    """Takes the texts of a page, but not what people copy as it stands: commands, code, data."""
+    """Collects the texts of a page, except for commands, code and data."""
 
     _SEEN = ("aria-label", "title", "alt", "placeholder", "data-rtq-on", "data-rtq-off", "data-rtq-stale")
     _SEEN += ("data-rtq-ended", "data-rtq-pause", "data-rtq-resume", "data-rtq-copied")

@@ -1,4 +1,4 @@
-"""Who looks at the pages, and what there is to see."""
+"""Users with permissions, and jobs in every state."""
 
 import json
 import re
@@ -20,7 +20,7 @@ ALL = [value for name, value in vars(permissions).items() if name.isupper()]
 
 @pytest.fixture
 def person(db):
-    """Makes somebody of the staff with these permissions, and answers a client that is signed in."""
+    """Creates a staff user with these permissions. Returns a logged-in client."""
 
     def sign_in(*permissions, **options):
         user = User.objects.create(username=f"user-{User.objects.count()}", is_staff=True)
@@ -35,19 +35,19 @@ def person(db):
 
 @pytest.fixture
 def viewer(person):
-    """May look, and no more."""
+    """A user who may only view the pages."""
     return person(permissions.VIEW)
 
 
 @pytest.fixture
 def operator(person):
-    """May do everything that our permissions allow."""
+    """A user with all our permissions."""
     return person(*ALL)
 
 
 @pytest.fixture
 def round_trips(monkeypatch):
-    """Counts them; the list grows with each."""
+    """A list that grows with every round trip to Redis."""
     found, exchange = [], RedisClient._exchange
 
     def counted(self, commands, **options):
@@ -59,13 +59,13 @@ def round_trips(monkeypatch):
 
 
 def body(*args, task=MAIL, **kwargs):
-    """The JSON of a call."""
+    """The JSON body of a job."""
     return json.dumps({"task": task, "args": args, "kwargs": kwargs}, separators=(",", ":"))
 
 
 @pytest.fixture
 def jobs(broker):
-    """A job in each state, all of one queue."""
+    """A job in each state, in one queue."""
     return SimpleNamespace(
         running=claimed_job(broker, "running", worker="w0", body=body("bakery", 6), client="bakery"),
         dead=dead_job(broker, "dead", body=body("bakery", 1), client="bakery"),
@@ -77,14 +77,14 @@ def jobs(broker):
 
 
 def every_page():
-    """All pages of all entries: (name of the URL, page)."""
+    """All routes of all admins: (name of the URL, route)."""
     for model, model_admin in ENTRIES:
         for page in model_admin(model, admin.site).routes():
             yield f"{model._meta.model_name}_{page.name}", page
 
 
 def url_of(name, jobs=None):
-    """An address under which that page has something to show."""
+    """A URL at which that page has something to show."""
     dead = jobs.dead.id if jobs else "x"
     args = {"job": [dead], "queue": [QUEUE], "worker": ["w1"], "registeredtask": [MAIL]}
     model, _, action = name.partition("_")
@@ -104,10 +104,10 @@ def url_of(name, jobs=None):
 
 
 def links(html):
-    """Where the links and forms of a page lead."""
+    """The URLs of the links and forms of a page."""
     return re.findall(r'(?:href|action|formaction|src)="([^"]*)"', html)
 
 
 def text(response):
-    """What the page says."""
+    """The HTML of a response."""
     return response.content.decode()

@@ -1,4 +1,4 @@
-"""Dead letters: in groups, ticked, and swept up."""
+"""Dead letters: groups, selected ones, and bulk actions."""
 
 import json
 import re
@@ -21,7 +21,7 @@ CONFIRMED = {"confirmed": "yes"}
 
 
 def die(broker, *names, error="builtins.ValueError", task="shop.tasks.send", client=""):
-    """Let jobs of one task die of one error."""
+    """Create dead letters of one task with one error."""
     jobs = [new_job(name, body=body(task=task), client=client) for name in names]
     claimed_jobs(broker, *jobs, worker="failing")
     line = json.dumps({"error_class": error, "error": "it broke"}, separators=(",", ":"))
@@ -33,7 +33,7 @@ def die(broker, *names, error="builtins.ValueError", task="shop.tasks.send", cli
 
 
 def hidden_fields(html):
-    """What the form of a question sends."""
+    """The data that the form of a confirmation page posts."""
     fields = {}
     for name, value in re.findall(r'<input type="hidden" name="(?!csrf)(\w+)" value="([^"]*)"', html):
         fields.setdefault(name, []).append(unescape(value))
@@ -167,7 +167,7 @@ def test_a_sweep_that_comes_too_late_says_so(broker, operator):
 
 @pytest.fixture
 def short_of_time(monkeypatch):
-    """A request may do one step and no more."""
+    """A request stops after one step."""
     monkeypatch.setattr(bulk_actions, "REQUEST_SECONDS", -1.0)
     monkeypatch.setattr(bulk_actions, "STEP", 2)
 
@@ -221,7 +221,7 @@ def test_they_may_come_slowly(broker, operator, inspector):
 
 
 def chores_in(inspector, state):
-    """Our own jobs that are in that state."""
+    """Jobs of the internal task in that state."""
     return [job for job in inspector.job_list.page(QUEUE, state).jobs if job.task == run_bulk_action.name]
 
 

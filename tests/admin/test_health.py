@@ -1,4 +1,4 @@
-"""The banner of the overview: green only when nothing is wrong, and it says what is."""
+"""The banner of the overview: it lists problems, and is green only if there are none."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -24,12 +24,12 @@ OVERVIEW = "/admin/django_rtq/queue/"
 
 
 def url(name, *args, query=None):
-    """An address, short."""
+    """A short form of a URL."""
     return " ".join([name, *args, *(f"{key}={value}" for key, value in (query or {}).items())])
 
 
 def minutes(*last):
-    """Counters of an hour that ends with these."""
+    """Counters of an hour that end with these values."""
     return [0] * (60 - len(last)) + list(last)
 
 
@@ -51,25 +51,25 @@ def row(name="mail", *, tasks=None, dead_letter=None, retrying_job=None, counts=
 
 
 def worker(*running, **details):
-    """One that serves the queues of these tests."""
+    """A worker that serves the queues of these tests."""
     known = {"queues": ["mail", "low"], "last_seen_seconds": 1.0, "last_claim_seconds": 1.0, "jobs_done": 1}
     known |= {"host": "web1", "pid": 7, "lease_left_seconds": 10.0}
     return WorkerDetails(name="w1", running=list(running), **{**known, **details})
 
 
 def running(**details):
-    """A job that runs."""
+    """A running job."""
     known = {"id": "a", "queue": "mail", "task": "shop.tasks.resize", "client": "", "attempt": 1, "seconds": 5.0}
     return RunningJob(**{**known, **details})
 
 
 def failed(task, error):
-    """A job that failed, as far as the overview knows it."""
+    """A failed job with the fields that the overview reads."""
     return JobDetails(id="a", queue="mail", state=JobState.DEAD, task=task, errors=[{"error_class": error}])
 
 
 def health(*rows, workers=None, warnings=()):
-    """What the banner says."""
+    """The problems in the banner."""
     server = ServerDetails(now_ms=0, warnings=list(warnings))
     workers = [worker()] if workers is None else workers
     return check_health(Overview(now=NOW, queues=list(rows), workers=workers, server=server), url)

@@ -1,4 +1,4 @@
-"""Models without a table must not be in the way of a project."""
+"""Models without a table do not break commands of a project."""
 
 import io
 

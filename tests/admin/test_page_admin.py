@@ -1,4 +1,4 @@
-"""What holds for all pages: their HTML, how often they ask Redis, where they live."""
+"""Rules for all pages: valid HTML, number of round trips to Redis, custom sites and path prefixes."""
 
 import re
 
@@ -20,7 +20,7 @@ urlpatterns = [path("office/", other.urls), path("shop/", include([path("admin/"
 
 
 def html_of_ours(response):
-    """Our part of a page."""
+    """The part of a page within the admin layout."""
     whole = text(response)
     return whole[whole.index('<div class="rtq">') : whole.index("</main>")]
 
@@ -126,7 +126,7 @@ def test_on_a_site_of_the_project_an_action_comes_back_to_it(jobs, operator):
 
 @pytest.fixture
 def under_tools():
-    """As if a server in front of us had taken /tools away from each path."""
+    """Simulates a proxy that strips /tools from each path."""
     yield lambda: set_script_prefix("/tools/")
     set_script_prefix("/")
 

@@ -1,4 +1,4 @@
-"""Who may open what, and do what: every handler, whoever knocks."""
+"""Permissions of every page and action, for every kind of user."""
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -15,7 +15,7 @@ ACTS = [name for name, page in PAGES.items() if page.method != "GET"]
 
 
 def given(name, jobs):
-    """What a form of that page would send."""
+    """The data that a form of that page would post."""
     return {
         "deadletter_requeue": {"queue": QUEUE, "id": [jobs.dead.id]},
         "deadletter_discard": {"queue": QUEUE, "id": [jobs.dead.id], "confirmed": "yes"},
@@ -29,7 +29,7 @@ def given(name, jobs):
 
 @pytest.fixture
 def seen(redis, broker, jobs):
-    """Redis, without what changes by itself."""
+    """A snapshot of Redis, without the keys that change by themselves."""
     broker.sign_on([QUEUE], "w1")
     redis.hset(broker.keys.worker("w1"), "supervisor_name", "supervisor-1")
     broker.enqueue(QUEUE, [])

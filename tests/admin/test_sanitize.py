@@ -1,4 +1,4 @@
-"""Words, numbers, pictures, and what is taken from addresses."""
+"""Sanitised texts, formatted numbers, charts and URL parameters."""
 
 import subprocess
 import sys

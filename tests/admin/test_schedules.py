@@ -36,11 +36,11 @@ FORM = {
 
 
 def report(number):
-    """A function to be made a task."""
+    """The function of a task."""
 
 
 def sign_in(user, password, **options):
-    """Another one."""
+    """The function of another task."""
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def _task(monkeypatch):
 
 @pytest.fixture
 def person(client, django_user_model):
-    """Log somebody in who may do this, and nothing else."""
+    """Log in a user with these permissions only."""
 
     def person(*codenames):
         user = django_user_model.objects.create_user("ada", is_staff=True)
@@ -70,7 +70,7 @@ def nightly(transactional_db, broker):
 
 
 def act(client, action, *rows):
-    """Choose an action in the list; answers the page that comes of it."""
+    """Run an action of the change list. Returns the next page."""
     data = {"action": action, "_selected_action": [row.pk for row in rows]}
     return client.post(LIST, data, follow=True).text
 

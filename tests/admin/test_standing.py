@@ -75,7 +75,7 @@ def test_what_a_job_waits_for_is_said_in_words(state, job, standing, said):
 
 
 def reason(client, job):
-    """What the page of a job says of it."""
+    """The waiting reason on the page of a job."""
     html = text(client.get(f"/admin/django_rtq/job/{job.id}/?queue={QUEUE}"))
     found = re.search(r'<p class="rtq-why">(.*?)</p>', html)
     return found and found[1]

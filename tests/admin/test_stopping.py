@@ -17,7 +17,7 @@ PAGE, WORKERS = "/admin/django_rtq/job/", "/admin/django_rtq/worker/"
 
 @pytest.fixture
 def running(broker):
-    """A job that a worker holds."""
+    """A job that is claimed by a worker."""
     return claimed_job(broker, "running", body=body("bakery", 1))
 
 
@@ -31,17 +31,17 @@ def worker(broker):
 
 
 def note(broker, **found):
-    """What its supervisor writes down about the worker."""
+    """The worker info that the supervisor stores."""
     broker.redis.execute(list(worker_info_commands(broker.keys, {"w1": found}, 60_000)))
 
 
 def said(response):
-    """What the person was told."""
+    """The message for the user."""
     return " ".join(str(message) for message in get_messages(response.wsgi_request))
 
 
 def order(redis, broker):
-    """What the supervisor of the worker was told to do."""
+    """The command that the worker's supervisor received."""
     found = redis.get(broker.keys.control("boss"))
     return found and WorkerCommand(found.decode())
 

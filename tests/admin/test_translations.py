@@ -1,4 +1,4 @@
-"""The catalogs are complete and in order, and the pages speak the language of who looks."""
+"""The catalogs are complete, and the pages are in the user's language."""
 
 import re
 from pathlib import Path
@@ -40,13 +40,13 @@ ACTS = {
     "job_requeue": {"queue": QUEUE},
     "job_cancel": {"queue": QUEUE},
     "job_edit": {"queue": QUEUE, "args": "{}", "kwargs": "["},
-    "worker_release": {},
+    "worker_reclaim": {},
     "worker_quiet": {},
     "worker_wake": {},
     "worker_stop": {},
 }
 
-#: What jobs, tasks and the server bring along.
+#: Data of jobs, tasks and the server, which is not translated.
 DATA = re.compile(
     r"^(testproject|django_rtq)\.|_order|_picture|_report|_catalogue|_carrier|run_bulk_action|=|\d-\w+$| UTC$"
     r"|^(bakery|florist|it broke|default|mail|orders|reports|w1|Redis [\d.]+)$|^Send the e?mail of an order"
@@ -55,7 +55,7 @@ DATA = re.compile(
 
 @pytest.fixture(autouse=True)
 def shop_tasks(monkeypatch):
-    """Only the tasks of the shop: those of other tests have English words for names."""
+    """Only the tasks of the shop: tasks of other tests are named with English words."""
     known = {
         name: task for name, task in registry.all_tasks().items() if name.startswith(("testproject.", "django_rtq."))
     }
@@ -64,20 +64,20 @@ def shop_tasks(monkeypatch):
 
 @pytest.fixture(params=LANGUAGES)
 def language(request):
-    """Each language in turn; forgotten when the test is over."""
+    """Each language in turn, deactivated after the test."""
     yield request.param
     translation.deactivate()
 
 
 @pytest.fixture
 def reader(language, person):
-    """May do everything, and reads that language."""
+    """A user with all permissions and that language."""
     return person(*ALL, headers={"Accept-Language": LANGUAGES[language]})
 
 
 @pytest.fixture
 def marking_reader(tmp_path, settings, person):
-    """Sees all texts that are marked between brackets."""
+    """A user who sees every translatable text in brackets."""
     write_marks(tmp_path)
     settings.LOCALE_PATHS = [str(tmp_path)]
     yield person(*ALL, headers={"Accept-Language": "eo"})
@@ -131,7 +131,7 @@ def test_the_compiled_catalog_is_that_of_the_source(language):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_words_that_django_has_as_well_are_those_of_django(language):
-    """Catalogs of apps are one: a word of ours takes the place of Django's on all pages of the project."""
+    """Django merges the catalogs of all apps: our translation of a word would replace Django's on all pages."""
     ours = {entry.msgid: entry.msgstr for entry in catalog(language) if not entry.msgctxt}
     folder = Path(django.__file__).parent
     files = [

@@ -1,4 +1,4 @@
-"""What jobs bring along is text: it neither runs, nor deceives, nor drowns the page."""
+"""Untrusted data of jobs is shown as text: escaped, readable and truncated."""
 
 import json
 
@@ -16,7 +16,7 @@ DEEP = json.loads("[" * 95 + "]" * 95)
 
 
 def dead(broker, *args, error=None, client="", **kwargs):
-    """A dead letter with these arguments and failure."""
+    """A dead letter with these arguments and this failure."""
     job = claimed_job(broker, "bad", worker="failing", body=body(*args, **kwargs), client=client)
     told = settlement("bury", job)
     if error is not None:
@@ -26,7 +26,7 @@ def dead(broker, *args, error=None, client="", **kwargs):
 
 
 def page_of(client, job):
-    """Its page."""
+    """The page of a job."""
     answer = client.get(f"/admin/django_rtq/job/{job.id}/?queue={QUEUE}")
     assert answer.status_code == 200
     return text(answer)
@@ -105,12 +105,12 @@ def test_secrets_are_hidden_however_deep_they_lie(broker, viewer):
 
 
 def sign_in(user, password, **options):
-    """A function to be made a task."""
+    """The function of a task."""
 
 
 @pytest.fixture
 def sign_in_task(monkeypatch):
-    """Its name; it is known."""
+    """The name of a registered task."""
     monkeypatch.setattr(registry, "_tasks", {})
     return task(sign_in).name
 
@@ -126,7 +126,7 @@ GROUPS, LIST = "/admin/django_rtq/deadletter/", f"/admin/django_rtq/queue/{QUEUE
 
 @pytest.fixture
 def leaky(broker, sign_in_task):
-    """A dead letter whose error and progress tell its password."""
+    """A dead letter whose error and progress contain its password."""
     error = {"error_class": "x.Denied", "error": "no s3cret-word", "traceback": "Traceback:\n  login(s3cret-word)"}
     return dead(broker, "ann", "s3cret-word", url="ftp://ann:s3cret-word@host", task=sign_in_task, error=error)
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class Office:
-    """One server: its process, its database and where it answers. The port stays the same over a restart."""
+    """An admin server: its process, database and URL. It keeps its port after a restart."""
 
     def __init__(self, folder, redis_url, **environment):
         self._folder = folder
@@ -39,7 +39,7 @@ class Office:
         return (self._folder / "office.log").read_text(errors="replace")
 
     def start(self):
-        """Returns when it answers."""
+        """Start it. Returns when it responds."""
         with (self._folder / "office.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.browser.serve", str(self._port)],
@@ -57,7 +57,7 @@ class Office:
         return self
 
     def stop(self):
-        """End it. May be called twice."""
+        """Stop it. May be called twice."""
         if self._process is not None:
             self._process.kill()  # it has nothing to put in order
             self._process.wait()
@@ -65,26 +65,26 @@ class Office:
             self._process = None
 
     def freeze(self):
-        """It answers nothing any more, and keeps its connections."""
+        """Freeze the process: it stops responding and keeps its connections."""
         self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self):
-        """It goes on. May be called twice."""
+        """Continue the process. May be called twice."""
         self._process.send_signal(signal.SIGCONT)
 
     def get(self, path):
-        """Fetch a page as the one who is signed in: (status, HTML)."""
+        """Fetch a page as the logged-in user: (status, HTML)."""
         request = urllib.request.Request(self.url + path, headers={"Cookie": f"sessionid={self.cookie}"})
         with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, answer.read().decode()
 
 
 def refresh_every(seconds):
-    """The environment of a server whose pages are refreshed that often."""
+    """The environment of a server with this refresh interval."""
     return {"RTQ_TEST_OPTIONS": json.dumps({"ADMIN_REFRESH_SECONDS": seconds})}
 
 
 def answers(port):
-    """Whether somebody listens there."""
+    """Whether a server is listening on the port."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -13,7 +13,7 @@ PATIENCE_MS = 30_000  # a machine under load may be slow; a test that passes doe
 
 
 def missing(what):
-    """Leave a test out, or fail where browsers are required."""
+    """Skip a test, or fail if browsers are required."""
     if os.environ.get("RTQ_BROWSER") == "required":
         pytest.fail(f"RTQ_BROWSER=required, but {what}")
     pytest.skip(what)
@@ -21,7 +21,7 @@ def missing(what):
 
 @contextmanager
 def chromium():
-    """The browser of these tests."""
+    """Launches Chromium."""
     if not all(map(find_spec, PACKAGES)):
         missing("Playwright or axe is not installed: pip install 'django-rtq[browser]'")
     try:
@@ -34,7 +34,7 @@ def chromium():
 
 @contextmanager
 def window(browser, office, **options):
-    """A page of a fresh window, signed in at the office."""
+    """A page in a new browser context, logged in to the admin."""
     context = browser.new_context(base_url=office.url, **{"reduced_motion": "reduce", **options})
     context.set_default_timeout(PATIENCE_MS)
     context.add_cookies([{"name": "sessionid", "value": office.cookie, "url": office.url}])

@@ -1,4 +1,4 @@
-"""A browser, a server of the admin for it to visit, and jobs to look at."""
+"""A browser, an admin server, and jobs in every state."""
 
 import json
 from types import SimpleNamespace
@@ -19,14 +19,14 @@ HOSTILE = "<script>alert(1)</script>\u202e\x07" + "w" * 3000
 
 @pytest.fixture(scope="module")
 def redis_server():
-    """A server of this module: what visits it stays connected from one test to the next."""
+    """A server for this module, because the admin server stays connected between tests."""
     with PrivateRedis() as server:
         yield server
 
 
 @pytest.fixture
 def broker(redis_server):
-    """The broker of this process, on an empty database."""
+    """The broker of this process, with an empty database."""
     with redis_py.Redis.from_url(redis_server.url) as client:
         client.flushdb()
     with override_settings(RTQ={"REDIS": redis_server.url}):
@@ -37,7 +37,7 @@ def broker(redis_server):
 
 @pytest.fixture(scope="module")
 def office(request, redis_server, tmp_path_factory):
-    """The admin, whose pages are refreshed as often as the module says."""
+    """The admin server, with the refresh interval of the module."""
     often = refresh_every(request.module.REFRESH_SECONDS)
     office = Office(tmp_path_factory.mktemp("office"), redis_server.url, **often)
     yield office.start()
@@ -46,7 +46,7 @@ def office(request, redis_server, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser():
-    """Ends with the module, and its event loop with it: other tests have loops of their own."""
+    """Closed after the module, and its event loop too: other tests have their own loops."""
     with chromium() as browser:
         yield browser
 
@@ -60,13 +60,13 @@ def _patience(browser):
 
 @pytest.fixture
 def complaints():
-    """What the browser wrote to its console as a warning or an error. Empty it where that is as it should be."""
+    """Warnings and errors in the browser's console. Clear it in tests that expect some."""
     return []
 
 
 @pytest.fixture
 def page(browser, office, complaints):
-    """Somebody who may do everything looks at the admin. The console stays clean."""
+    """A page for a superuser. Fails if the console shows warnings or errors."""
 
     def hear(said):
         is_ours = not said.location["url"].endswith("/favicon.ico")  # the testproject has none
@@ -82,7 +82,7 @@ def page(browser, office, complaints):
 
 @pytest.fixture
 def jobs(broker):
-    """A job in each state, some of them hostile."""
+    """A job in each state, some with hostile data."""
     return SimpleNamespace(
         dead=dead_job(broker, "dead", body=body("dead"), client="bakery"),
         worst=dead_job(broker, "worst", body=body(HOSTILE), client=HOSTILE[:200]),
@@ -95,5 +95,5 @@ def jobs(broker):
 
 
 def body(name, task=NOTE):
-    """The JSON of a call that notes a name in the diary."""
+    """The JSON body of a job that writes a name to the diary."""
     return json.dumps({"task": task, "args": [name], "kwargs": {}}, separators=(",", ":"))

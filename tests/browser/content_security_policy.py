@@ -4,7 +4,7 @@ POLICY = "default-src 'self'"
 
 
 class Policy:
-    """What ContentSecurityPolicyMiddleware does, for a Django that has none."""
+    """Sets the header as ContentSecurityPolicyMiddleware does, for versions of Django without it."""
 
     def __init__(self, get_response):
         self._get_response = get_response

@@ -9,7 +9,7 @@ import django
 
 
 def main(port):
-    """Make the database and the person, say the cookie, and answer until somebody ends us."""
+    """Create the database and a user, print the session cookie, and serve until stopped."""
     django.setup()
     from django.contrib.auth.models import User
     from django.core.management import call_command

@@ -21,13 +21,13 @@ BOX = "input[type=checkbox][name=id]"
 
 @pytest.fixture
 def dead_letters(broker):
-    """Twelve."""
+    """Twelve dead letters."""
     return [dead_job(broker, f"letter{n}", body=body(f"letter{n}")) for n in range(12)]
 
 
 @pytest.fixture
 def worker(broker, redis_server, tmp_path):
-    """Starts a real worker; answers what its jobs have noted."""
+    """Starts a real worker. Returns what its jobs have written."""
     started, diary = [], tmp_path / "diary"
 
     def start():
@@ -51,19 +51,19 @@ def tab(page, state):
 
 
 def shows(locator, text):
-    """Wait until an element says this."""
+    """Wait until an element contains this text."""
     from playwright.sync_api import expect
 
     expect(locator).to_contain_text(text)
 
 
 def status(page):
-    """What the page says about its freshness."""
+    """The refresh status of the page."""
     return page.locator(".rtq-live [role=status]")
 
 
 def press_until(page, key, selector):
-    """Press a key until what has the focus matches; it has to be seen that it does."""
+    """Press a key until the focused element matches, and check that the focus is visible."""
     for _ in range(120):
         page.keyboard.press(key)
         if page.evaluate("selector => document.activeElement.matches(selector)", selector):
@@ -267,7 +267,7 @@ def test_a_picture_of_the_page_is_light_or_dark(broker, browser, page, dead_lett
 
 
 def brightness(browser, png):
-    """How bright a picture is in the mean, 0 to 255. The browser reads it for us, where no policy forbids."""
+    """The mean brightness of a screenshot, 0 to 255. Decoded in a browser page without a policy."""
     look = """async data => {
         const image = new Image();
         image.src = "data:image/png;base64," + data;

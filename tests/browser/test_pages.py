@@ -12,14 +12,14 @@ LISTS = [f"queue_change?state={state}" for state in STATES]
 
 
 def visit(page, name, jobs):
-    """Open a page by the name of its URL; answers the server's answer."""
+    """Open a page by the name of its URL. Returns the response."""
     name, _, query = name.partition("?")
     url = url_of(name, jobs)
     return page.goto(f"{url}?{query}" if query else url)
 
 
 def violations(page, *, of="html", **options):
-    """What axe finds in a part of a page, a line for each element."""
+    """The findings of axe in a part of a page, one line for each element."""
     from axe_playwright_python.base import AXE_SCRIPT
 
     page.wait_for_function("() => document.getAnimations().length === 0")  # colours fade into each other
@@ -33,7 +33,7 @@ def violations(page, *, of="html", **options):
 
 
 def overflow(page):
-    """By how many pixels a page is wider than the screen."""
+    """How many pixels a page is wider than the viewport."""
     return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 

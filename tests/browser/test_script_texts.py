@@ -1,4 +1,4 @@
-"""What scripts write into a page is in the language of the browser too."""
+"""Texts that scripts write into a page are in the browser's language."""
 
 import re
 

@@ -14,7 +14,7 @@ from tests.support.jobs import QUEUE
 
 @pytest.fixture(scope="module", params=THEMES)
 def theme(request, redis_server, tmp_path_factory):
-    """An admin in other clothes."""
+    """An admin server with a third-party theme."""
     if not find_spec(request.param):
         pytest.skip(f"{request.param} is not installed")
     environment = {"RTQ_TEST_THEME": request.param, **refresh_every(60)}

@@ -188,7 +188,7 @@ class Twins:
         except JobNotFound:
             answer = "missing"
         except WrongState as error:
-            answer = next(word for word in ("dead", "finished") if f"is {word}" in str(error))
+            answer = next(word for word in ("is dead", "has finished") if word in str(error)).split()[-1]
         self.same(answer, "cancelled" if expected == "already" else expected)
 
     def requeue(self, queue: str, job_ids: Sequence[str]) -> None:
