@@ -6,9 +6,8 @@ from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq import logs
-from django_rtq.checks import check_server, check_settings
+from django_rtq.checks import check_schedules, check_server, check_settings
 from django_rtq.conf import task_modules
-from django_rtq.scheduler.registry import check_schedules
 
 
 class RTQConfig(AppConfig):

@@ -1,4 +1,4 @@
-"""System checks: settings that contradict themselves; with --deploy, also what the Redis server says of itself."""
+"""All system checks: settings and schedules; with --deploy also the Redis server."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from django_rtq.broker.redis.settings import caches_in, read_connection_settings
 from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.scheduler.registry import declared_schedules
 
 
 def check_settings(**kwargs: Any) -> list[CheckMessage]:
-    """rtq.E001: RTQ, or the alias or factory that it names, cannot be read. rtq.E003: a cache would empty the queues.
+    """rtq.E001: RTQ, or the alias or factory that it names, is invalid. rtq.E003: a cache shares the database.
 
     rtq.W001: the lease is very short.
     """
@@ -26,16 +27,16 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
     for alias in caches_in(where):
         return [
             Error(
-                f"The queues are in {where}, where the cache {alias!r} is, too. cache.clear() is FLUSHDB: "
+                f"The queues are in {where}, which the cache {alias!r} uses too. cache.clear() runs FLUSHDB: "
                 "it would delete all jobs.",
-                hint='Write another database into RTQ["REDIS"], or its number into RTQ["DB"].',
+                hint='Set another database in RTQ["REDIS"], or its number in RTQ["DB"].',
                 id="rtq.E003",
             )
         ]
     if config.lease_seconds < 5:
         return [
             Warning(
-                f'RTQ["LEASE_SECONDS"] is {config.lease_seconds}: a busy machine may miss it, and its jobs run twice.',
+                f'RTQ["LEASE_SECONDS"] is {config.lease_seconds}: on a busy machine it may expire, and jobs run twice.',
                 hint="Set it to 5 or more; the default is 15.",
                 id="rtq.W001",
             )
@@ -43,13 +44,26 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
     return []
 
 
-def check_server(**kwargs: Any) -> list[CheckMessage]:
-    """rtq.E004: the server refuses us, or is a Redis Cluster. rtq.W002: something about it endangers jobs.
+def check_schedules(**kwargs: Any) -> list[CheckMessage]:
+    """rtq.E002: a schedule in the code or in RTQ["SCHEDULES"] is invalid."""
+    try:
+        config = get_config()
+    except ConfigurationError:
+        return []  # reported as rtq.E001
+    try:
+        declared_schedules(config)
+    except ConfigurationError as error:
+        return [Error(str(error), id="rtq.E002")]
+    return []
 
-    For `check --deploy`. A server that is away is passed over: images are built where there is none.
+
+def check_server(**kwargs: Any) -> list[CheckMessage]:
+    """rtq.E004: the server refuses the connection, or is a Redis Cluster. rtq.W002: its configuration may lose jobs.
+
+    For `check --deploy`. No error if the server cannot be reached, as when an image is built.
     """
     if check_settings():
-        return []  # that comes first
+        return []  # fix these first
     try:
         server = get_inspector().server()
     except (ConfigurationError, BrokerRefused) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -14,7 +13,7 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.validation import did_you_mean
+from django_rtq.validation import did_you_mean, is_finite
 
 DEBUG_REDIS = "redis://localhost:6379/0"
 
@@ -144,9 +143,9 @@ def _check_values(config: Config) -> None:
         name = f'RTQ["{option.name.upper()}"]'
         if option.name in _OPTIONAL and value is None:
             continue
-        if option.name in _POSITIVE + _OPTIONAL and not (_is_number(value) and value > 0):
+        if option.name in _POSITIVE + _OPTIONAL and not (is_finite(value) and value > 0):
             raise ConfigurationError(f"{name} is {value!r}, but has to be a number above 0.")
-        if option.name in _NOT_NEGATIVE and not (_is_number(value) and value >= 0):
+        if option.name in _NOT_NEGATIVE and not (is_finite(value) and value >= 0):
             raise ConfigurationError(f"{name} is {value!r}, but has to be a number, 0 or more.")
         if option.name in _WHOLE and not isinstance(value, int):
             raise ConfigurationError(f"{name} is {value!r}, but has to be a whole number.")
@@ -199,11 +198,6 @@ def _check_queues(queues: Any) -> None:
                 raise ConfigurationError(f"{where} has an unknown option {option!r}.{_hint(option, known)}")
             if not isinstance(value, bool):
                 raise ConfigurationError(f"{where}[{option!r}] is {value!r}, but has to be True or False.")
-
-
-def _is_number(value: object) -> bool:
-    # Compared, because functions of math raise for integers that are too large for a float.
-    return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf
 
 
 def _are_names(value: object) -> TypeGuard[Sequence[str]]:

@@ -34,7 +34,7 @@ from datetime import timedelta
 
 from django.core.exceptions import ImproperlyConfigured
 
-_TEN_YEARS = 10 * 365 * 86_400.0
+from django_rtq.validation import TEN_YEARS, is_number
 
 
 class RTQError(Exception):
@@ -166,8 +166,7 @@ class Retry(RTQError):
 
 
 def _is_wait(seconds: object) -> bool:
-    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    return is_number and -math.inf < seconds <= _TEN_YEARS  # type: ignore[operator]
+    return is_number(seconds) and -math.inf < seconds <= TEN_YEARS
 
 
 class Bury(RTQError):

@@ -22,9 +22,9 @@ from django.utils.translation import gettext_lazy as _
 
 from django_rtq.conf import get_config
 from django_rtq.exceptions import InvalidTask, RTQError, TaskNotFound
-from django_rtq.periodic import HIGHEST_CAP, LONGEST_EXPRESSION, LONGEST_NAME, MOST_MISSED, cron, every
-from django_rtq.scheduler.registry import ScheduledTask, declared_entries, entry_from_row
-from django_rtq.scheduler.sync import mirror
+from django_rtq.periodic import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, cron, every
+from django_rtq.scheduler.registry import ScheduledTask, declared_schedules, schedule_from_row
+from django_rtq.scheduler.sync import sync_rows
 from django_rtq.tasks import registry
 from django_rtq.tasks.options import client_name, queue_name
 
@@ -46,10 +46,10 @@ class Schedule(models.Model):
     """A periodic task: when to enqueue it, and with which arguments. Created by a person.
 
     Schedulers read a copy in Redis, which is updated when a row is saved or deleted. QuerySet.update() and
-    bulk_create() do not send signals: call mirror_schedules() after them.
+    bulk_create() do not send signals: call sync_schedules() after them.
     """
 
-    name = models.CharField(_("name"), max_length=LONGEST_NAME, unique=True)
+    name = models.CharField(_("name"), max_length=MAX_NAME_LENGTH, unique=True)
     task = models.CharField(
         _("task"), max_length=255, help_text=_("Full name of the task, such as shop.tasks.send_mail.")
     )
@@ -59,7 +59,7 @@ class Schedule(models.Model):
     )
     cron = models.CharField(
         _("cron"),
-        max_length=LONGEST_EXPRESSION,
+        max_length=MAX_EXPRESSION_LENGTH,
         blank=True,
         help_text=_("Minute, hour, day of month, month, day of week: 0 5 * * mon-fri. Or @hourly, @daily, …"),
     )
@@ -72,8 +72,8 @@ class Schedule(models.Model):
     missed = models.CharField(_("missed runs"), max_length=10, choices=Missed, default=Missed.ONCE)
     cap = models.PositiveSmallIntegerField(
         _("maximum of missed runs"),
-        default=MOST_MISSED,
-        validators=[MinValueValidator(1), MaxValueValidator(HIGHEST_CAP)],
+        default=MAX_MISSED,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_CAP)],
         help_text=_("If all missed runs are run: how many of the latest."),
     )
     overlap = models.CharField(
@@ -125,14 +125,14 @@ class Schedule(models.Model):
 
     def entry(self) -> ScheduledTask:
         """The schedule as schedulers read it. Raises TaskNotFound, InvalidTask, TypeError or ValueError if invalid."""
-        return entry_from_row(self.name, self.as_row())
+        return schedule_from_row(self.name, self.as_row())
 
     # -- validation
 
     def _checks(self) -> Iterator[tuple[str, Callable[[], object]]]:
         """Pairs of a field and a function that raises if its value is invalid."""
         yield "name", self._check_name
-        yield "task", lambda: registry.get_open_task(self.task)
+        yield "task", lambda: registry.get_public_task(self.task)
         yield "queue", lambda: queue_name("queue", self.queue)
         yield "client", lambda: client_name("client", self.client)
         yield ("every" if self.cron else "cron"), self._check_either
@@ -148,7 +148,7 @@ class Schedule(models.Model):
 
     def _check_name(self) -> None:
         every(seconds=1, name=self.name)
-        source = {entry.name: entry.source for entry in declared_entries(get_config())}.get(self.name)
+        source = {entry.name: entry.source for entry in declared_schedules(get_config())}.get(self.name)
         if source:
             messages = {
                 "code": gettext("The code already declares a schedule with this name. Choose another name."),
@@ -161,21 +161,21 @@ class Schedule(models.Model):
             raise InvalidTask(gettext("Enter either a cron expression or an interval in seconds, not both."))
 
 
-def mirror_schedules() -> int:
+def sync_schedules() -> int:
     """Copy all rows to Redis, where schedulers read them. Returns the number of changed rows. Raises BrokerError."""
     rows = Schedule.objects.using(router.db_for_write(Schedule))
-    return mirror(lambda: {row.name: row.as_row() for row in rows.all()})
+    return sync_rows(lambda: {row.name: row.as_row() for row in rows.all()})
 
 
 @receiver([post_save, post_delete], sender=Schedule)
-def mirror_on_commit(*, using: str, **kwargs: object) -> None:
+def sync_on_commit(*, using: str, **kwargs: object) -> None:
     """Update the copy in Redis after the transaction commits."""
     transaction.on_commit(_mirror_or_log, using=using)
 
 
 def _mirror_or_log() -> None:
     try:
-        mirror_schedules()
+        sync_schedules()
     except RTQError as error:  # the commit must not fail because of Redis or its settings
         logger.error("schedules were saved but not copied to Redis; run rtq_schedule sync to retry: %s", error)
 

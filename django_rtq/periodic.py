@@ -1,7 +1,7 @@
-"""When periodic jobs start: by a cron expression, or at a fixed rate.
+"""Schedules of periodic jobs: cron expressions and fixed intervals.
 
-A slot is a moment for which a schedule fires. Slots follow from the definition and the clock alone, so any number
-of schedulers finds the same ones; the script `fire` sees to it that each of them starts one job.
+A slot is a moment at which a schedule fires. Slots depend on the definition and the clock only, so all schedulers
+compute the same ones; the script `fire_schedule` makes sure that each starts one job.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSimError
 
 from django_rtq.conf import time_zone_name
-from django_rtq.cron_expression import CronExpression, cron_clock
+from django_rtq.cron_expression import CronExpression, get_cron_expression
 from django_rtq.exceptions import InvalidTask
+from django_rtq.validation import is_whole
 
-LONGEST_EXPRESSION = 200
-LONGEST_NAME = 200
-MOST_MISSED = 100  # of `missed="all"`: the newest, unless `cap` says otherwise
-HIGHEST_CAP = 1000
-MISSED_SECONDS = 60  # a slot that is older was missed
+MAX_EXPRESSION_LENGTH = 200
+MAX_NAME_LENGTH = 200
+MAX_MISSED = 100  # default of `cap`
+MAX_CAP = 1000
+MISSED_SECONDS = 60  # a slot that is older than that was missed
 _ALIASES = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -39,17 +40,17 @@ _ALIASES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """When, and with which arguments, a task is started again and again. Made by cron() and every()."""
+    """When a task is started periodically, and with which arguments. Made by cron() and every()."""
 
-    expression: str = ""  # five fields of cron
-    tz: str = ""  # the zone in which they are read; "": TIME_ZONE of the settings
-    every_ms: int = 0  # or at a fixed rate, counted from 1970 on, so that it does not drift
+    expression: str = ""  # the five fields of cron
+    tz: str = ""  # time zone of the expression; "": TIME_ZONE of the settings
+    every_ms: int = 0  # or a fixed interval, counted from 1970, so that it does not drift
     name: str = ""  # "": the name of the task
     args: Sequence[Any] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
-    missed: Literal["skip", "once", "all"] = "once"  # what becomes of slots for which no scheduler was there
-    cap: int = MOST_MISSED  # the most that fire of `missed="all"`: the newest
-    overlap: Literal["allow", "skip"] = "allow"  # whether a slot fires while the last job lives
+    missed: Literal["skip", "once", "all"] = "once"  # slots at which no scheduler ran
+    cap: int = MAX_MISSED  # how many slots `missed="all"` fires: the newest
+    overlap: Literal["allow", "skip"] = "allow"  # whether a slot fires while its last job is not over
 
     def __post_init__(self) -> None:
         _check_choice("missed", self.missed, ("skip", "once", "all"))
@@ -58,16 +59,16 @@ class Schedule:
         _check_name(self.name)
         _check_arguments(self.args, self.kwargs)
         if not self.every_ms and next(self._clock.after(0), None) is None:
-            raise InvalidTask(f"cron: {self.expression!r} fits no day at all.")
+            raise InvalidTask(f"cron: {self.expression!r} matches no date.")
 
     @property
     def zone(self) -> str:
-        """The name of the zone in which a cron expression is read."""
+        """The name of the time zone of a cron expression."""
         return self.tz or time_zone_name()
 
     @property
     def definition(self) -> str:
-        """A digest that changes when the moments do: a schedule that was edited starts anew, and has missed nothing."""
+        """A digest of the moments. If it changes, the schedule counts slots from then on, and has missed none."""
         moments = f"every {self.every_ms}" if self.every_ms else f"{self.expression} {self.zone}"
         return hashlib.sha256(moments.encode()).hexdigest()[:12]
 
@@ -78,9 +79,9 @@ class Schedule:
         return next(self._clock.after(after_ms))
 
     def due(self, last_ms: int, now_ms: int) -> list[int]:
-        """The slots to fire now, the oldest first, when all up to `last_ms` are over: the policy for missed ones.
+        """The slots after `last_ms` to fire now, oldest first, by the policy for missed ones.
 
-        However long the silence was, it looks at no more slots than it returns.
+        Computes no more slots than it returns, however long no scheduler was running.
         """
         missed = takewhile(lambda slot: slot > last_ms, self._backwards(now_ms))
         slots = list(islice(missed, self.cap if self.missed == "all" else 1))
@@ -89,14 +90,14 @@ class Schedule:
         return slots[::-1]
 
     def explain(self) -> str:
-        """In words."""
+        """The schedule in English."""
         if self.every_ms:
             return f"Every {_duration_in_words(self.every_ms)}"
         return f"{self._clock.explain()} ({self.zone})"
 
     @property
     def _clock(self) -> CronExpression:
-        return cron_clock(self.expression, self.zone)
+        return get_cron_expression(self.expression, self.zone)
 
     def _backwards(self, now_ms: int) -> Iterator[int]:
         if self.every_ms:
@@ -107,11 +108,11 @@ class Schedule:
 def cron(expression: str, *, tz: str = "", **options: Any) -> Schedule:
     """A schedule by the five fields of cron ("0 5 * * mon-fri"), or @hourly, @daily, @weekly, @monthly, @yearly.
 
-    A time that daylight saving skips fires when the gap ends, and one that comes twice fires once. But where minute
-    or hour begin with a star, it fires whenever the clock shows what fits: not in a gap, and twice in the other hour.
+    A local time that daylight saving time skips fires when the gap ends, and one that exists twice fires once. But if
+    minute or hour begin with a star, it fires whenever the local time matches: not in a gap, and twice in that hour.
     Options: name, args, kwargs, missed, cap, overlap. Raises InvalidTask.
     """
-    _check_text("cron: the expression", expression, LONGEST_EXPRESSION)
+    _check_text("cron: the expression", expression, MAX_EXPRESSION_LENGTH)
     fields = _ALIASES.get(expression.strip().lower(), expression).split()
     if len(fields) != 5:
         raise InvalidTask(
@@ -121,18 +122,18 @@ def cron(expression: str, *, tz: str = "", **options: Any) -> Schedule:
     try:
         return _schedule("cron", options, expression=" ".join(fields), tz=tz)
     except CronSimError as error:
-        raise InvalidTask(f"cron: {expression!r} makes no sense: {error}.") from error
+        raise InvalidTask(f"cron: {expression!r} is invalid: {error}.") from error
 
 
 def every(*, seconds: float = 0, minutes: float = 0, hours: float = 0, days: float = 0, **options: Any) -> Schedule:
-    """A schedule at a fixed rate, from a tenth of a second to a year, counted from 1970 (UTC) on.
+    """A schedule at a fixed interval, from a tenth of a second to a year, counted from 1970 (UTC).
 
     Options as for cron(). Raises InvalidTask.
     """
     try:
         length = timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidTask(f"every: this is no length of time: {error}.") from error
+        raise InvalidTask(f"every: this is not a duration: {error}.") from error
     every_ms = round(length.total_seconds() * 1000)
     if not 100 <= every_ms <= 366 * 86_400_000:
         raise InvalidTask(f"every: {length.total_seconds():g} s is not between 0.1 s and a year.")
@@ -140,7 +141,7 @@ def every(*, seconds: float = 0, minutes: float = 0, hours: float = 0, days: flo
 
 
 def schedules_option(owner: str, value: Any) -> tuple[Schedule, ...]:
-    """The option `schedule` of a task: one or several, each with a name of its own. Raises InvalidTask."""
+    """The option `schedule` of a task: one schedule or several, each gets a name. Raises InvalidTask."""
     entries = value if isinstance(value, list | tuple) else (value,)
     named = []
     for number, entry in enumerate(entries, start=1):
@@ -155,9 +156,9 @@ def schedule_from_settings(name: str, options: Mapping[str, Any]) -> Schedule:
     """An entry of RTQ["SCHEDULES"]: "cron" or "every" (seconds), and the options of a schedule. Raises InvalidTask."""
     rest = {key: value for key, value in options.items() if key not in ("task", "cron", "every")}
     if ("cron" in options) == ("every" in options):
-        raise InvalidTask('it has to have either "cron" or "every" (seconds).')
+        raise InvalidTask('exactly one of "cron" and "every" (seconds) is required.')
     if "name" in rest:
-        raise InvalidTask("it has its name already, and takes no other.")
+        raise InvalidTask('"name" is not an option here: the key is the name.')
     if "cron" in options:
         return cron(options["cron"], name=name, **rest)
     return every(seconds=options["every"], name=name, **rest)
@@ -170,7 +171,7 @@ _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
 def _schedule(maker: str, options: Mapping[str, Any], **moments: Any) -> Schedule:
     for option in options:
         if option not in _OPTIONS:
-            raise InvalidTask(f"{maker}: there is no option {option!r}. It takes: {', '.join(_OPTIONS)}.")
+            raise InvalidTask(f"{maker}: unknown option {option!r}. It takes: {', '.join(_OPTIONS)}.")
     return Schedule(**moments, **options)
 
 
@@ -178,16 +179,16 @@ def _check_zone(tz: Any) -> None:
     try:
         ZoneInfo(tz or time_zone_name())
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
-        raise InvalidTask(f"cron: {tz!r} is not the name of a time zone.") from error
+        raise InvalidTask(f"cron: {tz!r} is not a time zone.") from error
 
 
 def _check_cap(value: Any) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= HIGHEST_CAP:
-        raise InvalidTask(f"schedule: cap is {value!r}, but has to be a whole number from 1 to {HIGHEST_CAP:,}.")
+    if not is_whole(value) or not 1 <= value <= MAX_CAP:
+        raise InvalidTask(f"schedule: cap is {value!r}, but has to be a whole number from 1 to {MAX_CAP:,}.")
 
 
 def _check_name(name: Any) -> None:
-    _check_text("schedule: name", name, LONGEST_NAME)
+    _check_text("schedule: name", name, MAX_NAME_LENGTH)
     if not name.isprintable():
         raise InvalidTask(f"schedule: name is {name!r}, but has to be printable.")
 

@@ -1,9 +1,9 @@
-"""Secrets of jobs, kept from those who read pages, commands and logs. What lies in Redis stays as it is.
+"""Redacts secrets of jobs on pages, in commands and in logs. The data in Redis is not changed.
 
-1. Arguments are hidden by their names, as Django hides settings on its error pages: DEFAULT_EXCEPTION_REPORTER_FILTER
-   says which. Arguments by place have the names of the task's parameters. Those of a task that this process does not
-   know have none, so all of them are hidden.
-2. Values that were hidden are replaced in texts of the same job as well: messages, tracebacks, progress. See Secrets.
+1. Arguments are redacted by name, as Django does with settings on its error pages (DEFAULT_EXCEPTION_REPORTER_FILTER).
+   Positional arguments have the names of the parameters of the task. If this process does not know the task, all of
+   them are redacted.
+2. Redacted values are also replaced in texts of the same job: error messages, tracebacks, progress. See Secrets.
 """
 
 from __future__ import annotations
@@ -23,25 +23,30 @@ from django_rtq.inspector.details import JobDetails
 from django_rtq.tasks.registry import get_task
 
 HIDDEN = "********************"
-SHORTEST = 4  # characters of a text, or digits of a number: what is shorter is found in every other message
-ANYWHERE = 8  # characters from which it is replaced inside other words, too
-CUT_AT_END, CUT_AT_START = 200, 15_000  # characters of a text whose end, or beginning, may be missing
-MOST = 1000  # values that are looked for; a text of a job that hides more is hidden as a whole
+MIN_LENGTH = 4  # characters of a string, or digits of a number: shorter values occur in too many messages
+INSIDE_WORDS = 8  # characters from which a value is replaced inside other words too
+CUT_AT_END, CUT_AT_START = (
+    200,
+    15_000,
+)  # longer texts may be cut off at their end, or their beginning
+MAX_VALUES = 1000  # values to search for; with more, the whole text is redacted
 
 
 # -- arguments, by name
 
 
 def hidden(value: Any, name: str = "") -> Any:
-    """A copy in which the values of names like "password" and "token" are hidden, however deep they lie."""
-    from django.views.debug import get_exception_reporter_filter  # a worker needs it after its first failure only
+    """A copy in which values of names like "password" and "token" are redacted, at any depth."""
+    from django.views.debug import (
+        get_exception_reporter_filter,  # imported late: a worker needs it after its first failure only
+    )
 
     hide = getattr(get_exception_reporter_filter(None), "cleanse_setting", None)
     return value if hide is None else hide(name, value)
 
 
 def hidden_args(task: str, args: Any, *, shows_unknown: bool = False) -> list[Any]:
-    """The arguments by place, hidden by the names of the task's parameters."""
+    """Positional arguments, redacted by the names of the parameters of the task."""
     given = args if isinstance(args, list) else [args]
     try:
         names = get_task(task).parameter_names
@@ -51,7 +56,7 @@ def hidden_args(task: str, args: Any, *, shows_unknown: bool = False) -> list[An
 
 
 def is_unknown(task: str) -> bool:
-    """Whether this process does not know the task, nor the names of its parameters."""
+    """Whether this process does not know the task, and so not the names of its parameters."""
     try:
         get_task(task)
     except TaskNotFound:
@@ -64,17 +69,17 @@ def is_unknown(task: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """The values that are hidden among the arguments of a job, as they may stand in a text. The longest come first.
+    """The redacted values of the arguments of a job, as they may occur in a text. The longest come first.
 
-    A text of 8 characters or more is replaced wherever it stands, one of 4 to 7 as a whole word only. Shorter ones,
-    numbers of less than 4 digits, True, False and None are left, because they stand in every other message.
+    Strings of 8 characters or more are replaced everywhere, those of 4 to 7 as whole words only. Shorter ones, numbers
+    of less than 4 digits, True, False and None are not replaced, because they occur in too many messages.
     """
 
     texts: Sequence[str] = ()
 
     @classmethod
     def of(cls, task: str, args: Any, kwargs: Any, *, shows_unknown: bool = False) -> Secrets:
-        """Those of a call."""
+        """The secrets of a call."""
         given = args if isinstance(args, list) else [args]
         values = [*_hidden_in(given, hidden_args(task, given, shows_unknown=shows_unknown))]
         values += _hidden_in(kwargs, hidden(kwargs))
@@ -82,11 +87,11 @@ class Secrets:
         return cls(sorted(found, key=len, reverse=True))
 
     def hide(self, text: str) -> str:
-        """The text without them."""
-        if len(self.texts) > MOST and text:
+        """The text with the secrets replaced."""
+        if len(self.texts) > MAX_VALUES and text:
             return HIDDEN
         for secret in self.texts:
-            if len(secret) < ANYWHERE:
+            if len(secret) < INSIDE_WORDS:
                 if secret in text:
                     text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, text)
             else:
@@ -94,7 +99,7 @@ class Secrets:
         return text
 
     def hide_in(self, value: Any) -> Any:
-        """A copy of a value in whose texts they are replaced."""
+        """A copy of a value with the secrets replaced in all its strings."""
         match value:
             case str():
                 return self.hide(value)
@@ -105,13 +110,13 @@ class Secrets:
         return value
 
     def hide_in_error(self, error: BaseException) -> BaseException:
-        """The error itself; or, if its texts hold any of them, a stand-in of the same name and with the same frames."""
+        """The error; or, if its texts contain secrets, a redacted copy with the same class name and traceback."""
         if not self.texts:
             return error
         whole = _formatted(error, chain=True)
-        return error if self.hide(whole) == whole else self._stand_in(error)
+        return error if self.hide(whole) == whole else self._redacted_copy(error)
 
-    def _stand_in(self, error: BaseException) -> BaseException:
+    def _redacted_copy(self, error: BaseException) -> BaseException:
         made: dict[int, BaseException] = {}
         chain: list[BaseException] = []
         found: list[BaseException | None] = [error]
@@ -128,11 +133,11 @@ class Secrets:
         return made[id(error)]
 
 
-# -- what is shown
+# -- jobs
 
 
 def redacted(job: JobDetails, *, shows_unknown: bool = False) -> JobDetails:
-    """A job as people may see it: all but its record, which is shown to nobody without a permission."""
+    """A job with its secrets redacted, except in its stored record, which needs a permission to view."""
     secrets = Secrets.of(job.task, job.args, job.kwargs, shows_unknown=shows_unknown)
     texts = ("error", "traceback")
     return replace(
@@ -146,17 +151,17 @@ def redacted(job: JobDetails, *, shows_unknown: bool = False) -> JobDetails:
 
 
 def group_message(group: DeadGroup) -> str | None:
-    """What the newest of a group died of; None: its arguments are too long to be looked through here."""
+    """The error message of the newest job of a group; None: its arguments are too long to search for secrets."""
     if group.call is None:
         return None
     return Secrets.of(group.task, group.call.get("args", []), group.call.get("kwargs", {})).hide(group.message)
 
 
-# -- inside
+# -- internals
 
 
 def _hidden_in(value: Any, shown: Any) -> Iterator[Any]:
-    """The values that are hidden in what is shown, each without its containers."""
+    """The values that are redacted in `shown`, without their containers."""
     if isinstance(value, dict) and isinstance(shown, dict):
         for key in value.keys() & shown.keys():
             yield from _hidden_in(value[key], shown[key])
@@ -177,14 +182,14 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _written(value: Any) -> Iterator[str]:
-    """How a value may stand in a text: as it is, as in Python and JSON, or in an address."""
+    """How a value may be written in a text: as it is, escaped as in Python and JSON, or quoted in a URL."""
     if value is None or isinstance(value, bool):
         return
     text = str(value)
     if isinstance(value, int | float | Decimal):
-        if sum(c.isdigit() for c in text) >= SHORTEST:
+        if sum(c.isdigit() for c in text) >= MIN_LENGTH:
             yield text
-    elif len(text.strip()) >= SHORTEST:
+    elif len(text.strip()) >= MIN_LENGTH:
         escaped = repr(text)[1:-1], json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]
         yield from (text, text.strip(), *escaped, quote(text, safe=""))
         if not isinstance(value, str):
@@ -192,24 +197,24 @@ def _written(value: Any) -> Iterator[str]:
 
 
 def _without_ends(text: str, secret: str) -> str:
-    """Long texts are kept cut: the first part of a secret may stand at their end, and its last part at the start."""
+    """Long texts are stored truncated, so the beginning of a secret may be at their end, and its end at the start."""
     if len(text) < CUT_AT_END:
         return text
-    at = text.find(secret[:SHORTEST], max(0, len(text) - len(secret)))
+    at = text.find(secret[:MIN_LENGTH], max(0, len(text) - len(secret)))
     while at >= 0 and not secret.startswith(text[at:]):
-        at = text.find(secret[:SHORTEST], at + 1)
+        at = text.find(secret[:MIN_LENGTH], at + 1)
     if at >= 0:
         text = text[:at] + HIDDEN
     if len(text) < CUT_AT_START:
         return text
-    end = text.rfind(secret[-SHORTEST:], 0, len(secret))
-    while end >= 0 and not secret.endswith(text[: end + SHORTEST]):
-        end = text.rfind(secret[-SHORTEST:], 0, end + SHORTEST - 1)
-    return HIDDEN + text[end + SHORTEST :] if end >= 0 else text
+    end = text.rfind(secret[-MIN_LENGTH:], 0, len(secret))
+    while end >= 0 and not secret.endswith(text[: end + MIN_LENGTH]):
+        end = text.rfind(secret[-MIN_LENGTH:], 0, end + MIN_LENGTH - 1)
+    return HIDDEN + text[end + MIN_LENGTH :] if end >= 0 else text
 
 
 def _like(error: BaseException, secrets: Secrets) -> BaseException:
-    """An error of the same name with its message redacted. Those of a group stand in its message."""
+    """A copy of an error with a redacted message. An exception group has its exceptions in the message."""
     kind = type(error)
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__str__": lambda self: self.args[0]}
     notes: Any = vars(error).get("__notes__")

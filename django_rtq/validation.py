@@ -18,12 +18,12 @@ def did_you_mean(name: str, known: Iterable[str], *, otherwise: str = "", quoted
     return f" Did you mean {close[0]!r}?" if quoted else f" Did you mean {close[0]}?"
 
 
-def is_number(value: object) -> TypeGuard[float]:
+def is_number(value: object) -> TypeGuard[int | float]:
     """Whether it is an int or a float. True and False are not numbers here."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def is_finite(value: object) -> TypeGuard[float]:
+def is_finite(value: object) -> TypeGuard[int | float]:
     """Whether it is a number, and neither infinite nor NaN."""
     # Compared, because math.isfinite() raises for integers that are too large for a float.
     return is_number(value) and -math.inf < value < math.inf

@@ -47,7 +47,7 @@ def test_a_short_lease_is_a_warning(seconds):
         (message,) = check_settings()
 
     assert (message.level, message.id) == (WARNING, "rtq.W001")
-    assert message.msg == (f'RTQ["LEASE_SECONDS"] is {seconds}: a busy machine may miss it, and its jobs run twice.')
+    assert message.msg == (f'RTQ["LEASE_SECONDS"] is {seconds}: on a busy machine it may expire, and jobs run twice.')
     assert message.hint == "Set it to 5 or more; the default is 15."
 
 
@@ -62,7 +62,7 @@ def test_a_cache_that_would_empty_the_queues_is_an_error(backend, location):
         (message,) = check_settings()
 
     assert (message.level, message.id) == (ERROR, "rtq.E003")
-    assert message.msg.startswith("The queues are in redis://localhost:1/3, where the cache 'default' is, too.")
+    assert message.msg.startswith("The queues are in redis://localhost:1/3, which the cache 'default' uses too.")
 
 
 @pytest.mark.parametrize("location", ["redis://localhost:1/4", "redis://localhost:2/3", "redis://elsewhere:1/3"])

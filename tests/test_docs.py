@@ -24,7 +24,7 @@ from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.conf import Config, read_config
 from django_rtq.inspector.inspector import Inspector
-from django_rtq.scheduler.registry import declared_entries
+from django_rtq.scheduler.registry import declared_schedules
 from django_rtq.tasks import Task, registry
 from tests.markdown import ROOT, anchors, blocks, cells, read, rows, section
 
@@ -123,7 +123,7 @@ def test_the_examples_of_the_periodic_page_make_schedules(modules):
     exec("@task\ndef clean_up(days): ...\n@task\ndef beat(): ...\n", vars(module))
     given = {}
     exec(compile(our_settings, "docs/periodic.md", "exec"), given)
-    names = {entry.name for entry in declared_entries(read_config(given["RTQ"], debug=False))}
+    names = {entry.name for entry in declared_schedules(read_config(given["RTQ"], debug=False))}
     assert names >= {"shop.tasks.morning_report", "shop.tasks.sync", "sync-stock", "nightly-cleanup", "heartbeat"}
 
 

@@ -8,7 +8,7 @@ from django.test import override_settings
 
 from django_rtq import every, task
 from django_rtq.internal_tasks import run_bulk_action
-from django_rtq.models import Schedule, mirror_schedules
+from django_rtq.models import Schedule, sync_schedules
 from django_rtq.scheduler.dispatcher import Dispatcher
 from django_rtq.tasks import registry
 from tests.support.jobs import QUEUE
@@ -55,17 +55,17 @@ def row(**options):
         ({"name": "declared"}, "name", "The code already declares a schedule with this name."),
         ({"task": "shop.tasks.nothing"}, "task", "No task 'shop.tasks.nothing' is registered here."),
         ({"task": f"{__name__}.reprt"}, "task", f"Did you mean {TASK}?"),
-        ({"cron": ""}, "cron", "Give either a cron expression or a number of seconds"),
-        ({"every": 5}, "every", "and not both"),
+        ({"cron": ""}, "cron", "Enter either a cron expression or an interval in seconds"),
+        ({"every": 5}, "every", "not both"),
         ({"cron": "* *"}, "cron", "has 2 fields, but needs five"),
-        ({"cron": "61 * * * *"}, "cron", "makes no sense"),
+        ({"cron": "61 * * * *"}, "cron", "is invalid"),
         ({"cron": "0 0 31 2 *"}, "cron", "'0 0 31 2 *'"),
         ({"cron": "@often"}, "cron", "has 1 fields"),
         ({"cron": "1" * 201}, "cron", "at most 200 characters"),
         ({"cron": "", "every": 0.01}, "every", "is not between 0.1 s and a year"),
         ({"cron": "", "every": -1}, "every", "is not between"),
-        ({"tz": "Mars/Olympus"}, "tz", "is not the name of a time zone"),
-        ({"tz": "../etc/passwd"}, "tz", "is not the name of a time zone"),
+        ({"tz": "Mars/Olympus"}, "tz", "is not a time zone"),
+        ({"tz": "../etc/passwd"}, "tz", "is not a time zone"),
         ({"args": {"a": 1}}, "args", "has to be a list"),
         ({"kwargs": [1]}, "kwargs", "has to be a dictionary"),
         ({"args": []}, "args", "missing a required argument: 'number'"),
@@ -161,9 +161,9 @@ def test_what_nobody_was_told_of_is_brought_by_the_next_who_mirrors(broker, comm
     Schedule.objects.filter(name="other").update(cron="@daily")
     Schedule.objects.filter(name="nightly").delete()
 
-    assert mirror_schedules() == 2
+    assert sync_schedules() == 2
     assert {name: found["cron"] for name, found in broker.schedules.read().rows.items()} == {"other": "@daily"}
-    assert mirror_schedules() == 0
+    assert sync_schedules() == 0
 
 
 @pytest.mark.django_db
@@ -171,14 +171,14 @@ def test_a_row_that_changes_while_it_is_mirrored_is_brought_as_it_is_then(broker
     with committed():
         row().save()
     Schedule.objects.update(client="old")
-    change = broker.schedules.change
+    change = broker.schedules.update
 
     def change_late(*args, **options):
         Schedule.objects.update(client="new")
         change(*args, **options)
 
-    monkeypatch.setattr(broker.schedules, "change", change_late)
-    mirror_schedules()
+    monkeypatch.setattr(broker.schedules, "update", change_late)
+    sync_schedules()
 
     assert broker.schedules.read().rows["nightly"]["client"] == "new"
 
@@ -244,7 +244,7 @@ def test_rows_of_internal_tasks_that_nobody_checked_do_not_reach_redis(broker, c
         row(name="sound").save()
     Schedule.objects.bulk_create([row(**discarding)])
 
-    assert mirror_schedules() == 0
+    assert sync_schedules() == 0
     assert list(broker.schedules.read().rows) == ["sound"]
 
 
@@ -254,5 +254,5 @@ def test_a_row_of_an_internal_task_that_redis_has_goes_out(broker, discarding):
     Schedule.objects.bulk_create([made])
     broker.schedules.update({made.name: made.as_row()})
 
-    assert mirror_schedules() == 1
+    assert sync_schedules() == 1
     assert broker.schedules.read().rows == {}

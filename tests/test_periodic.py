@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from django_rtq import cron, every
-from django_rtq.periodic import MOST_MISSED
+from django_rtq.periodic import MAX_MISSED
 
 DAY_MS = 86_400_000
 MINUTE = timedelta(minutes=1)
@@ -190,7 +190,7 @@ def test_slots_are_those_that_somebody_would_see_who_looked_every_minute(fields,
         slots.append(after)
 
     assert slots == expected
-    assert schedule.due(first_ms - 1, last_ms) == expected[-MOST_MISSED:]
+    assert schedule.due(first_ms - 1, last_ms) == expected[-MAX_MISSED:]
 
 
 # -- every
@@ -267,7 +267,7 @@ def test_what_is_long_past_is_skipped_if_that_is_wanted(missed, days):
 def test_of_a_very_long_silence_the_newest_slots_are_made_up_for(schedule):
     slots = schedule.due(0, NOON + 1)
 
-    assert len(slots) == MOST_MISSED
+    assert len(slots) == MAX_MISSED
     assert slots[-1] == NOON
     assert [schedule.next_ms(slot) for slot in slots[:-1]] == slots[1:]
 

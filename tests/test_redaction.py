@@ -12,7 +12,7 @@ from django.views.debug import get_default_exception_reporter_filter
 from django_rtq import task
 from django_rtq.inspector.dead_letters import DeadGroup
 from django_rtq.inspector.details import JobDetails, Progress
-from django_rtq.redaction import HIDDEN, MOST, Secrets, group_message, hidden, hidden_args, redacted
+from django_rtq.redaction import HIDDEN, MAX_VALUES, Secrets, group_message, hidden, hidden_args, redacted
 from django_rtq.tasks import registry
 
 NAME = f"{__name__}.sign_in"
@@ -129,7 +129,7 @@ def test_a_secret_that_was_cut_at_the_beginning_of_a_traceback_is_replaced():
 
 
 def test_a_text_of_a_job_with_too_many_secrets_is_hidden_as_a_whole():
-    many = secrets([f"secret-{n}" for n in range(MOST + 1)])
+    many = secrets([f"secret-{n}" for n in range(MAX_VALUES + 1)])
     assert many.hide("anything") == HIDDEN
     assert many.hide("") == ""
 

@@ -26,10 +26,11 @@ from django_rtq.broker.messages import (
     read_cancel_requests,
 )
 from django_rtq.broker.redis.client import RedisClient
+from django_rtq.broker.redis.commands import Argument, Command
 from django_rtq.broker.redis.server_info import check_server_mode
 from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.broker.schedule_store import ScheduleStore
-from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument, Command, read_all
+from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
 from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
 from django_rtq.conf import Config, get_config

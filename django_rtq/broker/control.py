@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import CancelRequest, read_cancel_requests
-from django_rtq.broker.scripts import Command
+from django_rtq.broker.redis.commands import Command
 from django_rtq.jobs.job import StrEnum
 
 KEPT_MS = 3_600_000  # a command, and a token; a supervisor that has not read them for so long is dead

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.messages import earliest_seconds
 from django_rtq.broker.redis.client import RedisClient
+from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.schedule_store import ScheduleStore
-from django_rtq.broker.scripts import SCRIPTS, Command
+from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.conf import Config
 
 MAINTAIN_AT_ONCE = 100  # jobs of others, or lanes, that one script call touches (rule 6)

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.broker.redis.client import RedisClient, as_dict, clock_ms
-from django_rtq.broker.scripts import SCRIPTS, Command
+from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.scripts import SCRIPTS
 
 _VERSION, _ROW, _SWITCH = b"version", "row:", "switch:"
 

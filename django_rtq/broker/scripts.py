@@ -11,21 +11,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from importlib import resources
 
-import hiredis
-
 from django_rtq.broker.keys import QUEUE_KEYS, QueueKeys
+from django_rtq.broker.redis.commands import SCRIPTS_BY_SHA, Argument, Command, LuaScript
+from django_rtq.broker.redis.speedups import TextCommand
 
 AT_ONCE = 500  # most jobs of the caller in a call (rule 6); Lua's unpack takes some 8,000 values
 
-Argument = bytes | str | int | float
-Command = tuple[Argument, ...] | bytes  # bytes: encoded already
-
-# redis-py's packer in C, called without the layers above it.
-_pack: Callable[[tuple[Argument, ...]], bytes] = hiredis.pack_command  # type: ignore[assignment]
 _USES = re.compile(r"^-- uses: (.*)$", re.MULTILINE)
 _KEYS = re.compile(r"^-- keys: (.*(?:\n--  .*)*)", re.MULTILINE)  # the next lines go on with two spaces
 # One constructor with all fields: a table that grows key by key is reallocated five times.
@@ -44,7 +39,7 @@ class Script:
         self.name = name
         self._folder = folder
         self._heads: dict[bytes, tuple[Argument, ...]] = {}
-        self._packed_heads: dict[bytes, tuple[int, str]] = {}
+        self._text_commands: dict[bytes, TextCommand] = {}
 
     @cached_property
     def text(self) -> str:
@@ -55,7 +50,7 @@ class Script:
     def sha(self) -> bytes:
         """The digest by which EVALSHA names the script."""
         sha = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest().encode()
-        BY_SHA[sha] = self
+        SCRIPTS_BY_SHA[sha] = LuaScript(self.name, self.text)
         return sha
 
     @cached_property
@@ -95,19 +90,11 @@ class Script:
         return head
 
     def packed_call(self, keys: QueueKeys, arguments: Sequence[str | int]) -> Command:
-        """call() for a script without a worker and with few arguments: the keys are encoded once for all calls.
-
-        For ASCII text this is faster than the packer in C, enough to show in the time of a delay().
-        """
-        packed_head = self._packed_heads.get(keys.jobs)
-        if packed_head is None:
-            head = self.head(keys)
-            packed_head = self._packed_heads[keys.jobs] = len(head), _pack(head).decode().partition("\n")[2]
-        size, start = packed_head
-        text = "".join([f"${len(value)}\r\n{value}\r\n" for value in map(str, arguments)])
-        if not text.isascii():  # the lengths above count characters, not bytes
-            return self.call(keys, arguments)
-        return f"*{size + len(arguments)}\r\n{start}{text}".encode()
+        """call() for a script without a worker and with few arguments, packed faster: see TextCommand."""
+        command = self._text_commands.get(keys.jobs)
+        if command is None:
+            command = self._text_commands[keys.jobs] = TextCommand(self.head(keys))
+        return command.pack(arguments) or self.call(keys, arguments)
 
     def _head(self, keys: QueueKeys, worker: str) -> tuple[Argument, ...]:
         wanted = [keys.running(worker) if name == "running" else getattr(keys, name) for name in self.key_names]
@@ -142,17 +129,6 @@ def _scripts_in(folder: str) -> dict[str, Script]:
     return {name: Script(name, folder) for name in names}
 
 
-def pack(command: Command) -> bytes:
-    """Encode a command as it is sent."""
-    return command if isinstance(command, bytes) else _pack(command)
-
-
-def script_of(command: Command) -> Script:
-    """The script that a command calls."""
-    # *<items> $7 EVALSHA $40 <sha> …
-    return BY_SHA[command.split(b"\r\n", 5)[4] if isinstance(command, bytes) else command[1]]  # type: ignore[index]
-
-
 def read_all() -> None:
     """Read every script now, for a process that runs for long: it must not read files of a later version."""
     for script in SCRIPTS.values():
@@ -161,4 +137,3 @@ def read_all() -> None:
 
 _LUA = resources.files("django_rtq.broker") / "lua"
 SCRIPTS = _scripts_in("") | _scripts_in("queries")
-BY_SHA: dict[bytes, Script] = {}  # those that were read

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from django_rtq.broker.keys import QueueKeys
-from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument, Command
+from django_rtq.broker.redis.commands import Argument, Command
+from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 
 MAX_METRICS_CALLS = 10  # kept while Redis is unreachable
 UNKNOWN_CLIENT = "\n"  # in place of the client of a job to retry: the script reads it from the record

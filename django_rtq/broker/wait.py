@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import Any
-
-from redis.exceptions import RedisError
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.redis.client import exchange, translate
+from django_rtq.broker.redis.blocking_reader import block_once
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
 
@@ -42,16 +39,8 @@ def wait_for_end(broker: Broker, queue: str, job_id: str, timeout: float | None)
 
 def _block(broker: Broker, key: bytes, seconds: float) -> None:
     """Wait for a token, and leave it there for other waiting processes."""
-    connection: Any = broker.connection_settings.blocking_connection(role="wait", block_seconds=BLOCK_SECONDS)
+    command = ("BLMOVE", key, key, "LEFT", "LEFT", max(0.001, round(seconds, 3)))
     try:
-        connection.connect()
-        (reply,) = exchange(connection, [("BLMOVE", key, key, "LEFT", "LEFT", max(0.001, round(seconds, 3)))])
-    except (RedisError, OSError) as error:
-        raise translate(error) from error
-    finally:
-        connection.disconnect()
-    if isinstance(reply, RedisError):
-        refusal = translate(reply)
-        if not isinstance(refusal, BrokerFull):
-            raise refusal from reply
+        block_once(broker.connection_settings, command, role="wait", block_seconds=BLOCK_SECONDS)
+    except BrokerFull:
         time.sleep(min(seconds, FULL_SERVER_SECONDS))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from django_rtq.broker.keys import Keys
-from django_rtq.broker.scripts import Argument, Command
+from django_rtq.broker.redis.commands import Argument, Command
 
 WorkerInfo = Mapping[str, Argument]
 _INDEX_MS = 3_600_000  # a worker that was not updated for so long leaves the index

@@ -1,1 +1,1 @@
-"""What people see of queues, jobs and workers, and what they do with them. The worker never imports it."""
+"""Reads queues, jobs and workers, and acts on them. Used by admin, commands and handles, never by the worker."""

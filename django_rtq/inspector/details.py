@@ -1,4 +1,4 @@
-"""What the inspector tells: queues, workers and jobs as plain values."""
+"""Queues, workers and jobs as plain values."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from django_rtq.jobs.job import JobState, moment
 from django_rtq.jobs.outcome import read_outcome
 from django_rtq.jobs.record import read_leniently
 
-LONGEST_RECORD = 65_536  # bytes of a record that are shown as they are
+MAX_RECORD_SHOWN = 65_536  # bytes of a record that are shown as stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDetails:
-    """How full a queue is."""
+    """How many jobs a queue holds."""
 
     name: str
     paused: bool
@@ -26,26 +26,26 @@ class QueueDetails:
     retrying: int
     running: int
     dead: int
-    oldest_seconds: float | None  # how long the job that waits longest has been waiting; None: none waits
-    clients: int  # lanes with work: clients, counted once for each priority
-    finished: int = 0  # jobs that are over, and of which an outcome is kept
-    contact_seconds: float | None = None  # since any worker or scheduler of it said anything; None: never
-    scheduler_seconds: float | None = None  # since somebody looked for its due jobs
-    clock_behind_seconds: float = 0.0  # by how much the server's clock was put back, as far as time goes on without it
+    oldest_seconds: float | None  # how long the oldest queued job has been waiting; None: no job waits
+    clients: int  # lanes with jobs: clients, counted once for each priority
+    finished: int = 0  # finished jobs whose outcome is kept
+    contact_seconds: float | None = None  # since the last contact of any of its workers or schedulers; None: never
+    scheduler_seconds: float | None = None  # since a scheduler last looked for its due jobs
+    clock_behind_seconds: float = 0.0  # how far the server's clock, which was put back, still is behind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a job said that it is."""
+    """The progress that a job reported."""
 
     done: float
-    total: float | None  # None: nobody knows
+    total: float | None  # None: unknown
     text: str
     at: datetime | None
 
     @classmethod
     def read(cls, line: bytes) -> Progress | None:
-        """None for a line that no version of this package wrote."""
+        """Read a stored line; None if it is invalid."""
         at, _, body = line.partition(b" ")
         try:
             found = json.loads(body)
@@ -60,7 +60,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningJob:
-    """A line of a processing list."""
+    """A job that a worker holds."""
 
     id: str
     queue: str
@@ -68,16 +68,16 @@ class RunningJob:
     client: str
     attempt: int
     seconds: float  # since it was claimed
-    progress: Progress | None = None  # what it said of itself
-    is_stopping: bool = False  # it was asked to stop
+    progress: Progress | None = None  # the last that it reported
+    is_stopping: bool = False  # a cancel was requested
     worker: str = ""
     claimed_at: datetime | None = None
-    lease_left_seconds: float = 0.0  # of its worker; below 0: it is taken back at any moment
-    time_limit: float | None = None  # seconds, if this call has one of its own
-    usual_seconds: float | None = None  # 95 of 100 runs of its task are shorter; None: not known, or not asked
+    lease_left_seconds: float = 0.0  # of its worker; below 0: it is about to be reclaimed
+    time_limit: float | None = None  # seconds, if it is set for this call
+    usual_seconds: float | None = None  # 95th percentile of its task; None: unknown, or not read
 
     def looks_hung(self, time_limit: float | None = None) -> bool:
-        """Whether it takes longer than it may, or far longer than is usual. The limit: of its task, or the settings."""
+        """Whether it exceeds its time limit, or runs ten times as long as usual. Takes the limit of its task."""
         limit = self.time_limit if self.time_limit is not None else time_limit
         if limit is not None and self.seconds > limit:
             return True
@@ -86,20 +86,20 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerDetails:
-    """One process that runs jobs."""
+    """One worker process."""
 
     name: str
     host: str
     pid: int
     queues: list[str]
     running: list[RunningJob]
-    last_seen_seconds: float | None  # since its supervisor renewed its lease; None: it has not said anything yet
-    last_claim_seconds: float | None  # since it got an answer from Redis when it asked for work
+    last_seen_seconds: float | None  # since its supervisor renewed its lease; None: not yet
+    last_claim_seconds: float | None  # since Redis last answered its request for jobs
     jobs_done: int
-    supervisor_name: str = ""  # of the rtq_worker that it belongs to; "": not known (yet)
-    is_quiet: bool = False  # it claims nothing, by order
-    lease_left_seconds: float = 0.0  # below 0: it is given up for dead at any moment
-    supervisor: int = 0  # process id
+    supervisor_name: str = ""  # the name of its rtq_worker; "": not known (yet)
+    is_quiet: bool = False  # it was asked to claim no jobs
+    lease_left_seconds: float = 0.0  # below 0: it is about to be declared dead
+    supervisor: int = 0  # process id of the supervisor
     slots: int = 1  # jobs that it can run at once
     version: str = ""  # of django_rtq
     memory_bytes: int | None = None
@@ -112,13 +112,13 @@ class WorkerDetails:
 
     @property
     def busy(self) -> int:
-        """Slots in use. It may hold more jobs than it runs: short ones are claimed in batches."""
+        """Slots in use. A worker may hold more jobs than it runs, because short jobs are claimed in batches."""
         return min(len(self.running), self.slots)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDetails:
-    """All that is known of one job."""
+    """All that is known of a job."""
 
     id: str
     queue: str
@@ -128,41 +128,40 @@ class JobDetails:
     priority: int = 0
     args: list[Any] = field(default_factory=list)
     kwargs: dict[str, Any] = field(default_factory=dict)
-    options: dict[str, Any] = field(default_factory=dict)  # what this call changed of its task's options
+    options: dict[str, Any] = field(default_factory=dict)  # options of this call that differ from those of its task
     failures: int = 0
     crashes: int = 0
-    attempt: int = 0  # the number of the last or present run; 0: has not run
+    attempt: int = 0  # the number of the last or current run; 0: it has not run
     errors: list[dict[str, Any]] = field(default_factory=list)  # the last failures, the newest last
     result: Any = None
-    is_result_lost: bool = (
-        False  # it succeeded, but its process was killed, and there was no room to keep it until then
-    )
+    #: It succeeded, but its process was killed before the result was reported, and there was no room to keep it.
+    is_result_lost: bool = False
     seconds: float | None = None  # how long the last run took, for a job that succeeded
-    ready_at: datetime | None = None  # when it could have started first
-    due_at: datetime | None = None  # when it may start, for a job that waits for its time
+    ready_at: datetime | None = None  # when it first became ready
+    due_at: datetime | None = None  # when a scheduled or retrying job becomes due
     died_at: datetime | None = None
-    worker: str = ""  # who runs it
-    progress: Progress | None = None  # what its last run said of itself
-    is_stopping: bool = False  # it runs, and was asked to stop
+    worker: str = ""  # the worker that runs it
+    progress: Progress | None = None  # of its last run
+    is_stopping: bool = False  # it runs, and a cancel was requested
     max_crashes: int = 0
-    made_at: datetime | None = None  # what its id says
-    expires_at: datetime | None = None  # not to be started later
+    made_at: datetime | None = None  # from its id
+    expires_at: datetime | None = None  # must not start later
     claimed_at: datetime | None = None
-    lease_left_seconds: float | None = None  # of its worker; below 0: it is taken back at any moment
+    lease_left_seconds: float | None = None  # of its worker; below 0: it is about to be reclaimed
     finished_at: datetime | None = None
-    forgotten_at: datetime | None = None  # until when its outcome is kept
-    record: str = ""  # as it is stored, the beginning
-    record_bytes: int = 0  # how long it is in full
+    forgotten_at: datetime | None = None  # when its outcome expires
+    record: str = ""  # the beginning of the stored record
+    record_bytes: int = 0  # the full length of the record
 
     @property
     def newest_error(self) -> tuple[str, str]:
-        """Class and message of the last failure that is kept; empty where nothing is known."""
+        """Class and message of the newest failure; empty if unknown."""
         newest = self.errors[-1] if self.errors else {}
         return str(newest.get("error_class") or ""), str(newest.get("error") or "")
 
     @property
     def attempts(self) -> list[Attempt]:
-        """The runs that failed, as far as they are kept, the newest last."""
+        """The failed runs that are kept, the newest last."""
         return [Attempt.read(error) for error in self.errors]
 
 
@@ -179,7 +178,7 @@ class RawJob:
     crashes: bytes = b""
     errors: bytes = b""
     outcome: bytes = b""
-    finished: bytes = b""  # without an outcome: when its id is forgotten, ms
+    finished: bytes = b""  # without an outcome: when its id expires, ms
     kept: bytes = b""  # when it finished, ms, if there is an outcome
     worker: bytes = b""
     held: bytes = b""
@@ -189,7 +188,7 @@ class RawJob:
     now_ms: int = 0
 
     def details(self) -> JobDetails | None:
-        """None when nothing is known of the job. What cannot be read is left empty: nothing is ever hidden."""
+        """None if nothing is known of the job. Fields that cannot be read are left empty: every job can be shown."""
         if not self.record:
             return self._finished()
         failures, crashes = int(self.failures or 0), int(self.crashes or 0)
@@ -220,7 +219,7 @@ class RawJob:
             expires_at=moment(header.expires_ms) if header and header.expires_ms else None,
             claimed_at=moment(int(self.held.split(b" ")[1])) if b" " in self.held else None,
             lease_left_seconds=(float(self.lease) - self.now_ms) / 1000 if self.lease else None,
-            record=self.record[:LONGEST_RECORD].decode(errors="replace"),
+            record=self.record[:MAX_RECORD_SHOWN].decode(errors="replace"),
             record_bytes=len(self.record),
         )
 
@@ -259,7 +258,7 @@ class RawJob:
 
 
 def _made_at(job_id: str) -> datetime | None:
-    """What a UUID of version 7 says."""
+    """The time in a UUID of version 7."""
     is_ours = len(job_id) == 32 and job_id[12] == "7"
     try:
         return moment(int(job_id[:12], 16)) if is_ours else None

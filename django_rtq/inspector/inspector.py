@@ -15,8 +15,9 @@ from django_rtq import signals
 from django_rtq.broker.broker import Broker, get_broker
 from django_rtq.broker.control import CancelAnswer, WorkerCommand, send_command, supervisor_of
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
+from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.redis.server_info import ServerDetails, ask_server
-from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, Argument
+from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
 from django_rtq.inspector import lost_replies
 from django_rtq.inspector.dead_letters import (

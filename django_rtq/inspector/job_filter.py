@@ -14,7 +14,8 @@ from typing import Any
 from django_rtq.broker.keys import QueueKeys
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.client import RedisClient
-from django_rtq.broker.scripts import SCRIPTS, Argument, Command
+from django_rtq.broker.redis.commands import Argument, Command
+from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs.failure import read_cut_failure
 from django_rtq.jobs.job import JobState

@@ -17,7 +17,8 @@ from typing import Any
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.client import RedisClient, clock_ms
-from django_rtq.broker.scripts import SCRIPTS, Argument, Command
+from django_rtq.broker.redis.commands import Argument, Command
+from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.details import JobDetails, RawJob
 from django_rtq.inspector.job_filter import ALL_JOBS, JobFilter, RedisJobFilter
 from django_rtq.jobs.job import clock_moment

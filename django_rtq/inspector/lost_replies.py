@@ -13,7 +13,8 @@ from typing import Any, Literal
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.client import ConnectionLost
-from django_rtq.broker.scripts import SCRIPTS, Command
+from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.jobs import record as stored
 
 SLACK_MS = 1000  # clocks of two machines run apart

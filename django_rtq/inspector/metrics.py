@@ -14,7 +14,8 @@ from typing import Any
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.histogram import percentile
 from django_rtq.broker.redis.client import as_dict
-from django_rtq.broker.scripts import SCRIPTS, Command
+from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.queues import QueueReader
 
 MAX_LANES = 1000  # lanes that are searched for the clients with most jobs

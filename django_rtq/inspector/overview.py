@@ -13,8 +13,9 @@ from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.client import as_dict, clock_ms
+from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.redis.server_info import ServerDetails, read_server
-from django_rtq.broker.scripts import SCRIPTS, Command
+from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import JobDetails, Progress, QueueDetails, RunningJob, WorkerDetails
 from django_rtq.inspector.job_filter import read_dead_letter

@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.scripts import SCRIPTS, Command
+from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.jobs.job import clock_moment
 
 MAX_CACHED = 1000  # series; a busy one takes about 50 KB

@@ -1,4 +1,4 @@
-"""What a job may know of itself while it runs, and tell of itself."""
+"""The running job: its id and attempt for the task, and its progress reports."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol
 
-LONGEST_TEXT = 200  # characters that are kept of what a job says
-_MOST = 1e15  # of what is counted: whole numbers up to there are exact, in JSON too
+from django_rtq.validation import is_number
+
+MAX_TEXT = 200  # characters of a progress text that are stored
+_MAX_NUMBER = 1e15  # integers up to this are exact as JSON numbers
 
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """What a job is told about itself."""
+    """What a task with takes_context=True gets as its first argument."""
 
     job_id: str = ""  # "" in a plain call
     attempt: int = 1
@@ -24,11 +26,11 @@ class JobContext:
     _report: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
 
     def progress(self, done: float, total: float | None = None, text: str = "") -> None:
-        """Say how far the job is. It costs microseconds: what is said last is written down, twice a second at most.
+        """Report progress. Takes microseconds: the latest report is stored in the background, at most twice a second.
 
-        Of the text 200 characters are kept. Does nothing in a plain call. Raises TypeError and ValueError.
+        The text is cut to 200 characters. Does nothing in a plain call. Raises TypeError and ValueError.
         """
-        line = _line(_number(done, "done"), None if total is None else _number(total, "total"), text)
+        line = _progress_json(_number(done, "done"), None if total is None else _number(total, "total"), text)
         if self._report is not None:
             self._report(line)
 
@@ -39,7 +41,7 @@ class _Run(Protocol):
 
 
 class CurrentRun:
-    """A thread or a coroutine in which jobs run, one after the other."""
+    """A thread or coroutine that runs jobs one after another, and the run that it is at."""
 
     __slots__ = ("run",)
 
@@ -47,30 +49,30 @@ class CurrentRun:
         self.run = run
 
 
-place: ContextVar[CurrentRun | None] = ContextVar("rtq_place", default=None)
+current_run: ContextVar[CurrentRun | None] = ContextVar("rtq_place", default=None)
 
 
 def current_job() -> JobContext | None:
-    """The job that runs here; None where no job does, as in a plain call."""
-    here = place.get()
+    """The job that runs in this thread or coroutine; None outside a job, as in a plain call."""
+    here = current_run.get()
     return None if here is None or here.run is None else here.run.context
 
 
 def report_progress(done: float, total: float | None = None, text: str = "") -> None:
-    """progress() of the job that runs here. Where none does, it checks its arguments and does nothing."""
+    """progress() of the current job. Outside a job it only checks its arguments."""
     (current_job() or JobContext()).progress(done, total, text)
 
 
 def _number(value: object, name: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"progress({name}={value!r}): it has to be a number.")
-    if not 0 <= value <= _MOST or (isinstance(value, float) and math.isnan(value)):
-        raise ValueError(f"progress({name}={value!r}): it has to be between 0 and {_MOST:g}.")
+    if not is_number(value):
+        raise TypeError(f"progress({name}={value!r}): has to be a number.")
+    if not 0 <= value <= _MAX_NUMBER or (isinstance(value, float) and math.isnan(value)):
+        raise ValueError(f"progress({name}={value!r}): has to be between 0 and {_MAX_NUMBER:g}.")
     return value
 
 
-def _line(done: float, total: float | None, text: object) -> str:
+def _progress_json(done: float, total: float | None, text: object) -> str:
     if not isinstance(text, str):
-        raise TypeError(f"progress(text={text!r}): it has to be a str.")
-    clean = text[:LONGEST_TEXT].encode("utf-8", "replace").decode()
+        raise TypeError(f"progress(text={text!r}): has to be a str.")
+    clean = text[:MAX_TEXT].encode("utf-8", "replace").decode()
     return json.dumps({"done": done, "total": total, "text": clean})

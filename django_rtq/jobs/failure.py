@@ -1,7 +1,7 @@
 """Stored failures of a job: the only module that reads and writes them.
 
-One JSON object a line, the newest last; scripts keep the last five (see note_error in _failures.lua) and write one
-themselves for a crash (crash in _crashes.lua). Scripts compare "error_class" and "error" without parsing the JSON.
+One JSON object a line, the newest last; scripts keep the last five (add_error in lua/lib/failures.lua) and write one
+themselves for a crash (lua/lib/reclaim.lua). Scripts compare "error_class" and "error" without parsing the JSON.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""A job, its states, and the record in which Redis keeps it.
-
-A record is one header line and then JSON: ``<priority> <max_crashes> <ready_ms> <expires_ms> <client>\\n{…}``.
-Scripts read the header and never the JSON; what changes while a job lives lies beside the record.
-"""
+"""A job, its states and its id."""
 
 from __future__ import annotations
 
@@ -19,32 +15,32 @@ if sys.version_info >= (3, 11):
 else:
 
     class StrEnum(str, Enum):
-        """The one of Python 3.11: its text is its value."""
+        """As in Python 3.11: str() of a member is its value."""
 
         __str__ = str.__str__
 
 
 class JobState(StrEnum):
-    """Where a job is in its life."""
+    """The state of a job."""
 
-    SCHEDULED = "scheduled"  # waits for its time; has not run yet
+    SCHEDULED = "scheduled"  # delayed; has not run yet
     QUEUED = "queued"  # waits for a worker
     RUNNING = "running"  # a worker holds it under a lease
-    RETRYING = "retrying"  # has failed; waits for its next attempt
+    RETRYING = "retrying"  # has failed and waits for its next attempt
     SUCCEEDED = "succeeded"  # done
-    DEAD = "dead"  # will not run again unless a person requeues it
-    CANCELLED = "cancelled"  # taken out before it ran, or stopped while it ran
-    EXPIRED = "expired"  # nobody started it before its time was over
+    DEAD = "dead"  # a dead letter: never runs again unless it is requeued
+    CANCELLED = "cancelled"  # before it ran, or stopped while it ran
+    EXPIRED = "expired"  # no worker started it in time
 
     @property
     def is_final(self) -> bool:
-        """Nothing will happen any more, unless a person requeues it."""
+        """Whether the job is over. Only dead jobs can be requeued."""
         return self in (JobState.SUCCEEDED, JobState.DEAD, JobState.CANCELLED, JobState.EXPIRED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One call of a task, as the worker that runs it sees it."""
+    """One call of a task, as a worker runs it."""
 
     id: str
     task: str  # the task's full name, as registered
@@ -54,50 +50,50 @@ class Job:
     args: list[Any] = field(default_factory=list)
     kwargs: dict[str, Any] = field(default_factory=dict)
     attempt: int = 1  # the number of this run, from 1
-    failures: int = 0  # earlier runs that ended in an exception or time-out
+    failures: int = 0  # earlier runs that ended in an exception or a timeout
     max_crashes: int = 3
-    ready_ms: int = 0  # when it could have started first; the Redis server's clock
-    expires_ms: int = 0  # not to be started later; 0: never expires
-    options: dict[str, Any] = field(default_factory=dict)  # what this call changed of its task's options
+    ready_ms: int = 0  # from when on it may start; the clock of the Redis server
+    expires_ms: int = 0  # must not start later; 0: never expires
+    options: dict[str, Any] = field(default_factory=dict)  # options of the task that using() changed for this call
 
 
 def new_job_id() -> str:
-    """A UUID of version 7 (RFC 9562) in 32 hexadecimal digits: sorted by time, never used twice.
+    """A new UUID of version 7 (RFC 9562) in 32 hexadecimal digits, which sorts by time.
 
-    Random bits come from the system, because a project may seed Python's own generator.
+    The random bits are the system's, because a project may seed Python's random module.
     """
     try:
-        noise = _noises.pop()
+        part = _random_parts.pop()
     except IndexError:
-        first, *others = (_new_noise() for _ in range(_NOISES_AT_ONCE))
-        _noises.extend(others)
-        noise = first
-    return f"{time.time_ns() // 1_000_000:012x}{noise}"
+        first, *others = (_new_random_part() for _ in range(_PARTS_AT_ONCE))
+        _random_parts.extend(others)
+        part = first
+    return f"{time.time_ns() // 1_000_000:012x}{part}"
 
 
-def _new_noise() -> str:
-    """All of an id but its time: the version, 12 random bits, the variant, 62 random bits."""
+def _new_random_part() -> str:
+    """An id without its time: the version, 12 random bits, the variant, 62 random bits."""
     digits = os.urandom(10).hex()
     return f"7{digits[:3]}{'89ab'[int(digits[3], 16) & 3]}{digits[4:19]}"
 
 
 def moment(ms: int | None) -> datetime | None:
-    """Milliseconds of the Redis server's clock as an aware datetime; None for what no datetime can hold."""
+    """Milliseconds since 1970 as an aware datetime; None if they are None or out of range."""
     try:
-        return None if ms is None else _EPOCH + timedelta(milliseconds=ms)
+        return None if ms is None else EPOCH + timedelta(milliseconds=ms)
     except OverflowError:
         return None
 
 
 def clock_moment(ms: float) -> datetime:
-    """moment() of what a clock has shown: there is one."""
+    """moment() for the time of a clock, which is never out of range."""
     at = moment(int(ms))
     assert at is not None
     return at
 
 
-_NOISES_AT_ONCE = 100
-_noises: list[str] = []  # for ids to come, each for one
-os.register_at_fork(after_in_child=_noises.clear)
+_PARTS_AT_ONCE = 100
+_random_parts: list[str] = []  # each for one id to come: one system call for a hundred ids
+os.register_at_fork(after_in_child=_random_parts.clear)
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

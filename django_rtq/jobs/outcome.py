@@ -1,7 +1,7 @@
 """The stored outcome of a job that is over: the only module that reads and writes it.
 
 ``<ms> <JSON>``: for how many ms after the end of the job it is kept, and an object with "state". Python writes the JSON
-and the script that settles the job adds the ms (`remember` in _outcomes.lua). cancel.lua compares its beginning.
+and the script that settles the job adds the ms (lua/lib/outcomes.lua). cancel.lua compares its beginning.
 """
 
 from __future__ import annotations

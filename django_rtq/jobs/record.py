@@ -1,8 +1,8 @@
 """The stored record of a job: the only module that reads it, or writes its body.
 
 A record is a header line and a JSON object: ``<priority> <max_crashes> <ready_ms> <expires_ms> <client>\\n{"task":…}``.
-Scripts write and read the header (see `header` in _prelude.lua) and do not parse the JSON. What changes during the life
-of a job is stored beside the record. A ``+`` after the priority marks a job that was delayed, in a queue with
+Scripts write and read the header (read_header in lua/lib/prelude.lua) and do not parse the JSON. What changes during
+the life of a job is stored in other keys. A ``+`` after the priority marks a job that was delayed, in a queue with
 delayed_first.
 """
 

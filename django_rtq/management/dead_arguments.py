@@ -1,4 +1,4 @@
-"""The options of rtq_dead, and what they mean."""
+"""The options of rtq_dead and the checks of their combinations."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from django_rtq.management.prompts import job_id
 
 ACTIONS = {
     "list": "Show dead letters, the newest first.",
-    "requeue": "Give dead letters a new life, with all their attempts. Needs ids, a filter, or --all.",
-    "discard": "Throw dead letters away for good. Needs ids, a filter, or --all; asks first, except for ids.",
+    "requeue": "Queue dead letters again, with all their attempts. Needs ids, a filter, or --all.",
+    "discard": "Delete dead letters permanently. Needs ids, a filter, or --all; asks for confirmation, except for ids.",
 }
 EXIT_CODES = (
-    "Exit codes: 0 done, also when there was nothing to do; 1 an id is not a dead letter, it was not "
-    "confirmed, a queue is unknown, or Redis did not answer (what was done until then stays done); "
-    "2 wrong usage; 130 stopped with Ctrl-C."
+    "Exit codes: 0 done, even if there was nothing to do; 1 an id is not a dead letter, not confirmed, unknown "
+    "queue, or Redis did not answer (what was done before stays done); 2 wrong usage; 130 stopped with Ctrl-C."
 )
 
 
@@ -26,9 +25,7 @@ def add_actions(actions: _SubParsersAction[Any]) -> None:
     """One sub-command for each action."""
     for name, text in ACTIONS.items():
         parser = actions.add_parser(name, help=text, description=text, epilog=EXIT_CODES)
-        parser.add_argument(
-            "ids", nargs="*", type=job_id, metavar="ID", help="Dead letters, in whatever queue they are."
-        )
+        parser.add_argument("ids", nargs="*", type=job_id, metavar="ID", help="Ids of dead letters, of any queue.")
         parser.add_argument("--queue", metavar="QUEUE", help="Only those of this queue.")
         parser.add_argument("--task", metavar="TASK", help="Only those of this task: its full name, or the end of it.")
         parser.add_argument(
@@ -39,25 +36,25 @@ def add_actions(actions: _SubParsersAction[Any]) -> None:
         )
         parser.add_argument("--limit", type=_limit, metavar="N", help=_LIMIT_HELP[name])
         parser.add_argument("--json", action="store_true", help=_JSON_HELP[name])
-        parser.add_argument("--all", action="store_true", help="All that there are, or all that fit.")
+        parser.add_argument("--all", action="store_true", help="All dead letters, or all that match.")
         if name == "discard":
             parser.add_argument(
-                "--no-input", "--noinput", action="store_false", dest="interactive", help="Do not ask first."
+                "--no-input", "--noinput", action="store_false", dest="interactive", help="Do not ask for confirmation."
             )
         _add_django_options(parser)
 
 
 def is_filtered(options: dict[str, Any]) -> bool:
-    """Whether not all dead letters are meant."""
+    """Whether the options select only some dead letters."""
     return any(options[name] is not None for name in ("queue", "task", "error"))
 
 
 def check_selection(options: dict[str, Any]) -> None:
-    """Raises CommandError, for wrong usage, unless the options say clearly which dead letters are meant."""
+    """Raises CommandError, for wrong usage, if it is unclear which dead letters the options select."""
     for name in ("queue", "task", "error"):
         # An empty shell variable must not become "all of them".
         if options[name] == "":
-            raise CommandError(f"--{name} is empty. Leave it out, or say which.", returncode=WRONG_USAGE)
+            raise CommandError(f"--{name} is empty. Leave it out, or give a value.", returncode=WRONG_USAGE)
     if not options["ids"]:
         if options["action"] != "list" and not (options["all"] or is_filtered(options)):
             raise CommandError(
@@ -75,12 +72,12 @@ def check_selection(options: dict[str, Any]) -> None:
 
 
 _LIMIT_HELP = {
-    "list": "The newest N; 50 if left out, without end with --all and with --json.",
-    "requeue": "The newest N of them; to try it with a few.",
+    "list": "The newest N (default: 50; no limit with --all and with --json).",
+    "requeue": "The newest N of them, to try it with a few.",
     "discard": "The newest N of them.",
 }
 _JSON_HELP = {
-    "list": "Print a list in JSON, with arguments and tracebacks; secrets are hidden as in the admin.",
+    "list": "Print a JSON list, with arguments and tracebacks; secrets are hidden as in the admin.",
     "requeue": 'Print {"requeued": n, "ids": [...]}.',
     "discard": 'Print {"discarded": n, "ids": [...]}.',
 }
@@ -93,9 +90,9 @@ def _limit(text: str) -> int:
 
 
 def _add_django_options(parser: ArgumentParser) -> None:
-    """Let Django's options stand behind the action too, where most people write them.
+    """Accept Django's options after the action too, where most people write them.
 
-    Suppressed defaults, because those of a sub-parser would overwrite what stood before the action.
+    Without defaults, because those of a sub-parser would overwrite options before the action.
     """
     group = parser.add_argument_group("Django's options")
     group.add_argument("-v", "--verbosity", type=int, choices=range(4), default=SUPPRESS, help="0 silent, 2 more.")

@@ -1,4 +1,4 @@
-"""What rtq_worker and rtq_scheduler have in common: their queues, where their log lines go, and schedules."""
+"""The start of rtq_worker and rtq_scheduler: queue names, signals, server checks, schedules and logs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from django_rtq.broker.redis.server_info import ask_server, problems_of
 from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, InvalidTask
 from django_rtq.management.command import WRONG_USAGE
-from django_rtq.models import mirror_schedules
+from django_rtq.models import sync_schedules
 from django_rtq.tasks import registry
 from django_rtq.validation import did_you_mean
 from django_rtq.worker.supervisor.wakeup import stop_signals
@@ -28,10 +28,10 @@ logger = logging.getLogger("django_rtq")
 
 
 def queue_names(text: str) -> list[str]:
-    """The names of a list with commas, each once. Raises CommandError."""
+    """Read a list of names with commas, without duplicates. Raises CommandError."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise CommandError("--queues names no queue.", returncode=WRONG_USAGE)
+        raise CommandError("--queues is empty: name at least one queue.", returncode=WRONG_USAGE)
     try:
         for name in names:
             check_queue_name(name)
@@ -41,13 +41,13 @@ def queue_names(text: str) -> list[str]:
 
 
 @contextmanager
-def ending_at_signals() -> Iterator[None]:
-    """A signal that stops a worker ends it at once, with exit code 0: nothing runs yet that would have to finish."""
+def exit_on_signals() -> Iterator[None]:
+    """Until the worker has started, stop signals exit at once with code 0: no job is running yet."""
 
-    def leave(signum: int, frame: object) -> NoReturn:
+    def exit_now(signum: int, frame: object) -> NoReturn:
         sys.exit(0)
 
-    before = {signum: signal.signal(signum, leave) for signum in stop_signals()}
+    before = {signum: signal.signal(signum, exit_now) for signum in stop_signals()}
     try:
         yield
     finally:
@@ -55,20 +55,20 @@ def ending_at_signals() -> Iterator[None]:
             signal.signal(signum, handler)
 
 
-def doubt_queues(names: Iterable[str]) -> None:
-    """Say which of these nothing in the project names: that is likely a slip. They are served all the same."""
+def warn_about_unknown_queues(names: Iterable[str]) -> None:
+    """Warn about queues that no task and no setting names: likely a typo. They are served nevertheless."""
     config = get_config()
     known = {config.default_queue, *config.queues, *(task.queue for task in registry.all_tasks().values())}
     for name in names:
         if name not in known:
             hint = did_you_mean(name, known)
-            logger.warning('queue %s: no task has it, and RTQ["QUEUES"] does not name it.%s', name, hint)
+            logger.warning('queue %s is neither used by a task nor named in RTQ["QUEUES"].%s', name, hint)
 
 
-def meet_server(broker: Broker) -> None:
-    """Log what endangers jobs on the server. A server that is away is waited for later.
+def check_server(broker: Broker) -> None:
+    """Log warnings about the server. An unreachable server is no error: the worker will wait for it.
 
-    Raises BrokerError or ConfigurationError for what waiting does not cure: wrong credentials, database number or
+    Raises BrokerError or ConfigurationError for errors that waiting does not fix: wrong credentials, database number or
     certificate, missing permissions, a Redis Cluster.
     """
     try:
@@ -81,22 +81,22 @@ def meet_server(broker: Broker) -> None:
         logger.warning("%s", problem)
 
 
-def bring_schedules() -> None:
-    """Bring the schedules of the database to Redis before schedulers start, which have no database.
+def copy_schedules() -> None:
+    """Copy the schedules from the database to Redis before the schedulers start, which do not use the database.
 
-    As well as it goes: who runs jobs must not need a database for that. Nothing is left open.
+    Errors are only logged: running jobs must not need a database. All connections are closed afterwards.
     """
     try:
-        mirror_schedules()
+        sync_schedules()
     except (DatabaseError, ImproperlyConfigured, BrokerError) as error:
-        logger.info("the schedules of the database were not brought to Redis: %s", error)
+        logger.info("could not copy the schedules from the database to Redis: %s", error)
     finally:
         connections.close_all()
         get_broker().close()
 
 
 def show_logs(verbosity: int) -> None:
-    """Where a project says nothing of our logger, people are told what happens all the same."""
+    """Log to stderr if the project does not configure this logger."""
     if verbosity == 0 or logger.hasHandlers():
         return
     handler = logging.StreamHandler()

@@ -1,10 +1,10 @@
-"""The timetable: starts periodic jobs of some queues, each slot of a schedule once, however many do the same.
+"""Fires periodic jobs: each slot of a schedule once, however many schedulers run.
 
-1. when the next slot has come, ask Redis for its time and for the last slot of each schedule
-2. read the plan anew when it was changed: what people have made, changed or switched off holds from now on
-3. begin to count where a schedule, or its definition, is new: what would have been before was not missed
+1. when a slot is due, read the time and the last slot of each schedule from Redis
+2. read the schedules of the database and the switches again if they were changed
+3. start counting for a schedule that is new or whose definition has changed: it has missed nothing
 4. find the slots that are due since then
-5. let the script `fire` start a job for each, unless another scheduler was faster
+5. let the script `fire_schedule` enqueue a job for each, unless another scheduler was faster
 """
 
 from __future__ import annotations
@@ -17,70 +17,70 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.schedule_store import ScheduleState, StoredSchedules
 from django_rtq.exceptions import BrokerError
 from django_rtq.redaction import Secrets
-from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, declared_entries, load_schedules
+from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, declared_schedules, load_schedules
 
 logger = logging.getLogger("django_rtq")
 
-LONGEST_SECONDS = 60.0  # until it asks for the time again: the server's clock may have been put forward
+MAX_SECONDS = 60.0  # between two reads of the server's time, as its clock may be set forward
 CLOCK_WAS_WRONG_MS = 3_600_000  # see now_ms in lua/lib/prelude.lua
-FORGOTTEN_MS = 90 * 86_400_000  # a schedule that is declared no more is forgotten when it has not fired for so long
+OUTDATED_MS = 90 * 86_400_000  # the state of an undeclared schedule is deleted if it has not fired for so long
 
 
 class Dispatcher:
-    """All entries of some queues. For one thread."""
+    """Fires the schedules of some queues. For one thread."""
 
     def __init__(self, broker: Broker, queues: Sequence[str]) -> None:
         self._broker = broker
         self._queues = frozenset(queues)
-        self._declared = declared_entries(broker.config)
-        self._plan = StoredSchedules()  # as far as it was obeyed
-        self._told: set[tuple[str, str]] = set()  # what was said of rows that cannot be obeyed
-        self._known_since: dict[tuple[str, str], int] = {}  # name, definition -> since when this process counts, ms
-        self._asks_at = 0.0  # when it asks Redis again, on the monotonic clock
-        self._obey(ScheduleSet(entries=self._declared, broken={}))
+        self._declared = declared_schedules(broker.config)
+        self._stored = StoredSchedules()  # as applied by this process
+        self._warned: set[tuple[str, str]] = set()  # name and problem of invalid schedules: each is logged once
+        self._known_since: dict[tuple[str, str], int] = {}  # name, definition -> since when slots count, ms
+        self._next_query_at = 0.0  # when to query Redis again, on the monotonic clock
+        self._apply(ScheduleSet(entries=self._declared, broken={}))
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the plan was changed since it was read."""
-        return self._broker.schedules.latest_version != self._plan.version
+        """Whether schedules were changed since they were read."""
+        return self._broker.schedules.latest_version != self._stored.version
 
     def fire_due(self) -> float | None:
-        """Start what is due now. Returns the seconds until it has to be called again; None: there is no entry."""
+        """Fire what is due. Returns the seconds until the next call; None if there are no schedules."""
         while True:
             if self.is_outdated:
-                self._read_plan()
+                self._read_schedules()
             if not self.entries:
                 return None
-            if (left := self._asks_at - time.monotonic()) > 0:
+            if (left := self._next_query_at - time.monotonic()) > 0:
                 return left
-            now_ms, states = self._broker.schedules.states(self._asked)
+            now_ms, states = self._broker.schedules.states(self._queues_with_schedules)
             if not self.is_outdated:
                 break
-        asked_at = time.monotonic()
+        queried_at = time.monotonic()
         for entry in self.entries:
             self._fire(entry, states[entry.task.queue].get(entry.name), now_ms)
-        self._forget(states, now_ms)
+        self._drop_outdated(states, now_ms)
         next_ms = min(entry.schedule.next_ms(now_ms) for entry in self.entries)
-        self._asks_at = asked_at + min(LONGEST_SECONDS, (next_ms - now_ms) / 1000)
-        return max(0.0, self._asks_at - time.monotonic())
+        self._next_query_at = queried_at + min(MAX_SECONDS, (next_ms - now_ms) / 1000)
+        return max(0.0, self._next_query_at - time.monotonic())
 
-    def _read_plan(self) -> None:
-        plan = self._broker.schedules.read()
-        if self._plan.version and not plan.version:  # whoever empties it leaves a version
-            logger.warning("Redis has lost which schedules people had made or switched off: they are put back")
-            self._broker.schedules.restore(self._plan)
-            plan = self._broker.schedules.read()
-        self._obey(load_schedules(self._declared, plan))
-        self._plan = plan
-        self._asks_at = 0.0
+    def _read_schedules(self) -> None:
+        stored = self._broker.schedules.read()
+        if self._stored.version and not stored.version:  # deleting all schedules leaves a version
+            logger.warning("Redis has lost the schedules of the database and the disabled ones: restoring them")
+            self._broker.schedules.restore(self._stored)
+            stored = self._broker.schedules.read()
+        self._apply(load_schedules(self._declared, stored))
+        self._stored = stored
+        self._next_query_at = 0.0
 
-    def _obey(self, found: ScheduleSet) -> None:
+    def _apply(self, found: ScheduleSet) -> None:
         self.entries = [entry for entry in found.entries if entry.enabled and entry.task.queue in self._queues]
-        self._asked = sorted({entry.task.queue for entry in self.entries})
+        self._queues_with_schedules = sorted({entry.task.queue for entry in self.entries})
         self._names = {entry.name for entry in found.entries} | found.broken.keys()
-        for name, problem in found.broken.items() - self._told:
-            logger.warning("schedule %s starts nothing: %s", name, problem)
-        self._told |= found.broken.items()
+        for name, problem in found.broken.items() - self._warned:
+            logger.warning("schedule %s is invalid and does not fire: %s", name, problem)
+        self._warned |= found.broken.items()
 
     def _fire(self, entry: ScheduledTask, state: ScheduleState | None, now_ms: int) -> None:
         try:
@@ -89,12 +89,13 @@ class Dispatcher:
         except BrokerError:
             raise
         except Exception as error:
-            # A function of the project, like the task's `client`, was called: it must not keep others from starting.
+            # Code of the project failed, such as the `client` function of the task. Other schedules have to fire.
             secrets = Secrets.of(entry.task.name, list(entry.schedule.args), dict(entry.schedule.kwargs))
-            logger.error("schedule %s: its job could not be made", entry.name, exc_info=secrets.hide_in_error(error))
+            hidden = secrets.hide_in_error(error)
+            logger.error("schedule %s: its job could not be created", entry.name, exc_info=hidden)
 
     def _last_ms(self, entry: ScheduledTask, state: ScheduleState | None, now_ms: int) -> int:
-        """The moment up to which all slots of an entry are over."""
+        """The moment up to which all slots of a schedule are done."""
         definition = entry.definition
         known = entry.name, definition
         sound_ms = now_ms + CLOCK_WAS_WRONG_MS
@@ -106,12 +107,12 @@ class Dispatcher:
             self._known_since[known] = now_ms
             self._broker.schedules.begin(entry.task.queue, entry.name, definition, now_ms)
             return now_ms
-        # Another version of the project has begun with another definition, as during a deploy: both go on.
+        # Another version of the project uses another definition, as during a deploy: both go on.
         return max(state.last_slot_ms, self._known_since[known])
 
-    def _forget(self, states: Mapping[str, Mapping[str, ScheduleState]], now_ms: int) -> None:
+    def _drop_outdated(self, states: Mapping[str, Mapping[str, ScheduleState]], now_ms: int) -> None:
         for queue, known in states.items():
             touched = {name: max(state.last_slot_ms, state.began_ms) for name, state in known.items()}
-            old = [name for name in touched.keys() - self._names if touched[name] < now_ms - FORGOTTEN_MS]
+            old = [name for name in touched.keys() - self._names if touched[name] < now_ms - OUTDATED_MS]
             if old:
                 self._broker.schedules.forget(queue, old)

@@ -1,4 +1,4 @@
-"""The scheduler: queues what is due, and forgets what was kept long enough. Any number of them may run."""
+"""The scheduler: queues due jobs, fires schedules, and deletes expired outcomes. Any number of them may run."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.loop import Loop
 from django_rtq.scheduler.dispatcher import Dispatcher
 
-MOST_CALLS = 4  # of the script, of a hundred jobs each, in one round trip: others wait for Redis meanwhile
-LOOK_SECONDS = 1.0  # between two looks whether somebody else of this process has heard of a change of the plan
-LONGEST_WAIT_SECONDS = 60.0  # should a token get lost, or who took it die, heartbeats promote as well
+MAX_CALLS = 4  # of promote, for 100 jobs each, in one round trip: Redis serves nobody else meanwhile
+CHECK_SECONDS = 1.0  # how often wait() checks whether a thread of this process has noticed changed schedules
+MAX_WAIT_SECONDS = 60.0  # if a wake-up signal gets lost, heartbeats promote due jobs as well
 
 
 class Scheduler(Loop):
-    """Promotes due jobs of some queues. Sleeps until the next is due, and is woken by an earlier one (G7)."""
+    """Promotes due jobs of some queues. Sleeps until the next job is due; an earlier one wakes it (G7)."""
 
     name = "scheduler"
 
@@ -31,30 +31,30 @@ class Scheduler(Loop):
             broker.connection_settings,
             [broker.keys.of(queue).due_signal for queue in queues],
             role="scheduler",
-            block_seconds=LONGEST_WAIT_SECONDS,
+            block_seconds=MAX_WAIT_SECONDS,
         )
 
     def tick(self) -> float:
-        """One bounded step for each queue."""
+        """Promote, trim and fire, a bounded number of jobs for each queue."""
         seconds, promoted, is_trimmed = self._broker.maintenance.run(self._queues, promote_calls=self._calls)
         signals.send_promoted(Scheduler, promoted)
-        # A crowd whose time has come is promoted in several steps of one round trip.
-        self._calls = MOST_CALLS if seconds == 0.0 else 1
-        # Last: a full server refuses it, and nothing else.
+        # If many jobs are due, the next round trip promotes several batches.
+        self._calls = MAX_CALLS if seconds == 0.0 else 1
+        # Last, because a Redis server without memory rejects new jobs, but not the rest.
         until_slot = self._dispatcher.fire_due()
         if seconds == 0.0 or not is_trimmed:
             return 0.0
-        return min(wait for wait in (seconds, until_slot, LONGEST_WAIT_SECONDS) if wait is not None)
+        return min(wait for wait in (seconds, until_slot, MAX_WAIT_SECONDS) if wait is not None)
 
     def wait(self, seconds: float) -> None:
-        """Until the next job is due, another became due earlier, or the plan was changed."""
+        """Wait until the next job is due, an earlier one is scheduled, or schedules were changed."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not self._dispatcher.is_outdated:
-            if self._waiter.wait(min(left, LOOK_SECONDS)):
+            if self._waiter.wait(min(left, CHECK_SECONDS)):
                 return
 
     def interrupt(self) -> None:
-        """The blocking read ends, and with it the thread."""
+        """End the blocking read, and with it the thread."""
         self._waiter.interrupt()
 
     def close(self) -> None:

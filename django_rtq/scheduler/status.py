@@ -1,4 +1,4 @@
-"""What people are told of schedules: the last and the next slot, and what became of the last job."""
+"""The status of schedules for pages and commands: last and next slot, and the state of the last job."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from django_rtq.scheduler.registry import ScheduledTask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleStatus:
-    """What is told of one entry."""
+    """The status of one schedule."""
 
     entry: ScheduledTask
-    last_slot: datetime | None  # None: none was fired yet
-    next_slot: datetime | None  # None: it is off
-    last_job: str  # "": none yet
-    last_state: str  # "": forgotten, or none yet
+    last_slot: datetime | None  # None: it has not fired yet
+    next_slot: datetime | None  # None: it is disabled
+    last_job: str  # "": it has not fired yet
+    last_state: str  # "": unknown, or it has not fired yet
 
 
 def schedule_statuses(entries: Sequence[ScheduledTask]) -> list[ScheduleStatus]:
-    """Of each entry, in two round trips. Raises BrokerError."""
+    """The status of each schedule, in two round trips. Raises BrokerError."""
     if not entries:
         return []
     now_ms, states = get_broker().schedules.states(sorted({entry.task.queue for entry in entries}))

@@ -1,4 +1,4 @@
-"""Declaring tasks and calling them."""
+"""Declare tasks with @task and enqueue calls of them."""
 
 from django_rtq.tasks.task import Task, task
 

@@ -1,9 +1,9 @@
-"""How long to wait before the next attempt.
+"""Retry delays: how long a job waits before its next attempt.
 
-A backoff is called with the number of failures so far, 1 after the first, and answers seconds or a
-timedelta. If it has a second parameter without a default, or one named ``error``, it gets the exception, too:
+A backoff is a function of the number of failures so far, 1 after the first. It returns seconds or a timedelta. If it
+has a second parameter without a default, or one named ``error``, it gets the exception as well:
 
-    def patient(failures, error):
+    def by_error(failures, error):
         return 3600 if isinstance(error, QuotaExceeded) else 10 * failures
 """
 
@@ -19,49 +19,47 @@ from datetime import timedelta
 from typing import Any, TypeAlias
 
 from django_rtq.exceptions import InvalidTask
+from django_rtq.validation import TEN_YEARS, is_number
 
 logger = logging.getLogger("django_rtq")
 
 Backoff: TypeAlias = Callable[..., float | timedelta]
 
-#: The longest wait, in seconds. Ends in a date that Redis' scores and Python's datetimes can hold.
-TEN_YEARS = 10 * 365 * 86_400.0
-
-# The system's source, so that neither random.seed(0) in a project nor a fork of workers makes many
-# processes draw the same numbers and retry at the same moment.
+# The random source of the system: after random.seed(0) in a project, or in forked processes, Python's would give all
+# processes the same numbers, and they would retry at the same moment.
 _random = random.SystemRandom()
 
 
 def constant(seconds: float | timedelta) -> Constant:
-    """Always wait as long. Raises InvalidTask unless it is from 0 seconds to ten years."""
+    """Always wait this long. Raises InvalidTask unless it is from 0 seconds to ten years."""
     return Constant(_definition("constant", seconds))
 
 
 def steps(seconds: Sequence[float | timedelta]) -> Steps:
-    """Wait the first time after the first failure, and so on; the last one is repeated.
+    """Wait for the first delay after the first failure, and so on; the last delay is repeated.
 
-    Raises InvalidTask if the list is empty, or has anything but 0 seconds to ten years in it.
+    Raises InvalidTask if the list is empty, or a delay is not from 0 seconds to ten years.
     """
     if not seconds:
-        raise InvalidTask("steps() needs at least one time to wait, in seconds.")
+        raise InvalidTask("steps() needs at least one delay, in seconds.")
     return Steps(tuple(_definition("steps", item) for item in seconds))
 
 
 def exponential(base: float = 2, cap: float | timedelta = 600, jitter: bool = True) -> Exponential:
-    """Wait up to ``base ** failures`` seconds, but never over ``cap``.
+    """Exponential backoff: wait up to ``base ** failures`` seconds, and at most ``cap``.
 
-    With ``jitter`` the wait is anywhere between nothing and that, at random, so that jobs that failed
-    together do not come back together. Without, it is exactly that. Raises InvalidTask for a base
-    below 1, or a cap that is not from 0 seconds to ten years.
+    With ``jitter`` the delay is random, between 0 and that value, so that jobs that failed together are not retried
+    together. Without, it is exactly that value. Raises InvalidTask for a base below 1, or a cap that is not from 0
+    seconds to ten years.
     """
-    if not _is_number(base) or not 1 <= base < math.inf:
+    if not is_number(base) or not 1 <= base < math.inf:
         raise InvalidTask(f"exponential(base={base!r}): the base has to be a number, 1 or more.")
     return Exponential(base, _definition("exponential", cap), bool(jitter))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Constant:
-    """What constant() makes."""
+    """Made by constant()."""
 
     seconds: float
 
@@ -74,7 +72,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Steps:
-    """What steps() makes."""
+    """Made by steps()."""
 
     seconds: tuple[float, ...]
 
@@ -87,7 +85,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Exponential:
-    """What exponential() makes."""
+    """Made by exponential()."""
 
     base: float
     cap: float  # seconds
@@ -98,8 +96,7 @@ class Exponential:
             wait = min(float(self.base) ** max(failures, 1), self.cap)
         except OverflowError:
             wait = self.cap
-        # "Full jitter" spreads best and costs the least work in the comparison of Marc Brooker,
-        # "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
+        # "Full jitter": see Marc Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
         return _random.uniform(0, wait) if self.jitter else wait
 
     def __repr__(self) -> str:
@@ -107,18 +104,17 @@ class Exponential:
 
 
 def as_backoff(value: Any) -> Backoff:
-    """Turn what a task may name as its backoff into one.
+    """The backoff for an option of a task: a number or timedelta is constant(), a list steps(), a function is returned.
 
-    A number of seconds or a timedelta is a constant, a list or tuple is steps, and a function stays as
-    it is. Raises InvalidTask for all else, and for functions that cannot be called as a backoff is.
+    Raises InvalidTask for anything else, and for functions that cannot be called with the number of failures.
     """
     if isinstance(value, list | tuple):
         return steps(value)
-    if isinstance(value, timedelta) or _is_number(value):
+    if isinstance(value, timedelta) or is_number(value):
         return constant(value)
     if not callable(value):
         raise InvalidTask(
-            f"backoff={value!r} makes no sense. Write seconds, a timedelta, a list of these, "
+            f"backoff={value!r} is invalid. Write seconds, a timedelta, a list of these, "
             "exponential(), or a function of the number of failures."
         )
     _check_callable(value)
@@ -126,17 +122,17 @@ def as_backoff(value: Any) -> Backoff:
 
 
 def delay_seconds(backoff: Backoff, failures: int, error: BaseException | None) -> float:
-    """Ask the backoff, and survive its answer: from 0 to ten years.
+    """Call the backoff. Returns 0 to ten years, in seconds.
 
-    If it raises, or answers what is not a time to wait, the default decides and a warning is logged:
-    a mistake in a backoff must not lose the job.
+    If it raises, or returns anything else, the default backoff is used and a warning logged: a mistake in a backoff
+    must not lose the job.
     """
     try:
-        answer = backoff(failures, error) if _takes_error(backoff) else backoff(failures)
-        return float(min(_seconds(answer), TEN_YEARS))
+        delay = backoff(failures, error) if _takes_error(backoff) else backoff(failures)
+        return float(min(_seconds(delay), TEN_YEARS))
     except (Exception, SystemExit):
         logger.warning(
-            "The backoff %r failed after %s failures; %r decides instead.",
+            "backoff %r failed after %s failures; using %r instead",
             backoff,
             failures,
             DEFAULT,
@@ -148,9 +144,9 @@ def delay_seconds(backoff: Backoff, failures: int, error: BaseException | None) 
 def _check_callable(function: Callable[..., Any]) -> None:
     if function in (constant, steps, exponential):
         name = function.__name__
-        raise InvalidTask(f"backoff={name} is the function that makes one. Call it: backoff={name}(…).")
+        raise InvalidTask(f"backoff={name} is a function that makes a backoff. Call it: backoff={name}(…).")
     if inspect.iscoroutinefunction(function):
-        raise InvalidTask(f"backoff={function!r} is async, but a backoff is called without waiting for it.")
+        raise InvalidTask(f"backoff={function!r} is an async function, but it is called without await.")
     try:
         signature = inspect.signature(function)
         signature.bind(1, None) if _takes_error(function) else signature.bind(1)
@@ -160,14 +156,14 @@ def _check_callable(function: Callable[..., Any]) -> None:
             f"or with that and the exception: {error}."
         ) from error
     except ValueError:
-        return  # Written in C, and does not say what it takes.
+        return  # written in C, without a signature
 
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def _takes_error(function: Callable[..., Any]) -> bool:
-    """Whether it wants the exception. A default such as ``base=2`` must not be overwritten by one."""
+    """Whether to pass the exception: not in place of a parameter with a default, such as ``base=2``."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:
@@ -179,30 +175,26 @@ def _takes_error(function: Callable[..., Any]) -> bool:
 
 
 def _definition(maker: str, value: Any) -> float:
-    """Seconds as they were written, for a good repr. Raises InvalidTask."""
+    """The seconds, as an int or float as given, for the repr. Raises InvalidTask."""
     try:
         seconds = _seconds(value)
     except (TypeError, ValueError) as error:
         raise InvalidTask(f"{maker}({value!r}): {error}") from None
     if seconds > TEN_YEARS:
-        raise InvalidTask(f"{maker}({value!r}): more than ten years is no time to wait.")
+        raise InvalidTask(f"{maker}({value!r}): the longest delay is ten years.")
     return seconds
 
 
 def _seconds(value: Any) -> float:
-    """Raises TypeError or ValueError unless it is a time from 0 on. May be a huge integer."""
+    """Raises TypeError or ValueError unless it is a delay of 0 or more. May return a huge integer."""
     if isinstance(value, timedelta):
         value = value.total_seconds()
-    if not _is_number(value):
-        raise TypeError(f"a time to wait is a number of seconds or a timedelta, not {value!r}.")
+    if not is_number(value):
+        raise TypeError(f"a delay is a number of seconds or a timedelta, not {value!r}.")
     if not 0 <= value < math.inf:
-        raise ValueError(f"a time to wait is 0 seconds or more, not {value!r}.")
-    return value  # type: ignore[no-any-return]
+        raise ValueError(f"a delay is 0 seconds or more, not {value!r}.")
+    return value
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-#: For tasks that name none, and for backoffs that fail.
+#: The backoff of tasks without one, and in place of one that fails.
 DEFAULT = exponential()

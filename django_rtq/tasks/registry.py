@@ -1,4 +1,4 @@
-"""Names to tasks. Only what was registered here by @task ever runs (G11)."""
+"""Registered tasks by name. Only tasks that @task registered here can run (G11)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _tasks: dict[str, Task[Any, Any]] = {}
 
 
 def register(task: Task[Any, Any]) -> None:
-    """Make a task known. A module that is loaded again replaces its tasks."""
+    """Register a task. A module that is reloaded replaces its tasks."""
     _tasks[task.name] = task
 
 
 def get_task(name: str) -> Task[Any, Any]:
-    """The task of that name. Raises TaskNotFound."""
+    """The task with this name. Raises TaskNotFound."""
     try:
         return _tasks[name]
     except KeyError:
@@ -29,10 +29,8 @@ def get_task(name: str) -> Task[Any, Any]:
         ) from None
 
 
-def get_open_task(name: str) -> Task[Any, Any]:
-    """The task of that name, for a job that a person makes or changes. Raises TaskNotFound, and InvalidTask if it is
-    internal.
-    """
+def get_public_task(name: str) -> Task[Any, Any]:
+    """The task with this name, unless it is internal. Raises TaskNotFound and InvalidTask."""
     task = get_task(name)
     if task.internal:
         raise InvalidTask(f"{name} is internal to django_rtq: it cannot be enqueued by hand, edited or scheduled.")
@@ -40,7 +38,7 @@ def get_open_task(name: str) -> Task[Any, Any]:
 
 
 def is_internal(name: str) -> bool:
-    """Whether people are refused to make and change jobs of this task."""
+    """Whether operators cannot enqueue, edit and schedule jobs of this task."""
     return name in _tasks and _tasks[name].internal
 
 

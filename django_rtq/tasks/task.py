@@ -1,4 +1,4 @@
-"""The task: a function that can be called now, or left to a worker."""
+"""@task and Task: declare a function as a task, and enqueue calls of it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from django_rtq.tasks.options import (
 from django_rtq.tasks.signature import Signature, signature_of
 from django_rtq.tasks.uniqueness import (
     DAY_SECONDS,
-    HOW_UNIQUE,
+    UNIQUE_OPTIONS,
     OnConflict,
     Uniqueness,
     UniqueOption,
@@ -54,7 +54,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Errors = tuple[type[BaseException], ...]
 
-_FOR_ONE_CALL = {
+_CALL_OPTIONS = {
     "queue_name",
     "client",
     "priority",
@@ -63,13 +63,13 @@ _FOR_ONE_CALL = {
     "at_front",
     "max_crashes",
     "unique",
-} | HOW_UNIQUE
-_IN_THE_RECORD = ("max_attempts", "time_limit", "result_ttl")
+} | UNIQUE_OPTIONS
+_WORKER_OPTIONS = ("max_attempts", "time_limit", "result_ttl")  # stored in the record, because workers need them
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Task(Generic[P, R]):
-    """A function with the options of its jobs. None stands for the default of the settings."""
+    """A function with the options of its jobs. An option that is None has the default of the settings."""
 
     func: Callable[P, R]
     queue_name: str = ""
@@ -91,19 +91,19 @@ class Task(Generic[P, R]):
     unique_seconds: float = DAY_SECONDS
     unique_on_conflict: OnConflict = "return"
     run_after: Moment | None = None
-    internal: bool = field(default=False, repr=False)  # people neither make nor edit jobs of it; not for @task
+    internal: bool = field(default=False, repr=False)  # operators cannot enqueue its jobs; not for @task
     changed: frozenset[str] = field(default=frozenset(), repr=False)  # options that using() set
 
     def __post_init__(self) -> None:
-        if not self.changed:  # a copy has these from its task
+        if not self.changed:  # a copy of using() has these from its task
             self._check_task()
         owner = self.name
-        self._put(
+        self._set(
             queue_name=queue_name(owner, self.queue_name),
             client=client_option(owner, self.client),
             priority=priority_number(owner, self.priority),
-            max_attempts=count_number(owner, "max_attempts", self.max_attempts, least=1),
-            max_crashes=count_number(owner, "max_crashes", self.max_crashes, least=0),
+            max_attempts=count_number(owner, "max_attempts", self.max_attempts, minimum=1),
+            max_crashes=count_number(owner, "max_crashes", self.max_crashes, minimum=0),
         )
         check_seconds(owner, "time_limit", self.time_limit, may_be_zero=False)
         check_seconds(owner, "result_ttl", self.result_ttl, may_be_zero=True)
@@ -117,57 +117,57 @@ class Task(Generic[P, R]):
             )
         if callable(self.client) and (not self.changed or "client" in self.changed):
             self._signature.check_applies("client", self.client)
-        _ = self._uniqueness  # made here, so that it complains here
+        _ = self._uniqueness  # created here, so that invalid options raise at import time
 
     def _check_task(self) -> None:
         check_function(self.func)
-        self._put(
+        self._set(
             backoff=backoff_option(self.name, self.backoff),
             retry_on=check_errors(self.name, "retry_on", self.retry_on),
             give_up_on=check_errors(self.name, "give_up_on", self.give_up_on),
             schedule=schedules_option(self.name, self.schedule),
         )
         check_flag(self.name, "takes_context", self.takes_context)
-        _ = self._signature  # made here, so that it complains here
+        _ = self._signature  # created here, so that invalid options raise at import time
         for entry in self.schedule:
             self.check_call(entry.args, dict(entry.kwargs))
 
-    # -- what it is
+    # -- properties
 
     @cached_property
     def name(self) -> str:
-        """The full name, under which workers know it."""
+        """The full name, by which workers find the task."""
         return f"{self.func.__module__}.{self.func.__qualname__}"
 
     @cached_property
     def is_async(self) -> bool:
-        """Whether it runs on the event loop of a worker."""
+        """Whether the function is a coroutine function, which runs on the event loop of a worker."""
         return inspect.iscoroutinefunction(self.func)
 
     @property
     def queue(self) -> str:
-        """The queue of its jobs."""
+        """The name of the queue of its jobs."""
         return self.queue_name or get_config().default_queue
 
     @property
     def parameter_names(self) -> Sequence[str]:
-        """What callers fill in by place, in that order."""
+        """The names of the positional parameters."""
         return self._signature.names
 
-    # -- calling it
+    # -- calls
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function here and now, as if it were no task."""
+        """Call the function directly, in this process."""
         if self.takes_context:
             return self.func(JobContext(), *args, **kwargs)  # type: ignore[arg-type]
         return self.func(*args, **kwargs)
 
     def delay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle:
-        """Leave a call to a worker: when this returns, the job is in Redis (G1).
+        """Enqueue a job that calls the function in a worker. When this returns, the job is stored in Redis (G1).
 
-        Raises TypeError for arguments that do not fit, PayloadError for what JSON cannot carry,
-        BrokerUnavailable (the job may have arrived) and BrokerFull (it has not). If the task is unique and a job like
-        it lives, that one is returned, as a duplicate; or DuplicateJob is raised, if the task says so.
+        Raises TypeError if the arguments do not match the signature, PayloadError if they cannot be stored,
+        BrokerUnavailable (the job may be stored) and BrokerFull (it is not stored). If the task is unique and a job
+        like it exists, returns that job with `duplicate=True`, or raises DuplicateJob, as unique_on_conflict says.
         """
         if self._uniqueness is not None:
             return self._enqueue_unique([self.new_unique_job(args, kwargs)])[0]
@@ -178,11 +178,11 @@ class Task(Generic[P, R]):
         return await sync_to_async(self.delay, thread_sensitive=False)(*args, **kwargs)
 
     def delay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle]:
-        """Leave many calls, (args, kwargs) each, to workers: one round trip for a few hundred.
+        """Enqueue many jobs, given as (args, kwargs) each: one round trip for a few hundred.
 
-        All of them are checked before the first is sent. Raises what delay() raises.
+        All arguments are checked before the first job is sent. Raises what delay() raises.
         """
-        each = (self._one_of_many(place, call) for place, call in enumerate(calls))
+        each = (self._checked_pair(number, call) for number, call in enumerate(calls))
         if self._uniqueness is not None:
             unique_jobs = [self.new_unique_job(*call) for call in each]
             return self._enqueue_unique(unique_jobs) if unique_jobs else []
@@ -190,17 +190,18 @@ class Task(Generic[P, R]):
         return self._enqueue(jobs) if jobs else []
 
     def using(self, **options: Any) -> Task[P, R]:
-        """A copy with other options: those of @task, and `run_after` (a timedelta, or an aware datetime).
+        """A copy of the task with other options for some calls: those of @task, and `run_after`.
 
-        Raises InvalidTask; `backoff`, `retry_on` and `give_up_on` are the task's, because a worker reads them there.
+        `run_after`: seconds, a timedelta or an aware datetime. Raises InvalidTask. `backoff`, `retry_on` and
+        `give_up_on` cannot be changed: workers read them from the task.
         """
         for name in options:
-            if name not in _FOR_ONE_CALL and name not in _IN_THE_RECORD:
-                allowed = ", ".join(sorted([*_FOR_ONE_CALL, *_IN_THE_RECORD]))
+            if name not in _CALL_OPTIONS and name not in _WORKER_OPTIONS:
+                allowed = ", ".join(sorted([*_CALL_OPTIONS, *_WORKER_OPTIONS]))
                 raise InvalidTask(f"{self.name}: using() does not take {name!r}. It takes: {allowed}.")
         return replace(self, **options, changed=self.changed | options.keys())
 
-    # -- inside
+    # -- internals
 
     @cached_property
     def _signature(self) -> Signature:
@@ -213,26 +214,26 @@ class Task(Generic[P, R]):
     @cached_property
     def _in_record(self) -> str:
         """The options that workers have to know of this copy, as members of a JSON object."""
-        options = {name: getattr(self, name) for name in _IN_THE_RECORD if name in self.changed}
-        if None in options.values():  # it stands for the default of the settings, whatever the task says
+        options = {name: getattr(self, name) for name in _WORKER_OPTIONS if name in self.changed}
+        if None in options.values():  # None: the default of the settings, not that of the task
             options = {name: getattr(get_config(), name) if v is None else v for name, v in options.items()}
         return serializer.dumps(options)[1:-1]
 
-    def _put(self, **values: Any) -> None:
+    def _set(self, **values: Any) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    def _one_of_many(self, place: int, call: Any) -> tuple[Sequence[Any], dict[Any, Any]]:
+    def _checked_pair(self, number: int, call: Any) -> tuple[Sequence[Any], dict[Any, Any]]:
         match call:
             case [[*args], {**kwargs}]:
                 return args, kwargs
         raise TypeError(
             f"{self.name}.delay_many() takes pairs of arguments and keyword arguments, like ((7, 42), {{}}), "
-            f"but number {place} is {reprlib.repr(call)}."
+            f"but number {number} is {reprlib.repr(call)}."
         )
 
     def new_job(self, args: Sequence[Any], kwargs: dict[str, Any]) -> NewJob:
-        """A call of this task, checked, and ready to be enqueued. Raises what delay() raises for bad arguments."""
+        """A job for Broker.enqueue, with checked arguments. Raises what delay() raises for invalid ones."""
         config = get_config()
         self._signature.check(args, kwargs)
         call = serializer.dumps_call(args, kwargs, names=self._signature.names, task=self.name)
@@ -250,18 +251,18 @@ class Task(Generic[P, R]):
         )
 
     def new_unique_job(self, args: Sequence[Any], kwargs: dict[str, Any]) -> UniqueJob:
-        """new_job() of a unique task, with what no other job may hold at the same time."""
-        job, how = self.new_job(args, kwargs), self._uniqueness
-        assert how is not None
-        return UniqueJob(*job, how.digest(args, kwargs), how.until, how.limit_ms, how.on_conflict)
+        """new_job() of a unique task, with its digest and what to do on a conflict."""
+        job, unique = self.new_job(args, kwargs), self._uniqueness
+        assert unique is not None
+        return UniqueJob(*job, unique.digest(args, kwargs), unique.until, unique.limit_ms, unique.on_conflict)
 
     def check_call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        """Raises InvalidTask when jobs that start by themselves could not have these arguments."""
+        """Raises InvalidTask if periodic jobs cannot have these arguments."""
         try:
             self._signature.check(args, kwargs)
             serializer.dumps_call(args, kwargs, names=self._signature.names, task=self.name)
         except (TypeError, PayloadError) as error:
-            raise InvalidTask(f"{self.name}: the arguments of its schedule do not fit: {error}") from error
+            raise InvalidTask(f"{self.name}: the arguments of its schedule are invalid: {error}") from error
 
     def _client_of(self, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
         if isinstance(self.client, str):
@@ -294,7 +295,7 @@ class Task(Generic[P, R]):
 def task(function: Callable[P, R], /) -> Task[P, R]: ...
 
 
-# Callers do not give the context. It is whatever the function says, because tests call it with their own.
+# Callers do not pass the context. Its type is Any, because tests may pass their own.
 @overload
 def task(
     *, takes_context: Literal[True], **options: Any
@@ -308,33 +309,33 @@ def task(*, takes_context: Literal[False] = ..., **options: Any) -> Callable[[Ca
 def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a task: ``@task``, or ``@task(queue_name="mail", max_attempts=3, …)``.
 
-    queue_name          the queue of its jobs
-    client              whose job it is: text, or a function that gets the arguments of the call by name
-    priority            -100 to 100; higher ones are served first
-    max_attempts        runs that may end in an exception or time-out before a job is dead
-    max_crashes         runs that may take their worker down before a job is dead
-    backoff             seconds to wait after a failure: a number, a list, or a function of the number of failures
-    retry_on            exception classes after which a job is tried again (default: all)
-    give_up_on          exception classes after which it is dead at once
+    queue_name          queue of the jobs
+    client              client (tenant) of the job: a string, or a function that gets the arguments of the call by name
+    priority            -100 to 100; higher priorities run first
+    max_attempts        failed runs (exception or timeout) after which a job is dead
+    max_crashes         runs that may end with their process before a job is dead
+    backoff             seconds between attempts: a number, a list, or a function of the number of failures
+    retry_on            exception classes that are retried (default: all)
+    give_up_on          exception classes after which a job is dead at once
     time_limit          seconds that a run may take
-    expires             a job that nobody started by then never runs: seconds, timedelta, or aware datetime
-    at_front               put jobs before the other jobs of their client
-    takes_context       give the function a JobContext as its first argument, `context`
+    expires             a job that has not started by then never runs: seconds, timedelta, or aware datetime
+    at_front            put jobs before the other jobs of their client
+    takes_context       pass a JobContext as the first argument, `context`
     result_ttl          seconds that results are kept; 0: not at all
-    schedule            cron(…) or every(…), or a list of them: jobs that start by themselves
-    unique              no second job with the same arguments while one lives: True, a list of the names of those that
-                        count, or a function that gets the arguments by name and says what counts
-    unique_until        "done", or "start": then others are let in while it runs
-    unique_seconds      for how long it keeps others out at the most, counted from when it is ready: a day
-    unique_on_conflict  what becomes of the second: "return" the first job, "raise" DuplicateJob, "replace" arguments
-                        and time of the first while it waits, "rerun": once more when the first, which runs, is over
+    schedule            cron(…) or every(…), or a list of them: periodic jobs
+    unique              no second job with the same arguments at a time: True, a list of the names of the arguments to
+                        compare, or a function that gets the arguments by name and returns what to compare
+    unique_until        "done", or "start": a second job is accepted while the first one runs
+    unique_seconds      the uniqueness ends after this time, counted from when the job is ready (default: a day)
+    unique_on_conflict  for a second call: "return" the first job, "raise" DuplicateJob, "replace" the arguments and
+                        the time of the first while it waits, or "rerun": run once more after the first, if it runs
 
     Raises InvalidTask.
     """
-    unknown = options.keys() - _FOR_ONE_CALL - set(_IN_THE_RECORD) - _OF_THE_TASK
+    unknown = options.keys() - _CALL_OPTIONS - set(_WORKER_OPTIONS) - _TASK_OPTIONS
     if unknown or "run_after" in options:
         name = "run_after" if "run_after" in options else min(unknown)
-        known = sorted({*_FOR_ONE_CALL, *_IN_THE_RECORD, *_OF_THE_TASK} - {"run_after"})
+        known = sorted({*_CALL_OPTIONS, *_WORKER_OPTIONS, *_TASK_OPTIONS} - {"run_after"})
         cure = "Use .using(run_after=…)." if name == "run_after" else f"It takes: {', '.join(known)}."
         raise InvalidTask(f"@task does not take {name!r}. {cure}")
 
@@ -346,4 +347,4 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     return declare if function is None else declare(function)
 
 
-_OF_THE_TASK = {"backoff", "retry_on", "give_up_on", "takes_context", "schedule"}
+_TASK_OPTIONS = {"backoff", "retry_on", "give_up_on", "takes_context", "schedule"}

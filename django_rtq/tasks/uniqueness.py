@@ -1,7 +1,7 @@
-"""Unique jobs: which calls of a task are alike, so that only one of them lives at a time (G9).
+"""Unique jobs: computes the digest of a call. Of jobs with the same digest only one exists at a time (G9).
 
-Alike are calls with the same digest: of the task, and of all its arguments (unique=True), of some of them (a list of
-names), or of what a function makes of them.
+The digest is made of the name of the task, and of all arguments (unique=True), of some of them (a list of names), or of
+what a function returns for them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Until = Literal["start", "done"]
 OnConflict = Literal["return", "raise", "replace", "rerun"]
 
 DAY_SECONDS = 86_400.0
-HOW_UNIQUE = frozenset({"unique_until", "unique_seconds", "unique_on_conflict"})
+UNIQUE_OPTIONS = frozenset({"unique_until", "unique_seconds", "unique_on_conflict"})
 _UNTIL = ("start", "done")
 _ON_CONFLICT = ("return", "raise", "replace", "rerun")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uniqueness:
-    """The options of a task about this, checked. Raises InvalidTask."""
+    """The unique_* options of a task, validated. Raises InvalidTask."""
 
     owner: str
     unique: UniqueOption
@@ -42,22 +42,22 @@ class Uniqueness:
         self._check_choice("unique_until", self.until, _UNTIL)
         self._check_choice("unique_on_conflict", self.on_conflict, _ON_CONFLICT)
         if self.seconds is None:
-            raise InvalidTask(f"{self.owner}: unique_seconds is None, but has to be seconds: a job may get stuck.")
+            raise InvalidTask(f"{self.owner}: unique_seconds is None, but a limit is required: jobs may get stuck.")
         check_seconds(self.owner, "unique_seconds", self.seconds, may_be_zero=False)
         if self.until == "start" and self.on_conflict == "rerun":
             raise InvalidTask(
-                f'{self.owner}: unique_on_conflict is "rerun", which is about jobs that run, so unique_until has to be '
-                '"done". With "start" a call that comes while one runs makes a job of its own.'
+                f'{self.owner}: unique_on_conflict="rerun" needs unique_until="done". With "start", a call makes a new '
+                "job while another one runs."
             )
         if callable(self.unique):
             if inspect.iscoroutinefunction(self.unique):
-                raise InvalidTask(f"{self.owner}: unique is async, but is called without waiting for it.")
+                raise InvalidTask(f"{self.owner}: unique is an async function, but it is called without await.")
             self.signature.check_applies("unique", self.unique)
         elif isinstance(self.unique, list | tuple) and self.unique:
             self._check_names(self.unique)
         elif not isinstance(self.unique, bool):
             raise InvalidTask(
-                f"{self.owner}: unique is {self.unique!r}, but has to be True or False, a list of names of arguments, "
+                f"{self.owner}: unique is {self.unique!r}, but has to be True or False, a list of argument names, "
                 "or a function."
             )
         elif self.unique:
@@ -65,13 +65,13 @@ class Uniqueness:
 
     @property
     def limit_ms(self) -> int:
-        """For how long a job keeps others like it out at the most."""
+        """The longest time for which a job blocks others like it, ms."""
         return max(1, round(self.seconds * 1000))
 
     def digest(self, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-        """The same for calls that are alike; "" when the function said None: then this one is not unique.
+        """The digest of a call; "" if the function returned None: then this call is not unique.
 
-        Raises Unserializable for what the function makes of a call.
+        Raises Unserializable if what the function returned is not plain data.
         """
         if callable(self.unique):
             value = self.signature.apply(self.unique, args, kwargs)
@@ -81,7 +81,7 @@ class Uniqueness:
             value = self.signature.named(args, kwargs)
             if self.unique is not True:
                 value = [value[name] for name in self.unique]  # type: ignore[union-attr]
-        text = serializer.dumps(value, what=f"{self.owner}: what `unique` makes of this call", in_order=True)
+        text = serializer.dumps(value, what=f"{self.owner}: the value of `unique` for this call", in_order=True)
         return hashlib.sha256(f"{self.owner}\n{text}".encode()).hexdigest()[:32]
 
     def _check_choice(self, name: str, value: object, choices: Sequence[str]) -> None:
@@ -103,16 +103,16 @@ class Uniqueness:
                 try:
                     serializer.dumps(parameter.default, what=f"{self.owner}: the default of {parameter.name!r}")
                 except Unserializable as error:
-                    raise InvalidTask(f"{error} Name the arguments that count instead of unique=True.") from error
+                    raise InvalidTask(f"{error} List the arguments to compare instead of unique=True.") from error
 
 
 def uniqueness_of(task: Any, signature: Signature) -> Uniqueness | None:
-    """What the options of a task, or of a copy, come to; None: its jobs are not unique. Raises InvalidTask."""
+    """The uniqueness of a task or a copy of it; None if its jobs are not unique. Raises InvalidTask."""
     if task.unique is False:
-        said = {name for name in HOW_UNIQUE if getattr(task, name) != getattr(type(task), name)}
-        given = HOW_UNIQUE & task.changed if task.changed else said  # a copy has the others from its task
+        set_on_task = {name for name in UNIQUE_OPTIONS if getattr(task, name) != getattr(type(task), name)}
+        given = UNIQUE_OPTIONS & task.changed if task.changed else set_on_task  # a copy has the others from its task
         if given:
-            raise InvalidTask(f"{task.name}: {min(given)} says how jobs are unique, but they are not: set unique, too.")
+            raise InvalidTask(f"{task.name}: {min(given)} has no effect without unique: set that too.")
         return None
     return Uniqueness(
         owner=task.name,

@@ -13,8 +13,9 @@ from django_rtq import signals
 from django_rtq.exceptions import Bury, Retry, TaskNotFound
 from django_rtq.jobs.failure import Failure
 from django_rtq.jobs.job import Job
-from django_rtq.tasks.backoff import TEN_YEARS, delay_seconds
+from django_rtq.tasks.backoff import delay_seconds
 from django_rtq.tasks.task import Task
+from django_rtq.validation import TEN_YEARS
 
 _OURS = str(Path(__file__).parent)
 PARK_SECONDS = 30.0  # delay of a job whose task this worker does not know

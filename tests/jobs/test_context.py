@@ -5,7 +5,7 @@ import json
 import pytest
 
 from django_rtq import JobContext, current_job, report_progress
-from django_rtq.jobs.context import CurrentRun, place
+from django_rtq.jobs.context import CurrentRun, current_run
 
 
 @pytest.fixture
@@ -16,9 +16,9 @@ def said():
     class Run:
         context = JobContext("a", _report=lambda line: lines.append(json.loads(line)))
 
-    token = place.set(CurrentRun(Run()))
+    token = current_run.set(CurrentRun(Run()))
     yield lines
-    place.reset(token)
+    current_run.reset(token)
 
 
 def test_where_no_job_runs_there_is_none_and_nothing_is_told():
@@ -44,7 +44,7 @@ def test_texts_are_cut_and_cleaned(said):
 
 @pytest.mark.parametrize("arguments", [("1",), (True,), (None,), (1, "2"), (1, True), (1, 2, None), (1, 2, b"")])
 def test_what_is_of_no_such_type_is_refused(said, arguments):
-    with pytest.raises(TypeError, match="it has to be a"):
+    with pytest.raises(TypeError, match="has to be a"):
         report_progress(*arguments)
     assert said == []
 
@@ -52,6 +52,6 @@ def test_what_is_of_no_such_type_is_refused(said, arguments):
 @pytest.mark.parametrize("number", [-1, float("nan"), float("inf"), 10**400, -0.1])
 def test_what_is_no_sensible_number_is_refused(said, number):
     for arguments in [(number,), (1, number)]:
-        with pytest.raises(ValueError, match="it has to be between 0 and"):
+        with pytest.raises(ValueError, match="has to be between 0 and"):
             report_progress(*arguments)
     assert said == []

@@ -61,7 +61,7 @@ def test_python_reads_the_header_that_a_script_writes(redis, broker, client, pri
 def test_scripts_and_python_read_the_same_header(redis, client, band):
     record = f"{band} 3 5000 6000 {client}\n{BODY}".encode()
 
-    found = lua(redis, "header", "local b, c, m = header(ARGV[1]) return { b, c, tostring(m) }", record)
+    found = lua(redis, "read_header", "local b, c, m = read_header(ARGV[1]) return { b, c, tostring(m) }", record)
 
     header = Header.read(record.partition(b"\n")[0])
     assert [text.decode() for text in found] == [band, header.client, str(header.max_crashes)]
@@ -130,9 +130,9 @@ def test_python_reads_the_failure_that_a_script_writes(redis, broker):
 @pytest.mark.parametrize(("other", "is_again"), [("builtins.ValueError", 1), ("builtins.KeyError", 0)])
 def test_scripts_find_the_class_in_a_failure_that_python_writes(redis, other, is_again):
     redis.hset("rtq:errors", "j1", failure(error_class="builtins.ValueError").line() + "\n")
-    call = "return is_again('rtq:errors', 'j1', ARGV[1]) and 1 or 0"
+    call = "return is_same_error('rtq:errors', 'j1', ARGV[1]) and 1 or 0"
 
-    assert lua(redis, "is_again", call, failure(error_class=other).line()) == is_again
+    assert lua(redis, "is_same_error", call, failure(error_class=other).line()) == is_again
 
 
 def test_what_python_writes_scripts_keep_and_python_reads(redis, broker, monkeypatch):

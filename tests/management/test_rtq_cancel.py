@@ -37,7 +37,7 @@ def test_what_cannot_be_cancelled_is_told_and_the_rest_is_done(broker, inspector
     ("arguments", "text", "how"),
     [
         ([], "Asked to stop: job {}.\n", b"ask"),
-        (["--terminate"], "Its process is killed, if it still runs: job {}.\n", b"terminate"),
+        (["--terminate"], "Its process will be killed, if it still runs: job {}.\n", b"terminate"),
     ],
 )
 def test_a_job_that_runs_is_asked_to_stop(redis, broker, arguments, text, how):

@@ -62,7 +62,7 @@ def test_a_unique_one_stays_dead_while_another_like_it_lives(broker, inspector):
     ran = run("rtq_dead", "requeue", job.id)
 
     assert (ran.code, ran.error) == (1, "1 of 1 id could not be requeued.")
-    assert ran.err.startswith(f"Job {job.id}: is dead still. ")
+    assert ran.err.startswith(f"Job {job.id}: is still dead. ")
     assert dead_ids(inspector) == {job.id}
 
 
@@ -191,9 +191,7 @@ def test_a_sweep_that_stops_says_what_was_done(broker, inspector, monkeypatch, e
     ran = run("rtq_dead", "discard", "--all", "--no-input", "--json")
 
     assert (ran.code, ran.json["discarded"], len(ran.json["ids"])) == (code, 100, 100)
-    assert ran.error == (
-        f"{message} Until then 100 dead letters had been discarded; the rest can be discarded by running this again."
-    )
+    assert ran.error == (f"{message} 100 dead letters had been discarded before; run this again for the rest.")
     assert len(dead_ids(inspector)) == 150
 
 
@@ -222,7 +220,7 @@ def test_discarding_by_filter_asks_with_the_exact_number(three, inspector, monke
 
     ran = run("rtq_dead", "discard", "--error", "ValueError")
 
-    assert ran.err == "This throws away 2 dead letters for good. Type 'yes' to go on: "
+    assert ran.err == "This permanently deletes 2 dead letters. Type 'yes' to continue: "
     assert dead_ids(inspector) == {three[0]}
 
 

@@ -147,7 +147,7 @@ def test_the_table_shows_each_on_one_safe_line(broker):
 def test_the_table_ends_at_a_limit_and_says_so(broker):
     dead_letters(broker, 51)
 
-    assert run("rtq_dead", "list").out.endswith("\n\nThe newest 50; there are more: see --limit and --all.\n")
+    assert run("rtq_dead", "list").out.endswith("\n\nOnly the newest 50 are shown: see --limit and --all.\n")
     assert len(run("rtq_dead", "list").out.splitlines()) == 1 + 50 + 2
     assert len(run("rtq_dead", "list", "--limit", "51").out.splitlines()) == 1 + 51
     assert len(run("rtq_dead", "list", "--all").out.splitlines()) == 1 + 51
@@ -156,7 +156,7 @@ def test_the_table_ends_at_a_limit_and_says_so(broker):
 
 def test_where_there_is_none_it_says_so(broker):
     assert run("rtq_dead", "list").out == "There are no dead letters.\n"
-    assert run("rtq_dead", "list", "--task", "x").out == "No dead letter fits.\n"
+    assert run("rtq_dead", "list", "--task", "x").out == "No dead letter matches.\n"
     assert run("rtq_dead", "list", "--json").json == []
 
 

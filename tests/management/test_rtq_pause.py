@@ -10,8 +10,8 @@ def test_queues_are_paused_and_it_says_so(broker, inspector):
 
     assert [queue.name for queue in inspector.queues.details() if queue.paused] == ["high", "low"]
     assert ran.out.splitlines() == [
-        "Queue high is paused: go on with  python manage.py rtq_resume high",
-        "Queue low is paused: go on with  python manage.py rtq_resume low",
+        "Queue high is paused. Resume it with  python manage.py rtq_resume high",
+        "Queue low is paused. Resume it with  python manage.py rtq_resume low",
     ]
 
 

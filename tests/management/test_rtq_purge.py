@@ -5,7 +5,7 @@ import pytest
 from tests.management.commands import Terminal, dead_letter, run, sit_at_terminal
 from tests.support.jobs import QUEUE, claimed_job, new_job, queued_job, retrying_job, scheduled_job
 
-QUESTION = "This throws away 3 waiting jobs of queue default. Type the name of the queue to go on:"
+QUESTION = "This deletes 3 waiting jobs of queue default. Type the name of the queue to continue:"
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def numbers(inspector):
 def test_what_waits_is_thrown_away_and_the_rest_stays(full, inspector):
     ran = run("rtq_purge", QUEUE, "--no-input")
 
-    assert (ran.code, ran.out, ran.err) == (0, "Threw away 3 jobs of queue default.\n", "")
+    assert (ran.code, ran.out, ran.err) == (0, "Purged 3 jobs from queue default.\n", "")
     assert numbers(inspector) == (0, 1, 1)
 
 
@@ -39,7 +39,7 @@ def test_an_empty_queue_is_said_in_words_and_asks_nothing(broker, monkeypatch):
     broker.register_queues([QUEUE])
     sit_at_terminal(monkeypatch, AssertionError("asked"))
 
-    assert run("rtq_purge", QUEUE).out == "No job waits in queue default: nothing was thrown away.\n"
+    assert run("rtq_purge", QUEUE).out == "No job waits in queue default: nothing was deleted.\n"
 
 
 def test_the_name_of_the_queue_is_the_answer(full, inspector, monkeypatch):
@@ -77,9 +77,9 @@ def test_many_are_worked_through_in_steps_with_a_line_that_is_overwritten(broker
 
     ran = run("rtq_purge", QUEUE, "--no-input", err=Terminal())
 
-    assert ran.out == "Threw away 250 jobs of queue default.\n"
+    assert ran.out == "Purged 250 jobs from queue default.\n"
     shown = [part for part in ran.err.split("\r") if part.strip()]
-    assert shown == [f"Thrown away: {done} of 250" for done in (100, 200, 250)]
+    assert shown == [f"Purged: {done} of 250" for done in (100, 200, 250)]
     assert ran.err.endswith("\r")
 
 
@@ -97,5 +97,5 @@ def test_an_outage_says_what_was_done_until_then(broker, inspector, monkeypatch)
     ran = run("rtq_purge", QUEUE, "--no-input")
 
     assert (ran.code, ran.out) == (130, "")
-    assert ran.error == "Stopped. Until then 100 jobs of queue default had been thrown away."
+    assert ran.error == "Stopped. Before that, 100 jobs of queue default had been purged."
     assert numbers(inspector) == (150, 0, 0)

@@ -10,7 +10,7 @@ def test_queues_go_on_and_it_says_so(broker, inspector):
     ran = run("rtq_resume", "high", "low")
 
     assert not any(queue.paused for queue in inspector.queues.details())
-    assert ran.out.splitlines() == ["Queue high goes on.", "Queue low was not paused."]
+    assert ran.out.splitlines() == ["Resumed queue high.", "Queue low was not paused."]
 
 
 def test_one_unknown_name_and_nothing_goes_on(broker, inspector):

@@ -150,7 +150,10 @@ def test_a_schedule_that_makes_no_sense():
     with override_settings(RTQ={"REDIS": UNREACHABLE, "SCHEDULES": {"a": {"task": TASK}}}):
         ran = run("rtq_schedule", "list")
 
-    assert (ran.code, ran.error) == (1, 'RTQ["SCHEDULES"][\'a\']: it has to have either "cron" or "every" (seconds).')
+    assert (ran.code, ran.error) == (
+        1,
+        'RTQ["SCHEDULES"][\'a\']: exactly one of "cron" and "every" (seconds) is required.',
+    )
 
 
 def test_json_may_stand_before_or_behind_the_action(broker):

@@ -6,7 +6,7 @@ from django.test import override_settings
 
 from django_rtq import every, task
 from django_rtq.internal_tasks import run_bulk_action
-from django_rtq.management.worker_setup import bring_schedules
+from django_rtq.management.worker_setup import copy_schedules
 from django_rtq.models import Schedule
 from django_rtq.tasks import registry
 from tests.management.commands import run
@@ -72,7 +72,7 @@ def test_a_row_is_listed_and_started_like_all_others(broker, nightly):
 def test_a_row_whose_task_is_gone_is_told_and_can_be_switched_off(broker, nightly, monkeypatch):
     monkeypatch.setattr(registry, "_tasks", {})
 
-    assert "nightly starts nothing: No task" in run("rtq_schedule", "list").out
+    assert "nightly cannot run: No task" in run("rtq_schedule", "list").out
     assert "No task" in shown("nightly")["problem"]
     assert run("rtq_schedule", "run", "nightly").code == 1
     assert run("rtq_schedule", "disable", "nightly").out == "nightly is disabled.\n"
@@ -93,7 +93,7 @@ def test_a_row_that_is_not_in_the_database_any_more(broker, nightly):
 
     ran = run("rtq_schedule", "disable", "nightly")
 
-    assert (ran.code, ran.error) == (1, "nightly is not in the database any more: rtq_schedule sync.")
+    assert (ran.code, ran.error) == (1, "nightly is not in the database any more: run rtq_schedule sync.")
 
 
 @pytest.mark.parametrize("action", [["sync"], ["disable", "nightly"]])
@@ -131,7 +131,7 @@ def test_whoever_starts_a_scheduler_brings_the_rows(redis, broker, nightly):
     redis.delete("rtq:plan")
     Schedule.objects.update(cron="@daily")
 
-    bring_schedules()
+    copy_schedules()
 
     assert broker.schedules.read().rows["nightly"]["cron"] == "@daily"
 
@@ -142,18 +142,18 @@ def test_it_starts_without_a_database_too(broker, nightly, monkeypatch, caplog):
 
     with monkeypatch.context() as patch, caplog.at_level("INFO", "django_rtq"):
         patch.setattr("django.db.models.query.QuerySet._fetch_all", refuse)
-        bring_schedules()
+        copy_schedules()
 
-    assert "the schedules of the database were not brought to Redis: no such table" in caplog.text
+    assert "could not copy the schedules from the database to Redis: no such table" in caplog.text
     assert list(broker.schedules.read().rows) == ["nightly"]
 
 
 @pytest.mark.django_db
 def test_it_starts_without_redis_too(caplog):
     with override_settings(RTQ={"REDIS": UNREACHABLE}), caplog.at_level("INFO", "django_rtq"):
-        bring_schedules()
+        copy_schedules()
 
-    assert "were not brought to Redis" in caplog.text
+    assert "could not copy the schedules" in caplog.text
 
 
 def test_a_row_that_cannot_work_is_not_switched_on(broker, nightly, monkeypatch):
@@ -162,7 +162,7 @@ def test_a_row_that_cannot_work_is_not_switched_on(broker, nightly, monkeypatch)
 
     ran = run("rtq_schedule", "enable", "nightly")
 
-    assert (ran.code, ran.error.startswith("nightly cannot work: No task")) == (1, True)
+    assert (ran.code, ran.error.startswith("nightly is invalid: No task")) == (1, True)
     assert not Schedule.objects.get().enabled
 
 

@@ -112,7 +112,8 @@ def test_it_starts_periodic_jobs_and_ends_at_ctrl_c(redis, rtq_scheduler):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "problem"), [(["--queues", " , "], "--queues names no queue."), (["--queues", "a b"], "a b")]
+    ("arguments", "problem"),
+    [(["--queues", " , "], "--queues is empty: name at least one queue."), (["--queues", "a b"], "a b")],
 )
 def test_queues_that_make_no_sense(broker, arguments, problem):
     ran = run("rtq_scheduler", *arguments)

@@ -131,7 +131,7 @@ def test_nothing_at_all_is_said_in_words(broker):
     text = run("rtq_status").out
 
     assert text.startswith("No queue has been used yet. ")
-    assert "\n\nNo worker is alive: start one with  python manage.py rtq_worker\n\n" in text
+    assert "\n\nNo worker is alive. Start one:  python manage.py rtq_worker\n\n" in text
     assert empty(run("rtq_status", "--json").json)
 
 
@@ -168,7 +168,7 @@ def test_only_the_queues_that_were_named_are_shown(broker):
     [
         ("hihg", 1, "No queue 'hihg' has been used yet. Did you mean 'high'?"),
         ("x", 1, "No queue 'x' has been used yet. Known are: high, low."),
-        (",", 2, "--queues names no queue: write for example --queues high,default"),
+        (",", 2, "--queues is empty: write for example --queues high,default"),
     ],
 )
 def test_a_queue_that_nobody_used_is_a_slip(broker, named, code, message):
@@ -197,7 +197,7 @@ def test_watching_at_a_terminal_draws_over_the_last_picture(broker, naps):
     ran = run("rtq_status", "--watch", "0.5", out=Terminal())
 
     assert ran.out.count("\x1b[H\x1b[2J") == 3
-    assert "Every 0.5 s; Ctrl-C ends it." in ran.out
+    assert "Every 0.5 s; stop with Ctrl-C." in ran.out
     assert naps == [0.5, 0.5, 0.5]
 
 

@@ -31,7 +31,7 @@ def started(broker, monkeypatch):
             return 0
 
     monkeypatch.setattr(rtq_worker, "Supervisor", Supervisor)
-    monkeypatch.setattr(rtq_worker, "bring_schedules", lambda: None)
+    monkeypatch.setattr(rtq_worker, "copy_schedules", lambda: None)
     return found
 
 
@@ -43,7 +43,7 @@ def test_processes_have_a_limit(started, monkeypatch, capsys, cpus, most):
 
     assert from_command_line("--processes", str(most + 1)) == 2
     complaint = capsys.readouterr().err
-    assert f"{most + 1} processes are more than the {most}" in complaint
+    assert f"{most + 1} processes are more than the limit of {most}" in complaint
     assert "--concurrency" in complaint
     assert len(started) == 1
 
@@ -54,7 +54,7 @@ def test_slots_have_a_limit(started, capsys):
 
     assert from_command_line("--concurrency", "10001") == 2
     complaint = capsys.readouterr().err
-    assert "10001 jobs at once are more than the 10000" in complaint
+    assert "10001 concurrent jobs are more than the limit of 10000" in complaint
     assert "--processes" in complaint
 
 

@@ -10,7 +10,7 @@ import pytest
 import redis as redis_py
 
 from django_rtq.broker.broker import get_broker
-from django_rtq.management.worker_setup import doubt_queues, meet_server
+from django_rtq.management.worker_setup import check_server, warn_about_unknown_queues
 from testproject.redis_server import PrivateRedis
 from tests.support.redis_server import UNREACHABLE
 from tests.worker.processes import ROOT
@@ -19,11 +19,11 @@ from tests.worker.processes import ROOT
 def test_a_queue_that_nothing_names_is_likely_a_slip(settings, caplog):
     settings.RTQ = {**settings.RTQ, "QUEUES": {"reports": {}}}
 
-    doubt_queues(["default", "reports", "report", "x"])
+    warn_about_unknown_queues(["default", "reports", "report", "x"])
 
     assert caplog.messages == [
-        'queue report: no task has it, and RTQ["QUEUES"] does not name it. Did you mean reports?',
-        'queue x: no task has it, and RTQ["QUEUES"] does not name it.',
+        'queue report is neither used by a task nor named in RTQ["QUEUES"]. Did you mean reports?',
+        'queue x is neither used by a task nor named in RTQ["QUEUES"].',
     ]
 
 
@@ -53,13 +53,13 @@ def test_what_waiting_does_not_cure_ends_a_start_with_exit_code_1(locked, comman
 def test_a_server_that_is_away_is_waited_for(settings):
     settings.RTQ = {"REDIS": UNREACHABLE}
 
-    meet_server(get_broker())
+    check_server(get_broker())
 
 
 def test_what_endangers_jobs_is_logged(redis, broker, caplog):
     redis.config_set("maxmemory-policy", "allkeys-lru")
     try:
-        meet_server(broker)
+        check_server(broker)
     finally:
         redis.config_set("maxmemory-policy", "noeviction")
 

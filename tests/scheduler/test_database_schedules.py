@@ -7,7 +7,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.scheduler.dispatcher import Dispatcher
-from django_rtq.scheduler.registry import declared_entries, load_schedules
+from django_rtq.scheduler.registry import declared_schedules, load_schedules
 from django_rtq.scheduler.scheduler import Scheduler
 from django_rtq.tasks import registry
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
@@ -47,7 +47,7 @@ def at(broker, monkeypatch):
         for dispatcher in timetables:
             if asks:
                 dispatcher._broker.maintenance.run([QUEUE])
-            dispatcher._asks_at = 0.0
+            dispatcher._next_query_at = 0.0
             dispatcher.fire_due()
         return [int(job_id[:12], 16) - NOW_MS for job_id in claim_all(broker)]
 
@@ -105,7 +105,7 @@ def test_what_redis_has_lost_fires_all_the_same(redis, broker, at, put, caplog):
     assert at(2 * MINUTE_MS, dispatcher) == [2 * MINUTE_MS]
 
     assert broker.schedules.read() == before
-    assert caplog.messages == ["Redis has lost which schedules people had made or switched off: they are put back"]
+    assert caplog.messages == ["Redis has lost the schedules of the database and the disabled ones: restoring them"]
 
 
 def test_what_people_have_emptied_stays_empty(broker, at, put):
@@ -157,14 +157,14 @@ def test_a_row_that_cannot_be_obeyed_is_told_once_and_hinders_no_other(redis, br
     put(mine=row(client="x"))
 
     assert at(MINUTE_MS, dispatcher) == [MINUTE_MS]
-    told = [record.getMessage().split(" ")[1] for record in caplog.records if "starts nothing" in record.getMessage()]
+    told = [record.getMessage().split(" ")[1] for record in caplog.records if "does not fire" in record.getMessage()]
     assert sorted(told) == ["empty", "gone", "strange", "torn"]
 
 
 def test_a_row_does_not_take_the_place_of_what_is_declared(broker, put):
     task(schedule=every(minutes=1, name="mine"))(other)
     put(mine=row())
-    found = load_schedules(declared_entries(broker.config), broker.schedules.read())
+    found = load_schedules(declared_schedules(broker.config), broker.schedules.read())
 
     assert [entry.source for entry in found.entries] == ["code"]
     assert found.broken == {"mine": "a schedule of this name is declared in the code."}
@@ -209,4 +209,7 @@ def test_a_row_of_an_internal_task_starts_nothing(broker, at, put, caplog):
     assert at(0, dispatcher) == []
     assert at(MINUTE_MS, dispatcher) == [MINUTE_MS]
     assert [entry.name for entry in dispatcher.entries] == ["mine"]
-    assert "schedule sneaky starts nothing: django_rtq.internal_tasks.run_bulk_action is internal" in caplog.text
+    assert (
+        "schedule sneaky is invalid and does not fire: django_rtq.internal_tasks.run_bulk_action is internal"
+        in caplog.text
+    )

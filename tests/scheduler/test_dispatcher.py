@@ -9,7 +9,7 @@ from django_rtq import every, signals, task
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
-from django_rtq.scheduler.dispatcher import FORGOTTEN_MS, Dispatcher
+from django_rtq.scheduler.dispatcher import OUTDATED_MS, Dispatcher
 from django_rtq.scheduler.scheduler import Scheduler
 from django_rtq.tasks import registry
 from tests.support.claims import take_all
@@ -52,7 +52,7 @@ def declare(*schedules, **options):
 
 def look(dispatcher):
     """Look at the clock, whenever it was looked at last."""
-    dispatcher._asks_at = 0.0
+    dispatcher._next_query_at = 0.0
     return dispatcher.fire_due()
 
 
@@ -256,7 +256,7 @@ def test_a_client_that_cannot_be_told_keeps_no_other_from_starting(broker, at, c
     at(0, dispatcher)
 
     assert at(MINUTE_MS, dispatcher) == [MINUTE_MS]
-    assert "report: its job could not be made" in caplog.text
+    assert "report: its job could not be created" in caplog.text
 
 
 def test_redis_away_is_for_the_loop_to_wait_out():
@@ -270,7 +270,7 @@ def test_a_full_server_starts_it_later_and_hinders_nothing_else(redis, broker, a
     scheduler = Scheduler(broker, [QUEUE])
     look(scheduler._dispatcher)
     clock.now_ms += MINUTE_MS
-    scheduler._dispatcher._asks_at = 0.0
+    scheduler._dispatcher._next_query_at = 0.0
 
     with redis.full_memory(), pytest.raises(BrokerFull):
         scheduler.tick()
@@ -285,9 +285,9 @@ def test_what_is_declared_no_more_is_forgotten_after_months(redis, broker, at):
     at(0, gone)
     rest = redeclared(broker, every(minutes=1, name="rest"))
 
-    at(FORGOTTEN_MS, rest)
+    at(OUTDATED_MS, rest)
     assert set(broker.schedules.states([QUEUE])[1][QUEUE]) == {"gone", "rest"}
-    at(FORGOTTEN_MS + 1, rest)
+    at(OUTDATED_MS + 1, rest)
     assert set(broker.schedules.states([QUEUE])[1][QUEUE]) == {"rest"}
 
 

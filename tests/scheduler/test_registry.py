@@ -5,10 +5,11 @@ from django.test import override_settings
 
 from django_rtq import cron, every, task
 from django_rtq.broker.broker import get_broker
+from django_rtq.checks import check_schedules
 from django_rtq.conf import Config
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.internal_tasks import run_bulk_action
-from django_rtq.scheduler.registry import check_schedules, declared_entries
+from django_rtq.scheduler.registry import declared_schedules
 from django_rtq.tasks import registry
 from tests.support.redis_server import UNREACHABLE
 
@@ -29,7 +30,7 @@ def declare(*schedules):
 def test_settings_declare_schedules_too():
     declare(cron("0 5 * * *", name="b", args=[1]))
     options = {"task": f"{__name__}.report", "every": 90, "args": [7], "kwargs": {"x": 1}, "overlap": "skip"}
-    entries = declared_entries(Config(schedules={"a": options}))
+    entries = declared_schedules(Config(schedules={"a": options}))
 
     assert [entry.name for entry in entries] == ["a", "b"]
     schedule = entries[0].schedule
@@ -41,16 +42,16 @@ def test_settings_declare_schedules_too():
     [
         ({"every": 5}, "No task 'None' is registered here."),
         ({"task": f"{__name__}.reprt", "every": 5}, f"Did you mean {__name__}.report?"),
-        ({"task": f"{__name__}.report"}, 'it has to have either "cron" or "every"'),
+        ({"task": f"{__name__}.report"}, 'exactly one of "cron" and "every"'),
         ({"task": f"{__name__}.report", "cron": "* *"}, "has 2 fields"),
-        ({"task": f"{__name__}.report", "every": 5, "color": "red"}, "there is no option 'color'"),
-        ({"task": f"{__name__}.report", "every": 5, "args": [{1}]}, "the arguments of its schedule do not fit"),
+        ({"task": f"{__name__}.report", "every": 5, "color": "red"}, "unknown option 'color'"),
+        ({"task": f"{__name__}.report", "every": 5, "args": [{1}]}, "the arguments of its schedule are invalid"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options, problem):
     declare()
     with pytest.raises(ConfigurationError) as caught:
-        declared_entries(Config(schedules={"a": options}))
+        declared_schedules(Config(schedules={"a": options}))
 
     assert str(caught.value).startswith("RTQ[\"SCHEDULES\"]['a']: ")
     assert problem in str(caught.value)
@@ -71,7 +72,7 @@ def test_two_of_one_name_are_refused():
     declare(every(minutes=1, name="a"), every(minutes=2, name="a"))
 
     with pytest.raises(ConfigurationError, match="Two schedules have the name 'a'"):
-        declared_entries(Config())
+        declared_schedules(Config())
 
 
 @override_settings(RTQ={"REDIS": UNREACHABLE})

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from django_rtq.exceptions import InvalidTask, TimeLimitExceeded
 from django_rtq.tasks import backoff
-from django_rtq.tasks.backoff import DEFAULT, TEN_YEARS, as_backoff, constant, delay_seconds, exponential, steps
+from django_rtq.tasks.backoff import DEFAULT, as_backoff, constant, delay_seconds, exponential, steps
+from django_rtq.validation import TEN_YEARS
 
 ERROR = KeyError("x")
 
@@ -98,8 +99,8 @@ def test_a_backoff_is_a_frozen_value_that_reads_as_it_was_written(wait, text):
         wait.seconds = 1
 
 
-NUMBER = "a time to wait is a number of seconds or a timedelta, not"
-POSITIVE = "a time to wait is 0 seconds or more, not"
+NUMBER = "a delay is a number of seconds or a timedelta, not"
+POSITIVE = "a delay is 0 seconds or more, not"
 
 
 @pytest.mark.parametrize(
@@ -111,10 +112,10 @@ POSITIVE = "a time to wait is 0 seconds or more, not"
         (lambda: constant("5"), f"constant('5'): {NUMBER} '5'."),
         (lambda: constant(True), f"constant(True): {NUMBER} True."),
         (lambda: constant(None), f"constant(None): {NUMBER} None."),
-        (lambda: constant(10**400), "more than ten years is no time to wait."),
-        (lambda: constant(timedelta(days=4000)), "more than ten years is no time to wait."),
+        (lambda: constant(10**400), "the longest delay is ten years."),
+        (lambda: constant(timedelta(days=4000)), "the longest delay is ten years."),
         (lambda: constant(timedelta(-1)), f"{POSITIVE} -86400.0."),
-        (lambda: steps([]), "steps() needs at least one time to wait, in seconds."),
+        (lambda: steps([]), "steps() needs at least one delay, in seconds."),
         (lambda: steps([1, -1]), f"steps(-1): {POSITIVE} -1."),
         (lambda: steps("12"), f"steps('1'): {NUMBER} '1'."),
         (lambda: exponential(0.5), "exponential(base=0.5): the base has to be a number, 1 or more."),
@@ -127,14 +128,14 @@ POSITIVE = "a time to wait is 0 seconds or more, not"
         (lambda: as_backoff(math.nan), f"constant(nan): {POSITIVE} nan."),
         (lambda: as_backoff(()), "steps() needs at least one"),
         (lambda: as_backoff([1, None]), f"steps(None): {NUMBER} None."),
-        (lambda: as_backoff(None), "backoff=None makes no sense. Write seconds, a timedelta, a list"),
-        (lambda: as_backoff(True), "backoff=True makes no sense."),
+        (lambda: as_backoff(None), "backoff=None is invalid. Write seconds, a timedelta, a list"),
+        (lambda: as_backoff(True), "backoff=True is invalid."),
         (lambda: as_backoff("exponential"), "backoff='exponential' makes no sense."),
-        (lambda: as_backoff({1: 2}), "backoff={1: 2} makes no sense."),
-        (lambda: as_backoff(exponential), "backoff=exponential is the function that makes one. Call it:"),
+        (lambda: as_backoff({1: 2}), "backoff={1: 2} is invalid."),
+        (lambda: as_backoff(exponential), "backoff=exponential is a function that makes a backoff. Call it:"),
         (lambda: as_backoff(no_parameters), "cannot be called with the number of failures"),
         (lambda: as_backoff(three_parameters), "missing a required argument: 'c'"),
-        (lambda: as_backoff(patient_async), "is async, but a backoff is called without waiting for it."),
+        (lambda: as_backoff(patient_async), "is an async function, but it is called without await."),
     ],
 )
 def test_a_backoff_that_makes_no_sense_is_refused_where_it_is_written(make, message):
@@ -241,7 +242,7 @@ def test_a_bad_answer_is_replaced_by_the_default_and_reported(answer, caplog):
     assert 0 <= delay <= 8
     [record] = caplog.records
     assert (record.name, record.levelno) == ("django_rtq", logging.WARNING)
-    assert "failed after 3 failures; exponential(base=2, cap=600, jitter=True) decides instead" in record.message
+    assert "failed after 3 failures; using exponential(base=2, cap=600, jitter=True) instead" in record.message
     assert record.exc_info
 
 

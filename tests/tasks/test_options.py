@@ -15,7 +15,8 @@ from django_rtq.exceptions import InvalidTask
 from django_rtq.jobs.job import Job
 from django_rtq.tasks import registry
 from django_rtq.tasks.backoff import DEFAULT
-from django_rtq.tasks.options import LONGEST_SECONDS, moment_argument
+from django_rtq.tasks.options import moment_argument
+from django_rtq.validation import TEN_YEARS
 from tests.support.claims import take, take_all
 from tests.support.jobs import QUEUE
 
@@ -74,7 +75,7 @@ def refusal(make, *args, **options):
         *(({"max_crashes": v}, "a whole number, 0 or more") for v in (-1, 2.5, False, "0", -HUGE)),
         *(
             ({"time_limit": v}, "seconds, more than 0 to ten years")
-            for v in (0, -1, math.nan, math.inf, True, "5", HOUR, LONGEST_SECONDS + 1, HUGE)
+            for v in (0, -1, math.nan, math.inf, True, "5", HOUR, TEN_YEARS + 1, HUGE)
         ),
         *(({"result_ttl": v}, "seconds, 0 to ten years") for v in (-0.1, math.nan, True, "5", HUGE, -HUGE)),
         *(({"at_front": v}, "True or False") for v in ("no", 1, None)),
@@ -226,7 +227,7 @@ def test_a_job_whose_time_has_come_is_queued_at_once(broker, run_after):
         (-1e308, "+0"),
         (-HUGE, "+0"),
         (timedelta(microseconds=1500), "+2"),
-        (LONGEST_SECONDS, "+315360000000"),
+        (TEN_YEARS, "+315360000000"),
         (datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), "1000"),
         # What a header can hold: no sign, and not 0, which would mean that it never expires.
         (datetime(1970, 1, 1, tzinfo=UTC), "1"),

@@ -186,7 +186,7 @@ def test_a_client_that_no_log_could_print_is_refused(client):
 def test_a_client_function_that_does_not_fit_is_refused_where_it_is_written(client, problem):
     assert refusal(task(client=client), send) == (
         f"{NAME}: client cannot be called with the arguments of the task by name: {problem} "
-        "Let it take those that it does not need as **_."
+        "Add **_ for the arguments that it does not need."
     )
 
 
@@ -194,7 +194,7 @@ def test_a_client_function_that_is_async_is_refused():
     async def client(**_):
         return "acme"
 
-    assert refusal(task(client=client), send) == f"{NAME}: client is async, but is called without waiting for it."
+    assert refusal(task(client=client), send) == f"{NAME}: client is an async function, but it is called without await."
 
 
 def test_a_client_function_that_fails_leaves_nothing_behind(redis, broker):

@@ -267,7 +267,7 @@ def test_a_slot_is_skipped_while_a_job_like_its_own_lives(broker, enqueued):
 
 @pytest.mark.parametrize("value", [None, "account", 1, [], (), {"account"}, {"account": 1}])
 def test_what_is_no_answer_to_what_counts_is_refused(value):
-    problem = f"unique is {value!r}, but has to be True or False, a list of names of arguments, or a function."
+    problem = f"unique is {value!r}, but has to be True or False, a list of argument names, or a function."
 
     assert refusal(task(unique=value), send) == f"{NAME}: {problem}"
     assert refusal(plain.using, unique=value) == f"tests.tasks.test_uniqueness.plain: {problem}"
@@ -295,15 +295,15 @@ def test_what_is_no_answer_to_what_counts_is_refused(value):
         ),
         (
             {"unique": True, "unique_seconds": None},
-            "unique_seconds is None, but has to be seconds: a job may get stuck.",
+            "unique_seconds is None, but a limit is required: jobs may get stuck.",
         ),
         (
             {"unique": True, "unique_until": "start", "unique_on_conflict": "rerun"},
-            'unique_on_conflict is "rerun", which is about jobs that run, so unique_until has to be "done". '
-            'With "start" a call that comes while one runs makes a job of its own.',
+            'unique_on_conflict="rerun" needs unique_until="done". '
+            'With "start", a call makes a new job while another one runs.',
         ),
         *(
-            ({name: value}, f"{name} says how jobs are unique, but they are not: set unique, too.")
+            ({name: value}, f"{name} has no effect without unique: set that too.")
             for name, value in (("unique_until", "start"), ("unique_seconds", 5), ("unique_on_conflict", "raise"))
         ),
     ],
@@ -314,7 +314,7 @@ def test_an_option_that_makes_no_sense_is_refused_in_words(options, problem):
 
 def test_a_copy_that_is_not_unique_refuses_to_say_how():
     assert refusal(plain.using, unique_until="done") == (
-        "tests.tasks.test_uniqueness.plain: unique_until says how jobs are unique, but they are not: set unique, too."
+        "tests.tasks.test_uniqueness.plain: unique_until has no effect without unique: set that too."
     )
     assert refusal(sync.using, unique=False, unique_seconds=5)
     assert sync.using(unique=False).unique is False  # it may have the rest from its task
@@ -324,7 +324,7 @@ def test_a_function_that_could_not_be_called_is_refused():
     async def slow(**kwargs):
         return kwargs
 
-    assert refusal(task(unique=slow), send) == f"{NAME}: unique is async, but is called without waiting for it."
+    assert refusal(task(unique=slow), send) == f"{NAME}: unique is an async function, but it is called without await."
     assert "unique cannot be called with the arguments of the task by name" in refusal(task(unique=lambda x: x), send)
 
 
@@ -332,7 +332,7 @@ def test_a_function_that_could_not_be_called_is_refused():
 def test_a_default_that_json_cannot_carry_is_refused_where_all_arguments_count():
     assert refusal(task(unique=True), send_if) == (
         f"{__name__}.send_if: the default of 'missing' is an object, which JSON cannot carry. Pass plain data "
-        "instead: text, numbers, lists, dictionaries. Name the arguments that count instead of unique=True."
+        "instead: text, numbers, lists, dictionaries. List the arguments to compare instead of unique=True."
     )
     assert task(unique=["account"])(send_if).unique == ["account"]
 
@@ -342,7 +342,7 @@ def test_what_the_function_says_has_to_be_plain_data(redis, broker):
         plain.using(unique=lambda number: {number}).delay(1)
 
     assert str(caught.value) == (
-        "tests.tasks.test_uniqueness.plain: what `unique` makes of this call is a set, which JSON cannot carry. "
+        "tests.tasks.test_uniqueness.plain: the value of `unique` for this call is a set, which JSON cannot carry. "
         "Pass a list instead."
     )
     assert snapshot(redis) == {}

@@ -1,4 +1,4 @@
-"""Code of a project that uses the database in a supervisor: in receivers of signals, and in functions of schedules."""
+"""Project code that uses the database in a supervisor: signal receivers, and functions of schedules."""
 
 import os
 
@@ -41,6 +41,6 @@ def test_a_schedule_goes_on_when_the_database_has_cut_its_connection(rtq_worker,
     worker = rtq_worker(TASK_MODULES=MODULES, SCHEDULES={"tick": PERIODIC})
     diary.wait("start", "tick", times=5)
 
-    assert "its job could not be made" not in worker.log
+    assert "its job could not be created" not in worker.log
     wait_until(lambda: not open_databases(worker))
     worker.stop()

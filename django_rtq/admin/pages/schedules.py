@@ -31,7 +31,7 @@ from django_rtq.exceptions import RTQError
 from django_rtq.jobs.job import JobState
 from django_rtq.models import Schedule
 from django_rtq.redaction import hidden, hidden_args
-from django_rtq.scheduler.registry import declared_entries, load_schedules
+from django_rtq.scheduler.registry import declared_schedules, load_schedules
 from django_rtq.scheduler.status import ScheduleStatus, schedule_statuses
 from django_rtq.tasks import registry
 
@@ -209,7 +209,7 @@ def attach_status(rows: Iterable[Schedule], request: HttpRequest) -> None:
     by_name = {row.name: row for row in rows}
     try:
         wanted = StoredSchedules(rows={name: row.as_row() for name, row in by_name.items()})
-        found = load_schedules(declared_entries(get_config()), wanted)
+        found = load_schedules(declared_schedules(get_config()), wanted)
         stored = get_broker().schedules.read().rows
         statuses = schedule_statuses([entry for entry in found.entries if entry.source == "admin"])
     except RTQError as error:

@@ -1,25 +1,24 @@
-"""Waiting for something to do: one blocking read on a connection of its own."""
+"""A blocking read on a connection of its own, for threads that wait for work."""
 
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from redis.exceptions import RedisError, ResponseError
 
-from django_rtq.broker.redis.client import send, translate
+from django_rtq.broker.redis.client import exchange, send, translate_error
+from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.redis.connections import ConnectionSettings
+from django_rtq.broker.redis.hooks import command_hooks, run_hooked
 from django_rtq.broker.redis.sentinel import is_current
-from django_rtq.broker.scripts import Command
-
-FINE_SECONDS, FINE_STEP_SECONDS = 0.0025, 0.0005  # the end of a wait, and between two looks meanwhile
+from django_rtq.broker.redis.speedups import can_read_within
 
 
 class BlockingReader:
-    """Waits for a token in one of several sorted sets. For one thread."""
+    """Waits for a token in one of several sorted sets (BZPOPMIN). For one thread."""
 
     def __init__(
         self,
@@ -36,58 +35,62 @@ class BlockingReader:
         self._block_seconds = block_seconds
         self._on_connect = on_connect
         self._connection: Any = None
-        self._is_waiting = False  # the server has our question, and we have no answer yet
+        self._is_waiting = False  # BZPOPMIN was sent, and has no reply yet
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for a token, at most `seconds` on our clock: the server's timer is coarse.
+        """Wait for a token, at most `seconds` by the clock of this process: the server's timer is coarse.
 
-        Without `seconds`, wait until the server ends it. Returns whether a token came. Raises BrokerUnavailable.
+        Without `seconds`, wait until the server ends the read. Returns whether a token came. Raises BrokerUnavailable.
         """
-        try:
-            connection = self._connected()
-            if not self._is_waiting:
-                send(connection, [self._wait_command])
-                self._is_waiting = True
-            if seconds is not None and not _can_read(connection, seconds):
-                return False
-            return self._token_came()
-        except (RedisError, OSError) as error:
-            self.close()
-            raise translate(error) from error
-        except BaseException:
-            self.close()
-            raise
+        return bool(self._run([self._wait_command], lambda: self._wait(seconds)))
+
+    def _wait(self, seconds: float | None) -> bool:
+        connection = self._connected()
+        if not self._is_waiting:
+            send(connection, [self._wait_command])
+            self._is_waiting = True
+        if seconds is not None and not can_read_within(connection, seconds):
+            return False
+        return self._token_came()
 
     def wait_and_claim(self, claim: Command) -> Any:
-        """Wait for a token and claim when it comes, in one round trip: the server holds the claim back until then.
+        """Wait for a token and then claim, in one round trip: the server delays the claim until the read has ended.
 
-        Returns the answer to the claim, which it also gives when no token came in time; None when the server refused
-        it: whoever asked then asks again in the usual way. Raises BrokerUnavailable.
+        Returns the reply to the claim, also when no token came in time; None when the server refused the claim: then
+        the caller claims in the usual way. Raises BrokerUnavailable.
         """
+        return self._run([self._wait_command, claim], lambda: self._wait_and_claim(claim))
+
+    def _wait_and_claim(self, claim: Command) -> Any:
+        connection = self._connected()
+        send(connection, [claim] if self._is_waiting else [self._wait_command, claim])
+        self._is_waiting = True
+        self._token_came()
         try:
-            connection = self._connected()
-            commands = [claim] if self._is_waiting else [self._wait_command, claim]
-            send(connection, commands)
-            self._is_waiting = True
-            self._token_came()
-            return _read(connection)
+            return connection.read_response()
+        except ResponseError:
+            return None
+
+    def _run(self, commands: Sequence[Command], read: Callable[[], Any]) -> Any:
+        try:
+            return run_hooked(commands, read) if command_hooks else read()
         except (RedisError, OSError) as error:
             self.close()
-            raise translate(error) from error
+            raise translate_error(error) from error
         except BaseException:
             self.close()
             raise
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the server would give us a token that somebody else may need."""
+        """Whether a token may be given to this reader, although another process may need it."""
         return self._is_waiting
 
     def interrupt(self) -> None:
-        """End a wait from another thread: it raises BrokerUnavailable there.
+        """End a wait from another thread: wait() raises BrokerUnavailable there.
 
-        The socket is only shut down here, and closed by the thread that reads from it. The number of a closed socket is
-        given to the next one that is opened, and a read that was about to begin would wait for that one.
+        The socket is only shut down here; the thread that reads from it closes it. The file descriptor of a closed
+        socket is reused by the next one that is opened, and a read that was about to begin would wait for that one.
         """
         connection = self._connection
         open_socket: socket.socket | None = None if connection is None else connection._sock
@@ -96,7 +99,7 @@ class BlockingReader:
                 open_socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Forget the wait, in the thread that waits. It may be used again."""
+        """Close the connection, in the thread that waits. The reader may be used again."""
         self._is_waiting = False
         if self._connection is not None:
             self._connection.disconnect()
@@ -109,7 +112,7 @@ class BlockingReader:
 
     def _connected(self) -> Any:
         if self._connection is not None and not is_current(self._connection):
-            self.close()  # nobody puts a token there any more
+            self.close()  # it leads to a former primary, where no token will come
         if self._connection is None:
             self._connection = self._connection_settings.blocking_connection(
                 role=self._role, block_seconds=self._block_seconds
@@ -119,21 +122,16 @@ class BlockingReader:
         return self._connection
 
 
-def _can_read(connection: Any, seconds: float) -> bool:
-    """As can_read(), but to a fraction of a millisecond: the time-out of a socket is rounded up to whole ones."""
-    until = time.monotonic() + seconds
-    if seconds > FINE_SECONDS and connection.can_read(timeout=seconds - FINE_SECONDS):
-        return True
-    while not connection.can_read(timeout=0):
-        left = until - time.monotonic()
-        if left <= 0:
-            return False
-        time.sleep(min(left, FINE_STEP_SECONDS))
-    return True
-
-
-def _read(connection: Any) -> Any:
+def block_once(connection_settings: ConnectionSettings, command: Command, *, role: str, block_seconds: float) -> Any:
+    """The reply to one blocking command, over a connection that is made for it. Raises BrokerError."""
+    connection: Any = connection_settings.blocking_connection(role=role, block_seconds=block_seconds)
     try:
-        return connection.read_response()
-    except ResponseError:
-        return None
+        connection.connect()
+        (reply,) = exchange(connection, [command])
+    except (RedisError, OSError) as error:
+        raise translate_error(error) from error
+    finally:
+        connection.disconnect()
+    if isinstance(reply, RedisError):
+        raise translate_error(reply) from reply
+    return reply

@@ -1,4 +1,4 @@
-"""rtq_cancel: take jobs out before they run, and stop those that run."""
+"""manage.py rtq_cancel: cancel waiting jobs, and stop running ones."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from django_rtq.management.prompts import job_id
 
 class Command(RTQCommand):
     help = (
-        "Cancel jobs that are queued, scheduled or waiting for their next attempt, in whatever queue they are, and "
-        "ask jobs that run to stop. A job that was asked never runs again."
+        "Cancel queued, scheduled and retrying jobs of any queue, and ask running jobs to stop. A job that was asked "
+        "to stop never runs again."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = (
-            "Exit codes: 0 all were cancelled or asked to stop; 1 some were not (standard error says which and why), "
-            "or Redis did not answer; 2 wrong usage."
+            "Exit codes: 0 all were cancelled or asked to stop; 1 some were not (see standard error), or Redis did not "
+            "answer; 2 wrong usage."
         )
         parser.add_argument("ids", nargs="+", type=job_id, metavar="ID", help="The id of a job.")
         parser.add_argument(
             "--terminate",
             action="store_true",
-            help="Kill the process that runs a job, for jobs that do not heed being asked. What else runs there is "
-            "given back to the queue.",
+            help="Kill the process of a running job, if it does not stop when asked. Other jobs of that process are "
+            "queued again.",
         )
-        parser.add_argument("--json", action="store_true", help="Print one line of JSON: what became of each id.")
+        parser.add_argument("--json", action="store_true", help="Print one line of JSON with the outcome for each id.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         inspector = get_inspector()
@@ -46,13 +46,13 @@ class Command(RTQCommand):
         if options["json"]:
             self.stdout.write(as_json({"jobs": found, "failed": failed}))
         else:
-            self._tell(found, failed, verbosity=options["verbosity"], terminate=options["terminate"])
+            self._report(found, failed, verbosity=options["verbosity"], terminate=options["terminate"])
         if failed:
             total = count(len(found) + len(failed), "job")
             raise CommandError(f"{number(len(failed))} of {total} could not be cancelled.")
 
-    def _tell(self, found: dict[str, str], failed: dict[str, str], *, verbosity: int, terminate: bool) -> None:
-        asked = "Its process is killed, if it still runs: job {}." if terminate else "Asked to stop: job {}."
+    def _report(self, found: dict[str, str], failed: dict[str, str], *, verbosity: int, terminate: bool) -> None:
+        asked = "Its process will be killed, if it still runs: job {}." if terminate else "Asked to stop: job {}."
         words = {CancelAnswer.CANCELLED: "Cancelled job {}.", CancelAnswer.ASKED: asked}
         for name, answer in found.items():
             if verbosity:

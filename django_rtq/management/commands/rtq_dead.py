@@ -1,4 +1,4 @@
-"""rtq_dead: look at dead letters; give them a new life, or throw them away."""
+"""manage.py rtq_dead: list, requeue or discard dead letters."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ COLUMNS = [
     Column("ERROR"),
 ]
 NONE_AT_ALL = "There are no dead letters."
-NONE_FITS = "No dead letter fits."
+NO_MATCH = "No dead letter matches."
 DONE = {"requeue": "requeued", "discard": "discarded"}
 
 
 class Command(RTQCommand):
-    help = "Look at dead letters (jobs that will not run again by themselves), requeue them, or discard them."
+    help = "List dead letters (jobs that failed permanently), requeue them, or discard them."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = EXIT_CODES
@@ -70,9 +70,9 @@ class Command(RTQCommand):
         if found:
             self._print_table(found[:limit], cut=options["verbosity"] < 2)
         else:
-            self.stdout.write(NONE_FITS if is_filtered(options) else NONE_AT_ALL)
+            self.stdout.write(NO_MATCH if is_filtered(options) else NONE_AT_ALL)
         if limit and len(found) > limit:
-            self.stdout.write(f"\nThe newest {number(limit)}; there are more: see --limit and --all.")
+            self.stdout.write(f"\nOnly the newest {number(limit)} are shown: see --limit and --all.")
 
     def _list_ids(self, options: dict[str, Any]) -> None:
         inspector, found, problems = get_inspector(), [], []
@@ -126,7 +126,7 @@ class Command(RTQCommand):
         with ProgressLine(self.stderr, "Dead letters found", shown=shown) as progress:
             found = (_newest if options["limit"] else _all)(get_inspector(), options, progress)
         if asks and found.total:
-            question = f"This throws away {count(found.total, 'dead letter')} for good. Type 'yes' to go on:"
+            question = f"This permanently deletes {count(found.total, 'dead letter')}. Type 'yes' to continue:"
             confirm(self.stderr, question, expected="yes")
         with ProgressLine(self.stderr, DONE[options["action"]].capitalize(), found.total, shown=shown) as progress:
             result = run_steps(found.steps, show=progress.show)
@@ -144,7 +144,7 @@ class Command(RTQCommand):
             interrupted = isinstance(result.stopped_by, KeyboardInterrupt)
             raise CommandError(
                 f"{'Stopped.' if interrupted else one_line(result.stopped_by)} "
-                f"Until then {many} had been {did}; the rest can be {did} by running this again.",
+                f"{many} had been {did} before; run this again for the rest.",
                 returncode=INTERRUPTED if interrupted else 1,
             ) from result.stopped_by
 
@@ -155,7 +155,7 @@ class _Found(NamedTuple):
 
 
 def _all(inspector: Inspector, options: dict[str, Any], progress: ProgressLine) -> _Found:
-    """All that match: counted in Redis. Jobs that die later are left out."""
+    """All that match. They are counted in Redis, and jobs that die later are left out."""
     wanted, total = _filter(options), 0
     until_ms: dict[str, int] = {}
     for queue in _queues(inspector, options):
@@ -213,7 +213,7 @@ def _why_not(inspector: Inspector, name: str, queue: str | None) -> str:
         _find_dead_one(inspector, name, queue)
     except JobError as error:
         return one_line(error)
-    return f"Job {name}: is dead still. It has died just now, or it is unique and another job like it lives."
+    return f"Job {name}: is still dead. It has died just now, or it is unique and another job of the same key is alive."
 
 
 def _as_dict(job: JobDetails) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""rtq_pause: let nothing more of a queue be started."""
+"""manage.py rtq_pause: pause queues."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from django_rtq.management.prompts import known_queues
 
 class Command(RTQCommand):
     help = (
-        "Pause queues: jobs still come in, and those that run finish, but no worker starts another one "
+        "Pause queues: jobs can still be enqueued and running jobs finish, but no worker starts another one "
         "until rtq_resume."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = (
-            "Exit codes: 0 they are paused, now or before; 1 a queue is unknown (then none is paused), or "
+            "Exit codes: 0 the queues are paused; 1 a queue is unknown (then none is paused), or "
             "Redis did not answer; 2 wrong usage."
         )
         parser.add_argument("queues", nargs="+", metavar="QUEUE", help="A queue to pause.")
@@ -30,7 +30,7 @@ class Command(RTQCommand):
             changed = inspector.pause(name)
             if options["verbosity"]:
                 self.stdout.write(
-                    f"Queue {name} is paused: go on with  python manage.py rtq_resume {name}"
+                    f"Queue {name} is paused. Resume it with  python manage.py rtq_resume {name}"
                     if changed
                     else f"Queue {name} was paused already."
                 )

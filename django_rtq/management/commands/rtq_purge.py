@@ -1,4 +1,4 @@
-"""rtq_purge: throw away all jobs of a queue that wait."""
+"""manage.py rtq_purge: delete all waiting jobs of a queue."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from django_rtq.management.prompts import check_interactive, confirm, known_queu
 
 class Command(RTQCommand):
     help = (
-        "Throw away all jobs of a queue that wait: those that are queued, scheduled or waiting for their "
-        "next attempt. Jobs that run, and dead letters, stay. Jobs that come in meanwhile are thrown away "
-        "too; pause whoever makes them, if there are many."
+        "Delete all queued, scheduled and retrying jobs of a queue. Running jobs and dead letters stay. Jobs that are "
+        "enqueued meanwhile are deleted too; stop their producers first, if there are many."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = (
-            "Exit codes: 0 none waits any more; 1 it was not confirmed, the queue is unknown, or Redis did "
-            "not answer (what was thrown away until then is gone); 2 wrong usage; 130 stopped with Ctrl-C."
+            "Exit codes: 0 no job waits any more; 1 not confirmed, unknown queue, or Redis did not answer (some jobs "
+            "may have been deleted before); 2 wrong usage; 130 stopped with Ctrl-C."
         )
         parser.add_argument("queue", metavar="QUEUE", help="The queue to empty.")
         parser.add_argument(
-            "--no-input", "--noinput", action="store_false", dest="interactive", help="Do not ask first."
+            "--no-input", "--noinput", action="store_false", dest="interactive", help="Do not ask for confirmation."
         )
         parser.add_argument("--json", action="store_true", help='Print {"queue": ..., "purged": n}.')
 
@@ -41,8 +40,8 @@ class Command(RTQCommand):
         if waiting and options["interactive"]:
             confirm(
                 self.stderr,
-                f"This throws away {count(waiting, 'waiting job')} of queue {queue}. "
-                "Type the name of the queue to go on:",
+                f"This deletes {count(waiting, 'waiting job')} of queue {queue}. "
+                "Type the name of the queue to continue:",
                 expected=queue,
             )
         purged = self._purge(inspector, queue, waiting, shown=options["verbosity"] > 0)
@@ -50,22 +49,22 @@ class Command(RTQCommand):
             self.stdout.write(as_json({"queue": queue, "purged": purged}))
         elif options["verbosity"]:
             self.stdout.write(
-                f"Threw away {count(purged, 'job')} of queue {queue}."
+                f"Purged {count(purged, 'job')} from queue {queue}."
                 if purged
-                else f"No job waits in queue {queue}: nothing was thrown away."
+                else f"No job waits in queue {queue}: nothing was deleted."
             )
 
     def _purge(self, inspector: Inspector, queue: str, waiting: int, *, shown: bool) -> int:
         purged = 0
         try:
-            with ProgressLine(self.stderr, "Thrown away", waiting, shown=shown) as progress:
+            with ProgressLine(self.stderr, "Purged", waiting, shown=shown) as progress:
                 while step := inspector.purge(queue):
                     purged += step
                     progress.show(purged)
         except (BrokerError, KeyboardInterrupt) as error:
             reason = one_line(error) or "Stopped."
             raise CommandError(
-                f"{reason} Until then {count(purged, 'job')} of queue {queue} had been thrown away.",
+                f"{reason} Before that, {count(purged, 'job')} of queue {queue} had been purged.",
                 returncode=INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1,
             ) from error
         return purged

@@ -1,4 +1,4 @@
-"""rtq_resume: let paused queues be worked on again."""
+"""manage.py rtq_resume: resume paused queues."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from django_rtq.management.prompts import known_queues
 
 
 class Command(RTQCommand):
-    help = "Resume queues that were paused with rtq_pause or in the admin. Workers go on at once."
+    help = "Resume queues that were paused with rtq_pause or in the admin. Workers continue at once."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = (
-            "Exit codes: 0 none of them is paused any more; 1 a queue is unknown (then none is resumed), or "
+            "Exit codes: 0 none of them is paused; 1 a queue is unknown (then none is resumed), or "
             "Redis did not answer; 2 wrong usage."
         )
         parser.add_argument("queues", nargs="+", metavar="QUEUE", help="A queue to resume.")
@@ -26,4 +26,4 @@ class Command(RTQCommand):
         for name in known_queues(inspector, options["queues"]):
             changed = inspector.resume(name)
             if options["verbosity"]:
-                self.stdout.write(f"Queue {name} {'goes on' if changed else 'was not paused'}.")
+                self.stdout.write(f"Resumed queue {name}." if changed else f"Queue {name} was not paused.")

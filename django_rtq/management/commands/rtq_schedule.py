@@ -1,4 +1,4 @@
-"""rtq_schedule: look at the schedules of periodic jobs, start one now, switch one on or off."""
+"""manage.py rtq_schedule: list schedules, run one now, enable or disable one."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from django_rtq.broker.broker import get_broker
 from django_rtq.conf import get_config
 from django_rtq.management.command import RTQCommand
 from django_rtq.management.output import Column, as_json, count, one_line, table
-from django_rtq.models import Schedule, mirror_schedules
-from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, declared_entries, load_schedules
+from django_rtq.models import Schedule, sync_schedules
+from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, declared_schedules, load_schedules
 from django_rtq.scheduler.status import ScheduleStatus, schedule_statuses
 from django_rtq.validation import did_you_mean
 
@@ -25,25 +25,24 @@ COLUMNS = [Column(title) for title in TITLES]
 
 
 class Command(RTQCommand):
-    help = "Look at the schedules of periodic jobs, start the job of one of them now, or switch one on or off."
+    help = "List the schedules of periodic jobs, run one now, or enable or disable one."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = (
-            "Exit codes: 0 done; 1 there is no such schedule, one makes no sense, or Redis or the database did not "
-            "answer; 2 wrong usage."
+            "Exit codes: 0 done; 1 unknown or invalid schedule, or Redis or the database did not answer; 2 wrong usage."
         )
-        parser.add_argument("--json", action="store_true", help="Print JSON. It may stand behind the action, too.")
+        parser.add_argument("--json", action="store_true", help="Print JSON. Also accepted after the action.")
         actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
         for name, text in {
-            "list": "Show all schedules: when they fire, and what became of the last job.",
-            "run": "Enqueue the job of a schedule now, beside its slots, and print the job's id.",
-            "enable": "Let a schedule fire again, from now on.",
-            "disable": "Let a schedule fire no more, on all machines, until it is enabled.",
-            "sync": "Bring the schedules of the database to Redis. Needed after Redis has lost them, or when they were "
-            "changed behind Django's back.",
+            "list": "Show all schedules, with their times and their last jobs.",
+            "run": "Enqueue the job of a schedule now, in addition to its slots, and print the id of the job.",
+            "enable": "Enable a schedule from now on.",
+            "disable": "Disable a schedule on all machines.",
+            "sync": "Copy the schedules from the database to Redis. Needed after Redis has lost its data, or when the "
+            "table was changed without Django.",
         }.items():
             action = actions.add_parser(name, help=text, description=text)
-            # Without a default, which would overwrite what stood before the action.
+            # Without a default, which would overwrite an option before the action.
             action.add_argument("--json", action="store_true", default=SUPPRESS, help="Print JSON.")
             if name not in ("list", "sync"):
                 action.add_argument("name", metavar="NAME", help="The schedule's name: see list.")
@@ -51,24 +50,24 @@ class Command(RTQCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["action"] == "sync":
             changed = self._sync()
-            self._tell(options, {"changed": changed}, f"{count(changed, 'schedule')} changed in Redis.")
+            self._print(options, {"changed": changed}, f"{count(changed, 'schedule')} changed in Redis.")
             return
-        found = load_schedules(declared_entries(get_config()), get_broker().schedules.read())
+        found = load_schedules(declared_schedules(get_config()), get_broker().schedules.read())
         if options["action"] == "list":
             self._list(found, is_json=options["json"])
         elif options["action"] == "run":
             entry = _named(found, options["name"])
             job = entry.task.delay(*entry.schedule.args, **entry.schedule.kwargs)
             facts = {"name": entry.name, "queue": entry.task.queue, "job": job.id, "duplicate": job.duplicate}
-            self._tell(options, facts, job.id)
+            self._print(options, facts, job.id)
             if job.duplicate:
                 self.stderr.write(
-                    "No job was enqueued: the task is unique, and this is the job of its kind that lives."
+                    "No job was enqueued: the task is unique, and this job of the same key is still alive."
                 )
         else:
             self._switch(found, options)
 
-    def _tell(self, options: dict[str, Any], facts: dict[str, Any], sentence: str) -> None:
+    def _print(self, options: dict[str, Any], facts: dict[str, Any], sentence: str) -> None:
         self.stdout.write(as_json(facts) if options["json"] else sentence)
 
     def _list(self, found: ScheduleSet, *, is_json: bool) -> None:
@@ -80,7 +79,7 @@ class Command(RTQCommand):
             heading, *rows = table(COLUMNS, map(_cells, statuses))
             self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
             for name, why in found.broken.items():
-                self.stdout.write(self.style.WARNING(f"{one_line(name)} starts nothing: {one_line(why)}"))
+                self.stdout.write(self.style.WARNING(f"{one_line(name)} cannot run: {one_line(why)}"))
         else:
             self.stdout.write('There are no schedules: see @task(schedule=...), RTQ["SCHEDULES"], and the admin.')
 
@@ -93,26 +92,26 @@ class Command(RTQCommand):
             changed = self._switch_row(name, on=on) if entry.source == "admin" else _switch_declared(entry, on=on)
         facts = {"name": name, "enabled": on, "changed": changed}
         word = "enabled" if on else "disabled"
-        self._tell(options, facts, f"{one_line(name)} is {word}{'' if changed else ' already'}.")
+        self._print(options, facts, f"{one_line(name)} is {word}{'' if changed else ' already'}.")
 
     def _switch_row(self, name: str, *, on: bool) -> bool:
         try:
             row = Schedule.objects.filter(name=name).first()
             if row is None:
-                raise CommandError(f"{one_line(name)} is not in the database any more: rtq_schedule sync.")
+                raise CommandError(f"{one_line(name)} is not in the database any more: run rtq_schedule sync.")
             changed = bool(row.enabled != on)
             if changed:
                 row.switch(on=on)
         except DatabaseError as error:
             raise CommandError(f"The database did not answer: {one_line(error)}") from error
         except ValidationError as error:
-            raise CommandError(f"{one_line(name)} cannot work: {one_line(' '.join(error.messages))}") from error
+            raise CommandError(f"{one_line(name)} is invalid: {one_line(' '.join(error.messages))}") from error
         self._sync()
         return changed
 
     def _sync(self) -> int:
         try:
-            return mirror_schedules()
+            return sync_schedules()
         except DatabaseError as error:
             raise CommandError(f"The database did not answer: {one_line(error)}") from error
 
@@ -168,7 +167,7 @@ def _named(found: ScheduleSet, name: str) -> ScheduledTask:
     if name in by_name:
         return by_name[name]
     if name in found.broken:
-        raise CommandError(f"{one_line(name)} starts nothing: {one_line(found.broken[name])}")
+        raise CommandError(f"{one_line(name)} cannot run: {one_line(found.broken[name])}")
     hint = did_you_mean(name, by_name, otherwise=" See rtq_schedule list.", quoted=True)
     raise CommandError(f"There is no schedule {one_line(repr(name), 100)}.{hint}")
 

@@ -1,4 +1,4 @@
-"""manage.py rtq_scheduler: queue what is due, without running jobs."""
+"""manage.py rtq_scheduler: enqueue due jobs, without running any."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from django_rtq.conf import get_config
 from django_rtq.loop import Loop, stop_all
 from django_rtq.management.command import RTQCommand
 from django_rtq.management.worker_setup import (
-    bring_schedules,
-    doubt_queues,
-    ending_at_signals,
-    meet_server,
+    check_server,
+    copy_schedules,
+    exit_on_signals,
     queue_names,
     show_logs,
+    warn_about_unknown_queues,
 )
 from django_rtq.scheduler.scheduler import Scheduler
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
@@ -29,20 +29,20 @@ logger = logging.getLogger("django_rtq")
 
 
 class Command(RTQCommand):
-    """Runs the loops that every worker runs as well, and no job."""
+    """Runs the loops that every rtq_worker runs as well, but no jobs."""
 
     help = (
-        "Queue delayed jobs and retries when they are due, take back jobs of dead workers, and forget what was kept "
-        "long enough. Every rtq_worker does this too, unless told --no-scheduler; any number may run at once. "
-        "Ends at Ctrl-C, SIGTERM or SIGHUP with exit code 0."
+        "Enqueue delayed jobs and retries when they are due, reclaim jobs of dead workers, and delete expired data. "
+        "Every rtq_worker does this too, except with --no-scheduler; any number may run at once. "
+        "Stops on Ctrl-C, SIGTERM or SIGHUP with exit code 0."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--queues", metavar="A,B", help="the queues to look after (default: the default queue)")
+        parser.add_argument("--queues", metavar="A,B", help="the queues to schedule (default: the default queue)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run until told to stop."""
-        with ending_at_signals():
+        """Run until stopped."""
+        with exit_on_signals():
             self._run(options)
 
     def _run(self, options: dict[str, Any]) -> None:
@@ -50,12 +50,12 @@ class Command(RTQCommand):
         queues = queue_names(options["queues"] or config.default_queue)
         broker = Broker(config, role="scheduler")
         show_logs(options["verbosity"])
-        meet_server(broker)
-        doubt_queues(queues)
-        bring_schedules()
+        check_server(broker)
+        warn_about_unknown_queues(queues)
+        copy_schedules()
         logs.connect()
         loops: list[Loop] = [Heartbeat(broker, queues, lambda: [], promotes=True), Scheduler(broker, queues)]
-        # Blocked before the threads start, so that the signal comes to this one. What is ignored (nohup) stays so.
+        # Blocked before the threads start, so that this thread gets the signal. Ignored signals (nohup) stay ignored.
         stopping = stop_signals()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, stopping)
         try:

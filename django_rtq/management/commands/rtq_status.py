@@ -1,4 +1,4 @@
-"""rtq_status: how full the queues are, and who works on them."""
+"""manage.py rtq_status: show queues and workers."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ WORKER_COLUMNS = [
     Column("RUNS"),
 ]
 RUNNING = ("id", "queue", "task", "client", "attempt", "seconds", "progress", "is_stopping")  # of a job, as JSON
-NO_QUEUE = "No queue has been used yet. Call .delay() on a task, or start a worker with  python manage.py rtq_worker"
-NO_WORKER = "No worker is alive: start one with  python manage.py rtq_worker"
+NO_QUEUE = "No queue has been used yet. Call .delay() on a task, or start a worker:  python manage.py rtq_worker"
+NO_WORKER = "No worker is alive. Start one:  python manage.py rtq_worker"
 
 
 class Command(RTQCommand):
-    help = "Show how full the queues are, how long the oldest job has been waiting, and what the workers do."
+    help = "Show the queues with their numbers of jobs and the age of the oldest job, and the workers."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.epilog = "Exit codes: 0 all was shown; 1 Redis did not answer, or a queue is unknown; 2 wrong usage."
+        parser.epilog = "Exit codes: 0 done; 1 Redis did not answer, or a queue is unknown; 2 wrong usage."
         parser.add_argument("--json", action="store_true", help="Print one line of JSON instead of tables.")
         parser.add_argument(
             "--watch",
@@ -54,44 +54,44 @@ class Command(RTQCommand):
             type=seconds_from(0.1, 86_400),
             const=WATCH_SECONDS,
             metavar="SECONDS",
-            help=f"Show it again and again until Ctrl-C; every {WATCH_SECONDS:.0f} seconds if left open.",
+            help=f"Refresh until Ctrl-C (default: every {WATCH_SECONDS:.0f} seconds).",
         )
-        parser.add_argument("--queues", metavar="A,B", help="Only these queues and who works on them; all if left out.")
+        parser.add_argument("--queues", metavar="A,B", help="Only these queues and their workers (default: all).")
 
     def handle(self, *args: Any, **options: Any) -> None:
         names = _split(options["queues"])
         if options["watch"] is None:
-            self.stdout.write(self._picture(names, json=options["json"]))
+            self.stdout.write(self._render(names, json=options["json"]))
             return
         try:
             self._watch(names, json=options["json"], seconds=options["watch"])
         except KeyboardInterrupt:
-            # This is how one ends it: nothing went wrong.
+            # The normal way to end it.
             return
 
     def _watch(self, names: list[str] | None, *, json: bool, seconds: float) -> None:
-        picture = self._picture(names, json=json)  # what is wrong from the start is an error
+        text = self._render(names, json=json)  # errors at the start are not retried
         while True:
             if json:
-                self.stdout.write(picture)
+                self.stdout.write(text)
             elif self.stdout.isatty():
-                self.stdout.write(f"{CLEAR_SCREEN}{picture}\n\nEvery {seconds:g} s; Ctrl-C ends it.")
+                self.stdout.write(f"{CLEAR_SCREEN}{text}\n\nEvery {seconds:g} s; stop with Ctrl-C.")
             else:
-                self.stdout.write(f"{picture}\n")
+                self.stdout.write(f"{text}\n")
             self.stdout.flush()
             sleep(seconds)
-            picture = self._next_picture(names, json=json)
+            text = self._next_render(names, json=json)
 
-    def _next_picture(self, names: list[str] | None, *, json: bool) -> str:
-        # Somebody who watches wants to see Redis come back: that it went away must not end this.
+    def _next_render(self, names: list[str] | None, *, json: bool) -> str:
+        # Keep watching while Redis is unreachable, until it is back.
         while True:
             try:
-                return self._picture(names, json=json)
+                return self._render(names, json=json)
             except BrokerUnavailable as error:
                 self.stderr.write(one_line(error))
                 sleep(WATCH_SECONDS)
 
-    def _picture(self, names: list[str] | None, *, json: bool) -> str:
+    def _render(self, names: list[str] | None, *, json: bool) -> str:
         inspector = get_inspector()
         queues = inspector.queues.names() if names is None else known_queues(inspector, names)
         overview, workers, server = inspector.queues.details(queues), inspector.workers(queues), inspector.server()
@@ -127,7 +127,7 @@ def _split(text: str | None) -> list[str] | None:
         return None
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise CommandError("--queues names no queue: write for example --queues high,default", returncode=WRONG_USAGE)
+        raise CommandError("--queues is empty: write for example --queues high,default", returncode=WRONG_USAGE)
     return names
 
 

@@ -20,12 +20,12 @@ from django_rtq.conf import get_config
 from django_rtq.management.command import RTQCommand
 from django_rtq.management.prompts import seconds_from
 from django_rtq.management.worker_setup import (
-    bring_schedules,
-    doubt_queues,
-    ending_at_signals,
-    meet_server,
+    check_server,
+    copy_schedules,
+    exit_on_signals,
     queue_names,
     show_logs,
+    warn_about_unknown_queues,
 )
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.supervisor.process_pool import kill_with_parent
@@ -35,43 +35,49 @@ MOST_SLOTS = 10_000
 
 
 class Command(RTQCommand):
-    """Parses the options and hands over to the Supervisor."""
+    """Parses the options and runs the Supervisor."""
 
     help = (
-        "Run the jobs of some queues. The first Ctrl-C or SIGTERM lets running jobs finish, a second one gives them "
-        "back at once. Exit codes: 0 stopped or burst over; 1 cannot start; 2 wrong usage; 130, 143 or 129 stopped by "
-        "a second signal."
+        "Run the jobs of one or more queues. The first Ctrl-C or SIGTERM lets running jobs finish, a second one "
+        "returns them to their queues at once. Exit codes: 0 stopped, or burst finished; 1 cannot start; 2 wrong "
+        "usage; 130, 143 or 129 stopped by a second signal."
     )
     requires_system_checks = ["rtq"]
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The options, in the order in which people need them."""
+        """The options, the most used first."""
         add = parser.add_argument
         add(
-            "--queues", metavar="A,B", help="served in this order: B only while A is empty (default: the default queue)"
+            "--queues",
+            metavar="A,B",
+            help="queues by priority: B is served only while A is empty (default: the default queue)",
         )
-        add("--shuffle", action="store_true", help="another order each time, so that a long queue starves no other")
-        add("--processes", type=_processes, default=1, metavar="N", help="processes that run jobs (default 1)")
-        add("--concurrency", type=_slots, default=1, metavar="M", help="jobs at once in each process (default 1)")
-        add("--burst", action="store_true", help="work until the queues are empty, then exit; not for jobs not yet due")
-        add("--max-jobs", type=_count, metavar="N", help="replace a process after it ran N jobs (default: never)")
+        add("--shuffle", action="store_true", help="serve the queues in random order, so that no queue starves")
+        add("--processes", type=_processes, default=1, metavar="N", help="worker processes (default 1)")
+        add("--concurrency", type=_slots, default=1, metavar="M", help="concurrent jobs in each process (default 1)")
+        add("--burst", action="store_true", help="exit when the queues are empty; does not wait for scheduled jobs")
+        add("--max-jobs", type=_count, metavar="N", help="restart a process after N jobs (default: never)")
         add(
             "--drain-seconds",
             type=seconds_from(0),
             default=25.0,
             metavar="S",
-            help="time for running jobs at a stop (25)",
+            help="how long to wait for running jobs on shutdown (25)",
         )
-        add("--name", default=socket.gethostname(), help="what its workers' names begin with (default: the host's)")
-        add("--no-scheduler", action="store_true", help="leave delayed jobs and retries to other workers")
-        add("--reload", action="store_true", help="start anew when code changes; for development")
+        add("--name", default=socket.gethostname(), help="prefix for worker names (default: the host name)")
+        add(
+            "--no-scheduler",
+            action="store_true",
+            help="leave enqueueing delayed jobs and retries to others",
+        )
+        add("--reload", action="store_true", help="restart when code changes; for development")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run until told to stop."""
+        """Run until stopped."""
         if options["reload"]:
             autoreload.run_with_reloader(_run_without_reload)
             return
-        with ending_at_signals():
+        with exit_on_signals():
             code = self._run(options)
         if code:
             sys.exit(code)
@@ -92,10 +98,10 @@ class Command(RTQCommand):
             scheduler=not options["no_scheduler"],
         )
         show_logs(options["verbosity"])
-        meet_server(broker)
-        doubt_queues(queues)
+        check_server(broker)
+        warn_about_unknown_queues(queues)
         if worker_options.scheduler:
-            bring_schedules()
+            copy_schedules()
         code = Supervisor(broker, worker_options).run()
         broker.close()
         return code
@@ -111,14 +117,14 @@ def _processes(text: str) -> int:
     count, most = _count(text), most_processes()
     if count > most:
         raise ArgumentTypeError(
-            f"{count} processes are more than the {most} that this machine can use (8 for each CPU, but at least 64). "
-            "For jobs that wait for others raise --concurrency; for more computing start workers on more machines."
+            f"{count} processes are more than the limit of {most} on this machine (8 for each CPU, but at least 64). "
+            "For jobs that mostly wait, raise --concurrency; for more CPU, start workers on more machines."
         )
     return count
 
 
 def most_processes() -> int:
-    """The most that --processes may be on this machine."""
+    """The limit of --processes on this machine."""
     return max(64, 8 * (os.cpu_count() or 1))
 
 
@@ -126,21 +132,21 @@ def _slots(text: str) -> int:
     count = _count(text)
     if count > MOST_SLOTS:
         raise ArgumentTypeError(
-            f"{count} jobs at once are more than the {MOST_SLOTS} that one process can look after. Raise --processes."
+            f"{count} concurrent jobs are more than the limit of {MOST_SLOTS} for one process. Raise --processes."
         )
     return count
 
 
 def _run_without_reload() -> None:
-    """In the thread that Django's reloader watches over: the worker as a process of its own, ended with this one."""
+    """Called in a thread of Django's reloader: run the worker as a subprocess that ends with this process."""
     arguments = [argument for argument in sys.argv if argument != "--reload"]
-    # The reloader may be killed, and then it says nothing to anybody.
+    # The reloader may be killed, and then it cannot stop the subprocess.
     process = subprocess.Popen([sys.executable, *arguments], preexec_fn=partial(kill_with_parent, signal.SIGTERM))  # noqa: PLW1509
 
-    def end() -> None:
+    def terminate() -> None:
         if process.poll() is None:
             process.terminate()
             process.wait()
 
-    atexit.register(end)
+    atexit.register(terminate)
     process.wait()

@@ -22,7 +22,7 @@ from django_rtq import signals
 from django_rtq.conf import Config
 from django_rtq.exceptions import JobCancelled, PayloadError, TaskNotFound
 from django_rtq.jobs import serializer
-from django_rtq.jobs.context import CurrentRun, place
+from django_rtq.jobs.context import CurrentRun, current_run
 from django_rtq.jobs.outcome import write_succeeded
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, UnknownTask, decide, task_traceback
 from django_rtq.worker.process.interrupts import CoroutineInterrupts
@@ -95,7 +95,7 @@ class Executor:
     async def execute_async(self, run: Run) -> Outcome:
         """Steps 3 and 4, for a coroutine function."""
         task = run.task
-        place.set(CurrentRun(run))
+        current_run.set(CurrentRun(run))
         if signals.job_started.receivers:
             _send_started(run)
         if run.may_run_once:

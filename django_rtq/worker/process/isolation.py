@@ -12,7 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from django_rtq.conf import is_debug
-from django_rtq.jobs.context import CurrentRun, place
+from django_rtq.jobs.context import CurrentRun, current_run
 from django_rtq.worker.process.run import Run
 
 logger = logging.getLogger("django_rtq")
@@ -23,7 +23,7 @@ class _ThreadContext(threading.local):
 
     def __init__(self, context: contextvars.Context) -> None:
         own, here = context.copy(), CurrentRun()
-        own.run(place.set, here)
+        own.run(current_run.set, here)
         self.both = here, own
 
 

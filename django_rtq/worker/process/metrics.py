@@ -12,7 +12,7 @@ from math import frexp
 from typing import TypeVar
 
 from django_rtq.broker.histogram import BUCKETS, bucket_of, counter_name
-from django_rtq.broker.scripts import Argument
+from django_rtq.broker.redis.commands import Argument
 from django_rtq.worker.process.run import Run
 
 REPORT_SECONDS = 1.0

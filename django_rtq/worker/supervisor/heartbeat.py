@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from django_rtq import __version__, signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import CancelRequest
-from django_rtq.broker.scripts import Argument
+from django_rtq.broker.redis.commands import Argument
 from django_rtq.loop import Loop
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.shared_entries import Revoked

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from django_rtq.broker.scripts import BY_SHA, SCRIPTS, Script
+from django_rtq.broker.redis.commands import SCRIPTS_BY_SHA, LuaScript
+from django_rtq.broker.scripts import SCRIPTS, Script
 
 
 class Mutant(NamedTuple):
@@ -311,13 +312,13 @@ def mutated(mutant: Mutant) -> Iterator[None]:
     assert right, f"{mutant.name}: no script has {mutant.old!r} any more"
     wrong = {name: _wrong(script, mutant) for name, script in right.items()}
     SCRIPTS.update(wrong)
-    BY_SHA.update({script.sha: script for script in wrong.values()})
+    SCRIPTS_BY_SHA.update({script.sha: LuaScript(script.name, script.text) for script in wrong.values()})
     try:
         yield
     finally:
         SCRIPTS.update(right)
         for script in wrong.values():
-            del BY_SHA[script.sha]
+            del SCRIPTS_BY_SHA[script.sha]
 
 
 def _wrong(script: Script, mutant: Mutant) -> Script:
@@ -325,5 +326,5 @@ def _wrong(script: Script, mutant: Mutant) -> Script:
     wrong = copy.copy(script)
     wrong.text = script.text.replace(mutant.old, mutant.new)
     wrong.sha = hashlib.sha1(wrong.text.encode(), usedforsecurity=False).hexdigest().encode()
-    wrong._heads, wrong._packed_heads = {}, {}
+    wrong._heads, wrong._text_commands = {}, {}
     return wrong

@@ -7,14 +7,14 @@ import redis
 from redis.connection import SSLConnection
 
 from django_rtq.exceptions import ConfigurationError
-from tests.broker.recipes import client_of, reader_of, recipe_of
+from tests.broker.redis.connections import client_of, reader_of, settings_of
 
 SECRET = "hunter2%2Fx"  # "hunter2/x", as a URL has to write it
 
 
 @pytest.mark.parametrize("db", [None, 3])
 def test_a_url_leads_to_its_database_unless_db_names_another(empty, db):
-    with client_of(recipe_of(f"redis://127.0.0.1:{empty.port}/2", db)) as client:
+    with client_of(settings_of(f"redis://127.0.0.1:{empty.port}/2", db)) as client:
         client.set("rtq:key", "value")
 
     with redis.Redis(port=empty.port, db=db or 2) as direct:
@@ -22,12 +22,12 @@ def test_a_url_leads_to_its_database_unless_db_names_another(empty, db):
 
 
 def test_a_url_without_a_number_takes_the_one_of_db():
-    assert recipe_of("redis://host", 4).db == 4
-    assert recipe_of("redis://host").db == 0
+    assert settings_of("redis://host", 4).db == 4
+    assert settings_of("redis://host").db == 0
 
 
 def test_tls_of_a_url_is_kept():
-    connection_settings = recipe_of("rediss://host:6380/1?ssl_ca_certs=/ca.pem&ssl_cert_reqs=optional")
+    connection_settings = settings_of("rediss://host:6380/1?ssl_ca_certs=/ca.pem&ssl_cert_reqs=optional")
     with reader_of(connection_settings) as reader:
         assert isinstance(reader, SSLConnection)
         assert (reader.ca_certs, reader.cert_reqs) == ("/ca.pem", ssl.CERT_OPTIONAL)
@@ -46,8 +46,8 @@ def test_tls_of_a_url_is_kept():
         (f"unix:///run/redis.sock?db=2&password={SECRET}", "unix:///run/redis.sock?db=2"),
     ],
 )
-def test_a_recipe_never_shows_the_password(url, shown):
-    connection_settings = recipe_of(url)
+def test_connection_settings_never_show_the_password(url, shown):
+    connection_settings = settings_of(url)
 
     assert str(connection_settings) == shown
     assert "hunter" not in f"{connection_settings!r} {[connection_settings]}"
@@ -58,7 +58,7 @@ def test_a_recipe_never_shows_the_password(url, shown):
 )
 def test_what_is_said_about_a_bad_url_does_not_show_the_password(url):
     with pytest.raises(ConfigurationError) as caught:
-        recipe_of(url)
+        settings_of(url)
 
     assert "hunter" not in str(caught.value)
     assert caught.value.__context__ is None  # it would be printed too

@@ -1,4 +1,4 @@
-"""The two kinds of connections that a recipe makes: pools for commands, and one that blocks."""
+"""The two kinds of connections made with ConnectionSettings: pools for commands, and one that blocks."""
 
 import socket
 
@@ -10,7 +10,15 @@ from redis.sentinel import SentinelManagedConnection
 
 from django_rtq.broker.redis import connections as connection_module
 from django_rtq.broker.redis.connections import ConnectionSettings, identity_arguments
-from tests.broker.recipes import ask, client_of, django_redis_pool, native, reader_of, recipe_of, recipe_of_alias
+from tests.broker.redis.connections import (
+    ask,
+    client_of,
+    django_redis_pool,
+    native,
+    reader_of,
+    settings_of,
+    settings_of_alias,
+)
 from tests.support.proxy import Fault, Proxy
 
 DEAD = "redis://127.0.0.1:1"
@@ -20,7 +28,7 @@ ARRIVED = {"before": [], "after": [b"job"], "silence": []}
 
 
 def test_both_kinds_of_connections_work_over_a_unix_socket(empty):
-    connection_settings = recipe_of(f"unix://{empty.socket_path}?db=2")
+    connection_settings = settings_of(f"unix://{empty.socket_path}?db=2")
     with client_of(connection_settings) as client, reader_of(connection_settings, block_seconds=1) as reader:
         client.zadd("waiting", {"job": 7})
 
@@ -29,7 +37,7 @@ def test_both_kinds_of_connections_work_over_a_unix_socket(empty):
 
 @pytest.mark.parametrize("scheme", ["redis", "unix"])
 def test_connections_have_the_time_outs_that_they_promise(empty, scheme):
-    connection_settings = recipe_of(
+    connection_settings = settings_of(
         f"unix://{empty.socket_path}" if scheme == "unix" else f"{empty.url}?socket_timeout=0.1"
     )
     with client_of(connection_settings) as client, reader_of(connection_settings, block_seconds=30) as reader:
@@ -41,7 +49,7 @@ def test_connections_have_the_time_outs_that_they_promise(empty, scheme):
 
 
 def test_connections_say_who_they_are_and_stay_alive(empty):
-    connection_settings = recipe_of(empty.url)
+    connection_settings = settings_of(empty.url)
     with client_of(connection_settings) as client, reader_of(connection_settings) as reader:
         reader.connect()
 
@@ -50,13 +58,13 @@ def test_connections_say_who_they_are_and_stay_alive(empty):
 
 
 def test_a_blocking_connection_is_not_connected_until_it_is_used(empty):
-    connection_settings = recipe_of(DEAD)
+    connection_settings = settings_of(DEAD)
     with reader_of(connection_settings) as reader, pytest.raises(redis.ConnectionError):
         reader.connect()
 
 
 def test_replies_have_the_same_shape_with_every_redis_py(empty):
-    with reader_of(recipe_of(empty.url)) as reader:
+    with reader_of(settings_of(empty.url)) as reader:
         ask(reader, "HSET", "jobs", "id", "record")
 
         assert reader.protocol == 2
@@ -64,7 +72,7 @@ def test_replies_have_the_same_shape_with_every_redis_py(empty):
 
 
 def test_replies_keep_their_shape_when_the_url_asks_for_resp3(empty):
-    with reader_of(recipe_of(f"{empty.url}?protocol=3")) as reader:
+    with reader_of(settings_of(f"{empty.url}?protocol=3")) as reader:
         ask(reader, "HSET", "jobs", "id", "record")
 
         assert ask(reader, "HGETALL", "jobs") == [b"id", b"record"]
@@ -81,14 +89,14 @@ def retrying():
     }
 
 
-def lossy_recipe(kind, url, factory):
+def lossy_settings(kind, url, factory):
     if kind == "url":
-        return recipe_of(f"{url}?retry_on_timeout=true", 1)
+        return settings_of(f"{url}?retry_on_timeout=true", 1)
     if kind == "factory":
         client = redis.Redis.from_url(url, **retrying())
-        return recipe_of(factory(lambda: client), 1)
+        return settings_of(factory(lambda: client), 1)
     backend = native if kind == "native" else django_redis_pool
-    return recipe_of_alias(backend(url, **retrying()))
+    return settings_of_alias(backend(url, **retrying()))
 
 
 @pytest.fixture
@@ -109,7 +117,7 @@ def pushed(server, *, db):
 @pytest.mark.parametrize("moment", ARRIVED)
 @pytest.mark.parametrize("kind", ["url", "django-redis", "native", "factory"])
 def test_a_command_whose_reply_is_lost_is_not_sent_again(empty, lossy, factory, kind, moment):
-    connection_settings = lossy_recipe(kind, lossy.url, factory)
+    connection_settings = lossy_settings(kind, lossy.url, factory)
     lossy.arm(Fault(moment, b"RPUSH"))
 
     with client_of(connection_settings) as client, pytest.raises((redis.ConnectionError, redis.TimeoutError)):
@@ -144,9 +152,9 @@ def test_of_a_foreign_class_all_is_kept_that_redis_py_has_no_name_for():
     assert identity_arguments(SentinelManagedConnection, arguments) == {"host": "h"}
 
 
-def test_equal_recipes_are_equal_and_can_be_keys():
-    one, same, other = (recipe_of(f"redis://host/{db}") for db in (1, 1, 2))
+def test_equal_settings_are_equal_and_can_be_keys():
+    one, same, other = (settings_of(f"redis://host/{db}") for db in (1, 1, 2))
 
     assert one == same != other
     assert len({one, same, other}) == 2
-    assert ConnectionSettings() == recipe_of("redis://")
+    assert ConnectionSettings() == settings_of("redis://")

@@ -13,7 +13,7 @@ from django_rtq.broker.redis import sentinel as sentinel_module
 from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.conf import Config
 from testproject.redis_server import PrivateRedis, RedisDidNotStart
-from tests.broker.recipes import ask, client_of, django_redis, reader_of, recipe_of, recipe_of_alias
+from tests.broker.redis.connections import ask, client_of, django_redis, reader_of, settings_of, settings_of_alias
 from tests.support.waiting import wait_until
 
 
@@ -70,18 +70,18 @@ def sentinel_cache(sentinel, **options):
     )
 
 
-def sentinel_recipe(kind, sentinel, factory):
+def sentinel_settings(kind, sentinel, factory):
     if kind == "alias":
-        return recipe_of_alias(sentinel_cache(sentinel, SOCKET_TIMEOUT=0.2))
+        return settings_of_alias(sentinel_cache(sentinel, SOCKET_TIMEOUT=0.2))
     if kind == "factory":
         manager = Sentinel(sentinels_of(sentinel)["sentinels"])
-        return recipe_of(factory(lambda: manager.slave_for("mymaster")), 1)
-    return recipe_of(sentinels_of(sentinel, db=1))
+        return settings_of(factory(lambda: manager.slave_for("mymaster")), 1)
+    return settings_of(sentinels_of(sentinel, db=1))
 
 
 @pytest.mark.parametrize("kind", ["mapping", "alias", "factory"])
 def test_sentinel_leads_to_the_master(empty, sentinel, factory, kind):
-    connection_settings = sentinel_recipe(kind, sentinel, factory)
+    connection_settings = sentinel_settings(kind, sentinel, factory)
     with client_of(connection_settings) as client, reader_of(connection_settings, block_seconds=1) as reader:
         client.zadd("waiting", {"job": 1})
 
@@ -118,7 +118,7 @@ def is_at(reply, server):
 
 @pytest.mark.parametrize("explicitly", [True, False], ids=["connect", "send"])
 def test_a_blocking_connection_asks_for_the_master_each_time_it_connects(empty, sentinel, other_server, explicitly):
-    with reader_of(recipe_of(sentinels_of(sentinel))) as reader:
+    with reader_of(settings_of(sentinels_of(sentinel))) as reader:
         reader.connect()
         assert reader.port == empty.port
         with promoted(sentinel, other_server, empty):
@@ -129,7 +129,7 @@ def test_a_blocking_connection_asks_for_the_master_each_time_it_connects(empty, 
 
 
 def test_credentials_and_tls_reach_the_master_and_the_sentinels():
-    connection_settings = recipe_of(
+    connection_settings = settings_of(
         {
             "sentinels": [["one", 26379]],
             "service": "mymaster",
@@ -157,7 +157,7 @@ def test_a_sentinel_alias_keeps_the_credentials_of_both_and_no_time_outs(sentine
         SENTINEL_KWARGS={"password": "hunter3", "socket_timeout": 60},
         CONNECTION_POOL_KWARGS={"ssl": True, "ssl_ca_certs": "/ca.pem"},
     )
-    connection_settings = recipe_of_alias(cache)
+    connection_settings = settings_of_alias(cache)
     with reader_of(connection_settings) as reader:
         assert isinstance(reader, SentinelManagedSSLConnection)
         assert (reader.password, reader.ca_certs) == ("hunter2", "/ca.pem")
@@ -166,7 +166,7 @@ def test_a_sentinel_alias_keeps_the_credentials_of_both_and_no_time_outs(sentine
 
 
 def test_sentinels_listen_to_a_time_out_of_theirs():
-    connection_settings = recipe_of(
+    connection_settings = settings_of(
         {"sentinels": [("one", 1)], "service": "s", "sentinel_kwargs": {"socket_timeout": 0.5}}
     )
     asked = connection_settings.sentinel.manager().sentinels[0].connection_pool.make_connection()
@@ -176,7 +176,7 @@ def test_sentinels_listen_to_a_time_out_of_theirs():
 
 def test_a_rediss_url_in_a_sentinel_alias_means_tls_to_the_master(sentinel):
     cache = {**sentinel_cache(sentinel), "LOCATION": "rediss://mymaster/0"}
-    with reader_of(recipe_of_alias(cache)) as reader:
+    with reader_of(settings_of_alias(cache)) as reader:
         assert isinstance(reader, SentinelManagedSSLConnection)
 
 
@@ -193,21 +193,21 @@ def broker_behind_sentinel(empty, sentinel, monkeypatch):
 def test_a_process_turns_to_the_new_master_while_the_old_one_still_answers(
     broker_behind_sentinel, empty, sentinel, other_server
 ):
-    wire = broker_behind_sentinel.redis
-    assert is_at(wire.execute_one(PORT), empty)
+    client = broker_behind_sentinel.redis
+    assert is_at(client.execute_one(PORT), empty)
 
     with promoted(sentinel, other_server, empty):
-        assert is_at(wire.execute_one(PORT), other_server)
-    assert is_at(wire.execute_one(PORT), empty)
+        assert is_at(client.execute_one(PORT), other_server)
+    assert is_at(client.execute_one(PORT), empty)
 
 
 def test_all_connections_of_a_process_follow_the_one_that_found_another_master(
     broker_behind_sentinel, empty, sentinel, other_server, monkeypatch
 ):
     broker = broker_behind_sentinel
-    waiter = BlockingReader(broker.connection_settings, [b"tokens"], role="worker-wait", block_seconds=0.2)
+    blocking = BlockingReader(broker.connection_settings, [b"tokens"], role="worker-wait", block_seconds=0.2)
     assert is_at(broker.redis.execute_one(PORT), empty)
-    assert not waiter.wait(0)  # the server has its question
+    assert not blocking.wait(0)  # the server has its question
     monkeypatch.setattr(sentinel_module, "LOOK_SECONDS", 60.0)
     broker.redis.execute_one(PORT)  # nobody asks again by himself
 
@@ -216,14 +216,14 @@ def test_all_connections_of_a_process_follow_the_one_that_found_another_master(
         with redis.Redis(port=other_server.port, protocol=2) as direct:
             direct.zadd("tokens", {"work": 0})
 
-        assert waiter.wait(5)
+        assert blocking.wait(5)
         assert is_at(broker.redis.execute_one(PORT), other_server)
-    waiter.close()
+    blocking.close()
 
 
 def test_while_no_sentinel_answers_the_connections_stay(broker_behind_sentinel, monkeypatch):
-    wire = broker_behind_sentinel.redis
-    before = wire.execute_one(("CLIENT", "ID"))
+    client = broker_behind_sentinel.redis
+    before = client.execute_one(("CLIENT", "ID"))
 
     def nobody(service):
         raise MasterNotFoundError("nobody answers")
@@ -231,4 +231,4 @@ def test_while_no_sentinel_answers_the_connections_stay(broker_behind_sentinel, 
     master = sentinel_module.master_of(broker_behind_sentinel.connection_settings.sentinel)
     monkeypatch.setattr(master.manager, "discover_master", nobody)
 
-    assert wire.execute_one(("CLIENT", "ID")) == before
+    assert client.execute_one(("CLIENT", "ID")) == before

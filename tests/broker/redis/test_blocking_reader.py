@@ -5,58 +5,59 @@ import time
 
 import pytest
 
-from django_rtq.broker.redis.blocking_reader import FINE_SECONDS, BlockingReader
+from django_rtq.broker.redis.blocking_reader import BlockingReader
+from django_rtq.broker.redis.speedups import FINE_SECONDS
 from django_rtq.exceptions import BrokerUnavailable
 from tests.support.jobs import QUEUE
 from tests.support.waiting import wait_until
 
 
 @pytest.fixture
-def waiter(broker):
-    waiter = BlockingReader(
+def reader(broker):
+    reader = BlockingReader(
         broker.connection_settings, [broker.keys.of(QUEUE).due_signal], role="scheduler", block_seconds=60
     )
-    yield waiter
-    waiter.close()
+    yield reader
+    reader.close()
 
 
 @pytest.mark.parametrize("seconds", [0.0, FINE_SECONDS / 2, FINE_SECONDS, 3.7 * FINE_SECONDS])
-def test_it_never_ends_too_early(waiter, seconds):
+def test_it_never_ends_too_early(reader, seconds):
     started = time.monotonic()
 
-    assert waiter.wait(seconds) is False
+    assert reader.wait(seconds) is False
     assert time.monotonic() - started >= seconds
 
 
 @pytest.mark.parametrize("seconds", [FINE_SECONDS, 30.0])
-def test_a_token_ends_it(redis, broker, waiter, seconds):
+def test_a_token_ends_it(redis, broker, reader, seconds):
     redis.zadd(broker.keys.of(QUEUE).due_signal, {"due": 0})
-    came = waiter.wait(0)
+    came = reader.wait(0)
     wait_until(lambda: not redis.exists(broker.keys.of(QUEUE).due_signal))  # the answer is on its way, or was here
 
-    assert came or waiter.wait(seconds)
+    assert came or reader.wait(seconds)
 
 
-def test_a_token_that_comes_later_ends_it_too(redis, broker, waiter):
+def test_a_token_that_comes_later_ends_it_too(redis, broker, reader):
     timer = threading.Timer(0.05, redis.zadd, (broker.keys.of(QUEUE).due_signal, {"due": 0}))
     timer.start()
 
-    assert waiter.wait(30) is True
+    assert reader.wait(30) is True
     timer.join()
 
 
-def test_it_can_be_ended_from_another_thread(waiter):
+def test_it_can_be_ended_from_another_thread(reader):
     """The socket stays with the thread that reads: the number of a closed one may at once be that of another."""
     ended = threading.Event()
 
     def wait():
         with pytest.raises(BrokerUnavailable):
-            waiter.wait()
+            reader.wait()
         ended.set()
 
-    waiter.wait(0)
-    socket = waiter._connection._sock
-    waiter.interrupt()
+    reader.wait(0)
+    socket = reader._connection._sock
+    reader.interrupt()
     assert socket.fileno() > 0
     thread = threading.Thread(target=wait)
     thread.start()
@@ -69,30 +70,30 @@ def test_it_can_be_ended_from_another_thread(waiter):
 def test_it_tells_each_time_it_connects(redis, broker, monkeypatch):
     told = []
     key = broker.keys.of(QUEUE).due_signal
-    waiter = BlockingReader(
+    reader = BlockingReader(
         broker.connection_settings, [key], role="worker-wait", block_seconds=60, on_connect=lambda: told.append(1)
     )
-    assert waiter.wait(0) is False
-    assert waiter.wait(0) is False
+    assert reader.wait(0) is False
+    assert reader.wait(0) is False
     assert told == [1]
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr("django_rtq.broker.redis.blocking_reader.is_current", lambda connection: False)
-        assert waiter.wait(0) is False
+        assert reader.wait(0) is False
     assert told == [1, 1]
-    waiter.close()
-    assert waiter.wait(0) is False
-    waiter.close()
+    reader.close()
+    assert reader.wait(0) is False
+    reader.close()
 
     assert told == [1, 1, 1]
 
 
-def test_who_waits_already_asks_for_no_second_token(redis, broker, waiter):
+def test_who_waits_already_asks_for_no_second_token(redis, broker, reader):
     key = broker.keys.of(QUEUE).due_signal
-    assert waiter.wait(0) is False
+    assert reader.wait(0) is False
     for word in (b"first", b"second"):
         redis.zadd(key, {"due": 0})
 
-        assert waiter.wait_and_claim(("ECHO", word)) == word
+        assert reader.wait_and_claim(("ECHO", word)) == word
 
-    assert not waiter.is_waiting
+    assert not reader.is_waiting
     assert redis.zcard(key) == 0

@@ -5,7 +5,7 @@ import redis
 from redis.cluster import RedisCluster
 
 from django_rtq.exceptions import ConfigurationError
-from tests.broker.recipes import LOCMEM, cache_settings, django_redis, native, recipe_of
+from tests.broker.redis.connections import LOCMEM, cache_settings, django_redis, native, settings_of
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_what_is_wrong_is_said(source, db, message):
         "badport": django_redis("redis://host:http/0"),
     }
     with cache_settings(caches), pytest.raises(ConfigurationError, match=message):
-        recipe_of(source, db)
+        settings_of(source, db)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_what_is_wrong_is_said(source, db, message):
 )
 def test_what_is_wrong_with_sentinels_is_said(options, message):
     with pytest.raises(ConfigurationError, match=message):
-        recipe_of(options)
+        settings_of(options)
 
 
 def fails():
@@ -92,4 +92,4 @@ def fails():
 def test_what_is_wrong_with_a_factory_is_said(factory, made, message):
     path = factory(made)
     with pytest.raises(ConfigurationError, match=message):
-        recipe_of(path)
+        settings_of(path)

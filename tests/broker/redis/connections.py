@@ -1,4 +1,4 @@
-"""Recipes out of settings, caches of both backends, and the connections that recipes make."""
+"""Connection settings, caches of both backends, and the connections that are made with them."""
 
 from contextlib import contextmanager
 from unittest import mock
@@ -14,7 +14,7 @@ from django_rtq.conf import Config
 LOCMEM = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 
 
-def recipe_of(source, db=None):
+def settings_of(source, db=None):
     return read_connection_settings(Config(redis=source, db=db))
 
 
@@ -45,9 +45,9 @@ def native(location, **options):
 BACKENDS = pytest.mark.parametrize("backend", [django_redis_pool, native], ids=["django-redis", "native"])
 
 
-def recipe_of_alias(cache, db=1):
+def settings_of_alias(cache, db=1):
     with cache_settings({"default": LOCMEM, "shared": cache}):
-        return recipe_of("shared", db)
+        return settings_of("shared", db)
 
 
 @contextmanager

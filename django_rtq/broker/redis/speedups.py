@@ -1,0 +1,134 @@
+"""The parts of redis-py that are replaced for speed. There are none elsewhere.
+
+Each names its gain and the plain way, which it falls back to where it does not apply. All gains were measured side by
+side in one process, medians of 15 interleaved runs, on a machine where enqueueing a job takes 150 µs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+import hiredis
+import redis
+from redis import exceptions as redis_exceptions
+
+from django_rtq.broker.redis.commands import Argument, Command
+from django_rtq.broker.redis.sentinel import is_current
+
+# What redis-py itself packs with in the end, without the layers above.
+_pack: Callable[[tuple[Argument, ...]], bytes] = hiredis.pack_command  # type: ignore[assignment]
+
+FINE_SECONDS, FINE_STEP_SECONDS = 0.0025, 0.0005  # the last part of a wait, and the time between two checks in it
+
+
+def pack(command: Command) -> bytes:
+    """Serialize a command to RESP with hiredis.
+
+    Gain: a third of the time of redis-py's Python serializer, 33 µs less for an enqueue command of 30 arguments.
+    """
+    return command if isinstance(command, bytes) else _pack(command)
+
+
+class TextCommand:
+    """Serializes commands that begin with the same arguments and go on with plain text.
+
+    Gain: 5 µs for each enqueue command, 30 % less than hiredis needs, because the first arguments are packed once.
+    Plain way: pack(), which is needed for text that is not ASCII.
+    """
+
+    def __init__(self, head: tuple[Argument, ...]) -> None:
+        self._size = len(head)
+        self._packed = _pack(head).decode().partition("\n")[2]
+
+    def pack(self, arguments: Iterable[str | int]) -> bytes | None:
+        """The command with these arguments. None for text that is not ASCII: there a character is not a byte."""
+        parts = [f"${len(value)}\r\n{value}\r\n" for value in map(str, arguments)]
+        text = "".join(parts)
+        return f"*{self._size + len(parts)}\r\n{self._packed}{text}".encode() if text.isascii() else None
+
+
+class IdleConnections:
+    """Keeps idle connections above redis-py's pool, whose bookkeeping costs more than the packing of a command.
+
+    Gain: 20 to 35 µs for each round trip, up to a fifth of a delay(). Plain way: the pool, which makes all connections.
+    Works without locks: an exception may be raised in a job at any bytecode, and would leave a lock held for ever.
+    """
+
+    def __init__(self, pool: redis.ConnectionPool) -> None:
+        self._pool = pool
+        # Before redis-py 5.3 get_connection() needs a command name; since then it must not get one.
+        named = "command_name" in inspect.signature(type(pool).get_connection).parameters
+        self._pool_arguments = ("EVALSHA",) if named and redis.VERSION < (5, 3) else ()
+        self._idle: list[Any] = []
+        #: Another number after each connection that ended: Redis may have restarted since with older data, or another
+        #: server may answer now. Only compare it with a former value.
+        self.connections_lost = 0
+        self._numbers = itertools.count(1)
+
+    def take(self, *, is_checked: bool) -> Any:
+        """A connection that nobody uses. `is_checked`: an idle one was not closed by the server meanwhile."""
+        while self._idle:
+            try:
+                connection = self._idle.pop()
+            except IndexError:  # another thread took it
+                break
+            if is_current(connection) and (not is_checked or _is_open(connection)):
+                return connection
+            self.drop(connection)
+        return self._pool.get_connection(*self._pool_arguments)
+
+    def give_back(self, connection: Any) -> None:
+        """Keep a connection that has no reply outstanding."""
+        self._idle.append(connection)
+
+    def drop(self, connection: Any) -> None:
+        """Close a connection."""
+        self.connections_lost = next(self._numbers)
+        connection.disconnect()
+        self._pool.release(connection)
+
+    def close_idle(self) -> None:
+        """Close the connections that nobody uses."""
+        self._drop_idle()
+        self._pool.disconnect(inuse_connections=False)
+
+    def close(self) -> None:
+        """Close all connections. New ones may be taken afterwards."""
+        self._drop_idle()
+        self._pool.disconnect()
+
+    def _drop_idle(self) -> None:
+        while self._idle:
+            with suppress(IndexError):
+                self.drop(self._idle.pop())
+
+
+def _is_open(connection: Any) -> bool:
+    """Whether there is nothing to read: neither the end of the connection, nor a reply that nobody has read."""
+    try:
+        return not connection.can_read()
+    except (redis_exceptions.RedisError, OSError):
+        return False
+
+
+def can_read_within(connection: Any, seconds: float) -> bool:
+    """Wait until there is something to read, for a fraction of a millisecond more exactly than can_read().
+
+    Gain: a timed wait ends up to 1 ms earlier, because the timeout of a socket is rounded up to whole milliseconds;
+    delayed jobs start that much closer to their time. Plain way: connection.can_read(timeout), which waits for all
+    but the last 2.5 ms here.
+    """
+    until = time.monotonic() + seconds
+    if seconds > FINE_SECONDS and connection.can_read(timeout=seconds - FINE_SECONDS):
+        return True
+    while not connection.can_read(timeout=0):
+        left = until - time.monotonic()
+        if left <= 0:
+            return False
+        time.sleep(min(left, FINE_STEP_SECONDS))
+    return True

@@ -1,0 +1,60 @@
+"""What is replaced for speed does the same as the plain way."""
+
+import time
+
+import pytest
+from redis.connection import PythonRespSerializer
+
+from django_rtq.broker.redis.speedups import IdleConnections, TextCommand, can_read_within, pack
+from tests.support.jobs import queued_job
+
+HEAD = (b"EVALSHA", b"f" * 40, 1, "{rtq:größe}:jobs".encode())
+
+
+def plain(command):
+    """The command as redis-py's Python serializer packs it."""
+    return b"".join(
+        PythonRespSerializer(10**9, lambda v: v if isinstance(v, bytes) else str(v).encode()).pack(*command)
+    )
+
+
+@pytest.mark.parametrize("arguments", [(), ("",), (1, -100, "a b", "\r\n$1\r\n", "\x00"), ("x" * 100_000,)])
+def test_commands_are_packed_as_redis_py_packs_them(arguments):
+    command = (*HEAD, *arguments)
+
+    assert pack(command) == plain(command)
+    assert TextCommand(HEAD).pack(arguments) == plain(command)
+
+
+def test_text_that_is_not_ascii_is_left_to_the_plain_way():
+    assert TextCommand(HEAD).pack(("ü",)) is None
+
+
+def test_a_connection_is_used_again_without_the_pool(broker, monkeypatch):
+    queued_job(broker)
+    pool = broker.connection_settings.command_pool(role="test")
+    connections = IdleConnections(pool)
+    first = connections.take(is_checked=True)
+    connections.give_back(first)
+    monkeypatch.setattr(pool, "get_connection", lambda *arguments: pytest.fail("asked the pool"))
+
+    assert connections.take(is_checked=True) is first
+
+    connections.give_back(first)
+    connections.close()
+    assert connections.connections_lost == 1
+
+
+def test_a_timed_wait_ends_on_time(broker):
+    connection = broker.connection_settings.blocking_connection(role="test", block_seconds=1)
+    connection.connect()
+    try:
+        started = time.monotonic()
+        assert not can_read_within(connection, 0.0104)
+        assert time.monotonic() - started >= 0.0104
+
+        connection.send_command("PING")
+        assert can_read_within(connection, 5.0)
+        assert connection.read_response() == b"PONG"
+    finally:
+        connection.disconnect()
