@@ -1,1 +1,1 @@
-"""The worker: a supervisor, its children, and the life of a job in them."""
+"""The worker: a supervisor, and the processes that run jobs."""

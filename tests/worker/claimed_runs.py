@@ -1,4 +1,4 @@
-"""Jobs that a ledger claims and settles, without a worker process."""
+"""Jobs that a session claims and settles, without a worker process."""
 
 from django_rtq.worker.outcome import Acked
 from django_rtq.worker.process.run import Run

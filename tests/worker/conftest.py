@@ -1,4 +1,4 @@
-"""Real workers, what their jobs wrote, and the proof that no job was lost."""
+"""Fixtures: real workers, the diary that their jobs write, and a check that no job was lost."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Pages for tests: jobs, and one of them that runs."""
+"""Shared memory for tests, with some jobs and a running one."""
 
 from django_rtq.worker.shared_entries import ACKED, Finished
 from django_rtq.worker.shared_memory import SharedState

@@ -1,4 +1,4 @@
-"""Work until the queues are empty, then leave."""
+"""--burst: work until the queues are empty, then exit."""
 
 import pytest
 

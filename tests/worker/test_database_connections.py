@@ -1,4 +1,4 @@
-"""Code of a project that uses the database in a supervisor: in receivers of signals, and in functions of schedules."""
+"""Project code that uses the database in a supervisor: signal receivers, and functions of schedules."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Delayed jobs while clocks jump, schedulers die and Redis restarts: none lost, none early (G1, G7)."""
+"""Delayed jobs while clocks jump, schedulers die and Redis restarts: none is lost, none runs early (G1, G7)."""
 
 import hashlib
 import random

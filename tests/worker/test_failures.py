@@ -1,4 +1,4 @@
-"""What jobs raise and return, however odd, and what a worker makes of records that it cannot read."""
+"""Odd exceptions and results of jobs, and records that a worker cannot read."""
 
 import json
 

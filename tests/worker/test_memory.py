@@ -1,4 +1,4 @@
-"""How much memory a process has."""
+"""Resident memory of a process."""
 
 import os
 

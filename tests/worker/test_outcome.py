@@ -1,4 +1,4 @@
-"""What follows from a run."""
+"""Decisions about what follows from a run."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Real workers, each with a scheduler: a slot fires once, whoever lives and whoever dies (G7)."""
+"""Several workers, each with a scheduler: a slot fires once, whichever of them die (G7)."""
 
 from tests.support.jobs import QUEUE
 from tests.support.waiting import wait_until

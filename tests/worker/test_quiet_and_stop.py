@@ -1,4 +1,4 @@
-"""What people want of a worker: be quiet, work again, leave."""
+"""Remote control of a worker: quiet, work, stop."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Redis comes back without its last moments: after a crash of its machine, or a failover to a replica that lagged.
+"""Redis returns without its last writes: after a crash of its machine, or a failover to a replica that lags.
 
 What a worker had told in them is not known any more: it runs again, and no job stays "running" that nobody runs.
 """

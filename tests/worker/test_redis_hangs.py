@@ -1,4 +1,4 @@
-"""Redis hangs: what a supervisor does of itself, it does all the same, and at once."""
+"""Redis hangs: the supervisor still does at once what it can do without Redis."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Redis goes and comes back: nothing is lost, and nothing runs twice that need not."""
+"""Redis is unreachable for a while: nothing is lost, and nothing runs twice without need."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The entries of a page: what was claimed, and how far it is."""
+"""The entries in shared memory: which jobs were claimed, and their status."""
 
 from collections import Counter
 from contextlib import suppress

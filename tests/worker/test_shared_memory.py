@@ -1,4 +1,4 @@
-"""The page of memory between a child and its supervisor."""
+"""The memory that a process shares with its supervisor."""
 
 import math
 import os

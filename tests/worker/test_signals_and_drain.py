@@ -1,4 +1,4 @@
-"""How a worker is told to stop, and what becomes of the jobs that run then."""
+"""Stop signals, and what happens to running jobs."""
 
 import os
 import signal

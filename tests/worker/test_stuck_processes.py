@@ -1,4 +1,4 @@
-"""A process that cannot go on keeps no jobs from others."""
+"""A process that is blocked or frozen keeps no jobs from other workers."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Jobs that run too long: an exception first, the kill if they do not heed it."""
+"""Time limits: an exception in the job first, then a kill if the job ignores it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Everything at once, at random: nothing is lost, and no run is one too many without a fault to explain it.
+"""Everything at once, at random: nothing is lost, and every extra run is explained by a fault.
 
 RTQ_TORTURE_SECONDS says how long, RTQ_TORTURE_SEED which faults.
 """

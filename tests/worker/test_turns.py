@@ -1,4 +1,4 @@
-"""Turns between clients, by workers that claim batches and cut them (G6)."""
+"""Turns between clients, with workers that claim batches and cut them (G6)."""
 
 from tests.app import tasks
 from tests.support.waiting import wait_until

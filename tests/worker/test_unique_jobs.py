@@ -1,4 +1,4 @@
-"""Real workers and callers: of jobs that are alike one lives, and a change makes it run once more (G9)."""
+"""Unique jobs with real workers and callers: one is pending at a time, and a change causes one more run (G9)."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Faults at random, written down, so that every run too many can be traced to one of them."""
+"""Random faults, recorded, so that every extra run can be traced to one of them."""
 
 import itertools
 import os

@@ -1,4 +1,4 @@
-"""The work of a torture: jobs of every kind, some of them cancelled, and what must be true of them in the end."""
+"""The workload of the torture test: jobs of every kind, some cancelled, and what must be true of them in the end."""
 
 import itertools
 import time

@@ -1,1 +1,1 @@
-"""The child process: claims jobs, runs them and reports their outcomes."""
+"""The worker process: claims jobs, runs them and reports their outcomes."""

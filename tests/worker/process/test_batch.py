@@ -1,4 +1,4 @@
-"""How many to claim at once, and the watch over those who are held up."""
+"""Batch sizes, and the watch thread that cuts slow batches."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""One job, from claimed to an outcome."""
+"""One job, from claimed to its outcome."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Soft time limits."""
+"""Time limits and cancellation inside jobs."""
 
 import asyncio
 import signal

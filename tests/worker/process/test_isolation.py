@@ -1,4 +1,4 @@
-"""What a job leaves behind, the next one does not see."""
+"""Jobs do not affect later jobs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a child counts of its runs, and when it tells."""
+"""Run metrics, and when they are reported."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The life of the process that runs jobs, in the process of the test."""
+"""The worker process, run in the process of the test."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""How far jobs are, seen from outside."""
+"""The progress that jobs report."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""What a worker holds is compared with what Redis has written down for it."""
+"""A worker compares its jobs with its processing list in Redis."""
 
 import threading
 

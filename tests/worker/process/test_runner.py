@@ -1,4 +1,4 @@
-"""Who runs the jobs of a child."""
+"""The runners: main thread, threads, event loop."""
 
 import json
 import signal

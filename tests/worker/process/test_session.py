@@ -1,4 +1,4 @@
-"""What a child holds and has to tell."""
+"""The session: claimed jobs, and outcomes to report."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""What a supervisor hears of people."""
+"""Remote control of a supervisor."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a child had finished is told by its supervisor as the child would have told it."""
+"""The supervisor settles what a dead process had finished, as the process would have done."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""How many processes are yet to be forked, and when a supervisor gives up."""
+"""How many processes still have to be forked, and when a supervisor gives up."""
 
 import pytest
 

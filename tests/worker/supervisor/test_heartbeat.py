@@ -1,4 +1,4 @@
-"""The heartbeat of a supervisor: leases are kept, and those that ran out are noticed."""
+"""The heartbeat of a supervisor: leases are renewed, and expired ones noticed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A supervisor and its children: who is replaced, in which order queues are served, who gives up."""
+"""A supervisor and its processes: replacement, the order of queues, giving up."""
 
 import os
 import signal
