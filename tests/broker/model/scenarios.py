@@ -124,10 +124,10 @@ def nobody_knows_a_task(twins: Twins) -> None:
 
 def jobs_wait_for_their_time(twins: Twins) -> None:
     send(twins, "late", due="+3000", expires="+1000")
-    twins.take_token("mail", "due")
+    twins.take_token("mail", "due_signal")
     (later,) = send(twins, "later", due="+4000", expires="+1000")
     send(twins, "soon", due="+1", client="acme")
-    twins.take_token("mail", "due")
+    twins.take_token("mail", "due_signal")
     send(twins, "past", due=str(twins.clock.now - 5000))
     twins.enqueue("mail", [new_job(twins, "skewed")._replace(id=f"{twins.clock.now - 5000:012x}-s")])
     twins.enqueue("mail", [new_job(twins, "named")._replace(id="monthly")])
@@ -203,7 +203,7 @@ def leases_run_out(twins: Twins) -> None:
         twins.renew(["w1"])
     twins.reclaim("mail", 1)
     twins.claim("w1", ("mail",))
-    twins.take_token("mail", "wake")
+    twins.take_token("mail", "work_signal")
     twins.reclaim("mail", 1)
     twins.reclaim("mail")
     twins.reclaim("mail")
@@ -251,9 +251,9 @@ def dead_letters_are_trimmed(twins: Twins) -> None:
 def a_log_was_torn(twins: Twins) -> None:
     first, second = send(twins, "a", "b", client="x")
     send(twins, "c", client="y")
-    twins.take_token("mail", "wake")
+    twins.take_token("mail", "work_signal")
     twins.lose_turn("mail", (0, "x"))
-    twins.take_token("mail", "wake")
+    twins.take_token("mail", "work_signal")
     twins.lose_band("mail", 0)
     twins.claim_half("mail", "torn", first, [])
     twins.claim_half("mail", "torn", second, [second])
@@ -280,10 +280,10 @@ def a_job_crashes_that_failed_before(twins: Twins) -> None:
 def fewer_outcomes_are_kept_than_before(twins: Twins) -> None:
     keys, model = twins.broker.keys.of("mail"), twins.models["mail"]
     old = {f"old-{number:04}": twins.clock.now - 5000 + number for number in range(2010)}
-    model.kept.update(old)
+    model.result_times.update(old)
     model.finished.update({job_id: ended + RESULT_MS for job_id, ended in old.items()})
     model.results.update(dict.fromkeys(old, f"{RESULT_MS} {DONE}"))
-    twins.redis.zadd(keys.kept, old)
+    twins.redis.zadd(keys.result_times, old)
     twins.redis.zadd(keys.finished, model.finished)
     twins.redis.hset(keys.results, mapping=model.results)
     ids = send(twins, "a", "b")
@@ -297,8 +297,8 @@ def the_longer_of_two_waits_counts(twins: Twins) -> None:
     keys = twins.broker.keys.of("mail")
     for wait_ms in (60_000, 1000):
         twins.broker.redis.execute_one(SCRIPTS["register_waiter"].call(keys, (job_id, wait_ms)))
-    assert twins.redis.zscore(keys.waiting, job_id) == twins.clock.now + 60_000
-    twins.redis.delete(keys.waiting)
+    assert twins.redis.zscore(keys.waiters, job_id) == twins.clock.now + 60_000
+    twins.redis.delete(keys.waiters)
 
 
 def a_schedule_began_by_a_clock_that_was_ahead(twins: Twins) -> None:

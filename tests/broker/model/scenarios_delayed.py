@@ -70,7 +70,7 @@ def many_crowds_take_turns(twins: Twins) -> None:
 def what_waits_no_more_leaves_the_index(twins: Twins) -> None:
     ids = [job_id for name in "abc" for job_id in send(twins, name, client="x", due="+2000")]
     now = twins.clock.now
-    twins.take_token("mail", "due")
+    twins.take_token("mail", "due_signal")
     twins.enqueue("mail", [new_job(twins, n, client="x", due=str(now + ms)) for n, ms in (("d", 1000), ("e", 9000))])
     twins.cancel("mail", ids[0])
     twins.run_now("mail", ids[1])

@@ -88,10 +88,10 @@ def people_pause(twins: Twins) -> None:
     twins.advance(1)
     twins.pause("mail")
     twins.claim("w1", ("mail", "bulk"), 2)
-    twins.take_token("mail", "wake")
+    twins.take_token("mail", "work_signal")
     twins.resume("mail")
     twins.resume("mail")
-    twins.take_token("mail", "wake")
+    twins.take_token("mail", "work_signal")
     twins.sign_off("w1")
 
 

@@ -87,7 +87,7 @@ def suspects_run_in_groups(twins: Twins) -> None:
 def a_token_that_woke_for_another_queue_is_put_back(twins: Twins) -> None:
     for queue in ("mail", "bulk"):
         send(twins, "a", queue=queue)
-    twins.take_token("bulk", "wake")
+    twins.take_token("bulk", "work_signal")
     twins.claim("w0", ("mail", "bulk"))
     twins.claim("w1", ("mail", "bulk"))
 

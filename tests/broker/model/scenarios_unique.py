@@ -60,14 +60,14 @@ def of_those_alike_one_lives(twins: Twins) -> None:
 def who_waits_for_another_is_not_run_before_it(twins: Twins) -> None:
     (first,) = send_unique(twins, "a")
     twins.claim("w0", ("mail",))
-    (heir,) = send_unique(twins, "b", on_conflict="rerun")
-    twins.run_now("mail", heir)
+    (successor,) = send_unique(twins, "b", on_conflict="rerun")
+    twins.run_now("mail", successor)
     run(twins, "retry", [first], 1000, 1, ERROR)
-    for job_id in (heir, first):
+    for job_id in (successor, first):
         twins.run_now("mail", job_id)
     twins.claim("w0", ("mail",))
     twins.let_limit_pass("mail", "d1")
-    twins.run_now("mail", heir)
+    twins.run_now("mail", successor)
     twins.claim("w1", ("mail",))
 
 
@@ -117,7 +117,7 @@ def a_change_comes_while_it_runs(twins: Twins) -> None:
     (first,) = send_unique(twins, "a")
     send_unique(twins, "b", on_conflict="rerun")  # it waits: nothing to do twice
     twins.claim("w0", ("mail",))
-    (heir,) = send_unique(twins, "c", on_conflict="rerun", body="[1]", times=2)
+    (successor,) = send_unique(twins, "c", on_conflict="rerun", body="[1]", times=2)
     send_unique(twins, "d", "e", on_conflict="rerun", body="[2]", times=2)
     send_unique(twins, "f")
     run(twins, "ack", [first], KEEP_MS, DONE, times=2)
@@ -125,25 +125,25 @@ def a_change_comes_while_it_runs(twins: Twins) -> None:
     twins.promote("mail")
     twins.claim("w0", ("mail",))
     (third,) = send_unique(twins, "h", on_conflict="rerun", due="+5000")
-    run(twins, "retry", [heir], 1000, 1, ERROR)
+    run(twins, "retry", [successor], 1000, 1, ERROR)
     send_unique(twins, "i", on_conflict="rerun", body="[3]", due="+6000")
     twins.advance(1000)
     twins.promote("mail")
     twins.claim("w0", ("mail",))
-    run(twins, "bury", [heir], 1, ERROR)
-    twins.requeue("mail", [heir])
+    run(twins, "bury", [successor], 1, ERROR)
+    twins.requeue("mail", [successor])
     twins.advance(5000)
     twins.promote("mail")
     twins.cancel("mail", third)
-    twins.requeue("mail", [heir])
+    twins.requeue("mail", [successor])
 
 
 def heirs_come_too_late(twins: Twins) -> None:
     (first,) = send_unique(twins, "a", max_crashes=0)
     twins.claim("w0", ("mail",))
-    (heir,) = send_unique(twins, "b", on_conflict="rerun")
-    twins.cancel("mail", heir)
-    (heir,) = send_unique(twins, "c", on_conflict="rerun")
+    (successor,) = send_unique(twins, "b", on_conflict="rerun")
+    twins.cancel("mail", successor)
+    (successor,) = send_unique(twins, "c", on_conflict="rerun")
     twins.reclaim_child("mail", "w0", [first])
     twins.promote("mail")
     twins.claim("w1", ("mail",))
@@ -151,7 +151,7 @@ def heirs_come_too_late(twins: Twins) -> None:
     twins.advance(LIMIT_MS)
     twins.promote("mail")  # it has waited for long enough
     twins.let_limit_pass("mail", "d1")
-    run(twins, "ack", [heir], KEEP_MS, DONE, worker="w1")
+    run(twins, "ack", [successor], KEEP_MS, DONE, worker="w1")
     twins.claim("w1", ("mail",))
     run(twins, "retry", [late], 1000, 1, ERROR, worker="w1")
     twins.sign_on("w0")
@@ -160,7 +160,7 @@ def heirs_come_too_late(twins: Twins) -> None:
     send_unique(twins, "f", digest="d2", on_conflict="rerun")
     twins.let_limit_pass("mail", "d2")
     (other,) = send_unique(twins, "g", digest="d2")
-    run(twins, "ack", [first], KEEP_MS, DONE)  # the heir runs, and the other keeps its own
+    run(twins, "ack", [first], KEEP_MS, DONE)  # the successor runs, and the other keeps its own
     twins.promote("mail")
     twins.claim("w0", ("mail",), 2)
     send_unique(twins, "h", digest="d2", on_conflict="rerun")
@@ -172,11 +172,11 @@ def heirs_come_too_late(twins: Twins) -> None:
 def an_heir_has_run_before_its_time(twins: Twins) -> None:
     (first,) = send_unique(twins, "a")
     twins.claim("w1", ("mail",))
-    (heir,) = send_unique(twins, "b", on_conflict="rerun")
+    (successor,) = send_unique(twins, "b", on_conflict="rerun")
     twins.advance(LIMIT_MS)
     twins.promote("mail")
     twins.claim("w0", ("mail",))
-    run(twins, "retry", [heir], 9000, 1, ERROR)
+    run(twins, "retry", [successor], 9000, 1, ERROR)
     run(twins, "ack", [first], KEEP_MS, DONE, worker="w1")
 
 
@@ -188,7 +188,7 @@ def the_last_time_counts(twins: Twins) -> None:
     send_unique(twins, "c", on_conflict="replace", due="+1", expires="+9000")
     twins.advance(1)
     twins.promote("mail")
-    twins.take_token("mail", "wake")
+    twins.take_token("mail", "work_signal")
     send_unique(twins, "d", on_conflict="replace", due="+4000", client="y", body="[2]")  # it keeps its place
     twins.claim("w0", ("mail",))
     send_unique(twins, "e", on_conflict="replace", body="[3]")  # it runs
