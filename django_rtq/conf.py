@@ -17,64 +17,88 @@ from django_rtq.validation import did_you_mean, is_finite
 
 DEBUG_REDIS = "redis://localhost:6379/0"
 
+_RULE = "rule"  # in the metadata of an option
+
+
+@dataclass(frozen=True, slots=True)
+class NumberRule:
+    """Which numbers an option accepts."""
+
+    allows_zero: bool = False
+    is_whole: bool = False
+    is_optional: bool = False  # None is accepted too
+
+    def problem(self, value: object) -> str:
+        """Why a value is not accepted; "" if it is."""
+        if value is None and self.is_optional:
+            return ""
+        if not is_finite(value) or value < 0 or (value == 0 and not self.allows_zero):
+            return "a number, 0 or more" if self.allows_zero else "a number above 0"
+        return "a whole number" if self.is_whole and not isinstance(value, int) else ""
+
+
+def _number(default: float | None, *, zero: bool = False, whole: bool = False) -> Any:
+    rule = NumberRule(allows_zero=zero, is_whole=whole, is_optional=default is None)
+    return field(default=default, metadata={_RULE: rule})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueConfig:
-    """What RTQ["QUEUES"] says of one queue."""
+    """The options of one queue in RTQ["QUEUES"]."""
 
-    #: Jobs that have waited for their time go ahead of the others of their priority.
+    #: Delayed jobs that have become due go ahead of the others of their priority.
     delayed_first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Every option, with its default and its unit. RTQ["LEASE_SECONDS"] sets ``lease_seconds``."""
+    """Every option with its default, its unit and its rule. RTQ["LEASE_SECONDS"] sets ``lease_seconds``."""
 
     #: Where Redis is: a URL, an alias of CACHES, a Sentinel description, or the dotted path of a factory.
     redis: str | Mapping[str, Any] = ""
     #: The database number; required with an alias of CACHES, because cache.clear() empties the cache's own.
     db: int | None = None
-    #: Seconds until a command of a producer, a page or a command line gives up, and until connecting does.
-    socket_timeout: float = 5.0
-    socket_connect_timeout: float = 5.0
+    #: Timeout of Redis commands, and of connecting, in producers, the admin and management commands.
+    socket_timeout: float = _number(5.0)
+    socket_connect_timeout: float = _number(5.0)
     #: What every key starts with.
     prefix: str = "rtq"
-    #: The queue of tasks that name none.
+    #: The queue of tasks that do not name one.
     default_queue: str = "default"
-    #: How long a worker may stay silent before its jobs are given to others.
-    lease_seconds: float = 15.0
-    #: Runs of a job that may end in an exception or a time-out before it is dead.
-    max_attempts: int = 5
-    #: Runs of a job that may take their worker down before it is dead.
-    max_crashes: int = 3
+    #: How long a worker may be silent before its jobs are reclaimed.
+    lease_seconds: float = _number(15.0)
+    #: Runs of a job that may fail or time out before it is dead.
+    max_attempts: int = _number(5, whole=True)
+    #: Runs of a job that may crash their worker before it is dead.
+    max_crashes: int = _number(3, zero=True, whole=True)
     #: Seconds that a job may run, unless its task says otherwise; None: no limit.
-    time_limit: float | None = None
-    #: Seconds between the exception of a time limit and the kill, for jobs that do not listen.
-    kill_grace_seconds: float = 5.0
+    time_limit: float | None = _number(None)
+    #: Seconds between the exception of a time limit and the kill, for jobs that ignore the exception.
+    kill_grace_seconds: float = _number(5.0, zero=True)
     #: Seconds that results are kept; 0 keeps only the ids, for two minutes.
-    result_ttl: float = 3600.0
-    #: Results kept in a queue at the most.
-    max_results: int = 10_000
-    #: Dead letters kept in a queue at the most, and for how long.
-    max_dead_letters: int = 100_000
-    dead_letter_days: float = 90.0
-    #: The largest arguments or result, in bytes of JSON.
-    max_payload_bytes: int = 1024 * 1024
+    result_ttl: float = _number(3600.0, zero=True)
+    #: Maximum number of results kept per queue.
+    max_results: int = _number(10_000, whole=True)
+    #: Maximum number of dead letters kept per queue, and for how long.
+    max_dead_letters: int = _number(100_000, whole=True)
+    dead_letter_days: float = _number(90.0)
+    #: Maximum size of the arguments of a job, and of a result, in bytes of JSON.
+    max_payload_bytes: int = _number(1024 * 1024, whole=True)
     #: Seconds that a job waits for a worker that knows its task, before it is dead.
-    unknown_task_timeout: float = 86_400.0
-    #: A child process above this is replaced after its job; None: no limit.
-    max_memory_mb: float | None = None
+    unknown_task_timeout: float = _number(86_400.0, zero=True)
+    #: A worker process that uses more memory is replaced after its job; None: no limit.
+    max_memory_mb: float | None = _number(None)
     #: Periodic jobs: name -> {"task": …, "cron": … or "every": seconds, "tz", "args", "kwargs", "missed", "overlap"}.
     schedules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    #: What is different for a queue: name -> {"delayed_first": True}.
+    #: Options of single queues: name -> {"delayed_first": True}.
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    #: Seconds between two refreshes of an open page of the admin; 0: pages stay as they were loaded.
-    admin_refresh_seconds: float = 5.0
-    #: The modules of each app in which tasks are looked for.
+    #: Seconds between two refreshes of an open page of the admin; 0: no refresh.
+    admin_refresh_seconds: float = _number(5.0, zero=True)
+    #: The modules of each app that are searched for tasks.
     task_modules: tuple[str, ...] = field(default=("tasks",))
 
     def queue(self, name: str) -> QueueConfig:
-        """What is said of a queue."""
+        """The options of a queue."""
         return QueueConfig(**self.queues.get(name, {}))
 
 
@@ -85,7 +109,7 @@ def get_config() -> Config:
 
 
 def read_config(options: Any, *, debug: bool) -> Config:
-    """Turn the dictionary RTQ into a Config. Raises ConfigurationError for all that is wrong with it."""
+    """Turn the dictionary RTQ into a Config. Raises ConfigurationError for invalid options."""
     if not isinstance(options, Mapping | None):
         # Not its value: a URL may hold a password.
         kind = type(options).__name__
@@ -122,33 +146,12 @@ def _default_redis(*, debug: bool) -> str:
 
 QUEUE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
-_POSITIVE = (
-    "socket_timeout",
-    "socket_connect_timeout",
-    "lease_seconds",
-    "max_attempts",
-    "max_results",
-    "max_dead_letters",
-    "dead_letter_days",
-    "max_payload_bytes",
-)
-_NOT_NEGATIVE = ("max_crashes", "result_ttl", "kill_grace_seconds", "unknown_task_timeout", "admin_refresh_seconds")
-_OPTIONAL = ("time_limit", "max_memory_mb")
-_WHOLE = ("max_attempts", "max_crashes", "max_results", "max_dead_letters", "max_payload_bytes")
-
 
 def _check_values(config: Config) -> None:
     for option in fields(Config):
-        value = getattr(config, option.name)
-        name = f'RTQ["{option.name.upper()}"]'
-        if option.name in _OPTIONAL and value is None:
-            continue
-        if option.name in _POSITIVE + _OPTIONAL and not (is_finite(value) and value > 0):
-            raise ConfigurationError(f"{name} is {value!r}, but has to be a number above 0.")
-        if option.name in _NOT_NEGATIVE and not (is_finite(value) and value >= 0):
-            raise ConfigurationError(f"{name} is {value!r}, but has to be a number, 0 or more.")
-        if option.name in _WHOLE and not isinstance(value, int):
-            raise ConfigurationError(f"{name} is {value!r}, but has to be a whole number.")
+        value, rule = getattr(config, option.name), option.metadata.get(_RULE)
+        if rule is not None and (problem := rule.problem(value)):
+            raise ConfigurationError(f'RTQ["{option.name.upper()}"] is {value!r}, but has to be {problem}.')
     _check_names(config.prefix, config.default_queue, config.task_modules)
     _check_schedules(config.schedules)
     _check_queues(config.queues)
@@ -206,28 +209,28 @@ def _are_names(value: object) -> TypeGuard[Sequence[str]]:
 
 @receiver(setting_changed)
 def forget_config(*, setting: str, **kwargs: object) -> None:
-    """Tests that override the settings get what they set."""
+    """Read the settings again when a test overrides them."""
     if setting in ("RTQ", "DEBUG"):
         get_config.cache_clear()
 
 
 def task_modules() -> tuple[str, ...]:
-    """Where tasks are looked for at start, when nothing else of RTQ needs to be right yet."""
+    """The modules that are searched for tasks at startup, before the other options are checked."""
     options = getattr(settings, "RTQ", None)
     found = options.get("TASK_MODULES") if isinstance(options, Mapping) else None
-    return tuple(found) if _are_names(found) else ("tasks",)  # the system check says what is wrong with it
+    return tuple(found) if _are_names(found) else ("tasks",)  # a system check reports what is wrong with it
 
 
 def uses_time_zones() -> bool:
-    """Whether moments have to be aware."""
+    """Whether datetimes must be timezone-aware."""
     return bool(settings.USE_TZ)
 
 
 def time_zone_name() -> str:
-    """The zone in which times of day are meant that name none."""
+    """The time zone of times that do not name one."""
     return str(settings.TIME_ZONE or "UTC")
 
 
 def is_debug() -> bool:
-    """Whether Django keeps a log of all database queries, which a worker has to empty."""
+    """Whether Django logs all database queries in memory, which a worker has to clear."""
     return bool(settings.DEBUG)

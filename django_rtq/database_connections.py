@@ -1,5 +1,6 @@
-"""Database connections in threads and processes that run code of the project only now and then, such as receivers of
-signals: nobody looks after them there as Django does around a request."""
+"""Closes database connections in threads that run code of the project only now and then, such as signal receivers.
+
+Django closes them after each web request; in these threads nothing else does."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ _here = threading.local()
 
 
 def watch() -> None:
-    """Take note of connections that are opened from now on. May be called again."""
+    """Track connections that are opened from now on. May be called more than once."""
     connection_created.connect(_note, dispatch_uid="rtq-databases")
 
 
 def close_opened() -> None:
-    """Close what this thread has opened. Costs nothing when it has opened nothing."""
+    """Close the connections that this thread has opened. Costs nothing if there are none."""
     if getattr(_here, "has_opened", False):
         close_all()
 
@@ -35,13 +36,13 @@ def close_all() -> None:
             connection.close()
         except Exception:
             logger.exception("the connection to database %r could not be closed; it is dropped", connection.alias)
-        # The next one is made anew: this one may believe that it is still in a transaction.
+        # Make a new one next time: this one may still be marked as in a transaction.
         with suppress(AttributeError):
             del connections[connection.alias]
 
 
 def close_pools() -> None:
-    """Close the connection pools of this process, before a fork: their sockets must not be in two processes."""
+    """Close the connection pools of this process before a fork, because two processes must not share their sockets."""
     for alias, settings in connections.settings.items():
         if settings.get("OPTIONS", {}).get("pool"):
             _close_pool(connections[alias])

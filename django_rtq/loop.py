@@ -1,4 +1,4 @@
-"""Things that run for ever, each in a thread of its own, one tick after the other."""
+"""Background threads that repeat one step, a tick, until they are stopped; and the delay between reconnects."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from django_rtq.exceptions import BrokerError
 logger = logging.getLogger("django_rtq")
 
 _MIN_DELAY_SECONDS, _MAX_DELAY_SECONDS = 0.05, 5.0
-STOP_SECONDS = 5.0  # for the ticks that run at a stop
-URGENT_STOP_SECONDS = 0.5  # when a tick hangs, which most likely means that Redis does
+STOP_SECONDS = 5.0  # how long a stop waits for running ticks
+URGENT_STOP_SECONDS = 0.5  # when a tick hangs, most likely because Redis does not answer
 HANGING_SECONDS = 1.0  # a tick that takes longer than this hangs
 _jitter = random.SystemRandom()
 
 
 class ReconnectDelay:
-    """Waits that grow while Redis is away, with jitter, so that a fleet does not come back in step."""
+    """Exponential backoff with jitter, so that many workers do not reconnect to Redis at the same moment."""
 
     def __init__(self, max_seconds: float = _MAX_DELAY_SECONDS) -> None:
         self._max_seconds = max_seconds
         self._failures = 0
 
     def next_seconds(self) -> float:
-        """How long to wait after one more failure."""
+        """Count a failure. Returns how long to wait."""
         self._failures = min(self._failures + 1, 10)
         return min(self._max_seconds, _MIN_DELAY_SECONDS * 2.0**self._failures) * _jitter.uniform(0.5, 1.0)
 
     def reset(self) -> bool:
-        """It works again. Answers whether it had failed."""
+        """Forget all failures. Returns whether there were any."""
         had_failed, self._failures = self._failures > 0, 0
         return had_failed
 
 
 class Loop:
-    """A thread that calls tick() until it is stopped. Subclasses say their name and what a tick does.
+    """A thread that calls tick() until it is stopped. Subclasses define their name and tick().
 
-    start() once; stop() as often as one likes, also before start().
+    Call start() once. stop() may be called any number of times, also before start().
     """
 
     name = "loop"
@@ -50,9 +50,9 @@ class Loop:
     def __init__(self, *, max_delay_seconds: float = _MAX_DELAY_SECONDS) -> None:
         #: Held during a tick; see pause_loops().
         self.tick_lock = threading.Lock()
-        #: Held by whoever waits for `tick_lock`, so that no other tick begins meanwhile.
+        #: Held by pause_loops() while it waits for `tick_lock`, so that no other tick begins.
         self.start_lock = threading.Lock()
-        #: time.monotonic() at the end of the last tick that raised nothing; 0: there was none yet.
+        #: time.monotonic() at the end of the last tick that succeeded; 0: none yet.
         self.last_success_at = 0.0
         self._stopped = threading.Event()
         self._wake_event = threading.Event()
@@ -61,36 +61,36 @@ class Loop:
         self._tick_started_at: float | None = None
 
     def tick(self) -> float:
-        """Do what is due. Returns the seconds until the next tick."""
+        """Do one step. Returns the seconds until the next tick."""
         raise NotImplementedError
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, or end early when there is something to do."""
+        """Wait for the next tick. interrupt() ends it early."""
         self._wake_event.wait(seconds)
 
     def interrupt(self) -> None:
-        """End a wait, so that the next tick begins at once. Any thread."""
+        """End a wait, so that the next tick begins at once. Any thread may call it."""
         self._wake_event.set()
 
     def close(self) -> None:
         """Close what ticks and waits have opened. Called in the thread, at its end."""
 
     def start(self) -> None:
-        """Begin to tick in a thread named rtq-<name>."""
+        """Start the thread, named rtq-<name>."""
         database_connections.watch()
         self._thread = threading.Thread(target=self._run, name=f"rtq-{self.name}", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Let the tick that runs end, then no more. Waits for it, but not for ever."""
+        """Stop after the running tick. Waits for it up to a limit; see stop_all()."""
         stop_all([self])
 
     def request_stop(self) -> None:
-        """Let the tick that runs be the last one. Does not wait for it."""
+        """Start no more ticks. Does not wait for the running one."""
         self._stopped.set()
 
     def join(self, seconds: float) -> bool:
-        """Wait for the end of the thread, at most so long. Returns whether it has ended."""
+        """Wait for the end of the thread, at most `seconds`. Returns whether it has ended."""
         if self._thread is not None and self._thread.is_alive():
             self.interrupt()  # again and again: it may have been about to wait
             self._thread.join(timeout=seconds)
@@ -98,7 +98,7 @@ class Loop:
 
     @property
     def is_hanging(self) -> bool:
-        """Whether the tick that runs has been running for much longer than ticks do."""
+        """Whether the running tick takes much longer than usual."""
         since = self._tick_started_at
         return since is not None and time.monotonic() - since > HANGING_SECONDS
 
@@ -110,7 +110,7 @@ class Loop:
 
     def _run_ticks(self) -> None:
         while not self._stopped.is_set():
-            self._wake_event.clear()  # before the tick: what rings meanwhile may have come too late for it
+            self._wake_event.clear()  # before the tick, because an interrupt during it may have come too late for it
             try:
                 seconds = self._tick()
                 if self._delay.reset():
@@ -125,7 +125,7 @@ class Loop:
                 self._stopped.wait(seconds)
             except Exception:
                 if self._stopped.is_set():
-                    return  # what it waited on was taken away, so that it stops
+                    return  # its connection was closed to stop it
                 logger.exception("%s failed, continuing", self.name)
                 self._stopped.wait(self._delay.next_seconds())
 
@@ -138,15 +138,15 @@ class Loop:
                 seconds = self.tick()
                 self.last_success_at = time.monotonic()
             finally:
-                # Whatever receivers of signals and functions of the project have opened: until the next tick the
-                # database may be restarted, or this process may fork.
+                # Database connections that signal receivers or functions of the project have opened: the database may
+                # be restarted, or this process may fork, before the next tick.
                 database_connections.close_opened()
                 self._tick_started_at = None
         return seconds
 
 
 def stop_all(loops: Sequence[Loop], *, is_urgent: bool = False) -> None:
-    """Stop loops together, against one deadline. Threads that need longer are left to the end of the process."""
+    """Stop loops together, with one deadline. Threads that need longer end with the process."""
     for loop in loops:
         loop.request_stop()
     is_urgent = is_urgent or any(loop.is_hanging for loop in loops)
@@ -154,12 +154,12 @@ def stop_all(loops: Sequence[Loop], *, is_urgent: bool = False) -> None:
     while (alive := [loop for loop in loops if not loop.join(0.0)]) and time.monotonic() < until:
         alive[0].join(0.05)
     for loop in loops:
-        loop.interrupt()  # what it waited on is left to nobody
+        loop.interrupt()  # so that no wait outlives the loop
 
 
 @contextmanager
 def pause_loops(loops: Sequence[Loop], *, seconds: float) -> Iterator[bool]:
-    """No tick begins in here. Gives whether none is running either; for that it waits, at most so long in all."""
+    """Start no ticks inside this block. Yields whether no tick is running either, after waiting `seconds` at most."""
     until = time.monotonic() + seconds
     with ExitStack() as stack:
         for loop in loops:

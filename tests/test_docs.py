@@ -216,7 +216,7 @@ def test_every_signal_and_every_state_is_on_the_lifecycle_page():
     assert set(re.findall(r"`(job_[a-z]+)`", text)) - {"job_id", "job_ids"} == known
 
 
-OF_NO_QUEUE = ("rtq:queues", "rtq:workers", "rtq:plan", "rtq:worker:", "rtq:errands:", "rtq:order:")
+OF_NO_QUEUE = ("rtq:queues", "rtq:workers", "rtq:plan", "rtq:worker:", "rtq:control_signal:", "rtq:control:")
 
 
 def test_every_key_is_documented_with_its_type():
@@ -234,15 +234,15 @@ def _documented(name):
         "ring:": "<band>",
         "lane:": "<band>:<client>",
         "running:": "<worker>",
-        "over:": "<id>",
+        "finished_signal:": "<id>",
         "unique:": "<digest>",
         "stats:": "<minute>",
         "rtq:worker:": "<name>",
-        "rtq:errands:": "<supervisor>",
-        "rtq:order:": "<supervisor>",
+        "rtq:control_signal:": "<supervisor>",
+        "rtq:control:": "<supervisor>",
         "tasks:": "<hour>",
-        "served:": "<slice>",
-        "busy:": "<slice>",
+        "client_runs:": "<slice>",
+        "client_time:": "<slice>",
     }
     return name + behind.get(name, "")
 

@@ -197,8 +197,8 @@ def test_a_scheduler_of_its_queue_is_woken(redis, broker, committed):
     with committed():
         row(queue="low").save()
 
-    assert redis.zrange("{rtq:low}:due", 0, -1) == [b"due"]
-    assert not redis.exists(f"{{rtq:{QUEUE}}}:due")
+    assert redis.zrange("{rtq:low}:due_signal", 0, -1) == [b"due"]
+    assert not redis.exists(f"{{rtq:{QUEUE}}}:due_signal")
 
 
 @pytest.mark.django_db

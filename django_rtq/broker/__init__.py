@@ -1,1 +1,1 @@
-"""The queue in Redis: a method for each change of a job."""
+"""The queue in Redis: enqueue, claim, settle, reclaim and schedule jobs."""

@@ -36,8 +36,8 @@ def send_command(broker: Broker, supervisor: str, command: WorkerCommand | None 
     """Store a command and wake the supervisor. Without a command the supervisor only reads its cancel requests."""
     commands: list[Command] = []
     if command is not None:
-        commands.append(("SET", broker.keys.order(supervisor), command.value, "PX", KEPT_MS))
-    token = broker.keys.errands(supervisor)
+        commands.append(("SET", broker.keys.control(supervisor), command.value, "PX", KEPT_MS))
+    token = broker.keys.control_signal(supervisor)
     commands += [("ZADD", token, 0, "look"), ("PEXPIRE", token, KEPT_MS)]
     broker.redis.execute(commands, resend=True)
 
@@ -46,7 +46,7 @@ def read_commands(
     broker: Broker, supervisor: str, queues: Sequence[str], workers: Sequence[str]
 ) -> tuple[WorkerCommand | None, list[CancelRequest]]:
     """The last command, if any, and the cancel requests for jobs of these workers. Renews their leases, too."""
-    read: Command = ("GET", broker.keys.order(supervisor))
+    read: Command = ("GET", broker.keys.control(supervisor))
     command, *renewed = broker.redis.execute([read, *broker.renew_commands(queues, workers)], resend=True)
     return WorkerCommand(command.decode()) if command else None, read_cancel_requests(renewed)
 

@@ -58,7 +58,7 @@ class QueueKeys:
     crashes = Key("hash", "id -> number of runs that ended with the death of their worker")
     errors = Key("hash", "id -> the last failures, one JSON a line")
     progress = Key("hash", "id -> when (ms) and what progress the job reported, JSON")
-    since = Key("hash", "id -> since when it waits, ms; only where its id does not tell")
+    waiting_since = Key("hash", "id -> since when it waits, ms; only where its id does not tell")
     dead = Key("zset", "id -> time of death, ms")
 
     # Waiting for a worker
@@ -67,30 +67,32 @@ class QueueKeys:
     lane = Key("list", "ids of one client, first in first out", per="band:client")
     lanes = Key("zset", "band:client -> since when its first job waits, ms")
     turn = Key("string", "the last turn number given out")
-    ghosts = Key("hash", "id -> lane; cancelled jobs whose id is still in a lane")
-    wake = Key("zset", "one member while there is something to claim; workers block on it")
+    cancelled_in_lane = Key("hash", "id -> lane; cancelled jobs whose id is still in a lane")
+    work_signal = Key("zset", "one member while there is something to claim; workers block on it")
     paused = Key("string", "since when the queue is paused, ms; missing while it is not")
 
     # Waiting for a time
     scheduled = Key("zset", "id -> due, ms")
     retrying = Key("zset", "id -> due, ms; the jobs of `scheduled` that have failed")
-    later = Key("zset", "client -> when promote looks at it next, ms; and `later:<client>`, zset: id -> due, ms")
-    due = Key("zset", "one member when a job became due earlier than all others; schedulers block on it")
+    scheduled_by_client = Key(
+        "zset", "client -> when promote looks at it next, ms; + ':' and client, zset: id -> due, ms"
+    )
+    due_signal = Key("zset", "one member when a job became due earlier than all others; schedulers block on it")
     schedules = Key("hash", "schedule -> last slot (ms), last job, digest of the definition, since when it counts (ms)")
 
     # Running
     workers = Key("zset", "worker -> end of its lease, ms")
-    holders = Key("zset", "worker -> when it signed on, ms; the workers that may have a processing list")
+    signed_on = Key("zset", "worker -> when it signed on, ms; the workers that may have a processing list")
     running_of = Key("hash", "id -> attempt and time of the claim, ms; a processing list", per="worker", name="running")
-    stopping = Key("hash", "id -> how it is to stop, and the outcome to store then; running jobs with a cancel request")
-    sweep = Key("hash", "contact, hold, high, promoted (ms), anchor: the time that scripts use, and when leases count")
+    cancel_requests = Key("hash", "id of a running job -> how it is to stop, and the outcome to store then")
+    clock = Key("hash", "contact, hold, high, promoted (ms), anchor: the time that scripts use, and when leases count")
 
     # Finished
     results = Key("hash", "id -> for how many ms the outcome is kept, and the outcome, JSON")
     finished = Key("zset", "id -> when trim looks at it next, ms")
-    kept = Key("zset", "id -> when it finished, ms; those with a stored outcome")
-    waiting = Key("zset", "id -> until when somebody waits for its end, ms")
-    over = Key("list", "one member after the end of a job that somebody waits for; expires", per="id")
+    result_times = Key("zset", "id -> when it finished, ms; those with a stored outcome")
+    waiters = Key("zset", "id -> until when somebody waits for its end, ms")
+    finished_signal = Key("list", "one member after the end of a job that somebody waits for; expires", per="id")
 
     # Unique jobs
     unique = Key("string", "id of the job that holds this digest; expires", per="digest")
@@ -99,8 +101,8 @@ class QueueKeys:
     # Metrics; all expire
     stats = Key("hash", "counters of the queue", per="minute")
     tasks = Key("hash", "counters of each task, and its histograms", per="hour")
-    served = Key("hash", "client -> number of runs; and the time of all runs, µs", per="slice")
-    busy = Key("zset", "client -> how long its runs took together, µs", per="slice")
+    client_runs = Key("hash", "client -> number of runs; and the time of all runs, µs", per="slice")
+    client_time = Key("zset", "client -> how long its runs took together, µs", per="slice")
 
     scratch = Key("none", "never exists: scripts delete it to be allowed to write to a full server")
 
@@ -138,13 +140,13 @@ class Keys:
             keys = self._of_queue[queue] = QueueKeys(self.prefix, queue)
         return keys
 
-    def errands(self, supervisor: str) -> bytes:
+    def control_signal(self, supervisor: str) -> bytes:
         """A token for a supervisor that is to look at what people want: a zset with a time limit."""
-        return f"{self.prefix}:errands:{supervisor}".encode()
+        return f"{self.prefix}:control_signal:{supervisor}".encode()
 
-    def order(self, supervisor: str) -> bytes:
+    def control(self, supervisor: str) -> bytes:
         """What people want of a supervisor: a string with a time limit."""
-        return f"{self.prefix}:order:{supervisor}".encode()
+        return f"{self.prefix}:control:{supervisor}".encode()
 
     def worker(self, name: str) -> bytes:
         """What a worker is doing, for people: a hash with a time limit."""

@@ -96,7 +96,7 @@ class ScheduleStore:
         # Version and fields in one command: a process that reads the new version reads the new fields too.
         flat = [text for pair in fields.items() for text in pair]
         commands.append(("HSET", self._key, *flat, _VERSION, version or os.urandom(8).hex()))
-        commands += [("ZADD", self._keys.of(queue).due, 0, "due") for queue in wake]
+        commands += [("ZADD", self._keys.of(queue).due_signal, 0, "due") for queue in wake]
         self._redis.execute(commands, resend=True)
 
     # -- jobs that schedules start

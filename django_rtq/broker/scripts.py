@@ -19,11 +19,11 @@ from django_rtq.broker.keys import QUEUE_KEYS, QueueKeys
 from django_rtq.broker.redis.commands import SCRIPTS_BY_SHA, Argument, Command, LuaScript
 from django_rtq.broker.redis.speedups import TextCommand
 
-AT_ONCE = 500  # of one's own jobs in a call (rule 6); Lua's unpack takes some 8,000 values
+AT_ONCE = 500  # most jobs of the caller in a call (rule 6); Lua's unpack takes some 8,000 values
 
 _USES = re.compile(r"^-- uses: (.*)$", re.MULTILINE)
 _KEYS = re.compile(r"^-- keys: (.*(?:\n--  .*)*)", re.MULTILINE)  # the next lines go on with two spaces
-# Written out, because a table that grows from key to key is moved five times on its way.
+# One constructor with all fields: a table that grows key by key is reallocated five times.
 _NAMED = """
 local function named(first)
   local keys, n = KEYS, (first or 1) - 1
@@ -33,7 +33,7 @@ end
 
 
 class Script:
-    """One verb or query: the text that Redis runs, and the keys that it names. Read when it is called first."""
+    """One verb or query: the text that Redis runs, and the keys that it gets. Its file is read on first use."""
 
     def __init__(self, name: str, folder: str) -> None:
         self.name = name
@@ -48,7 +48,7 @@ class Script:
 
     @cached_property
     def sha(self) -> bytes:
-        """Redis knows the script by it."""
+        """The digest by which EVALSHA names the script."""
         sha = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest().encode()
         SCRIPTS_BY_SHA[sha] = LuaScript(self.name, self.text)
         return sha
@@ -67,8 +67,8 @@ class Script:
         return _read(self._folder, self.name)
 
     @cached_property
-    def is_of_a_worker(self) -> bool:
-        """Whether it wants the processing list of one worker."""
+    def needs_worker(self) -> bool:
+        """Whether it gets the processing list of one worker."""
         return "running" in self.key_names
 
     def call(self, keys: QueueKeys, arguments: Iterable[Argument], *, worker: str = "") -> Command:
@@ -81,8 +81,8 @@ class Script:
         return (b"EVALSHA", self.sha, len(groups), *groups, *arguments)
 
     def head(self, keys: QueueKeys, *, worker: str = "") -> tuple[Argument, ...]:
-        """What all calls on a queue begin with: the script and its keys."""
-        if self.is_of_a_worker:
+        """The start of every call on a queue: the script and its keys."""
+        if self.needs_worker:
             return self._head(keys, worker)
         head = self._heads.get(keys.jobs)
         if head is None:
@@ -102,7 +102,7 @@ class Script:
 
 
 def _named(names: Sequence[str]) -> str:
-    """What gives the keys of a queue by their names, and where those of the next queue begin."""
+    """Lua code of named(): a queue's keys by name, and the position of the next queue's keys."""
     fields = ", ".join(f"{name} = keys[n + {place}]" for place, name in enumerate(names, 1))
     return _NAMED.format(fields=fields, next=len(names) + 1)
 

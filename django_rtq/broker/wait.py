@@ -29,7 +29,7 @@ def wait_for_end(broker: Broker, queue: str, job_id: str, timeout: float | None)
         if left <= 0:
             return False
         try:
-            _block(broker, broker.keys.of(queue).over + job_id.encode(), left)
+            _block(broker, broker.keys.of(queue).finished_signal + job_id.encode(), left)
             is_second_try = False
         except BrokerUnavailable:
             if is_second_try:

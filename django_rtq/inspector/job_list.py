@@ -210,7 +210,7 @@ class JobSearch:
         if state == "running":
             return self._read_running(at, size)
         is_newest_first = state in ("dead", "finished")
-        name = "kept" if state == "finished" else state
+        name = "result_times" if state == "finished" else state
         pairs, is_last = self.read_scored(name, at, size, is_newest_first=is_newest_first)
         return [_scored_ref(state, *pair) for pair in pairs], at, "all" if is_last else "more"
 

@@ -29,7 +29,7 @@ class Scheduler(Loop):
         self._calls = 1
         self._waiter = BlockingReader(
             broker.connection_settings,
-            [broker.keys.of(queue).due for queue in queues],
+            [broker.keys.of(queue).due_signal for queue in queues],
             role="scheduler",
             block_seconds=MAX_WAIT_SECONDS,
         )

@@ -38,7 +38,7 @@ def test_the_overview_tells_of_a_clock_that_was_put_back(redis, broker, jobs, op
     renew(broker, [QUEUE], [])
     if behind_ms:
         now_ms = redis.time()[0] * 1000 + behind_ms
-        redis.hset(broker.keys.of(QUEUE).sweep, mapping={"high": now_ms + 1000, "anchor": ""})
+        redis.hset(broker.keys.of(QUEUE).clock, mapping={"high": now_ms + 1000, "anchor": ""})
 
     html = text(operator.get(OVERVIEW))
 

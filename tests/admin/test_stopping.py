@@ -42,7 +42,7 @@ def said(response):
 
 def order(redis, broker):
     """The command that the worker's supervisor received."""
-    found = redis.get(broker.keys.order("boss"))
+    found = redis.get(broker.keys.control("boss"))
     return found and WorkerCommand(found.decode())
 
 

@@ -17,8 +17,8 @@ def test_counters_and_clients_are_added_up(redis, broker):
 
     after = snapshot(redis)
     assert after["tasks"] == {"done ship": "7", "r-3 ship": "4"}
-    assert after["served"] == {"x": "3", "y": "1", "\n": "2000"}
-    assert after["busy"] == {"x": 1500, "y": 500}
+    assert after["client_runs"] == {"x": "3", "y": "1", "\n": "2000"}
+    assert after["client_time"] == {"x": 1500, "y": 500}
 
 
 def test_all_of_it_goes_away(redis, broker):
@@ -26,11 +26,11 @@ def test_all_of_it_goes_away(redis, broker):
 
     left = {key.split(b":")[-2].decode(): redis.ttl(key) for key in redis.keys("{rtq:*")}
     assert 49 * 3600 < left["tasks"] <= 50 * 3600
-    assert 3600 < left["served"] <= 70 * 60
-    assert 3600 < left["busy"] <= 70 * 60
+    assert 3600 < left["client_runs"] <= 70 * 60
+    assert 3600 < left["client_time"] <= 70 * 60
 
 
-@pytest.mark.parametrize(("key", "call"), [("tasks", (1, "new", 1)), ("served", (0, "new", 1, 5))])
+@pytest.mark.parametrize(("key", "call"), [("tasks", (1, "new", 1)), ("client_runs", (0, "new", 1, 5))])
 def test_of_very_many_names_the_later_ones_are_not_counted(redis, broker, key, call):
     tell(broker, (1, "done ship", 3, "x", 3, 1_500))
     (name,) = redis.keys(f"*:{key}:*")
@@ -40,14 +40,14 @@ def test_of_very_many_names_the_later_ones_are_not_counted(redis, broker, key, c
 
     after = snapshot(redis)
     assert "new" not in after[key]
-    assert (after["tasks"]["done ship"], after["served"]["x"], after["busy"]["x"]) == ("4", "4", 2000)
+    assert (after["tasks"]["done ship"], after["client_runs"]["x"], after["client_time"]["x"]) == ("4", "4", 2000)
 
 
 def test_the_time_of_all_counts_those_too_that_have_no_room(redis, broker):
     tell(broker, (0, "x", 3, 1_500))
-    (name,) = redis.keys("*:served:*")
+    (name,) = redis.keys("*:client_runs:*")
     redis.hset(name, mapping={f"filler-{number}": 1 for number in range(10_000)})
 
     tell(broker, (0, "new", 1, 500))
 
-    assert snapshot(redis)["served"]["\n"] == "2000"
+    assert snapshot(redis)["client_runs"]["\n"] == "2000"

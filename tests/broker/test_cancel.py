@@ -20,7 +20,7 @@ from tests.support.jobs import (
 )
 from tests.support.snapshots import GONE, MS, changes, snapshot
 
-OUTCOME = {"finished": {"a": MS}, "kept": {"a": MS}, "results": {"a": '3600000 {"state":"cancelled"}'}}
+OUTCOME = {"finished": {"a": MS}, "result_times": {"a": MS}, "results": {"a": '3600000 {"state":"cancelled"}'}}
 
 
 def test_a_job_that_waits_leaves_its_name_in_the_lane(redis, broker, inspector):
@@ -32,7 +32,7 @@ def test_a_job_that_waits_leaves_its_name_in_the_lane(redis, broker, inspector):
     assert changes(before, snapshot(redis, times=False)) == {
         **OUTCOME,
         "jobs": GONE,
-        "ghosts": {"a": "5:x"},
+        "cancelled_in_lane": {"a": "5:x"},
         "stats": {"enqueued": 1, "cancelled": 1},
     }
 
@@ -45,7 +45,7 @@ def test_a_scheduled_job_is_gone(redis, broker, inspector):
 
     assert changes(before, snapshot(redis, times=False)) == {
         **OUTCOME,
-        **dict.fromkeys(["jobs", "scheduled", "later", "later:"], GONE),
+        **dict.fromkeys(["jobs", "scheduled", "scheduled_by_client", "scheduled_by_client:"], GONE),
         "stats": {"enqueued": 1, "cancelled": 1},
     }
 
@@ -58,7 +58,9 @@ def test_a_job_that_failed_is_gone_with_its_failures(redis, broker, inspector):
 
     assert changes(before, snapshot(redis, times=False)) == {
         **OUTCOME,
-        **dict.fromkeys(["jobs", "scheduled", "later", "later:", "retrying", "failures", "errors"], GONE),
+        **dict.fromkeys(
+            ["jobs", "scheduled", "scheduled_by_client", "scheduled_by_client:", "retrying", "failures", "errors"], GONE
+        ),
         "stats": {**before["stats"], "cancelled": 1},
     }
 
@@ -81,7 +83,7 @@ def test_it_never_runs_and_leaves_nothing_behind(redis, broker, inspector):
     settle(broker, "ack", kept, worker="w2")
 
     assert set(snapshot(redis)) == {
-        "rtq:queues", "finished", "kept", "results", "stats", "sweep", "turn", "workers", "holders"
+        "rtq:queues", "finished", "result_times", "results", "stats", "clock", "turn", "workers", "signed_on"
     }  # fmt: skip
 
 

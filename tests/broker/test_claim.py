@@ -65,7 +65,7 @@ def test_the_last_job_leaves_no_trace_of_its_lane(redis, broker):
         "lanes": GONE,
         "ring:0": GONE,
         "bands": GONE,
-        "wake": GONE,
+        "work_signal": GONE,
     }
 
 
@@ -151,7 +151,7 @@ def test_nothing_is_claimed_from_a_paused_queue(redis, broker, inspector):
 
     assert (paused.status, paused.ids) == ("paused", [])
     assert (low.status, low.ids) == ("ok", [other.id.encode()])
-    assert snapshot(redis)["wake"] == {"work": 0}
+    assert snapshot(redis)["work_signal"] == {"work": 0}
 
 
 # Jobs that have a past
@@ -222,7 +222,7 @@ def test_a_cancelled_job_is_passed_over_and_its_lane_forgets_it(redis, broker, i
     (claimed,) = claim_from(broker, QUEUE)
 
     assert names(claimed.ids) == ["b", "c"]
-    assert not {"ghosts", "lane:0:", "ring:0", "bands"} & set(snapshot(redis))
+    assert not {"cancelled_in_lane", "lane:0:", "ring:0", "bands"} & set(snapshot(redis))
 
 
 @pytest.mark.parametrize("wanted", [1, 3, 10])
@@ -249,13 +249,13 @@ def test_of_a_great_many_cancelled_jobs_a_claim_passes_over_some_and_says_that_t
     queued_job(broker, queue="low")
     for job in jobs:
         redis.hdel(broker.keys.of(QUEUE).jobs, job.id)
-        redis.hset(broker.keys.of(QUEUE).ghosts, job.id, f"0:{job.client}")
+        redis.hset(broker.keys.of(QUEUE).cancelled_in_lane, job.id, f"0:{job.client}")
 
     answers = [claim_from(broker, QUEUE, "low", wanted=2) for _ in range(3)]
 
     assert [[part.status for part in parts] for parts in answers] == [["more", "ok"], ["more", "ok"], ["ok", "ok"]]
     assert [len(part.ids) for parts in answers for part in parts] == [0, 0, 0, 0, 1, 1]
-    assert "ghosts" not in snapshot(redis)
+    assert "cancelled_in_lane" not in snapshot(redis)
 
 
 def test_a_claim_that_stops_at_cancelled_jobs_leaves_the_token(redis, broker):
@@ -264,9 +264,9 @@ def test_a_claim_that_stops_at_cancelled_jobs_leaves_the_token(redis, broker):
     lose_record(broker, *jobs)
 
     assert [part.status for part in claim_from(broker, QUEUE)] == ["more"]
-    assert snapshot(redis)["wake"] == {"work": 0}
+    assert snapshot(redis)["work_signal"] == {"work": 0}
     assert [part.status for part in claim_from(broker, QUEUE)] == ["ok"]
-    assert not {"wake", "bands"} & set(snapshot(redis))
+    assert not {"work_signal", "bands"} & set(snapshot(redis))
 
 
 def test_of_a_great_many_clients_without_jobs_a_claim_passes_over_some(redis, broker):
@@ -300,7 +300,7 @@ def test_an_empty_lane_in_the_ring_is_taken_out(redis, broker):
     redis.zadd(keys.bands, {"9": 9, "11": 11})
 
     assert names(claim(broker, 10)) == ["a"]
-    assert not {"ring:0", "ring:9", "ring:11", "bands", "wake"} & set(snapshot(redis))
+    assert not {"ring:0", "ring:9", "ring:11", "bands", "work_signal"} & set(snapshot(redis))
 
 
 # Lost connections

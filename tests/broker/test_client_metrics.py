@@ -41,8 +41,8 @@ def test_who_was_busy_has_a_share_of_all_the_work(redis, broker, inspector):
 def test_the_work_of_an_hour_counts(redis, broker, inspector):
     keys, slice_ = broker.keys.of(QUEUE), redis.time()[0] // 600
     for back in (0, 5, 6):
-        redis.zadd(keys.busy + str(slice_ - back).encode(), {"x": 1_000_000})
-        redis.hset(keys.served + str(slice_ - back).encode(), mapping={"x": 1, "\n": 2_000_000})
+        redis.zadd(keys.client_time + str(slice_ - back).encode(), {"x": 1_000_000})
+        redis.hset(keys.client_runs + str(slice_ - back).encode(), mapping={"x": 1, "\n": 2_000_000})
 
     (one,) = inspector.metrics.clients(QUEUE).clients
 

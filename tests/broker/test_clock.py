@@ -40,7 +40,7 @@ class Server:
     def contact(self):
         """A heartbeat, and the time that it noted."""
         renew(self.broker, [QUEUE], [])
-        return int(self.redis.hget(self.keys.sweep, "contact"))
+        return int(self.redis.hget(self.keys.clock, "contact"))
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def test_whatever_clocks_do_time_never_goes_back_and_never_stands_still(server, 
     server.set(BEGAN_MS)
     noted = [server.contact()]
     for verb, ms in steps:
-        before, saved = server.now(), server.redis.hgetall(server.keys.sweep)
+        before, saved = server.now(), server.redis.hgetall(server.keys.clock)
         server.set(server.clock + ms)
         assert_sound(server, server.now(), noted[-1])
         if verb == "elapse":
@@ -166,7 +166,7 @@ def test_whatever_clocks_do_time_never_goes_back_and_never_stands_still(server, 
         noted.append(server.contact())
         assert_sound(server, noted[-1], noted[-2])
         if verb == "forget":
-            server.redis.hset(server.keys.sweep, mapping=saved)
+            server.redis.hset(server.keys.clock, mapping=saved)
             noted.pop()
             assert_sound(server, server.now(), noted[-1])
             noted.append(server.contact())

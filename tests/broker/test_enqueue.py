@@ -48,7 +48,7 @@ def test_it_goes_to_the_end_of_its_clients_lane(redis, broker):
         "bands": {"5": 5},
         "lanes": {"5:acme": MS},
         "turn": "1",
-        "wake": {"work": 0},
+        "work_signal": {"work": 0},
         "stats": {"enqueued": 1},
     }
 
@@ -62,9 +62,9 @@ def test_with_a_time_it_is_scheduled_and_wakes_the_scheduler(redis, broker):
         "rtq:queues": {QUEUE},
         "jobs": {"a": "0 3 <ms> 0 acme\n{}"},
         "scheduled": {"a": MS},
-        "later": {"acme": MS},
-        "later:acme": {"a": MS},
-        "due": {"due": 0},
+        "scheduled_by_client": {"acme": MS},
+        "scheduled_by_client:acme": {"a": MS},
+        "due_signal": {"due": 0},
         "stats": {"enqueued": 1},
     }
 
@@ -72,11 +72,11 @@ def test_with_a_time_it_is_scheduled_and_wakes_the_scheduler(redis, broker):
 @pytest.mark.parametrize(("due", "tokens"), [("+30000", 1), ("+90000", 0)])
 def test_the_scheduler_is_woken_only_by_an_earlier_time(redis, broker, due, tokens):
     scheduled_job(broker, due="+60000")
-    redis.zpopmin(broker.keys.of(QUEUE).due)
+    redis.zpopmin(broker.keys.of(QUEUE).due_signal)
 
     scheduled_job(broker, due=due)
 
-    assert redis.zcard(broker.keys.of(QUEUE).due) == tokens
+    assert redis.zcard(broker.keys.of(QUEUE).due_signal) == tokens
 
 
 def test_a_delay_counts_by_the_servers_clock(redis, broker):
@@ -159,7 +159,7 @@ def test_a_callers_wrong_clock_does_not_say_how_long_a_job_waits(redis, broker, 
     broker.enqueue(QUEUE, [job])
 
     after = snapshot(redis)
-    assert abs(int(after["since"][job.id]) - now_ms()) < 5000
+    assert abs(int(after["waiting_since"][job.id]) - now_ms()) < 5000
     assert abs(after["lanes"]["0:"] - now_ms()) < 5000
 
 
@@ -168,9 +168,9 @@ def test_an_id_of_another_make_is_as_good(redis, broker):
 
     broker.enqueue(QUEUE, [job])
 
-    assert set(snapshot(redis)["since"]) == {"my own id"}
+    assert set(snapshot(redis)["waiting_since"]) == {"my own id"}
     assert claim_all(broker) == ["my own id"]
-    assert "since" not in snapshot(redis)
+    assert "waiting_since" not in snapshot(redis)
 
 
 @pytest.mark.parametrize("client", ["", "a:b", "{x} y", 'quo"te', "Zoë ☃", "%d%s", "-1:0"])
@@ -226,5 +226,5 @@ def test_nothing_else_changes_for_the_jobs_that_are_there(redis, broker):
     queued_job(broker, client="z")
 
     assert set(changes(before, snapshot(redis))) == {
-        "jobs", "lane:0:z", "ring:0", "bands", "lanes", "turn", "wake", "stats"
+        "jobs", "lane:0:z", "ring:0", "bands", "lanes", "turn", "work_signal", "stats"
     }  # fmt: skip

@@ -43,11 +43,11 @@ def test_each_goes_to_the_place_that_it_would_have_alone(redis, broker):
         "bands": {"0": 0, "5": 5},
         "lanes": {"0:x": MS, "0:y": MS, "5:x": MS},
         "turn": "3",
-        "wake": {"work": 0},
+        "work_signal": {"work": 0},
         "scheduled": {"e": MS},
-        "later": {"": MS},
-        "later:": {"e": MS},
-        "due": {"due": 0},
+        "scheduled_by_client": {"": MS},
+        "scheduled_by_client:": {"e": MS},
+        "due_signal": {"due": 0},
         "stats": {"enqueued": 5},
     }
 

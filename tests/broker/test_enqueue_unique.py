@@ -39,7 +39,7 @@ def test_it_holds_its_digest_and_is_a_job_like_others(redis, broker):
         "bands": {"5": 5},
         "lanes": {"5:acme": MS},
         "turn": "1",
-        "wake": {"work": 0},
+        "work_signal": {"work": 0},
         "stats": {"enqueued": 1},
     }
 

@@ -22,9 +22,9 @@ ASKED = {"a": 'ask 3600000 10000 {"state":"cancelled"}'}
 OVER = {
     "jobs": GONE,
     "running:w1": GONE,
-    "stopping": GONE,
+    "cancel_requests": GONE,
     "finished": {"a": MS},
-    "kept": {"a": MS},
+    "result_times": {"a": MS},
     "results": {"a": '3600000 {"state":"cancelled"}'},
 }
 
@@ -35,7 +35,7 @@ def test_a_job_that_runs_is_asked(redis, broker, inspector):
 
     assert inspector.cancel(job.id) is CancelAnswer.ASKED
 
-    assert changes(before, snapshot(redis, times=False)) == {"stopping": ASKED}
+    assert changes(before, snapshot(redis, times=False)) == {"cancel_requests": ASKED}
     assert inspector.find(job.id).state is JobState.RUNNING
     assert inspector.find(job.id).is_stopping
 
@@ -57,7 +57,7 @@ def test_the_wish_may_become_harder(redis, broker, inspector):
     inspector.cancel(job.id, terminate=True)
 
     wish = ASKED["a"].replace("ask", "terminate")
-    assert changes(before, snapshot(redis, times=False)) == {"stopping": {"a": wish}}
+    assert changes(before, snapshot(redis, times=False)) == {"cancel_requests": {"a": wish}}
 
 
 def test_a_job_that_stopped_is_cancelled(redis, broker):
@@ -86,7 +86,7 @@ def test_a_job_that_succeeds_before_it_notices_has_succeeded(redis, broker, insp
     settle(broker, "ack", job, outcome='{"state":"succeeded"}')
 
     assert inspector.find(job.id).state is JobState.SUCCEEDED
-    assert "stopping" not in snapshot(redis)
+    assert "cancel_requests" not in snapshot(redis)
 
 
 def test_when_its_worker_dies_it_is_cancelled_and_its_neighbours_are_not(redis, broker):
@@ -103,9 +103,9 @@ def test_when_its_worker_dies_it_is_cancelled_and_its_neighbours_are_not(redis, 
 
 def test_after_a_torn_log_a_job_that_was_over_is_not_cancelled_as_well(redis, broker, inspector):
     job = asked_job(broker, "a")
-    wish, keys = redis.hget(broker.keys.of(QUEUE).stopping, job.id), broker.keys.of(QUEUE)
+    wish, keys = redis.hget(broker.keys.of(QUEUE).cancel_requests, job.id), broker.keys.of(QUEUE)
     settle(broker, "ack", job, outcome='{"state":"succeeded"}')
-    redis.hset(keys.stopping, job.id, wish)
+    redis.hset(keys.cancel_requests, job.id, wish)
     redis.hset(keys.running(WORKER), job.id, "1 1")
 
     assert broker.reclaim_child(QUEUE, WORKER, [job.id]) == []
@@ -113,7 +113,7 @@ def test_after_a_torn_log_a_job_that_was_over_is_not_cancelled_as_well(redis, br
     assert inspector.find(job.id).state is JobState.SUCCEEDED
     after = snapshot(redis)
     assert after["stats"] == {"enqueued": 1, "succeeded": 1}
-    assert "stopping" not in after
+    assert "cancel_requests" not in after
 
 
 def test_when_its_lease_runs_out_it_is_cancelled(redis, broker, inspector):
@@ -165,4 +165,4 @@ def test_what_a_unique_job_held_is_free_when_it_stops(redis, broker, inspector, 
 
     settle(broker, verb, job)
 
-    assert not {"digests", "unique:d1", "stopping", "jobs"} & set(snapshot(redis))
+    assert not {"digests", "unique:d1", "cancel_requests", "jobs"} & set(snapshot(redis))

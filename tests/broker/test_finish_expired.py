@@ -15,6 +15,6 @@ def test_it_is_over_without_a_run(redis, broker):
         "running:w1": GONE,
         "results": {"a": '3600000 {"state": "expired"}'},
         "finished": {"a": MS},
-        "kept": {"a": MS},
+        "result_times": {"a": MS},
         "stats": {"enqueued": 1, "expired": 1},
     }

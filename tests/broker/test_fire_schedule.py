@@ -37,7 +37,7 @@ def test_a_slot_starts_a_job(redis, broker, begun):
         "ring:5": {"x": 1},
         "bands": {"5": 5},
         "turn": "1",
-        "wake": {"work": 0},
+        "work_signal": {"work": 0},
         "stats": {"enqueued": 1},
     }
 

@@ -36,10 +36,10 @@ def test_what_is_due_goes_to_the_end_of_its_lane(redis, broker):
     assert promote(broker, QUEUE) == (None, [job.id])
 
     assert changes(before, snapshot(redis, times=False)) == {
-        **dict.fromkeys(["scheduled", "later", "later:x"], GONE),
+        **dict.fromkeys(["scheduled", "scheduled_by_client", "scheduled_by_client:x"], GONE),
         "lane:0:x": ["first", "a"],
-        "since": {"a": MS},
-        "sweep": {"promoted": MS},
+        "waiting_since": {"a": MS},
+        "clock": {"promoted": MS},
         "turn": "2",
     }
 
@@ -52,15 +52,15 @@ def test_a_retry_that_is_due_too(redis, broker):
     assert promote(broker, QUEUE) == (None, [job.id])
 
     assert changes(before, snapshot(redis, times=False)) == {
-        **dict.fromkeys(["scheduled", "retrying", "later", "later:"], GONE),
+        **dict.fromkeys(["scheduled", "retrying", "scheduled_by_client", "scheduled_by_client:"], GONE),
         "lane:5:": ["a"],
         "lanes": {"5:": MS},
         "ring:5": {"": 2},
         "bands": {"5": 5},
-        "since": {"a": MS},
-        "sweep": {"contact": MS, "high": MS, "anchor": f"{MS} {MS}", "promoted": MS},
+        "waiting_since": {"a": MS},
+        "clock": {"contact": MS, "high": MS, "anchor": f"{MS} {MS}", "promoted": MS},
         "turn": "2",
-        "wake": {"work": 0},
+        "work_signal": {"work": 0},
     }
 
 
@@ -72,7 +72,7 @@ def test_it_waits_since_it_was_due(redis, broker):
     promote(broker, QUEUE)
 
     after = snapshot(redis)
-    assert after["since"] == {job.id: str(due)}
+    assert after["waiting_since"] == {job.id: str(due)}
     assert after["lanes"] == {"0:": due}
 
 
@@ -84,7 +84,7 @@ def test_what_is_not_due_stays(redis, broker):
 
     assert 50 < seconds <= 60
     assert promoted == []
-    assert changes(before, snapshot(redis, times=False)) == {"sweep": {"promoted": MS}}
+    assert changes(before, snapshot(redis, times=False)) == {"clock": {"promoted": MS}}
 
 
 def test_nothing_scheduled_is_nothing_to_wait_for(redis, broker):
@@ -121,7 +121,9 @@ def test_a_job_whose_record_is_gone_leaves_nothing(redis, broker, waiting):
 
     assert promote(broker, QUEUE) == (None, [])
 
-    assert not {"scheduled", "retrying", "later", "later:", "lane:0:", "jobs"} & set(snapshot(redis))
+    assert not {"scheduled", "retrying", "scheduled_by_client", "scheduled_by_client:", "lane:0:", "jobs"} & set(
+        snapshot(redis)
+    )
 
 
 def test_several_queues_go_in_one_round_trip(redis, broker):
@@ -154,9 +156,9 @@ def let_fall_due_now(broker, job):
     Of clients that are due or had their turn in the same millisecond, names decide who is first.
     """
     keys, now_ms = broker.keys.of(QUEUE), time.time_ns() // 1_000_000
-    for key in (keys.scheduled, keys.retrying, keys.later + f":{job.client}".encode()):
+    for key in (keys.scheduled, keys.retrying, keys.scheduled_by_client + f":{job.client}".encode()):
         broker.redis.execute_one(("ZADD", key, "XX", now_ms, job.id))
-    broker.redis.execute_one(("ZADD", keys.later, "XX", "LT", now_ms, job.client))
+    broker.redis.execute_one(("ZADD", keys.scheduled_by_client, "XX", "LT", now_ms, job.client))
     wait_until(lambda: time.time_ns() // 1_000_000 > now_ms)
 
 
@@ -200,7 +202,7 @@ def test_a_client_with_more_that_is_due_comes_after_all_others(redis, broker, fl
 
     looks = {}
     while waiting[-1].id not in promote(broker, QUEUE, limit=4)[1]:
-        looks = snapshot(redis)["later"]
+        looks = snapshot(redis)["scheduled_by_client"]
         assert looks["flood"] == max(looks.values())
     assert looks
 
@@ -219,7 +221,7 @@ def test_the_jobs_of_one_client_keep_the_order_of_their_times(broker, flood):
 def test_what_is_missing_in_the_index_is_promoted_all_the_same(redis, broker, flood):
     other = scheduled_job(broker, client="other")
     let_fall_due(broker, other)
-    redis.delete(*redis.keys("*later*"))
+    redis.delete(*redis.keys("*scheduled_by_client*"))
     late = [scheduled_job(broker, client="late") for _ in range(30)]
     let_fall_due(broker, *late)
 
@@ -229,14 +231,14 @@ def test_what_is_missing_in_the_index_is_promoted_all_the_same(redis, broker, fl
         promoted += job_ids
 
     assert sorted(promoted) == sorted(job.id for job in (*flood, other, *late))
-    assert redis.keys("*later*") == []
+    assert redis.keys("*scheduled_by_client*") == []
 
 
 def test_a_torn_index_promotes_nothing_before_its_time_or_twice(redis, broker, flood):
     job = scheduled_job(broker, client="torn")
     keys = broker.keys.of(QUEUE)
-    redis.zadd(keys.later, {"torn": 1})
-    redis.zadd(keys.later + b":torn", {job.id: 1, "gone": 2, flood[0].id: 3, flood[-1].id: 4})
+    redis.zadd(keys.scheduled_by_client, {"torn": 1})
+    redis.zadd(keys.scheduled_by_client + b":torn", {job.id: 1, "gone": 2, flood[0].id: 3, flood[-1].id: 4})
 
     promoted = []
     while job_ids := promote(broker, QUEUE, limit=8)[1]:
@@ -245,7 +247,7 @@ def test_a_torn_index_promotes_nothing_before_its_time_or_twice(redis, broker, f
     assert sorted(promoted) == sorted(job.id for job in flood)
     after = snapshot(redis)
     assert set(after["scheduled"]) == {job.id}
-    assert not [key for key in after if key.startswith("later")]
+    assert not [key for key in after if key.startswith("scheduled_by_client")]
 
 
 # -- ahead of their band's other work, where the queue says so

@@ -35,7 +35,7 @@ def test_all_that_waits_is_gone_and_nothing_else(redis, broker, inspector):
     assert set(live_jobs(redis)) == {job.id for job in kept}
     assert set(after["finished"]) == {finished.id}
     assert set(after["failures"]) == set(after["dead"]) == {kept[0].id}
-    assert not {"scheduled", "retrying", "lanes", "since", "lane:5:x", "lane:0:y"} & set(after)
+    assert not {"scheduled", "retrying", "lanes", "waiting_since", "lane:5:x", "lane:0:y"} & set(after)
 
 
 def test_what_is_left_of_the_ring_goes_with_the_next_claim(redis, broker, inspector):
@@ -45,7 +45,7 @@ def test_what_is_left_of_the_ring_goes_with_the_next_claim(redis, broker, inspec
 
     assert claim_all(broker) == []
 
-    assert set(snapshot(redis)) == {"rtq:queues", "stats", "sweep", "turn", "workers", "holders"}
+    assert set(snapshot(redis)) == {"rtq:queues", "stats", "clock", "turn", "workers", "signed_on"}
 
 
 def test_new_jobs_are_served_as_ever(redis, broker, inspector):
@@ -63,7 +63,7 @@ def test_cancelled_jobs_are_forgotten_and_not_counted(redis, broker, inspector):
 
     assert purge_all(inspector) == 2
 
-    assert not {"ghosts", "lane:0:", "jobs"} & set(snapshot(redis))
+    assert not {"cancelled_in_lane", "lane:0:", "jobs"} & set(snapshot(redis))
 
 
 def test_many_go_in_several_calls(redis, broker, inspector):

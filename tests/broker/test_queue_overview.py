@@ -117,7 +117,7 @@ def test_the_oldest_is_none_of_those_that_were_cancelled(redis, broker, inspecto
     for client, age_ms, is_cancelled in [("x", 90_000, True), ("x", 60_000, False), ("y", 80_000, True)]:
         job = new_job(client=client)._replace(id=job_id("old", now_ms - age_ms))
         broker.enqueue(QUEUE, [job])
-        redis.hset(broker.keys.of(QUEUE).since, job.id, now_ms - age_ms)
+        redis.hset(broker.keys.of(QUEUE).waiting_since, job.id, now_ms - age_ms)
         if is_cancelled:
             inspector.cancel(job.id)
     queued_job(broker, client="y")

@@ -55,10 +55,10 @@ def test_a_pause_is_told_with_its_moment(broker, inspector):
 
 
 def test_a_job_that_runs_after_another_names_it(broker, inspector):
-    first, heir = held_job(broker, "a"), unique_job("b", on_conflict="rerun")
-    enqueue_unique(broker, heir)
+    first, successor = held_job(broker, "a"), unique_job("b", on_conflict="rerun")
+    enqueue_unique(broker, successor)
 
-    assert standing(inspector, heir).after == first.id
+    assert standing(inspector, successor).after == first.id
     assert standing(inspector, first).after == ""
 
 

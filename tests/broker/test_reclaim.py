@@ -42,13 +42,13 @@ def test_a_silent_workers_job_is_queued_again_and_a_crash_counted(redis, broker)
     assert changes(before, after) == {
         "running:w1": GONE,
         "workers": GONE,
-        "holders": GONE,
+        "signed_on": GONE,
         "lane:0:x": ["a"],
         "lanes": {"0:x": MS},
         "ring:0": {"x": 2},
         "bands": {"0": 0},
         "turn": "2",
-        "wake": {"work": 0},
+        "work_signal": {"work": 0},
         "crashes": {"a": "1"},
         "errors": after["errors"],
         "stats": {"enqueued": 1, "reclaimed": 1, "failed": 1},
@@ -74,7 +74,7 @@ def test_over_the_limit_of_crashes_a_job_is_dead(redis, broker):
     assert changes(before, after) == {
         "running:w1": GONE,
         "workers": GONE,
-        "holders": GONE,
+        "signed_on": GONE,
         "dead": {"a": MS},
         "crashes": {"a": "1"},
         "errors": after["errors"],
@@ -103,7 +103,7 @@ def test_a_worker_whose_lease_runs_is_left_alone(redis, broker):
 
     assert 0 < seconds <= LEASE_SECONDS
     assert reclaimed == []
-    assert set(changes(before, snapshot(redis))) <= {"sweep"}
+    assert set(changes(before, snapshot(redis))) <= {"clock"}
 
 
 def test_without_workers_there_is_nothing_to_wait_for(redis, broker):
@@ -166,7 +166,7 @@ def test_a_job_whose_record_is_gone_leaves_nothing(redis, broker):
 
     assert broker.reclaim(QUEUE) == (None, [])
 
-    assert set(snapshot(redis)) == {"rtq:queues", "stats", "sweep", "turn"}
+    assert set(snapshot(redis)) == {"rtq:queues", "stats", "clock", "turn"}
 
 
 @pytest.mark.parametrize("record", ["", "{}", "no header at all"])
@@ -183,8 +183,8 @@ def let_pass(broker, redis, leases):
     for worker in redis.zrange(keys.workers, 0, -1):
         redis.zincrby(keys.workers, -milliseconds, worker)
     for name in ("contact", "hold", "high"):
-        if redis.hexists(keys.sweep, name):
-            redis.hincrby(keys.sweep, name, -milliseconds)
+        if redis.hexists(keys.clock, name):
+            redis.hincrby(keys.clock, name, -milliseconds)
 
 
 def let_pass_in_beats(broker, redis, leases, *workers):
@@ -241,7 +241,7 @@ def test_outages_that_come_again_and_again_do_not_keep_the_jobs_of_the_dead(redi
 
 def test_when_the_hold_is_over_it_is_taken(redis, broker):
     job = lapsed_job(broker)
-    redis.hset(broker.keys.of(QUEUE).sweep, "hold", 1)
+    redis.hset(broker.keys.of(QUEUE).clock, "hold", 1)
 
     assert broker.reclaim(QUEUE)[1] == [(job.id, "queued")]
 

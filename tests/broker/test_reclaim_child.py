@@ -29,13 +29,13 @@ def test_the_guilty_count_a_crash_and_the_others_are_given_back(redis, broker):
     assert changes(before, after) == {
         "running:w1": GONE,
         "workers": GONE,
-        "holders": GONE,
+        "signed_on": GONE,
         "lane:0:x": ["a", "b"],
         "lanes": {"0:x": MS},
         "ring:0": {"x": after["ring:0"]["x"]},
         "bands": {"0": 0},
         "turn": after["turn"],
-        "wake": {"work": 0},
+        "work_signal": {"work": 0},
         "crashes": {"a": "1"},
         "errors": {"a": after["errors"]["a"]},
         "stats": {"enqueued": 2, "reclaimed": 2, "failed": 1},
@@ -81,7 +81,7 @@ def test_a_task_whose_name_cannot_be_read_counts_for_the_queue_alone(redis, brok
 def test_it_waits_for_no_lease_and_no_hold(redis, broker):
     job = claimed_job(broker)
     seconds, _ = redis.time()
-    redis.hset(broker.keys.of(QUEUE).sweep, "hold", (seconds + 60) * 1000)
+    redis.hset(broker.keys.of(QUEUE).clock, "hold", (seconds + 60) * 1000)
 
     assert broker.reclaim_child(QUEUE, WORKER, []) == [(job.id, "queued")]
 
@@ -93,7 +93,7 @@ def test_the_guilty_one_may_be_somebody_elses_by_now(redis, broker):
 
     assert broker.reclaim_child(QUEUE, WORKER, [other.id]) == []
 
-    assert set(changes(before, snapshot(redis))) == {"workers", "holders"}
+    assert set(changes(before, snapshot(redis))) == {"workers", "signed_on"}
     assert set(snapshot(redis)["workers"]) == {"other"}
 
 
@@ -116,7 +116,7 @@ def test_it_takes_back_all_that_a_worker_may_hold(redis, broker):
 
     assert len(broker.reclaim_child(QUEUE, WORKER, [])) == 1203
 
-    assert not {"workers", "holders", "running:w1"} & set(snapshot(redis))
+    assert not {"workers", "signed_on", "running:w1"} & set(snapshot(redis))
     assert names(claim_all(broker, 500)) == [str(n) for n in range(1203)]
 
 

@@ -23,7 +23,7 @@ def test_its_jobs_are_queued_again_and_count_a_crash(redis, broker, inspector):
 def test_a_silence_of_all_is_waited_for_by_programs_but_not_by_people(redis, broker, inspector):
     job = claimed_job(broker)
     let_lapse(broker, WORKER)
-    redis.hset(broker.keys.of(QUEUE).sweep, "hold", 10**13)
+    redis.hset(broker.keys.of(QUEUE).clock, "hold", 10**13)
     assert broker.reclaim(QUEUE)[1] == []
 
     assert inspector.reclaim_worker(WORKER, [QUEUE]) == [job.id]
@@ -55,7 +55,7 @@ def test_all_that_it_held_is_taken_back_in_as_many_steps_as_it_takes(redis, brok
 
     assert len(inspector.reclaim_worker(WORKER)) == 1203
 
-    assert not {"workers", "holders", "running:w1"} & set(snapshot(redis))
+    assert not {"workers", "signed_on", "running:w1"} & set(snapshot(redis))
 
 
 def test_while_its_lease_lasts_nothing_is_taken(redis, broker, inspector):

@@ -108,8 +108,8 @@ def test_who_waits_is_told_of_the_end(redis, broker, wait, end):
 
     assert thread.answer is True
     after = snapshot(redis)
-    assert "waiting" not in after
-    assert 50_000 < redis.pttl(f"{{rtq:{QUEUE}}}:over:{job.id}") <= 60_000
+    assert "waiters" not in after
+    assert 50_000 < redis.pttl(f"{{rtq:{QUEUE}}}:finished_signal:{job.id}") <= 60_000
 
 
 def test_all_who_wait_are_told(redis, broker, wait):
@@ -121,7 +121,7 @@ def test_all_who_wait_are_told(redis, broker, wait):
         thread.join(5)
 
     assert [thread.answer for thread in threads] == [True] * 6
-    assert redis.llen(f"{{rtq:{QUEUE}}}:over:{job.id}") == 1
+    assert redis.llen(f"{{rtq:{QUEUE}}}:finished_signal:{job.id}") == 1
     assert wait_for_end(broker, QUEUE, other.id, 0) is False
 
 
@@ -130,7 +130,7 @@ def test_an_attempt_that_failed_is_not_the_end(redis, broker, wait):
     (thread,) = wait(job)
 
     run_to("retry")(broker, job)
-    assert redis.zcard(f"{{rtq:{QUEUE}}}:waiting") == 1
+    assert redis.zcard(f"{{rtq:{QUEUE}}}:waiters") == 1
     cancel(broker, job)
     thread.join(5)
 
@@ -156,8 +156,8 @@ def test_a_wait_takes_no_longer_than_it_may(redis, broker, live):
     assert wait_for_end(broker, QUEUE, job.id, 0.15) is False
 
     assert 0.15 <= time.monotonic() - started < 10
-    assert set(changes(before, snapshot(redis))) == {"waiting"}
-    assert 0 < redis.pttl(f"{{rtq:{QUEUE}}}:waiting") <= 120_000
+    assert set(changes(before, snapshot(redis))) == {"waiters"}
+    assert 0 < redis.pttl(f"{{rtq:{QUEUE}}}:waiters") <= 120_000
 
 
 @pytest.mark.parametrize("timeout", [0, -5])
@@ -167,7 +167,7 @@ def test_no_time_is_a_question(broker, timeout):
 
 def test_who_gave_up_waiting_is_forgotten(redis, broker):
     first, second = queued_job(broker, "a"), queued_job(broker, "b")
-    waiting = f"{{rtq:{QUEUE}}}:waiting"
+    waiting = f"{{rtq:{QUEUE}}}:waiters"
     wait_for_end(broker, QUEUE, first.id, 0)
     redis.zadd(waiting, {first.id: 1})
 
@@ -185,14 +185,14 @@ def test_the_token_of_an_earlier_end_does_not_end_the_wait_for_a_requeued_job(re
 
     assert wait_for_end(broker, QUEUE, job.id, 0.1) is False
 
-    assert not redis.exists(f"{{rtq:{QUEUE}}}:over:{job.id}")
+    assert not redis.exists(f"{{rtq:{QUEUE}}}:finished_signal:{job.id}")
 
 
 def test_a_lost_token_costs_no_more_than_a_slice(monkeypatch, redis, broker, wait):
     monkeypatch.setattr(module, "BLOCK_SECONDS", 0.3)
     job = queued_job(broker, "a")
     (thread,) = wait(job)
-    redis.delete(f"{{rtq:{QUEUE}}}:waiting")
+    redis.delete(f"{{rtq:{QUEUE}}}:waiters")
 
     run_to("ack")(broker, job)
     thread.join(15)
@@ -231,7 +231,7 @@ def test_a_full_server_makes_a_wait_slower_and_does_not_end_it(monkeypatch, redi
     thread = Waiting(broker, job)
     with redis.full_memory():
         thread.start()
-        wait_until(lambda: redis.exists(f"{{rtq:{QUEUE}}}:waiting"))
+        wait_until(lambda: redis.exists(f"{{rtq:{QUEUE}}}:waiters"))
         run_to("ack")(broker, job)
         thread.join(5)
 

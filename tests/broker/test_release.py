@@ -32,7 +32,7 @@ def test_it_is_queued_again_and_nothing_is_counted(redis, broker):
         "ring:5": {"x": 2},
         "bands": {"5": 5},
         "turn": "2",
-        "wake": {"work": 0},
+        "work_signal": {"work": 0},
     }
 
 

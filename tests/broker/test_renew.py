@@ -19,7 +19,7 @@ def test_the_deadline_moves(redis, broker):
 
     assert earliest == LEASE_SECONDS
     assert unknown == set()
-    assert set(changes(before, snapshot(redis))) <= {"workers", "sweep", "rtq:queues"}
+    assert set(changes(before, snapshot(redis))) <= {"workers", "clock", "rtq:queues"}
     assert snapshot(redis)["workers"][WORKER] == pytest.approx((seconds + LEASE_SECONDS) * 1000, abs=1500)
 
 
@@ -62,12 +62,12 @@ def test_after_a_silence_of_half_a_lease_all_leases_end_later_and_nothing_is_rec
     broker.sign_on([QUEUE], "dead")
     before = snapshot(redis)["workers"]["dead"]
     seconds, _ = redis.time()
-    redis.hset(broker.keys.of(QUEUE).sweep, "contact", int((seconds - LEASE_SECONDS / 2) * 1000) - 1)
+    redis.hset(broker.keys.of(QUEUE).clock, "contact", int((seconds - LEASE_SECONDS / 2) * 1000) - 1)
 
     renew(broker, [QUEUE], [WORKER])
 
     after = snapshot(redis)
-    sweep = {name: int(ms) for name, ms in after["sweep"].items() if name != "anchor"}
+    sweep = {name: int(ms) for name, ms in after["clock"].items() if name != "anchor"}
     assert sweep["hold"] - sweep["contact"] == LEASE_SECONDS * 500
     assert after["workers"]["dead"] - before == pytest.approx(LEASE_SECONDS * 500, abs=1500)
     assert after["workers"]["dead"] > before
@@ -78,15 +78,15 @@ def test_a_shorter_silence_holds_nothing(redis, broker):
 
     renew(broker, [QUEUE], [WORKER])
 
-    assert "hold" not in snapshot(redis)["sweep"]
+    assert "hold" not in snapshot(redis)["clock"]
 
 
 def test_it_tells_which_of_their_jobs_are_to_stop(redis, broker):
     others = claimed_job(broker, "others", worker="other")
     jobs = claimed_jobs(broker, *(new_job(name) for name in "abc"))
     for job, how in ((jobs[0], "ask"), (jobs[2], "terminate"), (others, "ask")):
-        redis.hset(broker.keys.of(QUEUE).stopping, job.id, f"{how} 1000 10 {{}}")
-    redis.hset(broker.keys.of(QUEUE).stopping, "nobodys", "ask 1000 10 {}")
+        redis.hset(broker.keys.of(QUEUE).cancel_requests, job.id, f"{how} 1000 10 {{}}")
+    redis.hset(broker.keys.of(QUEUE).cancel_requests, "nobodys", "ask 1000 10 {}")
 
     _, _, asked = broker.redis.execute_one(SCRIPTS["renew"].call(broker.keys.of(QUEUE), (1000, WORKER, "unknown")))
 
@@ -99,7 +99,7 @@ def test_of_more_jobs_than_one_command_takes_it_tells_too(redis, broker):
     broker.sign_on([QUEUE], WORKER)
     ids = [f"job-{number}" for number in range(9000)]
     redis.hset(keys.running(WORKER), mapping=dict.fromkeys(ids, "1 1"))
-    redis.hset(keys.stopping, mapping=dict.fromkeys(ids[::3], "ask 1000 10 {}"))
+    redis.hset(keys.cancel_requests, mapping=dict.fromkeys(ids[::3], "ask 1000 10 {}"))
 
     _, _, asked = broker.redis.execute_one(SCRIPTS["renew"].call(keys, (1000, WORKER)))
 
@@ -109,7 +109,7 @@ def test_of_more_jobs_than_one_command_takes_it_tells_too(redis, broker):
 def test_a_clock_that_was_hours_ahead_is_believed_when_it_is_put_right(redis, broker):
     broker.sign_on([QUEUE], WORKER)
     seconds, _ = redis.time()
-    redis.hset(broker.keys.of(QUEUE).sweep, "high", (seconds + 7200) * 1000)
+    redis.hset(broker.keys.of(QUEUE).clock, "high", (seconds + 7200) * 1000)
 
     renew(broker, [QUEUE], [WORKER])
 

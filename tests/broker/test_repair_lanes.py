@@ -11,7 +11,7 @@ from tests.support.snapshots import MS, changes, snapshot
 def test_a_lane_that_is_in_no_ring_gets_a_turn(redis, broker):
     queued_job(broker, "a", client="x", priority=-5)
     keys = broker.keys.of(QUEUE)
-    redis.delete(keys.ring + b"-5", keys.bands, keys.wake)
+    redis.delete(keys.ring + b"-5", keys.bands, keys.work_signal)
     before = snapshot(redis, times=False)
 
     assert repair_lanes(broker, QUEUE) == 0
@@ -19,13 +19,13 @@ def test_a_lane_that_is_in_no_ring_gets_a_turn(redis, broker):
     assert changes(before, snapshot(redis, times=False)) == {
         "ring:-5": {"x": 2},
         "bands": {"-5": -5},
-        "wake": {"work": 0},
+        "work_signal": {"work": 0},
         "turn": "2",
     }
     assert names(claim_all(broker)) == ["a"]
 
 
-@pytest.mark.parametrize("lost", ["bands", "wake"])
+@pytest.mark.parametrize("lost", ["bands", "work_signal"])
 def test_a_hint_that_got_lost_comes_back(redis, broker, lost):
     queued_job(broker)
     before = snapshot(redis, times=False)
@@ -101,7 +101,7 @@ def test_a_processing_list_whose_worker_is_gone_is_reclaimed(redis, broker, limi
 
     assert broker.reclaim(QUEUE)[1] == [(job.id, "queued")]
     assert snapshot(redis)["crashes"] == {job.id: "1"}
-    assert set(snapshot(redis)["workers"]) == set(snapshot(redis)["holders"]) == {"idle", "other"}
+    assert set(snapshot(redis)["workers"]) == set(snapshot(redis)["signed_on"]) == {"idle", "other"}
 
 
 @pytest.mark.parametrize("limit", [1, 2, 100])
@@ -113,7 +113,7 @@ def test_a_worker_that_is_gone_and_holds_nothing_is_forgotten(redis, broker, lim
 
     audit_all(broker, limit)
 
-    assert set(snapshot(redis)["holders"]) == {f"here-{number}" for number in range(5)}
+    assert set(snapshot(redis)["signed_on"]) == {f"here-{number}" for number in range(5)}
 
 
 def test_who_lives_and_holds_jobs_is_left_alone(redis, broker):

@@ -34,7 +34,7 @@ def test_it_goes_to_the_end_of_its_lane_with_all_its_attempts(redis, broker, ins
         "dead": GONE,
         "failures": GONE,
         "lane:5:x": ["first", "a"],
-        "since": {"a": MS},
+        "waiting_since": {"a": MS},
         "turn": "3",
         "stats": {**before["stats"], "requeued": 1},
     }

@@ -7,12 +7,12 @@ from tests.support.snapshots import GONE, changes, snapshot
 def test_a_worker_is_woken(redis, broker, inspector):
     job = queued_job(broker)
     inspector.pause(QUEUE)
-    redis.delete(broker.keys.of(QUEUE).wake)
+    redis.delete(broker.keys.of(QUEUE).work_signal)
     before = snapshot(redis)
 
     assert inspector.resume(QUEUE)
 
-    assert changes(before, snapshot(redis)) == {"paused": GONE, "wake": {"work": 0}}
+    assert changes(before, snapshot(redis)) == {"paused": GONE, "work_signal": {"work": 0}}
     assert claim(broker) == [job.id]
 
 
@@ -29,4 +29,4 @@ def test_the_second_time_a_worker_looks_in_vain(redis, broker, inspector):
 def test_a_queue_that_runs_is_not_touched(redis, inspector):
     assert not inspector.resume(QUEUE)
 
-    assert snapshot(redis) == {"wake": {"work": 0}}
+    assert snapshot(redis) == {"work_signal": {"work": 0}}

@@ -34,10 +34,10 @@ def test_it_waits_for_its_next_attempt(redis, broker):
     assert changes(before, snapshot(redis, times=False)) == {
         "running:w1": GONE,
         "scheduled": {"a": MS},
-        "later": {"": MS},
-        "later:": {"a": MS},
+        "scheduled_by_client": {"": MS},
+        "scheduled_by_client:": {"a": MS},
         "retrying": {"a": MS},
-        "due": {"due": 0},
+        "due_signal": {"due": 0},
         "failures": {"a": "1"},
         "errors": {"a": ERROR + "\n"},
         "stats": {"enqueued": 1, "failed": 1},
@@ -58,11 +58,11 @@ def test_it_waits_as_long_as_was_said(redis, broker):
 @pytest.mark.parametrize(("wait_ms", "tokens"), [(30_000, 1), (90_000, 0)])
 def test_the_scheduler_is_woken_only_by_an_earlier_time(redis, broker, wait_ms, tokens):
     scheduled_job(broker, due="+60000")
-    redis.zpopmin(broker.keys.of(QUEUE).due)
+    redis.zpopmin(broker.keys.of(QUEUE).due_signal)
 
     settle(broker, "retry", claimed_job(broker), wait_ms=wait_ms)
 
-    assert redis.zcard(broker.keys.of(QUEUE).due) == tokens
+    assert redis.zcard(broker.keys.of(QUEUE).due_signal) == tokens
 
 
 def test_a_worker_that_could_not_run_it_spends_no_attempt(redis, broker):
@@ -103,5 +103,5 @@ def test_who_does_not_know_the_client_need_not_tell_it(redis, broker):
     assert broker.settle(WORKER, QUEUE, Settlement(retry=[job.id, 60_000, 1, ERROR, UNKNOWN_CLIENT])) == []
 
     after = snapshot(redis, times=False)
-    assert after["later"] == {"acme": MS}
-    assert after["later:acme"] == {"a": MS}
+    assert after["scheduled_by_client"] == {"acme": MS}
+    assert after["scheduled_by_client:acme"] == {"a": MS}

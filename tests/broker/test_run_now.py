@@ -27,14 +27,14 @@ def test_a_scheduled_job_is_queued(redis, broker, inspector):
     inspector.run_now(job.id)
 
     assert changes(before, snapshot(redis, times=False)) == {
-        **dict.fromkeys(["scheduled", "later", "later:x"], GONE),
+        **dict.fromkeys(["scheduled", "scheduled_by_client", "scheduled_by_client:x"], GONE),
         "bands": {"0": 0},
         "lane:0:x": ["a"],
         "lanes": {"0:x": MS},
         "ring:0": {"x": 1},
-        "since": {"a": MS},
+        "waiting_since": {"a": MS},
         "turn": "1",
-        "wake": {"work": 0},
+        "work_signal": {"work": 0},
     }
     assert claim(broker) == [job.id]
 
@@ -50,17 +50,17 @@ def test_a_retry_keeps_its_failures(redis, broker, inspector):
 
 
 def test_who_waits_for_the_end_of_one_like_it_goes_on_waiting(redis, broker, inspector):
-    first = held_job(broker, heir="heir")
-    (heir,) = (job_id.decode() for job_id in redis.zrange(broker.keys.of(QUEUE).scheduled, 0, -1))
+    first = held_job(broker, successor="successor")
+    (successor,) = (job_id.decode() for job_id in redis.zrange(broker.keys.of(QUEUE).scheduled, 0, -1))
     before = snapshot(redis)
 
-    with pytest.raises(WrongState, match=f"{heir}: waits until job {first.id} has ended: only one"):
-        inspector.run_now(heir)
+    with pytest.raises(WrongState, match=f"{successor}: waits until job {first.id} has ended: only one"):
+        inspector.run_now(successor)
 
     assert snapshot(redis) == before
     settle(broker, "ack", first)
-    inspector.run_now(heir)
-    assert claim(broker) == [heir]
+    inspector.run_now(successor)
+    assert claim(broker) == [successor]
 
 
 @pytest.mark.parametrize("seed", [queued_job, claimed_job, dead_job, finished_job])

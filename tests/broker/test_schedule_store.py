@@ -78,7 +78,7 @@ def test_a_lost_connection_costs_nothing(redis, broker, moment):
     broker.schedules.update({"a": ROW, "b": None}, wake=["low"])
 
     assert broker.schedules.read().rows == {"a": ROW}
-    assert snapshot(redis)["low:due"] == {"due": 0}
+    assert snapshot(redis)["low:due_signal"] == {"due": 0}
 
 
 def test_a_full_server_refuses_in_words(redis, broker):

@@ -154,7 +154,9 @@ def test_after_the_naming_lines_no_key_or_argument_appears_by_number(name):
 @every_script
 def test_every_key_that_is_named_is_used_and_every_key_that_is_used_is_named(name):
     named, used = set(names_in_body(name)), keys_touched(reach_of(name))
-    reads_by_name = {"failures", "crashes", "since", "ghosts"} if "q[name]" in code_of(name) else set()
+    reads_by_name = (
+        {"failures", "crashes", "waiting_since", "cancelled_in_lane"} if "q[name]" in code_of(name) else set()
+    )
 
     assert used | reads_by_name == named
 
@@ -301,7 +303,7 @@ def test_a_call_names_its_keys_in_the_order_of_the_header():
     call = SCRIPTS["finish"].call(keys, (10, "id"), worker="w1")
     assert call[:5] == (b"EVALSHA", SCRIPTS["finish"].sha, len(call) - 5, keys.running("w1"), keys.jobs)
     assert call[-2:] == (10, "id")
-    assert SCRIPTS["find_job"].call(keys, ("id",))[-2:] == (keys.kept, "id")
+    assert SCRIPTS["find_job"].call(keys, ("id",))[-2:] == (keys.result_times, "id")
 
 
 @pytest.mark.parametrize("text", ["", "7", "mail", 'a "\\r\\n$1\r\n', "\x00", "é", "🦄", "x" * 100_000])

@@ -20,7 +20,7 @@ from tests.support.snapshots import live_jobs, snapshot
 
 pytestmark = pytest.mark.parametrize("verb", ["ack", "expire", "retry", "bury", "release"])
 # Where records and what lies beside them are; a job that has none must leave nothing there.
-OF_JOBS = {"jobs", "lane:0:", "scheduled", "retrying", "dead", "failures", "errors", "crashes", "since"}
+OF_JOBS = {"jobs", "lane:0:", "scheduled", "retrying", "dead", "failures", "errors", "crashes", "waiting_since"}
 
 
 def test_a_worker_that_lost_the_job_changes_nothing(redis, broker, verb):

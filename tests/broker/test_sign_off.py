@@ -11,7 +11,7 @@ def test_nothing_is_left_of_it(redis, broker):
     assert broker.sign_off([QUEUE, "low"], WORKER)
 
     assert changes(before, snapshot(redis)) == {
-        **{key: GONE for key in ("workers", "holders", "low:workers", "low:holders")}
+        **{key: GONE for key in ("workers", "signed_on", "low:workers", "low:signed_on")}
     }
 
 
@@ -27,15 +27,15 @@ def test_the_others_stay(redis, broker):
 def test_a_token_that_it_may_have_taken_is_given_back(redis, broker):
     queued_job(broker)
     broker.sign_on([QUEUE], WORKER)
-    redis.zpopmin(broker.keys.of(QUEUE).wake)
+    redis.zpopmin(broker.keys.of(QUEUE).work_signal)
     before = snapshot(redis)
 
     broker.sign_off([QUEUE], WORKER)
 
     assert changes(before, snapshot(redis)) == {
         "workers": GONE,
-        "holders": GONE,
-        "wake": {"work": 0},
+        "signed_on": GONE,
+        "work_signal": {"work": 0},
     }
 
 

@@ -15,8 +15,8 @@ def test_a_worker_is_written_down_with_its_deadline(redis, broker):
 
     assert changes(before, snapshot(redis, times=False)) == {
         "workers": {WORKER: MS},
-        "holders": {WORKER: MS},
-        "sweep": {"contact": MS, "high": MS, "anchor": f"{MS} {MS}"},
+        "signed_on": {WORKER: MS},
+        "clock": {"contact": MS, "high": MS, "anchor": f"{MS} {MS}"},
     }
     assert snapshot(redis)["workers"][WORKER] == pytest.approx((seconds + LEASE_SECONDS) * 1000, abs=1500)
 
@@ -29,15 +29,15 @@ def test_it_signs_on_in_each_of_its_queues(redis, broker):
 
 
 def test_who_comes_back_after_an_outage_lets_the_others_come_back_too(redis, broker):
-    redis.hset(broker.keys.of(QUEUE).sweep, "contact", 1)
+    redis.hset(broker.keys.of(QUEUE).clock, "contact", 1)
 
     broker.sign_on([QUEUE], WORKER)
 
-    sweep = snapshot(redis)["sweep"]
+    sweep = snapshot(redis)["clock"]
     assert int(sweep["hold"]) == int(sweep["contact"]) + LEASE_SECONDS * 500
 
 
 def test_who_comes_first_of_all_has_nobody_to_wait_for(redis, broker):
     broker.sign_on([QUEUE], WORKER)
 
-    assert "hold" not in snapshot(redis)["sweep"]
+    assert "hold" not in snapshot(redis)["clock"]

@@ -18,8 +18,8 @@ ALL = ALL_CALLS
 WRITING = sorted(set(ALL) - READ_ONLY)
 # What may lie beside jobs; of a job that is over nothing may be left there.
 BESIDE = (
-    *("since", "failures", "crashes", "errors", "ghosts", "scheduled", "retrying"),
-    *("digests", "stopping", "progress"),
+    *("waiting_since", "failures", "crashes", "errors", "cancelled_in_lane", "scheduled", "retrying"),
+    *("digests", "cancel_requests", "progress"),
 )
 
 
@@ -56,13 +56,13 @@ def recover(broker):
     keys = broker.keys.of(QUEUE)
     for due in broker.redis.execute_one(("ZRANGE", keys.scheduled, 0, -1)):
         broker.redis.execute_one(("ZADD", keys.scheduled, 1, due))
-    for client in broker.redis.execute_one(("ZRANGE", keys.later, 0, -1)):
-        broker.redis.execute_one(("ZADD", keys.later, 1, client))
-        for due in broker.redis.execute_one(("ZRANGE", keys.later + b":" + client, 0, -1)):
-            broker.redis.execute_one(("ZADD", keys.later + b":" + client, 1, due))
+    for client in broker.redis.execute_one(("ZRANGE", keys.scheduled_by_client, 0, -1)):
+        broker.redis.execute_one(("ZADD", keys.scheduled_by_client, 1, client))
+        for due in broker.redis.execute_one(("ZRANGE", keys.scheduled_by_client + b":" + client, 0, -1)):
+            broker.redis.execute_one(("ZADD", keys.scheduled_by_client + b":" + client, 1, due))
     broker.redis.execute_one(("DEL", keys.paused))
     # The copy may be older than half a lease by now: that is no outage, only a slow machine.
-    broker.redis.execute_one(("HDEL", keys.sweep, "contact", "hold"))
+    broker.redis.execute_one(("HDEL", keys.clock, "contact", "hold"))
     broker.reclaim(QUEUE)
     promote(broker, QUEUE)
     while repair_lanes(broker, QUEUE):
@@ -85,7 +85,7 @@ def assert_nothing_is_left_of_jobs_that_are_over(redis, broker):
     promote(broker, QUEUE)
     after = snapshot(redis)
     dead = set(after.get("dead", ()))
-    assert not [key for key in after if key.startswith("later")]
+    assert not [key for key in after if key.startswith("scheduled_by_client")]
     assert {key: after[key] for key in BESIDE if key in after and not set(after[key]) <= dead} == {}
 
 

@@ -20,7 +20,7 @@ def died_ago(redis, broker, job, milliseconds):
 
 def test_outcomes_go_when_their_time_is_over(redis, broker):
     old, fresh = finished_job(broker), finished_job(broker)
-    for key in (broker.keys.of(QUEUE).finished, broker.keys.of(QUEUE).kept):
+    for key in (broker.keys.of(QUEUE).finished, broker.keys.of(QUEUE).result_times):
         redis.zadd(key, {old.id: 1})
     before = snapshot(redis)
 
@@ -28,7 +28,7 @@ def test_outcomes_go_when_their_time_is_over(redis, broker):
 
     assert changes(before, snapshot(redis)) == {
         "finished": {fresh.id: before["finished"][fresh.id]},
-        "kept": {fresh.id: before["kept"][fresh.id]},
+        "result_times": {fresh.id: before["result_times"][fresh.id]},
         "results": {fresh.id: '3600000 "done"'},
     }
 
@@ -37,7 +37,7 @@ def ended_ago(redis, broker, job, milliseconds):
     """As if a job had finished earlier."""
     keys = broker.keys.of(QUEUE)
     redis.zincrby(keys.finished, -milliseconds, job.id)
-    redis.zincrby(keys.kept, -milliseconds, job.id)
+    redis.zincrby(keys.result_times, -milliseconds, job.id)
 
 
 def test_an_outcome_that_is_kept_for_seconds_goes_after_two_minutes_with_its_id(redis, broker, inspector):
@@ -53,7 +53,7 @@ def test_an_outcome_that_is_kept_for_seconds_goes_after_two_minutes_with_its_id(
     ended_ago(redis, broker, job, 20_001)
     assert trim(broker, QUEUE) == 1
 
-    assert not {"finished", "kept", "results"} & set(snapshot(redis))
+    assert not {"finished", "result_times", "results"} & set(snapshot(redis))
     assert broker.enqueue(QUEUE, [job]) == ["ok"]
 
 
@@ -64,13 +64,13 @@ def test_an_outcome_that_is_kept_for_longer_stays_for_its_time(redis, broker, in
 
     assert [trim(broker, QUEUE) for _ in range(2)] == [0, 0]
 
-    until = before["kept"][job.id] + 3_600_000
+    until = before["result_times"][job.id] + 3_600_000
     assert changes(before, snapshot(redis)) == {"finished": {job.id: until}}
     assert redis.zscore(broker.keys.of(QUEUE).finished, job.id) == until + 0.5
     assert inspector.find(job.id).forgotten_at.timestamp() == until / 1000
     ended_ago(redis, broker, job, 3_480_000)
     assert trim(broker, QUEUE) == 1
-    assert not {"finished", "kept", "results"} & set(snapshot(redis))
+    assert not {"finished", "result_times", "results"} & set(snapshot(redis))
 
 
 @pytest.mark.parametrize("text", ['"done"', "x", " {}", '-1 "done"', 'x3600000 "done"'])
@@ -84,7 +84,7 @@ def test_an_outcome_that_cannot_be_read_is_told_for_two_minutes(redis, broker, i
     ended_ago(redis, broker, job, 10_001)
     assert inspector.job_list.page(QUEUE, "finished").jobs == []
     assert trim(broker, QUEUE) == 1
-    assert not {"finished", "kept", "results"} & set(snapshot(redis))
+    assert not {"finished", "result_times", "results"} & set(snapshot(redis))
 
 
 def test_old_dead_letters_go_with_all_that_lay_beside_them(redis, broker):
@@ -130,7 +130,7 @@ def test_one_call_forgets_a_thousand_ids_and_a_hundred_dead_letters_at_the_most(
 def test_one_call_looks_at_a_hundred_outcomes_at_the_most(redis, broker):
     keys, (now, _) = broker.keys.of(QUEUE), redis.time()
     redis.zadd(keys.finished, {f"job{n:03}": 1 for n in range(300)})
-    redis.zadd(keys.kept, {f"job{n:03}": now * 1000 if n < 60 else 1 for n in range(270)})
+    redis.zadd(keys.result_times, {f"job{n:03}": now * 1000 if n < 60 else 1 for n in range(270)})
     redis.hset(keys.results, mapping={f"job{n:03}": "60000 {}" for n in range(270)})
 
     tended = [

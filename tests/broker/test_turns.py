@@ -108,7 +108,7 @@ def test_the_turns_are_those_that_they_would_be_without_the_cancelled_jobs(redis
             redis.hset(keys.crashes, job.id, 1)
         if past == "c":
             lose_record(broker, job)
-            redis.hset(keys.ghosts, job.id, f"0:{client}")
+            redis.hset(keys.cancelled_in_lane, job.id, f"0:{client}")
         else:
             left.append((client, job.id))
 
@@ -118,7 +118,7 @@ def test_the_turns_are_those_that_they_would_be_without_the_cancelled_jobs(redis
         expected += [lines[client].pop(0) for client in clients if lines[client]]
 
     assert claim_all(broker, wanted, idle=slots) == expected
-    assert not redis.exists(keys.ghosts)
+    assert not redis.exists(keys.cancelled_in_lane)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -30,19 +30,19 @@ def test_changes_while_it_runs_make_one_more_run_with_the_last_arguments(redis, 
 
     answers = enqueue_unique(broker, *changes_)
 
-    heir = changes_[0]
+    successor = changes_[0]
     assert answers == [f"after {first.id}"] + [f"duplicate {first.id}"] * 3
-    assert place_of(redis, heir) == "scheduled"
+    assert place_of(redis, successor) == "scheduled"
     settle(broker, "ack", first)
     promote(broker, QUEUE)
-    assert claim_all(broker) == [heir.id]
-    assert arguments_of(redis, heir) == '["e"]'
-    assert snapshot(redis)["unique:d1"] == heir.id
+    assert claim_all(broker) == [successor.id]
+    assert arguments_of(redis, successor) == '["e"]'
+    assert snapshot(redis)["unique:d1"] == successor.id
 
 
 def test_the_end_of_the_first_wakes_the_scheduler_for_its_heir(redis, broker):
-    first = held_job(broker, "a", heir="b")
-    redis.delete(broker.keys.of(QUEUE).due)
+    first = held_job(broker, "a", successor="b")
+    redis.delete(broker.keys.of(QUEUE).due_signal)
     before = snapshot(redis, times=False)
 
     settle(broker, "ack", first)
@@ -53,9 +53,9 @@ def test_the_end_of_the_first_wakes_the_scheduler_for_its_heir(redis, broker):
         "running:w1": GONE,
         "unique:d1": "b",
         "digests": {"b": NOTE},
-        "due": {"due": 0},
+        "due_signal": {"due": 0},
         "finished": {"a": MS},
-        "kept": {"a": MS},
+        "result_times": {"a": MS},
         "results": {"a": '3600000 "done"'},
         "stats": {"enqueued": 2, "succeeded": 1},
     }
@@ -63,7 +63,7 @@ def test_the_end_of_the_first_wakes_the_scheduler_for_its_heir(redis, broker):
 
 
 def test_a_retry_does_not_start_the_heir(broker):
-    first = held_job(broker, "a", heir="b")
+    first = held_job(broker, "a", successor="b")
 
     settle(broker, "retry", first, wait_ms=0)
 
@@ -71,19 +71,19 @@ def test_a_retry_does_not_start_the_heir(broker):
 
 
 def test_an_heir_waits_no_longer_than_the_limit(redis, broker):
-    first = held_job(broker, "a", heir="b", limit_ms=60_000)
+    first = held_job(broker, "a", successor="b", limit_ms=60_000)
 
-    (heir,) = snapshot(redis)["scheduled"]
-    due, made = snapshot(redis)["scheduled"][heir], int(live_jobs(redis)[heir].split(" ")[2])
-    assert heir != first.id
+    (successor,) = snapshot(redis)["scheduled"]
+    due, made = snapshot(redis)["scheduled"][successor], int(live_jobs(redis)[successor].split(" ")[2])
+    assert successor != first.id
     assert due == made + 60_000
 
 
 def test_an_heir_without_a_record_inherits_nothing(redis, broker):
     """As a torn log leaves one that was thrown away."""
-    first = held_job(broker, "a", heir="b")
-    (heir,) = snapshot(redis)["scheduled"]
-    redis.hdel(broker.keys.of(QUEUE).jobs, heir)
+    first = held_job(broker, "a", successor="b")
+    (successor,) = snapshot(redis)["scheduled"]
+    redis.hdel(broker.keys.of(QUEUE).jobs, successor)
 
     assert settle(broker, "ack", first) == []
 

@@ -121,7 +121,7 @@ def test_looking_takes_few_round_trips(inspector, trips):
 @pytest.mark.parametrize("state", ["scheduled", "retrying", "dead", "finished"])
 @pytest.mark.parametrize("limit", [1, 2, 3, 5])
 def test_pages_go_on_where_the_last_one_ended_even_within_one_moment(redis, broker, inspector, state, limit):
-    key = getattr(broker.keys.of(QUEUE), "kept" if state == "finished" else state)
+    key = getattr(broker.keys.of(QUEUE), "result_times" if state == "finished" else state)
     ids = [f"job-{number}" for number in range(5)]
     redis.zadd(key, dict.fromkeys(ids, 2_000_000_000_000))
     redis.hset(broker.keys.of(QUEUE).jobs, mapping=dict.fromkeys(ids, "0 3 1 0 \n{}"))

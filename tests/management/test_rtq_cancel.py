@@ -46,7 +46,7 @@ def test_a_job_that_runs_is_asked_to_stop(redis, broker, arguments, text, how):
     ran = run("rtq_cancel", running.id, *arguments)
 
     assert (ran.code, ran.out, ran.err) == (0, text.format(running.id), "")
-    assert redis.hget("{rtq:default}:stopping", running.id).startswith(how + b" ")
+    assert redis.hget("{rtq:default}:cancel_requests", running.id).startswith(how + b" ")
 
 
 def test_for_programs_there_is_json(broker):

@@ -49,7 +49,7 @@ def test_what_is_declared_is_switched_for_all(redis, broker):
 
     assert answer == {"name": "declared", "enabled": True, "changed": True}
     assert shown("declared")["enabled"]
-    assert redis.exists(f"{{rtq:{QUEUE}}}:due")
+    assert redis.exists(f"{{rtq:{QUEUE}}}:due_signal")
 
 
 def test_a_row_is_switched_in_the_database(broker, nightly):

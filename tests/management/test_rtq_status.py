@@ -106,7 +106,7 @@ def test_what_a_job_says_of_itself_is_shown_and_that_it_is_to_stop(busy, broker,
 def test_a_clock_that_was_put_back_is_told(busy, redis, broker):
     assert "clock" not in run("rtq_status").out
     high = (redis.time()[0] + 601) * 1000
-    redis.hset(broker.keys.of("default").sweep, mapping={"high": high, "anchor": ""})
+    redis.hset(broker.keys.of("default").clock, mapping={"high": high, "anchor": ""})
 
     assert "was put back and is 10 min behind" in run("rtq_status").out
     assert run("rtq_status", "--json").json["queues"][0]["clock_behind_seconds"] == pytest.approx(600, abs=5)

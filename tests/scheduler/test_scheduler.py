@@ -69,7 +69,7 @@ def test_many_due_jobs_are_queued_in_steps(redis, broker, scheduler):
 def test_a_tick_forgets_what_was_kept_long_enough(redis, broker, scheduler):
     job = finished_job(broker)
     redis.zadd("{rtq:default}:finished", {job.id: 1})
-    redis.zadd("{rtq:default}:kept", {job.id: 1})
+    redis.zadd("{rtq:default}:result_times", {job.id: 1})
     scheduler.tick()
 
     assert not redis.exists("{rtq:default}:finished", "{rtq:default}:results")

@@ -122,12 +122,12 @@ def entered_job(broker, name="a", **options):
     return job
 
 
-def held_job(broker, name=None, *, heir=None, worker=WORKER, **options):
+def held_job(broker, name=None, *, successor=None, worker=WORKER, **options):
     """A unique job that a worker runs; another of that name waits for its end."""
     job = entered_job(broker, name, **options)
     assert claim(broker, worker=worker) == [job.id]
-    if heir:
-        again = unique_job(heir, **{**options, "on_conflict": "rerun"})
+    if successor:
+        again = unique_job(successor, **{**options, "on_conflict": "rerun"})
         assert enqueue_unique(broker, again) == [f"after {job.id}"]
     return job
 
@@ -186,10 +186,10 @@ def let_fall_due(broker, *jobs):
     keys, now_ms = broker.keys.of(QUEUE), time.time_ns() // 1_000_000
     for place, job in enumerate(jobs):
         client = client_of(job)
-        due, of_client = now_ms - 60_000 + place, keys.later + f":{client}".encode()
+        due, of_client = now_ms - 60_000 + place, keys.scheduled_by_client + f":{client}".encode()
         for key in (keys.scheduled, keys.retrying, of_client):
             broker.redis.execute_one(("ZADD", key, "XX", due, job.id))
-        broker.redis.execute_one(("ZADD", keys.later, "XX", "LT", due, client))
+        broker.redis.execute_one(("ZADD", keys.scheduled_by_client, "XX", "LT", due, client))
 
 
 def lose_record(broker, *jobs):

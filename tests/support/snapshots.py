@@ -55,11 +55,12 @@ def live_jobs(redis):
 def places_of(redis, job):
     """Where a job is, by the names of the keys."""
     taken = snapshot(redis)
-    places = ("lane:", "running:", "scheduled", "dead", "finished")
+    names = {key: key.removeprefix("low:") for key in taken}
     return [
         key
-        for key, value in taken.items()
-        if any(key.removeprefix("low:").startswith(place) for place in places) and job.id in value
+        for key, name in names.items()
+        if (name in ("scheduled", "dead", "finished") or name.startswith(("lane:", "running:")))
+        and job.id in taken[key]
     ]
 
 
@@ -76,7 +77,7 @@ def is_foreign(key):
 
 def _short(key):
     name = key.removeprefix(f"{{rtq:{QUEUE}}}:").replace("{rtq:", "").replace("}", "")
-    return re.sub(r"\b(stats|tasks|served|busy):\d+$", r"\1", name)
+    return re.sub(r"\b(stats|tasks|client_runs|client_time):\d+$", r"\1", name)
 
 
 def _added_up(counters, more):

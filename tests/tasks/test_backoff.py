@@ -130,7 +130,7 @@ POSITIVE = "a delay is 0 seconds or more, not"
         (lambda: as_backoff([1, None]), f"steps(None): {NUMBER} None."),
         (lambda: as_backoff(None), "backoff=None is invalid. Write seconds, a timedelta, a list"),
         (lambda: as_backoff(True), "backoff=True is invalid."),
-        (lambda: as_backoff("exponential"), "backoff='exponential' makes no sense."),
+        (lambda: as_backoff("exponential"), "backoff='exponential' is invalid."),
         (lambda: as_backoff({1: 2}), "backoff={1: 2} is invalid."),
         (lambda: as_backoff(exponential), "backoff=exponential is a function that makes a backoff. Call it:"),
         (lambda: as_backoff(no_parameters), "cannot be called with the number of failures"),

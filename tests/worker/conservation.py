@@ -2,8 +2,20 @@
 
 from redis.exceptions import RedisError
 
-KEPT = ("finished", "kept", "results", "sweep", "stats", "turn", "lanes", "wake", "due", "workers", "announced")
-COUNTED = ("tasks", "served", "busy")
+KEPT = (
+    "finished",
+    "result_times",
+    "results",
+    "clock",
+    "stats",
+    "turn",
+    "lanes",
+    "work_signal",
+    "due_signal",
+    "workers",
+    "announced",
+)
+COUNTED = ("tasks", "client_runs", "client_time")
 
 
 def keys_of(redis):

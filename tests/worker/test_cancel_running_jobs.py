@@ -46,7 +46,7 @@ def test_a_job_is_stopped_and_the_worker_goes_on(rtq_worker, redis, diary, concu
     assert f"cancelled job {job.id} of queue default" in worker.log
     worker.stop()
     assert_all_settled(redis)
-    assert not redis.exists("{rtq:default}:stopping")
+    assert not redis.exists("{rtq:default}:cancel_requests")
 
 
 def test_a_job_may_tidy_up_and_cannot_swallow_it_by_accident(rtq_worker, diary):

@@ -112,7 +112,7 @@ def test_false_starts_while_it_is_away_end_no_worker(start, client, fragile):
 
 def signed_on(client):
     """The process ids of those that may hold jobs."""
-    return {int(name.split(b":")[-2]) for name in client.zrange("{rtq:default}:holders", 0, -1)}
+    return {int(name.split(b":")[-2]) for name in client.zrange("{rtq:default}:signed_on", 0, -1)}
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

@@ -1,6 +1,6 @@
--- add_metrics: add up what a worker has counted: how runs of tasks went, and whose they were.
+-- add_metrics: add counters of a worker: how runs of tasks ended, and which clients they were for.
 -- uses: prelude metrics
--- keys: sweep scratch tasks served busy
+-- keys: clock scratch tasks client_runs client_time
 -- ARGV[1] counters    how many there are
 -- ARGV[...] counted   of each counter: name, number; then of each client: its name, runs, µs
 --
@@ -9,10 +9,10 @@
 
 local q, counters, counted = named(), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
 local SLICE_MS, CLIENTS_SECONDS, ALL = 600000, 4200, "\n"
-local now = now_ms(q.sweep)
+local now = now_ms(q.clock)
 local tasks = task_counters(q, now)
 local slice = string.format("%.0f", math.floor(now / SLICE_MS))
-local served, busy = q.served .. slice, q.busy .. slice
+local served, busy = q.client_runs .. slice, q.client_time .. slice
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 for i = 1, 2 * counters, 2 do

@@ -1,21 +1,22 @@
--- cancel: take a job out before it runs, or ask it to stop.
+-- cancel: cancel a job that waits, or ask a running one to stop.
 -- queued, scheduled, retrying -> cancelled; running -> asked to stop: cancelled, unless it succeeds before it stops
 -- uses: prelude schedule workers outcomes
--- keys: jobs scheduled dead ghosts failures crashes errors since retrying results finished workers sweep
---       scratch stats running_of waiting over due digests unique stopping progress kept later
+-- keys: jobs scheduled dead cancelled_in_lane failures crashes errors waiting_since retrying results finished
+--       workers clock scratch stats running_of waiters finished_signal due_signal digests unique
+--       cancel_requests progress result_times scheduled_by_client
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] id          the job
 -- ARGV[3] keep_ms     how long the outcome is kept
--- ARGV[4] outcome     what is kept of it
--- ARGV[5] how         it is to stop when it runs: "ask" it, or "terminate" its process
+-- ARGV[4] outcome     what is stored then
+-- ARGV[5] how         to stop it if it runs: "ask" it, or "terminate" its process
 --
--- returns {"cancelled", ""}, {"asked", who runs it}, or why not: {"missing", "dead", "finished" or "already", ""};
---         "already": it is cancelled, and was before
+-- returns {"cancelled", ""}, {"asked", the worker that runs it}, or why not: {"missing", "dead", "finished" or "already", ""};
+--         "already": it was cancelled before
 -- sent twice: "already", or "asked" again, and nothing changes
 
 local q, most, id = named(), tonumber(ARGV[1]), ARGV[2]
 local keep_ms, outcome, how = ARGV[3], ARGV[4], ARGV[5]
-local now = now_ms(q.sweep)
+local now = now_ms(q.clock)
 local record = redis.call("HGET", q.jobs, id)
 
 if not record then
@@ -27,17 +28,17 @@ if redis.call("ZSCORE", q.dead, id) then return { "dead", "" } end
 redis.call("DEL", q.scratch) -- lets a full server be drained
 local worker = find_runner(q, id)
 if worker then
-  local wish = redis.call("HGET", q.stopping, id) or ""
-  if how == "terminate" or wish == "" then
-    redis.call("HSET", q.stopping, id, table.concat({ how, keep_ms, most, outcome }, " "))
+  local request = redis.call("HGET", q.cancel_requests, id) or ""
+  if how == "terminate" or request == "" then
+    redis.call("HSET", q.cancel_requests, id, table.concat({ how, keep_ms, most, outcome }, " "))
   end
   return { "asked", worker }
 end
 
--- To find an id in a lane costs as much as the lane is long: it stays there, and claim passes it over.
+-- Finding an id in a lane costs O(length): it stays there, and claim skips it.
 local band, client = read_header(record)
 local is_scheduled = redis.call("ZSCORE", q.scheduled, id)
-if not is_scheduled then redis.call("HSET", q.ghosts, id, band .. ":" .. client) end
+if not is_scheduled then redis.call("HSET", q.cancelled_in_lane, id, band .. ":" .. client) end
 store_outcomes(q, { id, keep_ms, outcome }, { 1 }, most, now)
 delete_jobs(q, { id })
 if is_scheduled then unschedule(q, client, { id }) end

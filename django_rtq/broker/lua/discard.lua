@@ -1,12 +1,12 @@
--- discard: throw dead letters away.
+-- discard: delete dead letters.
 -- dead -> gone
 -- uses: prelude outcomes
--- keys: dead jobs failures crashes errors since retrying sweep scratch stats waiting over scheduled due
---       digests unique stopping progress later
--- ARGV[1] latest      deaths after this moment are not meant
+-- keys: dead jobs failures crashes errors waiting_since retrying clock scratch stats waiters finished_signal
+--       scheduled due_signal digests unique cancel_requests progress scheduled_by_client
+-- ARGV[1] latest      jobs that died later are left alone, ms
 -- ARGV[...] ids       at most 100
 --
--- returns the ids that were thrown away; the others are not dead (any more)
+-- returns the ids that were deleted; the others are not dead (any more)
 -- sent twice: none is dead the second time, and nothing changes
 
 local q, latest, ids = named(), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
@@ -19,5 +19,5 @@ if #gone == 0 then return gone end
 redis.call("DEL", q.scratch) -- lets a full server be drained
 delete_jobs(q, gone)
 redis.call("ZREM", q.dead, unpack(gone))
-count(q.stats, now_ms(q.sweep), "discarded", #gone)
+count(q.stats, now_ms(q.clock), "discarded", #gone)
 return gone

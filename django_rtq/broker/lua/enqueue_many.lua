@@ -1,16 +1,17 @@
--- enqueue_many: take in jobs, each once however often it is sent.
+-- enqueue_many: add many jobs, each once however often it is sent.
 -- — -> queued, or scheduled when it has a time
 -- uses: prelude bulk_enqueue
--- keys: jobs finished ghosts scheduled bands turn lanes since wake due sweep ring lane stats later
+-- keys: jobs finished cancelled_in_lane scheduled bands turn lanes waiting_since work_signal due_signal clock
+--       ring lane stats scheduled_by_client
 -- ARGV[...] jobs      of each, those of enqueue: id, band, max_crashes, client, due, expires, front, body; at most 500
 --
--- returns for each job "ok", or "exists" when its id is known: live, or finished lately
+-- returns for each job "ok", or "exists" if its id is known: live, or finished lately
 -- sent twice: every id exists the second time, and nothing changes
 
 local q, jobs = named(), ARGV
-local now = now_ms(q.sweep)
+local now = now_ms(q.clock)
 
--- index_lane for many lanes at one stroke.
+-- index_lane() for many lanes.
 local function index_lanes(lanes)
   local turn, heads, rings = redis.call("INCRBY", q.turn, #lanes) - #lanes, {}, {}
   for i, lane in ipairs(lanes) do
@@ -24,12 +25,12 @@ local function index_lanes(lanes)
     redis.call("ZADD", q.bands, band, band)
     redis.call("ZADD", q.ring .. band, "NX", unpack(places))
   end
-  redis.call("ZADD", q.wake, 0, "work")
+  redis.call("ZADD", q.work_signal, 0, "work")
 end
 
 local plan = plan_jobs(jobs, find_known(q, jobs), now)
 if #plan.lanes > 0 then index_lanes(plan.lanes) end
-if #plan.since > 0 then redis.call("HSET", q.since, unpack(plan.since)) end
+if #plan.since > 0 then redis.call("HSET", q.waiting_since, unpack(plan.since)) end
 for _, lane in ipairs(plan.lanes) do
   local name = q.lane .. lane.band .. ":" .. lane.client
   if #lane.last > 0 then redis.call("RPUSH", name, unpack(lane.last)) end
@@ -37,7 +38,7 @@ for _, lane in ipairs(plan.lanes) do
 end
 if #plan.later > 0 then schedule_many(q, plan.later, plan.later_of) end
 if #plan.records > 0 then
-  -- The records last: a torn log then leaves ids without one, which are dropped, and not jobs in no place.
+  -- The records last: a torn log then leaves ids without a record, which are dropped, but no job outside of all lanes.
   redis.call("HSET", q.jobs, unpack(plan.records))
   count(q.stats, now, "enqueued", #plan.records / 2)
 end

@@ -1,18 +1,19 @@
--- enqueue_unique: take in jobs of which no second like them may live.
--- — -> queued, or scheduled when it has a time, or when it is to run after the one that runs
+-- enqueue_unique: add unique jobs: of those with the same digest one is live.
+-- — -> queued, or scheduled when it has a time, or when it runs after the owner of its digest
 -- uses: prelude enqueue unique unique_enqueue
--- keys: jobs finished ghosts scheduled retrying dead failures crashes digests unique workers running_of bands
---       turn lanes since wake due sweep ring lane stats later
+-- keys: jobs finished cancelled_in_lane scheduled retrying dead failures crashes digests unique workers
+--       running_of bands turn lanes waiting_since work_signal due_signal clock ring lane stats
+--       scheduled_by_client
 -- ARGV[...] jobs      of each: those of enqueue (id, band, max_crashes, client, due, expires, front, body), and
 --                     digest ("": not unique), until when it holds it ("start", "done"), for how many ms at the most,
---                     and what to do when another holds it: "replace" it, "rerun" it, or nothing ("return", "raise")
+--                     and what to do if another job holds it: "replace" it, "rerun" it, or nothing ("return", "raise")
 --
--- returns for each job "ok"; "exists" when its id is known; "duplicate <id>" of the one that holds its digest;
---         "after <id>" when it is taken in, and waits for the end of that one
--- sent twice: every id exists the second time, or is the same duplicate; a replaced one gets its time anew
+-- returns for each job "ok"; "exists" if its id is known; "duplicate <id>" of the owner of its digest;
+--         "after <id>" if it was added, and waits for the end of that job
+-- sent twice: every id exists the second time, or is the same duplicate; a replaced one gets its time again
 
 local q, jobs = named(), ARGV
-local now, answers, taken = now_ms(q.sweep), {}, 0
+local now, answers, taken = now_ms(q.clock), {}, 0
 
 local function enqueue(job)
   local first, successor

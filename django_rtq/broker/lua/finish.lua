@@ -1,8 +1,9 @@
 -- finish: settle jobs that need no further run.
 -- running -> succeeded, expired or cancelled
 -- uses: prelude settle
--- keys: running jobs failures crashes errors since retrying results finished sweep scratch stats waiting over
---       scheduled due digests unique stopping progress kept later
+-- keys: running jobs failures crashes errors waiting_since retrying results finished clock scratch stats
+--       waiters finished_signal scheduled due_signal digests unique cancel_requests progress result_times
+--       scheduled_by_client
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] state       "succeeded"; "expired": nobody started them before they expired; "cancelled": they were asked to
 --                     stop, and did
@@ -15,10 +16,10 @@
 
 local q, most, state, run_ms, wait_ms = named(), tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
 local jobs = { select(5, unpack(ARGV)) }
-local now = now_ms(q.sweep)
+local now = now_ms(q.clock)
 
--- A worker that was given up for dead may still be alive and finish late.
--- By then its jobs were given to others, and they are not its to settle.
+-- A worker that was considered dead may be alive and finish late.
+-- By then its jobs were given to others, and it may not settle them.
 local stale, finished = finish_runs(q, jobs, most, now, state)
 if finished > 0 and state == "succeeded" then
   count(q.stats, now, "run_ms", run_ms)

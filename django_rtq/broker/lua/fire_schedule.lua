@@ -1,12 +1,12 @@
--- fire_schedule: start a periodic job for one slot of its schedule, once, whoever comes first.
+-- fire_schedule: enqueue a periodic job for one slot of its schedule, once, however many schedulers try.
 -- — -> queued
 -- uses: prelude lanes enqueue unique
--- keys: schedules jobs dead finished bands turn lanes wake sweep ring lane stats digests unique workers
---       running_of failures crashes scheduled retrying
+-- keys: schedules jobs dead finished bands turn lanes work_signal clock ring lane stats digests unique
+--       workers running_of failures crashes scheduled retrying
 -- ARGV[1] name        of the schedule
 -- ARGV[2] slot        the moment for which it fires, ms
 -- ARGV[3] overlap     "allow", or "skip" while the last job lives
--- ARGV[4] id          made from slot and name; it begins with the slot, so it tells since when the job waits
+-- ARGV[4] id          made from slot and name; it starts with the slot, the time since which the job waits
 -- ARGV[5] band        the job's priority
 -- ARGV[6] max_crashes
 -- ARGV[7] client
@@ -17,14 +17,14 @@
 -- ARGV[12] span       until when the job holds it: "start" or "done"
 -- ARGV[13] ms         for how long at the most
 --
--- returns "fired"; or why not: "already" for a slot that is over, "overlap" while the last job lives,
---         "duplicate <id>" of the job that holds its digest, "unknown" for a schedule that has not begun
+-- returns "fired"; or why not: "already" for a slot that has fired, "overlap" while the last job lives,
+--         "duplicate <id>" of the owner of its digest, "unknown" for a schedule that has not begun
 -- sent twice: "already", and nothing changes
 
 local q, name, slot, overlap, id = named(), ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local band, max_crashes, client, expires, front, body = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 local digest, span, ms = ARGV[11], ARGV[12], ARGV[13]
-local now = now_ms(q.sweep)
+local now = now_ms(q.clock)
 local state = redis.call("HGET", q.schedules, name) or ""
 local last_slot, last_id, rest = string.match(state, "^(%d+) (%S+)( %S+ %d+)$")
 
@@ -39,7 +39,7 @@ if first and first ~= id then
   redis.call("HSET", q.schedules, name, slot .. " " .. last_id .. rest)
   return "duplicate " .. first
 end
--- A server that fell back to an older state may know the job, and not that its slot is over.
+-- A server that was restored to an older state may know the job, but not that its slot has fired.
 if redis.call("HEXISTS", q.jobs, id) == 0 and not redis.call("ZSCORE", q.finished, id) then
   local record = new_record(band, max_crashes, slot, expires, client, body)
   if digest ~= "" then acquire_unique(q, id, digest, ms) end

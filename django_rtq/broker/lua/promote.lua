@@ -1,7 +1,8 @@
--- promote: put jobs whose time has come into their lanes. Clients take turns when there are more than one call takes.
+-- promote: move due jobs into their lanes. If there are more than fit into one call, clients take turns.
 -- scheduled, retrying -> queued
 -- uses: prelude lanes promote
--- keys: scheduled retrying jobs bands turn lanes since wake sweep scratch ring lane later
+-- keys: scheduled retrying jobs bands turn lanes waiting_since work_signal clock scratch ring lane
+--       scheduled_by_client
 -- ARGV[1] limit       jobs in this call, at most 100
 -- ARGV[2] ahead       "1" where they go ahead of their band's other work, else ""
 --
@@ -9,15 +10,15 @@
 -- sent twice: goes on where the first call stopped
 
 local q, limit, is_ahead = named(), tonumber(ARGV[1]), ARGV[2] == "1"
-local now, answer = now_ms(q.sweep), { -1 }
-local BY_TIME = 4 -- of a crowd, one job in so many goes by its time alone: it may be missing in the index
+local now, answer = now_ms(q.clock), { -1 }
+local BY_TIME = 4 -- one job in so many is picked by its time alone: it may be missing in the index
 local picked = {
   is_ahead = is_ahead, ids = {}, has = {}, -- what leaves `scheduled`
-  lanes = {}, since = {}, fresh = {}, -- where it goes
-  clients = {}, leaving = {}, -- in whose indexes it was
+  lanes = {}, since = {}, fresh = {}, -- where it goes to
+  clients = {}, leaving = {}, -- clients, and the ids that leave their indexes
 }
 
--- Pick jobs, from one place in a list of id and due to another. One whose record is lost only goes away.
+-- Pick jobs `first` to `last` of a list of id and due. One whose record is lost is only removed.
 local function pick(due, first, last)
   local ids, moments, has, left = {}, {}, picked.has, limit - #picked.ids
   for i = 2 * first - 1, 2 * last, 2 do
@@ -31,25 +32,25 @@ local function pick(due, first, last)
   end
 end
 
--- Pick what is due, so much of it. Of a crowd a part goes by its time, the rest by turns, and by its time again as far
--- as that is not enough.
+-- Pick due jobs, up to `limit`. If there are more, a part is picked by time, the rest by turns of the clients, and what
+-- is missing then by time again.
 local function pick_due()
   local due = redis.call("ZRANGEBYSCORE", q.scheduled, "-inf", now, "WITHSCORES", "LIMIT", 0, limit)
   local is_crowd = #due == 2 * limit
   local by_time = is_crowd and math.ceil(limit / BY_TIME) or #due / 2
   pick(due, 1, by_time)
-  -- Where nobody's job was due, whom the index says to look at is put right.
+  -- If nothing was due, go on only to correct clients in the index that seem to have due jobs.
   if not is_crowd and #picked.clients > 0 then return end
   local by_turns = due_by_turns(q, picked, limit - by_time, due, now)
   pick(by_turns, 1, #by_turns / 2)
   pick(due, by_time + 1, #due / 2)
 end
 
--- What was picked leaves the index. Who has more that is due comes after all others that have.
+-- Remove picked jobs from the index. Clients with more due jobs come after all others that have some.
 local function update_index()
   local looks, gone = {}, {}
   for _, client in ipairs(picked.clients) do
-    local key = q.later .. ":" .. client
+    local key = q.scheduled_by_client .. ":" .. client
     for _, ids in ipairs(picked.leaving[client]) do redis.call("ZREM", key, unpack(ids)) end
     local next_due = redis.call("ZRANGE", key, 0, 0, "WITHSCORES")[2]
     if next_due then
@@ -58,15 +59,15 @@ local function update_index()
       gone[#gone + 1] = client
     end
   end
-  if #looks > 0 then redis.call("ZADD", q.later, unpack(looks)) end
-  if #gone > 0 then redis.call("ZREM", q.later, unpack(gone)) end
+  if #looks > 0 then redis.call("ZADD", q.scheduled_by_client, unpack(looks)) end
+  if #gone > 0 then redis.call("ZREM", q.scheduled_by_client, unpack(gone)) end
 end
 
 pick_due()
 redis.call("DEL", q.scratch) -- lets a full server be drained
-redis.call("HSET", q.sweep, "promoted", now) -- for people: somebody looks after what is due
+redis.call("HSET", q.clock, "promoted", now) -- for people: shows that a scheduler is alive
 if #picked.fresh > 0 then redis.call("HSET", q.jobs, unpack(picked.fresh)) end
-if #picked.since > 0 then redis.call("HSET", q.since, unpack(picked.since)) end
+if #picked.since > 0 then redis.call("HSET", q.waiting_since, unpack(picked.since)) end
 for _, lane in ipairs(picked.lanes) do
   index_lane(q, lane.band, lane.client, lane.since)
   redis.call("RPUSH", q.lane .. lane.band .. ":" .. lane.client, unpack(lane.ids))

@@ -1,11 +1,12 @@
--- purge: throw away jobs that wait, of every client, and those that are scheduled.
+-- purge: delete all queued and scheduled jobs of a queue.
 -- queued, scheduled, retrying -> gone
 -- uses: prelude schedule outcomes
--- keys: jobs scheduled lanes ghosts failures crashes errors since retrying sweep scratch stats lane waiting
---       over due digests unique stopping progress later
+-- keys: jobs scheduled lanes cancelled_in_lane failures crashes errors waiting_since retrying clock scratch
+--       stats lane waiters finished_signal due_signal digests unique cancel_requests progress
+--       scheduled_by_client
 -- ARGV[1] limit       jobs in this call, at most 100
 --
--- returns {how many were thrown away, how many were looked at}; {0, 0}: none is left
+-- returns {how many jobs were deleted, how many ids were read}; {0, 0}: none is left
 -- sent twice: goes on where the first call stopped
 
 local q, limit = named(), tonumber(ARGV[1])
@@ -21,11 +22,11 @@ for i, record in ipairs(#ids > 0 and not lane and redis.call("HMGET", q.jobs, un
 end
 redis.call("DEL", q.scratch) -- lets a full server be drained
 if #ids > 0 then
-  -- The jobs first: what a torn log leaves is an id without a record, which claim passes over.
+  -- The jobs first: a torn log then leaves ids without a record, which claim skips.
   thrown = delete_jobs(q, ids)
-  redis.call("HDEL", q.ghosts, unpack(ids))
+  redis.call("HDEL", q.cancelled_in_lane, unpack(ids))
   for client, of_client in pairs(of_clients) do unschedule(q, client, of_client) end
-  count(q.stats, now_ms(q.sweep), "purged", thrown)
+  count(q.stats, now_ms(q.clock), "purged", thrown)
 end
 if lane then
   redis.call("LTRIM", q.lane .. lane, #ids, -1)

@@ -1,9 +1,9 @@
--- reclaim: take back the jobs of workers whose lease ran out. Each of them counts as a crash.
+-- reclaim: take back the jobs of workers whose lease has expired. For each job this counts as a crash.
 -- running -> queued, or dead; cancelled, if it was asked to stop
 -- uses: workers reclaim
--- keys: workers sweep jobs bands turn lanes since failures crashes errors dead wake scratch stats ring lane
---       running_of waiting over scheduled retrying due digests unique results finished stopping progress
---       holders tasks kept later
+-- keys: workers clock jobs bands turn lanes waiting_since failures crashes errors dead work_signal scratch
+--       stats ring lane running_of waiters finished_signal scheduled retrying due_signal digests unique
+--       results finished cancel_requests progress signed_on tasks result_times scheduled_by_client
 -- ARGV[1] lease_ms    of the caller: a silence of more than half of it is an outage
 -- ARGV[2] limit       jobs to take back in this call, at most 50
 --
@@ -14,7 +14,7 @@ local q, lease_ms, limit = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 local now = record_contact(q, lease_ms)
-local hold = tonumber(redis.call("HGET", q.sweep, "hold") or 0)
+local hold = tonumber(redis.call("HGET", q.clock, "hold") or 0)
 if now < hold then return { hold - now } end
 
 local answer = { -1 }

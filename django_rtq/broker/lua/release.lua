@@ -1,21 +1,22 @@
--- release: give jobs back unrun, to be claimed next; the attempt is not counted.
+-- release: return jobs that did not run, to be claimed next; no attempt is counted.
 -- running -> queued; cancelled, if it was asked to stop
 -- uses: prelude lanes settle
--- keys: running jobs bands turn lanes since wake sweep scratch ring lane failures crashes errors retrying
---       results finished stats waiting over stopping progress digests due scheduled unique kept later
+-- keys: running jobs bands turn lanes waiting_since work_signal clock scratch ring lane failures crashes
+--       errors retrying results finished stats waiters finished_signal cancel_requests progress digests
+--       due_signal scheduled unique result_times scheduled_by_client
 -- ARGV[...] ids       in the order in which they were claimed; at most 500
 --
--- returns the ids that were stale: no longer this worker's to give back
+-- returns the ids that were stale: no longer this worker's to release
 -- sent twice: every id is stale the second time, and nothing changes
 
 local q, ids = named(), ARGV
-local now = now_ms(q.sweep)
+local now = now_ms(q.clock)
 local mine, stale = split_held(q.running, ids, 1)
 if #mine == 0 then return stale end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 finish_cancelled(q, ids_at(ids, mine), now)
-for place = #mine, 1, -1 do -- the first claimed comes to the front last
+for place = #mine, 1, -1 do -- the first claimed is pushed last, to the front
   local id = ids[mine[place]]
   local record = redis.call("HGET", q.jobs, id)
   if record then push_front(q, id, record, now, true) end

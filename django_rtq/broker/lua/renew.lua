@@ -1,10 +1,10 @@
--- renew: workers live; their leases end later.
+-- renew: extend the leases of live workers.
 -- uses: workers
--- keys: workers sweep scratch running_of stopping
--- ARGV[1] lease_ms    how long they may stay silent from now on
+-- keys: workers clock scratch running_of cancel_requests
+-- ARGV[1] lease_ms    how long the leases last from now on
 -- ARGV[...] names     the workers of one supervisor
 --
--- returns {ms until the earliest lease of anybody ends, or -1; names that are unknown: given up for dead;
+-- returns {ms until the earliest lease of any worker ends, or -1; unknown names: workers that were considered dead;
 --         of their jobs that were asked to stop: worker, id, "ask" or "terminate"}
 -- sent twice: the leases are a little longer
 
@@ -16,7 +16,7 @@ local AT_ONCE = 500
 redis.call("DEL", q.scratch) -- lets a full server be drained
 local now = record_contact(q, lease_ms)
 for _, name in ipairs(names) do
-  -- Not ZADD XX alone: its answer does not tell a renewed worker from an unknown one.
+  -- Not ZADD XX alone: its reply is the same for renewed and unknown workers.
   if redis.call("ZSCORE", q.workers, name) then
     redis.call("ZADD", q.workers, now + lease_ms, name)
   else
@@ -24,16 +24,16 @@ for _, name in ipairs(names) do
   end
 end
 local earliest = redis.call("ZRANGE", q.workers, 0, 0, "WITHSCORES")[2]
--- What these workers run is looked up among the wishes, not the other way round: of those there may be many more.
-if redis.call("EXISTS", q.stopping) == 1 then
+-- Look up the running jobs in `cancel_requests`, not the other way round: there may be many more requests.
+if redis.call("EXISTS", q.cancel_requests) == 1 then
   for _, name in ipairs(names) do
     local ids = redis.call("HKEYS", q.running_of .. name)
     for first = 1, #ids, AT_ONCE do
-      local wishes = redis.call("HMGET", q.stopping, unpack(ids, first, math.min(first + AT_ONCE - 1, #ids)))
-      for i, wish in ipairs(wishes) do
-        if wish then
+      local requests = redis.call("HMGET", q.cancel_requests, unpack(ids, first, math.min(first + AT_ONCE - 1, #ids)))
+      for i, request in ipairs(requests) do
+        if request then
           asked[#asked + 1], asked[#asked + 2] = name, ids[first + i - 1]
-          asked[#asked + 1] = string.match(wish, "^%a+")
+          asked[#asked + 1] = string.match(request, "^%a+")
         end
       end
     end

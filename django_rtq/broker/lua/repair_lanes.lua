@@ -1,17 +1,17 @@
--- repair_lanes: look at some lanes and workers, and put right what a torn log bent: a lane with jobs that is in no ring, and a
--- processing list whose worker nobody would find dead. That worker's lease counts as over, so its jobs are reclaimed.
+-- repair_lanes: repair indexes after a torn log, some lanes and workers in a call: lanes with jobs that are in no ring, and
+-- processing lists of workers without a lease. These get an expired lease, so that their jobs are reclaimed.
 -- uses: prelude lanes
--- keys: bands turn lanes since wake sweep scratch ring lane workers holders running_of
--- ARGV[1] start       how many lanes, and how many workers, to pass over
--- ARGV[2] limit       lanes, and workers, to look at in this call, at most 100
+-- keys: bands turn lanes waiting_since work_signal clock scratch ring lane workers signed_on running_of
+-- ARGV[1] start       how many lanes, and how many workers, to skip
+-- ARGV[2] limit       lanes, and workers, to check in this call, at most 100
 --
--- returns where to start next, or 0: all were seen
--- sent twice: there is nothing left to put right
+-- returns where to start next, or 0: all were checked
+-- sent twice: there is nothing left to repair
 
 local q, start, limit = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
-local now = now_ms(q.sweep)
+local now = now_ms(q.clock)
 local lanes = redis.call("ZRANGE", q.lanes, start, start + limit - 1)
-local holders = redis.call("ZRANGE", q.holders, start, start + limit - 1)
+local holders = redis.call("ZRANGE", q.signed_on, start, start + limit - 1)
 local removed, gone = 0, 0
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
@@ -27,12 +27,12 @@ for _, lane in ipairs(lanes) do
     removed = removed + 1
   end
 end
-if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.wake, 0, "work") end
+if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.work_signal, 0, "work") end
 for i, deadline in ipairs(#holders > 0 and redis.call("ZMSCORE", q.workers, unpack(holders)) or {}) do
   if not deadline and redis.call("EXISTS", q.running_of .. holders[i]) == 1 then
     redis.call("ZADD", q.workers, now, holders[i])
   elseif not deadline then
-    redis.call("ZREM", q.holders, holders[i])
+    redis.call("ZREM", q.signed_on, holders[i])
     gone = gone + 1
   end
 end

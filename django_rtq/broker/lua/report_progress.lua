@@ -1,14 +1,14 @@
--- report_progress: note how far a job is that runs.
+-- report_progress: store the progress of a running job.
 -- uses: prelude
--- keys: running progress sweep scratch
+-- keys: running progress clock scratch
 -- ARGV[1] id          the job
--- ARGV[2] line        how far it is, JSON
+-- ARGV[2] line        the progress, JSON
 --
 -- returns "ok", or "stale": no longer this worker's
--- sent twice: is noted again
+-- sent twice: is stored again
 
 local q, id, line = named(), ARGV[1], ARGV[2]
-local now = now_ms(q.sweep)
+local now = now_ms(q.clock)
 
 if redis.call("HEXISTS", q.running, id) == 0 then return "stale" end
 redis.call("DEL", q.scratch) -- lets a full server be drained

@@ -1,17 +1,17 @@
--- requeue_changed: give a dead letter a new life, with all its attempts and other arguments.
+-- requeue_changed: queue a dead letter again, with all its attempts and other arguments.
 -- dead -> queued
 -- uses: prelude requeue
--- keys: dead jobs failures crashes bands turn lanes since wake sweep scratch stats ring lane digests unique
---       workers running_of scheduled retrying
--- ARGV[1] latest      a death after this moment is not the one that is meant
+-- keys: dead jobs failures crashes bands turn lanes waiting_since work_signal clock scratch stats ring lane
+--       digests unique workers running_of scheduled retrying
+-- ARGV[1] latest      a job that died later is left alone, ms
 -- ARGV[2] id          the job
--- ARGV[3] body        what comes after the header of its record from now on
+-- ARGV[3] body        the new part of its record after the header
 --
--- returns "queued", or "elsewhere": it is not dead (any more), has died anew, or another job holds its digest
+-- returns "queued", or "elsewhere": it is not dead (any more), has died again, or another job holds its digest
 -- sent twice: "elsewhere", and nothing changes
 
 local q, latest, id, body = named(), tonumber(ARGV[1]), ARGV[2], ARGV[3]
-local now = now_ms(q.sweep)
+local now = now_ms(q.clock)
 
 if not died_until(q, id, latest) then return "elsewhere" end
 redis.call("DEL", q.scratch) -- lets a full server be drained

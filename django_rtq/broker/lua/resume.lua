@@ -1,11 +1,11 @@
--- resume: let a paused queue be worked on again, and wake a worker.
--- keys: paused wake scratch
+-- resume: allow claims from a paused queue again, and wake a worker.
+-- keys: paused work_signal scratch
 -- returns "resumed", or "already"
--- sent twice: "already", and a worker looks in vain
+-- sent twice: "already", and a worker wakes for nothing
 
 local q = named()
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-redis.call("ZADD", q.wake, 0, "work")
+redis.call("ZADD", q.work_signal, 0, "work")
 if redis.call("DEL", q.paused) == 1 then return "resumed" end
 return "already"

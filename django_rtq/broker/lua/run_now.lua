@@ -1,16 +1,16 @@
--- run_now: queue a job whose time has not come yet.
+-- run_now: queue a scheduled job before it is due.
 -- scheduled, retrying -> queued
 -- uses: prelude lanes schedule unique
--- keys: scheduled retrying jobs finished bands turn lanes since wake sweep scratch ring lane digests unique
---       later
+-- keys: scheduled retrying jobs finished bands turn lanes waiting_since work_signal clock scratch ring lane
+--       digests unique scheduled_by_client
 -- ARGV[1] id          the job
 --
--- returns "queued", or why not: "missing", "finished", "elsewhere": it waits for no time (any more), or "after <id>":
---         it waits for the end of that one, which is like it
+-- returns "queued", or why not: "missing", "finished", "elsewhere": it is not scheduled (any more), or "after <id>":
+--         it is the successor of that job, and waits for its end
 -- sent twice: "elsewhere" or "finished", and nothing changes
 
 local q, id = named(), ARGV[1]
-local now, record = now_ms(q.sweep), redis.call("HGET", q.jobs, id)
+local now, record = now_ms(q.clock), redis.call("HGET", q.jobs, id)
 
 if not record then return redis.call("ZSCORE", q.finished, id) and "finished" or "missing" end
 if not redis.call("ZSCORE", q.scheduled, id) then return "elsewhere" end

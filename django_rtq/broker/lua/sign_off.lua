@@ -1,16 +1,16 @@
--- sign_off: a worker that holds nothing any more leaves.
--- keys: workers running bands wake scratch holders
+-- sign_off: remove a worker that holds no jobs.
+-- keys: workers running bands work_signal scratch signed_on
 -- ARGV[1] worker      its name
 --
--- returns "ok", or "busy" while jobs are written down for it
+-- returns "ok", or "busy" while it holds jobs
 -- sent twice: nothing happens the second time
 
 local q, worker = named(), ARGV[1]
 
 if redis.call("EXISTS", q.running) == 1 then return "busy" end
 redis.call("DEL", q.scratch) -- lets a full server be drained
--- It may have taken the token that would have woken another.
-if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.wake, 0, "work") end
+-- It may have taken the signal that would have woken another worker.
+if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.work_signal, 0, "work") end
 redis.call("ZREM", q.workers, worker)
-redis.call("ZREM", q.holders, worker)
+redis.call("ZREM", q.signed_on, worker)
 return "ok"

@@ -1,7 +1,7 @@
--- sign_on: a worker begins to take part. Its name was never used before.
+-- sign_on: register a new worker. Its name was never used before.
 -- uses: workers
--- keys: workers sweep scratch holders
--- ARGV[1] lease_ms    how long it may stay silent
+-- keys: workers clock scratch signed_on
+-- ARGV[1] lease_ms    how long its lease lasts
 -- ARGV[2] worker      its name
 --
 -- returns "ok"
@@ -11,6 +11,6 @@ local q, lease_ms, worker = named(), tonumber(ARGV[1]), ARGV[2]
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 local now = record_contact(q, lease_ms)
-redis.call("ZADD", q.holders, now, worker) -- before it can claim: an audit finds what a torn log leaves with it
+redis.call("ZADD", q.signed_on, now, worker) -- before it can claim: after a torn log, repair_lanes finds its jobs here
 redis.call("ZADD", q.workers, now + lease_ms, worker)
 return "ok"

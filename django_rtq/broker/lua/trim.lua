@@ -1,21 +1,22 @@
--- trim: forget what was kept long enough, or is too much: outcomes and dead letters.
+-- trim: delete outcomes and dead letters that are too old or too many.
 -- dead -> gone
 -- uses: prelude retention outcomes
--- keys: results finished dead jobs failures crashes errors since retrying sweep scratch waiting over
---       scheduled due digests unique stopping progress kept later
+-- keys: results finished dead jobs failures crashes errors waiting_since retrying clock scratch waiters
+--       finished_signal scheduled due_signal digests unique cancel_requests progress result_times
+--       scheduled_by_client
 -- ARGV[1] max_dead    dead letters to keep
 -- ARGV[2] dead_ms     how long to keep them
 -- ARGV[3] limit       dead letters in this call, and outcomes, at most 100; of ids of jobs that are over ten times
 --                     as many
 --
--- returns {ids forgotten, dead letters forgotten, 1 if there may be more to forget, else 0}
+-- returns {ids deleted, dead letters deleted, 1 if there may be more to delete, else 0}
 -- sent twice: goes on where the first call stopped
 
 local q, max_dead, dead_ms, limit = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local now = now_ms(q.sweep)
+local now = now_ms(q.clock)
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-local old = redis.call("ZRANGEBYSCORE", q.finished, "-inf", now, "LIMIT", 0, 10 * limit) -- an id costs little
+local old = redis.call("ZRANGEBYSCORE", q.finished, "-inf", now, "LIMIT", 0, 10 * limit) -- ids are cheap
 local gone, left = prune_ids(q, old, now, limit)
 local over = math.min(redis.call("ZCARD", q.dead) - max_dead, limit)
 local dead = over > 0 and redis.call("ZRANGE", q.dead, 0, over - 1)

@@ -1,1 +1,1 @@
-"""Connections to Redis. The only package that imports redis."""
+"""Connections to Redis. No other package imports redis."""

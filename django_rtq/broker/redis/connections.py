@@ -1,4 +1,4 @@
-"""How to reach Redis, and the two kinds of connections that are made of it."""
+"""How to reach Redis, and the two kinds of connections: a pool for commands, and one connection that blocks."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import redis
 from redis.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 from redis.sentinel import SentinelConnectionPool
 
-from django_rtq.broker.redis.sentinel import SentinelService, following, master_of, no_retry
+from django_rtq.broker.redis.sentinel import SentinelService, master_connection_class, master_of, no_retry
 
-#: How long a command may take, and how long it may take to connect, unless RTQ says otherwise.
+#: Timeouts of commands and of connecting, unless RTQ sets others.
 COMMAND_SECONDS = 5.0
 CONNECT_SECONDS = 5.0
-#: A connection that was idle for longer is tried with a PING before it is used.
+#: A connection that was idle for longer is checked with a PING before it is used.
 HEALTH_CHECK_SECONDS = 30
-#: A bound against leaks, not a limit to be reached: redis-py fails above it instead of waiting.
+#: A safeguard against leaks: above it redis-py raises an error instead of waiting.
 MAX_CONNECTIONS = 1000
 
-# What says where Redis is and who we are, of all that redis-py's connections take (beside ssl_…).
+# The arguments of redis-py's connections that name the server and the credentials (beside ssl_…).
 _IDENTITY = frozenset(
     {
         "host",
@@ -46,23 +46,23 @@ class ConnectionSettings:
 
     connection_class: type[AbstractConnection] = Connection
     db: int = 0
-    #: Host, credentials, TLS: the arguments of the connection class that are not ours to decide.
+    #: Host, credentials, TLS: arguments of the connection class that the project decides.
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
     sentinel: SentinelService | None = None
     socket_timeout: float = COMMAND_SECONDS  # seconds until a command raises redis.TimeoutError
     connect_timeout: float = CONNECT_SECONDS
 
     def command_pool(self, *, role: str) -> redis.ConnectionPool:
-        """A new pool for commands; the caller disconnects it. Nothing is ever sent twice by itself."""
+        """A new pool for commands; the caller disconnects it. It never retries by itself."""
         return self._pool(role=role, socket_timeout=self.socket_timeout, health_check_interval=HEALTH_CHECK_SECONDS)
 
     def blocking_connection(self, *, role: str, block_seconds: float) -> AbstractConnection:
         """One connection, not connected yet, for reads that block for up to ``block_seconds``.
 
-        With Sentinel, every connect() asks anew who is master.
+        With Sentinel, every connect() asks for the current master.
         """
-        # No health check: a PING before each read would be one round trip more, and the reader
-        # notices a broken connection anyhow.
+        # No health check: a PING before each read would cost a round trip, and the reader notices a broken
+        # connection by itself.
         pool = self._pool(role=role, socket_timeout=block_seconds + self.socket_timeout, health_check_interval=0)
         return cast(AbstractConnection, pool.make_connection())
 
@@ -76,7 +76,7 @@ class ConnectionSettings:
             # A command whose reply got lost may have run. Only its caller knows whether to send it again.
             "retry": no_retry(),
             "decode_responses": False,
-            # Replies have another shape in RESP3, which redis-py 8 would speak and others would not.
+            # Replies differ in RESP3, which is the default of redis-py 8 only.
             "protocol": 2,
         }
         if "socket_keepalive" in argument_names(self.connection_class):  # Unix sockets have none
@@ -94,7 +94,7 @@ class ConnectionSettings:
             self.sentinel.service,
             master.manager,
             is_master=True,
-            connection_class=following(self.connection_class, master),
+            connection_class=master_connection_class(self.connection_class, master),
             max_connections=MAX_CONNECTIONS,
             **arguments,
         )
@@ -111,7 +111,7 @@ class ConnectionSettings:
 
 
 class _UnixConnection(UnixDomainSocketConnection):
-    """redis-py before 5.0.7 forgets the time-out of a Unix socket, and waits for ever."""
+    """redis-py before 5.0.7 drops the timeout of a Unix socket, and waits forever."""
 
     def __init__(self, *, socket_timeout: float, **arguments: Any) -> None:
         super().__init__(socket_timeout=socket_timeout, **arguments)  # type: ignore[no-untyped-call]
@@ -119,15 +119,15 @@ class _UnixConnection(UnixDomainSocketConnection):
 
 
 def argument_names(connection_class: type) -> frozenset[str]:
-    """The arguments that a connection class names, its bases included. They differ by redis-py's version."""
+    """The arguments that a connection class and its bases accept. They differ between versions of redis-py."""
     return _named_by(connection_class.__mro__)
 
 
 def identity_arguments(connection_class: type, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the arguments of somebody else's connections, those that are also good for ours.
+    """The arguments of another client's connections that are also used for ours.
 
-    Host, credentials and TLS are; time-outs, retries, decoding and what a pool put in for itself
-    are not. Of a class that is not redis-py's we keep all that redis-py has no name for.
+    Host, credentials and TLS are; timeouts, retries, decoding and what a pool adds for itself are not. Of a class that
+    is not redis-py's, all arguments that redis-py does not know are kept.
     """
     accepted = argument_names(connection_class)
     redis_own = _named_by(base for base in connection_class.__mro__ if _is_redis_own(base))
@@ -137,7 +137,7 @@ def identity_arguments(connection_class: type, arguments: Mapping[str, Any]) -> 
             return name in accepted and value is not None  # a protocol of None would undo ours
         if name.startswith("ssl_"):
             return name in accepted  # None has a meaning: ssl_cert_reqs=None is "do not check"
-        # "connection_pool" is how a Sentinel pool introduces itself to its connections.
+        # "connection_pool" is how a Sentinel pool passes itself to its connections.
         return not _is_redis_own(connection_class) and name not in redis_own | {"connection_pool"}
 
     return {name: value for name, value in arguments.items() if is_kept(name, value)}

@@ -1,4 +1,4 @@
-"""Masters behind Sentinels: who is asked, and connections that follow one master in the whole process."""
+"""Masters behind Sentinels: finds the master, and moves all connections of a process when it changes."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelManagedConnection
 
-#: Timeout of a Sentinel. They are asked one after the other, so one that is gone must not cost much.
+#: Timeout of a Sentinel. Sentinels are asked one after the other, so it has to be short.
 SENTINEL_SECONDS = 2.0
-#: How often a process asks who is master, at most, and how long it waits when no Sentinel answered.
-LOOK_SECONDS = 1.0
-LOOK_AGAIN_SECONDS = 30.0
+#: How often a process asks for the master at most, and how long it waits when no Sentinel has answered.
+REFRESH_SECONDS = 1.0
+REFRESH_RETRY_SECONDS = 30.0
 
 Address = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentinelService:
-    """A master that Sentinels look after: whom to ask, and for which name."""
+    """A master that Sentinels monitor: their addresses, and its name."""
 
     addresses: tuple[Address, ...]  # of the Sentinels
     service: str
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)  # of redis.Redis
-    min_other_sentinels: int = 0  # answers of a Sentinel that sees fewer others are not believed
+    min_other_sentinels: int = 0  # replies of a Sentinel that sees fewer others are ignored
     force_master_ip: str | None = None
 
     def manager(self) -> Sentinel:
-        """A Sentinel client of our own. It connects when it is first asked."""
+        """A new Sentinel client. It connects when it is first used."""
         timeouts = {"socket_timeout": SENTINEL_SECONDS, "socket_connect_timeout": SENTINEL_SECONDS}
-        # With redis-py's own default of version 8 a Sentinel that is gone would be asked eleven times.
+        # With the default of redis-py 8 an unreachable Sentinel would be asked eleven times.
         ours = {"retry": no_retry(), "protocol": 2, "decode_responses": False}
         known = {}
         if self.force_master_ip is not None:  # the first releases of redis-py 5 do not know it
@@ -54,34 +54,34 @@ class SentinelService:
 class Master:
     """The master of a service, as this process knows it. Any thread may use it.
 
-    After a planned failover the old master still takes writes until a Sentinel makes it a replica, some ten seconds
-    later, and loses them then. So a process asks once a second, when it is about to send something.
+    After a planned failover the old master accepts writes for some ten seconds more, until a Sentinel makes it a
+    replica, and loses them then. So a process asks for the master once a second, before it sends commands.
     """
 
     def __init__(self, service: SentinelService) -> None:
         self.manager = service.manager()
-        self.address: Address | None = None  # of the connection that was made last, or what a Sentinel said since
+        self.address: Address | None = None  # of the last new connection, or what a Sentinel has said since
         self._service = service.service
-        self._look_at = 0.0  # on time.monotonic()
+        self._refresh_at = 0.0  # on time.monotonic()
         self._lock = threading.Lock()
 
-    def look(self) -> None:
-        """Ask the Sentinels again, at most once a second. While none answers, what was known holds."""
+    def refresh(self) -> None:
+        """Ask the Sentinels for the master, at most once a second. Keeps the known address while none answers."""
         now = time.monotonic()
-        if now < self._look_at or not self._lock.acquire(blocking=False):
+        if now < self._refresh_at or not self._lock.acquire(blocking=False):
             return
         try:
             self.address = self.manager.discover_master(self._service)  # type: ignore[no-untyped-call]
-            self._look_at = now + LOOK_SECONDS
+            self._refresh_at = now + REFRESH_SECONDS
         except (RedisError, OSError):
-            self._look_at = now + LOOK_AGAIN_SECONDS
+            self._refresh_at = now + REFRESH_RETRY_SECONDS
         finally:
             self._lock.release()
 
 
 @lru_cache(maxsize=8)
 def master_of(service: SentinelService) -> Master:
-    """The one that all connections of this process share."""
+    """The Master that all connections of this process share."""
     return Master(service)
 
 
@@ -89,10 +89,10 @@ os.register_at_fork(after_in_child=master_of.cache_clear)
 
 
 class _FollowsMaster(SentinelManagedConnection):
-    """Asks Sentinel before anything is sent, and knows when another connection has found another master.
+    """Asks Sentinel before commands are sent, and notices when another connection has found a new master.
 
-    Newer redis-py (6.4, 8.1) asks in connect() only: a connection that got lost and is used again would
-    silently go back to the old master, and a new one to localhost.
+    redis-py 6.4 and 8.1 ask in connect() only: a connection that was lost and is used again would silently go back to
+    the old master, and a new one to localhost.
     """
 
     master: Master
@@ -107,22 +107,22 @@ class _FollowsMaster(SentinelManagedConnection):
 
     @property
     def is_current(self) -> bool:
-        """Whether it may be used: it is not connected yet, or to what is the master by now."""
-        self.master.look()
+        """Whether it may be used: it is not connected yet, or connected to the current master."""
+        self.master.refresh()
         socket: Any = self._sock  # typed as None by redis-py
         return socket is None or self.master.address in (None, (self.host, self.port))
 
 
-def following(connection_class: type[AbstractConnection], master: Master) -> type[AbstractConnection]:
-    """A connection class that follows this master."""
+def master_connection_class(connection_class: type[AbstractConnection], master: Master) -> type[AbstractConnection]:
+    """A connection class that connects to this master."""
     return type(connection_class.__name__, (_FollowsMaster, connection_class), {"master": master})
 
 
 def is_current(connection: Any) -> bool:
-    """Whether nothing tells that this connection leads to a former master. Ask before a command is sent."""
+    """False if this connection leads to a former master. Check it before sending a command."""
     return bool(getattr(connection, "is_current", True))
 
 
 def no_retry() -> Retry:
-    """redis-py never sends again: only the caller knows whether a command may be sent twice."""
+    """No retries by redis-py: only the caller knows whether a command may be sent twice."""
     return Retry(NoBackoff(), 0)

@@ -1,4 +1,4 @@
-"""What the server says of itself, as far as the safety of jobs goes."""
+"""Reads INFO of the Redis server, and warns of settings and states that endanger jobs."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def ask_server(redis: RedisClient) -> ServerDetails:
 
 
 def check_server_mode(hello: Any) -> None:
-    """Raises ConfigurationError for the HELLO of a server that cannot hold queues. Errors are passed over."""
+    """Raises ConfigurationError if the reply to HELLO is of a Cluster or a Sentinel. Ignores errors."""
     told = {} if isinstance(hello, BrokerError) else dict(zip(hello[::2], hello[1::2], strict=False))
     if told.get(b"mode") == b"cluster":
         raise ConfigurationError(

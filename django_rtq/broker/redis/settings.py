@@ -2,7 +2,7 @@
 
 RTQ["REDIS"] is one of
 1. a URL: redis://, rediss:// or unix://
-2. an alias of CACHES, whose server we share, but neither its pool nor its database
+2. an alias of CACHES: the same server, but another pool and another database
 3. a mapping that describes Sentinels
 4. the dotted path of a callable that returns a redis.Redis
 
@@ -45,7 +45,7 @@ _SENTINEL_KEYS = ("sentinels", "service", "db", "username", "password", "ssl", "
 
 def read_connection_settings(config: Config) -> ConnectionSettings:
     """Turn ``config.redis`` and ``config.db`` into a ConnectionSettings. Raises ConfigurationError."""
-    source: Any = config.redis  # whatever the settings hold
+    source: Any = config.redis  # not checked yet
     db: Any = config.db
     if db is not None and (not isinstance(db, int) or isinstance(db, bool) or db < 0):
         raise ConfigurationError(f'RTQ["DB"] is {db!r}, but has to be the number of a database, 0 or more.')
@@ -58,7 +58,7 @@ def read_connection_settings(config: Config) -> ConnectionSettings:
             f"{_SETTING} is of type {type(source).__name__}, or empty, but has to be a URL, an alias of "
             "CACHES, a description of Sentinels or the dotted path of a factory."
         )
-    _try_out(connection_settings)
+    _check_arguments(connection_settings)
     return connection_settings
 
 
@@ -69,15 +69,15 @@ def _from_text(text: str, db: int | None) -> ConnectionSettings:
         return _from_alias(text, db)
     if "." in text and all(part.isidentifier() for part in text.split(".")):
         return _from_factory(text, db)
-    shown = "a text with an @ in it" if "@" in text else repr(text)  # half a URL may hold a password
+    shown = "a text with an @ in it" if "@" in text else repr(text)  # part of a URL may hold a password
     raise ConfigurationError(
         f"{_SETTING} is {shown}, which is neither a URL, nor an alias of CACHES (there are: "
         f"{', '.join(caches)}), nor the dotted path of a factory."
     )
 
 
-def _try_out(connection_settings: ConnectionSettings) -> None:
-    # redis-py looks at most arguments only when it makes a connection: better now than in a worker.
+def _check_arguments(connection_settings: ConnectionSettings) -> None:
+    # redis-py checks most arguments only when it makes a connection: better now than in a worker.
     try:
         connection_settings.blocking_connection(role="check", block_seconds=0)
     except (TypeError, ValueError, RedisError) as error:
@@ -85,13 +85,13 @@ def _try_out(connection_settings: ConnectionSettings) -> None:
 
 
 def caches_in(connection_settings: ConnectionSettings) -> list[str]:
-    """The aliases of CACHES that keep their entries where the recipe leads: cache.clear() would delete all jobs."""
+    """The aliases of CACHES in the same database as the queues: their cache.clear() would delete all jobs."""
     found = []
     for alias in caches:
         try:
             client = _client_of_cache(caches[alias])
             shared = client is not None and _place(_from_client(client, alias)) == _place(connection_settings)
-        except Exception:  # noqa: BLE001 - a cache that cannot be opened is its owner's trouble, and empties nothing
+        except Exception:  # noqa: BLE001 - a cache that cannot be opened deletes nothing
             continue
         if shared:
             found.append(alias)
@@ -110,7 +110,7 @@ def _from_url(url: str, db: int | None) -> ConnectionSettings:
     connection_class = options.pop("connection_class", Connection)
     url_db = options.pop("db", None)
     if url_db is None and not url.startswith("unix") and urlsplit(url).path.strip("/"):
-        # redis-py would take number 0 without a word.
+        # redis-py would silently use database 0.
         raise ConfigurationError(f"{_SETTING} is a URL whose path is not the number of a database.")
     for name in options:
         if name not in argument_names(connection_class) | _POOL_ARGUMENTS:
@@ -132,7 +132,7 @@ def _parse_url(url: str) -> dict[str, Any]:
     try:
         return dict(parse_url(url))  # type: ignore[no-untyped-call]
     except ValueError as error:
-        # What does not parse as a port is most often half a password: it must not come into logs.
+        # What does not parse as a port is most often part of a password, which must not be logged.
         reason = str(error) if str(error).startswith("Invalid value for") else "its parts make no sense."
     raise ConfigurationError(
         f"{_SETTING} is a URL that cannot be read: {reason} If the password holds one of : / ? # @, "
@@ -154,7 +154,7 @@ def _from_alias(alias: str, db: int | None) -> ConnectionSettings:
             f"{name}, which has no single server: its keys are spread over several. "
             "Name an alias with one server, or write its URL."
         ) from error
-    except ValueError:  # as with a URL of our own, its text may hold half a password
+    except ValueError:  # the message may contain part of a password
         raise ConfigurationError(f"{name}, whose LOCATION is a URL that cannot be read.") from None
     except (InvalidCacheBackendError, ImproperlyConfigured, ImportError, TypeError, RedisError) as error:
         raise ConfigurationError(f"{name}, which cannot be opened: {error}") from error
@@ -179,7 +179,7 @@ def _client_of_cache(cache: Any) -> Any:
         return cache._cache.get_client(None, write=True)
     try:
         from django_redis.cache import RedisCache as DjangoRedisCache
-    except ImportError:  # not needed by those who use the native backend
+    except ImportError:  # optional: only for caches of django-redis
         return None
     if isinstance(cache, DjangoRedisCache):
         return cache.client.get_client(write=True)
@@ -255,7 +255,7 @@ def _from_factory(path: str, db: int | None) -> ConnectionSettings:
     return replace(connection_settings, db=_first(db, connection_settings.db))
 
 
-# The recipe of a client that somebody else made
+# A client that the project made
 
 
 def _from_client(client: Any, name: str) -> ConnectionSettings:
@@ -283,7 +283,7 @@ def _from_client(client: Any, name: str) -> ConnectionSettings:
 def _behind_sentinels(connection_settings: ConnectionSettings, pool: SentinelConnectionPool) -> ConnectionSettings:
     connection_class = connection_settings.connection_class
     if not issubclass(connection_class, SentinelManagedConnection):
-        # What django-redis makes of rediss://service/0: it would take the name of the service for a host.
+        # django-redis makes this of rediss://service/0, and would use the name of the service as a host.
         has_tls = issubclass(connection_class, SSLConnection)
         connection_class = SentinelManagedSSLConnection if has_tls else SentinelManagedConnection
     manager = pool.sentinel_manager

@@ -61,7 +61,7 @@ class WorkerProcess:
         self._longest_seconds = min(IDLE_SECONDS, broker.config.lease_seconds / 3)
         self._reader = BlockingReader(
             broker.connection_settings,
-            [broker.keys.of(queue).wake for queue in options.queues],
+            [broker.keys.of(queue).work_signal for queue in options.queues],
             role="worker-wait",
             block_seconds=self._longest_seconds,
             on_connect=self._session.reconcile_soon,

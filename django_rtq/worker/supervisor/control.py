@@ -52,7 +52,7 @@ class ControlListener(Loop):
         self._wake = wake
         self._reader = BlockingReader(
             broker.connection_settings,
-            [broker.keys.errands(self.supervisor)],
+            [broker.keys.control_signal(self.supervisor)],
             role="control",
             block_seconds=MAX_WAIT_SECONDS,
         )

@@ -20,31 +20,36 @@ return taken
 """
 _COUNTED_SECONDS = {"stats": 172_800, "tasks": 180_000}
 # What a drained queue still has: times, turns, counters, and outcomes until their time is over.
-FIXED = {"turn", "sweep", "due", "finished", "kept", "results", "workers", "holders"}
+FIXED = {"turn", "clock", "due_signal", "finished", "result_times", "results", "workers", "signed_on"}
+# What lies beside the record of a job, and goes with it.
+BESIDE_JOBS = (
+    *("failures", "crashes", "errors", "waiting_since", "retrying"),
+    *("digests", "cancel_requests", "progress"),
+)
 _KINDS = {
     "string": {"turn", "paused", "unique"},
     "set": {"queues"},
     "list": {"lane"},
     "hash": {
         "jobs",
-        "since",
-        "ghosts",
+        "waiting_since",
+        "cancelled_in_lane",
         "running",
         "failures",
         "crashes",
         "errors",
         "results",
-        "sweep",
+        "clock",
         "stats",
         "tasks",
         "digests",
-        "stopping",
+        "cancel_requests",
         "progress",
     },
     "zset": {
-        *("bands", "ring", "lanes", "scheduled", "retrying", "later", "workers", "holders", "dead"),
-        *("finished", "kept"),
-        *("wake", "due"),
+        *("bands", "ring", "lanes", "scheduled", "retrying", "scheduled_by_client", "workers", "signed_on", "dead"),
+        *("finished", "result_times"),
+        *("work_signal", "due_signal"),
     },
 }
 
@@ -83,19 +88,20 @@ def _plain(kind: bytes, value: Any, family: str) -> Any:
 def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
     """What no verb may leave behind in a queue, found without the model."""
     queue = {name.removeprefix(tag): value for name, value in keyspace.items() if name.startswith(tag)}
-    jobs, ghosts = queue.get("jobs", {}), queue.get("ghosts", {})
+    jobs, cancelled = queue.get("jobs", {}), queue.get("cancelled_in_lane", {})
     lanes = {name[5:]: ids for name, ids in queue.items() if name.startswith("lane:")}
     running = {name[8:]: ids for name, ids in queue.items() if name.startswith("running:")}
     places: Counter[str] = Counter([*queue.get("scheduled", {}), *queue.get("dead", {})])
     for ids in (*lanes.values(), *running.values()):
-        places.update(job_id for job_id in ids if job_id not in ghosts)
+        places.update(job_id for job_id in ids if job_id not in cancelled)
     found = [f"{job_id} is in {n} places" for job_id, n in places.items() if n != 1]
     found += [f"{job_id} is in no place" for job_id in jobs if job_id not in places]
     found += [f"{job_id} has no record" for job_id in places if job_id not in jobs]
-    for name in ("failures", "crashes", "errors", "since", "retrying", "digests", "stopping", "progress"):
+    for name in BESIDE_JOBS:
         found += [f"{name} of {job_id} is left" for job_id in queue.get(name, {}) if job_id not in jobs]
     runs = {job_id for ids in running.values() for job_id in ids}
-    found += [f"{job_id} is to stop, and does not run" for job_id in queue.get("stopping", {}) if job_id not in runs]
+    requests = queue.get("cancel_requests", {})
+    found += [f"{job_id} is to stop, and does not run" for job_id in requests if job_id not in runs]
     finished = queue.get("finished", {})
     found += [f"{job_id} is finished and lives" for job_id in finished if job_id in jobs]
     found += [
@@ -103,9 +109,9 @@ def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
     ]
     found += [
         f"{job_id} is kept, and has no result, or is not kept, and has one"
-        for job_id in queue.get("results", {}).keys() ^ queue.get("kept", {}).keys()
+        for job_id in queue.get("results", {}).keys() ^ queue.get("result_times", {}).keys()
     ]
-    found += [f"{job_id} is no ghost" for job_id, lane in ghosts.items() if job_id not in lanes.get(lane, ())]
+    found += [f"{job_id} is not in its lane" for job_id, lane in cancelled.items() if job_id not in lanes.get(lane, ())]
     found += [f"{worker} runs jobs and has no lease" for worker in running if worker not in queue.get("workers", {})]
     for lane in lanes:
         band, _, client = lane.partition(":")
@@ -139,8 +145,8 @@ def _unheld(queue: dict[str, Any]) -> list[str]:
 
 def _unlooked(queue: dict[str, Any]) -> list[str]:
     """Jobs that wait for their time, and would be promoted by that alone; clients that are looked at too late."""
-    index = {name[6:]: ids for name, ids in queue.items() if name.startswith("later:")}
-    looks, scheduled = queue.get("later", {}), queue.get("scheduled", {})
+    index = {name[20:]: ids for name, ids in queue.items() if name.startswith("scheduled_by_client:")}
+    looks, scheduled = queue.get("scheduled_by_client", {}), queue.get("scheduled", {})
     listed = {job_id: due for ids in index.values() for job_id, due in ids.items()}
     found = [] if listed == scheduled else [f"the index says {listed}, and {scheduled} are scheduled"]
     found += [f"{client} is looked at, and has nothing" for client in looks if client not in index]

@@ -57,8 +57,8 @@ class ParallelRun:
         """Time passes: as in any script that saw it, `high` holds it."""
         self.clock.now += ms
         for name, model in self.models.items():
-            model.sweep["high"] = self.clock.now
-            self.redis.hset(self.broker.keys.of(name).sweep, "high", self.clock.now)
+            model.clock_state["high"] = self.clock.now
+            self.redis.hset(self.broker.keys.of(name).clock, "high", self.clock.now)
         self.check()
 
     @property
@@ -139,7 +139,7 @@ class ParallelRun:
             model.rings[band] = [client for client in ring if client in there or model.lanes[band, client]]
             if not model.rings[band]:
                 model.bands.discard(band)
-        model.wake = bool(model.bands)
+        model.work_signal = bool(model.bands)
 
     def report_progress(self, queue: str, worker: str, job_id: str, line: str) -> None:
         expected = self.models[queue].report_progress(worker, job_id, line)
@@ -188,7 +188,7 @@ class ParallelRun:
         except JobNotFound:
             answer = "missing"
         except WrongState as error:
-            answer = "dead" if "is dead" in str(error) else "finished"
+            answer = next(word for word in ("is dead", "has finished") if word in str(error)).split()[-1]
         self.same(answer, "cancelled" if expected == "already" else expected)
 
     def requeue(self, queue: str, job_ids: Sequence[str]) -> None:
@@ -227,7 +227,7 @@ class ParallelRun:
             return
         model = self.models[queue]
         assert details.state is state_in(model, job_id)
-        assert details.is_stopping is (job_id in model.stopping)
+        assert details.is_stopping is (job_id in model.cancel_requests)
         assert details.failures == model.failures.get(job_id, 0)
         assert details.crashes == model.crashes.get(job_id, 0)
         assert len(details.errors) == len(model.errors.get(job_id, ()))
@@ -263,10 +263,10 @@ class ParallelRun:
         """A torn log kept in the index what waits for its time no more; promote comes by."""
         self.promote(queue)
         keys, now = self.broker.keys.of(queue), self.clock.now
-        self.redis.zadd(keys.later + f":{client}".encode(), {"torn": now})
-        self.redis.zadd(keys.later, {client: now}, lt=True)
+        self.redis.zadd(keys.scheduled_by_client + f":{client}".encode(), {"torn": now})
+        self.redis.zadd(keys.scheduled_by_client, {client: now}, lt=True)
         model = self.models[queue]
-        model.later[client] = min(now, model.later.get(client, now))
+        model.scheduled_by_client[client] = min(now, model.scheduled_by_client.get(client, now))
         self.promote(queue)
 
     def lose_worker(self, queue: str, worker: str) -> None:
@@ -286,9 +286,9 @@ class ParallelRun:
     def stop_half(self, queue: str, worker: str, job_id: str) -> None:
         """A torn log kept that a job which was to stop is over, and not that no worker has it. Then that one dies."""
         keys, wish, held = self.broker.keys.of(queue), f"ask {RESULT_MS} 4 {CANCELLED_UNRUN}", f"1 {self.clock.now}"
-        self.redis.hset(keys.stopping, job_id, wish)
+        self.redis.hset(keys.cancel_requests, job_id, wish)
         self.redis.hset(keys.running(worker), job_id, held)
-        self.models[queue].stopping[job_id], self.models[queue].running[worker][job_id] = wish, held
+        self.models[queue].cancel_requests[job_id], self.models[queue].running[worker][job_id] = wish, held
         self.reclaim_child(queue, worker, [job_id])
 
     # -- the comparison
@@ -328,7 +328,7 @@ class ParallelRun:
         """A script that says that somebody lives notes what the server's clock shows, and that time goes on from there:
         until its clock has made up for being ten times as far behind. Here time stands still."""
         for name in QUEUES:
-            sweep, key = actual.get(f"{{rtq:{name}}}:sweep", {}), self.broker.keys.of(name).sweep
+            sweep, key = actual.get(f"{{rtq:{name}}}:clock", {}), self.broker.keys.of(name).clock
             if "anchor" in sweep:
                 tenths, clock = map(int, sweep.pop("anchor").split())
                 assert (tenths, int(sweep["high"])) == (10 * self.clock.now, tenths - 9 * clock)

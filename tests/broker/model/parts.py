@@ -36,7 +36,7 @@ class Parts(Holdings):
     def pass_over(self, lane: Lane) -> None:
         """What was cancelled leaves the front of a lane; its client keeps its turn."""
         while self.lanes[lane] and self.lanes[lane][0] not in self.jobs:
-            del self.ghosts[self.lanes[lane].pop(0)]
+            del self.cancelled_in_lane[self.lanes[lane].pop(0)]
             if self.lanes[lane]:
                 self.waiting[lane] = self.waits_since(self.lanes[lane][0])
             else:
@@ -60,7 +60,7 @@ class Parts(Holdings):
         """The first job is claimed; its client goes to the end of the ring, or leaves."""
         band, client = lane
         job_id = self.lanes[lane].pop(0)
-        self.since.pop(job_id, None)
+        self.waiting_since.pop(job_id, None)
         self.rings[band].remove(client)
         if self.lanes[lane]:
             self.rings[band].append(client)
@@ -71,7 +71,7 @@ class Parts(Holdings):
             self.bands.remove(band)
 
     def _knows(self, job_id: str) -> bool:
-        return job_id in self.jobs or job_id in self.finished or job_id in self.ghosts
+        return job_id in self.jobs or job_id in self.finished or job_id in self.cancelled_in_lane
 
     def _record(self, job: NewJob | UniqueJob) -> Record:
         ready = self._moment(job.due, self.clock.now) or self.clock.now
@@ -107,15 +107,15 @@ class Parts(Holdings):
         if record.client != self.jobs[job_id].client:
             self._unschedule(job_id)
         self.jobs[job_id] = record
-        is_awaited = self.due
+        is_awaited = self.due_signal
         self._schedule(job_id, due)
-        self.due = is_awaited or is_earlier
+        self.due_signal = is_awaited or is_earlier
 
     def _come_after(self, first: str, job: UniqueJob) -> None:
         """It waits for the end of the one that runs, and not for ever."""
         self.jobs[job.id] = self._record(job)
         self._schedule(job.id, self.jobs[job.id].ready + job.limit_ms)
-        self.digests[first].heir = job.id
+        self.digests[first].successor = job.id
         self.digests[job.id] = Note(job.until, job.limit_ms, job.digest)
         self._count("enqueued")
 
@@ -125,13 +125,13 @@ class Parts(Holdings):
     def _line_up(self, job_id: str, *, at_front: bool) -> None:
         made = made_at(job_id)
         if made is None or abs(self.clock.now - made) > SKEW_MS:
-            self.since[job_id] = self.clock.now
+            self.waiting_since[job_id] = self.clock.now
         lane = self.jobs[job_id].lane
         self._index(lane, self.waits_since(job_id))
         self.lanes[lane].insert(0 if at_front else len(self.lanes[lane]), job_id)
 
     def _queue_up(self, job_id: str, since: int) -> None:
-        self.since[job_id] = since
+        self.waiting_since[job_id] = since
         lane = self.jobs[job_id].lane
         self._index(lane, since)
         self.lanes[lane].append(job_id)
@@ -152,11 +152,11 @@ class Parts(Holdings):
         self.bands.add(band)
         if client not in self.rings[band]:
             self.rings[band].append(client)
-        self.wake = self.wake or wakes
+        self.work_signal = self.work_signal or wakes
 
     def waits_since(self, job_id: str) -> int:
         made = made_at(job_id)
-        return self.since.get(job_id, self.clock.now if made is None else made)
+        return self.waiting_since.get(job_id, self.clock.now if made is None else made)
 
     def _held(self, worker: str, entries: Sequence[Any]) -> tuple[list[Any], list[str]]:
         held = self.running[worker]
@@ -174,11 +174,11 @@ class Parts(Holdings):
 
     def _end_stopped(self, job_ids: Iterable[str]) -> set[str]:
         """Those that were asked to stop are over."""
-        asked = [job_id for job_id in job_ids if job_id in self.stopping]
+        asked = [job_id for job_id in job_ids if job_id in self.cancel_requests]
         ended = {job_id for job_id in asked if job_id in self.jobs}  # else it was over before, and the log was torn
         for job_id in asked:
             if job_id in ended:
-                _, keep_ms, _, outcome = self.stopping[job_id].split(" ", 3)
+                _, keep_ms, _, outcome = self.cancel_requests[job_id].split(" ", 3)
                 self._remember([(job_id, int(keep_ms), outcome)])
                 self._count("cancelled")
             self._forget([job_id])
@@ -190,27 +190,27 @@ class Parts(Holdings):
             self.finished[job_id] = self.clock.now + (TOMBSTONE_MS + 0.5 if outcome else keep_ms)
             if outcome:
                 self.results[job_id] = f"{keep_ms} {outcome}"
-                self.kept[job_id] = self.clock.now
-        over = max(0, len(self.kept) - self.limits.max_results)
-        for job_id in in_order(self.kept)[: min(over, DROPPED_AT_ONCE)]:
+                self.result_times[job_id] = self.clock.now
+        over = max(0, len(self.result_times) - self.limits.max_results)
+        for job_id in in_order(self.result_times)[: min(over, DROPPED_AT_ONCE)]:
             del self.results[job_id]
-            if self.kept.pop(job_id) + TOMBSTONE_MS <= self.clock.now:
+            if self.result_times.pop(job_id) + TOMBSTONE_MS <= self.clock.now:
                 self.finished.pop(job_id, None)
 
     def kept_until(self, job_id: str) -> int:
         """When an outcome is over its time."""
         keep_ms = self.results[job_id].partition(" ")[0]
-        return self.kept[job_id] + (int(keep_ms) if keep_ms.isdigit() else 0)
+        return self.result_times[job_id] + (int(keep_ms) if keep_ms.isdigit() else 0)
 
     def _look_through(self, job_ids: Sequence[str], limit: int) -> tuple[int, int]:
         """How many ids went, and how many of those with an outcome were too many to look at."""
-        with_outcome = [job_id for job_id in job_ids if job_id in self.kept]
+        with_outcome = [job_id for job_id in job_ids if job_id in self.result_times]
         staying = {job_id: self.kept_until(job_id) for job_id in with_outcome[:limit]}
         staying = {job_id: until for job_id, until in staying.items() if until > self.clock.now}
         self.finished.update({job_id: until + 0.5 for job_id, until in staying.items()})
         going = [job_id for job_id in job_ids if job_id not in staying and job_id not in with_outcome[limit:]]
         for job_id in going:
-            for place in (self.finished, self.results, self.kept):
+            for place in (self.finished, self.results, self.result_times):
                 place.pop(job_id, None)
         return len(going), len(with_outcome[limit:])
 
@@ -218,7 +218,15 @@ class Parts(Holdings):
         self._let_go(job_ids)
         places: tuple[dict[str, Any], ...] = (self.jobs, self.retrying, self.dead)
         for job_id in job_ids:
-            beside = (self.since, self.failures, self.crashes, self.errors, self.digests, self.stopping, self.progress)
+            beside = (
+                self.waiting_since,
+                self.failures,
+                self.crashes,
+                self.errors,
+                self.digests,
+                self.cancel_requests,
+                self.progress,
+            )
             if job_id in self.scheduled:
                 self._unschedule(job_id)
             for place in (*places, *beside):
@@ -262,7 +270,7 @@ class Parts(Holdings):
 
     def _forget_worker(self, worker: str) -> None:
         self.workers.pop(worker, None)
-        self.holders.pop(worker, None)
+        self.signed_on.pop(worker, None)
 
     def _audit_workers(self, names: Sequence[str]) -> int:
         """Who holds jobs and is not known counts as dead; who holds none is forgotten. Answers how many were."""
@@ -271,8 +279,8 @@ class Parts(Holdings):
             if self.running[name]:
                 self.workers[name] = self.clock.now
             else:
-                del self.holders[name]
-        return sum(name not in self.holders for name in lost)
+                del self.signed_on[name]
+        return sum(name not in self.signed_on for name in lost)
 
     def _crash(self, job_id: str, worker: str) -> bool:
         crashes = self.crashes[job_id] = self.crashes.get(job_id, 0) + 1
@@ -290,11 +298,11 @@ class Parts(Holdings):
 
     def _contact(self) -> None:
         now, half = self.clock.now, self.limits.lease_ms // 2
-        last, hold = self.sweep.get("contact", now), self.sweep.get("hold", 0)
+        last, hold = self.clock_state.get("contact", now), self.clock_state.get("hold", 0)
         if (silence := now - last) > half:  # an outage: for leases that time has not passed
             self.workers = {worker: deadline + silence for worker, deadline in self.workers.items()}
-            self.sweep["hold"] = hold + silence if hold > last else now + half
-        self.sweep |= {"contact": self.clock.now, "high": self.clock.now}
+            self.clock_state["hold"] = hold + silence if hold > last else now + half
+        self.clock_state |= {"contact": self.clock.now, "high": self.clock.now}
 
     def _until(self, moments: dict[str, int]) -> int | None:
         return max(0, min(moments.values()) - self.clock.now) if moments else None

@@ -12,7 +12,9 @@ from tests.broker.model.state import lane_name
 
 def overview_of(model: Queue) -> dict[str, object]:
     """What the Inspector should tell."""
-    lanes = {lane: [job_id for job_id in ids if job_id not in model.ghosts] for lane, ids in model.lanes.items()}
+    lanes = {
+        lane: [job_id for job_id in ids if job_id not in model.cancelled_in_lane] for lane, ids in model.lanes.items()
+    }
     queued = sum(map(len, lanes.values()))
     oldest = min((_waits_since(model, lane, ids[0]) for lane, ids in lanes.items() if ids), default=None)
     return {
@@ -24,7 +26,7 @@ def overview_of(model: Queue) -> dict[str, object]:
         "dead": len(model.dead),
         "oldest_seconds": None if oldest is None else max(0.0, (model.clock.now - oldest) / 1000),
         "clients": min(len(model.waiting), queued),
-        "finished": len(model.kept),
+        "finished": len(model.result_times),
     }
 
 

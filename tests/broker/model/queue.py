@@ -38,7 +38,7 @@ class Queue(Parts):
 
     def _enqueue_unique(self, job: UniqueJob) -> str:
         first = self._holder(job.digest)
-        if first and self._heir_of(first) == job.id:
+        if first and self._successor_of(first) == job.id:
             return f"after {first}"
         if self._knows(job.id):
             return "exists"
@@ -49,8 +49,8 @@ class Queue(Parts):
             return "ok"
         if job.on_conflict == "replace" and not self._runs(first):
             self._replace(first, job)
-        if job.on_conflict == "rerun" and (heir := self._heir_of(first)):
-            self._move(heir, self._record(job), self.scheduled[heir])
+        if job.on_conflict == "rerun" and (successor := self._successor_of(first)):
+            self._move(successor, self._record(job), self.scheduled[successor])
         elif job.on_conflict == "rerun" and self._runs(first):
             self._come_after(first, job)
             return f"after {first}"
@@ -61,13 +61,15 @@ class Queue(Parts):
     def sign_on(self, worker: str) -> None:
         self._contact()
         self.workers[worker] = self.clock.now + self.limits.lease_ms
-        self.holders[worker] = self.clock.now
+        self.signed_on[worker] = self.clock.now
 
     def sign_off(self, worker: str) -> bool:
         if self.running[worker]:
             return False
         self._forget_worker(worker)
-        self.wake = self.wake or bool(self.bands)  # it may have taken the token that would have woken another
+        self.work_signal = self.work_signal or bool(
+            self.bands
+        )  # it may have taken the token that would have woken another
         return True
 
     def claim(self, worker: str, wanted: int, slots: int) -> tuple[str, dict[str, str]]:
@@ -82,7 +84,7 @@ class Queue(Parts):
             jobs[job_id] = str(1 + self.failures.get(job_id, 0) + self.crashes.get(job_id, 0))
             self.running[worker][job_id] = f"{jobs[job_id]} {self.clock.now}"
             self._leave_lane(lane)
-        self.wake = bool(self.bands)
+        self.work_signal = bool(self.bands)
         return "suspect" if self.crashes.keys() & jobs.keys() else status, jobs
 
     def ack(self, worker: str, entries: Sequence[Entry], run_ms: int, wait_ms: int) -> list[str]:
@@ -146,8 +148,8 @@ class Queue(Parts):
 
     def reclaim(self, limit: int) -> tuple[int | None, list[tuple[str, str]]]:
         self._contact()
-        if self.clock.now < self.sweep.get("hold", 0):
-            return self.sweep["hold"] - self.clock.now, []
+        if self.clock.now < self.clock_state.get("hold", 0):
+            return self.clock_state["hold"] - self.clock.now, []
         taken: list[tuple[str, str]] = []
         for worker in due_at(self.workers, self.clock.now)[:WORKERS_AT_ONCE]:
             taken += self._take_back(worker, set(self.running[worker]), limit - len(taken))
@@ -162,7 +164,7 @@ class Queue(Parts):
         return len(self.running[worker]), taken
 
     def promote(self, limit: int) -> tuple[int | None, list[str]]:
-        self.sweep["promoted"] = self.clock.now
+        self.clock_state["promoted"] = self.clock.now
         due = due_at(self.scheduled, self.clock.now)[:limit]
         is_crowd = len(due) == limit
         by_time = ceil(limit / 4) if is_crowd else len(due)
@@ -181,7 +183,7 @@ class Queue(Parts):
 
     def _take_turns(self, promoted: list[str], wanted: int) -> set[str]:
         """Add the shares of the next clients. Answers who was looked at."""
-        clients, end = due_at(self.later, self.clock.now)[:wanted], len(promoted) + wanted
+        clients, end = due_at(self.scheduled_by_client, self.clock.now)[:wanted], len(promoted) + wanted
         looked_at = set()
         for client in clients:
             if len(promoted) < end:
@@ -195,9 +197,9 @@ class Queue(Parts):
         """At its next job's time; if that is over, after all others."""
         left = self.scheduled_of(client)
         if left:
-            self.later[client] = max(self.clock.now, min(left.values()))
+            self.scheduled_by_client[client] = max(self.clock.now, min(left.values()))
         else:
-            self.later.pop(client, None)
+            self.scheduled_by_client.pop(client, None)
 
     def trim(self, limit: int) -> list[int]:
         old = due_at(self.finished, self.clock.now)[: 10 * limit]
@@ -215,9 +217,9 @@ class Queue(Parts):
             if self.lanes[lane]:
                 self._index(lane, self.clock.now, wakes=lane[1] not in self.rings[lane[0]])
                 self.waiting[lane] = self.waits_since(self.lanes[lane][0])
-        self.wake = self.wake or bool(self.bands)
-        gone = self._audit_workers(in_order(self.holders)[start : start + limit])
-        if len(seen) < limit and len(self.holders) + gone - start < limit:
+        self.work_signal = self.work_signal or bool(self.bands)
+        gone = self._audit_workers(in_order(self.signed_on)[start : start + limit])
+        if len(seen) < limit and len(self.signed_on) + gone - start < limit:
             return 0
         return start + limit - gone
 
@@ -231,11 +233,11 @@ class Queue(Parts):
         if job_id in self.dead:
             return "dead"
         if self._runs(job_id):
-            if how == "terminate" or job_id not in self.stopping:
-                self.stopping[job_id] = f"{how} {keep_ms} {self.limits.max_results} {outcome}"
+            if how == "terminate" or job_id not in self.cancel_requests:
+                self.cancel_requests[job_id] = f"{how} {keep_ms} {self.limits.max_results} {outcome}"
             return "asked"
         if job_id not in self.scheduled:  # it stays in its lane until a claim passes it over
-            self.ghosts[job_id] = self.jobs[job_id].lane
+            self.cancelled_in_lane[job_id] = self.jobs[job_id].lane
         self._remember([(job_id, keep_ms, outcome)])
         self._forget([job_id])
         self._count("cancelled")
@@ -275,7 +277,7 @@ class Queue(Parts):
         if job_id not in self.scheduled:
             return "elsewhere"
         first = self.unique.get(self.digests[job_id].digest, "") if job_id in self.digests else ""
-        if first and first in self.digests and self._heir_of(first) == job_id:
+        if first and first in self.digests and self._successor_of(first) == job_id:
             return f"after {first}"
         self._unschedule(job_id)
         self.retrying.pop(job_id, None)
@@ -303,7 +305,7 @@ class Queue(Parts):
         return changed
 
     def resume(self) -> bool:
-        changed, self.paused, self.wake = self.paused is not None, None, True
+        changed, self.paused, self.work_signal = self.paused is not None, None, True
         return changed
 
     def purge(self, limit: int) -> list[int]:
@@ -314,7 +316,7 @@ class Queue(Parts):
             job_ids, self.lanes[lane] = self.lanes[lane][:limit], self.lanes[lane][limit:]
             if not self.lanes[lane]:
                 del self.waiting[lane]
-        thrown = [job_id for job_id in job_ids if not self.ghosts.pop(job_id, None)]
+        thrown = [job_id for job_id in job_ids if not self.cancelled_in_lane.pop(job_id, None)]
         self._forget(thrown)
         if job_ids:
             self._count("purged", len(thrown))
@@ -333,7 +335,7 @@ def claim(queues: Sequence[Queue], worker: str, wanted: int, slots: int) -> list
         elif wanted:
             status, jobs = queue.claim(worker, wanted, slots)
         else:  # its token may be the one that woke the worker
-            queue.wake = queue.wake or bool(queue.bands)
+            queue.work_signal = queue.work_signal or bool(queue.bands)
         wanted, slots = wanted - len(jobs), 0 if jobs else slots
         wanted = 0 if status == "suspect" else wanted
         answers.append((status, jobs))

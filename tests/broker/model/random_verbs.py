@@ -238,7 +238,12 @@ class QueueMachine(RuleBasedStateMachine):
 
     # -- by accident
 
-    @rule(queue=queues, token=st.sampled_from(("wake", "due")), start=st.integers(0, 2), limit=st.integers(1, 3))
+    @rule(
+        queue=queues,
+        token=st.sampled_from(("work_signal", "due_signal")),
+        start=st.integers(0, 2),
+        limit=st.integers(1, 3),
+    )
     def take_token(self, queue: str, token: str, start: int, limit: int) -> None:
         self.parallel.take_token(queue, token)
         self.parallel.audit(queue, start, limit)

@@ -128,10 +128,10 @@ def nobody_knows_a_task(parallel: ParallelRun) -> None:
 
 def jobs_wait_for_their_time(parallel: ParallelRun) -> None:
     send(parallel, "late", due="+3000", expires="+1000")
-    parallel.take_token("mail", "due")
+    parallel.take_token("mail", "due_signal")
     (later,) = send(parallel, "later", due="+4000", expires="+1000")
     send(parallel, "soon", due="+1", client="acme")
-    parallel.take_token("mail", "due")
+    parallel.take_token("mail", "due_signal")
     send(parallel, "past", due=str(parallel.clock.now - 5000))
     parallel.enqueue("mail", [new_job(parallel, "skewed")._replace(id=f"{parallel.clock.now - 5000:012x}-s")])
     parallel.enqueue("mail", [new_job(parallel, "named")._replace(id="monthly")])
@@ -207,7 +207,7 @@ def leases_run_out(parallel: ParallelRun) -> None:
         parallel.renew(["w1"])
     parallel.reclaim("mail", 1)
     parallel.claim("w1", ("mail",))
-    parallel.take_token("mail", "wake")
+    parallel.take_token("mail", "work_signal")
     parallel.reclaim("mail", 1)
     parallel.reclaim("mail")
     parallel.reclaim("mail")
@@ -255,9 +255,9 @@ def dead_letters_are_trimmed(parallel: ParallelRun) -> None:
 def a_log_was_torn(parallel: ParallelRun) -> None:
     first, second = send(parallel, "a", "b", client="x")
     send(parallel, "c", client="y")
-    parallel.take_token("mail", "wake")
+    parallel.take_token("mail", "work_signal")
     parallel.lose_turn("mail", (0, "x"))
-    parallel.take_token("mail", "wake")
+    parallel.take_token("mail", "work_signal")
     parallel.lose_band("mail", 0)
     parallel.claim_half("mail", "torn", first, [])
     parallel.claim_half("mail", "torn", second, [second])
@@ -284,10 +284,10 @@ def a_job_crashes_that_failed_before(parallel: ParallelRun) -> None:
 def fewer_outcomes_are_kept_than_before(parallel: ParallelRun) -> None:
     keys, model = parallel.broker.keys.of("mail"), parallel.models["mail"]
     old = {f"old-{number:04}": parallel.clock.now - 5000 + number for number in range(2010)}
-    model.kept.update(old)
+    model.result_times.update(old)
     model.finished.update({job_id: ended + RESULT_MS for job_id, ended in old.items()})
     model.results.update(dict.fromkeys(old, f"{RESULT_MS} {DONE}"))
-    parallel.redis.zadd(keys.kept, old)
+    parallel.redis.zadd(keys.result_times, old)
     parallel.redis.zadd(keys.finished, model.finished)
     parallel.redis.hset(keys.results, mapping=model.results)
     ids = send(parallel, "a", "b")
@@ -301,8 +301,8 @@ def the_longer_of_two_waits_counts(parallel: ParallelRun) -> None:
     keys = parallel.broker.keys.of("mail")
     for wait_ms in (60_000, 1000):
         parallel.broker.redis.execute_one(SCRIPTS["register_waiter"].call(keys, (job_id, wait_ms)))
-    assert parallel.redis.zscore(keys.waiting, job_id) == parallel.clock.now + 60_000
-    parallel.redis.delete(keys.waiting)
+    assert parallel.redis.zscore(keys.waiters, job_id) == parallel.clock.now + 60_000
+    parallel.redis.delete(keys.waiters)
 
 
 def a_schedule_began_by_a_clock_that_was_ahead(parallel: ParallelRun) -> None:

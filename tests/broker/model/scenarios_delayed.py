@@ -70,7 +70,7 @@ def many_crowds_take_turns(parallel: ParallelRun) -> None:
 def what_waits_no_more_leaves_the_index(parallel: ParallelRun) -> None:
     ids = [job_id for name in "abc" for job_id in send(parallel, name, client="x", due="+2000")]
     now = parallel.clock.now
-    parallel.take_token("mail", "due")
+    parallel.take_token("mail", "due_signal")
     parallel.enqueue(
         "mail", [new_job(parallel, n, client="x", due=str(now + ms)) for n, ms in (("d", 1000), ("e", 9000))]
     )

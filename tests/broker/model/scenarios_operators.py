@@ -88,10 +88,10 @@ def people_pause(parallel: ParallelRun) -> None:
     parallel.advance(1)
     parallel.pause("mail")
     parallel.claim("w1", ("mail", "bulk"), 2)
-    parallel.take_token("mail", "wake")
+    parallel.take_token("mail", "work_signal")
     parallel.resume("mail")
     parallel.resume("mail")
-    parallel.take_token("mail", "wake")
+    parallel.take_token("mail", "work_signal")
     parallel.sign_off("w1")
 
 

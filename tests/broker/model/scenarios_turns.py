@@ -87,7 +87,7 @@ def suspects_run_in_groups(parallel: ParallelRun) -> None:
 def a_token_that_woke_for_another_queue_is_put_back(parallel: ParallelRun) -> None:
     for queue in ("mail", "bulk"):
         send(parallel, "a", queue=queue)
-    parallel.take_token("bulk", "wake")
+    parallel.take_token("bulk", "work_signal")
     parallel.claim("w0", ("mail", "bulk"))
     parallel.claim("w1", ("mail", "bulk"))
 

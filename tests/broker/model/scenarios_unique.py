@@ -62,14 +62,14 @@ def of_those_alike_one_lives(parallel: ParallelRun) -> None:
 def who_waits_for_another_is_not_run_before_it(parallel: ParallelRun) -> None:
     (first,) = send_unique(parallel, "a")
     parallel.claim("w0", ("mail",))
-    (heir,) = send_unique(parallel, "b", on_conflict="rerun")
-    parallel.run_now("mail", heir)
+    (successor,) = send_unique(parallel, "b", on_conflict="rerun")
+    parallel.run_now("mail", successor)
     run(parallel, "retry", [first], 1000, 1, ERROR)
-    for job_id in (heir, first):
+    for job_id in (successor, first):
         parallel.run_now("mail", job_id)
     parallel.claim("w0", ("mail",))
     parallel.let_limit_pass("mail", "d1")
-    parallel.run_now("mail", heir)
+    parallel.run_now("mail", successor)
     parallel.claim("w1", ("mail",))
 
 
@@ -119,7 +119,7 @@ def a_change_comes_while_it_runs(parallel: ParallelRun) -> None:
     (first,) = send_unique(parallel, "a")
     send_unique(parallel, "b", on_conflict="rerun")  # it waits: nothing to do twice
     parallel.claim("w0", ("mail",))
-    (heir,) = send_unique(parallel, "c", on_conflict="rerun", body="[1]", times=2)
+    (successor,) = send_unique(parallel, "c", on_conflict="rerun", body="[1]", times=2)
     send_unique(parallel, "d", "e", on_conflict="rerun", body="[2]", times=2)
     send_unique(parallel, "f")
     run(parallel, "ack", [first], KEEP_MS, DONE, times=2)
@@ -127,25 +127,25 @@ def a_change_comes_while_it_runs(parallel: ParallelRun) -> None:
     parallel.promote("mail")
     parallel.claim("w0", ("mail",))
     (third,) = send_unique(parallel, "h", on_conflict="rerun", due="+5000")
-    run(parallel, "retry", [heir], 1000, 1, ERROR)
+    run(parallel, "retry", [successor], 1000, 1, ERROR)
     send_unique(parallel, "i", on_conflict="rerun", body="[3]", due="+6000")
     parallel.advance(1000)
     parallel.promote("mail")
     parallel.claim("w0", ("mail",))
-    run(parallel, "bury", [heir], 1, ERROR)
-    parallel.requeue("mail", [heir])
+    run(parallel, "bury", [successor], 1, ERROR)
+    parallel.requeue("mail", [successor])
     parallel.advance(5000)
     parallel.promote("mail")
     parallel.cancel("mail", third)
-    parallel.requeue("mail", [heir])
+    parallel.requeue("mail", [successor])
 
 
 def heirs_come_too_late(parallel: ParallelRun) -> None:
     (first,) = send_unique(parallel, "a", max_crashes=0)
     parallel.claim("w0", ("mail",))
-    (heir,) = send_unique(parallel, "b", on_conflict="rerun")
-    parallel.cancel("mail", heir)
-    (heir,) = send_unique(parallel, "c", on_conflict="rerun")
+    (successor,) = send_unique(parallel, "b", on_conflict="rerun")
+    parallel.cancel("mail", successor)
+    (successor,) = send_unique(parallel, "c", on_conflict="rerun")
     parallel.reclaim_child("mail", "w0", [first])
     parallel.promote("mail")
     parallel.claim("w1", ("mail",))
@@ -153,7 +153,7 @@ def heirs_come_too_late(parallel: ParallelRun) -> None:
     parallel.advance(LIMIT_MS)
     parallel.promote("mail")  # it has waited for long enough
     parallel.let_limit_pass("mail", "d1")
-    run(parallel, "ack", [heir], KEEP_MS, DONE, worker="w1")
+    run(parallel, "ack", [successor], KEEP_MS, DONE, worker="w1")
     parallel.claim("w1", ("mail",))
     run(parallel, "retry", [late], 1000, 1, ERROR, worker="w1")
     parallel.sign_on("w0")
@@ -162,7 +162,7 @@ def heirs_come_too_late(parallel: ParallelRun) -> None:
     send_unique(parallel, "f", digest="d2", on_conflict="rerun")
     parallel.let_limit_pass("mail", "d2")
     (other,) = send_unique(parallel, "g", digest="d2")
-    run(parallel, "ack", [first], KEEP_MS, DONE)  # the heir runs, and the other keeps its own
+    run(parallel, "ack", [first], KEEP_MS, DONE)  # the successor runs, and the other keeps its own
     parallel.promote("mail")
     parallel.claim("w0", ("mail",), 2)
     send_unique(parallel, "h", digest="d2", on_conflict="rerun")
@@ -174,11 +174,11 @@ def heirs_come_too_late(parallel: ParallelRun) -> None:
 def an_heir_has_run_before_its_time(parallel: ParallelRun) -> None:
     (first,) = send_unique(parallel, "a")
     parallel.claim("w1", ("mail",))
-    (heir,) = send_unique(parallel, "b", on_conflict="rerun")
+    (successor,) = send_unique(parallel, "b", on_conflict="rerun")
     parallel.advance(LIMIT_MS)
     parallel.promote("mail")
     parallel.claim("w0", ("mail",))
-    run(parallel, "retry", [heir], 9000, 1, ERROR)
+    run(parallel, "retry", [successor], 9000, 1, ERROR)
     run(parallel, "ack", [first], KEEP_MS, DONE, worker="w1")
 
 
@@ -190,7 +190,7 @@ def the_last_time_counts(parallel: ParallelRun) -> None:
     send_unique(parallel, "c", on_conflict="replace", due="+1", expires="+9000")
     parallel.advance(1)
     parallel.promote("mail")
-    parallel.take_token("mail", "wake")
+    parallel.take_token("mail", "work_signal")
     send_unique(parallel, "d", on_conflict="replace", due="+4000", client="y", body="[2]")  # it keeps its place
     parallel.claim("w0", ("mail",))
     send_unique(parallel, "e", on_conflict="replace", body="[3]")  # it runs

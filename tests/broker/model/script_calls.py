@@ -138,7 +138,7 @@ def _idle(broker):
 
 def _leaving(broker):
     jobs = _queued(broker)
-    broker.redis.execute_one(("DEL", broker.keys.of(QUEUE).wake))  # a token that it took
+    broker.redis.execute_one(("DEL", broker.keys.of(QUEUE).work_signal))  # a token that it took
     return jobs
 
 
@@ -175,11 +175,11 @@ def _tally(broker, jobs):
 
 def _held(broker):
     """One that runs, and one that waits for its end."""
-    return [held_job(broker, "a", heir="b")]
+    return [held_job(broker, "a", successor="b")]
 
 
 def _held_and_lapsed(broker):
-    jobs = [held_job(broker, "a", heir="b", max_crashes=0)]
+    jobs = [held_job(broker, "a", successor="b", max_crashes=0)]
     let_lapse(broker, WORKER)
     return jobs
 

@@ -73,10 +73,10 @@ class Note:
     until: str
     limit_ms: int
     digest: str
-    heir: str = ""
+    successor: str = ""
 
     def __str__(self) -> str:
-        return f"{self.until} {self.limit_ms} {self.digest} {self.heir}".rstrip()
+        return f"{self.until} {self.limit_ms} {self.digest} {self.successor}".rstrip()
 
 
 @dataclass
@@ -92,28 +92,28 @@ class State:
     rings: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))  # clients in the order of turns
     lanes: dict[Lane, list[str]] = field(default_factory=lambda: defaultdict(list))
     waiting: dict[Lane, int] = field(default_factory=dict)  # the key "lanes"
-    since: dict[str, int] = field(default_factory=dict)
-    ghosts: dict[str, Lane] = field(default_factory=dict)
+    waiting_since: dict[str, int] = field(default_factory=dict)
+    cancelled_in_lane: dict[str, Lane] = field(default_factory=dict)
     scheduled: dict[str, int] = field(default_factory=dict)
     retrying: dict[str, int] = field(default_factory=dict)
-    later: dict[str, int] = field(default_factory=dict)  # client -> when promote looks at it next
+    scheduled_by_client: dict[str, int] = field(default_factory=dict)  # client -> when promote looks at it next
     workers: dict[str, int] = field(default_factory=dict)
-    holders: dict[str, int] = field(default_factory=dict)  # who has signed on, and when
+    signed_on: dict[str, int] = field(default_factory=dict)  # who has signed on, and when
     running: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     failures: dict[str, int] = field(default_factory=dict)
     crashes: dict[str, int] = field(default_factory=dict)
     errors: dict[str, list[str]] = field(default_factory=dict)
-    stopping: dict[str, str] = field(default_factory=dict)
+    cancel_requests: dict[str, str] = field(default_factory=dict)
     progress: dict[str, str] = field(default_factory=dict)
     dead: dict[str, int] = field(default_factory=dict)
     results: dict[str, str] = field(default_factory=dict)
     finished: dict[str, float] = field(default_factory=dict)
-    kept: dict[str, int] = field(default_factory=dict)
+    result_times: dict[str, int] = field(default_factory=dict)
     unique: dict[str, str] = field(default_factory=dict)  # digest -> id
     digests: dict[str, Note] = field(default_factory=dict)  # id -> what it holds
-    wake: bool = False
-    due: bool = False
-    sweep: dict[str, int] = field(default_factory=dict)
+    work_signal: bool = False
+    due_signal: bool = False
+    clock_state: dict[str, int] = field(default_factory=dict)
     stats: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     tasks: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # of each hour
     paused: int | None = None
@@ -124,19 +124,30 @@ class State:
             "jobs": texts(self.jobs),
             "bands": {str(band): band for band in self.bands},
             "lanes": {lane_name(lane): since for lane, since in self.waiting.items()},
-            "ghosts": {job_id: lane_name(lane) for job_id, lane in self.ghosts.items()},
+            "cancelled_in_lane": {job_id: lane_name(lane) for job_id, lane in self.cancelled_in_lane.items()},
             "errors": {job_id: "".join(f"{line}\n" for line in lines) for job_id, lines in self.errors.items()},
-            "wake": {"work": 0} if self.wake else {},
-            "due": {"due": 0} if self.due else {},
+            "work_signal": {"work": 0} if self.work_signal else {},
+            "due_signal": {"due": 0} if self.due_signal else {},
             "paused": None if self.paused is None else str(self.paused),
         }
-        for name in ("scheduled", "retrying", "later", "workers", "holders", "dead", "results", "finished", "kept"):
+        for name in (
+            "scheduled",
+            "retrying",
+            "scheduled_by_client",
+            "workers",
+            "signed_on",
+            "dead",
+            "results",
+            "finished",
+            "result_times",
+        ):
             keys[name] = dict(getattr(self, name))
-        for name in ("since", "failures", "crashes", "sweep", "digests", "stopping", "progress"):
+        for name in ("waiting_since", "failures", "crashes", "digests", "cancel_requests", "progress"):
             keys[name] = texts(getattr(self, name))
+        keys["clock"] = texts(self.clock_state)
         keys |= {f"ring:{band}": list(clients) for band, clients in self.rings.items()}
         keys |= {f"lane:{lane_name(lane)}": list(job_ids) for lane, job_ids in self.lanes.items()}
-        keys |= {f"later:{client}": self.scheduled_of(client) for client in self.later}
+        keys |= {f"scheduled_by_client:{client}": self.scheduled_of(client) for client in self.scheduled_by_client}
         keys |= {f"running:{worker}": dict(held) for worker, held in self.running.items()}
         keys |= {f"unique:{digest}": job_id for digest, job_id in self.unique.items()}
         keys |= {f"stats:{minute}": texts(counters) for minute, counters in self.stats.items()}

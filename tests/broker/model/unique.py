@@ -19,9 +19,13 @@ class Holdings(State):
         has_started = self._runs(job_id) or job_id in self.failures or job_id in self.crashes
         return "" if self.digests[job_id].until == "start" and has_started else job_id
 
-    def _heir_of(self, job_id: str) -> str:
-        heir = self.digests[job_id].heir
-        return heir if heir in self.scheduled and heir not in self.retrying and heir in self.jobs else ""
+    def _successor_of(self, job_id: str) -> str:
+        successor = self.digests[job_id].successor
+        return (
+            successor
+            if successor in self.scheduled and successor not in self.retrying and successor in self.jobs
+            else ""
+        )
 
     def _runs(self, job_id: str) -> bool:
         return any(job_id in held for held in self.running.values())
@@ -32,27 +36,27 @@ class Holdings(State):
             self.digests[job.id] = Note(job.until, job.limit_ms, job.digest)
 
     def _let_go(self, job_ids: Iterable[str]) -> None:
-        """Over, or dead: the heir takes what they held, and its time has come."""
+        """Over, or dead: the successor takes what they held, and its time has come."""
         over = [job_id for job_id in job_ids if job_id in self.digests]
         for job_id in over:
-            digest, heir = self.digests[job_id].digest, self._heir_of(job_id)
+            digest, successor = self.digests[job_id].digest, self._successor_of(job_id)
             owner = self.unique.get(digest)
-            if heir and heir not in over:
+            if successor and successor not in over:
                 if owner in (job_id, None):
-                    self.unique[digest] = heir
-                self._schedule(heir, self.jobs[heir].ready)
+                    self.unique[digest] = successor
+                self._schedule(successor, self.jobs[successor].ready)
             elif owner == job_id:
                 del self.unique[digest]
 
     def _schedule(self, job_id: str, due: int) -> None:
-        self.due = self.due or due < min(self.scheduled.values(), default=due + 1)
+        self.due_signal = self.due_signal or due < min(self.scheduled.values(), default=due + 1)
         self.scheduled[job_id] = due
         client = self.jobs[job_id].client
-        self.later[client] = min(due, self.later.get(client, due))
+        self.scheduled_by_client[client] = min(due, self.scheduled_by_client.get(client, due))
 
     def _unschedule(self, job_id: str) -> None:
         """A job waits for its time no more. Who has no other is not looked at."""
         del self.scheduled[job_id]
         client = self.jobs[job_id].client
         if not self.scheduled_of(client):
-            del self.later[client]
+            del self.scheduled_by_client[client]

@@ -14,7 +14,9 @@ from tests.support.waiting import wait_until
 
 @pytest.fixture
 def reader(broker):
-    reader = BlockingReader(broker.connection_settings, [broker.keys.of(QUEUE).due], role="scheduler", block_seconds=60)
+    reader = BlockingReader(
+        broker.connection_settings, [broker.keys.of(QUEUE).due_signal], role="scheduler", block_seconds=60
+    )
     yield reader
     reader.close()
 
@@ -29,15 +31,15 @@ def test_it_never_ends_too_early(reader, seconds):
 
 @pytest.mark.parametrize("seconds", [FINE_SECONDS, 30.0])
 def test_a_token_ends_it(redis, broker, reader, seconds):
-    redis.zadd(broker.keys.of(QUEUE).due, {"due": 0})
+    redis.zadd(broker.keys.of(QUEUE).due_signal, {"due": 0})
     came = reader.wait(0)
-    wait_until(lambda: not redis.exists(broker.keys.of(QUEUE).due))  # the answer is on its way, or was here
+    wait_until(lambda: not redis.exists(broker.keys.of(QUEUE).due_signal))  # the answer is on its way, or was here
 
     assert came or reader.wait(seconds)
 
 
 def test_a_token_that_comes_later_ends_it_too(redis, broker, reader):
-    timer = threading.Timer(0.05, redis.zadd, (broker.keys.of(QUEUE).due, {"due": 0}))
+    timer = threading.Timer(0.05, redis.zadd, (broker.keys.of(QUEUE).due_signal, {"due": 0}))
     timer.start()
 
     assert reader.wait(30) is True
@@ -67,7 +69,7 @@ def test_it_can_be_ended_from_another_thread(reader):
 
 def test_it_tells_each_time_it_connects(redis, broker, monkeypatch):
     told = []
-    key = broker.keys.of(QUEUE).due
+    key = broker.keys.of(QUEUE).due_signal
     reader = BlockingReader(
         broker.connection_settings, [key], role="worker-wait", block_seconds=60, on_connect=lambda: told.append(1)
     )
@@ -86,7 +88,7 @@ def test_it_tells_each_time_it_connects(redis, broker, monkeypatch):
 
 
 def test_who_waits_already_asks_for_no_second_token(redis, broker, reader):
-    key = broker.keys.of(QUEUE).due
+    key = broker.keys.of(QUEUE).due_signal
     assert reader.wait(0) is False
     for word in (b"first", b"second"):
         redis.zadd(key, {"due": 0})

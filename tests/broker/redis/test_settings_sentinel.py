@@ -182,7 +182,7 @@ def test_a_rediss_url_in_a_sentinel_alias_means_tls_to_the_master(sentinel):
 
 @pytest.fixture
 def broker_behind_sentinel(empty, sentinel, monkeypatch):
-    monkeypatch.setattr(sentinel_module, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(sentinel_module, "REFRESH_SECONDS", 0.0)
     sentinel_module.master_of.cache_clear()
     broker = Broker(Config(redis=sentinels_of(sentinel)))
     yield broker
@@ -208,7 +208,7 @@ def test_all_connections_of_a_process_follow_the_one_that_found_another_master(
     blocking = BlockingReader(broker.connection_settings, [b"tokens"], role="worker-wait", block_seconds=0.2)
     assert is_at(broker.redis.execute_one(PORT), empty)
     assert not blocking.wait(0)  # the server has its question
-    monkeypatch.setattr(sentinel_module, "LOOK_SECONDS", 60.0)
+    monkeypatch.setattr(sentinel_module, "REFRESH_SECONDS", 60.0)
     broker.redis.execute_one(PORT)  # nobody asks again by himself
 
     with promoted(sentinel, other_server, empty), reader_of(broker.connection_settings) as reader:

@@ -124,7 +124,7 @@ def test_a_token_is_heard_at_once(broker, control, woken):
 def test_what_people_leave_behind_goes_away(redis, broker, control):
     send_command(broker, control.supervisor, WorkerCommand.STOP)
 
-    for key in (broker.keys.errands(control.supervisor), broker.keys.order(control.supervisor)):
+    for key in (broker.keys.control_signal(control.supervisor), broker.keys.control(control.supervisor)):
         assert 0 < redis.ttl(key) <= 3600
 
 
@@ -147,4 +147,4 @@ def test_the_heartbeat_hears_of_it_as_well_and_says_where_to_leave_orders(redis,
     (worker,) = inspector.workers([QUEUE])
     assert (worker.supervisor_name, worker.is_quiet) == (control.supervisor, True)
     inspector.wake_worker(WORKER)
-    assert redis.get(broker.keys.order(control.supervisor)) == b"work"
+    assert redis.get(broker.keys.control(control.supervisor)) == b"work"

@@ -38,13 +38,13 @@ def reclaimed():
 
 def outage_is_long_over(redis):
     for queue in (QUEUE, "low"):
-        redis.hdel(f"{{rtq:{queue}}}:sweep", "hold")
+        redis.hdel(f"{{rtq:{queue}}}:clock", "hold")
 
 
 def test_a_tick_moves_the_deadline_of_the_children_and_of_nobody_else(redis, broker, heartbeat):
     broker.sign_on([QUEUE, "low"], "ours")
     redis.zadd("{rtq:default}:workers", {"ours": 1, "theirs": 2})
-    redis.hset("{rtq:default}:sweep", "hold", 10**15)
+    redis.hset("{rtq:default}:clock", "hold", 10**15)
     heartbeat.tick()
 
     deadlines = dict(redis.zrange("{rtq:default}:workers", 0, -1, withscores=True))

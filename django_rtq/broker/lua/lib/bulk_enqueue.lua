@@ -1,19 +1,19 @@
--- bulk_enqueue: many new jobs, from what the caller sends to a plan of what is written.
+-- bulk_enqueue: plan the writes for many new jobs.
 -- uses: schedule enqueue
 
 local FIELDS = 8
 
--- Which of the ids are live, finished lately, or still named in a lane.
+-- Returns which ids are known: live, finished lately, or still in a lane.
 local function find_known(q, jobs)
   local ids, known = {}, {}
   for i = 1, #jobs, FIELDS do ids[#ids + 1] = jobs[i] end
   local live, finished = redis.call("HMGET", q.jobs, unpack(ids)), redis.call("ZMSCORE", q.finished, unpack(ids))
-  local ghosts = redis.call("EXISTS", q.ghosts) == 1 and redis.call("HMGET", q.ghosts, unpack(ids)) or {}
-  for i, id in ipairs(ids) do known[id] = live[i] or finished[i] or ghosts[i] or nil end
+  local cancelled = redis.call("EXISTS", q.cancelled_in_lane) == 1 and redis.call("HMGET", q.cancelled_in_lane, unpack(ids)) or {}
+  for i, id in ipairs(ids) do known[id] = live[i] or finished[i] or cancelled[i] or nil end
   return known
 end
 
--- Plan a job for the end of its lane, or its front.
+-- Plan to append a job to its lane, or to put it in front.
 local function plan_lane(plan, id, band, client, front, now)
   local name, since = band .. ":" .. client, created_at(id, now)
   if not since then
@@ -28,7 +28,7 @@ local function plan_lane(plan, id, band, client, front, now)
   ids[#ids + 1] = id
 end
 
--- Find the place of each job that is not known: a lane, or a time.
+-- Plan each job that is not known yet: into a lane, or into `scheduled`.
 local function plan_jobs(jobs, known, now)
   local plan = { answers = {}, lanes = {}, later = {}, later_of = {}, since = {}, records = {} }
   local later, records = plan.later, plan.records
@@ -51,7 +51,7 @@ local function plan_jobs(jobs, known, now)
   return plan
 end
 
--- schedule for many jobs at one stroke: due and id in turn, all together and by client.
+-- schedule() for many jobs: due and id alternate, for all jobs and by client.
 local function schedule_many(q, entries, of_clients)
   local next_due, looks = first_due(q), {}
   local earliest = next_due
@@ -62,7 +62,7 @@ local function schedule_many(q, entries, of_clients)
     earliest = math.min(earliest, first)
   end
   redis.call("ZADD", q.scheduled, unpack(entries))
-  redis.call("ZADD", q.later, "LT", unpack(looks))
-  for client, theirs in pairs(of_clients) do redis.call("ZADD", q.later .. ":" .. client, unpack(theirs)) end
-  if earliest < next_due then redis.call("ZADD", q.due, 0, "due") end
+  redis.call("ZADD", q.scheduled_by_client, "LT", unpack(looks))
+  for client, theirs in pairs(of_clients) do redis.call("ZADD", q.scheduled_by_client .. ":" .. client, unpack(theirs)) end
+  if earliest < next_due then redis.call("ZADD", q.due_signal, 0, "due") end
 end

@@ -1,9 +1,9 @@
--- claim: which jobs of a lane a claim may take.
+-- claim: decide which jobs of a lane a claim may take.
 -- uses: prelude lanes
 
--- Whether a job may run beside those that this claim has taken. After its first crash it runs beside half as many as
--- there are slots, after the second a quarter; alone, when one crash more would make it dead: so a job dies of nobody's
--- crashes but its own.
+-- Whether a suspect, a job that has crashed a worker, may run beside the jobs that this claim has taken. After its first
+-- crash it runs beside half as many jobs as there are slots, after the second a quarter; alone, when one more crash would
+-- make it dead. So no job becomes dead because of the crashes of others.
 local function may_join(q, claim, id, taken)
   local found = redis.call("HGET", q.crashes, id)
   if not found then return claim.suspects == 0 end
@@ -16,18 +16,18 @@ local function may_join(q, claim, id, taken)
   return true
 end
 
--- Drop from the front of a lane what was cancelled, as much as this claim may still pass over. It costs no turn.
+-- Remove cancelled jobs from the front of a lane, as many as this claim may still skip. The client keeps its turn.
 local function skip_cancelled(q, claim, lane, now)
   local key, passed = q.lane .. lane, {}
   local first = redis.call("LINDEX", key, 0)
   if not first or redis.call("HEXISTS", q.jobs, first) == 1 then return end
-  for i, id in ipairs(redis.call("LRANGE", key, 0, claim.may_pass_over - 1)) do
+  for i, id in ipairs(redis.call("LRANGE", key, 0, claim.may_skip - 1)) do
     if redis.call("HEXISTS", q.jobs, id) == 1 then break end
     passed[i] = id
   end
-  claim.may_pass_over = claim.may_pass_over - #passed
+  claim.may_skip = claim.may_skip - #passed
   redis.call("LTRIM", key, #passed, -1)
-  redis.call("HDEL", q.ghosts, unpack(passed))
+  redis.call("HDEL", q.cancelled_in_lane, unpack(passed))
   first = redis.call("LINDEX", key, 0)
   if first then redis.call("ZADD", q.lanes, waiting_since(q, first, now), lane) end
 end

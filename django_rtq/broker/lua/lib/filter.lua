@@ -1,15 +1,15 @@
--- filter: which jobs fit a filter, told by short fields of their records and failures.
+-- filter: match jobs against a filter, by short fields of their records and failures.
 -- uses: prelude failures
 
--- Whether a text that stands in JSON is this name, or ends with it after a dot. Nil where it is escaped: it has to be
--- decoded first, which is not done here.
+-- Whether a string in JSON is this name, or ends with it after a dot. Nil if it contains escapes, which this does not
+-- decode.
 local function matches_name(raw, name)
   if name == "" then return true end
   if string.find(raw, "\\", 1, true) then return nil end
   return raw == name or string.sub(raw, -#name - 1) == "." .. name
 end
 
--- By the record: its task, its client, and from when on it could start, where that is asked.
+-- Match the record: its task, its client, and the time from which on it could start, as far as the filter asks.
 local function matches_record(wanted, record)
   if wanted.client ~= "" and wanted.client ~= "=" .. select(2, read_header(record)) then return false end
   if wanted.since or wanted.till then
@@ -20,13 +20,13 @@ local function matches_record(wanted, record)
   return matches_name(string.match(record, '^[^\n]*\n{"task":"([^"]*)"') or "", wanted.task)
 end
 
--- What stands between the quotes behind this word, up to the first quote; nil when the word is not there.
+-- The text between the quotes behind this word, up to the first quote; nil if the word is missing.
 local function text_after(lines, word, start)
-  local _, ends = string.find(lines, word, start, true) -- a plain text: a pattern would look at every character
+  local _, ends = string.find(lines, word, start, true) -- plain: a pattern would examine every character
   return ends and string.match(lines, '^[^"]*', ends + 1)
 end
 
--- By the newest failure: its class, and a part of its message or its class.
+-- Match the newest failure: its class, and a part of its message or class.
 local function matches_failure(wanted, lines, newest)
   local class = text_after(lines, '"error_class":"', newest) or ""
   local fits = matches_name(class, wanted.class)
@@ -36,8 +36,8 @@ local function matches_failure(wanted, lines, newest)
   return fits and (string.find(message, wanted.text, 1, true) ~= nil or matches_name(class, wanted.text))
 end
 
--- The places of the ids that fit, and of those for which a person has to look closer: {place, beginning of the record,
--- beginning of the newest failure}.
+-- Returns the positions of the ids that match, and of those that cannot be decided here: {position, start of the record,
+-- start of the newest failure}.
 local function match_jobs(q, wanted, ids, bytes)
   local fitting, doubtful, left, places = {}, {}, {}, {}
   local records = #ids > 0 and redis.call("HMGET", q.jobs, unpack(ids)) or {}

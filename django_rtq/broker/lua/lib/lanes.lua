@@ -1,34 +1,35 @@
--- lanes: how jobs get into the lanes of their clients.
+-- lanes: put jobs into the lanes of their clients, and keep the indexes of lanes.
 -- uses: prelude
 
-local NEAR = 200 -- how deep a lane is searched for an id that a torn log may have left in it
+local NEAR = 200 -- search depth for an id that a torn log may have left in a lane
 
--- When a job began to wait. Its id begins with the time it was made; where that is not it, `since` tells.
+-- Since when a job waits: `waiting_since` says, or else its id, which starts with the time at which it was made.
 local function waiting_since(q, id, now)
-  local noted = q.has_since ~= false and redis.call("HGET", q.since, id)
+  local noted = q.has_waiting_since ~= false and redis.call("HGET", q.waiting_since, id)
   return tonumber(noted or tonumber(string.sub(id, 1, 12), 16) or now)
 end
 
--- Where a band stands among the others. "5+" holds the jobs of priority 5 that have waited for their time, in a queue
+-- The score of a band among the others. "5+" holds the jobs of priority 5 that have waited for their time, in a queue
 -- that serves these first: it lies just above "5".
 local function rank(band)
   return tonumber(band) and band or tonumber(string.sub(band, 1, -2)) + 0.5
 end
 
--- Say that a client has work, since when. Always, and before it has: an index that is kept on an edge gets lost with it.
+-- Enter a client with work into all indexes. Unconditionally, and before the push: an index that is written only when the
+-- lane was empty is lost if that one write is.
 local function index_lane(q, band, client, since)
   redis.call("ZADD", q.lanes, "NX", since, band .. ":" .. client)
   redis.call("ZADD", q.bands, rank(band), band)
   redis.call("ZADD", q.ring .. band, "NX", redis.call("INCR", q.turn), client)
-  redis.call("ZADD", q.wake, 0, "work")
+  redis.call("ZADD", q.work_signal, 0, "work")
 end
 
--- Put a job where it is claimed next, unless it is there. When it was not run, its client has not had its turn.
+-- Put a job at the front of its lane, unless it is there. If it did not run, its client gets its turn back.
 local function push_front(q, id, record, now, is_unrun)
   local band, client = read_header(record)
   local lane = q.lane .. band .. ":" .. client
   index_lane(q, band, client, now)
-  if is_unrun then -- before all others of its band
+  if is_unrun then -- ahead of all other clients of its band
     local first = redis.call("ZRANGE", q.ring .. band, 0, 0, "WITHSCORES")
     if first[1] ~= client then redis.call("ZADD", q.ring .. band, first[2] - 1, client) end
   end
@@ -37,10 +38,10 @@ local function push_front(q, id, record, now, is_unrun)
   redis.call("ZADD", q.lanes, waiting_since(q, id, now), band .. ":" .. client)
 end
 
--- Put a job at the end of its client's lane; it waits from `since` on.
+-- Append a job to its client's lane; it waits since `since`.
 local function push_back(q, id, record, since)
   local band, client = read_header(record)
-  redis.call("HSET", q.since, id, since)
+  redis.call("HSET", q.waiting_since, id, since)
   index_lane(q, band, client, since)
   redis.call("RPUSH", q.lane .. band .. ":" .. client, id)
 end

@@ -1,14 +1,14 @@
--- metrics: counters of tasks and clients, hour by hour.
+-- metrics: counters of tasks and clients.
 -- uses: prelude
 
 local MOST_NAMES, TASKS_SECONDS = 10000, 180000
 
--- Names are made by users: of more than so many, the later ones are not counted one by one.
+-- Whether a counter may be added: names come from users, and beyond this number new names are not counted.
 local function has_room(hash, name)
   return redis.call("HLEN", hash) < MOST_NAMES or redis.call("HEXISTS", hash, name) == 1
 end
 
--- The counters of the tasks in this hour.
+-- The key of this hour's counters of tasks.
 local function task_counters(q, now)
   return q.tasks .. string.format("%.0f", math.floor(now / HOUR_MS))
 end

@@ -1,44 +1,44 @@
--- outcomes: jobs that are over: what is kept of them, and what is not.
+-- outcomes: delete jobs, store their outcomes, and notify who waits for them.
 -- uses: unique retention
 
-local TOKEN_MS = 60000 -- how long the token of a job that is over is kept for who comes late
+local TOKEN_MS = 60000 -- how long a signal is kept, for who blocks on it late
 
--- These jobs are over: tell who waits for them.
+-- These jobs have ended: wake all who wait for them.
 local function notify_waiters(q, ids)
-  if redis.call("EXISTS", q.waiting) == 0 then return end
-  for i, is_awaited in ipairs(redis.call("ZMSCORE", q.waiting, unpack(ids))) do
+  if redis.call("EXISTS", q.waiters) == 0 then return end
+  for i, is_awaited in ipairs(redis.call("ZMSCORE", q.waiters, unpack(ids))) do
     if is_awaited then
-      redis.call("LPUSH", q.over .. ids[i], "over")
-      redis.call("PEXPIRE", q.over .. ids[i], TOKEN_MS)
-      redis.call("ZREM", q.waiting, ids[i])
+      redis.call("LPUSH", q.finished_signal .. ids[i], "over")
+      redis.call("PEXPIRE", q.finished_signal .. ids[i], TOKEN_MS)
+      redis.call("ZREM", q.waiters, ids[i])
     end
   end
 end
 
--- Leave nothing of these jobs but what is kept as their outcome. Answers how many there were.
+-- Delete these jobs and everything stored beside them, but not their outcomes. Returns how many there were.
 local function delete_jobs(q, ids)
   if #ids == 0 then return 0 end
-  local beside = { q.failures, q.crashes, q.errors, q.since, q.digests, q.progress, q.retrying }
-  local has_more = redis.call("EXISTS", q.stopping, unpack(beside)) > 0 -- of most jobs there is but the record
+  local beside = { q.failures, q.crashes, q.errors, q.waiting_since, q.digests, q.progress, q.retrying }
+  local has_more = redis.call("EXISTS", q.cancel_requests, unpack(beside)) > 0 -- most jobs have nothing but the record
   if has_more then release_unique(q, ids) end
   for _, key in ipairs(has_more and beside or {}) do
     redis.call(key == q.retrying and "ZREM" or "HDEL", key, unpack(ids))
   end
   local gone = redis.call("HDEL", q.jobs, unpack(ids))
-  if has_more then redis.call("HDEL", q.stopping, unpack(ids)) end -- last: after a torn log it is still to stop
+  if has_more then redis.call("HDEL", q.cancel_requests, unpack(ids)) end -- last: after a torn log it still has to stop
   notify_waiters(q, ids)
   return gone
 end
 
--- Keep what stands at these places of a list: id, ms to keep, outcome text. Of too many outcomes those go that are the
--- oldest: by when they finished, not by how long they were to be kept. Answers the ids.
+-- Store outcomes. `places` are positions in `list`: id, ms to keep, outcome. If there are too many outcomes, those are
+-- dropped that finished first, however long they were to be kept. Returns the ids.
 local function store_outcomes(q, list, places, most, now)
   local ids, finished, kept, results, forgotten_at, k = {}, {}, {}, {}, {}, 0
   local finished_at, looked_at = string.format("%.0f", now), next_check_at(now + TOMBSTONE_MS)
   for n = 1, #places do
     local i = places[n]
     local id, keep_ms, outcome, at = list[i], list[i + 1], list[i + 2], looked_at
-    if outcome == "" then -- the ms are mostly the same
+    if outcome == "" then -- mostly with the same keep_ms
       forgotten_at[keep_ms] = forgotten_at[keep_ms] or string.format("%.0f", now + keep_ms)
       at = forgotten_at[keep_ms]
     else
@@ -54,9 +54,9 @@ local function store_outcomes(q, list, places, most, now)
   end
   redis.call("ZADD", q.finished, unpack(finished))
   if k > 0 then
-    redis.call("ZADD", q.kept, unpack(kept))
+    redis.call("ZADD", q.result_times, unpack(kept))
     redis.call("HSET", q.results, unpack(results))
-    local over = math.min(redis.call("ZCARD", q.kept) - most, AT_ONCE)
+    local over = math.min(redis.call("ZCARD", q.result_times) - most, AT_ONCE)
     if over > 0 then drop_oldest_outcomes(q, over, now) end
   end
   limit_ids(q)

@@ -1,10 +1,10 @@
--- prelude: what every script starts with: the time, the header of a record, counters.
+-- prelude: time, headers of records, counters.
 
 local HOUR_MS, STATS_SECONDS = 3600000, 172800
 
--- Time in tenths of a ms while the server's clock is behind `high`, because it was put back. From the anchor on, which
--- is a time and what the clock showed then, time goes on at nine tenths of its speed; at `high` the two are the same
--- again. A clock that was put back by an hour or more was wrong before, and is believed.
+-- Time in tenths of a ms while the server's clock is behind `high`, because it was put back. `anchor` is a time and what
+-- the clock showed then. From there on time runs at nine tenths of its speed, until both are equal at `high`. If the clock
+-- was put back by an hour or more, it had been wrong before, and its new time is used at once.
 local function slow_time(sweep, clock, high)
   local tenths, at = string.match(redis.call("HGET", sweep, "anchor") or "", "^(%d+) (%d+)$")
   tenths = (tenths or 10 * high) + 9 * math.max(0, clock - (at or clock))
@@ -12,7 +12,7 @@ local function slow_time(sweep, clock, high)
   return (ahead > 0 and ahead < 10 * HOUR_MS) and tenths or 10 * clock
 end
 
--- The time in ms, in tenths of a ms, and what the server's clock shows, ms: mostly the same as the time.
+-- Returns the time in ms and in tenths of a ms, and the server's clock in ms, which mostly equals the time.
 local function now_ms(sweep)
   local time = redis.call("TIME")
   local clock = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -22,13 +22,13 @@ local function now_ms(sweep)
   return math.floor(tenths / 10), tenths, clock
 end
 
--- The header of a record. What no version of this package wrote is treated as a job of nobody that may not crash.
+-- Parse the header of a record. An unknown format is treated as a job without a client that may not crash.
 local function read_header(record)
   local band, max_crashes, client = string.match(record, "^(%-?%d+%+?) (%d+) %d+ %d+ ([^\n]*)\n")
   return band or "0", client or "", tonumber(max_crashes or 0)
 end
 
--- One more, or n more, in this minute's counters. The first of each counter sees to it that they are forgotten.
+-- Add 1 or n to a counter of this minute. The first write of each counter sets the key's expiry.
 local function count(stats, now, field, n)
   local key = stats .. string.format("%.0f", math.floor(now / 60000))
   if redis.call("HINCRBY", key, field, n) == tonumber(n) then redis.call("EXPIRE", key, STATS_SECONDS) end

@@ -1,7 +1,7 @@
--- promote: turns of the clients whose jobs are due, by the index that lib/schedule keeps, and the lanes that they go to.
+-- promote: pick due jobs of clients in turn, by the index that lib/schedule keeps, and group them by lane.
 -- uses: prelude
 
--- A client is looked at. Answers the lists of ids that leave its index with this call.
+-- Start with a client. Returns the lists of ids to remove from its index.
 local function visit_client(picked, client)
   if not picked.leaving[client] then
     picked.leaving[client] = {}
@@ -10,16 +10,16 @@ local function visit_client(picked, client)
   return picked.leaving[client]
 end
 
--- What the next clients bring of what is wanted, each its share. Answers their ids, and from whose index each is.
+-- Pick ids of the next clients, an equal share of each. Returns the ids, and the client in whose index each was.
 local function shares(q, picked, wanted, now)
-  local clients = redis.call("ZRANGEBYSCORE", q.later, "-inf", now, "LIMIT", 0, wanted)
+  local clients = redis.call("ZRANGEBYSCORE", q.scheduled_by_client, "-inf", now, "LIMIT", 0, wanted)
   local share, ids, owners = math.ceil(wanted / math.max(#clients, 1)), {}, {}
   for _, client in ipairs(clients) do
     if #ids < wanted then
       local leaving, room, known, lost = visit_client(picked, client), #ids + share, 0, {}
-      for _, list in ipairs(leaving) do known = known + #list end -- picked by their time: they come first in its index
+      for _, list in ipairs(leaving) do known = known + #list end -- already picked by time: these come first in its index
       local most = room - #ids + known
-      for _, id in ipairs(redis.call("ZRANGEBYSCORE", q.later .. ":" .. client, "-inf", now, "LIMIT", 0, most)) do
+      for _, id in ipairs(redis.call("ZRANGEBYSCORE", q.scheduled_by_client .. ":" .. client, "-inf", now, "LIMIT", 0, most)) do
         if picked.has[id] then
           if known == 0 then lost[#lost + 1] = id end
         elseif #ids < room then
@@ -32,8 +32,8 @@ local function shares(q, picked, wanted, now)
   return ids, owners
 end
 
--- id and due in turn of what the next clients bring. `known` is that of the earliest of all. What does not wait any
--- more, or not so long, leaves the index.
+-- Returns id and due of the jobs that the next clients have. `known` are those of the jobs that are due first. What is not
+-- scheduled any more, or only for later, is removed from the index.
 local function due_by_turns(q, picked, wanted, known, now)
   local ids, owners = shares(q, picked, wanted, now)
   local moments, asked, due = {}, {}, {}
@@ -54,11 +54,11 @@ local function due_by_turns(q, picked, wanted, known, now)
   return due
 end
 
--- Note in which lane a job goes, and in whose index it was.
+-- Assign a picked job to its lane, and to the index that it leaves.
 local function assign_lane(picked, id, record, moment)
   local band, client = read_header(record)
   if picked.is_ahead and tonumber(band) then
-    -- In its header, so that it comes back there whoever gives it back.
+    -- In its header, so that it returns to this band whenever it is pushed back.
     band, record = band .. "+", string.gsub(record, "^%-?%d+", "%0+", 1)
     picked.fresh[#picked.fresh + 1], picked.fresh[#picked.fresh + 2] = id, record
   end

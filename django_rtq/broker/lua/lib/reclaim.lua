@@ -1,7 +1,7 @@
--- reclaim: taking jobs back from a worker that is dead, and counting the runs that took it down.
+-- reclaim: take jobs back from a dead worker, and count the runs that crashed.
 -- uses: prelude lanes unique outcomes settle failures metrics
 
--- Count such a run for its queue and its task: the worker that would have done so is dead.
+-- Count a crashed run for its queue and its task, in place of the dead worker.
 local function count_crash(q, record, end_name, now)
   count(q.stats, now, "failed", 1)
   local task = string.match(record, '^[^\n]*\n{"task":"([^"\\]+)"')
@@ -13,7 +13,7 @@ local function count_crash(q, record, end_name, now)
   redis.call("EXPIRE", tasks, TASKS_SECONDS)
 end
 
--- A run took its worker down: count it, and say whether that was once too often. Then the job is dead.
+-- Count a crash of a job. Returns true if it was one too many: then the job is dead.
 local function record_crash(q, id, record, worker, now)
   local _, _, max_crashes = read_header(record)
   local crashes = redis.call("HINCRBY", q.crashes, id, 1)
@@ -33,13 +33,13 @@ local function record_crash(q, id, record, worker, now)
   return true
 end
 
--- Take back some of a worker's jobs, the last claimed first, so that the first one ends up in front.
--- `is_guilty(id)` says which were running. Adds to `answer` {id, "queued", "dead" or "cancelled"} pairs.
--- Answers how many are left.
+-- Take back some jobs of a worker, the last claimed first, so that the first claimed ends up in front.
+-- `is_guilty(id)`: whether it was running. Appends pairs to `answer`: id, and "queued", "dead" or "cancelled".
+-- Returns how many jobs are left.
 local function reclaim_jobs(q, worker, is_guilty, limit, now, answer)
   local running = q.running_of .. worker
   local ids = redis.call("HKEYS", running)
-  table.sort(ids, function(a, b) return a > b end) -- ids are sorted by the time they were made
+  table.sort(ids, function(a, b) return a > b end) -- ids sort by the time at which they were made
   local left = math.max(0, #ids - limit)
   for i = #ids, limit + 1, -1 do ids[i] = nil end
   local ended = finish_cancelled(q, ids, now)

@@ -1,19 +1,19 @@
--- requeue: dead letters that live again.
+-- requeue: queue dead letters again.
 -- uses: lanes unique
 
--- Whether a job is dead, and was so at that moment.
+-- Whether a job is dead, and died no later than `latest`.
 local function died_until(q, id, latest)
   local died = redis.call("ZSCORE", q.dead, id)
   return died and tonumber(died) <= latest
 end
 
--- Queue a dead letter with all its attempts, and with a new body if there is one. Answers false for an id without a
--- record, and for a unique job while another one like it lives.
+-- Queue a dead letter with all its attempts, and with a new body if there is one. Returns false for an id without a
+-- record, and for a unique job while another job holds its digest.
 local function requeue_job(q, id, body, now)
   local record, _, ms, digest = redis.call("HGET", q.jobs, id), read_digest(q, id)
   if not record or (digest and unique_owner(q, digest)) then return false end
   if digest then acquire_unique(q, id, digest, ms) end
-  -- It is ready now, waits for no time any more, and whatever was its last moment to start is over.
+  -- It is ready now, and does not expire any more.
   local fresh = string.gsub(record, "^(%-?%d+)%+?( %d+) %d+ %d+ ", string.format("%%1%%2 %.0f 0 ", now), 1)
   if body then fresh = string.match(fresh, "^[^\n]*\n") .. body end
   redis.call("HSET", q.jobs, id, fresh)

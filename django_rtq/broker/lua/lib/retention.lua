@@ -1,22 +1,22 @@
--- retention: how long ids and outcomes of jobs that are over are kept. `finished` says when an id is looked at next: it is
--- forgotten then, or stays for as long as its outcome.
+-- retention: how long ids and outcomes of finished jobs are kept. `finished` says when trim looks at an id next: then it
+-- is deleted, or kept for as long as its outcome.
 
--- An id that is sent again is known for so long after the end of its job, whatever else is forgotten. The number of
--- ids bounds memory only: it is far above what two minutes bring.
+-- An id is remembered for at least TOMBSTONE_MS after the end of its job, so that it is recognised when it is sent again.
+-- MOST_IDS only bounds memory: it is far above what two minutes bring.
 local TOMBSTONE_MS, MOST_IDS, AT_ONCE, TEXTS_AT_ONCE = 120000, 1000000, 1000, 100
 
--- A moment in `finished` of a job that has an outcome, or had one: half a ms tells it from those that had none.
+-- The score in `finished` of a job that has or had an outcome: half a ms tells it from jobs that had none.
 local function next_check_at(moment)
   return string.format("%.1f", moment + 0.5)
 end
 
--- Look through ids of `finished`. An outcome that is to be kept until after `moment` stays, and its id is looked at
--- again then; everything else goes. Texts may be long: no more than `most` are read. Answers how many ids went, and
--- how many were not looked at.
+-- Go through ids of `finished`. An outcome that is kept for longer than `moment` stays, and its id gets that time; all
+-- others are deleted. At most `most` outcomes are read, because they may be long. Returns how many ids were deleted, and
+-- how many were skipped.
 local function prune_ids(q, ids, moment, most)
   if #ids == 0 then return 0, 0 end
   local staying, outcomes, going, read, left = {}, {}, {}, 0, 0
-  for i, finished_at in ipairs(redis.call("ZMSCORE", q.kept, unpack(ids))) do
+  for i, finished_at in ipairs(redis.call("ZMSCORE", q.result_times, unpack(ids))) do
     if finished_at and read == most then
       left = left + 1
     else
@@ -30,12 +30,12 @@ local function prune_ids(q, ids, moment, most)
   end
   if #staying > 0 then redis.call("ZADD", q.finished, unpack(staying)) end
   if #outcomes > 0 then redis.call("HDEL", q.results, unpack(outcomes)) end
-  if #outcomes > 0 then redis.call("ZREM", q.kept, unpack(outcomes)) end
+  if #outcomes > 0 then redis.call("ZREM", q.result_times, unpack(outcomes)) end
   if #going > 0 then redis.call("ZREM", q.finished, unpack(going)) end
   return #going, left
 end
 
--- When there are too many ids, look through the lowest before their time.
+-- If there are too many ids, go through the lowest ones early.
 local function limit_ids(q)
   local over = math.min(redis.call("ZCARD", q.finished) - MOST_IDS, AT_ONCE)
   if over <= 0 then return end
@@ -43,12 +43,12 @@ local function limit_ids(q)
   prune_ids(q, redis.call("ZRANGE", q.finished, 0, over - 1), tonumber(last), TEXTS_AT_ONCE)
 end
 
--- Drop the outcomes of the jobs that finished first. Their ids stay until they are looked at; where that may be long
--- after their two minutes, they go as well. Outcomes go by rank, which costs a third.
+-- Drop the outcomes of the jobs that finished first. Ids younger than TOMBSTONE_MS stay until trim looks at them; older
+-- ones are deleted as well. By rank, which costs a third of ZREM.
 local function drop_oldest_outcomes(q, number, now)
-  local ids = redis.call("ZRANGE", q.kept, 0, number - 1)
-  local long_over = redis.call("ZRANGEBYSCORE", q.kept, "-inf", now - TOMBSTONE_MS, "LIMIT", 0, number)
+  local ids = redis.call("ZRANGE", q.result_times, 0, number - 1)
+  local long_over = redis.call("ZRANGEBYSCORE", q.result_times, "-inf", now - TOMBSTONE_MS, "LIMIT", 0, number)
   redis.call("HDEL", q.results, unpack(ids))
-  redis.call("ZREMRANGEBYRANK", q.kept, 0, number - 1)
+  redis.call("ZREMRANGEBYRANK", q.result_times, 0, number - 1)
   if #long_over > 0 then redis.call("ZREM", q.finished, unpack(long_over)) end
 end

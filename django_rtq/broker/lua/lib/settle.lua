@@ -1,9 +1,9 @@
--- settle: runs of a worker that end. A job that was asked to stop does not run again, however its run ends.
+-- settle: end runs of a worker. A job with a cancel request does not run again, however its run ends.
 -- uses: prelude outcomes
 
--- Sort a list in which every `step`-th entry is an id: the places of those that the worker holds, and the stale ids.
+-- Split a list in which every `step`-th entry is an id. Returns the positions of ids that the worker holds, and the stale ids.
 local function split_held(running, list, step)
-  local ids, mine, stale, n, m = {}, {}, {}, 0, 0 -- counted, as neither # nor ipairs is cheap
+  local ids, mine, stale, n, m = {}, {}, {}, 0, 0 -- counted: # and ipairs are expensive
   for i = 1, #list, step do
     n = n + 1
     ids[n] = list[i]
@@ -20,7 +20,7 @@ local function split_held(running, list, step)
   return mine, stale
 end
 
--- Settle runs after which nothing follows: `list` is id, ms to keep, outcome text in turn. Answers the stale ids.
+-- Finish jobs: `list` is id, ms to keep, outcome in turn. Returns the stale ids, and how many were finished.
 local function finish_runs(q, list, most, now, field)
   local mine, stale = split_held(q.running, list, 3)
   if #mine == 0 then return stale, 0 end
@@ -32,21 +32,21 @@ local function finish_runs(q, list, most, now, field)
   return stale, #ids
 end
 
--- What stands at these places of a list: the ids.
+-- The ids at these positions of a list.
 local function ids_at(list, places)
   local ids = {}
   for n, place in ipairs(places) do ids[n] = list[place] end
   return ids
 end
 
--- Of these jobs, those that were asked to stop are over now. Answers which, as a set.
+-- Finish those of these jobs that have a cancel request, as cancelled. Returns them as a set.
 local function finish_cancelled(q, ids, now)
   local ended = {}
-  if #ids == 0 or redis.call("EXISTS", q.stopping) == 0 then return ended end
-  for i, wish in ipairs(redis.call("HMGET", q.stopping, unpack(ids))) do
-    if wish then
-      local keep_ms, most, outcome = string.match(wish, "^%a+ (%d+) (%d+) (.*)$")
-      if redis.call("HEXISTS", q.jobs, ids[i]) == 1 then -- else it is over, and the log was torn
+  if #ids == 0 or redis.call("EXISTS", q.cancel_requests) == 0 then return ended end
+  for i, request in ipairs(redis.call("HMGET", q.cancel_requests, unpack(ids))) do
+    if request then
+      local keep_ms, most, outcome = string.match(request, "^%a+ (%d+) (%d+) (.*)$")
+      if redis.call("HEXISTS", q.jobs, ids[i]) == 1 then -- else it is finished, and the log was torn
         store_outcomes(q, { ids[i], keep_ms, outcome }, { 1 }, tonumber(most), now)
         count(q.stats, now, "cancelled", 1)
         ended[ids[i]] = true

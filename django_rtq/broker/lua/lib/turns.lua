@@ -1,14 +1,15 @@
--- turns: whose turn it is. The ring holds who has work; the lowest turn is served first and gets a new one.
+-- turns: round-robin between clients. The ring holds the clients with work; the lowest turn is served first and gets a new
+-- one.
 -- uses: lanes claim
 
--- What the next turns of a band bring, as if each job were claimed alone.
+-- Collect the jobs of the next turns of a band, as if each job were claimed alone.
 local function take_turns(q, band, claim, now)
   local clients = redis.call("ZRANGE", q.ring .. band, 0, claim.wanted - 1)
   local share = math.ceil(claim.wanted / math.max(#clients, 1))
   local turns = { clients = clients, lanes = {}, lines = {}, taken = {}, ids = {} }
-  local lane, last = q.lane .. band .. ":", tostring(share) -- one more: who is first then
+  local lane, last = q.lane .. band .. ":", tostring(share) -- one more: the next head of the lane
   for c, client in ipairs(clients) do
-    if q.has_ghosts and claim.may_pass_over > 0 then skip_cancelled(q, claim, band .. ":" .. client, now) end
+    if q.has_cancelled_in_lane and claim.may_skip > 0 then skip_cancelled(q, claim, band .. ":" .. client, now) end
     turns.lanes[c], turns.taken[c] = lane .. client, 0
     turns.lines[c] = redis.call("LRANGE", turns.lanes[c], "0", last)
   end
@@ -16,7 +17,7 @@ local function take_turns(q, band, claim, now)
     for c = 1, #clients do
       local id = turns.lines[c][round]
       if #turns.ids == claim.wanted then return turns end
-      if id and q.has_ghosts and redis.call("HEXISTS", q.jobs, id) == 0 then return turns end
+      if id and q.has_cancelled_in_lane and redis.call("HEXISTS", q.jobs, id) == 0 then return turns end
       if id and q.has_crashes and not may_join(q, claim, id, #turns.ids) then
         turns.is_stopped = true
         return turns
@@ -27,13 +28,13 @@ local function take_turns(q, band, claim, now)
   return turns
 end
 
--- Take the first ids out of a lane. One alone, as mostly where clients are many, by LPOP: LTRIM answers with a table.
+-- Remove the first ids of a lane. A single one, the usual case with many clients, by LPOP: LTRIM returns a table.
 local function pop_ids(lane, taken)
   if taken == 1 then redis.call("LPOP", lane) end
   if taken > 1 then redis.call("LTRIM", lane, taken, -1) end
 end
 
--- Take the ids out of their lanes. Who still has work goes to the end of the ring, the least served first.
+-- Remove the taken ids from their lanes. Clients with more work go to the end of the ring, the least served first.
 local function end_turns(q, band, turns, now)
   local most, going_on, later, gone, heads = math.max(0, unpack(turns.taken)), {}, {}, {}, {}
   for c, client in ipairs(turns.clients) do

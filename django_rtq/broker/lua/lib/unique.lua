@@ -1,27 +1,27 @@
--- unique: what jobs hold of which no second like them may live, and who comes after them.
+-- unique: locks of unique jobs, and the jobs that run after their owners.
 --
--- A digest says what is alike. `unique` + digest names the job that holds it. `digests` says of that job, and of dead
--- letters: until when it holds ("done" or "start"), for how many ms at the most, the digest, and its successor, if any:
--- the job that waits in `scheduled` until this one is over.
+-- A digest is equal for calls that are alike. `unique` + digest names its owner, the job that holds it. `digests` says of
+-- that job, and of dead letters: until when it holds the digest ("done" or "start"), for how many ms at the most, the
+-- digest, and its successor, if any: the job that waits in `scheduled` for the end of the owner.
 -- uses: prelude schedule workers
 
--- Until when, ms, digest and successor ("": none), as they are noted of a job.
+-- Returns until when, ms, digest and successor ("": none) of a job.
 local function read_digest(q, id)
   return string.match(redis.call("HGET", q.digests, id) or "", "^(%S+) (%d+) (%S+) ?(.*)$")
 end
 
--- Whether a job waits for the end of another. One whose time came before, or was thrown away, does not any more.
+-- Whether a job waits for the end of another. Not any more if it was promoted before, or deleted.
 local function is_successor(q, id)
   if not id or id == "" or not redis.call("ZSCORE", q.scheduled, id) then return false end
   return not redis.call("ZSCORE", q.retrying, id) and redis.call("HEXISTS", q.jobs, id) == 1
 end
 
--- A job holds a digest now, for so many ms at the most.
+-- Make a job the owner of a digest, for at most so many ms.
 local function acquire_unique(q, id, digest, ms)
   redis.call("SET", q.unique .. digest, id, "PX", string.format("%.0f", ms))
 end
 
--- These jobs are over, or dead. What they held goes to their successors, whose time has come, or is free.
+-- These jobs are finished or dead: pass their digests to their successors, which are due now, or free them.
 local function release_unique(q, ids)
   if redis.call("EXISTS", q.digests) == 0 then return end
   local gone = {}
@@ -40,8 +40,8 @@ local function release_unique(q, ids)
   end
 end
 
--- The job that holds a digest, and its successor; nil when none does. What is over or dead holds nothing, whatever a torn
--- log left, and neither does what was to hold until it starts, and has: so a claim need not know of digests.
+-- Returns the owner of a digest, and its successor; nil if there is none. A finished or dead job is no owner, whatever a
+-- torn log left; nor is a job that was to hold it until its start, once it has started: so claim ignores digests.
 local function unique_owner(q, digest)
   local id = redis.call("GET", q.unique .. digest)
   if not id or redis.call("HEXISTS", q.jobs, id) == 0 or redis.call("ZSCORE", q.dead, id) then return nil end

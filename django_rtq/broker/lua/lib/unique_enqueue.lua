@@ -1,9 +1,9 @@
--- unique_enqueue: a new job that may hold a digest, and what becomes of a job when another one holds its digest.
+-- unique_enqueue: store a new unique job, or resolve its conflict with the owner of its digest.
 -- uses: prelude lanes schedule workers enqueue unique
 
 local PARTS = { "id", "band", "max_crashes", "client", "due", "expires", "front", "body", "digest", "span", "ms", "conflict" }
 
--- The job whose arguments begin at that place.
+-- Read the job whose arguments start at this position.
 local function read_job(jobs, place, now)
   local job = {}
   for i, name in ipairs(PARTS) do job[name] = jobs[place + i - 1] end
@@ -16,7 +16,7 @@ local function build_record(job)
   return new_record(job.band, job.max_crashes, job.ready, job.expires, job.client, job.body)
 end
 
--- The record comes after the place, and the note last: what a torn log keeps of this holds nothing.
+-- The record after the place, and `digests` last: what a torn log keeps of these writes holds no digest.
 local function insert_job(q, job, now)
   if job.digest ~= "" then acquire_unique(q, job.id, job.digest, job.ms + math.max(0, job.ready - now)) end
   if job.ready > now then
@@ -28,12 +28,12 @@ local function insert_job(q, job, now)
   if job.digest ~= "" then redis.call("HSET", q.digests, job.id, job.note) end
 end
 
--- The one that holds it and has not started takes arguments and time of the other.
+-- on_conflict="replace": an owner that has not started gets arguments and time of the new job.
 local function replace_job(q, id, job, now)
   if find_runner(q, id) then return end
   acquire_unique(q, id, job.digest, job.ms + math.max(0, job.ready - now))
   local band, client = read_header(redis.call("HGET", q.jobs, id))
-  if not redis.call("ZSCORE", q.scheduled, id) then -- its time had come: it keeps its place in the line
+  if not redis.call("ZSCORE", q.scheduled, id) then -- it is in a lane already, and keeps its place
     job.band, job.client = band, client
     redis.call("HSET", q.jobs, id, build_record(job))
   elseif job.ready > now then
@@ -49,8 +49,8 @@ local function replace_job(q, id, job, now)
   end
 end
 
--- The other is to run when the one that holds it is over, however often it is asked for: as its successor, which waits in
--- `scheduled`, and no longer than the limit. Answers whether it is taken in.
+-- on_conflict="rerun": the new job runs when the owner has ended, once, however often it is sent: as the successor, which
+-- waits in `scheduled`, no longer than the limit. Returns whether a job was added.
 local function enqueue_after(q, id, successor, job)
   if successor then
     local _, client = read_header(redis.call("HGET", q.jobs, successor))

@@ -1,30 +1,29 @@
--- workers: who is alive, and who runs what.
+-- workers: leases of workers, and who runs a job.
 -- uses: prelude
 
--- Note that somebody is alive. Answers the time.
--- In a silence of more than half a lease nobody could renew: Redis was away, not the workers. For leases that time has
--- not passed: all of them end later by as much. Then nothing is reclaimed for half a lease, so that those who live come
--- back first. What is left of that half when the next silence begins is all that there is after it, so silences that
--- come again and again do not keep the jobs of the dead.
--- The time in tenths of a ms and the clock are the anchor from which time goes on if the clock is put back.
+-- Record a sign of life. Returns the time.
+-- If nobody renewed for more than half a lease, Redis was away, not the workers: all leases are extended by that time.
+-- Then nothing is reclaimed for half a lease (`hold`), so that live workers renew first. If another silence begins before
+-- `hold` ends, only the rest of it counts after that: repeated outages must not keep jobs of dead workers for ever.
+-- `anchor` is the time in tenths of a ms, and the clock: time continues from it if the clock is put back.
 local function record_contact(q, lease_ms)
-  local now, tenths, clock = now_ms(q.sweep)
-  local sweep = redis.call("HMGET", q.sweep, "contact", "hold")
+  local now, tenths, clock = now_ms(q.clock)
+  local sweep = redis.call("HMGET", q.clock, "contact", "hold")
   local last, hold = tonumber(sweep[1] or now), tonumber(sweep[2] or 0)
   local silence = now - last -- below 0: the clock was ahead by hours, and so were the leases
   if silence > lease_ms / 2 or silence < 0 then
     for _, worker in ipairs(redis.call("ZRANGE", q.workers, 0, -1)) do
       redis.call("ZINCRBY", q.workers, silence, worker)
     end
-    redis.call("HSET", q.sweep, "hold", hold > last and hold + silence or now + math.floor(lease_ms / 2))
+    redis.call("HSET", q.clock, "hold", hold > last and hold + silence or now + math.floor(lease_ms / 2))
   end
   local anchor = string.format("%.0f %.0f", tenths, clock)
-  redis.call("HSET", q.sweep, "contact", now, "high", tenths - 9 * clock, "anchor", anchor)
+  redis.call("HSET", q.clock, "contact", now, "high", tenths - 9 * clock, "anchor", anchor)
   return now
 end
 
--- The worker that has a job, what is written down of the run, and when its lease ends; nil when none has it. If a torn
--- log has given it to two, the one that lives longer.
+-- Returns the worker that runs a job, its attempt and claim time, and the end of its lease; nil if none does. If a torn log
+-- has left the job with two workers, the one whose lease ends later.
 local function find_runner(q, id)
   local workers = redis.call("ZREVRANGE", q.workers, 0, -1, "WITHSCORES")
   for i = 1, #workers, 2 do
@@ -33,8 +32,8 @@ local function find_runner(q, id)
   end
 end
 
--- A worker is gone, and its jobs are taken back.
+-- Delete a dead worker, whose jobs were taken back.
 local function delete_worker(q, worker)
   redis.call("ZREM", q.workers, worker)
-  redis.call("ZREM", q.holders, worker) -- last: until then an audit would find what it holds
+  redis.call("ZREM", q.signed_on, worker) -- last: until then repair_lanes finds what it holds
 end

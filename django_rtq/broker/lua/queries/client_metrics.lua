@@ -1,15 +1,15 @@
--- client_metrics: who has jobs in a queue, and who kept its workers busy in the last hour. Reads only.
--- It looks at some lanes, those whose first jobs have been waiting longest, and at those who were busiest.
+-- client_metrics: clients with jobs in a queue, and their run time in the last hour. Reads only.
+-- It reads some lanes, those whose first jobs have waited longest, and the clients with most run time.
 -- uses: prelude
--- keys: bands lanes sweep lane served busy
--- ARGV[1] most        lanes that are looked at, at most 2,000
--- ARGV[2] wanted      so many of those with most jobs, and of the busiest of each ten minutes; at most 100
+-- keys: bands lanes clock lane client_runs client_time
+-- ARGV[1] most        lanes to read, at most 2,000
+-- ARGV[2] wanted      clients with most jobs, and with most run time in each ten minutes; at most 100
 --
 -- returns {now, lanes, µs of all, {client, queued, since when the first waits, runs, µs}, ...}
--- sent twice: answers twice
+-- sent twice: changes nothing
 
 local q, most, wanted = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
-local now, SLICE_MS, SLICES, ALL = now_ms(q.sweep), 600000, 6, "\n"
+local now, SLICE_MS, SLICES, ALL = now_ms(q.clock), 600000, 6, "\n"
 local clients, known, total, answer = {}, {}, 0, {}
 
 local function find_or_add(name)
@@ -32,7 +32,7 @@ for i = #clients, wanted + 1, -1 do known[clients[i]], clients[i] = nil, nil end
 local bands = redis.call("ZRANGE", q.bands, 0, 99)
 local slice = math.floor(now / SLICE_MS)
 for each = slice - SLICES + 1, slice do
-  for _, busy in ipairs(redis.call("ZREVRANGE", q.busy .. string.format("%.0f", each), 0, wanted - 1)) do
+  for _, busy in ipairs(redis.call("ZREVRANGE", q.client_time .. string.format("%.0f", each), 0, wanted - 1)) do
     local client = not known[busy] and find_or_add(busy)
     for _, band in ipairs(client and bands or {}) do
       local lane = band .. ":" .. busy
@@ -43,10 +43,10 @@ for each = slice - SLICES + 1, slice do
 end
 for each = slice - SLICES + 1, slice do
   local name = string.format("%.0f", each)
-  total = total + (redis.call("HGET", q.served .. name, ALL) or 0)
+  total = total + (redis.call("HGET", q.client_runs .. name, ALL) or 0)
   for _, client in ipairs(clients) do
-    known[client].runs = known[client].runs + (redis.call("HGET", q.served .. name, client) or 0)
-    known[client].us = known[client].us + (redis.call("ZSCORE", q.busy .. name, client) or 0)
+    known[client].runs = known[client].runs + (redis.call("HGET", q.client_runs .. name, client) or 0)
+    known[client].us = known[client].us + (redis.call("ZSCORE", q.client_time .. name, client) or 0)
   end
 end
 for i, client in ipairs(clients) do

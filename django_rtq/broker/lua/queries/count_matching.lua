@@ -1,4 +1,4 @@
--- count_matching: how many of some dead letters fit a filter. Reads only.
+-- count_matching: count dead letters that match a filter. Reads only.
 -- uses: filter
 -- keys: dead jobs errors
 -- ARGV[1] task        its name, or the end of it after a dot; "": any
@@ -7,14 +7,14 @@
 -- ARGV[4] text        a part of the newest failure's message, or its class; "": any
 -- ARGV[5] since       died no earlier, ms; "": any time
 -- ARGV[6] till        died no later, ms; "": any time
--- ARGV[7] bytes       of a record and a failure that have to be looked at closer: their beginnings
--- ARGV[8] prefix      how the id begins
--- ARGV[9] start       the first place, counted from the oldest, 0
+-- ARGV[7] bytes       how much to return of records and failures that cannot be decided here
+-- ARGV[8] prefix      of the id
+-- ARGV[9] start       the first position, counted from the oldest, 0
 -- ARGV[10] most       so many, at most 100
 --
--- returns {how many were looked at, how many fit, {{place, beginning of the record, of its newest failure}: it may fit,
+-- returns {how many were checked, how many match, {{position, start of the record, of its newest failure}: it may match,
 --         ...}}
--- sent twice: answers twice
+-- sent twice: changes nothing
 
 local q, bytes, prefix = named(), tonumber(ARGV[7]), ARGV[8]
 local wanted = { task = ARGV[1], client = ARGV[2], class = ARGV[3], text = ARGV[4] }

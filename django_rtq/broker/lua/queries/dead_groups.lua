@@ -1,13 +1,13 @@
--- dead_groups: what some dead letters died of, the newest first, added up by task and kind of error. Reads only.
+-- dead_groups: dead letters grouped by task and class of error, the newest first. Reads only.
 -- uses: failures
 -- keys: dead jobs errors
--- ARGV[1] start       the first place, counted from the newest, 0
+-- ARGV[1] start       the first position, counted from the newest, 0
 -- ARGV[2] most        so many, at most 500
--- ARGV[3] bytes       of the record and of its newest failure: their beginnings
+-- ARGV[3] bytes       how much to return of the record and of its newest failure
 --
--- returns {dead letters in all, {how many, first and last time of death, beginning of the newest one's record and of its
+-- returns {dead letters in all, {how many, first and last time of death, start of the newest one's record and of its
 --         newest failure}, ...}; "" where there is none
--- sent twice: answers twice
+-- sent twice: changes nothing
 
 local q, start, most = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
 local bytes = tonumber(ARGV[3])
@@ -21,7 +21,7 @@ local records, failures = redis.call("HMGET", q.jobs, unpack(ids)), redis.call("
 for i, record in ipairs(records) do
   local lines, died = failures[i] or "", dead[2 * i]
   local newest = start_of_newest(lines)
-  -- What it cannot read is a kind of its own here: who reads the answer knows better.
+  -- What cannot be parsed here is a group of its own; Python merges these.
   local task = string.match(record or "", '^[^\n]*\n{"task":"([^"\\]*)"') or record or ""
   local kind = task .. "\n" .. (string.match(lines, '"error_class":"([^"\\]*)"', newest) or "")
   local group = of_kind[kind]

@@ -1,4 +1,4 @@
--- filter_jobs: which of some jobs fit a filter. Reads only.
+-- filter_jobs: find the jobs that match a filter among some ids. Reads only.
 -- uses: filter
 -- keys: jobs errors
 -- ARGV[1] task        its name, or the end of it after a dot; "": any
@@ -7,11 +7,11 @@
 -- ARGV[4] text        a part of the newest failure's message, or its class; "": any
 -- ARGV[5] since       could start no earlier, ms; "": any time
 -- ARGV[6] till        could start no later, ms; "": any time
--- ARGV[7] bytes       of a record and a failure that have to be looked at closer: their beginnings
+-- ARGV[7] bytes       how much to return of records and failures that cannot be decided here
 -- ARGV[...] ids       at most 100
 --
--- returns {places of the ids that fit, {{place, beginning of the record, of its newest failure}: it may fit, ...}}
--- sent twice: answers twice
+-- returns {positions of the ids that match, {{position, start of the record, of its newest failure}: it may match, ...}}
+-- sent twice: changes nothing
 
 local q, ids = named(), { select(8, unpack(ARGV)) }
 local wanted = { task = ARGV[1], client = ARGV[2], class = ARGV[3], text = ARGV[4] }

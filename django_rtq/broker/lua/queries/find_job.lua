@@ -1,17 +1,17 @@
--- find_job: all that is known of one job. Reads only.
+-- find_job: everything stored about one job. Reads only.
 -- uses: prelude workers
--- keys: jobs scheduled dead failures crashes errors results finished workers running_of sweep stopping
---       progress kept
+-- keys: jobs scheduled dead failures crashes errors results finished workers running_of clock cancel_requests
+--       progress result_times
 -- ARGV[1] id          the job
 --
--- returns {record, due, died, failures, crashes, errors, outcome, looked at next, worker, attempt and claim time,
---         when the lease of that worker ends, now, how it is to stop, how far it is, when it finished, if its
+-- returns {record, due, died, failures, crashes, errors, outcome, next check by trim, worker, attempt and claim time,
+--         when the lease of that worker ends, now, cancel request, progress, when it finished, if its
 --         outcome is kept}; "" where there is none
--- sent twice: answers twice
+-- sent twice: changes nothing
 
 local q, id = named(), ARGV[1]
 local record, worker, held, lease = redis.call("HGET", q.jobs, id), nil, nil, nil
-if record then worker, held, lease = find_runner(q, id) end -- looks at each worker: not for a job that is over
+if record then worker, held, lease = find_runner(q, id) end -- reads every worker: not for a finished job
 
 return {
   record or "",
@@ -25,8 +25,8 @@ return {
   worker or "",
   held or "",
   lease or "",
-  now_ms(q.sweep),
-  redis.call("HGET", q.stopping, id) or "",
+  now_ms(q.clock),
+  redis.call("HGET", q.cancel_requests, id) or "",
   redis.call("HGET", q.progress, id) or "",
-  redis.call("ZSCORE", q.kept, id) or "",
+  redis.call("ZSCORE", q.result_times, id) or "",
 }

@@ -1,10 +1,10 @@
--- latest_failures: the newest dead letter, and the failed job whose next attempt is the last to come. Reads only.
+-- latest_failures: the newest dead letter, and the failed job with the latest next attempt. Reads only.
 -- uses: failures
 -- keys: dead retrying jobs errors
--- ARGV[1] bytes       of the record and of its newest failure: their beginnings
+-- ARGV[1] bytes       how much to return of the record and of its newest failure
 --
--- returns of both {id, time of death or next attempt, beginning of the record, of its newest failure}; {} for none
--- sent twice: answers twice
+-- returns of both {id, time of death or next attempt, start of the record, of its newest failure}; {} for none
+-- sent twice: changes nothing
 
 local q, bytes = named(), tonumber(ARGV[1])
 

@@ -1,17 +1,17 @@
--- list_queued: some of the jobs that wait: the bands in order, in each the clients by their turns, of each its lane.
--- Reads only. In a lane it looks no further than DEEP jobs.
+-- list_queued: a page of queued jobs: by band, client and lane, in the order of turns. Reads only.
+-- It reads no more than DEEP jobs of a lane.
 -- uses: lanes
 -- keys: bands ring lane
--- ARGV[1] band        of the last job that was seen; "": begin at the beginning
+-- ARGV[1] band        of the last job of the previous page; "": the first page
 -- ARGV[2] turn        of its client
--- ARGV[3] client      its client; with `alone` the one whose jobs are meant
--- ARGV[4] last        its id. When it is in its lane no more, then nothing is that was before it
+-- ARGV[3] client      its client; with `alone` the only one to list
+-- ARGV[4] last        its id. If it has left its lane, all jobs before it have, too
 -- ARGV[5] wanted      ids, at most 500
 -- ARGV[6] alone       "1": only the jobs of this client
 --
 -- returns {"more", "all" or "cut": some lanes are longer; {band, turn, client, id, ...} of each lane with jobs, and of the
---         last one that was looked at}
--- sent twice: answers twice
+--         last one that was read}
+-- sent twice: changes nothing
 
 local q = named()
 local band, turn, client, last = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -27,7 +27,7 @@ local function walk(of_band, of_turn, of_client, after)
   local ids = start <= stop and redis.call("LRANGE", lane, start, stop) or {}
   local entry = { of_band, of_turn, of_client }
   for i, id in ipairs(ids) do entry[3 + i] = id end
-  answer[#answer[#answer] > 3 and #answer + 1 or #answer] = entry -- in place of one without jobs
+  answer[#answer[#answer] > 3 and #answer + 1 or #answer] = entry -- replaces an entry without jobs
   found = found + #ids
   is_cut = is_cut or (stop == DEEP - 1 and redis.call("LLEN", lane) > DEEP)
   lanes = lanes + 1
@@ -39,7 +39,7 @@ local function walk_ring(of_band, from)
   if alone then return walk(of_band, "0", client) end
   local ring = redis.call("ZRANGEBYSCORE", q.ring .. of_band, from, "+inf", "WITHSCORES", "LIMIT", 0, LANES)
   for i = 1, #ring, 2 do
-    local is_seen = of_band == band and ring[i] == client -- served meanwhile, it got a later turn
+    local is_seen = of_band == band and ring[i] == client -- it was served meanwhile, and got a later turn
     if not is_seen and walk(of_band, ring[i + 1], ring[i]) then return true end
   end
   return #ring == 2 * LANES

@@ -1,16 +1,16 @@
--- list_running: who holds which jobs of a queue. Reads only.
+-- list_running: the running jobs of a queue, by worker. Reads only.
 -- uses: prelude
--- keys: workers jobs sweep running_of stopping progress
--- ARGV[1] most        jobs, at most 2,000; of the others is only told that they are
--- ARGV[2] bytes       of each record: its beginning; 0: records are not read
+-- keys: workers jobs clock running_of cancel_requests progress
+-- ARGV[1] most        jobs, at most 2,000; the others are only counted
+-- ARGV[2] bytes       how much to return of each record; 0: records are not read
 --
--- returns {now, {worker, ms left of its lease, jobs, {id, attempt and claim time, beginning of the record, how it is to
---         stop, how far it is}, ...}, ...}
--- sent twice: answers twice
+-- returns {now, {worker, ms left of its lease, jobs, {id, attempt and claim time, start of the record, cancel
+--         request, progress}, ...}, ...}
+-- sent twice: changes nothing
 
 local q, most, bytes = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
-local now = now_ms(q.sweep)
-local answer, has_more = { now }, redis.call("EXISTS", q.stopping, q.progress) > 0
+local now = now_ms(q.clock)
+local answer, has_more = { now }, redis.call("EXISTS", q.cancel_requests, q.progress) > 0
 
 local workers = redis.call("ZRANGE", q.workers, 0, -1, "WITHSCORES")
 for w = 1, #workers, 2 do
@@ -19,9 +19,9 @@ for w = 1, #workers, 2 do
   local held = most > 0 and redis.call("HGETALL", running) or {}
   for i = 1, math.min(#held, 2 * most), 2 do
     local record = bytes > 0 and redis.call("HGET", q.jobs, held[i]) or ""
-    local wish = has_more and redis.call("HGET", q.stopping, held[i]) or ""
+    local request = has_more and redis.call("HGET", q.cancel_requests, held[i]) or ""
     local progress = has_more and redis.call("HGET", q.progress, held[i]) or ""
-    entry[#entry + 1] = { held[i], held[i + 1], string.sub(record, 1, bytes), wish, progress }
+    entry[#entry + 1] = { held[i], held[i + 1], string.sub(record, 1, bytes), request, progress }
   end
   most = most - (#entry - 3)
   answer[#answer + 1] = entry

@@ -1,25 +1,26 @@
--- queue_overview: what there is in a queue. Reads only. It costs the same however long the queue is.
+-- queue_overview: numbers of jobs in a queue, and its state. Reads only. Its cost does not depend on the length of the queue.
 -- uses: prelude lanes
--- keys: jobs scheduled retrying dead workers lanes paused sweep kept running_of since ghosts lane
+-- keys: jobs scheduled retrying dead workers lanes paused clock result_times running_of waiting_since
+--       cancelled_in_lane lane
 -- returns {now, live jobs, scheduled, retrying, dead, running, lanes with work, since when the oldest waits, paused since,
---         outcomes kept, when anybody spoke last, when somebody promoted last, by how many ms the server's clock is
---         behind}; "" for a moment that there is not
--- sent twice: answers twice
+--         outcomes kept, last sign of life of a worker, last run of promote, by how many ms the server's clock is
+--         behind}; "" for a missing time
+-- sent twice: changes nothing
 
 local q, running = named(), 0
-local LANES, DEEP = 30, 20 -- so far it looks for the oldest among what was cancelled
+local LANES, DEEP = 30, 20 -- search depth for the oldest job among cancelled ones
 
--- Since when the first job of a lane waits that was not cancelled, as far as it looks.
+-- Since when the first job of a lane waits that was not cancelled, within the search depth.
 local function lane_waits_since(lane, of_first, now)
   for i, id in ipairs(redis.call("LRANGE", q.lane .. lane, 0, DEEP - 1)) do
     if redis.call("HEXISTS", q.jobs, id) == 1 then return i == 1 and tonumber(of_first) or waiting_since(q, id, now) end
   end
 end
 
--- Since when the oldest job waits: what `lanes` says, unless jobs were cancelled that it may be about.
+-- Since when the oldest job waits: as `lanes` says, unless that may be a cancelled job.
 local function oldest_since(now)
   local lanes, oldest = redis.call("ZRANGE", q.lanes, 0, LANES - 1, "WITHSCORES"), nil
-  if redis.call("EXISTS", q.ghosts) == 0 then return lanes[2] end
+  if redis.call("EXISTS", q.cancelled_in_lane) == 0 then return lanes[2] end
   for i = 1, #lanes, 2 do
     local since = lane_waits_since(lanes[i], lanes[i + 1], now)
     oldest = since and math.min(since, oldest or since) or oldest
@@ -30,10 +31,10 @@ end
 for _, worker in ipairs(redis.call("ZRANGE", q.workers, 0, -1)) do
   running = running + redis.call("HLEN", q.running_of .. worker)
 end
-local now, _, clock = now_ms(q.sweep)
+local now, _, clock = now_ms(q.clock)
 local retrying = redis.call("ZCARD", q.retrying)
 local live, waiting, dead = redis.call("HLEN", q.jobs), redis.call("ZCARD", q.scheduled), redis.call("ZCARD", q.dead)
-local queued = math.max(0, live - waiting - dead - running) -- a lane may name only what was cancelled
+local queued = math.max(0, live - waiting - dead - running) -- a lane may contain only cancelled jobs
 return {
   now,
   live,
@@ -44,8 +45,8 @@ return {
   math.min(redis.call("ZCARD", q.lanes), queued),
   queued > 0 and oldest_since(now) or "",
   redis.call("GET", q.paused) or "",
-  redis.call("ZCARD", q.kept),
-  redis.call("HGET", q.sweep, "contact") or "",
-  redis.call("HGET", q.sweep, "promoted") or "",
+  redis.call("ZCARD", q.result_times),
+  redis.call("HGET", q.clock, "contact") or "",
+  redis.call("HGET", q.clock, "promoted") or "",
   math.max(0, now - clock),
 }

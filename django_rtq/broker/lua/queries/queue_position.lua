@@ -1,15 +1,15 @@
--- queue_position: what a job waits for. Reads only. In its lane it looks no further than DEEP jobs.
+-- queue_position: what a job waits for, and its position in its lane. Reads only. It reads no more than DEEP jobs.
 -- uses: prelude unique
--- keys: sweep jobs paused workers lane scheduled retrying digests unique
+-- keys: clock jobs paused workers lane scheduled retrying digests unique
 -- ARGV[1] id          the job
 --
--- returns {now, paused since, workers whose lease lasts, 100 at most, its place in its lane, counted from 0, the job for
---         whose end it waits, when somebody promoted last}; "" where there is none
--- sent twice: answers twice
+-- returns {now, paused since, workers whose lease lasts, 100 at most, its position in its lane, from 0, the job for
+--         whose end it waits, last run of promote}; "" where there is none
+-- sent twice: changes nothing
 
 local q, id = named(), ARGV[1]
 local DEEP = 1000
-local now, record = now_ms(q.sweep), redis.call("HGET", q.jobs, id)
+local now, record = now_ms(q.clock), redis.call("HGET", q.jobs, id)
 
 local function place_in_lane()
   local band, client = read_header(record or "")
@@ -24,5 +24,5 @@ local function find_predecessor()
 end
 
 local alive = #redis.call("ZRANGEBYSCORE", q.workers, now, "+inf", "LIMIT", 0, 100)
-local promoted = redis.call("HGET", q.sweep, "promoted") or ""
+local promoted = redis.call("HGET", q.clock, "promoted") or ""
 return { now, redis.call("GET", q.paused) or "", alive, place_in_lane(), find_predecessor(), promoted }

@@ -1,13 +1,13 @@
--- task_metrics: the counters of the tasks of a queue, over some hours added up. Reads only.
+-- task_metrics: counters of the tasks of a queue, summed over some hours. Reads only.
 -- uses: prelude
--- keys: sweep tasks
+-- keys: clock tasks
 -- ARGV[1] hours       how many before the present one, at most 48
 --
 -- returns {name, number, ...}
--- sent twice: answers twice
+-- sent twice: changes nothing
 
 local q, hours = named(), tonumber(ARGV[1])
-local hour, sums, answer = math.floor(now_ms(q.sweep) / HOUR_MS), {}, {}
+local hour, sums, answer = math.floor(now_ms(q.clock) / HOUR_MS), {}, {}
 
 for each = hour - hours, hour do
   local counters = redis.call("HGETALL", q.tasks .. string.format("%.0f", each))

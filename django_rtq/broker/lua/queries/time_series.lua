@@ -1,14 +1,14 @@
--- time_series: the counters of some minutes, added up in steps. Reads only.
+-- time_series: counters of a queue over some minutes, summed by step. Reads only.
 -- uses: prelude
--- keys: sweep stats
+-- keys: clock stats
 -- ARGV[1] minutes     how many, the present one included; at most 1,440
--- ARGV[2] step        so many minutes are added up
+-- ARGV[2] step        minutes in a step
 --
--- returns {now, steps, {place of a step, name, number, ...}, ...}: the steps in which anything happened
--- sent twice: answers twice
+-- returns {now, steps, {index of a step, name, number, ...}, ...}: the steps with any events
+-- sent twice: changes nothing
 
 local q, minutes, step = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
-local now, steps = now_ms(q.sweep), math.ceil(minutes / step)
+local now, steps = now_ms(q.clock), math.ceil(minutes / step)
 local first = math.floor(now / 60000 / step) - steps + 1
 local answer = { now, steps }
 
