@@ -75,7 +75,7 @@ def test_a_job_that_takes_signals_takes_them_for_itself_alone(rtq_worker, redis,
 def test_an_idle_worker_that_ran_such_a_job_stops_as_it_should(rtq_worker, redis, diary):
     worker = rtq_worker()
     result(signal_tasks.take_signals.delay())
-    code, _ = worker.stop()
+    code = worker.stop()
 
     assert code == 0
     assert "was killed" not in worker.log

@@ -71,6 +71,9 @@ def ends(status, *, claimed=True):
     """The oldest child ends."""
 
     def step(process_pool):
+        if not process_pool.processes:  # its fork was put off, as a loop was in the middle of a tick
+            process_pool._steps.insert(0, step)
+            return
         child = process_pool.processes[0]
         child.status = status
         child.shared.record_claim(jobs_done=0, claimed_at=1.0 if claimed else 0.0)
