@@ -27,7 +27,7 @@ class Scheduler(Loop):
         self._queues = list(queues)
         self._dispatcher = Dispatcher(broker, queues)
         self._calls = 1
-        self._waiter = BlockingReader(
+        self._reader = BlockingReader(
             broker.connection_settings,
             [broker.keys.of(queue).due_signal for queue in queues],
             role="scheduler",
@@ -50,12 +50,12 @@ class Scheduler(Loop):
         """Wait until the next job is due, an earlier one is scheduled, or schedules were changed."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not self._dispatcher.is_outdated:
-            if self._waiter.wait(min(left, CHECK_SECONDS)):
+            if self._reader.wait(min(left, CHECK_SECONDS)):
                 return
 
     def interrupt(self) -> None:
         """End the blocking read, and with it the thread."""
-        self._waiter.interrupt()
+        self._reader.interrupt()
 
     def close(self) -> None:
-        self._waiter.close()
+        self._reader.close()

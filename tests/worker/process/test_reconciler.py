@@ -15,7 +15,7 @@ from tests.worker.conservation import places
 
 
 class Comparisons:
-    """Stands for a ledger: counts how often it was to compare, and fails as often as it is told."""
+    """Stands for a session: counts its comparisons, and fails as often as it is told to."""
 
     def __init__(self):
         self.number, self.failures, self.has_jobs = 0, 0, False
@@ -103,7 +103,7 @@ def test_it_tries_again_until_redis_answers(make):
     wait_until(lambda: not reconciler._is_due)
 
 
-# What a ledger finds
+# What a session finds
 
 
 def older(redis):

@@ -40,7 +40,7 @@ class FakeLedger:
 
 @pytest.fixture
 def make():
-    """A crew with a ledger that only keeps what it is told, and its page."""
+    """A runner with a session that only records outcomes, and its shared state."""
     crews, before = [], signal.getsignal(signal.SIGALRM)
 
     def make(slots):

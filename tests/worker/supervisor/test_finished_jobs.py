@@ -37,7 +37,7 @@ def claim(session, shared, wanted=10):
 
 @pytest.fixture
 def child(broker):
-    """A ledger with its page."""
+    """A session with its shared state."""
     shared = SharedState(1)
     session = WorkerSession(broker, shared, [QUEUE, "low"], base_name="host")
     session.sign_on()
