@@ -34,11 +34,8 @@ diagram: $(BIN)/python  ## Draw docs/images/packages.svg from the import contrac
 test: $(VENV)/.dev redis  ## Run the tests, one process for each core (ARGS="-k claim -x"; ARGS=-n0: in one)
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
-coverage: $(VENV)/.dev redis  ## Run the tests with coverage of the main process
-	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(ARGS)
-	$(BIN)/coverage combine -q
-	$(BIN)/coverage report
+coverage: $(VENV)/.dev redis  ## Run the tests and report their line coverage
+	$(BIN)/python -m pytest -n auto --dist worksteal --cov $(ARGS)
 
 lint: $(VENV)/.dev  ## Check style, imports, spelling, Lua and sizes
 	$(BIN)/ruff check .
