@@ -34,6 +34,13 @@ COMMANDS = sorted(name for name, app in get_commands().items() if app == "django
 
 
 @pytest.fixture
+def receivers(monkeypatch):
+    """Receivers that an example connects are gone after the test."""
+    for signal in [signal for signal in vars(signals).values() if isinstance(signal, Signal)]:
+        monkeypatch.setattr(signal, "receivers", list(signal.receivers))
+
+
+@pytest.fixture
 def modules(monkeypatch):
     """Makes modules that are gone after the test, with the tasks in them."""
     monkeypatch.setattr(registry, "_tasks", dict(registry._tasks))
@@ -97,6 +104,7 @@ def test_the_quick_start_is_short():
     assert len(lines) < 20
 
 
+@pytest.mark.usefixtures("receivers")
 def test_the_examples_of_the_tasks_page_run(broker, modules):
     pytest.importorskip("fakeredis")
     for file, code in blocks(read("docs/tasks.md")):
