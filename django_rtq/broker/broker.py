@@ -213,15 +213,17 @@ class Broker:
         of each queue on, which it moves), reads the version of the stored schedules, and promotes due jobs, in case
         the scheduler that was woken for them is dead.
         """
-        commands = self.renew_commands(queues, list(workers))
+        # First: whoever cancels a running job asks the script, then reads here which supervisor to wake. If the info
+        # came after the renewal, a cancellation between the two would be seen only at the next heartbeat.
+        info = list(worker_info_commands(self.keys, workers, 4 * self.lease_ms))
+        commands = [*info, *self.renew_commands(queues, list(workers))]
         if promote:
             commands += [self.maintenance.promote_command(queue) for queue in queues]
         commands += [self.maintenance.repair_command(queue, cursors[queue]) for queue in queues]
-        commands += worker_info_commands(self.keys, workers, 4 * self.lease_ms)
         commands += [("SADD", self.keys.queues, *queues), self.schedules.version_command]
         # A full server refuses the info, but no script.
         *replies, version = self.redis.execute_each(commands, resend=True)
-        left = iter(replies)
+        left = iter(replies[len(info) :])
         renewed = [_raise_error(next(left)) for _ in queues]
         promoted = {q: [job_id.decode() for job_id in _raise_error(next(left))[1:]] for q in queues} if promote else {}
         cursors.update({queue: int(_raise_error(next(left))) for queue in queues})

@@ -2,6 +2,8 @@
 
 import pytest
 
+from django_rtq.broker.redis.client import RedisClient
+from django_rtq.broker.redis.commands import name_of
 from tests.broker.model.script_calls import SCRIPT_CALLS, prepared
 from tests.support.jobs import QUEUE, WORKER, let_fall_due, let_lapse, queued_job, scheduled_job
 from tests.support.redis_server import LEASE_SECONDS
@@ -85,3 +87,17 @@ def test_a_full_server_refuses_the_notes_but_not_the_leases(redis, broker):
         assert beat(broker)[:2] == (LEASE_SECONDS, {QUEUE: [job.id], "low": []})
 
     assert "rtq:worker:w1" not in snapshot(redis)
+
+
+def test_a_worker_can_be_found_before_its_cancel_requests_are_read(broker, monkeypatch):
+    """Else nobody wakes its supervisor for a cancellation that comes between the two."""
+    sent, execute = [], RedisClient.execute_each
+
+    def recorded(self, commands, **options):
+        sent.extend(name_of(command) for command in commands)
+        return execute(self, commands, **options)
+
+    monkeypatch.setattr(RedisClient, "execute_each", recorded)
+    beat(broker)
+
+    assert sent.index("HSET") < sent.index("EVALSHA renew")
