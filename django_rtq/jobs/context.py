@@ -49,7 +49,7 @@ class CurrentRun:
         self.run = run
 
 
-current_run: ContextVar[CurrentRun | None] = ContextVar("rtq_place", default=None)
+current_run: ContextVar[CurrentRun | None] = ContextVar("rtq_current_run", default=None)
 
 
 def current_job() -> JobContext | None:

@@ -52,8 +52,7 @@ def write_body(task: str, arguments: str, options: str = "") -> str:
 
 def check_body(task: str, body: str, limit: int) -> None:
     """Raises PayloadTooLarge for a body of more bytes than this."""
-    if len(body) * 4 > limit:
-        serializer.check_size(task, "the arguments have", body, limit, "Store them and pass a key.")
+    serializer.check_size(task, "the arguments have", body, limit, "Store them and pass a key.")
 
 
 def read_call(record: bytes) -> tuple[bytes, bytes, int, int, str, Any, Any, dict[str, Any]]:
@@ -97,9 +96,8 @@ def read_record(job_id: str, queue: str, record: bytes, *, failures: int = 0, cr
 def read_leniently(record: bytes) -> tuple[Header | None, dict[str, Any]]:
     """Header and JSON of a record, for pages and commands; None and {} for what cannot be read."""
     line, _, body = record.partition(b"\n")
-    try:
-        header = Header.read(line)
-    except ValueError:
+    header = _read_header(line)
+    if header is None:
         return None, {}
     try:
         call = serializer.loads(body)
@@ -111,12 +109,16 @@ def read_leniently(record: bytes) -> tuple[Header | None, dict[str, Any]]:
 def read_head(head: bytes) -> tuple[Header | None, str]:
     """Header and task name from the first bytes of a record; None and "" for what cannot be read."""
     line, _, body = head.partition(b"\n")
-    try:
-        header = Header.read(line)
-    except ValueError:
-        header = None
     found = _TASK.match(body.decode(errors="replace"))
-    return header, serializer.unquoted(found[1]) if found else ""
+    return _read_header(line), serializer.unquoted(found[1]) if found else ""
+
+
+def _read_header(line: bytes) -> Header | None:
+    """Header.read(), or None."""
+    try:
+        return Header.read(line)
+    except ValueError:
+        return None
 
 
 def has_body(record: bytes, body: str) -> bool:
