@@ -16,7 +16,7 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from django_rtq.broker.keys import Keys
-from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance, promoted_ids
 from django_rtq.broker.messages import (
     ClaimResult,
     HeartbeatResult,
@@ -225,7 +225,7 @@ class Broker:
         *replies, version = self.redis.execute_each(commands, resend=True)
         left = iter(replies[len(info) :])
         renewed = [_raise_error(next(left)) for _ in queues]
-        promoted = {q: [job_id.decode() for job_id in _raise_error(next(left))[1:]] for q in queues} if promote else {}
+        promoted = {queue: promoted_ids(_raise_error(next(left))) for queue in queues} if promote else {}
         cursors.update({queue: int(_raise_error(next(left))) for queue in queues})
         self.schedules.set_version(_raise_error(version))
         return HeartbeatResult(earliest_seconds(renewed), promoted, read_cancel_requests(renewed))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.messages import earliest_seconds
@@ -49,7 +49,7 @@ class Maintenance:
         self._schedules.set_version(version)
         calls = [replies[i * promote_calls : (i + 1) * promote_calls] for i in range(len(queues))]
         promoted = {
-            queue: [job_id.decode() for reply in of_queue for job_id in reply[1:]]
+            queue: [job_id for reply in of_queue for job_id in promoted_ids(reply)]
             for queue, of_queue in zip(queues, calls, strict=True)
         }
         is_trimmed = not any(has_more for _, _, has_more in replies[len(promotions) :])
@@ -61,8 +61,7 @@ class Maintenance:
     def promote(self, queues: Sequence[str]) -> dict[str, list[str]]:
         """Queue jobs that are due, in one round trip. Returns their ids by queue."""
         replies = self._redis.execute([self.promote_command(queue) for queue in queues], resend=True)
-        ids = [[job_id.decode() for job_id in reply[1:]] for reply in replies]
-        return dict(zip(queues, ids, strict=True))
+        return dict(zip(queues, map(promoted_ids, replies), strict=True))
 
     def promote_command(self, queue: str, limit: int = MAINTAIN_AT_ONCE) -> Command:
         """The call of the script `promote`, with the queue's `delayed_first` setting."""
@@ -81,3 +80,8 @@ class Maintenance:
         It replies with the next cursor; 0 when all lanes were checked.
         """
         return SCRIPTS["repair_lanes"].call(self._keys.of(queue), (cursor, MAINTAIN_AT_ONCE))
+
+
+def promoted_ids(reply: Sequence[Any]) -> list[str]:
+    """The ids in a reply of the script `promote`."""
+    return [job_id.decode() for job_id in reply[1:]]

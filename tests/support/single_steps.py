@@ -1,6 +1,6 @@
 """Single script calls that production sends only as part of a heartbeat, or of a maintenance step."""
 
-from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, promoted_ids
 from django_rtq.broker.messages import earliest_seconds
 
 
@@ -13,7 +13,7 @@ def renew(broker, queues, workers):
 def promote(broker, queue, *, limit=MAINTAIN_AT_ONCE):
     """Promote due jobs. Returns the seconds until the next job is due, and the ids of those promoted."""
     reply = broker.redis.execute_one(broker.maintenance.promote_command(queue, limit), resend=True)
-    return earliest_seconds([reply]), [job_id.decode() for job_id in reply[1:]]
+    return earliest_seconds([reply]), promoted_ids(reply)
 
 
 def trim(broker, queue):
