@@ -23,6 +23,11 @@ AT_ONCE = 500  # most jobs of the caller in a call (rule 6); Lua's unpack takes 
 
 _USES = re.compile(r"^-- uses: (.*)$", re.MULTILINE)
 _KEYS = re.compile(r"^-- keys: (.*(?:\n--  .*)*)", re.MULTILINE)  # the next lines go on with two spaces
+_DEFINITION = re.compile(
+    r"^local (?:function \w+\(.*?^end|.*?)$", re.MULTILINE | re.DOTALL
+)  # of a function or constants
+_NAMES = re.compile(r"local (?:function )?(\w+(?:, \w+)*)")
+_COMMENT = re.compile(r"\s*--.*$", re.MULTILINE)
 # One constructor with all fields: a table that grows key by key is reallocated five times.
 _NAMED = """
 local function named(first)
@@ -43,8 +48,8 @@ class Script:
 
     @cached_property
     def text(self) -> str:
-        """What Redis runs: named(), the parts that the script uses, and its own file."""
-        return "\n".join([_named(self.key_names), *_parts(self._source), self._source])
+        """What Redis runs: named(), what the script uses of the parts, and its own file."""
+        return "\n".join([_named(self.key_names), *_definitions(self._source), self._source])
 
     @cached_property
     def sha(self) -> bytes:
@@ -117,6 +122,19 @@ def _parts(source: str, found: dict[str, str] | None = None) -> Iterable[str]:
             _parts(part, found)
             found[name] = part
     return found.values()
+
+
+def _definitions(source: str) -> Sequence[str]:
+    """What a script uses of its parts. Each call of a script creates its functions, so the others would cost time."""
+    found: list[str] = []
+    code = _COMMENT.sub("", source)
+    for definition in reversed([each for part in _parts(source) for each in _DEFINITION.findall(part)]):
+        names = _NAMES.match(definition)
+        assert names
+        if any(re.search(rf"(?<![.\w]){name}\b", code) for name in names[1].split(", ")):
+            found.insert(0, definition)
+            code += _COMMENT.sub("", definition)
+    return found
 
 
 @cache

@@ -249,13 +249,21 @@ def test_it_has_a_test_module_and_a_scene(name):
 
 
 @every_script
-def test_what_is_called_begins_with_what_it_uses_each_once_and_behind_what_it_uses_itself(name):
+def test_what_is_called_begins_with_what_it_uses_of_its_parts_and_nothing_else(name):
     text = SCRIPTS[name].text
+    code = re.sub(r"(?m)\s*--.*$", "", text)
+    used = re.findall(r"(?<![.\w])(\w+)\(|\b([A-Z][A-Z_]+)\b", reach_of(name))
+    parts = used_parts(name)
 
     assert text.endswith(FILES[name])
-    for part in used_parts(name):
-        assert text.count(PARTS[part]) == 1
-        assert all(text.index(PARTS[each]) < text.index(PARTS[part]) for each in direct_parts(part))
+    for function in {function for part in parts for function in functions_of(part)}:
+        first = re.search(rf"(?<![.\w]){function}\(", code)
+        assert bool(first) == ((function, "") in used)
+        assert not first or code[: first.start()].endswith("local function ")
+    for constant in {constant for part in parts for constant in constants_of(part)}:
+        first = re.search(rf"\b{constant}\b", code)
+        assert first or ("", constant) not in used
+        assert not first or re.search(r"local [A-Z_, ]*$", code[: first.start()])
 
 
 def test_no_file_is_read_before_its_script_is_called():
