@@ -8,12 +8,11 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from django_rtq.broker.broker import get_broker
-from django_rtq.broker.control import CancelAnswer
 from django_rtq.broker.wait import wait_for_end
 from django_rtq.exceptions import JobFailed, ResultTimeout, WrongState
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.jobs.job import JobState
+from django_rtq.jobs.job import CancelAnswer, JobState
 
 
 class JobHandle:

@@ -27,7 +27,7 @@ from django_rtq.broker.messages import (
 )
 from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.redis.commands import Argument, Command
-from django_rtq.broker.redis.server_info import check_server_mode
+from django_rtq.broker.redis.connections import check_server_mode
 from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all

@@ -7,16 +7,7 @@ from __future__ import annotations
 
 from typing import overload
 
-from django_rtq.conf import QUEUE_NAME
-from django_rtq.exceptions import InvalidTask
-
-
-def check_queue_name(name: object) -> None:
-    """Raises InvalidTask for a name that cannot be part of a key."""
-    if not isinstance(name, str) or not QUEUE_NAME.fullmatch(name):
-        raise InvalidTask(
-            f"{name!r} is not a queue name: use 1 to 100 of the letters A-Z and a-z, digits, '.', '_' and '-'."
-        )
+from django_rtq.conf import check_queue_name
 
 
 class Key:

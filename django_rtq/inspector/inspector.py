@@ -13,10 +13,9 @@ from django.dispatch import receiver
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker, get_broker
-from django_rtq.broker.control import CancelAnswer, WorkerCommand, send_command, supervisor_of
+from django_rtq.broker.control import WorkerCommand, send_command, supervisor_of
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.commands import Argument
-from django_rtq.broker.redis.server_info import ServerDetails, ask_server
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
 from django_rtq.inspector import lost_replies
@@ -37,7 +36,8 @@ from django_rtq.inspector.metrics import Clients, MetricsReader
 from django_rtq.inspector.overview import OverviewReader
 from django_rtq.inspector.queue_position import QueuePosition
 from django_rtq.inspector.queues import QueueReader, read_queue_details
-from django_rtq.jobs.job import JobState
+from django_rtq.inspector.server_info import ServerDetails, ask_server
+from django_rtq.jobs.job import CancelAnswer, JobState
 from django_rtq.jobs.outcome import CANCELLED_UNRUN
 
 

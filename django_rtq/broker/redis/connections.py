@@ -12,6 +12,7 @@ from redis.connection import AbstractConnection, Connection, SSLConnection, Unix
 from redis.sentinel import SentinelConnectionPool
 
 from django_rtq.broker.redis.sentinel import SentinelService, master_connection_class, master_of, no_retry
+from django_rtq.exceptions import BrokerError, ConfigurationError
 
 #: Timeouts of commands and of connecting, unless RTQ sets others.
 COMMAND_SECONDS = 5.0
@@ -159,3 +160,17 @@ def _is_redis_own(connection_class: type) -> bool:
 
 def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def check_server_mode(hello: Any) -> None:
+    """Raises ConfigurationError if the reply to HELLO is of a Cluster or a Sentinel. Ignores errors."""
+    told = {} if isinstance(hello, BrokerError) else dict(zip(hello[::2], hello[1::2], strict=False))
+    if told.get(b"mode") == b"cluster":
+        raise ConfigurationError(
+            'RTQ["REDIS"] leads to a Redis Cluster, which is not supported yet. Use one server, or a master with '
+            "replicas and Sentinels."
+        )
+    if told.get(b"mode") == b"sentinel":
+        raise ConfigurationError(
+            'RTQ["REDIS"] leads to a Sentinel, which holds no data. Write {"sentinels": [(host, port)], "service": …}.'
+        )
