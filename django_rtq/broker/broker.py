@@ -161,7 +161,7 @@ class Broker:
     def claim_command(self, worker: str, queues: Sequence[str], wanted: int, *, idle: int = 1) -> Command:
         """The command that claims, for a BlockingReader that sends it together with its blocking read."""
         keys = [self.keys.of(queue) for queue in queues]
-        return SCRIPTS["claim"].call_many(keys, (worker, min(wanted, AT_ONCE), int(idle)), worker=worker)
+        return SCRIPTS["claim"].call_many(keys, (worker, min(wanted, AT_ONCE), int(idle)))
 
     def report_progress(self, worker: str, reports: Iterable[tuple[str, str, str]]) -> None:
         """Store the progress of running jobs: queue, id and JSON each.

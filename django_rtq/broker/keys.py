@@ -36,7 +36,7 @@ class Key:
         if keys is None:
             return self
         # The instance's own attribute is found before this one from now on.
-        key = keys.__dict__[self.attribute] = (keys.tag + self.name).encode()
+        key = keys.__dict__[self.attribute] = keys.tag + self.name.encode()
         return key
 
 
@@ -99,7 +99,7 @@ class QueueKeys:
 
     def __init__(self, prefix: str, queue: str) -> None:
         check_queue_name(queue)
-        self.tag = f"{{{prefix}:{queue}}}:"
+        self.tag = f"{{{prefix}:{queue}}}:".encode()  # what their names begin with; no key itself
 
     def running(self, worker: str) -> bytes:
         """The processing list of one worker."""
