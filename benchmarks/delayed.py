@@ -27,7 +27,7 @@ def measure(env: Environment, readings: Readings) -> None:
     if "drain.one_client" not in readings.rounds:
         from benchmarks.jobs import noop
 
-        readings.add("drain.one_client", drain.drain(env, noop)[0])
+        readings.add("drain.one_client", drain.drain(env, noop).rate)
     readings.ratio("delayed.flood_vs_drain", "delayed.flood", "drain.one_client")
 
 
