@@ -39,6 +39,7 @@ from django_rtq.tasks.options import (
     priority_number,
     queue_name,
 )
+from django_rtq.tasks.patching import with_patchable_methods
 from django_rtq.tasks.signature import Signature, signature_of
 from django_rtq.tasks.uniqueness import (
     DAY_SECONDS,
@@ -65,8 +66,10 @@ _CALL_OPTIONS = {
     "unique",
 } | UNIQUE_OPTIONS
 _WORKER_OPTIONS = ("max_attempts", "time_limit", "result_ttl")  # stored in the record, because workers need them
+_TASK_OPTIONS = {"backoff", "retry_on", "give_up_on", "takes_context", "schedule"}
 
 
+@with_patchable_methods
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Task(Generic[P, R]):
     """A function with the options of its jobs. An option that is None has the default of the settings."""
@@ -345,6 +348,3 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         return declared
 
     return declare if function is None else declare(function)
-
-
-_TASK_OPTIONS = {"backoff", "retry_on", "give_up_on", "takes_context", "schedule"}
