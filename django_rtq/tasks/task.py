@@ -38,6 +38,7 @@ from django_rtq.tasks.options import (
     priority_number,
     queue_name,
 )
+from django_rtq.tasks.patching import with_patchable_methods
 from django_rtq.tasks.signature import Signature, signature_of
 from django_rtq.tasks.uniqueness import (
     DAY_SECONDS,
@@ -66,6 +67,7 @@ CALL_OPTIONS = {
 WORKER_OPTIONS = ("max_attempts", "time_limit", "result_ttl")  # stored in the record, because workers need them
 
 
+@with_patchable_methods
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Task(Generic[P, R]):
     """A function with the options of its jobs. An option that is None has the default of the settings."""
