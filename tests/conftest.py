@@ -10,8 +10,11 @@ from django_rtq.inspector.inspector import get_inspector
 from testproject.redis_server import PrivateRedis
 from tests.support.proxy import Proxy
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE, Redis
+from tests.support.signals import stop_passing_on_ignored_signals
 from tests.support.snapshots import is_foreign
 from tests.support.waiting import wait_until
+
+stop_passing_on_ignored_signals()
 
 
 @pytest.fixture(scope="session", autouse=True)
