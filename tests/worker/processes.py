@@ -7,7 +7,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
