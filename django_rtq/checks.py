@@ -6,11 +6,11 @@ from typing import Any
 
 from django.core.checks import CheckMessage, Error, Warning
 
-from django_rtq.broker.redis.server_info import problems_of
 from django_rtq.broker.redis.settings import caches_in, read_connection_settings
 from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.server_info import problems_of
 from django_rtq.scheduler.registry import declared_schedules
 
 

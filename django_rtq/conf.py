@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from django_rtq.exceptions import ConfigurationError
+from django_rtq.exceptions import ConfigurationError, InvalidTask
 from django_rtq.validation import did_you_mean, is_finite
 
 DEBUG_REDIS = "redis://localhost:6379/0"
@@ -144,7 +144,20 @@ def _default_redis(*, debug: bool) -> str:
     )
 
 
-QUEUE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_QUEUE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+
+
+def is_queue_name(value: object) -> TypeGuard[str]:
+    """Whether a queue may have this name: it becomes a part of keys in Redis."""
+    return isinstance(value, str) and _QUEUE_NAME.fullmatch(value) is not None
+
+
+def check_queue_name(name: object) -> None:
+    """Raises InvalidTask for what is_queue_name() refuses."""
+    if not is_queue_name(name):
+        raise InvalidTask(
+            f"{name!r} is not a queue name: use 1 to 100 of the letters A-Z and a-z, digits, '.', '_' and '-'."
+        )
 
 
 def _check_values(config: Config) -> None:
@@ -165,7 +178,7 @@ def _check_values(config: Config) -> None:
 def _check_names(prefix: Any, default_queue: Any, modules: Any) -> None:
     if not isinstance(prefix, str) or not prefix or set(prefix) & set("{}:*? \n"):
         raise ConfigurationError(f'RTQ["PREFIX"] is {prefix!r}, but has to be a word without {{}}:*? or spaces.')
-    if not isinstance(default_queue, str) or not QUEUE_NAME.fullmatch(default_queue):
+    if not is_queue_name(default_queue):
         raise ConfigurationError(
             f'RTQ["DEFAULT_QUEUE"] is {default_queue!r}, but has to be 1 to 100 of the letters A-Z and a-z, '
             "digits, '.', '_' and '-'."
@@ -192,7 +205,7 @@ def _check_queues(queues: Any) -> None:
         )
     for name, options in queues.items():
         where = f'RTQ["QUEUES"][{name!r}]'
-        if not isinstance(name, str) or not QUEUE_NAME.fullmatch(name):
+        if not is_queue_name(name):
             raise ConfigurationError(f"{where}: {name!r} is not the name of a queue.")
         if not isinstance(options, Mapping):
             raise ConfigurationError(f"{where} is {options!r}, but has to be a dictionary of options.")

@@ -7,7 +7,7 @@ from collections.abc import Container
 from django.http import HttpRequest, QueryDict
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from django_rtq.conf import QUEUE_NAME
+from django_rtq.conf import is_queue_name
 
 MAX_TEXT_LENGTH = 300  # characters
 MAX_IDS = 1000  # selected jobs in one form
@@ -50,4 +50,4 @@ def get_next_url(request: HttpRequest, default: str) -> str:
 def get_queue_name(data: QueryDict) -> str:
     """The name of a queue. "" if it is invalid."""
     name = data.get("queue", "")
-    return name if QUEUE_NAME.fullmatch(name) else ""
+    return name if is_queue_name(name) else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any
 
@@ -25,9 +25,9 @@ from django_rtq.broker.messages import (
     earliest_seconds,
     read_cancel_requests,
 )
-from django_rtq.broker.redis.client import RedisClient
+from django_rtq.broker.redis.client import BlockingClient, RedisClient
 from django_rtq.broker.redis.commands import Argument, Command
-from django_rtq.broker.redis.server_info import check_server_mode
+from django_rtq.broker.redis.connections import check_server_mode
 from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
@@ -39,6 +39,7 @@ from django_rtq.jobs.job import Job
 from django_rtq.jobs.record import read_record
 
 RECLAIM_AT_ONCE = 50  # jobs of one call: each is moved by itself, which takes longer than most
+MAX_WAIT_SECONDS = 30.0  # of one blocking command of a caller that waits; then it asks again: the token may be lost
 CALLS_IN_FLIGHT = 8  # script calls of one round trip: Redis runs the first while the others are on their way
 
 
@@ -65,9 +66,16 @@ class Broker:
         self.maintenance = Maintenance(self.redis, self.keys, config, self.schedules)
         self._registered_queues: set[str] = set()
 
+    @cached_property
+    def waits(self) -> BlockingClient:
+        """For callers that wait for the end of a job."""
+        return BlockingClient(self.connection_settings.blocking_pool(role="wait", block_seconds=MAX_WAIT_SECONDS))
+
     def close(self) -> None:
         """Close all connections. The broker may be used again."""
         self.redis.close()
+        if "waits" in vars(self):
+            self.waits.close()
 
     @property
     def lease_ms(self) -> int:
@@ -161,7 +169,7 @@ class Broker:
     def claim_command(self, worker: str, queues: Sequence[str], wanted: int, *, idle: int = 1) -> Command:
         """The command that claims, for a BlockingReader that sends it together with its blocking read."""
         keys = [self.keys.of(queue) for queue in queues]
-        return SCRIPTS["claim"].call_many(keys, (worker, min(wanted, AT_ONCE), int(idle)), worker=worker)
+        return SCRIPTS["claim"].call_many(keys, (worker, min(wanted, AT_ONCE), int(idle)))
 
     def report_progress(self, worker: str, reports: Iterable[tuple[str, str, str]]) -> None:
         """Store the progress of running jobs: queue, id and JSON each.

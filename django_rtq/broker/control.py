@@ -1,6 +1,6 @@
 """Remote control of workers: quiet, resume and stop them, and cancel running jobs.
 
-A cancel request is stored in the queue of the job (`stopping`), a command for a worker under the name of its
+A cancel request is stored in the queue of the job (`cancel_requests`), a command for a worker under the name of its
 supervisor. Both are states that may be read any number of times. A token beside them wakes the supervisor, so that it
 reads them at once.
 """
@@ -23,13 +23,6 @@ class WorkerCommand(StrEnum):
     WORK = "work"
     QUIET = "quiet"  # claim no jobs, and stay
     STOP = "stop"  # as after SIGTERM
-
-
-class CancelAnswer(StrEnum):
-    """The result of a cancel request."""
-
-    CANCELLED = "cancelled"  # the job will not run (again)
-    ASKED = "asked"  # the job is running and was asked to stop: it is cancelled when it does, unless it succeeds before
 
 
 def send_command(broker: Broker, supervisor: str, command: WorkerCommand | None = None) -> None:

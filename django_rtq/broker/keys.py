@@ -7,16 +7,7 @@ from __future__ import annotations
 
 from typing import overload
 
-from django_rtq.conf import QUEUE_NAME
-from django_rtq.exceptions import InvalidTask
-
-
-def check_queue_name(name: object) -> None:
-    """Raises InvalidTask for a name that cannot be part of a key."""
-    if not isinstance(name, str) or not QUEUE_NAME.fullmatch(name):
-        raise InvalidTask(
-            f"{name!r} is not a queue name: use 1 to 100 of the letters A-Z and a-z, digits, '.', '_' and '-'."
-        )
+from django_rtq.conf import check_queue_name
 
 
 class Key:
@@ -45,7 +36,7 @@ class Key:
         if keys is None:
             return self
         # The instance's own attribute is found before this one from now on.
-        key = keys.__dict__[self.attribute] = (keys.tag + self.name).encode()
+        key = keys.__dict__[self.attribute] = keys.tag + self.name.encode()
         return key
 
 
@@ -108,7 +99,7 @@ class QueueKeys:
 
     def __init__(self, prefix: str, queue: str) -> None:
         check_queue_name(queue)
-        self.tag = f"{{{prefix}:{queue}}}:"
+        self.tag = f"{{{prefix}:{queue}}}:".encode()  # what their names begin with; no key itself
 
     def running(self, worker: str) -> bytes:
         """The processing list of one worker."""

@@ -1,8 +1,11 @@
 """The Lua scripts, and how one is called.
 
 The header of a file is its signature. ``-- uses:`` names the parts in lua/lib/ that it calls, which may use others.
-``-- keys:`` names the keys of the queue that a script gets, in this order: see keys.py for their types and meaning.
-The script has them from ``named()``, which is generated here from that line.
+``-- keys:`` names the keys of the queue that a script uses: see keys.py for their types and meaning. The script has
+them from ``named()``, which is generated here from that line.
+
+A call declares one key for each queue, its tag, and ``named()`` appends the names of the keys to it. All keys of a
+queue have the tag in common, so it leads to their slot.
 
 A file is read when its script is called first.
 """
@@ -23,11 +26,16 @@ AT_ONCE = 500  # most jobs of the caller in a call (rule 6); Lua's unpack takes 
 
 _USES = re.compile(r"^-- uses: (.*)$", re.MULTILINE)
 _KEYS = re.compile(r"^-- keys: (.*(?:\n--  .*)*)", re.MULTILINE)  # the next lines go on with two spaces
+_DEFINITION = re.compile(
+    r"^local (?:function \w+\(.*?^end|.*?)$", re.MULTILINE | re.DOTALL
+)  # of a function or constants
+_NAMES = re.compile(r"local (?:function )?(\w+(?:, \w+)*)")
+_COMMENT = re.compile(r"\s*--.*$", re.MULTILINE)
 # One constructor with all fields: a table that grows key by key is reallocated five times.
 _NAMED = """
-local function named(first)
-  local keys, n = KEYS, (first or 1) - 1
-  return {{ {fields} }}, n + {next}
+local function named(place)
+  local tag = KEYS[place or 1]
+  return {{ {fields} }}
 end
 """
 
@@ -43,8 +51,8 @@ class Script:
 
     @cached_property
     def text(self) -> str:
-        """What Redis runs: named(), the parts that the script uses, and its own file."""
-        return "\n".join([_named(self.key_names), *_parts(self._source), self._source])
+        """What Redis runs: named(), what the script uses of the parts, and its own file."""
+        return "\n".join([_named(self.key_names), *_definitions(self._source), self._source])
 
     @cached_property
     def sha(self) -> bytes:
@@ -55,7 +63,7 @@ class Script:
 
     @cached_property
     def key_names(self) -> list[str]:
-        """The keys that it gets, in order. Raises LookupError for one that keys.py does not know."""
+        """The keys that it uses. Raises LookupError for one that keys.py does not know."""
         found = _KEYS.search(self._source)
         names = found[1].replace("\n--", " ").split() if found else []
         if unknown := [name for name in names if name not in QUEUE_KEYS and name != "running"]:
@@ -75,36 +83,38 @@ class Script:
         """The command that runs this script on one queue."""
         return (*self.head(keys, worker=worker), *arguments)
 
-    def call_many(self, queues: Sequence[QueueKeys], arguments: Iterable[Argument], *, worker: str = "") -> Command:
+    def call_many(self, queues: Sequence[QueueKeys], arguments: Iterable[Argument]) -> Command:
         """The command that runs this script on several queues that share a server."""
-        groups = [key for keys in queues for key in self.head(keys, worker=worker)[3:]]
-        return (b"EVALSHA", self.sha, len(groups), *groups, *arguments)
+        return (b"EVALSHA", self.sha, len(queues), *[keys.tag for keys in queues], *arguments)
 
     def head(self, keys: QueueKeys, *, worker: str = "") -> tuple[Argument, ...]:
-        """The start of every call on a queue: the script and its keys."""
+        """The start of every call on a queue: the script, the queue's tag, and the processing list if it needs one."""
         if self.needs_worker:
             return self._head(keys, worker)
-        head = self._heads.get(keys.jobs)
+        head = self._heads.get(keys.tag)
         if head is None:
-            head = self._heads[keys.jobs] = self._head(keys, worker)
+            head = self._heads[keys.tag] = self._head(keys, worker)
         return head
 
     def packed_call(self, keys: QueueKeys, arguments: Sequence[str | int]) -> Command:
         """call() for a script without a worker and with few arguments, packed faster: see TextCommand."""
-        command = self._text_commands.get(keys.jobs)
+        command = self._text_commands.get(keys.tag)
         if command is None:
-            command = self._text_commands[keys.jobs] = TextCommand(self.head(keys))
+            command = self._text_commands[keys.tag] = TextCommand(self.head(keys))
         return command.pack(arguments) or self.call(keys, arguments)
 
     def _head(self, keys: QueueKeys, worker: str) -> tuple[Argument, ...]:
-        wanted = [keys.running(worker) if name == "running" else getattr(keys, name) for name in self.key_names]
-        return (b"EVALSHA", self.sha, len(wanted), *wanted)
+        if self.needs_worker:
+            return (b"EVALSHA", self.sha, 2, keys.tag, keys.running(worker))
+        return (b"EVALSHA", self.sha, 1, keys.tag)
 
 
 def _named(names: Sequence[str]) -> str:
-    """Lua code of named(): a queue's keys by name, and the position of the next queue's keys."""
-    fields = ", ".join(f"{name} = keys[n + {place}]" for place, name in enumerate(names, 1))
-    return _NAMED.format(fields=fields, next=len(names) + 1)
+    """Lua code of named(): the keys by name of the queue whose tag is the key at that place."""
+    fields = [
+        f'{name} = tag .. "{QUEUE_KEYS[name].name}"' if name in QUEUE_KEYS else f"{name} = KEYS[2]" for name in names
+    ]
+    return _NAMED.format(fields=", ".join(fields))
 
 
 def _parts(source: str, found: dict[str, str] | None = None) -> Iterable[str]:
@@ -117,6 +127,19 @@ def _parts(source: str, found: dict[str, str] | None = None) -> Iterable[str]:
             _parts(part, found)
             found[name] = part
     return found.values()
+
+
+def _definitions(source: str) -> Sequence[str]:
+    """What a script uses of its parts. Each call of a script creates its functions, so the others would cost time."""
+    found: list[str] = []
+    code = _COMMENT.sub("", source)
+    for definition in reversed([each for part in _parts(source) for each in _DEFINITION.findall(part)]):
+        names = _NAMES.match(definition)
+        assert names
+        if any(re.search(rf"(?<![.\w]){name}\b", code) for name in names[1].split(", ")):
+            found.insert(0, definition)
+            code += _COMMENT.sub("", definition)
+    return found
 
 
 @cache

@@ -38,6 +38,13 @@ class JobState(StrEnum):
         return self in (JobState.SUCCEEDED, JobState.DEAD, JobState.CANCELLED, JobState.EXPIRED)
 
 
+class CancelAnswer(StrEnum):
+    """The result of a cancel request."""
+
+    CANCELLED = "cancelled"  # the job will not run (again)
+    ASKED = "asked"  # the job is running and was asked to stop: it is cancelled when it does, unless it succeeds before
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One call of a task, as a worker runs it."""

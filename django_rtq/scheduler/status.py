@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django_rtq.broker.broker import get_broker
+from django_rtq.broker.schedule_store import StoredSchedules
+from django_rtq.conf import get_config
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import moment
-from django_rtq.scheduler.registry import ScheduledTask
+from django_rtq.scheduler.registry import ScheduledTask, declared_schedules, load_schedules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +24,26 @@ class ScheduleStatus:
     next_slot: datetime | None  # None: it is disabled
     last_job: str  # "": it has not fired yet
     last_state: str  # "": unknown, or it has not fired yet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowStatuses:
+    """The status of schedules of the database."""
+
+    valid: Sequence[ScheduleStatus]
+    broken: Mapping[str, str]  # name -> problem
+    in_redis: frozenset[str]  # names of those that Redis has as the database has them
+
+
+def row_statuses(rows: Mapping[str, Mapping[str, Any]]) -> RowStatuses:
+    """The status of each row of the database, by name. Raises BrokerError and ConfigurationError."""
+    found = load_schedules(declared_schedules(get_config()), StoredSchedules(rows=rows))
+    stored = get_broker().schedules.read().rows
+    return RowStatuses(
+        valid=schedule_statuses([entry for entry in found.entries if entry.source == "admin"]),
+        broken=found.broken,
+        in_redis=frozenset(name for name, row in rows.items() if stored.get(name) == row),
+    )
 
 
 def schedule_statuses(entries: Sequence[ScheduledTask]) -> list[ScheduleStatus]:

@@ -10,8 +10,7 @@ from uuid import UUID
 
 from django.utils import timezone as django_timezone
 
-from django_rtq.broker.keys import check_queue_name
-from django_rtq.conf import uses_time_zones
+from django_rtq.conf import check_queue_name, uses_time_zones
 from django_rtq.exceptions import InvalidTask
 from django_rtq.jobs.job import EPOCH
 from django_rtq.tasks.backoff import Backoff, as_backoff

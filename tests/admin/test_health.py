@@ -7,11 +7,11 @@ import pytest
 
 from django_rtq.admin.display.health import check_health
 from django_rtq.admin.display.problems import is_falling_behind, is_silent
-from django_rtq.broker.redis.server_info import ServerDetails
 from django_rtq.broker.settlement import Settlement
 from django_rtq.inspector.details import JobDetails, QueueDetails, RunningJob, WorkerDetails
 from django_rtq.inspector.metrics import TaskMetrics
 from django_rtq.inspector.overview import Overview, QueueRow
+from django_rtq.inspector.server_info import ServerDetails
 from django_rtq.inspector.time_series import Series
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import JobState

@@ -2,8 +2,7 @@
 
 import pytest
 
-from django_rtq.broker.control import CancelAnswer
-from django_rtq.jobs.job import JobState
+from django_rtq.jobs.job import CancelAnswer, JobState
 from tests.support.jobs import (
     QUEUE,
     WORKER,

@@ -56,16 +56,17 @@ def arguments_in_header(name):
 
 
 def names_in_body(name):
-    """The names that `named` gives to the keys, and to which."""
-    given = re.findall(r"(\w+) = keys\[n \+ (\d+)\]", SCRIPTS[name].text)
-    assert [int(place) for _, place in given] == list(range(1, len(given) + 1))
+    """The names that `named` gives to the keys; each is the name of a key of a queue."""
+    given = re.findall(r'(\w+) = (?:tag \.\. "([^"]*)"|KEYS\[2\])', SCRIPTS[name].text)
+    keys = Keys("rtq").of("mail")
+    assert [keys.tag + own.encode() for _, own in given if own] == [getattr(keys, key) for key, own in given if own]
     return [key for key, _ in given]
 
 
 def naming_ends(name):
     """Where the lines end that give names to keys and arguments."""
     code = code_of(name)
-    naming = r"local .*|for i = .*ARGV.* end|while KEYS.* end|"
+    naming = r"local .*|for i = .*(?:ARGV|KEYS).* end|"
     lines = code.splitlines()
     last = max(i for i, line in enumerate(lines) if re.search(r"\bKEYS|ARGV|named\(", line))
     between = lines[: last + 1]
@@ -123,7 +124,7 @@ def keys_touched(code):
 
 
 @every_script
-def test_keys_are_named_in_order(name):
+def test_all_keys_are_named(name):
     listed = keys_in_header(name)
 
     assert names_in_body(name) == listed
@@ -249,13 +250,21 @@ def test_it_has_a_test_module_and_a_scene(name):
 
 
 @every_script
-def test_what_is_called_begins_with_what_it_uses_each_once_and_behind_what_it_uses_itself(name):
+def test_what_is_called_begins_with_what_it_uses_of_its_parts_and_nothing_else(name):
     text = SCRIPTS[name].text
+    code = re.sub(r"(?m)\s*--.*$", "", text)
+    used = re.findall(r"(?<![.\w])(\w+)\(|\b([A-Z][A-Z_]+)\b", reach_of(name))
+    parts = used_parts(name)
 
     assert text.endswith(FILES[name])
-    for part in used_parts(name):
-        assert text.count(PARTS[part]) == 1
-        assert all(text.index(PARTS[each]) < text.index(PARTS[part]) for each in direct_parts(part))
+    for function in {function for part in parts for function in functions_of(part)}:
+        first = re.search(rf"(?<![.\w]){function}\(", code)
+        assert bool(first) == ((function, "") in used)
+        assert not first or code[: first.start()].endswith("local function ")
+    for constant in {constant for part in parts for constant in constants_of(part)}:
+        first = re.search(rf"\b{constant}\b", code)
+        assert first or ("", constant) not in used
+        assert not first or re.search(r"local [A-Z_, ]*$", code[: first.start()])
 
 
 def test_no_file_is_read_before_its_script_is_called():
@@ -297,13 +306,12 @@ print(len(SCRIPTS_BY_SHA) == len(scripts.SCRIPTS))
     assert done.stdout == "0\nTrue\n"
 
 
-def test_a_call_names_its_keys_in_the_order_of_the_header():
+def test_a_call_names_the_tag_of_its_queue_and_the_processing_list_if_the_script_needs_it():
     keys = Keys("rtq").of("mail")
 
     call = SCRIPTS["finish"].call(keys, (10, "id"), worker="w1")
-    assert call[:5] == (b"EVALSHA", SCRIPTS["finish"].sha, len(call) - 5, keys.running("w1"), keys.jobs)
-    assert call[-2:] == (10, "id")
-    assert SCRIPTS["find_job"].call(keys, ("id",))[-2:] == (keys.result_times, "id")
+    assert call == (b"EVALSHA", SCRIPTS["finish"].sha, 2, b"{rtq:mail}:", keys.running("w1"), 10, "id")
+    assert SCRIPTS["find_job"].call(keys, ("id",))[2:] == (1, b"{rtq:mail}:", "id")
 
 
 @pytest.mark.parametrize("text", ["", "7", "mail", 'a "\\r\\n$1\r\n', "\x00", "é", "🦄", "x" * 100_000])
@@ -317,13 +325,8 @@ def test_a_packed_call_is_what_the_packer_makes_of_the_call(text):
     assert script_of(packed) == (script.name, script.text)
 
 
-def test_a_claim_of_several_queues_names_the_keys_of_each():
+def test_a_claim_of_several_queues_names_the_tag_of_each():
     keys = Keys("rtq")
-    command = SCRIPTS["claim"].call_many([keys.of("high"), keys.of("low")], ("w1", 1, "1"), worker="w1")
+    command = SCRIPTS["claim"].call_many([keys.of("high"), keys.of("low")], ("w1", 1, "1"))
 
-    size = len(keys_in_header("claim"))
-    assert command[2] == 2 * size
-    assert command[3] == keys.of("high").paused
-    assert command[3 + size] == keys.of("low").paused
-    assert command[3 + size + 2] == keys.of("low").running("w1")
-    assert command[-3:] == ("w1", 1, "1")
+    assert command[2:] == (2, b"{rtq:high}:", b"{rtq:low}:", "w1", 1, "1")

@@ -3,9 +3,9 @@
 import pytest
 
 from django_rtq.broker.redis import client
-from django_rtq.broker.redis.server_info import read_server
 from django_rtq.inspector.job_filter import JobFilter
 from django_rtq.inspector.job_list import LISTS
+from django_rtq.inspector.server_info import read_server
 from tests.broker.test_list_running import NOTE
 from tests.support.jobs import (
     QUEUE,

@@ -6,8 +6,8 @@ from collections import defaultdict
 from contextlib import suppress
 from typing import NamedTuple
 
-from django_rtq.broker.control import CancelAnswer
 from django_rtq.exceptions import BrokerError, JobNotFound, WrongState
+from django_rtq.jobs.job import CancelAnswer
 from django_rtq.jobs.outcome import read_outcome
 from tests.app import tasks, torture_tasks
 from tests.support.waiting import wait_until

@@ -19,8 +19,8 @@ from django_rtq.admin.display.problems import (
     silent_workers,
 )
 from django_rtq.admin.urls import PageUrl
-from django_rtq.broker.redis.server_info import problems_of
 from django_rtq.inspector.overview import Overview
+from django_rtq.inspector.server_info import problems_of
 
 CLOCK_SECONDS = 1.0  # a clock that is behind by less is not reported
 _MAX_NAMED = 5  # queues in one sentence

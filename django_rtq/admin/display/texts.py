@@ -11,8 +11,7 @@ from django.utils.translation import get_language, gettext_lazy, ngettext, pgett
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.display.formatting import format_number
-from django_rtq.broker.control import CancelAnswer
-from django_rtq.jobs.job import JobState
+from django_rtq.jobs.job import CancelAnswer, JobState
 from django_rtq.periodic import Schedule
 
 #: The state of one job.

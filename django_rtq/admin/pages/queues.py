@@ -19,7 +19,7 @@ from django_rtq.admin.display.health import check_health
 from django_rtq.admin.display.job_table import PAGE_SIZE, JobTable
 from django_rtq.admin.pages.bulk_actions import REQUEST_SECONDS
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
-from django_rtq.conf import QUEUE_NAME, get_config
+from django_rtq.conf import get_config, is_queue_name
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.inspector import get_inspector
@@ -151,7 +151,7 @@ class QueueAdmin(PageAdmin):
 
 def _check_name(name: str) -> None:
     """Raises Http404 if the name is not valid for a queue."""
-    if not QUEUE_NAME.fullmatch(name):
+    if not is_queue_name(name):
         raise Http404
 
 

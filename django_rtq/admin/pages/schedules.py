@@ -24,15 +24,11 @@ from django_rtq.admin import permissions
 from django_rtq.admin.display.texts import STATE_LABELS, schedule_text
 from django_rtq.admin.forms import restore_secrets
 from django_rtq.admin.navigation import navigation_links
-from django_rtq.broker.broker import get_broker
-from django_rtq.broker.schedule_store import StoredSchedules
-from django_rtq.conf import get_config
 from django_rtq.exceptions import RTQError
 from django_rtq.jobs.job import JobState
 from django_rtq.models import Schedule
 from django_rtq.redaction import hidden, hidden_args
-from django_rtq.scheduler.registry import declared_schedules, load_schedules
-from django_rtq.scheduler.status import ScheduleStatus, schedule_statuses
+from django_rtq.scheduler.status import ScheduleStatus, row_statuses
 from django_rtq.tasks import registry
 
 EMPTY_VALUE = "-"
@@ -208,16 +204,13 @@ def attach_status(rows: Iterable[Schedule], request: HttpRequest) -> None:
     """Set `schedule_status` and `is_in_redis` on each row, or `problem` if it is invalid."""
     by_name = {row.name: row for row in rows}
     try:
-        wanted = StoredSchedules(rows={name: row.as_row() for name, row in by_name.items()})
-        found = load_schedules(declared_schedules(get_config()), wanted)
-        stored = get_broker().schedules.read().rows
-        statuses = schedule_statuses([entry for entry in found.entries if entry.source == "admin"])
+        found = row_statuses({name: row.as_row() for name, row in by_name.items()})
     except RTQError as error:
         messages.error(request, str(error))
         return
-    for schedule_status in statuses:
+    for schedule_status in found.valid:
         row = by_name[schedule_status.entry.name]
-        vars(row).update(schedule_status=schedule_status, is_in_redis=stored.get(row.name) == row.as_row())
+        vars(row).update(schedule_status=schedule_status, is_in_redis=row.name in found.in_redis)
     for name, problem in found.broken.items():
         vars(by_name[name]).update(problem=problem)
 

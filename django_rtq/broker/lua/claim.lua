@@ -1,8 +1,8 @@
 -- claim: give a worker the next jobs, round-robin between clients, from the first queue that has any.
--- The keys come once for each queue, in the order of the worker.
+-- There are several queues, in the order of the worker.
 -- queued -> running
 -- uses: prelude turns
--- keys: paused workers running jobs bands turn lanes waiting_since failures crashes cancelled_in_lane
+-- keys: paused workers running_of jobs bands turn lanes waiting_since failures crashes cancelled_in_lane
 --       work_signal clock scratch ring lane
 -- ARGV[1] worker      its name
 -- ARGV[2] wanted      jobs, at most 500
@@ -14,8 +14,8 @@
 --         "more": it stopped after many cancelled jobs, and there is more
 -- sent twice: gives more jobs; those whose reply was lost the worker finds in `running` and releases
 
-local worker, wanted, slots, queues, first = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), {}, 1
-while KEYS[first] do queues[#queues + 1], first = named(first) end
+local worker, wanted, slots, queues = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), {}
+for i = 1, #KEYS do queues[i] = named(i) end
 local claim = { wanted = wanted, slots = slots, most = slots, suspects = 0, may_skip = 500 } -- cancelled jobs, empty lanes
 
 -- Enter jobs into the processing list before they leave their lanes. An id without a record was left by a torn log.
@@ -37,7 +37,7 @@ local function assign_jobs(q, ids, answer)
       counts[#counts + 1], counts[#counts + 2], counts[#counts + 3] = #given - 1, failed, crashed
     end
   end
-  if #held > 0 then redis.call("HSET", q.running, unpack(held)) end
+  if #held > 0 then redis.call("HSET", q.running_of .. worker, unpack(held)) end
   return #held / 2
 end
 

@@ -12,6 +12,7 @@ from redis.connection import AbstractConnection, Connection, SSLConnection, Unix
 from redis.sentinel import SentinelConnectionPool
 
 from django_rtq.broker.redis.sentinel import SentinelService, master_connection_class, master_of, no_retry
+from django_rtq.exceptions import BrokerError, ConfigurationError
 
 #: Timeouts of commands and of connecting, unless RTQ sets others.
 COMMAND_SECONDS = 5.0
@@ -61,10 +62,13 @@ class ConnectionSettings:
 
         With Sentinel, every connect() asks for the current master.
         """
+        return cast(AbstractConnection, self.blocking_pool(role=role, block_seconds=block_seconds).make_connection())
+
+    def blocking_pool(self, *, role: str, block_seconds: float) -> redis.ConnectionPool:
+        """A new pool for reads that block for up to ``block_seconds``; the caller disconnects it."""
         # No health check: a PING before each read would cost a round trip, and the reader notices a broken
         # connection by itself.
-        pool = self._pool(role=role, socket_timeout=block_seconds + self.socket_timeout, health_check_interval=0)
-        return cast(AbstractConnection, pool.make_connection())
+        return self._pool(role=role, socket_timeout=block_seconds + self.socket_timeout, health_check_interval=0)
 
     def _pool(self, *, role: str, socket_timeout: float, health_check_interval: int) -> redis.ConnectionPool:
         ours = {
@@ -159,3 +163,17 @@ def _is_redis_own(connection_class: type) -> bool:
 
 def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def check_server_mode(hello: Any) -> None:
+    """Raises ConfigurationError if the reply to HELLO is of a Cluster or a Sentinel. Ignores errors."""
+    told = {} if isinstance(hello, BrokerError) else dict(zip(hello[::2], hello[1::2], strict=False))
+    if told.get(b"mode") == b"cluster":
+        raise ConfigurationError(
+            'RTQ["REDIS"] leads to a Redis Cluster, which is not supported yet. Use one server, or a master with '
+            "replicas and Sentinels."
+        )
+    if told.get(b"mode") == b"sentinel":
+        raise ConfigurationError(
+            'RTQ["REDIS"] leads to a Sentinel, which holds no data. Write {"sentinels": [(host, port)], "service": …}.'
+        )

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from django_rtq.broker.control import CancelAnswer
 from django_rtq.exceptions import JobError
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.jobs.job import CancelAnswer
 from django_rtq.management.command import RTQCommand
 from django_rtq.management.output import as_json, count, number, one_line
 from django_rtq.management.prompts import job_id

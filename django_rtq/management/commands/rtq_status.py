@@ -9,10 +9,10 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from django_rtq.broker.redis.server_info import ServerDetails, problems_of
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.server_info import ServerDetails, problems_of
 from django_rtq.management.command import WRONG_USAGE, RTQCommand
 from django_rtq.management.output import Column, as_json, count, duration, number, one_line, table
 from django_rtq.management.prompts import known_queues, seconds_from

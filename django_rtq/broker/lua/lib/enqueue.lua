@@ -20,12 +20,6 @@ local function new_record(band, max_crashes, ready, expires, client, body)
   return string.format("%s %s %.0f %s %s\n", band, max_crashes, ready, expires_at, client) .. body
 end
 
--- Whether an id is known: live, finished lately, or still in a lane.
-local function is_known(q, id)
-  return redis.call("HEXISTS", q.jobs, id) == 1 or redis.call("ZSCORE", q.finished, id)
-    or redis.call("HEXISTS", q.cancelled_in_lane, id) == 1
-end
-
 -- Append a job to its client's lane, or put it in front.
 local function push_new(q, id, band, client, front, now)
   local since, lane = created_at(id, now), q.lane .. band .. ":" .. client

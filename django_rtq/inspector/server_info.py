@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.template.defaultfilters import filesizeformat
 
 from django_rtq.broker.redis.client import RedisClient, clock_ms
-from django_rtq.exceptions import BrokerError, ConfigurationError
+from django_rtq.broker.redis.connections import check_server_mode
+from django_rtq.exceptions import BrokerError
 
 _NEARLY_FULL = 0.9  # of maxmemory
 
@@ -110,17 +110,3 @@ def ask_server(redis: RedisClient) -> ServerDetails:
     if isinstance(time, BrokerError):
         raise time
     return read_server(b"" if isinstance(info, BrokerError) else info, clock_ms(time))
-
-
-def check_server_mode(hello: Any) -> None:
-    """Raises ConfigurationError if the reply to HELLO is of a Cluster or a Sentinel. Ignores errors."""
-    told = {} if isinstance(hello, BrokerError) else dict(zip(hello[::2], hello[1::2], strict=False))
-    if told.get(b"mode") == b"cluster":
-        raise ConfigurationError(
-            'RTQ["REDIS"] leads to a Redis Cluster, which is not supported yet. Use one server, or a master with '
-            "replicas and Sentinels."
-        )
-    if told.get(b"mode") == b"sentinel":
-        raise ConfigurationError(
-            'RTQ["REDIS"] leads to a Sentinel, which holds no data. Write {"sentinels": [(host, port)], "service": …}.'
-        )

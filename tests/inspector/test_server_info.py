@@ -5,9 +5,10 @@ import redis as redis_py
 from django.test import override_settings
 
 from django_rtq.broker.broker import Broker, get_broker
-from django_rtq.broker.redis.server_info import ask_server, check_server_mode
+from django_rtq.broker.redis.connections import check_server_mode
 from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import BrokerRefused, BrokerUnavailable, ConfigurationError
+from django_rtq.inspector.server_info import ask_server
 from testproject.redis_server import PrivateRedis, free_port
 from tests.app import tasks
 from tests.support.redis_server import UNREACHABLE
