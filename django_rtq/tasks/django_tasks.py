@@ -19,7 +19,7 @@ def as_django_task(task: Task[Any, Any]) -> Any:
         from django.tasks import task_backends
     except ImportError:
         try:
-            from django_tasks import task_backends
+            from django_tasks import task_backends  # type: ignore[assignment]
         except ImportError as error:
             raise ConfigurationError(
                 "enqueue() needs django.tasks: Django 6, or the package django-tasks. Without it, use delay()."

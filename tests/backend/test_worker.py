@@ -18,7 +18,7 @@ def refreshed(result):
 
 
 def finished(result):
-    wait_until(lambda: refreshed(result).is_finished)
+    wait_until(lambda: refreshed(result).is_finished, seconds=30)
     return result
 
 
@@ -121,7 +121,11 @@ def test_signals_are_sent_once_for_each_step_where_it_happens(rtq_worker, diary,
     inspector.cancel(cancelled.id)
 
     assert diary.names("task_started") == [good.id, bad.id, bad.id]
-    assert diary.names("task_finished") == [f"{good.id}-SUCCESSFUL-None", f"{bad.id}-FAILED-ValueError"]
+    assert diary.names("task_finished") == [
+        f"{good.id}-SUCCESSFUL-None",
+        f"{bad.id}-FAILED-ValueError",
+        f"{cancelled.id}-FAILED-None",
+    ]
     assert [(name, result.id, result.status) for name, _, result in told] == [
         ("enqueued", good.id, READY),
         ("enqueued", bad.id, READY),
