@@ -69,6 +69,12 @@ def rtq_settings(redis, proxy):
 
 
 @pytest.fixture
+def no_test_runner(monkeypatch):
+    """As in a process that runs no tests: settings are not checked less, and no Redis is refused."""
+    monkeypatch.setattr("django_rtq.conf.is_under_test", lambda: False)
+
+
+@pytest.fixture
 def broker(rtq_settings):
     """The broker of this process; its leases are short."""
     broker = get_broker()
