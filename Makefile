@@ -31,7 +31,7 @@ screenshots: $(VENV)/.dev redis  ## Make the screenshots in docs/ again (needs C
 diagram: $(BIN)/python  ## Draw docs/images/packages.svg from the import contract
 	@$(BIN)/python docs/diagram.py
 
-test: $(VENV)/.dev redis  ## Run the tests, one process for each core (ARGS="-k claim -x"; ARGS=-n0: in one)
+test: $(VENV)/.dev redis  ## Run the tests, in several processes (ARGS="-k claim -x"; ARGS=-n0: in one)
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 coverage: $(VENV)/.dev redis  ## Run the tests and report their line coverage
@@ -60,7 +60,7 @@ check: format-check lint types test  ## Run all checks and tests, as CI does
 matrix: $(VENV)/.dev redis  ## Run the tests on each installed Python and each Django
 	$(BIN)/tox run $(ARGS)
 
-bench: $(VENV)/.run redis  ## Run the benchmarks (ARGS="drain latency")
+bench: $(VENV)/.bench redis  ## Run the benchmarks (ARGS="--only drain latency")
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
 clean:  ## Remove virtual environments, caches and build files
@@ -84,6 +84,11 @@ $(BIN)/python:
 $(VENV)/.run: pyproject.toml | $(BIN)/python
 	@echo "installing django_rtq into $(VENV)"
 	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml | $(VENV)/.run
+	@echo "installing a PostgreSQL driver into $(VENV)"
+	@$(PIP) install --editable '.[bench]' || echo "no driver: jobs with PostgreSQL will not be measured"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.run

@@ -7,12 +7,12 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from django_rtq.broker.broker import get_broker
-from django_rtq.broker.wait import wait_for_end
 from django_rtq.exceptions import JobFailed, ResultTimeout, WrongState
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import CancelAnswer, JobState
+
+_FINAL = (JobState.SUCCEEDED, JobState.CANCELLED)
 
 
 class JobHandle:
@@ -56,9 +56,12 @@ class JobHandle:
         BrokerUnavailable. A job that calls get() keeps its worker slot: do not wait for jobs of the same queue.
         """
         _check_timeout(timeout)
-        if not wait_for_end(get_broker(), self.queue_name, self.id, timeout):
-            raise ResultTimeout(self.id, f"is not over after {timeout:g} s.")
-        details = self._latest()
+        details = self._details
+        if details is None or details.state not in _FINAL:
+            details = get_inspector().wait(self.id, self.queue_name, timeout)
+            if details is None:
+                raise ResultTimeout(self.id, f"is not over after {timeout:g} s.")
+            self._details = details
         if details.state is JobState.SUCCEEDED:
             return details.result
         raise JobFailed(self.id, _why_failed(details))
@@ -76,7 +79,7 @@ class JobHandle:
         return get_inspector().cancel(self.id, self.queue_name, terminate=terminate)
 
     def _latest(self) -> JobDetails:
-        if self._details is not None and self._details.state in (JobState.SUCCEEDED, JobState.CANCELLED):
+        if self._details is not None and self._details.state in _FINAL:
             return self._details
         return self.refresh()
 

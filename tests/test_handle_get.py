@@ -76,6 +76,15 @@ def test_async_code_waits_too(broker, later):
     broker.close()
 
 
+def test_a_result_that_was_read_is_not_read_again(broker, redis):
+    handle = add.delay(1)
+    run(broker, handle, outcome=outcome(3))
+    assert handle.get() == 3
+    redis.flushdb()
+
+    assert handle.get() == 3
+
+
 def test_where_no_result_is_kept_it_is_none(broker):
     handle = add.delay(1)
     run(broker, handle, outcome="")
@@ -137,7 +146,7 @@ def test_a_job_that_never_was_is_not_found(broker):
 
 def test_a_job_that_is_requeued_at_once_has_failed_all_the_same(broker, inspector, monkeypatch):
     handle = add.delay(1)
-    monkeypatch.setattr("django_rtq.handle.wait_for_end", lambda *args: True)
+    monkeypatch.setattr(inspector, "wait", lambda job_id, queue, timeout: inspector.find(job_id, queue))
 
     with pytest.raises(JobFailed, match="was dead and has been requeued since: it is queued now"):
         handle.get()

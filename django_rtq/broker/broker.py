@@ -6,9 +6,10 @@ Every method may be repeated when its reply was lost. The header of each script 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any
 
@@ -25,7 +26,7 @@ from django_rtq.broker.messages import (
     earliest_seconds,
     read_cancel_requests,
 )
-from django_rtq.broker.redis.client import RedisClient
+from django_rtq.broker.redis.client import BlockingClient, RedisClient
 from django_rtq.broker.redis.commands import Argument, Command
 from django_rtq.broker.redis.connections import check_server_mode
 from django_rtq.broker.redis.settings import read_connection_settings
@@ -33,12 +34,13 @@ from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
 from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
-from django_rtq.conf import Config, get_config
+from django_rtq.conf import Config, check_redis_is_allowed, get_config
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.record import read_record
 
 RECLAIM_AT_ONCE = 50  # jobs of one call: each is moved by itself, which takes longer than most
+MAX_WAIT_SECONDS = 30.0  # of one blocking command of a caller that waits; then it asks again: the token may be lost
 CALLS_IN_FLIGHT = 8  # script calls of one round trip: Redis runs the first while the others are on their way
 
 
@@ -49,7 +51,7 @@ class Broker:
     """
 
     def __init__(self, config: Config, *, role: str = "client") -> None:
-        self.config = config
+        self.config = config = check_redis_is_allowed(config)
         self.connection_settings = read_connection_settings(config)
         if role == "client":  # a web request must not wait for as long as a worker may
             self.connection_settings = replace(
@@ -65,9 +67,16 @@ class Broker:
         self.maintenance = Maintenance(self.redis, self.keys, config, self.schedules)
         self._registered_queues: set[str] = set()
 
+    @cached_property
+    def waits(self) -> BlockingClient:
+        """For callers that wait for the end of a job."""
+        return BlockingClient(self.connection_settings.blocking_pool(role="wait", block_seconds=MAX_WAIT_SECONDS))
+
     def close(self) -> None:
         """Close all connections. The broker may be used again."""
         self.redis.close()
+        if "waits" in vars(self):
+            self.waits.close()
 
     @property
     def lease_ms(self) -> int:
@@ -275,10 +284,25 @@ def _pairs(flat: Sequence[bytes]) -> list[tuple[str, str]]:
     return [(flat[i].decode(), flat[i + 1].decode()) for i in range(0, len(flat), 2)]
 
 
+_substitutes: list[Broker] = []
+
+
 @lru_cache(maxsize=1)
 def get_broker() -> Broker:
     """The broker of this process, for producers and the admin. Raises ConfigurationError."""
-    return Broker(get_config())
+    return _substitutes[-1] if _substitutes else Broker(get_config())
+
+
+@contextmanager
+def substitute_broker(broker: Broker) -> Iterator[None]:
+    """For tests: get_broker() returns this one inside the block, in all threads."""
+    _substitutes.append(broker)
+    get_broker.cache_clear()
+    try:
+        yield
+    finally:
+        _substitutes.remove(broker)
+        get_broker.cache_clear()
 
 
 # A process may be forked while another thread holds the lock of the pool: the child makes its own broker.

@@ -3,44 +3,58 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
-from django_rtq.broker.broker import Broker
-from django_rtq.broker.redis.blocking_reader import block_once
+from django_rtq.broker.broker import MAX_WAIT_SECONDS, Broker
+from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.exceptions import BrokerFull, BrokerUnavailable
+from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
 
-BLOCK_SECONDS = 30.0  # then it asks again, in case the token was lost
 FULL_SERVER_SECONDS = 1.0  # between two questions while a full server refuses blocking commands
 
 
-def wait_for_end(broker: Broker, queue: str, job_id: str, timeout: float | None) -> bool:
-    """Block until a job is succeeded, dead, cancelled, expired or forgotten. False: `timeout` seconds have passed.
+def wait_for_end(broker: Broker, queue: str, job_id: str, timeout: float | None, query: Command) -> Any:
+    """Block until a job is succeeded, dead, cancelled, expired or forgotten. Returns the reply to `query`, sent then.
 
-    Reconnects once when the connection is lost. Raises BrokerUnavailable.
+    None: `timeout` seconds have passed. Mostly all of this is one round trip. Reconnects once when the connection is
+    lost. Raises BrokerError.
     """
     until = None if timeout is None else time.monotonic() + timeout
     is_second_try = False
     while True:
-        left = BLOCK_SECONDS if until is None else min(BLOCK_SECONDS, until - time.monotonic())
-        wait_ms = max(0, int(left * 1000)) + 1000
-        register = SCRIPTS["register_waiter"].call(broker.keys.of(queue), (job_id, wait_ms))
-        if broker.redis.execute_one(register, resend=True) == b"over":
-            return True
+        left = MAX_WAIT_SECONDS if until is None else min(MAX_WAIT_SECONDS, until - time.monotonic())
         if left <= 0:
-            return False
+            status, reply = broker.redis.execute([_register(broker, queue, job_id, 0), query], resend=True)
+            return reply if status == b"over" else None
         try:
-            _block(broker, broker.keys.of(queue).finished_signal + job_id.encode(), left)
-            is_second_try = False
+            is_over, reply = _block(broker, queue, job_id, left, query)
+        except BrokerFull:
+            time.sleep(min(left, FULL_SERVER_SECONDS))
         except BrokerUnavailable:
             if is_second_try:
                 raise
-            is_second_try = True  # a proxy or a failover; the job may be over by now, so ask first
+            is_second_try = True  # a proxy or a failover
+        else:
+            if is_over:
+                return reply
+            is_second_try = False
 
 
-def _block(broker: Broker, key: bytes, seconds: float) -> None:
-    """Wait for a token, and leave it there for other waiting processes."""
-    command = ("BLMOVE", key, key, "LEFT", "LEFT", max(0.001, round(seconds, 3)))
-    try:
-        block_once(broker.connection_settings, command, role="wait", block_seconds=BLOCK_SECONDS)
-    except BrokerFull:
-        time.sleep(min(seconds, FULL_SERVER_SECONDS))
+def _block(broker: Broker, queue: str, job_id: str, seconds: float, query: Command) -> tuple[bool, Any]:
+    """Register, block until there is a token, and ask. Returns whether the job is over, and the reply to `query`."""
+    signal = broker.keys.of(queue).finished_signal + job_id.encode()
+    status, token, reply = broker.waits.execute_blocking(
+        _register(broker, queue, job_id, int(seconds * 1000) + 1000),
+        # The token stays for others that wait. When the job is over already, the script has put one there.
+        ("BLMOVE", signal, signal, "LEFT", "LEFT", max(0.001, round(seconds, 3))),
+        query,
+    )
+    is_over = status == b"over"
+    for answer in (reply,) if is_over else (token, reply):
+        if isinstance(answer, BrokerError):
+            raise answer
+    return is_over or token is not None, reply
+
+
+def _register(broker: Broker, queue: str, job_id: str, wait_ms: int) -> Command:
+    return SCRIPTS["register_waiter"].call(broker.keys.of(queue), (job_id, wait_ms))

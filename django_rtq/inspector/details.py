@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -255,6 +256,14 @@ class RawJob:
             finished_at=moment(int(float(self.kept))) if self.kept else None,
             forgotten_at=moment(int(forgotten_ms)),
         )
+
+
+def read_found(job_id: str, queue: str, reply: Sequence[Any]) -> JobDetails | None:
+    """The job in a reply of the script `find_job`. None if nothing is known of it."""
+    return RawJob(id=job_id, queue=queue, **dict(zip(_FIND, reply, strict=True))).details()
+
+
+_FIND = "record due died failures crashes errors outcome finished worker held lease now_ms wish progress kept".split()
 
 
 def _made_at(job_id: str) -> datetime | None:

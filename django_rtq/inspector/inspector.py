@@ -17,6 +17,7 @@ from django_rtq.broker.control import WorkerCommand, send_command, supervisor_of
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.broker.wait import wait_for_end
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
 from django_rtq.inspector import lost_replies
 from django_rtq.inspector.dead_letters import (
@@ -29,7 +30,7 @@ from django_rtq.inspector.dead_letters import (
     changed_body,
     steps_for_ids,
 )
-from django_rtq.inspector.details import JobDetails, QueueDetails, RawJob, WorkerDetails
+from django_rtq.inspector.details import JobDetails, QueueDetails, WorkerDetails, read_found
 from django_rtq.inspector.job_filter import ALL_JOBS, JobFilter
 from django_rtq.inspector.job_list import JobListReader, JobPage, JobSearch
 from django_rtq.inspector.metrics import Clients, MetricsReader
@@ -73,6 +74,12 @@ class Inspector:
         calls = [SCRIPTS["find_job"].call(self._keys.of(name), (job_id,)) for name in names]
         return _first_found(job_id, names, self._redis.execute(calls, resend=True))
 
+    def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
+        """Block until the job is over, for `timeout` seconds at most: then None. Raises JobNotFound."""
+        query = SCRIPTS["find_job"].call(self._keys.of(queue), (job_id,))
+        reply = wait_for_end(self._broker, queue, job_id, timeout, query)
+        return _first_found(job_id, [queue], [reply]) if reply else None
+
     def find_with_position(self, job_id: str, queue: str | None = None) -> tuple[JobDetails, QueuePosition]:
         """find(), and what the job waits for if it waits. Raises JobNotFound."""
         names, scripts = self._names(queue), [SCRIPTS[name] for name in ("find_job", "queue_position")]
@@ -85,7 +92,7 @@ class Inspector:
         """The states of many jobs, given as (queue, id), in one round trip. Unknown jobs are left out."""
         calls = [SCRIPTS["find_job"].call(self._keys.of(queue), (job_id,)) for queue, job_id in jobs]
         replies = self._redis.execute(calls, resend=True)
-        found = [_read_job(job_id, queue, reply) for (queue, job_id), reply in zip(jobs, replies, strict=True)]
+        found = [read_found(job_id, queue, reply) for (queue, job_id), reply in zip(jobs, replies, strict=True)]
         return {(job.queue, job.id): str(job.state) for job in found if job}
 
     def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
@@ -326,17 +333,10 @@ def forget_inspector(*, setting: str, **kwargs: object) -> None:
 def _first_found(job_id: str, queues: Sequence[str], replies: Sequence[Any]) -> JobDetails:
     """The job, from the replies of the script `find_job` for these queues. Raises JobNotFound."""
     for queue, reply in zip(queues, replies, strict=True):
-        details = _read_job(job_id, queue, reply)
+        details = read_found(job_id, queue, reply)
         if details:
             return details
     raise JobNotFound(job_id)
-
-
-def _read_job(job_id: str, queue: str, reply: Any) -> JobDetails | None:
-    return RawJob(id=job_id, queue=queue, **dict(zip(_FIND, reply, strict=True))).details()
-
-
-_FIND = "record due died failures crashes errors outcome finished worker held lease now_ms wish progress kept".split()
 
 
 def _why_not_now(answer: str) -> str:

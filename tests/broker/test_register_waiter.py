@@ -2,12 +2,14 @@
 
 import threading
 import time
+from contextlib import nullcontext
 
 import pytest
 
 from django_rtq.broker import wait as module
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.wait import wait_for_end
+from django_rtq.broker.redis.hooks import command_hooks
+from django_rtq.broker.wait import wait_for_end as wait_and_ask
 from django_rtq.conf import read_config
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.inspector import Inspector
@@ -26,6 +28,11 @@ from tests.support.jobs import (
 from tests.support.redis_server import Redis
 from tests.support.snapshots import changes, snapshot
 from tests.support.waiting import wait_until
+
+
+def wait_for_end(broker, queue, job_id, timeout):
+    """Whether the job was over in time; what is asked then is whether the server is there."""
+    return wait_and_ask(broker, queue, job_id, timeout, ("PING",)) == b"PONG"
 
 
 class Waiting(threading.Thread):
@@ -47,6 +54,10 @@ class Waiting(threading.Thread):
 
 def waiters_on(redis):
     return [c for c in redis.client_list() if c["name"].startswith("rtq:wait") and c["cmd"] == "blmove"]
+
+
+def waiting_connections(redis):
+    return [c for c in redis.client_list() if c["name"] == "rtq:wait"]
 
 
 @pytest.fixture
@@ -142,9 +153,79 @@ def test_nobody_waits_for_what_is_over_or_never_was(redis, broker, over):
     job = over(broker)
     before = snapshot(redis)
 
-    assert wait_for_end(broker, QUEUE, job.id, None) is True
+    for _ in range(2):
+        assert wait_for_end(broker, QUEUE, job.id, None) is True
+
+    assert changes(before, snapshot(redis)) == {f"finished_signal:{job.id}": ["over"]}
+    assert 0 < redis.pttl(f"{{rtq:{QUEUE}}}:finished_signal:{job.id}") <= 1000
+
+
+def test_a_wait_does_not_shorten_the_life_of_a_token_for_others(redis, broker, wait):
+    job = queued_job(broker)
+    (thread,) = wait(job)
+    run_to("ack")(broker, job)
+    thread.join(5)
+
+    assert wait_for_end(broker, QUEUE, job.id, 5) is True
+
+    assert redis.llen(f"{{rtq:{QUEUE}}}:finished_signal:{job.id}") == 1
+    assert redis.pttl(f"{{rtq:{QUEUE}}}:finished_signal:{job.id}") > 50_000
+
+
+@pytest.mark.parametrize("state", [queued_job, finished_job, dead_job])
+def test_a_question_without_a_wait_changes_nothing(redis, broker, state):
+    job = state(broker)
+    before = snapshot(redis)
+
+    assert wait_for_end(broker, QUEUE, job.id, 0) is (state is not queued_job)
 
     assert snapshot(redis) == before
+
+
+def test_a_wait_is_one_round_trip(broker, wait):
+    over, job = finished_job(broker), queued_job(broker)
+    wait_for_end(broker, QUEUE, over.id, 5)
+    seen = []
+    command_hooks.append(lambda names: seen.append(names) or nullcontext())
+    try:
+        (thread,) = wait(job)
+        run_to("ack")(broker, job)
+        thread.join(5)
+        assert wait_for_end(broker, QUEUE, over.id, 5) is True
+    finally:
+        command_hooks.pop()
+
+    packet = ["EVALSHA register_waiter", "BLMOVE", "PING"]
+    assert [names for names in seen if names[-1] == "PING"] == [packet, packet]
+
+
+def test_as_many_connections_as_wait_at_once(redis, broker, wait):
+    job, later = queued_job(broker), queued_job(broker)
+    threads = wait(job, 3)
+    run_to("ack")(broker, job)
+    for thread in threads:
+        thread.join(5)
+    assert len(waiting_connections(redis)) == 3
+
+    threads += [Waiting(broker, later)]
+    threads[-1].start()
+    wait_until(lambda: waiters_on(redis))
+    run_to("ack")(broker, later)
+    threads[-1].join(5)
+
+    assert len(waiting_connections(redis)) == 3
+
+
+def test_connections_that_the_server_has_closed_do_not_fail_the_next_wait(redis, broker, wait):
+    later, job = finished_job(broker), queued_job(broker)
+    threads = wait(job, 3)
+    run_to("ack")(broker, job)
+    for thread in threads:
+        thread.join(5)
+    for client in waiting_connections(redis):
+        redis.client_kill_filter(_id=client["id"])
+
+    assert wait_for_end(broker, QUEUE, later.id, 5) is True
 
 
 @pytest.mark.parametrize("live", [queued_job, scheduled_job, retrying_job])
@@ -168,10 +249,10 @@ def test_no_time_is_a_question(broker, timeout):
 def test_who_gave_up_waiting_is_forgotten(redis, broker):
     first, second = queued_job(broker, "a"), queued_job(broker, "b")
     waiting = f"{{rtq:{QUEUE}}}:waiters"
-    wait_for_end(broker, QUEUE, first.id, 0)
+    wait_for_end(broker, QUEUE, first.id, 0.01)
     redis.zadd(waiting, {first.id: 1})
 
-    wait_for_end(broker, QUEUE, second.id, 0)
+    wait_for_end(broker, QUEUE, second.id, 0.01)
 
     assert redis.zrange(waiting, 0, -1) == [second.id.encode()]
 
@@ -189,7 +270,7 @@ def test_the_token_of_an_earlier_end_does_not_end_the_wait_for_a_requeued_job(re
 
 
 def test_a_lost_token_costs_no_more_than_a_slice(monkeypatch, redis, broker, wait):
-    monkeypatch.setattr(module, "BLOCK_SECONDS", 0.3)
+    monkeypatch.setattr(module, "MAX_WAIT_SECONDS", 0.3)
     job = queued_job(broker, "a")
     (thread,) = wait(job)
     redis.delete(f"{{rtq:{QUEUE}}}:waiters")
@@ -217,12 +298,13 @@ def test_a_connection_that_is_cut_is_made_anew(redis, broker, wait):
     assert thread.answer is True
 
 
+@pytest.mark.parametrize("timeout", [0, 0.01])
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_lost_reply_is_asked_for_again(redis, broker, moment):
+def test_a_lost_reply_is_asked_for_again(redis, broker, moment, timeout):
     job = queued_job(broker, "a")
     redis.drop_connection(moment)
 
-    assert wait_for_end(broker, QUEUE, job.id, 0) is False
+    assert wait_for_end(broker, QUEUE, job.id, timeout) is False
 
 
 def test_a_full_server_makes_a_wait_slower_and_does_not_end_it(monkeypatch, redis, broker):

@@ -9,7 +9,7 @@ from typing import Any
 
 from redis.exceptions import RedisError, ResponseError
 
-from django_rtq.broker.redis.client import exchange, send, translate_error
+from django_rtq.broker.redis.client import send, translate_error
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.redis.connections import ConnectionSettings
 from django_rtq.broker.redis.hooks import command_hooks, run_hooked
@@ -120,18 +120,3 @@ class BlockingReader:
             self._connection.connect()
             self._on_connect()  # this may be another server, or the same one with older data
         return self._connection
-
-
-def block_once(connection_settings: ConnectionSettings, command: Command, *, role: str, block_seconds: float) -> Any:
-    """The reply to one blocking command, over a connection that is made for it. Raises BrokerError."""
-    connection: Any = connection_settings.blocking_connection(role=role, block_seconds=block_seconds)
-    try:
-        connection.connect()
-        (reply,) = exchange(connection, [command])
-    except (RedisError, OSError) as error:
-        raise translate_error(error) from error
-    finally:
-        connection.disconnect()
-    if isinstance(reply, RedisError):
-        raise translate_error(reply) from reply
-    return reply

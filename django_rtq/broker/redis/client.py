@@ -12,7 +12,7 @@ from redis.sentinel import MasterNotFoundError
 
 from django_rtq.broker.redis.commands import Command, script_of
 from django_rtq.broker.redis.hooks import command_hooks, run_hooked
-from django_rtq.broker.redis.speedups import IdleConnections, pack
+from django_rtq.broker.redis.speedups import FewIdleConnections, IdleConnections, pack
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable
 
 # Replies of a server that will work again soon: after a restart, during a failover, while a script blocks it, or while
@@ -99,13 +99,17 @@ class RedisClient:
             if isinstance(reply, Exception):
                 raise translate_error(reply) from reply
 
-    def _exchange(self, commands: Sequence[Command], *, is_checked: bool = True) -> list[Any]:
+    def _exchange(
+        self, commands: Sequence[Command], *, is_checked: bool = True, needs_first: bool = False
+    ) -> list[Any]:
         try:
             connection = self._connections.take(is_checked=is_checked)
         except redis_exceptions.RedisError as error:
             raise translate_error(error) from error
         try:
-            replies = exchange(connection, commands)
+            replies = (
+                exchange(connection, commands, needs_first=True) if needs_first else exchange(connection, commands)
+            )
         except (redis_exceptions.RedisError, OSError) as error:
             self._connections.drop(connection)
             raise translate_error(error) from error
@@ -113,7 +117,10 @@ class RedisClient:
             # A reply may be on its way: it must not be taken for the reply to another command.
             self._connections.drop(connection)
             raise
-        self._connections.give_back(connection)
+        if len(replies) < len(commands):  # the others may block
+            self._connections.drop(connection)
+        else:
+            self._connections.give_back(connection)
         return replies
 
     def _translated(self, reply: Any) -> Any:
@@ -127,26 +134,54 @@ class RedisClient:
         return error
 
 
+class BlockingClient(RedisClient):
+    """Sends packets with commands that may block. Any thread may use it; each has a connection while it waits."""
+
+    def __init__(self, pool: redis.ConnectionPool) -> None:
+        super().__init__(pool)
+        self._connections = FewIdleConnections(pool)
+
+    def execute_blocking(self, first: Command, *others: Command) -> list[Any]:
+        """The replies to commands of which all but the first may block, in one round trip. All may run twice.
+
+        A command that was refused has its BrokerError in its place. Raises BrokerError if the first was refused: the
+        others, which depend on it, are given up then. Raises BrokerUnavailable when there is no reply.
+        """
+        commands = (first, *others)
+        replies = self._exchange(commands, needs_first=True)
+        if isinstance(replies[0], redis_exceptions.NoScriptError):
+            self._load([first])
+            replies = self._exchange(commands, needs_first=True)
+        if isinstance(replies[0], redis_exceptions.RedisError):
+            raise self._translated(replies[0])
+        return self._mended(commands, replies)
+
+
 def send(connection: Any, commands: Sequence[Command]) -> None:
     """Send commands over one connection, in one packet."""
     connection.send_packed_command([b"".join(map(pack, commands))])
 
 
-def exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
-    """Send commands over one connection and read a reply for each; errors are replies."""
+def exchange(connection: Any, commands: Sequence[Command], *, needs_first: bool = False) -> list[Any]:
+    """Send commands over one connection and read a reply for each; errors are replies.
+
+    With `needs_first`, nothing else is read when the first command was refused.
+    """
     if command_hooks:
-        return run_hooked(commands, lambda: _exchange(connection, commands))
-    return _exchange(connection, commands)
+        return run_hooked(commands, lambda: _exchange(connection, commands, needs_first))
+    return _exchange(connection, commands, needs_first)
 
 
-def _exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
+def _exchange(connection: Any, commands: Sequence[Command], needs_first: bool) -> list[Any]:
     send(connection, commands)
-    replies = []
+    replies: list[Any] = []
     for _ in commands:
         try:
             replies.append(connection.read_response())
         except redis_exceptions.ResponseError as error:
             replies.append(error)
+            if needs_first and len(replies) == 1:
+                break
     return replies
 
 

@@ -62,10 +62,13 @@ class ConnectionSettings:
 
         With Sentinel, every connect() asks for the current master.
         """
+        return cast(AbstractConnection, self.blocking_pool(role=role, block_seconds=block_seconds).make_connection())
+
+    def blocking_pool(self, *, role: str, block_seconds: float) -> redis.ConnectionPool:
+        """A new pool for reads that block for up to ``block_seconds``; the caller disconnects it."""
         # No health check: a PING before each read would cost a round trip, and the reader notices a broken
         # connection by itself.
-        pool = self._pool(role=role, socket_timeout=block_seconds + self.socket_timeout, health_check_interval=0)
-        return cast(AbstractConnection, pool.make_connection())
+        return self._pool(role=role, socket_timeout=block_seconds + self.socket_timeout, health_check_interval=0)
 
     def _pool(self, *, role: str, socket_timeout: float, health_check_interval: int) -> redis.ConnectionPool:
         ours = {

@@ -23,6 +23,7 @@ from django_rtq.broker.redis.sentinel import is_current
 # What redis-py itself packs with in the end, without the layers above.
 _pack: Callable[[tuple[Argument, ...]], bytes] = hiredis.pack_command  # type: ignore[assignment]
 
+MAX_IDLE, MAX_IDLE_SECONDS = 10, 30.0  # of FewIdleConnections
 FINE_SECONDS, FINE_STEP_SECONDS = 0.0025, 0.0005  # the last part of a wait, and the time between two checks in it
 
 
@@ -108,6 +109,30 @@ class IdleConnections:
         while self._idle:
             with suppress(IndexError):
                 self.drop(self._idle.pop())
+
+
+class FewIdleConnections(IdleConnections):
+    """The same for commands that are rare: keeps few connections, and none that was idle for long."""
+
+    def take(self, *, is_checked: bool) -> Any:
+        """A connection that nobody uses. One that was idle for long may be dead without our knowledge: it is closed."""
+        self._drop_old()
+        return super().take(is_checked=is_checked)
+
+    def give_back(self, connection: Any) -> None:
+        """Keep a connection that has no reply outstanding, unless there are enough."""
+        if len(self._idle) >= MAX_IDLE:
+            self.drop(connection)
+            return
+        connection.rtq_idle_since = time.monotonic()
+        super().give_back(connection)
+        self._drop_old()
+
+    def _drop_old(self) -> None:
+        oldest = time.monotonic() - MAX_IDLE_SECONDS
+        with suppress(IndexError):  # another thread took the last one
+            while self._idle[0].rtq_idle_since < oldest:
+                self.drop(self._idle.pop(0))
 
 
 def _is_open(connection: Any) -> bool:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.settlement import Settlement
-from django_rtq.broker.wait import wait_for_end
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.inspector.job_filter import JobFilter
@@ -168,6 +167,11 @@ def _change(broker, jobs):
     broker.redis.execute_one(command, resend=True)
 
 
+def _register(broker, jobs):
+    call = SCRIPTS["register_waiter"].call(broker.keys.of(QUEUE), (jobs[0].id, 1000))
+    return broker.redis.execute_one(call, resend=True)
+
+
 def _tally(broker, jobs):
     settlement = Settlement(metrics=[(2, "done task", 3, "r-3 task", 3, "x", 3, 4_000_000)])
     broker.settle(WORKER, QUEUE, settlement)
@@ -289,7 +293,7 @@ SCRIPT_CALLS = {
     "add_metrics": ScriptCall(_nobody_is_known, _tally, is_resent=False, grows=True),
     "task_metrics": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).metrics.tasks()),
     "trim": ScriptCall(_too_old, lambda broker, jobs: trim(broker, QUEUE), may_vanish=True),
-    "register_waiter": ScriptCall(_queued, lambda broker, jobs: wait_for_end(broker, QUEUE, jobs[0].id, 0)),
+    "register_waiter": ScriptCall(_queued, _register),
 }
 
 # The other states in which a job can be finished.

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from django_rtq.broker.redis.blocking_reader import BlockingReader, block_once
+from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.broker.redis.hooks import command_hooks
 from django_rtq.exceptions import BrokerUnavailable
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, settlement
@@ -56,9 +56,9 @@ def test_a_blocking_read_is_seen_as_a_whole(broker, seen):
         assert not reader.wait()
     finally:
         reader.close()
-    block_once(broker.connection_settings, ("BLPOP", "rtq:tokens", 0.1), role="wait", block_seconds=1)
+    broker.waits.execute_blocking(("PING",), ("BLPOP", "rtq:tokens", 0.1))
 
-    assert seen == [(["BZPOPMIN"], None), (["BLPOP"], None)]
+    assert seen == [(["BZPOPMIN"], None), (["PING", "BLPOP"], None)]
 
 
 def test_a_hook_sees_that_the_connection_was_lost(redis, broker, seen):

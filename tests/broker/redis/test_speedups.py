@@ -5,8 +5,9 @@ import time
 import pytest
 from redis.connection import PythonRespSerializer
 
-from django_rtq.broker.redis.speedups import IdleConnections, TextCommand, can_read_within, pack
+from django_rtq.broker.redis.speedups import FewIdleConnections, IdleConnections, TextCommand, can_read_within, pack
 from tests.support.jobs import queued_job
+from tests.support.waiting import wait_until
 
 HEAD = (b"EVALSHA", b"f" * 40, 1, "{rtq:größe}:jobs".encode())
 
@@ -43,6 +44,36 @@ def test_a_connection_is_used_again_without_the_pool(broker, monkeypatch):
     connections.give_back(first)
     connections.close()
     assert connections.connections_lost == 1
+
+
+@pytest.fixture
+def few(broker):
+    """FewIdleConnections, and functions that take and give back so many."""
+    queued_job(broker)
+    connections = FewIdleConnections(broker.connection_settings.command_pool(role="test"))
+    yield connections
+    connections.close()
+
+
+def test_few_idle_connections_are_kept(redis, few, monkeypatch):
+    monkeypatch.setattr("django_rtq.broker.redis.speedups.MAX_IDLE", 2)
+    taken = [few.take(is_checked=True) for _ in range(4)]
+    for connection in taken:
+        few.give_back(connection)
+
+    wait_until(lambda: len([c for c in redis.client_list() if c["name"] == "rtq:test"]) == 2)
+    assert few.take(is_checked=True) is taken[1]
+
+
+def test_a_connection_that_was_idle_for_long_is_closed(redis, few, monkeypatch):
+    first, second = (few.take(is_checked=True) for _ in range(2))
+    few.give_back(first)
+    monkeypatch.setattr("django_rtq.broker.redis.speedups.MAX_IDLE_SECONDS", -1)
+
+    few.give_back(second)
+    assert not redis.client_list() or not [c for c in redis.client_list() if c["name"] == "rtq:test"]
+
+    assert few.take(is_checked=True).is_connected
 
 
 def test_a_timed_wait_ends_on_time(broker):

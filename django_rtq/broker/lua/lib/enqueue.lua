@@ -21,13 +21,6 @@ local function new_record(band, max_crashes, ready, expires, client, body)
   return band .. " " .. max_crashes .. " " .. ready .. " " .. expires_at .. " " .. client .. "\n" .. body
 end
 
--- Whether an id is known: live, finished lately, or still in a lane. A job that was made just now cannot have been
--- cancelled and forgotten before.
-local function is_known(q, id, recent)
-  return redis.call("HEXISTS", q.jobs, id) == 1 or redis.call("ZSCORE", q.finished, id)
-    or not recent and redis.call("HEXISTS", q.cancelled_in_lane, id) == 1
-end
-
 -- Append a job to its client's lane, or put it in front.
 local function push_new(q, id, band, client, front, at, recent)
   index_lane(q, band, client, at)

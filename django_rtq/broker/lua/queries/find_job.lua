@@ -10,23 +10,40 @@
 -- sent twice: changes nothing
 
 local q, id = named(), ARGV[1]
-local record, worker, held, lease = redis.call("HGET", q.jobs, id), nil, nil, nil
-if record then worker, held, lease = find_runner(q, id) end -- reads every worker: not for a finished job
 
+-- The fields of a job that is not over, from `due` on.
+local function read_live()
+  local worker, held, lease = find_runner(q, id) -- reads every worker
+  return {
+    redis.call("ZSCORE", q.scheduled, id),
+    redis.call("ZSCORE", q.dead, id),
+    redis.call("HGET", q.failures, id),
+    redis.call("HGET", q.crashes, id),
+    redis.call("HGET", q.errors, id),
+    worker,
+    held,
+    lease,
+    redis.call("HGET", q.cancel_requests, id),
+    redis.call("HGET", q.progress, id),
+  }
+end
+
+local record = redis.call("HGET", q.jobs, id)
+local live = record and read_live() or {}
 return {
   record or "",
-  redis.call("ZSCORE", q.scheduled, id) or "",
-  redis.call("ZSCORE", q.dead, id) or "",
-  redis.call("HGET", q.failures, id) or "",
-  redis.call("HGET", q.crashes, id) or "",
-  redis.call("HGET", q.errors, id) or "",
+  live[1] or "",
+  live[2] or "",
+  live[3] or "",
+  live[4] or "",
+  live[5] or "",
   redis.call("HGET", q.results, id) or "",
   redis.call("ZSCORE", q.finished, id) or "",
-  worker or "",
-  held or "",
-  lease or "",
+  live[6] or "",
+  live[7] or "",
+  live[8] or "",
   now_ms(q.clock),
-  redis.call("HGET", q.cancel_requests, id) or "",
-  redis.call("HGET", q.progress, id) or "",
+  live[9] or "",
+  live[10] or "",
   redis.call("ZSCORE", q.result_times, id) or "",
 }
