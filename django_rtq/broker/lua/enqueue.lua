@@ -1,8 +1,8 @@
 -- enqueue: add one job, as delay() does, once however often it is sent.
 -- — -> queued, or scheduled when it has a time
 -- uses: prelude schedule enqueue known_ids
--- keys: jobs finished cancelled_in_lane scheduled bands turn lanes waiting_since work_signal due_signal clock
---       ring lane stats scheduled_by_client
+-- keys: jobs finished finished_before cancelled_in_lane scheduled bands turn lanes waiting_since work_signal
+--       due_signal clock ring lane stats scheduled_by_client
 -- ARGV[1] id          the job
 -- ARGV[2] band        its priority
 -- ARGV[3] max_crashes

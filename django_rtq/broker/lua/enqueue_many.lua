@@ -1,8 +1,8 @@
 -- enqueue_many: add many jobs, each once however often it is sent.
 -- — -> queued, or scheduled when it has a time
--- uses: prelude bulk_enqueue
--- keys: jobs finished cancelled_in_lane scheduled bands turn lanes waiting_since work_signal due_signal clock
---       ring lane stats scheduled_by_client
+-- uses: prelude bulk_enqueue known_ids
+-- keys: jobs finished finished_before cancelled_in_lane scheduled bands turn lanes waiting_since work_signal
+--       due_signal clock ring lane stats scheduled_by_client
 -- ARGV[...] jobs      of each, those of enqueue: id, band, max_crashes, client, due, expires, front, body; at most 500
 --
 -- returns for each job "ok", or "exists" if its id is known: live, or finished lately
@@ -28,7 +28,7 @@ local function index_lanes(lanes)
   redis.call("ZADD", q.work_signal, 0, "work")
 end
 
-local plan = plan_jobs(jobs, find_known(q, jobs), now)
+local plan = plan_jobs(jobs, find_known(q, ids_of(jobs)), now)
 if #plan.lanes > 0 then index_lanes(plan.lanes) end
 if #plan.since > 0 then redis.call("HSET", q.waiting_since, unpack(plan.since)) end
 for _, lane in ipairs(plan.lanes) do
