@@ -60,7 +60,7 @@ check: format-check lint types test  ## Run all checks and tests, as CI does
 matrix: $(VENV)/.dev redis  ## Run the tests on each installed Python and each Django
 	$(BIN)/tox run $(ARGS)
 
-bench: $(VENV)/.run redis  ## Run the benchmarks (ARGS="drain latency")
+bench: $(VENV)/.bench redis  ## Run the benchmarks (ARGS="--only drain latency")
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
 clean:  ## Remove virtual environments, caches and build files
@@ -84,6 +84,11 @@ $(BIN)/python:
 $(VENV)/.run: pyproject.toml | $(BIN)/python
 	@echo "installing django_rtq into $(VENV)"
 	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml | $(VENV)/.run
+	@echo "installing a PostgreSQL driver into $(VENV)"
+	@$(PIP) install --editable '.[bench]' || echo "no driver: jobs with PostgreSQL will not be measured"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.run

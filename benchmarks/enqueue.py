@@ -19,6 +19,7 @@ def measure(env: Environment, readings: Readings) -> None:
     ways: dict[str, Callable[[], float]] = {
         "enqueue.delay": _delay,
         "enqueue.evalsha": lambda: _evalsha(env),
+        "enqueue.using": _using,
         **{f"enqueue.many_{size}": lambda size=size: _delay_many(size) for size in CHUNKS},  # type: ignore[misc]
     }
     seconds = dict.fromkeys(ways, 0.0)
@@ -32,6 +33,7 @@ def measure(env: Environment, readings: Readings) -> None:
         jobs = MANY if "many" in name else SINGLES
         readings.add(name, turns * jobs / spent)
     readings.ratio("enqueue.delay_vs_evalsha", "enqueue.delay", "enqueue.evalsha")
+    readings.ratio("enqueue.using_cost", "enqueue.delay", "enqueue.using")  # these are rates: the ratio is inverse
     slowest = min((f"enqueue.many_{size}" for size in CHUNKS), key=lambda name: readings.rounds[name][-1])
     readings.ratio("enqueue.many_vs_delay", slowest, "enqueue.delay")
 
@@ -42,6 +44,15 @@ def _delay() -> float:
     started = time.perf_counter()
     for number in range(SINGLES):
         noop.delay(7, number)
+    return time.perf_counter() - started
+
+
+def _using() -> float:
+    from benchmarks.jobs import noop
+
+    started = time.perf_counter()
+    for number in range(SINGLES):
+        noop.using(client="7").delay(7, number)
     return time.perf_counter() - started
 
 

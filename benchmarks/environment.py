@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 import redis
 
-from benchmarks.counters import make_counters
+from benchmarks.counters import clear_counters, make_counters
 from testproject.redis_server import PrivateRedis
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,6 +32,7 @@ class Environment:
 
     def __init__(self, *, is_quick: bool) -> None:
         self.is_quick = is_quick
+        self.is_awake = False
         self.server = PrivateRedis()
         self._children: list[subprocess.Popen[bytes]] = []
 
@@ -56,26 +57,27 @@ class Environment:
         self.server.stop()
 
     def clear(self) -> None:
-        """Empty Redis and set all counters to 0."""
+        """Empty Redis, and set all counters and marks to 0."""
         self.redis.flushall()
-        for slot in range(len(self.counters)):
-            self.counters[slot] = 0
+        clear_counters()
+
+    def keep_awake(self) -> None:
+        """Keep the cores from halting, until the end."""
+        self.is_awake = True
+        for core in os.sched_getaffinity(0):
+            self._children.append(
+                self._popen([sys.executable, "-m", "benchmarks.awake", str(core)], {"PYTHONPATH": str(ROOT)})
+            )
 
     # -- processes
 
     @contextmanager
-    def process(self, *arguments: str, url: str = "") -> Iterator[subprocess.Popen[bytes]]:
+    def process(self, *arguments: str, url: str = "", settings: str = "") -> Iterator[subprocess.Popen[bytes]]:
         """Another Python process of this project, stopped at the end of the block."""
-        with self._log_path.open("ab") as log:
-            child = subprocess.Popen(
-                [sys.executable, *arguments],
-                cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": str(ROOT), "RTQ_BENCH_REDIS": url or self.server.url},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # Ctrl-C goes to this process only, which stops the child
-            )
+        variables = {"PYTHONPATH": str(ROOT), "RTQ_BENCH_REDIS": url or self.server.url}
+        if settings:
+            variables["DJANGO_SETTINGS_MODULE"] = settings
+        child = self._popen([sys.executable, *arguments], variables)
         self._children.append(child)
         try:
             yield child
@@ -83,13 +85,19 @@ class Environment:
             self._end(child)
 
     @contextmanager
-    def worker(self, *options: str, url: str = "") -> Iterator[subprocess.Popen[bytes]]:
+    def worker(self, *options: str, url: str = "", settings: str = "") -> Iterator[subprocess.Popen[bytes]]:
         """rtq_worker with one process and one slot, unless the options say otherwise."""
-        with self.process("-m", "django", "rtq_worker", "-v", "0", *options, url=url) as child:
+        with self.process("-m", "django", "rtq_worker", "-v", "0", *options, url=url, settings=settings) as child:
             yield child
 
     def wait_until(
-        self, condition: Callable[[], object], what: str, child: subprocess.Popen[bytes], *, seconds: float = 60
+        self,
+        condition: Callable[[], object],
+        what: str,
+        child: subprocess.Popen[bytes],
+        *,
+        seconds: float = 60,
+        every: float = 0.0005,
     ) -> None:
         """Poll every half millisecond. Raises MeasurementFailed on a timeout or when the process has exited."""
         deadline = time.monotonic() + seconds
@@ -98,7 +106,7 @@ class Environment:
                 raise MeasurementFailed(f"Not within {seconds:g} s: {what}.\n{self.log()}")
             if child.poll() is not None and not condition():
                 raise MeasurementFailed(f"Ended with code {child.returncode} before {what}.\n{self.log()}")
-            time.sleep(0.0005)
+            time.sleep(every)
 
     def finish(self, child: subprocess.Popen[bytes], *, seconds: float = 30) -> None:
         """Wait for a worker in burst mode to exit with code 0. Raises MeasurementFailed."""
@@ -108,6 +116,18 @@ class Environment:
             raise MeasurementFailed(f"The worker did not end within {seconds:g} s.\n{self.log()}") from None
         if code:
             raise MeasurementFailed(f"The worker ended with code {code}.\n{self.log()}")
+
+    def _popen(self, command: list[str], variables: dict[str, str]) -> subprocess.Popen[bytes]:
+        with self._log_path.open("ab") as log:
+            return subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env={**os.environ, **variables},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C goes to this process only, which stops the child
+            )
 
     @property
     def _log_path(self) -> Path:

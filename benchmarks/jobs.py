@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
-from benchmarks.counters import counters
+from benchmarks.counters import counters, marks
 from django_rtq import task
 
 
@@ -47,3 +48,49 @@ def record_place(slot: int) -> None:
     places[0] += 1
     if slot:
         places[slot] = places[0]
+
+
+@task(result_ttl=0)
+def nap(number: int, ms: int) -> None:
+    """Wait for so long."""
+    time.sleep(ms / 1000)
+    marks()[number] = 1
+
+
+@task(result_ttl=0)
+async def nap_async(number: int, ms: int) -> None:
+    """Wait for so long, as a coroutine."""
+    await asyncio.sleep(ms / 1000)
+    marks()[number] = 1
+
+
+@task(result_ttl=0, backoff=0)
+def fail_once(number: int) -> None:
+    """Fail in the first run."""
+    if not marks()[number]:
+        marks()[number] = 2
+        raise ValueError("the first run fails")
+    marks()[number] = 1
+
+
+@task
+def add_one(number: int) -> int:
+    """Return a result that somebody waits for."""
+    return number + 1
+
+
+@task(result_ttl=0)
+def take(number: int, text: str) -> None:
+    """Take a large argument."""
+    marks()[number] = 1
+
+
+@task(result_ttl=0)
+def read_and_write(number: int) -> None:
+    """One SELECT and one UPDATE."""
+    from benchmarks.models import Account
+
+    account = Account.objects.get(pk=1 + number % 100)
+    account.balance = number
+    account.save(update_fields=["balance"])
+    marks()[number] = 1

@@ -11,25 +11,33 @@ import django
 import redis
 
 from benchmarks.environment import Environment
+from benchmarks.figure import COLUMNS, column_of
 from benchmarks.figures import FIGURES, Readings
 
 VERDICTS = {True: "met", False: "MISSED", None: ""}
 
 
 def as_table(readings: Readings, machine: Mapping[str, object]) -> str:
-    """One line per figure: name, median, unit, target, whether it is met, lowest and highest round, description."""
-    rows = [("figure", "median", "unit", "target", "", "rounds", "")]
-    for name in readings.names():
+    """One line per figure: name, median, unit, target, whether it is met, rounds, costs of a job, description."""
+    names = readings.names()
+    heads = {suffix: head for suffix, head in COLUMNS.items() if any(name.endswith(suffix) for name in names)}
+    rows = [("figure", "median", "unit", "target", "", "rounds", *heads.values(), "")]
+    for name in names:
         figure, rounds = FIGURES[name], readings.rounds[name]
+        if figure.target is None and (beside := column_of(name)) and beside[0] in names:
+            continue
         spread = f"{number(min(rounds))} … {number(max(rounds))}" if len(rounds) > 1 else "one"
         target = "" if figure.target is None else str(figure.target)
         verdict = VERDICTS[readings.verdict(name)]
-        rows.append((name, number(readings.median(name)), figure.unit, target, verdict, spread, figure.description))
+        costs = [number(readings.median(name + suffix)) if name + suffix in names else "" for suffix in heads]
+        median = number(readings.median(name))
+        rows.append((name, median, figure.unit, target, verdict, spread, *costs, figure.description))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["; ".join(f"{key} {value}" for key, value in machine.items()), ""]
+    right = {1, *range(6, 6 + len(heads))}
     for row in rows:
         cells = [
-            cell.rjust(width) if place == 1 else cell.ljust(width)
+            cell.rjust(width) if place in right else cell.ljust(width)
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())

@@ -1,6 +1,6 @@
-"""Measure django_rtq: python benchmarks/run.py [--json FILE|-] [--only NAME…] [--rounds 3] [--quick] [--check]
+"""Measure django_rtq: python benchmarks/run.py [--json FILE|-] [--only NAME…] [--rounds 3] [--quick] [--awake]
 
-benchmarks/README.md explains the figures.
+benchmarks/README.md explains the options and the figures.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from pathlib import Path
 from typing import Any
 
 BUSY_LOAD = 0.5  # load average from which other programs distort the figures
-GROUPS = ("raw", "enqueue", "unique", "drain", "latency", "delayed", "memory", "fairness", "idle", "scale", "admin")
+GROUPS = (
+    *("raw", "enqueue", "unique", "drain", "latency", "delayed", "memory", "fairness"),
+    *("ordinary", "threads", "coroutines", "database", "get", "retries", "payload", "queues", "producers", "clients"),
+    *("idle", "scale", "admin"),
+)
 
 
 def main() -> int:
@@ -37,6 +41,9 @@ def main() -> int:
             readings.remark(
                 f"The load average was {machine['load']} before the start: trust the ratios, not the absolute figures."
             )
+        if options.awake:
+            env.keep_awake()
+        machine["idle cores"] = "kept awake" if options.awake else "may halt"
         _measure(env, readings, options)
     run = {"rounds": options.rounds, "quick": options.quick, "seconds": round(time.monotonic() - started, 1)}
     if options.json != "-":
@@ -51,6 +58,7 @@ def main() -> int:
 def _measure(env: Any, readings: Any, options: argparse.Namespace) -> None:
     from benchmarks import admin, delayed, drain, enqueue, fairness, idle, latency, memory, raw, scale, unique
     from benchmarks.environment import print_progress
+    from benchmarks.loads import clients, database, get, payload, producers, queues, retries, waiting
 
     by_rounds = {
         "raw": raw.measure,
@@ -61,6 +69,16 @@ def _measure(env: Any, readings: Any, options: argparse.Namespace) -> None:
         "delayed": delayed.measure,
         "memory": memory.measure,
         "fairness": fairness.measure,
+        "ordinary": waiting.measure_ordinary,
+        "threads": waiting.measure_threads,
+        "coroutines": waiting.measure_coroutines,
+        "database": database.measure,
+        "get": get.measure,
+        "retries": retries.measure,
+        "payload": payload.measure,
+        "queues": queues.measure,
+        "producers": producers.measure,
+        "clients": clients.measure,
     }
     once: dict[str, Callable[[Any, Any], None]] = {
         "idle": idle.measure,
@@ -93,7 +111,8 @@ def _options() -> argparse.Namespace:
         help=f"some of: {', '.join(GROUPS)}",
     )
     add("--rounds", type=int, metavar="N", help="number of rounds (default: 3; with --quick: 1)")
-    add("--quick", action="store_true", help="smaller and faster: about 75 s")
+    add("--quick", action="store_true", help="smaller and faster: about 5 minutes")
+    add("--awake", action="store_true", help="keep idle cores from halting, which slows down virtual machines")
     add("--check", action="store_true", help="exit with code 1 if a target is missed")
     options = parser.parse_args()
     if options.rounds is None:
