@@ -235,9 +235,12 @@ class Parts(Holdings):
 
     def _rotate(self) -> None:
         """Ids of jobs that finished long ago go."""
-        if self.clock.now - self.clock_state.get("rotated", 0) < PERIOD_MS:
+        age = self.clock.now - self.clock_state.get("rotated", float("inf"))
+        if 0 <= age < PERIOD_MS:
             return
         self.clock_state["rotated"] = self.clock.now
+        if age < 0:
+            return
         self.finished_before, self.finished = self.finished, set()
         self.no_outcome_before, self.no_outcome = self.no_outcome, set()
 

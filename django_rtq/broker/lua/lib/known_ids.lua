@@ -37,10 +37,10 @@ end
 -- Start a new period if the current one is over. The sets are deleted by UNLINK, which does not block the server. The time
 -- is written first: if the log is torn after it, ids are kept for longer.
 local function rotate_ids(q, now)
-  local age = now - (redis.call("HGET", q.clock, "rotated") or 0)
+  local age = now - (redis.call("HGET", q.clock, "rotated") or math.huge)
   if age >= 0 and age < PERIOD_MS and redis.call("SCARD", q.finished) < MOST_IDS then return end
   redis.call("HSET", q.clock, "rotated", now)
-  if age < 0 then return end -- the clock was ahead by hours
+  if age < 0 then return end -- this is the first period, or the clock was ahead by hours
   redis.call("UNLINK", q.finished_before, q.no_outcome_before)
   if redis.call("EXISTS", q.finished) == 1 then redis.call("RENAME", q.finished, q.finished_before) end
   if redis.call("EXISTS", q.no_outcome) == 1 then redis.call("RENAME", q.no_outcome, q.no_outcome_before) end
