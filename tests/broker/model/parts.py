@@ -223,7 +223,7 @@ class Parts(Holdings):
         is_cut = len(gone) == DROPPED_AT_ONCE
         for job_id in self.recent_results[:READ_AT_ONCE]:
             ended, until = self.times_of(job_id)
-            if ended > self.clock.now - PERIOD_MS:
+            if self.clock.now - PERIOD_MS < ended <= self.clock.now:
                 break
             read += 1
             if until > self.clock.now:
