@@ -17,9 +17,11 @@ local function has_ended(q, id)
   return redis.call("HEXISTS", q.results, id) == 1 or is_finished(q, id)
 end
 
--- Whether an id is known: live, finished lately, or still in a lane.
-local function is_known(q, id)
-  return redis.call("HEXISTS", q.jobs, id) == 1 or is_finished(q, id) or redis.call("HEXISTS", q.cancelled_in_lane, id) == 1
+-- Whether an id is known: live, finished lately, or still in a lane. A job that was made just now cannot have been
+-- cancelled and forgotten before.
+local function is_known(q, id, recent)
+  return redis.call("HEXISTS", q.jobs, id) == 1 or is_finished(q, id)
+    or not recent and redis.call("HEXISTS", q.cancelled_in_lane, id) == 1
 end
 
 -- Returns the known ids of these ids, as a set.
