@@ -1,0 +1,56 @@
+"""Methods of a task can be replaced in tests; its options stay as declared."""
+
+import asyncio
+from dataclasses import FrozenInstanceError
+from unittest import mock
+
+import pytest
+
+from django_rtq import JobHandle, Task
+from tests.app.tasks import note
+
+METHODS = ["delay", "adelay", "delay_many", "using"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_mock_patch_replaces_a_method_for_a_while(method):
+    with mock.patch(f"tests.app.tasks.note.{method}") as replaced:
+        called = getattr(note, method)("a", number=2)
+        replaced.assert_called_once_with("a", number=2)
+        if method == "adelay":
+            asyncio.run(called)
+
+    assert getattr(note, method).__func__ is getattr(Task, method)
+
+
+def test_mock_patch_object_respects_the_signature_of_a_method():
+    with mock.patch.object(note, "delay", autospec=True, return_value=JobHandle("some-id", "mail")) as delay:
+        assert note.delay("a").id == "some-id"
+    delay.assert_called_once_with("a")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_monkeypatch_replaces_a_method_until_it_is_undone(method):
+    monkeypatch = pytest.MonkeyPatch()
+    calls = []
+    monkeypatch.setattr(note, method, lambda *args: calls.append(args))
+    getattr(note, method)(1, 2)
+    assert calls == [(1, 2)]
+    monkeypatch.undo()
+
+    assert getattr(note, method).__func__ is getattr(Task, method)
+
+
+def test_a_copy_has_the_methods_of_its_class():
+    with mock.patch.object(note, "delay"):
+        assert note.using(priority=5).delay.__func__ is Task.delay
+
+
+@pytest.mark.parametrize("name", ["func", "queue_name", "priority", "client", "unique", "name", "queue", "new_option"])
+def test_options_and_properties_cannot_be_changed(name):
+    before = getattr(note, name, None)
+    with pytest.raises(FrozenInstanceError):
+        setattr(note, name, "other")
+    with pytest.raises(FrozenInstanceError):
+        delattr(note, name)
+    assert getattr(note, name, None) is before
