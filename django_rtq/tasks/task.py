@@ -23,6 +23,7 @@ from django_rtq.jobs.job import new_job_id
 from django_rtq.jobs.record import check_body, write_body
 from django_rtq.periodic import Schedule, schedules_option
 from django_rtq.tasks.backoff import DEFAULT, Backoff
+from django_rtq.tasks.django_tasks import as_django_task
 from django_rtq.tasks.options import (
     ClientOption,
     Moment,
@@ -92,6 +93,7 @@ class Task(Generic[P, R]):
     unique_seconds: float = DAY_SECONDS
     unique_on_conflict: OnConflict = "return"
     run_after: Moment | None = None
+    keeps_call: bool = field(default=False, repr=False)  # arguments and failures are kept with results; not for @task
     internal: bool = field(default=False, repr=False)  # operators cannot enqueue its jobs; not for @task
     changed: frozenset[str] = field(default=frozenset(), repr=False)  # options that using() set
 
@@ -201,6 +203,28 @@ class Task(Generic[P, R]):
                 allowed = ", ".join(sorted([*CALL_OPTIONS, *WORKER_OPTIONS]))
                 raise InvalidTask(f"{self.name}: using() does not take {name!r}. It takes: {allowed}.")
         return replace(self, **options, changed=self.changed | options.keys())
+
+    # -- through django.tasks
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Enqueue a job through our backend in TASKS. Returns a TaskResult of django.tasks.
+
+        Raises ConfigurationError if TASKS has no such backend, TypeError for arguments that are not plain JSON, and
+        what delay() raises.
+        """
+        return as_django_task(self).enqueue(*args, **kwargs)
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """enqueue() for async code."""
+        return await as_django_task(self).aenqueue(*args, **kwargs)
+
+    def get_result(self, result_id: str) -> Any:
+        """The TaskResult of a job of this task. Raises TaskResultDoesNotExist or TaskResultMismatch."""
+        return as_django_task(self).get_result(result_id)
+
+    async def aget_result(self, result_id: str) -> Any:
+        """get_result() for async code."""
+        return await as_django_task(self).aget_result(result_id)
 
     # -- internals
 
