@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,9 @@ from benchmarks.figure import COLUMNS, column_of
 from benchmarks.figures import FIGURES
 from benchmarks.report import number
 from benchmarks.rivals.contenders import CONTENDERS
+from benchmarks.rivals.results import FLOOR, OURS, gain
 
 Run = Mapping[str, Any]  # one file of --json
-OURS, FLOOR = "django_rtq", "bare"
 
 GROUPS = {
     "throughput": ("raw", "drain", "clients", "retries"),
@@ -136,7 +136,7 @@ def _machine(run: Run) -> str:
     size = ", with `--quick`" if how["quick"] else ""
     idle = "which were kept awake" if machine["idle cores"] == "kept awake" else "which halt when they are idle"
     cores = f"{machine['cores']} cores, {idle}"
-    return f"Measured on a virtual machine with {cores}; {versions}; {rounds}{size}; {load}."
+    return f"Measured on a machine with {cores}; {versions}; {rounds}{size}; {load}."
 
 
 def _capacity(run: Run) -> str:
@@ -203,9 +203,9 @@ def _faster(run: Run) -> str:
         if not ours:
             continue
         for name, found in work["contenders"].items():
-            gain = _gain(work)(found["median"], ours["median"])
-            if name not in {OURS, FLOOR} and gain > 1:
-                lines.append(f"- {CONTENDERS[name].title}, {work['description']}: {number(gain)} times as fast")
+            factor = gain(work["unit"], found["median"], ours["median"])
+            if name not in {OURS, FLOOR} and factor > 1:
+                lines.append(f"- {CONTENDERS[name].title}, {work['description']}: {number(factor)} times as fast")
     return "\n".join(lines) or "In none of these works."
 
 
@@ -227,12 +227,7 @@ def _ratio_to_best(work: Mapping[str, Any]) -> str:
     if not ours or not others:
         return ""
     best = max(others) if work["unit"] == "jobs/s" else min(others)
-    return number(_gain(work)(ours["median"], best))
-
-
-def _gain(work: Mapping[str, Any]) -> Callable[[float, float], float]:
-    """How many times as fast the first value is as the second."""
-    return (lambda a, b: a / b) if work["unit"] == "jobs/s" else (lambda a, b: b / a)
+    return number(gain(work["unit"], ours["median"], best))
 
 
 def _median_of(work: Mapping[str, Any], name: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks import report
 from benchmarks.environment import Environment, MeasurementFailed, print_progress
 from benchmarks.rivals.contenders import CONTENDERS
-from benchmarks.rivals.environments import NotInstalled, python_of, versions
+from benchmarks.rivals.environments import NotInstalled, python_of, version_of, versions
 from benchmarks.rivals.results import Results
 from benchmarks.rivals.works import WORKS, Entrant
 
@@ -37,7 +37,7 @@ def main() -> int:
         entrants.append(Entrant(name, CONTENDERS[name], interpreter))
         results.versions[name] = versions(interpreter)
     with Environment(is_quick=options.quick) as env:
-        machine = report.machine(env)
+        machine = report.machine(env) | {"python": version_of(options.python)}  # that of the contenders
         if options.awake:
             env.keep_awake()
         machine["idle cores"] = "kept awake" if options.awake else "may halt"

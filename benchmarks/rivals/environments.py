@@ -38,3 +38,8 @@ def versions(interpreter: Path) -> dict[str, str]:
     freeze = [interpreter, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check"]
     lines = subprocess.run(freeze, check=True, capture_output=True, text=True).stdout.splitlines()
     return dict(line.split("==") for line in lines if "==" in line)
+
+
+def version_of(python: str) -> str:
+    """Such as 3.12.1."""
+    return subprocess.run([python, "-V"], check=True, capture_output=True, text=True).stdout.split()[-1]

@@ -13,7 +13,12 @@ from benchmarks.rivals.contenders import CONTENDERS
 from benchmarks.rivals.works import WORKS, Reading
 
 OURS, FLOOR = "django_rtq", "bare"
-HEAD = ("", "median", "", "rounds", "Python µs", "Redis µs", "commands", "django_rtq to it")
+HEAD = ("", "median", "", "rounds", "Python µs", "Redis µs", "commands", "django_rtq is faster by")
+
+
+def gain(unit: str, value: float, other: float) -> float:
+    """How many times as fast the first one is: of rates, more is faster; of times, less."""
+    return value / other if unit == "jobs/s" else other / value
 
 
 @dataclass(slots=True)
@@ -75,7 +80,7 @@ class Results:
         for name in sorted(found, key=lambda name: found[name]["median"], reverse=is_rate):
             summary = found[name]
             costs = [summary[cost] for cost in ("python_cpu", "redis_cpu", "commands")]
-            ratio = number(ours["median"] / summary["median"]) if ours and name != OURS else ""
+            ratio = number(gain(WORKS[work].unit, ours["median"], summary["median"])) if ours and name != OURS else ""
             spread = f"{number(min(summary['rounds']))} … {number(max(summary['rounds']))}"
             texts = ["" if cost is None else number(cost) for cost in costs]
             title = CONTENDERS[name].title
