@@ -68,7 +68,7 @@ with_context.delay(JobContext(), 5)  # type: ignore[call-arg, arg-type]
 with_context.delay("x")  # type: ignore[arg-type]
 
 # Options are checked where they are written.
-task(unqiue=True)  # type: ignore[call-overload]
+task(uniq=True)  # type: ignore[call-overload]
 task(max_attempts="3")  # type: ignore[call-overload]
 task(queue_name=3)  # type: ignore[call-overload]
 task(run_after=3)  # type: ignore[call-overload]
