@@ -5,5 +5,19 @@ Import it in tests only.
 
 from django_rtq.testing.captured import CapturedJobs, captured
 from django_rtq.testing.captured_job import CapturedJob
+from django_rtq.testing.drain import adrain, drain
+from django_rtq.testing.eager import EagerJobs, eager
+from django_rtq.testing.finished_job import FinishedJob
+from django_rtq.testing.private_redis import private_redis
 
-__all__ = ["CapturedJob", "CapturedJobs", "captured"]
+__all__ = [
+    "CapturedJob",
+    "CapturedJobs",
+    "EagerJobs",
+    "FinishedJob",
+    "adrain",
+    "captured",
+    "drain",
+    "eager",
+    "private_redis",
+]
