@@ -10,17 +10,14 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection, transaction
-from django.test import TestCase, TransactionTestCase, override_settings
+from django.test import TestCase, TransactionTestCase
 
 from django_rtq import Bury, JobState, current_job, report_progress, task
-from django_rtq.broker.broker import get_broker
-from django_rtq.conf import get_config
-from django_rtq.exceptions import ConfigurationError, RedisNotAllowed, TaskNotFound, TimeLimitExceeded
+from django_rtq.exceptions import TaskNotFound, TimeLimitExceeded
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.tasks import registry
-from django_rtq.testing import adrain, captured, drain, private_redis
+from django_rtq.testing import adrain, drain, private_redis
 from django_rtq.testing.drain import _Drain
-from testproject.settings import RTQ as OF_PROJECT
 from tests.testing import tasks
 from tests.testing.tasks import charge, describe, fetch, flaky, give_up, once, send_mail
 from tests.testing.test_eager import add_user, aslow, slow
@@ -338,49 +335,3 @@ class TestWithoutATransaction(TransactionTestCase):
         add_user.delay("a")
         drain()
         assert User.objects.exists()
-
-
-# -- private_redis()
-
-
-def test_each_block_has_a_redis_of_its_own(redis):
-    for where in ("", redis.proxy.url):
-        with private_redis(where):
-            send_mail.delay("a")
-            with private_redis(where):
-                assert drain() == []
-                send_mail.delay("b")
-            assert len(drain()) == 1
-        with private_redis(where):
-            assert drain() == []
-
-
-def test_the_keys_on_a_server_are_deleted(redis):
-    redis.set("other", 1)
-    with private_redis(redis.proxy.url):
-        send_mail.delay_many([((str(i),), {}) for i in range(200)])
-        assert all(b"rtq-test-" in key for key in redis.scan_iter() if key != b"other")
-        assert len(redis.keys()) > 5
-    assert redis.keys() == [b"other"]
-    redis.delete("other")
-
-
-def test_the_redis_of_the_settings_for_tests_is_used(redis):
-    with override_settings(RTQ={**OF_PROJECT, "TEST_REDIS": redis.proxy.url, "MAX_RESULTS": 7}):
-        with private_redis():
-            assert get_broker().config.redis == redis.proxy.url
-            assert get_config().max_results == 7
-        assert get_config().prefix == "rtq"
-
-
-def test_without_fakeredis_and_a_server_it_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "fakeredis", None)
-    with pytest.raises(ConfigurationError, match=r"fakeredis\[lua\].*TEST_REDIS"), private_redis():
-        pass
-
-
-def test_drain_is_refused_without_a_redis_for_tests():
-    with override_settings(RTQ=OF_PROJECT), pytest.raises(RedisNotAllowed):
-        drain()
-    with captured(), pytest.raises(RedisNotAllowed, match=r"captured\(\) is active"):
-        drain()
