@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.conf import get_config
 from django_rtq.exceptions import JobNotFound, WrongState
+from django_rtq.handle import JobHandle
 from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs.job import CancelAnswer, JobState
 from django_rtq.jobs.record import Header
@@ -63,6 +64,13 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
         self.clear()
         self._executor = CallerExecutor(get_config(), SharedState(1))
         return super().__enter__()
+
+    def make_handle(self, job_id: str, queue_name: str, *, duplicate: bool = False) -> JobHandle:
+        """A handle that knows how the job ended, also after the block."""
+        handle = super().make_handle(job_id, queue_name, duplicate=duplicate)
+        if job_id in self._details:
+            handle.refresh()
+        return handle
 
     def clear(self) -> None:
         """Forget the runs so far."""
@@ -150,16 +158,21 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
             del self._running[job_id]
         finished = FinishedJob.read(run, outcome)
         self._runs.append(finished)
-        self._details[job_id] = details_of(finished, outcome, run)
+        self._details[job_id] = details_of(finished, outcome, run, self._errors(job_id))
         raise_foreign_error(finished.error)
         if run.variables is not None and not isinstance(outcome, UnknownTask):
             run.variables.run(send_outcome, EagerJobs, run, outcome)
         return finished, isinstance(outcome, Retried)
 
+    def _errors(self, job_id: str) -> list[dict[str, Any]]:
+        return self._details[job_id].errors if job_id in self._details else []
+
     def find(self, job_id: str, queue: str | None = None) -> JobDetails:
         if job_id in self._running:
             run = self._running[job_id]
-            return JobDetails(id=job_id, queue=run.queue, state=JobState.RUNNING, attempt=run.attempt)
+            return JobDetails(
+                id=job_id, queue=run.queue, state=JobState.RUNNING, attempt=run.attempt, errors=self._errors(job_id)
+            )
         if job_id in self._details:
             return self._details[job_id]
         raise JobNotFound(job_id)

@@ -10,7 +10,7 @@ from typing import Any
 from django_rtq.exceptions import PayloadError
 from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs import serializer
-from django_rtq.jobs.job import Job, JobState
+from django_rtq.jobs.job import Job, JobState, made_at, moment
 from django_rtq.testing.captured_job import call_text
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, Retried, UnknownTask, failure_line
 from django_rtq.worker.process.run import Run
@@ -72,12 +72,13 @@ _STATES: Mapping[type, JobState] = {
 }
 
 
-def details_of(finished: FinishedJob, outcome: Outcome, run: Run) -> JobDetails:
-    """What a handle tells of the job after this run."""
-    errors = []
+def details_of(finished: FinishedJob, outcome: Outcome, run: Run, earlier: Sequence[dict[str, Any]]) -> JobDetails:
+    """What a handle tells of the job after this run. `earlier`: the failures before it."""
+    errors, now_ms = list(earlier), run.now_ms + int(run.seconds * 1000)
     if finished.error is not None:
-        line = failure_line(finished.error, at_ms=run.now_ms, attempt=run.attempt, worker=run.worker)
-        errors = [serializer.loads(line)]
+        line = failure_line(finished.error, at_ms=now_ms, attempt=run.attempt, worker=run.worker, seconds=run.seconds)
+        errors.append(serializer.loads(line))
+    is_dead = finished.state is JobState.DEAD
     return JobDetails(
         id=finished.id,
         queue=finished.queue,
@@ -86,11 +87,15 @@ def details_of(finished: FinishedJob, outcome: Outcome, run: Run) -> JobDetails:
         client=finished.client,
         args=list(finished.args),
         kwargs=dict(finished.kwargs),
-        failures=run.failures + len(errors),
+        failures=len(errors),
         attempt=finished.attempt,
         errors=errors,
         result=finished.result,
         seconds=run.seconds if isinstance(outcome, Acked) and outcome.result else None,
+        worker=run.worker,
+        made_at=made_at(finished.id),
+        died_at=moment(now_ms) if is_dead else None,
+        finished_at=moment(now_ms) if finished.state.is_final and not is_dead else None,
     )
 
 

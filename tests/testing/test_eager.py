@@ -36,6 +36,12 @@ def test_delay_runs_the_job_and_the_handle_has_its_result(runs, ran):
     assert str(run) == "tests.testing.tasks.charge(5, shop='north', amounts=[1, 2]), attempt 1: succeeded"
 
 
+def test_the_handle_has_the_result_after_the_block():
+    with eager():
+        handle = fetch.delay("x")
+    assert (handle.state, handle.result, handle.get()) == (JobState.SUCCEEDED, "x!", "x!")
+
+
 def test_a_result_that_is_no_json_fails_as_in_a_worker(runs):
     with pytest.raises(Unserializable, match="the result of"):
         returns_an_object.delay()
@@ -98,6 +104,7 @@ def test_with_retries_a_job_runs_until_it_succeeds_or_is_dead(failures, states):
     with eager(retries=True, propagate=False) as runs:
         handle = flaky.delay(failures)
         assert handle.refresh().attempt == 3
+        assert [failure["attempt"] for failure in handle.refresh().errors] == [1, 2, 3][: 3 - states.endswith("ed")]
     assert " ".join(run.state for run in runs) == states
     assert [run.attempt for run in runs] == [1, 2, 3]
 
