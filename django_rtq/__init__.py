@@ -6,7 +6,8 @@ from django_rtq.jobs.context import JobContext, current_job, report_progress
 from django_rtq.jobs.job import JobState
 from django_rtq.periodic import cron, every
 from django_rtq.tasks.backoff import constant, exponential, steps
-from django_rtq.tasks.task import Task, task
+from django_rtq.tasks.decorator import task
+from django_rtq.tasks.task import Task
 
 __version__ = "0.1.0"
 __all__ = [

@@ -6,7 +6,8 @@ Every method may be repeated when its reply was lost. The header of each script 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -33,7 +34,7 @@ from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
 from django_rtq.broker.settlement import Settlement
 from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
-from django_rtq.conf import Config, get_config
+from django_rtq.conf import Config, check_redis_is_allowed, get_config
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.record import read_record
@@ -50,7 +51,7 @@ class Broker:
     """
 
     def __init__(self, config: Config, *, role: str = "client") -> None:
-        self.config = config
+        self.config = config = check_redis_is_allowed(config)
         self.connection_settings = read_connection_settings(config)
         if role == "client":  # a web request must not wait for as long as a worker may
             self.connection_settings = replace(
@@ -279,10 +280,25 @@ def _pairs(flat: Sequence[bytes]) -> list[tuple[str, str]]:
     return [(flat[i].decode(), flat[i + 1].decode()) for i in range(0, len(flat), 2)]
 
 
+_substitutes: list[Broker] = []
+
+
 @lru_cache(maxsize=1)
 def get_broker() -> Broker:
     """The broker of this process, for producers and the admin. Raises ConfigurationError."""
-    return Broker(get_config())
+    return _substitutes[-1] if _substitutes else Broker(get_config())
+
+
+@contextmanager
+def substitute_broker(broker: Broker) -> Iterator[None]:
+    """For tests: get_broker() returns this one inside the block, in all threads."""
+    _substitutes.append(broker)
+    get_broker.cache_clear()
+    try:
+        yield
+    finally:
+        _substitutes.remove(broker)
+        get_broker.cache_clear()
 
 
 # A process may be forked while another thread holds the lock of the pool: the child makes its own broker.

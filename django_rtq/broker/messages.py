@@ -71,7 +71,7 @@ class ClaimResult:
             if isinstance(reply, BrokerError):
                 self.error = reply
                 continue
-            self.stale += [job_id.decode() for job_id in reply]
+            self.stale += [job_id.decode(errors="replace") for job_id in reply]
             if (id(settlement), verb) not in refused:  # else another call of the same verb has to be sent again
                 settlement.clear(verb)
 

@@ -1,4 +1,4 @@
-"""@task and Task: declare a function as a task, and enqueue calls of it."""
+"""Task: a function with the options of its jobs. Enqueues calls of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 
@@ -22,7 +22,6 @@ from django_rtq.jobs.context import JobContext
 from django_rtq.jobs.job import new_job_id
 from django_rtq.jobs.record import check_body, write_body
 from django_rtq.periodic import Schedule, schedules_option
-from django_rtq.tasks import registry
 from django_rtq.tasks.backoff import DEFAULT, Backoff
 from django_rtq.tasks.options import (
     ClientOption,
@@ -55,7 +54,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Errors = tuple[type[BaseException], ...]
 
-_CALL_OPTIONS = {
+CALL_OPTIONS = {
     "queue_name",
     "client",
     "priority",
@@ -65,8 +64,7 @@ _CALL_OPTIONS = {
     "max_crashes",
     "unique",
 } | UNIQUE_OPTIONS
-_WORKER_OPTIONS = ("max_attempts", "time_limit", "result_ttl")  # stored in the record, because workers need them
-_TASK_OPTIONS = {"backoff", "retry_on", "give_up_on", "takes_context", "schedule"}
+WORKER_OPTIONS = ("max_attempts", "time_limit", "result_ttl")  # stored in the record, because workers need them
 
 
 @with_patchable_methods
@@ -199,8 +197,8 @@ class Task(Generic[P, R]):
         `give_up_on` cannot be changed: workers read them from the task.
         """
         for name in options:
-            if name not in _CALL_OPTIONS and name not in _WORKER_OPTIONS:
-                allowed = ", ".join(sorted([*_CALL_OPTIONS, *_WORKER_OPTIONS]))
+            if name not in CALL_OPTIONS and name not in WORKER_OPTIONS:
+                allowed = ", ".join(sorted([*CALL_OPTIONS, *WORKER_OPTIONS]))
                 raise InvalidTask(f"{self.name}: using() does not take {name!r}. It takes: {allowed}.")
         return replace(self, **options, changed=self.changed | options.keys())
 
@@ -217,7 +215,7 @@ class Task(Generic[P, R]):
     @cached_property
     def _in_record(self) -> str:
         """The options that workers have to know of this copy, as members of a JSON object."""
-        options = {name: getattr(self, name) for name in _WORKER_OPTIONS if name in self.changed}
+        options = {name: getattr(self, name) for name in WORKER_OPTIONS if name in self.changed}
         if None in options.values():  # None: the default of the settings, not that of the task
             options = {name: getattr(get_config(), name) if v is None else v for name, v in options.items()}
         return serializer.dumps(options)[1:-1]
@@ -292,59 +290,3 @@ class Task(Generic[P, R]):
         return [
             JobHandle(first or job.id, queue, duplicate=bool(first)) for job, first in zip(jobs, firsts, strict=True)
         ]
-
-
-@overload
-def task(function: Callable[P, R], /) -> Task[P, R]: ...
-
-
-# Callers do not pass the context. Its type is Any, because tests may pass their own.
-@overload
-def task(
-    *, takes_context: Literal[True], **options: Any
-) -> Callable[[Callable[Concatenate[Any, P], R]], Task[P, R]]: ...
-
-
-@overload
-def task(*, takes_context: Literal[False] = ..., **options: Any) -> Callable[[Callable[P, R]], Task[P, R]]: ...
-
-
-def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """Make a function a task: ``@task``, or ``@task(queue_name="mail", max_attempts=3, …)``.
-
-    queue_name          queue of the jobs
-    client              client (tenant) of the job: a string, or a function that gets the arguments of the call by name
-    priority            -100 to 100; higher priorities run first
-    max_attempts        failed runs (exception or timeout) after which a job is dead
-    max_crashes         runs that may end with their process before a job is dead
-    backoff             seconds between attempts: a number, a list, or a function of the number of failures
-    retry_on            exception classes that are retried (default: all)
-    give_up_on          exception classes after which a job is dead at once
-    time_limit          seconds that a run may take
-    expires             a job that has not started by then never runs: seconds, timedelta, or aware datetime
-    at_front            put jobs before the other jobs of their client
-    takes_context       pass a JobContext as the first argument, `context`
-    result_ttl          seconds that results are kept; 0: not at all
-    schedule            cron(…) or every(…), or a list of them: periodic jobs
-    unique              no second job with the same arguments at a time: True, a list of the names of the arguments to
-                        compare, or a function that gets the arguments by name and returns what to compare
-    unique_until        "done", or "start": a second job is accepted while the first one runs
-    unique_seconds      the uniqueness ends after this time, counted from when the job is ready (default: a day)
-    unique_on_conflict  for a second call: "return" the first job, "raise" DuplicateJob, "replace" the arguments and
-                        the time of the first while it waits, or "rerun": run once more after the first, if it runs
-
-    Raises InvalidTask.
-    """
-    unknown = options.keys() - _CALL_OPTIONS - set(_WORKER_OPTIONS) - _TASK_OPTIONS
-    if unknown or "run_after" in options:
-        name = "run_after" if "run_after" in options else min(unknown)
-        known = sorted({*_CALL_OPTIONS, *_WORKER_OPTIONS, *_TASK_OPTIONS} - {"run_after"})
-        cure = "Use .using(run_after=…)." if name == "run_after" else f"It takes: {', '.join(known)}."
-        raise InvalidTask(f"@task does not take {name!r}. {cure}")
-
-    def declare(func: Callable[..., Any]) -> Task[Any, Any]:
-        declared: Task[Any, Any] = Task(func=func, **options)
-        registry.register(declared)
-        return declared
-
-    return declare if function is None else declare(function)

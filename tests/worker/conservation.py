@@ -41,13 +41,18 @@ def places(redis):
         else:
             continue
         for job_id in ids:
-            found.setdefault(job_id.decode(), []).append(name)
+            found.setdefault(job_id.decode(errors="replace"), []).append(name)
     return found
 
 
 def records(redis):
     """The ids of all live jobs."""
-    return {i.decode() for (_, name), key in keys_of(redis).items() if name == "jobs" for i in redis.hkeys(key)}
+    return {
+        i.decode(errors="replace")
+        for (_, name), key in keys_of(redis).items()
+        if name == "jobs"
+        for i in redis.hkeys(key)
+    }
 
 
 def is_empty(redis):
@@ -60,7 +65,12 @@ def is_empty(redis):
 
 def dead(redis):
     """The ids of all dead letters."""
-    return {i.decode() for (_, n), key in keys_of(redis).items() if n == "dead" for i in redis.zrange(key, 0, -1)}
+    return {
+        i.decode(errors="replace")
+        for (_, n), key in keys_of(redis).items()
+        if n == "dead"
+        for i in redis.zrange(key, 0, -1)
+    }
 
 
 def assert_conserved(redis):

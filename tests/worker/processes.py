@@ -7,8 +7,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from tests.support.signals import heeded_signals
-
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -17,7 +15,7 @@ class WorkerProcess:
 
     def __init__(self, arguments, environment, log):
         self._log = log
-        with log.open("wb") as output, heeded_signals():
+        with log.open("wb") as output:
             self._process = subprocess.Popen(
                 [sys.executable, str(ROOT / "testproject" / "manage.py"), "rtq_worker", *map(str, arguments)],
                 env={**os.environ, **environment},

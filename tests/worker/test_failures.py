@@ -151,6 +151,28 @@ def test_records_that_cannot_be_read_are_buried_as_they_are(rtq_worker, redis, b
     assert_all_settled(redis)
 
 
+ODD_IDS = {"long": b"0" * 256, "very long": b"0" * 70_000, "no text": b"\xff\xfe", "empty": b""}
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_jobs_with_odd_ids_are_buried_and_end_no_process(rtq_worker, redis, broker, diary, concurrency):
+    """Ids that no caller of ours makes: whoever writes to Redis directly can."""
+    record = b'0 3 1 0 \n{"task":"tests.app.tasks.raises","args":["base"],"max_attempts":1}'
+    tasks.note.delay("before")
+    redis.hset("{rtq:default}:jobs", mapping=dict.fromkeys(ODD_IDS.values(), record))
+    redis.rpush("{rtq:default}:lane:0:", *ODD_IDS.values())
+    after = tasks.note.delay("after")
+    worker = rtq_worker("--concurrency", concurrency)
+    child = worker.child
+    wait_until(lambda: redis.zcard("{rtq:default}:dead") == len(ODD_IDS) and after.state.is_final)
+
+    assert set(redis.zrange("{rtq:default}:dead", 0, -1)) == set(ODD_IDS.values())
+    assert redis.hlen("{rtq:default}:crashes") == 0
+    assert after.state is JobState.SUCCEEDED
+    assert worker.child == child
+    worker.stop()
+
+
 def test_an_expired_job_never_runs_and_one_that_was_started_does_not_expire(rtq_worker, redis, broker, diary):
     expired = tasks.note.using(expires=0.01).delay("expired")
     wait_until(lambda: float(redis.time()[0]) + redis.time()[1] / 1e6 > made_at(expired) + 0.05)

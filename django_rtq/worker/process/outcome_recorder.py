@@ -113,8 +113,8 @@ def send_outcome(sender: type, run: Run, outcome: Outcome) -> None:
     if isinstance(outcome, Acked):
         signals.job_succeeded.send_robust(sender, job=job, seconds=run.seconds, result=outcome.result)
     elif isinstance(outcome, Retried | Buried):
-        send_failed(sender, job, run.job_id.decode(), outcome)
+        send_failed(sender, job, run.id, outcome)
     elif isinstance(outcome, Cancelled):
-        signals.job_cancelled.send_robust(sender, job_id=run.job_id.decode(), queue=run.queue)
+        signals.job_cancelled.send_robust(sender, job_id=run.id, queue=run.queue)
     else:
         signals.job_expired.send_robust(sender, job=job)

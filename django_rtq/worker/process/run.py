@@ -49,6 +49,8 @@ class Run:
         """Read the record and find the task. Raises PayloadError, ValueError or KeyError, and TaskNotFound."""
         if len(self.job_id) > MAX_ID_BYTES:
             raise ValueError(f"its id has {len(self.job_id)} bytes, and {MAX_ID_BYTES} are the most.")
+        if not self.job_id.isascii():
+            raise ValueError("its id has other characters than ASCII.")
         (
             self.client, max_crashes, self.ready_ms, self.expires_ms,
             self.task_name, self.args, self.kwargs, self.options,
@@ -58,6 +60,11 @@ class Run:
             _check(self.options, self.client)
         self.task = registry.get_task(self.task_name)
         self.is_open = True
+
+    @property
+    def id(self) -> str:
+        """The id as text, also if it is none."""
+        return self.job_id.decode(errors="replace")
 
     @property
     def attempt(self) -> int:
@@ -77,16 +84,16 @@ class Run:
     @cached_property
     def job(self) -> Job:
         """The job as a value. Raises PayloadError or ValueError if the record cannot be read."""
-        return read_record(self.job_id.decode(), self.queue, self.record, failures=self.failures, crashes=self.crashes)
+        return read_record(self.id, self.queue, self.record, failures=self.failures, crashes=self.crashes)
 
     @property
     def context(self) -> JobContext:
         """The context argument of a task with takes_context."""
-        return JobContext(self.job_id.decode(), self.attempt, self.queue, self.client.decode(), self._report)
+        return JobContext(self.id, self.attempt, self.queue, self.client.decode(), self._report)
 
     def _report(self, line: str) -> None:
         if self.progress is not None:
-            self.progress.report(self.worker, self.queue, self.job_id.decode(), line)
+            self.progress.report(self.worker, self.queue, self.id, line)
 
     def max_attempts(self, config: Config) -> int:
         """The option of the call, the task or the settings."""

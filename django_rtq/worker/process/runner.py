@@ -197,9 +197,8 @@ class Runner:
             except BrokerError as error:
                 seconds = backoff.next_seconds()
                 if seconds <= 0.1:
-                    job_id = run.job_id.decode()
                     logger.warning(
-                        "job %s must not run twice: waiting until its outcome is in Redis: %s", job_id, error
+                        "job %s must not run twice: waiting until its outcome is in Redis: %s", run.id, error
                     )
             time.sleep(seconds)
 

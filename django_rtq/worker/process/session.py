@@ -88,7 +88,7 @@ class WorkerSession:
             os._exit(EXIT_FORKED)  # a job forked, and its copy of this process returned from the job
         if run.worker != self.worker:
             self._shared.remove_entry(run.entry)
-            signals.job_stale.send_robust(WorkerSession, job_ids=[run.job_id.decode()], worker=run.worker)
+            signals.job_stale.send_robust(WorkerSession, job_ids=[run.id], worker=run.worker)
             return
         if isinstance(outcome, UnknownTask):
             outcome = decide_unknown_task(self._broker, run, outcome)
@@ -114,7 +114,7 @@ class WorkerSession:
         if signals.job_released.receivers:
             for queue, ids in released.items():
                 signals.job_released.send_robust(
-                    WorkerSession, job_ids=[job_id.decode() for job_id in ids], queue=queue
+                    WorkerSession, job_ids=[job_id.decode(errors="replace") for job_id in ids], queue=queue
                 )
 
     def disown(self, job_ids: Iterable[bytes]) -> None:
@@ -123,7 +123,7 @@ class WorkerSession:
             for job_id in job_ids:
                 self._held.pop(job_id, None)
             for settlement in self._settlements.values():  # the supervisor may have settled these as well
-                self._perhaps_settled.update(job_id.decode() for job_id in settlement.job_ids())
+                self._perhaps_settled.update(job_id.decode(errors="replace") for job_id in settlement.job_ids())
         self.mark_uncertain()
 
     @property
@@ -156,7 +156,9 @@ class WorkerSession:
         try:
             fetched = self._broker.claim(self.worker, queues, wanted, settlements=settlements, idle=idle)
         except BrokerError as error:
-            self._perhaps_settled.update(job_id.decode() for s in settlements.values() for job_id in s.job_ids())
+            self._perhaps_settled.update(
+                job_id.decode(errors="replace") for s in settlements.values() for job_id in s.job_ids()
+            )
             with self._lock:
                 self._shared.put_back(over)
                 self._put_back(settlements)

@@ -1,8 +1,16 @@
-"""How many processes the supervisor still has to fork, and when it may fork the next one."""
+"""Which processes the supervisor still has to fork, and when.
+
+A process that crashes is replaced at once, unless processes keep crashing soon after their start for the same reason:
+then each pause before a replacement is twice as long as the last one. Other processes are replaced meanwhile. If no
+process gets as far as a claim, all forks wait, and after some tries the supervisor gives up.
+"""
 
 from __future__ import annotations
 
+import math
 import time
+from bisect import insort
+from dataclasses import dataclass
 
 from django_rtq.loop import ReconnectDelay
 
@@ -10,41 +18,104 @@ MAX_FAILED_STARTS = 10  # processes in a row that died before they claimed jobs
 MAX_PAUSE_SECONDS = 5.0
 MAX_TICK_WAIT_SECONDS = 2.0  # how long a fork waits for running ticks, which may hold locks
 
+HEALTHY_SECONDS = 10.0  # a process that crashes after a longer life is replaced at once
+CRASHES_WITHOUT_PAUSE = 3  # in a row, and early
+FIRST_CRASH_PAUSE_SECONDS = 0.1
+MAX_CRASH_PAUSE_SECONDS = 30.0
+# A crash while a job runs is most likely the fault of the job, which is buried after `max_crashes`. Jobs of other
+# clients must not wait for long meanwhile.
+MAX_JOB_CRASH_PAUSE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crash:
+    """How a process crashed."""
+
+    reason: str  # such as "exited with code 70"
+    lived_seconds: float
+    has_claimed: bool  # it had a reply to a claim
+    ran_jobs: bool  # jobs were running
+
+
+class _EarlyCrashes:
+    """Early crashes in a row, for one reason."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._forget_at = math.inf  # time.monotonic(): a crash after that begins a new row
+
+    def add(self, max_pause_seconds: float) -> tuple[float, bool]:
+        """Count a crash. Returns the pause before the replacement, and whether it is the first pause of the row."""
+        now = time.monotonic()
+        if now >= self._forget_at:
+            self._count = 0
+        self._count += 1
+        doublings = self._count - CRASHES_WITHOUT_PAUSE - 1
+        pause = min(FIRST_CRASH_PAUSE_SECONDS * 2.0 ** min(doublings, 20), max_pause_seconds) if doublings >= 0 else 0.0
+        self._forget_at = now + pause + HEALTHY_SECONDS
+        return pause, doublings == 0
+
 
 class ForkSchedule:
-    """Counts missing processes, and delays forks after failures. For the supervisor's main thread."""
+    """The times of forks that are still to be made. For the supervisor's main thread."""
 
     def __init__(self, count: int) -> None:
-        self.pending = count  # processes to fork
+        self._due = [0.0] * count  # time.monotonic() of each fork, the earliest first
         self._not_before = 0.0
         self._failed_starts = 0  # in a row
         self._counted_failures = 0  # of these, the ones that happened while Redis was reachable
         self._failed_start_at = 0.0
+        self._early_crashes: dict[tuple[str, bool], _EarlyCrashes] = {}
         self._backoff = ReconnectDelay(MAX_PAUSE_SECONDS)
         self._waiting_since: float | None = None
 
-    def add(self) -> None:
+    def add(self, pause_seconds: float = 0.0) -> None:
         """Schedule one more fork."""
-        self.pending += 1
+        insort(self._due, time.monotonic() + pause_seconds)
 
     def clear(self) -> None:
         """Fork no more processes."""
-        self.pending = 0
+        self._due.clear()
+
+    @property
+    def pending(self) -> int:
+        """How many processes are to be forked."""
+        return len(self._due)
+
+    @property
+    def seconds(self) -> float:
+        """How long until the next fork is due; infinity: there is none."""
+        return max(0.0, max(self._due[0], self._not_before) - time.monotonic()) if self._due else math.inf
 
     @property
     def is_due(self) -> bool:
         """Whether a process may be forked now."""
-        return self.pending > 0 and time.monotonic() >= self._not_before
+        return self.seconds <= 0
 
-    def on_crash(self, *, has_claimed: bool, redis_answered_at: float) -> None:
-        """A process has died. `has_claimed`: it had a reply to a claim. `redis_answered_at`: the last reply to us.
+    def on_crash(self, crash: Crash, *, redis_answered_at: float) -> bool:
+        """Schedule the replacement of a crashed process. `redis_answered_at`: the last reply to the supervisor.
 
-        A failed start (nothing claimed) delays all forks. It counts only if Redis has replied since the failed start
-        before it: while Redis is unreachable no process can claim jobs.
+        Returns whether this is the first pause after crashes in a row for this reason.
         """
-        if has_claimed:
-            self._failed_starts = self._counted_failures = 0
-            return
+        if not crash.has_claimed:
+            self._on_failed_start(redis_answered_at)
+            self.add()
+            return False
+        self._failed_starts = self._counted_failures = 0
+        if crash.lived_seconds >= HEALTHY_SECONDS:
+            self.add()
+            return False
+        crashes = self._early_crashes.setdefault((crash.reason, crash.ran_jobs), _EarlyCrashes())
+        pause, is_first = crashes.add(MAX_JOB_CRASH_PAUSE_SECONDS if crash.ran_jobs else MAX_CRASH_PAUSE_SECONDS)
+        self.add(pause)
+        return is_first
+
+    def _on_failed_start(self, redis_answered_at: float) -> None:
+        """A process died before it claimed anything: delay all forks.
+
+        It counts only if Redis has replied since the failed start before it: while Redis is unreachable no process can
+        claim jobs.
+        """
         self._failed_starts += 1
         self._counted_failures += redis_answered_at > self._failed_start_at
         self._failed_start_at = time.monotonic()
@@ -57,7 +128,7 @@ class ForkSchedule:
 
     def on_forked(self) -> None:
         """A process was forked."""
-        self.pending -= 1
+        self._due.pop(0)
         self._waiting_since = None
         self._backoff.reset()
 

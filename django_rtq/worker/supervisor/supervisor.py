@@ -27,7 +27,7 @@ from django_rtq.worker.exit_codes import EXIT_CANNOT_START, EXIT_OK
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.supervisor.control import ControlListener
 from django_rtq.worker.supervisor.crash_recovery import CrashRecovery
-from django_rtq.worker.supervisor.fork_schedule import ForkSchedule
+from django_rtq.worker.supervisor.fork_schedule import Crash, ForkSchedule
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
 from django_rtq.worker.supervisor.process_pool import ChildProcess, ProcessPool
 from django_rtq.worker.supervisor.wakeup import Wakeup
@@ -83,7 +83,7 @@ class Supervisor:
 
     def _main_loop(self) -> None:
         while self._process_pool.processes or self._fork_schedule.pending or self._crash_recovery.is_pending:
-            self._wakeup.sleep(FORK_CHECK_SECONDS if self._fork_schedule.is_due else CHECK_SECONDS)
+            self._wakeup.sleep(min(CHECK_SECONDS, max(FORK_CHECK_SECONDS, self._fork_schedule.seconds)))
             for process, status in self._process_pool.reap():
                 self._on_exit(process, status)
             self._kill_overdue()
@@ -123,7 +123,6 @@ class Supervisor:
             if process.was_recycled(status) or not self._options.burst:
                 self._fork_schedule.add()
             return
-        jobs_done, claimed_at = process.shared.last_claim()
         overdue = process.overdue
         # In a process that we killed, for a time limit or at the end of the drain time, no job counts a crash, except
         # jobs with max_crashes=0 that have started: these must not run again.
@@ -131,12 +130,29 @@ class Supervisor:
         logger.log(
             logging.WARNING if process.killed_at_shutdown or process.terminated else logging.ERROR,
             "process %d of worker %s %s after %d jobs; running then: %s",
-            process.pid, process.shared.worker, process.exit_reason(status), jobs_done,
+            process.pid, process.shared.worker, process.exit_reason(status), process.shared.last_claim()[0],
             ", ".join(process.shared.running()) or "nothing",
         )  # fmt: skip
         self._crash_recovery.add(process.shared, crashed=crashed, overdue=overdue)
-        self._fork_schedule.on_crash(has_claimed=claimed_at > 0, redis_answered_at=self._heartbeat.last_success_at)
-        self._fork_schedule.add()
+        if process.was_killed_by_us:
+            self._fork_schedule.add()
+        else:
+            self._replace_crashed(process, process.exit_reason(status))
+
+    def _replace_crashed(self, process: ChildProcess, reason: str) -> None:
+        shared = process.shared
+        crash = Crash(
+            reason=reason,
+            lived_seconds=time.monotonic() - shared.made_at,
+            has_claimed=shared.last_claim()[1] > 0,
+            ran_jobs=bool(shared.running()),
+        )
+        if self._fork_schedule.on_crash(crash, redis_answered_at=self._heartbeat.last_success_at):
+            logger.error(
+                "worker %s: processes keep crashing soon after their start (%s, %s); replacements are delayed, "
+                "each time for longer",
+                self._options.name, reason, "while jobs were running" if crash.ran_jobs else "while no job was running",
+            )  # fmt: skip
 
     def _kill_overdue(self) -> None:
         now = time.monotonic()

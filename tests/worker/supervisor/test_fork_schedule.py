@@ -1,9 +1,24 @@
 """How many processes still have to be forked, and when a supervisor gives up."""
 
+import dataclasses
+
 import pytest
 
 from django_rtq.worker.supervisor import fork_schedule
-from django_rtq.worker.supervisor.fork_schedule import MAX_FAILED_STARTS, ForkSchedule
+from django_rtq.worker.supervisor.fork_schedule import (
+    CRASHES_WITHOUT_PAUSE,
+    HEALTHY_SECONDS,
+    MAX_CRASH_PAUSE_SECONDS,
+    MAX_FAILED_STARTS,
+    MAX_JOB_CRASH_PAUSE_SECONDS,
+    Crash,
+    ForkSchedule,
+)
+
+FAILED_START = Crash(reason="exited with code 70", lived_seconds=0.1, has_claimed=False, ran_jobs=False)
+CRASH = Crash(reason="exited with code 70", lived_seconds=0.1, has_claimed=True, ran_jobs=False)
+CRASH_IN_JOB = Crash(reason="was killed by SIGSEGV", lived_seconds=0.1, has_claimed=True, ran_jobs=True)
+IN_A_ROW = 20
 
 
 class Clock:
@@ -14,6 +29,12 @@ class Clock:
 
     def monotonic(self):
         return self.now
+
+
+def crash(schedule, crash=CRASH):
+    """A process crashes. Returns the pause before its replacement, and whether it is said."""
+    is_said = schedule.on_crash(crash, redis_answered_at=0.0)
+    return schedule.seconds, is_said
 
 
 @pytest.fixture
@@ -38,7 +59,7 @@ def test_forks_are_added_and_done(clock):
 def test_a_false_start_puts_off_all_forks_each_time_for_longer(clock):
     schedule, pauses = ForkSchedule(1), []
     for _ in range(8):
-        schedule.on_crash(has_claimed=False, redis_answered_at=0.0)
+        schedule.on_crash(FAILED_START, redis_answered_at=0.0)
         before = clock.now
         while not schedule.is_due:
             clock.now += 0.05
@@ -54,7 +75,7 @@ def test_false_starts_in_a_row_are_hopeless(clock):
     for number in range(MAX_FAILED_STARTS):
         assert not schedule.should_give_up, number
         clock.now += 1
-        schedule.on_crash(has_claimed=False, redis_answered_at=clock.now - 0.5)
+        schedule.on_crash(FAILED_START, redis_answered_at=clock.now - 0.5)
 
     assert schedule.should_give_up
 
@@ -63,7 +84,7 @@ def test_one_that_has_worked_breaks_the_row(clock):
     schedule = ForkSchedule(1)
     for number in range(3 * MAX_FAILED_STARTS):
         clock.now += 1
-        schedule.on_crash(has_claimed=number % 9 == 8, redis_answered_at=clock.now - 0.5)
+        schedule.on_crash(CRASH if number % 9 == 8 else FAILED_START, redis_answered_at=clock.now - 0.5)
 
     assert not schedule.should_give_up
 
@@ -72,13 +93,64 @@ def test_while_redis_does_not_answer_no_false_start_counts(clock):
     schedule, answered_at = ForkSchedule(1), clock.now
     for _ in range(5 * MAX_FAILED_STARTS):
         clock.now += 1
-        schedule.on_crash(has_claimed=False, redis_answered_at=answered_at)
+        schedule.on_crash(FAILED_START, redis_answered_at=answered_at)
     assert not schedule.should_give_up
 
     # It is back, and that says nothing of those that died before.
     clock.now += 1
-    schedule.on_crash(has_claimed=False, redis_answered_at=clock.now)
+    schedule.on_crash(FAILED_START, redis_answered_at=clock.now)
     assert not schedule.should_give_up
+
+
+@pytest.mark.parametrize(
+    ("how", "longest"), [(CRASH, MAX_CRASH_PAUSE_SECONDS), (CRASH_IN_JOB, MAX_JOB_CRASH_PAUSE_SECONDS)]
+)
+def test_early_crashes_in_a_row_are_followed_by_longer_and_longer_pauses_and_said_once(clock, how, longest):
+    schedule, pauses, said = ForkSchedule(0), [], 0
+    for _ in range(IN_A_ROW):
+        pause, is_said = crash(schedule, how)
+        pauses.append(pause)
+        said += is_said
+        clock.now += pause + how.lived_seconds
+        schedule.on_forked()
+
+    assert pauses[: CRASHES_WITHOUT_PAUSE + 1] == [0.0] * CRASHES_WITHOUT_PAUSE + [pytest.approx(0.1)]
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == pytest.approx(longest)
+    assert said == 1
+
+
+def test_a_process_that_crashes_after_a_healthy_life_is_replaced_at_once(clock):
+    schedule = ForkSchedule(0)
+    late = dataclasses.replace(CRASH, lived_seconds=HEALTHY_SECONDS)
+    for _ in range(IN_A_ROW):
+        assert crash(schedule, late) == (0.0, False)
+        schedule.on_forked()
+
+
+def test_crashes_are_counted_anew_after_a_healthy_time(clock):
+    schedule = ForkSchedule(0)
+    for _ in range(IN_A_ROW):
+        clock.now += crash(schedule)[0]
+        schedule.on_forked()
+    clock.now += HEALTHY_SECONDS
+
+    assert crash(schedule) == (0.0, False)
+
+
+def test_a_pause_for_one_reason_delays_no_replacement_for_another(clock):
+    schedule = ForkSchedule(0)
+    for _ in range(IN_A_ROW):
+        crash(schedule)
+        schedule.on_forked()
+    assert crash(schedule)[0] == pytest.approx(MAX_CRASH_PAUSE_SECONDS)
+
+    assert crash(schedule, CRASH_IN_JOB) == (0.0, False)
+    schedule.on_forked()
+    schedule.add()
+    assert schedule.is_due  # one that was recycled
+    schedule.on_forked()
+    assert (schedule.pending, schedule.is_due) == (1, False)
 
 
 def test_a_refused_fork_is_tried_again_later(clock):

@@ -1,0 +1,71 @@
+"""@task: declares a function as a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+
+from django_rtq.exceptions import InvalidTask
+from django_rtq.tasks import registry
+from django_rtq.tasks.task import CALL_OPTIONS, WORKER_OPTIONS, Task
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_TASK_OPTIONS = {"backoff", "retry_on", "give_up_on", "takes_context", "schedule"}
+
+
+@overload
+def task(function: Callable[P, R], /) -> Task[P, R]: ...
+
+
+# Callers do not pass the context. Its type is Any, because tests may pass their own.
+@overload
+def task(
+    *, takes_context: Literal[True], **options: Any
+) -> Callable[[Callable[Concatenate[Any, P], R]], Task[P, R]]: ...
+
+
+@overload
+def task(*, takes_context: Literal[False] = ..., **options: Any) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+
+
+def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Make a function a task: ``@task``, or ``@task(queue_name="mail", max_attempts=3, …)``.
+
+    queue_name          queue of the jobs
+    client              client (tenant) of the job: a string, or a function that gets the arguments of the call by name
+    priority            -100 to 100; higher priorities run first
+    max_attempts        failed runs (exception or timeout) after which a job is dead
+    max_crashes         runs that may end with their process before a job is dead
+    backoff             seconds between attempts: a number, a list, or a function of the number of failures
+    retry_on            exception classes that are retried (default: all)
+    give_up_on          exception classes after which a job is dead at once
+    time_limit          seconds that a run may take
+    expires             a job that has not started by then never runs: seconds, timedelta, or aware datetime
+    at_front            put jobs before the other jobs of their client
+    takes_context       pass a JobContext as the first argument, `context`
+    result_ttl          seconds that results are kept; 0: not at all
+    schedule            cron(…) or every(…), or a list of them: periodic jobs
+    unique              no second job with the same arguments at a time: True, a list of the names of the arguments to
+                        compare, or a function that gets the arguments by name and returns what to compare
+    unique_until        "done", or "start": a second job is accepted while the first one runs
+    unique_seconds      the uniqueness ends after this time, counted from when the job is ready (default: a day)
+    unique_on_conflict  for a second call: "return" the first job, "raise" DuplicateJob, "replace" the arguments and
+                        the time of the first while it waits, or "rerun": run once more after the first, if it runs
+
+    Raises InvalidTask.
+    """
+    unknown = options.keys() - CALL_OPTIONS - set(WORKER_OPTIONS) - _TASK_OPTIONS
+    if unknown or "run_after" in options:
+        name = "run_after" if "run_after" in options else min(unknown)
+        known = sorted({*CALL_OPTIONS, *WORKER_OPTIONS, *_TASK_OPTIONS} - {"run_after"})
+        cure = "Use .using(run_after=…)." if name == "run_after" else f"It takes: {', '.join(known)}."
+        raise InvalidTask(f"@task does not take {name!r}. {cure}")
+
+    def declare(func: Callable[..., Any]) -> Task[Any, Any]:
+        declared: Task[Any, Any] = Task(func=func, **options)
+        registry.register(declared)
+        return declared
+
+    return declare if function is None else declare(function)
