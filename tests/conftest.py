@@ -19,6 +19,12 @@ stop_passing_on_ignored_signals()
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each worker that a test starts would compile all modules again
 
 
+@pytest.hookimpl(optionalhook=True, wrapper=True)
+def pytest_xdist_auto_num_workers():
+    """Three processes for two cores: about half of the time a test waits for a worker, a browser or a deadline."""
+    return (yield) * 3 // 2
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _no_other_redis():
     # A test without the fixture of a server must not connect to a Redis that runs on this machine by chance.

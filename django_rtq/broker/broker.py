@@ -87,20 +87,25 @@ class Broker:
 
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
         """Enqueue jobs: "ok", or "exists" for a known id (G8). Raises BrokerUnavailable, BrokerFull."""
-        script = "enqueue" if len(jobs) == 1 else "enqueue_many"
-        return self._enqueue(queue, script, jobs, AT_ONCE)
+        if len(jobs) == 1 and not jobs[0].due:
+            return [self._enqueue_now(queue, jobs[0])]
+        return self._enqueue_many(queue, "enqueue_many", jobs, AT_ONCE)
 
     def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
         """Enqueue jobs that have no duplicate alive (G9): "ok", "exists", "duplicate <id>", "after <id>"."""
-        return self._enqueue(queue, "enqueue_unique", jobs, MAINTAIN_AT_ONCE)
+        return self._enqueue_many(queue, "enqueue_unique", jobs, MAINTAIN_AT_ONCE)
 
-    def _enqueue(self, queue: str, name: str, jobs: Sequence[NewJob | UniqueJob], at_once: int) -> list[str]:
+    def _enqueue_now(self, queue: str, job: NewJob) -> str:
+        if queue not in self._registered_queues:
+            self.register_queues([queue])
+        command = SCRIPTS["enqueue"].packed_call(self.keys.of(queue), job[:4] + job[5:])  # all but the time
+        answer: bytes = self.redis.execute_one(command, resend=True)
+        return answer.decode()
+
+    def _enqueue_many(self, queue: str, name: str, jobs: Sequence[NewJob | UniqueJob], at_once: int) -> list[str]:
         if queue not in self._registered_queues:
             self.register_queues([queue])
         script, keys = SCRIPTS[name], self.keys.of(queue)
-        if len(jobs) == 1:
-            reply = self.redis.execute_one(script.packed_call(keys, jobs[0]), resend=True)
-            return [answer.decode() for answer in reply]
         answers: list[str] = []
         for start in range(0, len(jobs), CALLS_IN_FLIGHT * at_once):
             batch = jobs[start : start + CALLS_IN_FLIGHT * at_once]

@@ -1,7 +1,9 @@
 """Fixtures: real workers, the diary that their jobs write, and a check that no job was lost."""
 
+import fcntl
 import itertools
 import json
+from contextlib import contextmanager
 
 import pytest
 from django.db import connections
@@ -31,6 +33,13 @@ class Diary:
     def open(self, gate):
         """Let the jobs go on that wait at this gate."""
         (self._folder / gate).touch()
+
+    @contextmanager
+    def locked(self, file):
+        """Jobs that lock this file wait meanwhile."""
+        with (self._folder / file).open("w") as locked:
+            fcntl.flock(locked, fcntl.LOCK_EX)
+            yield
 
     def entries(self, word, name=None):
         return [e for e in diaries.read(self.path) if e.word == word and name in (None, e.name)]
