@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import Any, TypeGuard
 
 from django.conf import UserSettingsHolder, global_settings, settings
@@ -267,6 +268,14 @@ def task_modules() -> tuple[str, ...]:
     options = getattr(settings, "RTQ", None)
     found = options.get("TASK_MODULES") if isinstance(options, Mapping) else None
     return tuple(found) if _are_names(found) else ("tasks",)  # a system check reports what is wrong with it
+
+
+def uses_task_backend() -> bool:
+    """Whether TASKS names our backend for django.tasks, and there is django.tasks, or the package django-tasks."""
+    backends = [str(options.get("BACKEND")) for options in getattr(settings, "TASKS", {}).values()]
+    if not any(path.startswith("django_rtq.") for path in backends):
+        return False
+    return find_spec("django.tasks") is not None or find_spec("django_tasks") is not None
 
 
 def uses_time_zones() -> bool:
