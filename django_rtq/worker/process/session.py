@@ -189,7 +189,9 @@ class WorkerSession:
         now, lease_seconds = time.monotonic(), self._broker.config.lease_seconds
         if now - asked_at > lease_seconds / 2 and now - self._shared.renewed_at > lease_seconds * 2 / 3:
             self.mark_uncertain()
-            raise BrokerUnavailable(f"The reply to a claim was read after {now - asked_at:.1f} s, too late to be valid.")
+            raise BrokerUnavailable(
+                f"The reply to a claim was read after {now - asked_at:.1f} s, too late to be valid."
+            )
         with self._lock:
             for claimed in fetched.claimed:
                 for job_id in claimed.ids:
