@@ -21,10 +21,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.fixture
-def source(pytestconfig):
+def source(pytestconfig, tmp_path):
     """The folder `tests/tasks` of the version of Django that is installed."""
     name = f"django-{django.get_version()}"
-    folder = Path(pytestconfig.cache.mkdir("django"))
+    cache = getattr(pytestconfig, "cache", None)
+    folder = Path(cache.mkdir("django")) if cache else tmp_path
     if not (folder / name).exists():
         download = ["pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", name.replace("-", "==")]
         done = subprocess.run(
