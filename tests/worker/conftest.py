@@ -111,10 +111,11 @@ def rtq_worker(redis, redis_server, broker, diary, tmp_path):
 
 def has_signed_on(redis, worker):
     """Whether all children of a worker take part, in whatever queue."""
-    names = [name for key in redis.scan_iter("*:workers") for name in redis.zrange(key, 0, -1)]
-    pids = {int(name.split(b":")[-2]) for name in names}
     children = worker.children
-    return len(children) == worker.processes and pids.issuperset(children)
+    if len(children) != worker.processes:
+        return False
+    names = [name for key in redis.scan_iter("*:workers") for name in redis.zrange(key, 0, -1)]
+    return {int(name.split(b":")[-2]) for name in names}.issuperset(children)
 
 
 @pytest.fixture

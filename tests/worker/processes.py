@@ -87,3 +87,12 @@ def is_alive(pid):
     except OSError:
         return False
     return state not in "ZX"
+
+
+def is_idle(pid):
+    """Whether all its threads sleep, so that it has nothing left to do for what has happened."""
+    try:
+        stats = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except OSError:
+        return False
+    return all(stat.rpartition(") ")[2][0] == "S" for stat in stats)
