@@ -331,6 +331,18 @@ def test_what_using_changed_travels_in_the_record(broker):
     }
 
 
+def test_a_copy_of_a_copy_that_was_called_forgets_what_it_changes(broker):
+    copy = plain.using(max_attempts=9, expires=5, unique=True)
+    copy.delay()
+
+    copy.using(max_attempts=2, expires=None, unique=False).delay()
+
+    first, second = take_all(broker)
+    assert (first.options, second.options) == ({"max_attempts": 9}, {"max_attempts": 2})
+    assert first.expires_ms > 0
+    assert second.expires_ms == 0
+
+
 def test_using_none_stands_for_the_default_of_the_settings(broker):
     full.using(max_attempts=None, time_limit=None, result_ttl=None, max_crashes=None, queue_name=None).delay(1)
 
