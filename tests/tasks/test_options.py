@@ -310,15 +310,6 @@ def test_a_delayed_job_cannot_go_to_the_front_and_is_told_so():
     assert plain.using(at_front=True).using(run_after=HOUR, at_front=False).run_after == HOUR
 
 
-def test_using_makes_a_copy_and_leaves_the_task_alone():
-    copy = plain.using(queue_name="bulk").using(max_attempts=9, queue_name="mail")
-
-    assert (plain.queue_name, plain.max_attempts) == ("", None)
-    assert (copy.queue_name, copy.max_attempts, copy.name) == ("mail", 9, plain.name)
-    assert registry.get_task(plain.name) is plain
-    assert copy(1) == (1, 0)
-
-
 def test_what_using_changed_travels_in_the_record(broker):
     full.using(max_attempts=9).using(time_limit=1.5, result_ttl=5, queue_name=QUEUE).delay(1)
     plain.using(max_attempts=9).delay(1)
@@ -329,18 +320,6 @@ def test_what_using_changed_travels_in_the_record(broker):
         ("tests.tasks.test_options.full", 1): {},
         ("tests.tasks.test_options.plain", 0): {"max_attempts": 9},
     }
-
-
-def test_a_copy_of_a_copy_that_was_called_forgets_what_it_changes(broker):
-    copy = plain.using(max_attempts=9, expires=5, unique=True)
-    copy.delay()
-
-    copy.using(max_attempts=2, expires=None, unique=False).delay()
-
-    first, second = take_all(broker)
-    assert (first.options, second.options) == ({"max_attempts": 9}, {"max_attempts": 2})
-    assert first.expires_ms > 0
-    assert second.expires_ms == 0
 
 
 def test_using_none_stands_for_the_default_of_the_settings(broker):
