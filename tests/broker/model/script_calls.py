@@ -38,6 +38,7 @@ READ_ONLY = {
     "dead_groups",
     "latest_failures",
     "list_queued",
+    "list_finished",
     "count_matching",
     "queue_overview",
     "list_running",
@@ -120,7 +121,7 @@ def _dead(broker):
 def _too_old(broker):
     jobs = [finished_job(broker, "a"), dead_job(broker, "b")]
     keys = broker.keys.of(QUEUE)
-    broker.redis.execute([("ZADD", keys.finished, 1, jobs[0].id), ("ZADD", keys.dead, 1, jobs[1].id)])
+    broker.redis.execute([("HSET", keys.results, jobs[0].id, "1 1 {}"), ("ZADD", keys.dead, 1, jobs[1].id)])
     return jobs
 
 
@@ -264,6 +265,7 @@ SCRIPT_CALLS = {
     "time_series": _by_hand(_queued, "overview.time_series"),
     "dead_groups": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.groups(QUEUE)),
     "latest_failures": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).overview.read()),
+    "list_finished": ScriptCall(_too_old, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "finished")),
     "list_queued": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued")),
     "count_matching": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.select(QUEUE, NO_JOB)),
     "queue_overview": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).queues.details()),
