@@ -36,6 +36,7 @@ class BlockingReader:
         self._on_connect = on_connect
         self._connection: Any = None
         self._is_waiting = False  # BZPOPMIN was sent, and has no reply yet
+        self.token_key: bytes | None = None  # where the last token was taken from; whoever uses it sets it to None
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for a token, at most `seconds` by the clock of this process: the server's timer is coarse.
@@ -108,6 +109,8 @@ class BlockingReader:
     def _token_came(self) -> bool:
         token = self._connection.read_response()
         self._is_waiting = False
+        if token is not None:
+            self.token_key = token[0]
         return token is not None
 
     def _connected(self) -> Any:

@@ -16,6 +16,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from django_rtq import signals
@@ -59,9 +60,10 @@ class WorkerProcess:
         self._runner: Runner = make_runner(broker.config, shared, self._session, options.concurrency)
         # A reply may be that old, and must arrive well within a lease; a sign of life, too.
         self._longest_seconds = min(IDLE_SECONDS, broker.config.lease_seconds / 3)
+        self._queue_of_signal = {broker.keys.of(queue).work_signal: queue for queue in options.queues}
         self._reader = BlockingReader(
             broker.connection_settings,
-            [broker.keys.of(queue).work_signal for queue in options.queues],
+            list(self._queue_of_signal),
             role="worker-wait",
             block_seconds=self._longest_seconds,
             on_connect=self._session.reconcile_soon,
@@ -122,10 +124,23 @@ class WorkerProcess:
         wanted = self._runner.wanted()
         if self._options.max_jobs is not None:
             wanted = min(wanted, self._options.max_jobs - self._jobs_done)
-        fetched = self._session.fetch(wanted, idle=self._runner.idle_slots, queues=self._options.order())
+        queues, is_woken = self._options.order(), self._reader.token_key is not None
+        fetched = self._session.fetch(wanted, idle=self._runner.idle_slots, queues=queues, is_woken=is_woken)
+        if wanted:
+            self._return_signal(fetched, queues)
         if fetched.error is not None and not fetched.found:
             raise BrokerUnavailable(str(fetched.error)) from fetched.error
         return fetched
+
+    def _return_signal(self, fetched: ClaimResult, queues: Sequence[str]) -> None:
+        """If this worker has taken the work signal of a queue that the claim did not come to, wake another one."""
+        key, self._reader.token_key = self._reader.token_key, None
+        if key is None or not fetched.claimed:
+            return
+        queue, last = self._queue_of_signal[key], fetched.claimed[-1].queue
+        if queues.index(queue) > queues.index(last):
+            with suppress(BrokerError):  # idle workers ask from time to time
+                self._broker.return_work_signal(queue)
 
     def _run_fetched(self, fetched: ClaimResult) -> bool:
         """Run what was claimed. Returns False if there was nothing, and there is nothing more to claim now."""
@@ -136,11 +151,19 @@ class WorkerProcess:
         self._runner.set_suspect_next(is_suspect_next="suspect" in fetched.statuses)
         if fetched.found:
             if self._reader.is_waiting and fetched.found >= self._runner.wanted():
-                self._reader.close()  # no free slot: leave the next work signal to other workers
+                self._leave_signals()
             worker = self._session.worker
             # Released jobs do not count: a process is replaced after so many runs.
             self._jobs_done += self._runner.run([run for claimed in fetched.claimed for run in _runs(claimed, worker)])
         return fetched.found > 0 or "more" in fetched.statuses
+
+    def _leave_signals(self) -> None:
+        """There is no free slot: leave the next work signal to other workers, also one that has just come."""
+        with suppress(BrokerError):
+            if self._reader.wait(0):
+                self._broker.return_work_signal(self._queue_of_signal[self._reader.token_key or b""])
+        self._reader.token_key = None
+        self._reader.close()
 
     def _take_new_name(self) -> None:
         """Our lease has expired. Settle, as far as Redis still accepts it, and sign on under a new name."""
@@ -211,8 +234,10 @@ class WorkerProcess:
                     return None
                 fetched = ClaimResult()
                 fetched.add_claim(queues, answer)
-                if fetched.found or "unknown" in fetched.statuses:
+                if fetched.found:
                     self._session.hold(fetched, asked_at=asked_at)
+                self._return_signal(fetched, queues)
+                if fetched.found or "unknown" in fetched.statuses:
                     return fetched
                 self._shared.record_claim(jobs_done=self._jobs_done, claimed_at=time.monotonic())
                 self._is_waiting = False

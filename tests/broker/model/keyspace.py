@@ -20,7 +20,7 @@ return taken
 """
 _COUNTED_SECONDS = {"stats": 172_800, "tasks": 180_000}
 # What a drained queue still has: times, turns, counters, and outcomes until their time is over.
-FIXED = {"turn", "clock", "due_signal", "finished", "result_times", "results", "workers", "signed_on"}
+FIXED = {"turn", "clock", "due_signal", "work_signal", "finished", "result_times", "results", "workers", "signed_on"}
 # What lies beside the record of a job, and goes with it.
 BESIDE_JOBS = (
     *("failures", "crashes", "errors", "waiting_since", "retrying"),

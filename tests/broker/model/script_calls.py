@@ -25,6 +25,7 @@ from tests.support.jobs import (
     retrying_job,
     scheduled_job,
     settle,
+    settlement,
     unique_job,
 )
 from tests.support.single_steps import promote, renew, repair_lanes, trim
@@ -173,8 +174,8 @@ def _register(broker, jobs):
 
 
 def _tally(broker, jobs):
-    settlement = Settlement(metrics=[(2, "done task", 3, "r-3 task", 3, "x", 3, 4_000_000)])
-    broker.settle(WORKER, QUEUE, settlement)
+    told = Settlement(metrics=[(13, 7, 2, "done task", 3, "r-3 task", 3, "x", 3, 4_000_000)])
+    broker.settle(WORKER, QUEUE, told)
 
 
 def _held(broker):
@@ -227,6 +228,18 @@ def _enqueue_others(broker, jobs):
 def _begun_and_unique(broker):
     _begun(broker)
     return [unique_job("a", client="x")]
+
+
+def _claimed_of_many(broker):
+    jobs = _claimed(broker)
+    others = [new_job("e", client="x"), new_job("f", client="y"), new_job("g", client="y")]
+    broker.enqueue(QUEUE, others)
+    return [*jobs, *others]
+
+
+def _settle_and_claim(broker, jobs):
+    fetched = broker.claim(WORKER, [QUEUE], 2, settlements={QUEUE: settlement("ack", *jobs[:4])})
+    assert fetched.error is None
 
 
 def _settling(verb):
@@ -296,6 +309,9 @@ SCRIPT_CALLS = {
     "register_waiter": ScriptCall(_queued, _register),
 }
 
+# A claim that settles, too.
+CLAIM_CALLS = {"claim, settling": ScriptCall(_claimed_of_many, _settle_and_claim, is_resent=False, grows=True)}
+
 # The other states in which a job can be finished.
 FINISH_CALLS = {
     "finish, expired": _settling("expire"),
@@ -324,7 +340,7 @@ UNIQUE_CALLS = {
     "requeue, unique": SCRIPT_CALLS["requeue"]._replace(seed=_held_and_dead),
 }
 
-ALL_CALLS = {**SCRIPT_CALLS, **FINISH_CALLS, **DELAYED_CALLS, **UNIQUE_CALLS}
+ALL_CALLS = {**SCRIPT_CALLS, **CLAIM_CALLS, **FINISH_CALLS, **DELAYED_CALLS, **UNIQUE_CALLS}
 
 
 def prepared(redis, broker, call):
