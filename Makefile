@@ -31,7 +31,7 @@ screenshots: $(VENV)/.dev redis  ## Make the screenshots in docs/ again (needs C
 diagram: $(BIN)/python  ## Draw docs/images/packages.svg from the import contract
 	@$(BIN)/python docs/diagram.py
 
-test: $(VENV)/.dev redis  ## Run the tests, one process for each core (ARGS="-k claim -x"; ARGS=-n0: in one)
+test: $(VENV)/.dev redis  ## Run the tests, in several processes (ARGS="-k claim -x"; ARGS=-n0: in one)
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 coverage: $(VENV)/.dev redis  ## Run the tests and report their line coverage

@@ -1,5 +1,7 @@
 """The app configuration: imports the task modules of a project at startup."""
 
+from importlib import import_module
+
 from django.apps import AppConfig
 from django.core import checks as django_checks
 from django.utils.module_loading import autodiscover_modules
@@ -7,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_rtq import logs
 from django_rtq.checks import check_schedules, check_server, check_settings
-from django_rtq.conf import task_modules
+from django_rtq.conf import task_modules, uses_task_backend
 
 
 class RTQConfig(AppConfig):
@@ -23,4 +25,6 @@ class RTQConfig(AppConfig):
         django_checks.register(check_settings, "rtq")
         django_checks.register(check_server, "rtq", deploy=True)
         django_checks.register(check_schedules, "rtq")
+        if uses_task_backend():
+            import_module("django_rtq.backend")  # for the tasks of django.tasks in modules that are not imported here
         autodiscover_modules(*task_modules())

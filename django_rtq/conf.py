@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import Any, TypeGuard
 
-from django.conf import settings
+from django.conf import UserSettingsHolder, global_settings, settings
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from django_rtq.exceptions import ConfigurationError, InvalidTask
+from django_rtq.exceptions import ConfigurationError, InvalidTask, RedisNotAllowed
+from django_rtq.under_test import is_under_test
 from django_rtq.validation import did_you_mean, is_finite
 
 DEBUG_REDIS = "redis://localhost:6379/0"
@@ -58,6 +60,8 @@ class Config:
     redis: str | Mapping[str, Any] = ""
     #: The database number; required with an alias of CACHES, because cache.clear() empties the cache's own.
     db: int | None = None
+    #: Where Redis is for tests, in one of the same forms. Not set: a test that would reach REDIS is refused.
+    test_redis: str | Mapping[str, Any] = ""
     #: Timeout of Redis commands, and of connecting, in producers, the admin and management commands.
     socket_timeout: float = _number(5.0)
     socket_connect_timeout: float = _number(5.0)
@@ -105,7 +109,7 @@ class Config:
 @lru_cache(maxsize=1)
 def get_config() -> Config:
     """The settings, read when first needed. Raises ConfigurationError."""
-    return read_config(getattr(settings, "RTQ", None), debug=settings.DEBUG)
+    return read_config(getattr(settings, "RTQ", None), debug=settings.DEBUG or is_under_test())
 
 
 def read_config(options: Any, *, debug: bool) -> Config:
@@ -116,12 +120,44 @@ def read_config(options: Any, *, debug: bool) -> Config:
         raise ConfigurationError(f'RTQ is of type {kind}, but has to be a dictionary of options, like {{"REDIS": …}}.')
     values = {_field_name(key): value for key, value in (options or {}).items()}
     # REDIS stays as it was written: what is wrong with it is told by its type.
-    values = {name: tuple(v) if isinstance(v, list) and name != "redis" else v for name, v in values.items()}
+    values = {
+        name: tuple(v) if isinstance(v, list) and name not in ("redis", "test_redis") else v
+        for name, v in values.items()
+    }
     if not values.get("redis"):
         values["redis"] = _default_redis(debug=debug)
     config = Config(**values)
     _check_values(config)
     return config
+
+
+def check_redis_is_allowed(config: Config) -> Config:
+    """The config to connect with: in a test run the one with `test_redis`, else the same.
+
+    Raises RedisNotAllowed in a test run for the Redis of the settings module. One that a test sets, for example with
+    override_settings, is allowed.
+    """
+    if not is_under_test():
+        return config
+    if config.test_redis:
+        return replace(config, redis=config.test_redis)
+    if config.redis == _redis_of_project():
+        raise RedisNotAllowed(
+            'This test would reach the Redis of the project, RTQ["REDIS"]. Use django_rtq.testing: captured() collects '
+            "jobs, eager() runs them at once, private_redis() with drain() runs them from a Redis of the test's own; "
+            "in pytest the fixtures rtq_captured, rtq_eager and rtq_drain. If there is a Redis that all tests may "
+            'use, set RTQ["TEST_REDIS"].'
+        )
+    return config
+
+
+def _redis_of_project() -> Any:
+    """RTQ["REDIS"] of the settings module, without what tests override."""
+    found = getattr(settings, "_wrapped")  # noqa: B009
+    while isinstance(found, UserSettingsHolder) and found.default_settings is not global_settings:
+        found = found.default_settings
+    options = getattr(found, "RTQ", None)
+    return (options.get("REDIS") if isinstance(options, Mapping) else None) or DEBUG_REDIS
 
 
 def _field_name(key: object) -> str:
@@ -232,6 +268,14 @@ def task_modules() -> tuple[str, ...]:
     options = getattr(settings, "RTQ", None)
     found = options.get("TASK_MODULES") if isinstance(options, Mapping) else None
     return tuple(found) if _are_names(found) else ("tasks",)  # a system check reports what is wrong with it
+
+
+def uses_task_backend() -> bool:
+    """Whether TASKS names our backend for django.tasks, and there is django.tasks, or the package django-tasks."""
+    backends = [str(options.get("BACKEND")) for options in getattr(settings, "TASKS", {}).values()]
+    if not any(path.startswith("django_rtq.") for path in backends):
+        return False
+    return find_spec("django.tasks") is not None or find_spec("django_tasks") is not None
 
 
 def uses_time_zones() -> bool:

@@ -2,6 +2,7 @@
 
 RTQError
 ├── ConfigurationError      a setting is missing, unknown or invalid
+├── RedisNotAllowed         a test would reach the project's Redis
 ├── InvalidTask             a task, one of its options or a schedule is invalid
 ├── TaskNotFound            no task with this name is registered in this process
 ├── PayloadError            arguments or a result that cannot be stored
@@ -43,6 +44,10 @@ class RTQError(Exception):
 
 class ConfigurationError(RTQError, ImproperlyConfigured):
     """A setting is missing, unknown or invalid. The message says which one, and what to write instead."""
+
+
+class RedisNotAllowed(RTQError, AssertionError):
+    """A test would reach the project's Redis, or needs Redis while captured() or eager() takes its place."""
 
 
 class InvalidTask(RTQError, ValueError):

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from types import TracebackType
+from contextlib import suppress
 
 from django_rtq import signals
 from django_rtq.jobs.job import Job
+from django_rtq.jobs.tracebacks import format_error
 from django_rtq.redaction import Secrets
 
 logger = logging.getLogger("django_rtq")
@@ -60,17 +61,15 @@ def log_promoted(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> Non
 
 
 def log_retried(*, job: Job | None, job_id: str, error: BaseException, delay_seconds: float, **kwargs: object) -> None:
-    logger.warning(
-        "job %s failed in attempt %s, will be retried in %.3g s: %s",
-        job_id, job.attempt if job else "?", delay_seconds, job.task if job else "?", exc_info=_exc_info(error, job),
-    )  # fmt: skip
+    attempt, task = (job.attempt, job.task) if job else ("?", "?")
+    text = "job %s failed in attempt %s, will be retried in %.3g s: %s"
+    _log_error(logging.WARNING, error, job, text, job_id, attempt, delay_seconds, task)
 
 
 def log_buried(*, job: Job | None, job_id: str, error: BaseException, **kwargs: object) -> None:
-    logger.error(
-        "job %s failed permanently in attempt %s, buried as a dead letter: %s",
-        job_id, job.attempt if job else "?", job.task if job else "?", exc_info=_exc_info(error, job),
-    )  # fmt: skip
+    attempt, task = (job.attempt, job.task) if job else ("?", "?")
+    text = "job %s failed permanently in attempt %s, buried as a dead letter: %s"
+    _log_error(logging.ERROR, error, job, text, job_id, attempt, task)
 
 
 def log_expired(*, job: Job, **kwargs: object) -> None:
@@ -113,6 +112,11 @@ def _first_ids(job_ids: Sequence[str]) -> str:
     return ", ".join(job_ids[:10]) + (", …" if len(job_ids) > 10 else "")
 
 
-def _exc_info(error: BaseException, job: Job | None) -> tuple[type[BaseException], BaseException, TracebackType | None]:
-    safe = error if job is None else Secrets.of(job.task, job.args, job.kwargs).hide_in_error(error)
-    return type(safe), safe, safe.__traceback__
+def _log_error(level: int, error: BaseException, job: Job | None, message: str, *values: object) -> None:
+    if logger.isEnabledFor(level):
+        safe = error if job is None else Secrets.of(job.task, job.args, job.kwargs).hide_in_error(error)
+        exc_info = (type(safe), safe, safe.__traceback__)
+        record = logger.makeRecord(logger.name, level, __file__, 0, message, values, exc_info)
+        with suppress(Exception):  # of the exception's own __str__: then the formatter tries
+            record.exc_text = format_error(safe, safe.__traceback__).rstrip("\n")
+        logger.handle(record)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -20,6 +19,7 @@ from urllib.parse import quote
 from django_rtq.exceptions import TaskNotFound
 from django_rtq.inspector.dead_letters import DeadGroup
 from django_rtq.inspector.details import JobDetails
+from django_rtq.jobs.tracebacks import format_error
 from django_rtq.tasks.registry import get_task
 
 HIDDEN = "********************"
@@ -232,6 +232,6 @@ def _like(error: BaseException, secrets: Secrets) -> BaseException:
 
 def _formatted(error: BaseException, *, chain: bool) -> str:
     try:
-        return "".join(traceback.format_exception(type(error), error, error.__traceback__, chain=chain))
+        return format_error(error, error.__traceback__, chain=chain)
     except BaseException as trouble:  # noqa: BLE001 - it is the user's __str__ again
         return f"<the traceback could not be made: {type(trouble).__name__}>"

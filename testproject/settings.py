@@ -19,6 +19,8 @@ RTQ = {
     "REDIS": os.environ.get("RTQ_REDIS_URL", "redis://127.0.0.1:6379/0"),
 }
 
+TASKS = {"default": {"BACKEND": "django_rtq.backend.RTQBackend", "QUEUES": []}}
+
 DATABASES = {
     "default": {
         "ENGINE": "django.db.backends.sqlite3",

@@ -1,5 +1,6 @@
 """What the tests share: a Redis server of their own, and checks of what they leave behind."""
 
+import os
 import threading
 
 import pytest
@@ -10,8 +11,18 @@ from django_rtq.inspector.inspector import get_inspector
 from testproject.redis_server import PrivateRedis
 from tests.support.proxy import Proxy
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE, Redis
+from tests.support.signals import stop_passing_on_ignored_signals
 from tests.support.snapshots import is_foreign
 from tests.support.waiting import wait_until
+
+stop_passing_on_ignored_signals()
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each worker that a test starts would compile all modules again
+
+
+@pytest.hookimpl(optionalhook=True, wrapper=True)
+def pytest_xdist_auto_num_workers():
+    """Three processes for two cores: about half of the time a test waits for a worker, a browser or a deadline."""
+    return (yield) * 3 // 2
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -55,6 +66,12 @@ def rtq_settings(redis, proxy):
     """Settings with the URL of the tests' server."""
     with override_settings(RTQ={"REDIS": proxy.url, "LEASE_SECONDS": LEASE_SECONDS}):
         yield
+
+
+@pytest.fixture
+def no_test_runner(monkeypatch):
+    """As in a process that runs no tests: settings are not checked less, and no Redis is refused."""
+    monkeypatch.setattr("django_rtq.conf.is_under_test", lambda: False)
 
 
 @pytest.fixture

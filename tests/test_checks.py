@@ -22,6 +22,7 @@ def test_good_settings_are_passed_over():
     assert found(REDIS=UNREACHABLE, LEASE_SECONDS=5) == []
 
 
+@pytest.mark.usefixtures("no_test_runner")
 @pytest.mark.parametrize(
     "options", [{}, {"REDIS": ""}, {"REDIS": UNREACHABLE, "LEASE": 5}, {"REDIS": UNREACHABLE, "MAX_ATTEMPTS": 0}]
 )
@@ -34,6 +35,7 @@ def test_missing_settings_are_no_trouble_while_debugging():
         assert check_settings() == []
 
 
+@pytest.mark.usefixtures("no_test_runner")
 def test_the_error_says_what_to_write():
     with override_settings(RTQ=None):
         (message,) = check_settings()
@@ -79,6 +81,7 @@ def test_a_cache_that_is_not_in_redis_or_cannot_be_opened_is_no_trouble_of_ours(
             assert check_settings() == []
 
 
+@pytest.mark.usefixtures("no_test_runner")
 @pytest.mark.django_db  # checks of models ask what the database can do
 def test_the_checks_are_django_checks_with_a_tag_of_their_own():
     with override_settings(RTQ=None):
@@ -86,6 +89,7 @@ def test_the_checks_are_django_checks_with_a_tag_of_their_own():
         assert "rtq.E001" in [message.id for message in run_checks()]
 
 
+@pytest.mark.usefixtures("no_test_runner")
 @pytest.mark.django_db  # checks of models ask what the database can do
 def test_the_command_reports_missing_settings():
     with override_settings(RTQ=None), pytest.raises(SystemCheckError) as caught:

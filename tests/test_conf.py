@@ -32,6 +32,7 @@ def test_every_option_can_be_set():
     options = {
         "REDIS": URL,
         "DB": 5,
+        "TEST_REDIS": "redis://localhost:6379/15",
         "SOCKET_TIMEOUT": 0.5,
         "SOCKET_CONNECT_TIMEOUT": 1,
         "PREFIX": "app1",
@@ -232,6 +233,7 @@ def test_settings_that_a_test_overrides_are_read_again():
     assert get_config() == outer
 
 
+@pytest.mark.usefixtures("no_test_runner")
 def test_debug_that_a_test_overrides_is_read_again():
     with override_settings(RTQ=None, DEBUG=True):
         assert get_config().redis == get_broker().config.redis == DEBUG_REDIS

@@ -113,6 +113,24 @@ def test_the_examples_of_the_tasks_page_run(broker, modules):
     module.test_that_somebody_is_greeted()
 
 
+def test_the_examples_of_the_django_tasks_page_run(broker, inspector, modules):
+    pytest.importorskip("django.tasks")
+    (_, given), (_, code) = blocks(read("docs/django-tasks.md"))
+    options = {}
+    exec(compile(given, "docs/django-tasks.md", "exec"), options)
+    module = modules("shop/tasks.py")
+    with override_settings(TASKS=options["TASKS"]):
+        exec(compile(code, "docs/django-tasks.md", "exec"), vars(module))
+        module.order_paid(7)
+
+    (mail,) = inspector.job_list.page("mail", "queued").jobs
+    (ship,) = inspector.job_list.page("default", "scheduled").jobs
+    assert (mail.task, mail.args) == ("shop.tasks.send_receipt", [7])
+    assert (ship.task, ship.client) == ("shop.tasks.ship", "acme")
+    declared = module.ship.rtq_task
+    assert (declared.max_attempts, declared.time_limit) == (3, 60)
+
+
 def test_the_receiver_of_the_lifecycle_page_is_told(capsys, modules):
     ((_, code),) = blocks(read("docs/lifecycle.md"))
     module = modules("shop/receivers.py")
@@ -166,7 +184,7 @@ def test_every_setting_is_documented_with_its_default(option):
     said = defaults[option.name.upper()]
     if isinstance(default, int | float):
         assert float(said.replace(",", "")) == default
-    elif option.name not in ("redis", "db"):
+    elif option.name not in ("redis", "db", "test_redis"):
         assert said == f"`{default!r}`".replace("'", '"').replace("(", "[").replace(",)", "]")
 
 
@@ -177,7 +195,7 @@ def test_no_setting_is_documented_that_does_not_exist():
 
 
 def test_every_option_of_a_task_is_documented():
-    known = {field.name for field in fields(Task)} - {"func", "changed", "internal", "run_after"}
+    known = {field.name for field in fields(Task)} - {"func", "changed", "internal", "keeps_call", "run_after"}
     assert cells(section(read("docs/tasks.md"), "## Options")).keys() == known
 
 

@@ -6,7 +6,8 @@ Every method may be repeated when its reply was lost. The header of each script 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -33,7 +34,7 @@ from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
 from django_rtq.broker.settlement import ACK_WIDTH, Settlement
 from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
-from django_rtq.conf import Config, get_config
+from django_rtq.conf import Config, check_redis_is_allowed, get_config
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.record import read_record
@@ -50,7 +51,7 @@ class Broker:
     """
 
     def __init__(self, config: Config, *, role: str = "client") -> None:
-        self.config = config
+        self.config = config = check_redis_is_allowed(config)
         self.connection_settings = read_connection_settings(config)
         if role == "client":  # a web request must not wait for as long as a worker may
             self.connection_settings = replace(
@@ -86,20 +87,25 @@ class Broker:
 
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
         """Enqueue jobs: "ok", or "exists" for a known id (G8). Raises BrokerUnavailable, BrokerFull."""
-        script = "enqueue" if len(jobs) == 1 else "enqueue_many"
-        return self._enqueue(queue, script, jobs, AT_ONCE)
+        if len(jobs) == 1 and not jobs[0].due:
+            return [self._enqueue_now(queue, jobs[0])]
+        return self._enqueue_many(queue, "enqueue_many", jobs, AT_ONCE)
 
     def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
         """Enqueue jobs that have no duplicate alive (G9): "ok", "exists", "duplicate <id>", "after <id>"."""
-        return self._enqueue(queue, "enqueue_unique", jobs, MAINTAIN_AT_ONCE)
+        return self._enqueue_many(queue, "enqueue_unique", jobs, MAINTAIN_AT_ONCE)
 
-    def _enqueue(self, queue: str, name: str, jobs: Sequence[NewJob | UniqueJob], at_once: int) -> list[str]:
+    def _enqueue_now(self, queue: str, job: NewJob) -> str:
+        if queue not in self._registered_queues:
+            self.register_queues([queue])
+        command = SCRIPTS["enqueue"].packed_call(self.keys.of(queue), job[:4] + job[5:])  # all but the time
+        answer: bytes = self.redis.execute_one(command, resend=True)
+        return answer.decode()
+
+    def _enqueue_many(self, queue: str, name: str, jobs: Sequence[NewJob | UniqueJob], at_once: int) -> list[str]:
         if queue not in self._registered_queues:
             self.register_queues([queue])
         script, keys = SCRIPTS[name], self.keys.of(queue)
-        if len(jobs) == 1:
-            reply = self.redis.execute_one(script.packed_call(keys, jobs[0]), resend=True)
-            return [answer.decode() for answer in reply]
         answers: list[str] = []
         for start in range(0, len(jobs), CALLS_IN_FLIGHT * at_once):
             batch = jobs[start : start + CALLS_IN_FLIGHT * at_once]
@@ -316,10 +322,25 @@ def _pairs(flat: Sequence[bytes]) -> list[tuple[str, str]]:
     return [(flat[i].decode(), flat[i + 1].decode()) for i in range(0, len(flat), 2)]
 
 
+_substitutes: list[Broker] = []
+
+
 @lru_cache(maxsize=1)
 def get_broker() -> Broker:
     """The broker of this process, for producers and the admin. Raises ConfigurationError."""
-    return Broker(get_config())
+    return _substitutes[-1] if _substitutes else Broker(get_config())
+
+
+@contextmanager
+def substitute_broker(broker: Broker) -> Iterator[None]:
+    """For tests: get_broker() returns this one inside the block, in all threads."""
+    _substitutes.append(broker)
+    get_broker.cache_clear()
+    try:
+        yield
+    finally:
+        _substitutes.remove(broker)
+        get_broker.cache_clear()
 
 
 # A process may be forked while another thread holds the lock of the pool: the child makes its own broker.

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from django_rtq.jobs.failure import Attempt, read_failures
-from django_rtq.jobs.job import JobState, moment
+from django_rtq.jobs.job import JobState, made_at, moment
 from django_rtq.jobs.outcome import read_outcome
 from django_rtq.jobs.record import read_leniently
 
@@ -216,7 +216,7 @@ class RawJob:
             progress=Progress.read(self.progress) if self.progress else None,
             is_stopping=bool(self.wish and self.worker),
             max_crashes=header.max_crashes if header else 0,
-            made_at=_made_at(self.id),
+            made_at=made_at(self.id),
             expires_at=moment(header.expires_ms) if header and header.expires_ms else None,
             claimed_at=moment(int(self.held.split(b" ")[1])) if b" " in self.held else None,
             lease_left_seconds=(float(self.lease) - self.now_ms) / 1000 if self.lease else None,
@@ -241,6 +241,7 @@ class RawJob:
         if forgotten_ms <= self.now_ms or not forgotten_ms.is_integer():
             return None
         known = outcome.get("state") in list(JobState)
+        call = outcome.get("call", {})  # the rest is there for tasks with keeps_call
         return JobDetails(
             id=self.id,
             queue=self.queue,
@@ -248,11 +249,15 @@ class RawJob:
             task=outcome.get("task", ""),
             client=outcome.get("client", ""),
             attempt=outcome.get("attempt", 0),
+            args=call.get("args", []),
+            kwargs=call.get("kwargs", {}),
+            errors=outcome.get("failures", []),
+            claimed_at=moment(outcome.get("claimed_ms")),
             result=outcome.get("result"),
             is_result_lost=bool(outcome.get("is_lost")),
             seconds=outcome.get("seconds"),
             worker=str(outcome.get("worker", "")),
-            made_at=_made_at(self.id),
+            made_at=made_at(self.id),
             finished_at=moment(int(float(self.kept))) if self.kept else None,
             forgotten_at=moment(int(forgotten_ms)),
         )
@@ -264,12 +269,3 @@ def read_found(job_id: str, queue: str, reply: Sequence[Any]) -> JobDetails | No
 
 
 _FIND = "record due died failures crashes errors outcome finished worker held lease now_ms wish progress kept".split()
-
-
-def _made_at(job_id: str) -> datetime | None:
-    """The time in a UUID of version 7."""
-    is_ours = len(job_id) == 32 and job_id[12] == "7"
-    try:
-        return moment(int(job_id[:12], 16)) if is_ours else None
-    except ValueError:
-        return None

@@ -23,6 +23,7 @@ class JobContext:
     attempt: int = 1
     queue_name: str = ""
     client: str = ""
+    worker: str = ""  # the name of the process that runs it
     _report: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
 
     def progress(self, done: float, total: float | None = None, text: str = "") -> None:
@@ -36,6 +37,8 @@ class JobContext:
 
 
 class _Run(Protocol):
+    history: str
+
     @property
     def context(self) -> JobContext: ...
 

@@ -92,6 +92,15 @@ def moment(ms: int | None) -> datetime | None:
         return None
 
 
+def made_at(job_id: str) -> datetime | None:
+    """The time in an id of new_job_id(); None for other ids."""
+    is_ours = len(job_id) == 32 and job_id[12] == "7"
+    try:
+        return moment(int(job_id[:12], 16)) if is_ours else None
+    except ValueError:
+        return None
+
+
 def clock_moment(ms: float) -> datetime:
     """moment() for the time of a clock, which is never out of range."""
     at = moment(int(ms))

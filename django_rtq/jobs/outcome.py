@@ -21,13 +21,22 @@ _OUTCOME = re.compile(rb"(\d{1,15}) (.*)", re.DOTALL)
 # need no escapes.
 
 
-def write_succeeded(task: str, client: bytes, attempt: int, seconds: float, result: str) -> str:
-    """The outcome of a job that succeeded. `result`: what the task returned, as JSON."""
+def write_succeeded(task: str, client: bytes, attempt: int, seconds: float, result: str, details: str = "") -> str:
+    """The outcome of a job that succeeded. `result`: what the task returned, as JSON. `details`: write_details()."""
     of_client = f'"client":{serializer.dumps(client.decode())},' if client else ""
     return (
         f'{{"state":"succeeded","task":"{task}",{of_client}"attempt":{attempt},'
-        f'"seconds":{seconds:.6f},"result":{result}}}'
+        f'"seconds":{seconds:.6f},"result":{result}{details}}}'
     )
+
+
+def write_details(worker: str, claimed_ms: int, body: str, failures: str) -> str:
+    """Members of the outcome of a job whose task has keeps_call: who ran it and when, its call and earlier failures.
+
+    `body`: the JSON of its record. `failures`: one JSON a line.
+    """
+    lines = ",".join(failures.splitlines())
+    return f',"worker":{serializer.dumps(worker)},"claimed_ms":{claimed_ms},"call":{body},"failures":[{lines}]'
 
 
 def write_cancelled(task: str, attempt: int) -> str:

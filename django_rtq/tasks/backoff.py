@@ -16,6 +16,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from django_rtq.exceptions import InvalidTask
@@ -164,6 +165,14 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 def _takes_error(function: Callable[..., Any]) -> bool:
     """Whether to pass the exception: not in place of a parameter with a default, such as ``base=2``."""
+    try:
+        return _has_error_parameter(function)
+    except TypeError:  # it is not hashable
+        return _has_error_parameter.__wrapped__(function)
+
+
+@lru_cache(maxsize=256)  # reading a signature takes longer than all else that follows from a failure
+def _has_error_parameter(function: Callable[..., Any]) -> bool:
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:

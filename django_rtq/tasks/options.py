@@ -60,19 +60,21 @@ def count_number(owner: str, name: str, value: Any, *, minimum: int) -> int | No
     return int(value)
 
 
-def check_flag(owner: str, name: str, value: Any) -> None:
-    """Raises InvalidTask unless it is True or False."""
+def check_flag(owner: str, name: str, value: Any) -> bool:
+    """The value: True or False. Raises InvalidTask."""
     if not isinstance(value, bool):
         raise InvalidTask(f"{owner}: {name} is {value!r}, but has to be True or False.")
+    return value
 
 
-def check_seconds(owner: str, name: str, value: Any, *, may_be_zero: bool) -> None:
-    """Raises InvalidTask unless it is None or a number of seconds."""
+def check_seconds(owner: str, name: str, value: Any, *, may_be_zero: bool) -> Any:
+    """The value: None, or a number of seconds. Raises InvalidTask."""
     if value is None:
-        return
+        return None
     if not is_finite(value) or value < 0 or (value == 0 and not may_be_zero) or value > TEN_YEARS:
         least = "0" if may_be_zero else "more than 0"
         raise InvalidTask(f"{owner}: {name} is {value!r}, but has to be seconds, {least} to ten years.")
+    return value
 
 
 def check_errors(owner: str, name: str, value: Any) -> tuple[type[BaseException], ...]:
@@ -150,3 +152,15 @@ _LAST_MS = 253_402_300_799_999  # the end of the year 9999, the last that dateti
 
 
 ClientOption = str | Callable[..., Any]
+
+#: Option -> function of the task's name and a value, which returns the value to use. Each raises InvalidTask.
+NORMALIZERS: dict[str, Callable[[str, Any], Any]] = {
+    "queue_name": queue_name,
+    "client": client_option,
+    "priority": priority_number,
+    "max_attempts": lambda owner, value: count_number(owner, "max_attempts", value, minimum=1),
+    "max_crashes": lambda owner, value: count_number(owner, "max_crashes", value, minimum=0),
+    "time_limit": lambda owner, value: check_seconds(owner, "time_limit", value, may_be_zero=False),
+    "result_ttl": lambda owner, value: check_seconds(owner, "result_ttl", value, may_be_zero=True),
+    "at_front": lambda owner, value: check_flag(owner, "at_front", value),
+}

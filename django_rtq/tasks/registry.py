@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from django_rtq.exceptions import InvalidTask, TaskNotFound
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from django_rtq.tasks.task import Task
 
 _tasks: dict[str, Task[Any, Any]] = {}
+_finders: list[Callable[[str], Task[Any, Any] | None]] = []
 
 
 def register(task: Task[Any, Any]) -> None:
@@ -23,10 +25,26 @@ def get_task(name: str) -> Task[Any, Any]:
     try:
         return _tasks[name]
     except KeyError:
+        if found := _find(name):
+            return found
         hint = did_you_mean(name, _tasks)
         raise TaskNotFound(
             f"No task {name!r} is registered here.{hint} Its module may be missing, or newer than this process."
         ) from None
+
+
+def find_task(name: str) -> Task[Any, Any] | None:
+    """The task with this name, if it is registered."""
+    return _tasks.get(name)
+
+
+def add_finder(finder: Callable[[str], Task[Any, Any] | None]) -> None:
+    """Add a function that is asked for a task that is not registered. It registers and returns it, or returns None."""
+    _finders.append(finder)
+
+
+def _find(name: str) -> Task[Any, Any] | None:
+    return next(filter(None, (finder(name) for finder in _finders)), None)
 
 
 def get_public_task(name: str) -> Task[Any, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -23,20 +23,17 @@ from django_rtq.jobs.job import new_job_id
 from django_rtq.jobs.record import check_body, write_body
 from django_rtq.periodic import Schedule, schedules_option
 from django_rtq.tasks.backoff import DEFAULT, Backoff
+from django_rtq.tasks.django_tasks import as_django_task
 from django_rtq.tasks.options import (
+    NORMALIZERS,
     ClientOption,
     Moment,
     backoff_option,
     check_errors,
     check_flag,
     check_function,
-    check_seconds,
     client_name,
-    client_option,
-    count_number,
     moment_argument,
-    priority_number,
-    queue_name,
 )
 from django_rtq.tasks.patching import with_patchable_methods
 from django_rtq.tasks.signature import Signature, signature_of
@@ -92,35 +89,11 @@ class Task(Generic[P, R]):
     unique_seconds: float = DAY_SECONDS
     unique_on_conflict: OnConflict = "return"
     run_after: Moment | None = None
+    keeps_call: bool = field(default=False, repr=False)  # arguments and failures are kept with results; not for @task
     internal: bool = field(default=False, repr=False)  # operators cannot enqueue its jobs; not for @task
     changed: frozenset[str] = field(default=frozenset(), repr=False)  # options that using() set
 
     def __post_init__(self) -> None:
-        if not self.changed:  # a copy of using() has these from its task
-            self._check_task()
-        owner = self.name
-        self._set(
-            queue_name=queue_name(owner, self.queue_name),
-            client=client_option(owner, self.client),
-            priority=priority_number(owner, self.priority),
-            max_attempts=count_number(owner, "max_attempts", self.max_attempts, minimum=1),
-            max_crashes=count_number(owner, "max_crashes", self.max_crashes, minimum=0),
-        )
-        check_seconds(owner, "time_limit", self.time_limit, may_be_zero=False)
-        check_seconds(owner, "result_ttl", self.result_ttl, may_be_zero=True)
-        moment_argument(owner, "run_after", self.run_after)
-        moment_argument(owner, "expires", self.expires)
-        check_flag(owner, "at_front", self.at_front)
-        if self.at_front and self.run_after is not None:
-            raise InvalidTask(
-                f"{owner}: at_front and run_after exclude each other. When a delayed job is due, it goes to the end of "
-                'its client\'s lane. To serve delayed jobs before others, set "delayed_first" in RTQ["QUEUES"].'
-            )
-        if callable(self.client) and (not self.changed or "client" in self.changed):
-            self._signature.check_applies("client", self.client)
-        _ = self._uniqueness  # created here, so that invalid options raise at import time
-
-    def _check_task(self) -> None:
         check_function(self.func)
         self._set(
             backoff=backoff_option(self.name, self.backoff),
@@ -132,6 +105,20 @@ class Task(Generic[P, R]):
         _ = self._signature  # created here, so that invalid options raise at import time
         for entry in self.schedule:
             self.check_call(entry.args, dict(entry.kwargs))
+        self._check_options(_OPTIONS)
+
+    def _check_options(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name in NORMALIZERS:
+                self._set(**{name: NORMALIZERS[name](self.name, getattr(self, name))})
+        _ = self._due, self._expires_in, self._uniqueness  # created here, so that invalid options raise at import time
+        if self.at_front and self.run_after is not None:
+            raise InvalidTask(
+                f"{self.name}: at_front and run_after exclude each other. When a delayed job is due, it goes to the "
+                'end of its client\'s lane. To serve delayed jobs before others, set "delayed_first" in RTQ["QUEUES"].'
+            )
+        if "client" in names and callable(self.client):
+            self._signature.check_applies("client", self.client)
 
     # -- properties
 
@@ -200,7 +187,38 @@ class Task(Generic[P, R]):
             if name not in CALL_OPTIONS and name not in WORKER_OPTIONS:
                 allowed = ", ".join(sorted([*CALL_OPTIONS, *WORKER_OPTIONS]))
                 raise InvalidTask(f"{self.name}: using() does not take {name!r}. It takes: {allowed}.")
-        return replace(self, **options, changed=self.changed | options.keys())
+        copy = object.__new__(type(self))
+        values = copy.__dict__
+        values.update(self.__dict__)  # also what is cached, unless it depends on these options
+        for name in _METHODS.intersection(values):
+            del values[name]  # replaced by a test
+        for name in _CACHES.keys() & options:
+            values.pop(_CACHES[name], None)
+        values.update(options, changed=self.changed | options.keys())
+        copy._check_options(options)
+        return copy
+
+    # -- through django.tasks
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Enqueue a job through our backend in TASKS. Returns a TaskResult of django.tasks.
+
+        Raises ConfigurationError if TASKS has no such backend, TypeError for arguments that are not plain JSON, and
+        what delay() raises.
+        """
+        return as_django_task(self).enqueue(*args, **kwargs)
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """enqueue() for async code."""
+        return await as_django_task(self).aenqueue(*args, **kwargs)
+
+    def get_result(self, result_id: str) -> Any:
+        """The TaskResult of a job of this task. Raises TaskResultDoesNotExist or TaskResultMismatch."""
+        return as_django_task(self).get_result(result_id)
+
+    async def aget_result(self, result_id: str) -> Any:
+        """get_result() for async code."""
+        return await as_django_task(self).aget_result(result_id)
 
     # -- internals
 
@@ -219,6 +237,14 @@ class Task(Generic[P, R]):
         if None in options.values():  # None: the default of the settings, not that of the task
             options = {name: getattr(get_config(), name) if v is None else v for name, v in options.items()}
         return serializer.dumps(options)[1:-1]
+
+    @cached_property
+    def _due(self) -> str:
+        return moment_argument(self.name, "run_after", self.run_after)
+
+    @cached_property
+    def _expires_in(self) -> str:
+        return moment_argument(self.name, "expires", self.expires)
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
@@ -245,8 +271,8 @@ class Task(Generic[P, R]):
             self.priority,
             config.max_crashes if self.max_crashes is None else self.max_crashes,
             self._client_of(args, kwargs),
-            "" if self.run_after is None else moment_argument(self.name, "run_after", self.run_after),
-            "" if self.expires is None else moment_argument(self.name, "expires", self.expires),
+            self._due,
+            self._expires_in,
             "1" if self.at_front else "",
             body,
         )
@@ -290,3 +316,14 @@ class Task(Generic[P, R]):
         return [
             JobHandle(first or job.id, queue, duplicate=bool(first)) for job, first in zip(jobs, firsts, strict=True)
         ]
+
+
+_OPTIONS = CALL_OPTIONS.union(WORKER_OPTIONS)
+_METHODS = frozenset(name for name, value in vars(Task).items() if inspect.isfunction(value))
+# What is made of an option, and cached.
+_CACHES = {
+    "run_after": "_due",
+    "expires": "_expires_in",
+    **dict.fromkeys(WORKER_OPTIONS, "_in_record"),
+    **dict.fromkeys({"unique", *UNIQUE_OPTIONS}, "_uniqueness"),
+}

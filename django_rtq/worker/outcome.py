@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from django_rtq import signals
 from django_rtq.exceptions import Bury, Retry, TaskNotFound
 from django_rtq.jobs.failure import Failure
 from django_rtq.jobs.job import Job
+from django_rtq.jobs.tracebacks import format_error
 from django_rtq.tasks.backoff import delay_seconds
 from django_rtq.tasks.task import Task
 from django_rtq.validation import TEN_YEARS
@@ -20,6 +20,7 @@ from django_rtq.validation import TEN_YEARS
 _OURS = str(Path(__file__).parent)
 PARK_SECONDS = 30.0  # delay of a job whose task this worker does not know
 LONGEST_ERROR, LONGEST_TRACEBACK = 2_000, 16_000  # characters that are stored
+MAX_FRAMES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ def _text(error: BaseException) -> str:
 
 def _traceback(error: BaseException) -> str:
     try:
-        return "".join(traceback.format_exception(type(error), error, task_traceback(error), limit=-50))
+        return format_error(error, task_traceback(error), max_frames=MAX_FRAMES)
     except BaseException as trouble:  # noqa: BLE001 - the exception's own __str__
         return f"<the traceback could not be made: {type(trouble).__name__}>"
 

@@ -45,8 +45,8 @@ def test_the_next_jobs_get_into_the_workers_list(redis, broker):
         "lane:0:x": ["b"],
         "lane:0:y": GONE,
         "lanes": {"0:x": MS},
-        "ring:0": {"x": 4},
-        "turn": "4",
+        "ring:0": {"x": 3},
+        "turn": "3",
     }
 
 

@@ -136,7 +136,8 @@ def test_an_id_that_is_known_is_refused(redis, broker, known):
 
 
 def test_an_id_that_a_lane_still_names_is_refused(redis, broker, inspector):
-    job = queued_job(broker)
+    job = made_ago(2000)
+    broker.enqueue(QUEUE, [job])
     inspector.cancel(job.id)
     redis.delete(broker.keys.of(QUEUE).finished)  # its outcome was forgotten meanwhile
 

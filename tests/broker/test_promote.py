@@ -40,7 +40,6 @@ def test_what_is_due_goes_to_the_end_of_its_lane(redis, broker):
         "lane:0:x": ["first", "a"],
         "waiting_since": {"a": MS},
         "clock": {"promoted": MS},
-        "turn": "2",
     }
 
 

@@ -35,7 +35,6 @@ def test_it_goes_to_the_end_of_its_lane_with_all_its_attempts(redis, broker, ins
         "failures": GONE,
         "lane:5:x": ["first", "a"],
         "waiting_since": {"a": MS},
-        "turn": "3",
         "stats": {**before["stats"], "requeued": 1},
     }
     assert before["errors"] == {"a": ERROR + "\n"}  # stays: people want to know what it died of

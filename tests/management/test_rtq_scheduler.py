@@ -13,7 +13,6 @@ from django_rtq.exceptions import ConfigurationError
 from tests.management.commands import run
 from tests.support.jobs import QUEUE, claimed_job, let_lapse, queued_job, retrying_job
 from tests.support.redis_server import LEASE_SECONDS
-from tests.support.signals import heeded_signals
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -24,7 +23,7 @@ class SchedulerProcess:
 
     def __init__(self, arguments, environment, log):
         self._log = log
-        with log.open("wb") as output, heeded_signals():
+        with log.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, str(ROOT / "testproject" / "manage.py"), "rtq_scheduler", *arguments],
                 env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", **environment},

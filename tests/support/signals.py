@@ -1,21 +1,29 @@
-"""Signal dispositions of processes that tests start."""
+"""Signals that this process ignores, and what programs that it starts inherit of that."""
 
 import signal
-import threading
 from contextlib import contextmanager
 
 
+def stop_passing_on_ignored_signals():
+    """Keep ignoring the signals that this process was started to ignore, but let programs that it starts heed them.
+
+    Under nohup, or in the background of a script, signals are ignored (SIG_IGN), and programs inherit that. They do
+    not inherit a handler.
+    """
+    for signum in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:  # Python itself ignores these two
+        if signal.getsignal(signum) is signal.SIG_IGN:
+            signal.signal(signum, _ignore)
+
+
 @contextmanager
-def heeded_signals():
-    """A process that is started in here ignores no signal, though the tests do: under nohup, or in the background."""
-    ignored = []
-    if threading.current_thread() is threading.main_thread():
-        stopping = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
-        ignored = [signum for signum in stopping if signal.getsignal(signum) is signal.SIG_IGN]
-    for signum in ignored:
-        signal.signal(signum, signal.SIG_DFL)
+def ignored(signum):
+    """Ignore a signal, in this process and in programs that it starts meanwhile."""
+    before = signal.signal(signum, signal.SIG_IGN)
     try:
         yield
     finally:
-        for signum in ignored:
-            signal.signal(signum, signal.SIG_IGN)
+        signal.signal(signum, before)
+
+
+def _ignore(signum, frame):
+    pass

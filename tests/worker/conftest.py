@@ -1,7 +1,9 @@
 """Fixtures: real workers, the diary that their jobs write, and a check that no job was lost."""
 
+import fcntl
 import itertools
 import json
+from contextlib import contextmanager
 
 import pytest
 from django.db import connections
@@ -31,6 +33,13 @@ class Diary:
     def open(self, gate):
         """Let the jobs go on that wait at this gate."""
         (self._folder / gate).touch()
+
+    @contextmanager
+    def locked(self, file):
+        """Jobs that lock this file wait meanwhile."""
+        with (self._folder / file).open("w") as locked:
+            fcntl.flock(locked, fcntl.LOCK_EX)
+            yield
 
     def entries(self, word, name=None):
         return [e for e in diaries.read(self.path) if e.word == word and name in (None, e.name)]
@@ -102,10 +111,11 @@ def rtq_worker(redis, redis_server, broker, diary, tmp_path):
 
 def has_signed_on(redis, worker):
     """Whether all children of a worker take part, in whatever queue."""
-    names = [name for key in redis.scan_iter("*:workers") for name in redis.zrange(key, 0, -1)]
-    pids = {int(name.split(b":")[-2]) for name in names}
     children = worker.children
-    return len(children) == worker.processes and pids.issuperset(children)
+    if len(children) != worker.processes:
+        return False
+    names = [name for key in redis.scan_iter("*:workers") for name in redis.zrange(key, 0, -1)]
+    return {int(name.split(b":")[-2]) for name in names}.issuperset(children)
 
 
 @pytest.fixture

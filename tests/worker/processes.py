@@ -7,8 +7,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from tests.support.signals import heeded_signals
-
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -17,7 +15,7 @@ class WorkerProcess:
 
     def __init__(self, arguments, environment, log):
         self._log = log
-        with log.open("wb") as output, heeded_signals():
+        with log.open("wb") as output:
             self._process = subprocess.Popen(
                 [sys.executable, str(ROOT / "testproject" / "manage.py"), "rtq_worker", *map(str, arguments)],
                 env={**os.environ, **environment},
@@ -89,3 +87,12 @@ def is_alive(pid):
     except OSError:
         return False
     return state not in "ZX"
+
+
+def is_idle(pid):
+    """Whether all its threads sleep, so that it has nothing left to do for what has happened."""
+    try:
+        stats = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except OSError:
+        return False
+    return all(stat.rpartition(") ")[2][0] == "S" for stat in stats)

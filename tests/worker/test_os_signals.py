@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from tests.app import signal_tasks, tasks
+from tests.support.signals import ignored
 from tests.support.waiting import wait_until
 from tests.worker.conservation import assert_nothing_left
 
@@ -79,3 +80,21 @@ def test_an_idle_worker_that_ran_such_a_job_stops_as_it_should(rtq_worker, redis
 
     assert code == 0
     assert "was killed" not in worker.log
+
+
+def test_under_nohup_a_worker_goes_on_when_its_terminal_is_closed(rtq_worker, redis, diary):
+    with ignored(signal.SIGHUP):
+        worker = rtq_worker()
+    child = worker.child
+    worker.kill_group(signal.SIGHUP)
+
+    assert result(tasks.note.delay("later")) == "later"
+    assert (worker.child, worker.stop()) == (child, 0)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_worker_in_the_background_of_a_script_heeds_signals_that_it_inherits_ignored(rtq_worker, redis, signum):
+    with ignored(signum):
+        worker = rtq_worker()
+
+    assert worker.stop(signum) == 0

@@ -21,14 +21,15 @@ def workers_of(redis, pid):
 
 def test_jobs_behind_one_that_holds_the_interpreter_lock_are_run_by_others(rtq_worker, redis, diary):
     tasks.note.delay_many([((f"before-{i}",), {}) for i in range(1000)])
-    hog = tasks.hog.delay("hog", 12)
+    hog = tasks.hog_until_unlocked.delay("hog", "file")
     behind = tasks.note.delay_many([((f"behind-{i}",), {}) for i in range(200)])
-    worker = rtq_worker("--processes", 2, LEASE_SECONDS=2)
-    wait_until(lambda: records(redis) == {hog.id})
+    with diary.locked("file"):
+        worker = rtq_worker("--processes", 2, LEASE_SECONDS=2)
+        wait_until(lambda: records(redis) == {hog.id}, 30)
 
-    assert state_of(hog) is JobState.RUNNING
-    assert {job.state for job in behind} == {JobState.SUCCEEDED}
-    wait_until(lambda: state_of(hog) is JobState.SUCCEEDED, 30)
+        assert state_of(hog) is JobState.RUNNING
+        assert {job.state for job in behind} == {JobState.SUCCEEDED}
+    wait_until(lambda: state_of(hog) is JobState.SUCCEEDED)
     assert hog.refresh().attempt == 1
     assert max(map(diary.starts, {*diary.names()})) == 1
     assert "which no longer held the jobs" not in worker.log

@@ -7,7 +7,7 @@
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] id          the job
 -- ARGV[3] keep_ms     how long the outcome is kept
--- ARGV[4] outcome     what is stored then
+-- ARGV[4] outcome     what is stored then, a JSON object; the name of the task is added
 -- ARGV[5] how         to stop it if it runs: "ask" it, or "terminate" its process
 --
 -- returns {"cancelled", ""}, {"asked", the worker that runs it}, or why not: {"missing", "dead", "finished" or "already", ""};
@@ -26,6 +26,8 @@ if not record then
 end
 if redis.call("ZSCORE", q.dead, id) then return { "dead", "" } end
 redis.call("DEL", q.scratch) -- lets a full server be drained
+local task = string.match(record, '^[^\n]*\n{("task":"[^"\\]*")')
+if task then outcome = string.sub(outcome, 1, -2) .. "," .. task .. "}" end
 local worker = find_runner(q, id)
 if worker then
   local request = redis.call("HGET", q.cancel_requests, id) or ""

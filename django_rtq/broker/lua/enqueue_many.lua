@@ -3,7 +3,8 @@
 -- uses: prelude bulk_enqueue
 -- keys: jobs finished cancelled_in_lane scheduled bands turn lanes waiting_since work_signal due_signal clock
 --       ring lane stats scheduled_by_client
--- ARGV[...] jobs      of each, those of enqueue: id, band, max_crashes, client, due, expires, front, body; at most 500
+-- ARGV[...] jobs      of each, as in enqueue: id, band, max_crashes, client, due ("+ms" from now, "ms" since 1970,
+--                     "" now), expires ("+ms" after it is due), front, body; at most 500
 --
 -- returns for each job "ok", or "exists" if its id is known: live, or finished lately
 -- sent twice: every id exists the second time, and nothing changes
@@ -12,10 +13,10 @@ local q, jobs = named(), ARGV
 local now = now_ms(q.clock)
 
 -- index_lane() for many lanes.
-local function index_lanes(lanes)
+local function index_lanes(lanes, at)
   local turn, heads, rings = redis.call("INCRBY", q.turn, #lanes) - #lanes, {}, {}
   for i, lane in ipairs(lanes) do
-    heads[#heads + 1], heads[#heads + 2] = lane.since, lane.band .. ":" .. lane.client
+    heads[#heads + 1], heads[#heads + 2] = at, lane.band .. ":" .. lane.client
     local places = rings[lane.band] or {}
     rings[lane.band] = places
     places[#places + 1], places[#places + 2] = turn + i, lane.client
@@ -25,11 +26,11 @@ local function index_lanes(lanes)
     redis.call("ZADD", q.bands, band, band)
     redis.call("ZADD", q.ring .. band, "NX", unpack(places))
   end
-  redis.call("ZADD", q.work_signal, 0, "work")
+  redis.call("ZADD", q.work_signal, "0", "work")
 end
 
 local plan = plan_jobs(jobs, find_known(q, jobs), now)
-if #plan.lanes > 0 then index_lanes(plan.lanes) end
+if #plan.lanes > 0 then index_lanes(plan.lanes, plan.at) end
 if #plan.since > 0 then redis.call("HSET", q.waiting_since, unpack(plan.since)) end
 for _, lane in ipairs(plan.lanes) do
   local name = q.lane .. lane.band .. ":" .. lane.client

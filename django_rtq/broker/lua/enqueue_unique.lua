@@ -1,10 +1,10 @@
 -- enqueue_unique: add unique jobs: of those with the same digest one is live.
 -- — -> queued, or scheduled when it has a time, or when it runs after the owner of its digest
--- uses: prelude unique unique_enqueue known_ids
+-- uses: prelude enqueue unique unique_enqueue known_ids
 -- keys: jobs finished cancelled_in_lane scheduled retrying dead failures crashes digests unique workers
 --       running_of bands turn lanes waiting_since work_signal due_signal clock ring lane stats
 --       scheduled_by_client
--- ARGV[...] jobs      of each: those of enqueue (id, band, max_crashes, client, due, expires, front, body), and
+-- ARGV[...] jobs      of each: those of enqueue_many (id, band, max_crashes, client, due, expires, front, body), and
 --                     digest ("": not unique), until when it holds it ("start", "done"), for how many ms at the most,
 --                     and what to do if another job holds it: "replace" it, "rerun" it, or nothing ("return", "raise")
 --
@@ -19,7 +19,7 @@ local function enqueue(job)
   local first, successor
   if job.digest ~= "" then first, successor = unique_owner(q, job.digest) end
   if first and successor == job.id then return "after " .. first end
-  if is_known(q, job.id) then return "exists" end
+  if is_known(q, job.id, is_recent(job.id, now)) then return "exists" end
   if not first then
     insert_job(q, job, now)
     taken = taken + 1

@@ -23,7 +23,7 @@ from django_rtq.conf import Config
 from django_rtq.exceptions import JobCancelled, PayloadError, TaskNotFound
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import CurrentRun, current_run
-from django_rtq.jobs.outcome import write_succeeded
+from django_rtq.jobs.outcome import write_details, write_succeeded
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, UnknownTask, decide, task_traceback
 from django_rtq.worker.process.interrupts import CoroutineInterrupts
 from django_rtq.worker.process.isolation import Isolation
@@ -141,7 +141,8 @@ class Executor:
             raise
         except Exception as error:  # noqa: BLE001 - e.g. a lazy string whose function fails
             return Buried(error)  # another run would return the same result
-        return Acked(write_succeeded(run.task_name, run.client, run.attempt, run.seconds, text))
+        details = write_details(run.worker, run.now_ms, run.body, run.history) if run.task.keeps_call else ""
+        return Acked(write_succeeded(run.task_name, run.client, run.attempt, run.seconds, text, details))
 
 
 def _send_started(run: Run) -> None:

@@ -13,8 +13,8 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any
 
 from django_rtq.exceptions import JobCancelled, TimeLimitExceeded
@@ -77,24 +77,11 @@ class ThreadInterrupts:
         self._watcher: threading.Thread | None = None
         self._stopped = False
 
-    @contextmanager
-    def limit(self, seconds: float | None, job_id: bytes = b"") -> Iterator[None]:
+    def limit(self, seconds: float | None, job_id: bytes = b"") -> _Run:
         """Raise TimeLimitExceeded inside the block after so many seconds, and JobCancelled at stop()."""
-        with self._lock:
-            if self._watcher is None:
-                self._watcher = threading.Thread(target=self._watch_runs, name="rtq-interrupts", daemon=True)
-                self._watcher.start()
-        run = _Run(threading.get_ident(), job_id, math.inf if seconds is None else time.monotonic() + seconds)
-        self._runs[run] = None
-        try:
-            try:
-                if seconds is not None:
-                    self._requests.put(b"")
-                yield
-            finally:
-                self._disarm(run)
-        except _ThreadTimeLimit:
-            raise TimeLimitExceeded(limit_message(seconds or 0.0)) from None
+        if self._watcher is None:
+            self._start_watcher()
+        return _Run(self, job_id, seconds)
 
     def cancel(self, job_id: bytes) -> None:
         """Have JobCancelled raised in that job, if it is running. May be called in a signal handler."""
@@ -107,7 +94,20 @@ class ThreadInterrupts:
         if self._watcher is not None:
             self._watcher.join(timeout=5)
 
-    def _disarm(self, run: _Run) -> None:
+    def _start_watcher(self) -> None:
+        with self._lock:
+            if self._watcher is None:
+                self._watcher = threading.Thread(target=self._watch_runs, name="rtq-interrupts", daemon=True)
+                self._watcher.start()
+
+    def arm(self, run: _Run) -> None:
+        """The run begins, in this thread."""
+        self._runs[run] = None
+        if run.deadline < math.inf:
+            self._requests.put(b"")
+
+    def disarm(self, run: _Run) -> None:
+        """The run is over. Raises the exception if it is pending."""
         # Without a lock: the exception may come at any bytecode, and leave it locked.
         if self._runs.pop(run, run) is run:
             while not run.is_interrupted:
@@ -135,19 +135,38 @@ class ThreadInterrupts:
 
 
 class _Run:
-    """A job that runs in a thread."""
+    """A job that runs in a thread, as a context manager. The exception may be raised in its methods as well."""
 
-    __slots__ = ("deadline", "is_interrupted", "job_id", "thread")
+    __slots__ = ("_interrupts", "_seconds", "deadline", "is_interrupted", "job_id", "thread")
 
-    def __init__(self, thread: int, job_id: bytes, deadline: float) -> None:
-        self.thread = thread
+    def __init__(self, interrupts: ThreadInterrupts, job_id: bytes, seconds: float | None) -> None:
+        self._interrupts = interrupts
+        self._seconds = seconds or 0.0
+        self.thread = threading.get_ident()
         self.job_id = job_id
-        self.deadline = deadline
+        self.deadline = math.inf if seconds is None else time.monotonic() + seconds
         self.is_interrupted = False  # the exception was raised, or is pending
+
+    def __enter__(self) -> None:
+        try:
+            self._interrupts.arm(self)
+        except _ThreadTimeLimit:
+            raise TimeLimitExceeded(limit_message(self._seconds)) from None
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        try:
+            self._interrupts.disarm(self)
+        except _ThreadTimeLimit:
+            kind = _ThreadTimeLimit
+        if kind is _ThreadTimeLimit:
+            raise TimeLimitExceeded(limit_message(self._seconds)) from None
 
 
 class _ThreadTimeLimit(TimeLimitExceeded):
     """Raised without arguments: the interpreter creates the instance."""
+
+    def __init__(self) -> None:
+        super().__init__("The job ran longer than its time limit.")
 
 
 class CoroutineInterrupts:

@@ -31,8 +31,9 @@ from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.os_signals import ignore_signal
 from django_rtq.worker.process.batch import MAX_ACK_DELAY_SECONDS
 from django_rtq.worker.process.run import Run
-from django_rtq.worker.process.runner import Runner, exit_out_of_memory, make_runner
+from django_rtq.worker.process.runner import Runner, exit_out_of_memory
 from django_rtq.worker.process.session import WorkerSession
+from django_rtq.worker.process.threaded_runner import make_runner
 from django_rtq.worker.shared_memory import SharedState
 
 logger = logging.getLogger("django_rtq")

@@ -24,6 +24,7 @@ class Run:
     entry = 0  # its index in shared memory
     task: Task[Any, Any]  # set by open()
     is_open = False  # the record was read, and the task found
+    history = ""  # its earlier failures, one JSON a line, if a task with keeps_call has read them
     variables: Context | None = None  # of its function, and of the receivers of its signals
 
     def __init__(
@@ -89,7 +90,12 @@ class Run:
     @property
     def context(self) -> JobContext:
         """The context argument of a task with takes_context."""
-        return JobContext(self.id, self.attempt, self.queue, self.client.decode(), self._report)
+        return JobContext(self.id, self.attempt, self.queue, self.client.decode(), self.worker, self._report)
+
+    @property
+    def body(self) -> str:
+        """The JSON of its record."""
+        return self.record.partition(b"\n")[2].decode()
 
     def _report(self, line: str) -> None:
         if self.progress is not None:

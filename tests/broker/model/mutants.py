@@ -75,13 +75,28 @@ MUTANTS = (
     Mutant(
         "requeued_without_its_digest", "if digest then acquire_unique(q, id, digest, ms) end", NOTHING, ("requeue",)
     ),
-    Mutant("unique_without_exists_check", 'if is_known(q, job.id) then return "exists" end', NOTHING),
+    Mutant(
+        "unique_without_exists_check",
+        'if is_known(q, job.id, is_recent(job.id, now)) then return "exists" end',
+        NOTHING,
+    ),
     # the index: nobody who has work is forgotten
     Mutant("no_ring_entry_on_give_back", "index_lane(q, band, client, now)\n  if is_unrun", "if false"),
-    Mutant("no_turn_for_a_client", 'q.ring .. band, "NX", redis', 'q.ring .. band, "XX", redis'),
+    Mutant("no_turn_for_a_client", 'ring, "NX", redis', 'ring, "XX", redis'),
+    Mutant("no_turn_beside_an_old_lane", 'if is_new or not redis.call("ZSCORE", ring, client) then', "if is_new then"),
     Mutant("no_turns_for_many_clients", 'q.ring .. band, "NX", unpack', 'q.ring .. band, "XX", unpack'),
-    Mutant("work_signal_not_set", 'client)\n  redis.call("ZADD", q.work_signal, 0, "work")\nend', "client)\nend"),
-    Mutant("work_signal_not_set_for_many", 'end\n  redis.call("ZADD", q.work_signal, 0, "work")\nend', "end\nend"),
+    Mutant(
+        "work_signal_not_set",
+        'end\n  redis.call("ZADD", q.work_signal, "0", "work")\nend\n',
+        "end\nend\n",
+        ("enqueue",),
+    ),
+    Mutant(
+        "work_signal_not_set_for_many",
+        'end\n  redis.call("ZADD", q.work_signal, "0", "work")\nend',
+        "end\nend",
+        ("enqueue_many",),
+    ),
     Mutant(
         "claim_takes_the_token_along", 'then redis.call("ZADD", q.work_signal, "0", "work") else', "then", ("claim",)
     ),
@@ -107,7 +122,7 @@ MUTANTS = (
     Mutant("the_innocent_lose_their_turn", "record, now, not has_run)", "record, now, false)"),
     Mutant("released_beside_the_first", "first[2] - 1, client", "first[2], client"),
     Mutant("released_in_reverse", "for place = #mine, 1, -1 do", "for place = 1, #mine do"),
-    Mutant("front_ignored", 'front == "1" then redis.call("LPUSH", lane', 'false then redis.call("LPUSH", lane'),
+    Mutant("front_ignored", 'front ~= "" and "LPUSH"', 'false and "LPUSH"'),
     Mutant("front_ignored_among_many", 'client, front == "1", now', "client, false, now"),
     Mutant("promoted_among_the_others", "if picked.is_ahead and", "if false and"),
     Mutant("promoted_below_the_others", "1, -2)) + 0.5", "1, -2)) - 0.5"),
@@ -262,7 +277,7 @@ MUTANTS = (
     Mutant("trim_tells_nothing_of_what_is_left", "left > 0 or", ""),
     Mutant("who_was_cancelled_is_taken_for_finished", '\'^%d+ {"state"', '\'^{"state"', ("cancel",)),
     Mutant("trim_looks_for_more_in_vain", "#old >= 10 * limit or", "#old >= limit or"),
-    Mutant("promote_forgets_retrying", 'redis.call("ZREM", q.retrying, unpack(picked.ids))', NOTHING, ("promote",)),
+    Mutant("promote_forgets_retrying", 'redis.call("ZREM", q.retrying, unpack(picked.ids))', NOTHING),
     Mutant("index_keeps_the_promoted", 'redis.call("ZREM", key, unpack(ids))', NOTHING),
     Mutant("index_keeps_the_torn", "table.insert(visit_client(picked, owners[i]), { id })", NOTHING),
     Mutant("index_is_not_looked_through", "if not is_crowd and #picked.clients > 0 then", "if not is_crowd then"),

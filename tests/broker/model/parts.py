@@ -127,7 +127,7 @@ class Parts(Holdings):
         if made is None or abs(self.clock.now - made) > SKEW_MS:
             self.waiting_since[job_id] = self.clock.now
         lane = self.jobs[job_id].lane
-        self._index(lane, self.waits_since(job_id))
+        self._index(lane, self.clock.now)
         self.lanes[lane].insert(0 if at_front else len(self.lanes[lane]), job_id)
 
     def _queue_up(self, job_id: str, since: int) -> None:

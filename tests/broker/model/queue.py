@@ -6,6 +6,7 @@ one by one here, while the script takes whole batches: nobody must be able to te
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from math import ceil
 
@@ -228,6 +229,7 @@ class Queue(Parts):
             return "finished" if job_id in self.finished else "missing"
         if job_id in self.dead:
             return "dead"
+        outcome = f'{outcome[:-1]},"task":"{json.loads(self.jobs[job_id].body)["task"]}"}}'
         if self._runs(job_id):
             if how == "terminate" or job_id not in self.cancel_requests:
                 self.cancel_requests[job_id] = f"{how} {keep_ms} {self.limits.max_results} {outcome}"

@@ -1,6 +1,7 @@
 """The two kinds of connections made with ConnectionSettings: pools for commands, and one that blocks."""
 
 import socket
+from dataclasses import replace
 
 import pytest
 import redis
@@ -8,7 +9,6 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import SentinelManagedConnection
 
-from django_rtq.broker.redis import connections as connection_module
 from django_rtq.broker.redis.connections import ConnectionSettings, identity_arguments
 from tests.broker.redis.connections import (
     ask,
@@ -100,9 +100,8 @@ def lossy_settings(kind, url, factory):
 
 
 @pytest.fixture
-def lossy(empty, monkeypatch):
+def lossy(empty):
     """A way to the server on which a command, or its reply, can get lost."""
-    monkeypatch.setattr(connection_module, "COMMAND_SECONDS", LOSSY_SECONDS)
     proxy = Proxy(empty.port)
     yield proxy
     proxy.close()
@@ -117,7 +116,7 @@ def pushed(server, *, db):
 @pytest.mark.parametrize("moment", ARRIVED)
 @pytest.mark.parametrize("kind", ["url", "django-redis", "native", "factory"])
 def test_a_command_whose_reply_is_lost_is_not_sent_again(empty, lossy, factory, kind, moment):
-    connection_settings = lossy_settings(kind, lossy.url, factory)
+    connection_settings = replace(lossy_settings(kind, lossy.url, factory), socket_timeout=LOSSY_SECONDS)
     lossy.arm(Fault(moment, b"RPUSH"))
 
     with client_of(connection_settings) as client, pytest.raises((redis.ConnectionError, redis.TimeoutError)):

@@ -9,7 +9,7 @@ from django_rtq.conf import Config
 from django_rtq.worker import os_signals
 from django_rtq.worker.outcome import Acked, Buried, Retried
 from django_rtq.worker.process.run import Run
-from django_rtq.worker.process.runner import make_runner
+from django_rtq.worker.process.threaded_runner import make_runner
 from django_rtq.worker.shared_entries import ACKED, Revoked
 from django_rtq.worker.shared_memory import SharedState
 from tests.support.waiting import wait_until
@@ -191,7 +191,7 @@ def test_suspects_that_came_together_run_beside_each_other_and_nothing_else_does
     for number, gate in enumerate(("one", "two"), 1):
         assert (runner.wanted(), runner.idle_slots) == (0, 0)
         diary.open(gate)
-        wait_until(lambda number=number: len(runner._free) == 2 + number)
+        wait_until(lambda number=number: runner._free == 2 + number)
 
     assert (runner.wanted(), runner.idle_slots) == (4, 4)
 

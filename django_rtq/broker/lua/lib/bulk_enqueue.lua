@@ -15,13 +15,11 @@ end
 
 -- Plan to append a job to its lane, or to put it in front.
 local function plan_lane(plan, id, band, client, front, now)
-  local name, since = band .. ":" .. client, created_at(id, now)
-  if not since then
-    plan.since[#plan.since + 1], plan.since[#plan.since + 2], since = id, now, now
-  end
+  local name = band .. ":" .. client
+  if not is_recent(id, now) then plan.since[#plan.since + 1], plan.since[#plan.since + 2] = id, plan.at end
   local lane = plan.lanes[name]
   if not lane then
-    lane = { band = band, client = client, since = since, first = {}, last = {} }
+    lane = { band = band, client = client, first = {}, last = {} }
     plan.lanes[name], plan.lanes[#plan.lanes + 1] = lane, lane
   end
   local ids = front and lane.first or lane.last
@@ -30,21 +28,22 @@ end
 
 -- Plan each job that is not known yet: into a lane, or into `scheduled`.
 local function plan_jobs(jobs, known, now)
-  local plan = { answers = {}, lanes = {}, later = {}, later_of = {}, since = {}, records = {} }
+  local plan = { at = string.format("%.0f", now), answers = {}, lanes = {}, later = {}, later_of = {}, since = {}, records = {} }
   local later, records = plan.later, plan.records
   for i = 1, #jobs, FIELDS do
     local id, band, max_crashes, client, due, expires, front, body = unpack(jobs, i, i + FIELDS - 1)
     plan.answers[#plan.answers + 1] = known[id] and "exists" or "ok"
     if not known[id] then
-      local ready = parse_time(due, now) or now
+      local ready, at = parse_time(due, now) or now, plan.at
+      if due ~= "" then at = string.format("%.0f", ready) end
       if ready > now then
         local theirs = plan.later_of[client] or {}
-        plan.later_of[client], theirs[#theirs + 1], theirs[#theirs + 2] = theirs, ready, id
-        later[#later + 1], later[#later + 2] = ready, id
+        plan.later_of[client], theirs[#theirs + 1], theirs[#theirs + 2] = theirs, at, id
+        later[#later + 1], later[#later + 2] = at, id
       else
         plan_lane(plan, id, band, client, front == "1", now)
       end
-      records[#records + 1], records[#records + 2] = id, new_record(band, max_crashes, ready, expires, client, body)
+      records[#records + 1], records[#records + 2] = id, new_record(band, max_crashes, at, expires, client, body)
       known[id] = true
     end
   end

@@ -9,21 +9,21 @@ local function parse_time(text, now)
   return tonumber(text)
 end
 
--- The time at which a new job was made, from its id; nil if the clock of the caller's machine is wrong.
-local function created_at(id, now)
+-- Whether a job was made just now, by its id. If not, the clock of the caller's machine is wrong.
+local function is_recent(id, now)
   local made = tonumber(string.sub(id, 1, 12), 16)
-  if made and math.abs(now - made) <= SKEW_MS then return made end
+  return made and math.abs(now - made) <= SKEW_MS
 end
 
+-- Build a record. `ready` is text.
 local function new_record(band, max_crashes, ready, expires, client, body)
   local expires_at = expires == "" and "0" or string.format("%.0f", parse_time(expires, ready))
-  return string.format("%s %s %.0f %s %s\n", band, max_crashes, ready, expires_at, client) .. body
+  return band .. " " .. max_crashes .. " " .. ready .. " " .. expires_at .. " " .. client .. "\n" .. body
 end
 
 -- Append a job to its client's lane, or put it in front.
-local function push_new(q, id, band, client, front, now)
-  local since, lane = created_at(id, now), q.lane .. band .. ":" .. client
-  index_lane(q, band, client, since or now)
-  if not since then redis.call("HSET", q.waiting_since, id, now) end
-  if front == "1" then redis.call("LPUSH", lane, id) else redis.call("RPUSH", lane, id) end
+local function push_new(q, id, band, client, front, at, recent)
+  index_lane(q, band, client, at)
+  if not recent then redis.call("HSET", q.waiting_since, id, at) end
+  redis.call(front ~= "" and "LPUSH" or "RPUSH", q.lane .. band .. ":" .. client, id)
 end

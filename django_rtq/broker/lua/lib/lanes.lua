@@ -15,13 +15,16 @@ local function rank(band)
   return tonumber(band) and band or tonumber(string.sub(band, 1, -2)) + 0.5
 end
 
--- Enter a client with work into all indexes. Unconditionally, and before the push: an index that is written only when the
--- lane was empty is lost if that one write is.
+-- Enter a client with work into all indexes, before the push. A client is written into the ring last and removed from it
+-- first: while it is there, its band is known as well. Whether its lane was empty says nothing after a torn log.
 local function index_lane(q, band, client, since)
-  redis.call("ZADD", q.lanes, "NX", since, band .. ":" .. client)
-  redis.call("ZADD", q.bands, rank(band), band)
-  redis.call("ZADD", q.ring .. band, "NX", redis.call("INCR", q.turn), client)
-  redis.call("ZADD", q.work_signal, 0, "work")
+  local ring = q.ring .. band
+  local is_new = redis.call("ZADD", q.lanes, "NX", since, band .. ":" .. client) == 1
+  if is_new or not redis.call("ZSCORE", ring, client) then
+    redis.call("ZADD", q.bands, rank(band), band)
+    redis.call("ZADD", ring, "NX", redis.call("INCR", q.turn), client)
+  end
+  redis.call("ZADD", q.work_signal, "0", "work")
 end
 
 -- Put a job at the front of its lane, unless it is there. If it did not run, its client gets its turn back.

@@ -13,7 +13,7 @@ local function read_job(jobs, place, now)
 end
 
 local function build_record(job)
-  return new_record(job.band, job.max_crashes, job.ready, job.expires, job.client, job.body)
+  return new_record(job.band, job.max_crashes, string.format("%.0f", job.ready), job.expires, job.client, job.body)
 end
 
 -- The record after the place, and `digests` last: what a torn log keeps of these writes holds no digest.
@@ -22,7 +22,7 @@ local function insert_job(q, job, now)
   if job.ready > now then
     schedule(q, job.client, job.ready, job.id)
   else
-    push_new(q, job.id, job.band, job.client, job.front, now)
+    push_new(q, job.id, job.band, job.client, job.front, string.format("%.0f", now), is_recent(job.id, now))
   end
   redis.call("HSET", q.jobs, job.id, build_record(job))
   if job.digest ~= "" then redis.call("HSET", q.digests, job.id, job.note) end

@@ -78,9 +78,9 @@ def test_the_function_of_a_task_can_be_given_a_context():
 
 
 def test_a_task_is_known_by_the_name_of_its_function():
-    assert add.name == "tests.test_tasks.add"
-    assert registry.get_task("tests.test_tasks.add") is add
-    assert registry.all_tasks()["tests.test_tasks.fetch"] is fetch
+    assert add.name == "tests.tasks.test_task.add"
+    assert registry.get_task("tests.tasks.test_task.add") is add
+    assert registry.all_tasks()["tests.tasks.test_task.fetch"] is fetch
     assert list(registry.all_tasks()) == sorted(registry.all_tasks())
     assert (add.is_async, fetch.is_async) == (False, True)
 
@@ -88,8 +88,8 @@ def test_a_task_is_known_by_the_name_of_its_function():
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("tests.test_tasks.ad", " Did you mean tests.test_tasks.add?"),
-        ("tests.test_tasks.loook", " Did you mean tests.test_tasks.look?"),
+        ("tests.tasks.test_task.ad", " Did you mean tests.tasks.test_task.add?"),
+        ("tests.tasks.test_task.loook", " Did you mean tests.tasks.test_task.look?"),
         ("x", ""),
     ],
 )
@@ -110,11 +110,11 @@ def test_delay_leaves_a_job_that_carries_the_call_and_no_more(redis, broker):
 
     assert handle == JobHandle(handle.id, QUEUE)
     (record,) = redis.hvals(broker.keys.of(QUEUE).jobs)
-    assert record.partition(b"\n")[2] == b'{"task":"tests.test_tasks.add","args":[1],"kwargs":{"b":5}}'
+    assert record.partition(b"\n")[2] == b'{"task":"tests.tasks.test_task.add","args":[1],"kwargs":{"b":5}}'
     job = take(broker)
     assert job == Job(
         id=handle.id,
-        task="tests.test_tasks.add",
+        task="tests.tasks.test_task.add",
         queue=QUEUE,
         args=[1],
         kwargs={"b": 5},
@@ -188,7 +188,7 @@ def test_arguments_that_do_not_fit_fail_where_the_call_is(redis, broker, call, m
     with pytest.raises(TypeError) as caught:
         call()
 
-    assert str(caught.value) == f"tests.test_tasks.{message}"
+    assert str(caught.value) == f"tests.tasks.test_task.{message}"
     assert snapshot(redis) == {}
 
 
@@ -206,13 +206,13 @@ def test_values_that_json_cannot_carry_fail_where_the_call_is(redis, broker, val
         with pytest.raises(Unserializable) as caught:
             call()
 
-        assert str(caught.value) == f'tests.test_tasks.add(): argument "a" {problem}'
+        assert str(caught.value) == f'tests.tasks.test_task.add(): argument "a" {problem}'
     assert snapshot(redis) == {}
 
 
 @pytest.mark.parametrize("character", ["a", "ü", "😀"])
 def test_a_payload_may_be_as_large_as_the_settings_say_and_no_larger(redis, proxy, character):
-    frame, width, most = len('{"task":"tests.test_tasks.echo","args":[""]}'), len(character.encode()), 1000
+    frame, width, most = len('{"task":"tests.tasks.test_task.echo","args":[""]}'), len(character.encode()), 1000
     with override_settings(RTQ={"REDIS": proxy.url, "MAX_PAYLOAD_BYTES": most}):
         fits = (most - frame) // width
         handle = echo.delay(character * fits)
@@ -224,7 +224,7 @@ def test_a_payload_may_be_as_large_as_the_settings_say_and_no_larger(redis, prox
             echo.delay_many([(("a",), {}), ((character * (fits + 1),), {})])
 
         assert str(caught.value) == (
-            f"tests.test_tasks.echo: the arguments have {frame + (fits + 1) * width:,} bytes as JSON, but "
+            f"tests.tasks.test_task.echo: the arguments have {frame + (fits + 1) * width:,} bytes as JSON, but "
             'RTQ["MAX_PAYLOAD_BYTES"] is 1,000. Store them and pass a key.'
         )
         assert snapshot(redis) == before
@@ -277,7 +277,7 @@ def test_delay_many_says_which_call_is_none(redis, broker, call):
         add.delay_many([((1,), {}), call])
 
     assert str(caught.value) == (
-        "tests.test_tasks.add.delay_many() takes pairs of arguments and keyword arguments, like ((7, 42), {}), "
+        "tests.tasks.test_task.add.delay_many() takes pairs of arguments and keyword arguments, like ((7, 42), {}), "
         f"but number 1 is {call!r}."
     )
     assert snapshot(redis) == {}

@@ -1,0 +1,195 @@
+"""RTQBackend: enqueues tasks of django.tasks, and reads their results."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from datetime import timedelta
+from typing import Any
+
+from django.apps import apps
+from django.core.checks import CheckMessage, Error
+from django.utils import timezone
+
+from django_rtq.backend.compat import (
+    DEFAULT_TASK_BACKEND_ALIAS,
+    BaseTaskBackend,
+    DjangoResult,
+    DjangoTask,
+    InvalidTask,
+    TaskResultDoesNotExist,
+    normalize_json,
+    task_backends,
+    task_enqueued,
+)
+from django_rtq.backend.results import result_of
+from django_rtq.backend.running import worker_function
+from django_rtq.backend.task import RTQ_OPTIONS, RTQTask, WorkerTask
+from django_rtq.conf import is_queue_name
+from django_rtq.exceptions import InvalidTask as InvalidRTQTask
+from django_rtq.exceptions import JobNotFound, TaskNotFound
+from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.jobs.job import JobState, made_at
+from django_rtq.tasks import registry
+from django_rtq.tasks.task import Task
+from django_rtq.validation import did_you_mean
+
+#: Tasks written for django.tasks expect that a failure is final: it knows no retries.
+_DEFAULTS = {"max_attempts": 1}
+
+
+class RTQBackend(BaseTaskBackend):
+    """A backend of django.tasks. OPTIONS: defaults for the options of its tasks, see RTQ_OPTIONS."""
+
+    task_class = RTQTask
+    supports_defer = True
+    supports_async_task = True
+    supports_get_result = True
+    supports_priority = True
+
+    def validate_task(self, task: DjangoTask) -> None:
+        """Raises InvalidTask. Does not connect to Redis: it runs when a module with tasks is imported."""
+        run_after: Any = task.run_after
+        if isinstance(run_after, int | float | timedelta) and not isinstance(run_after, bool):
+            delay = run_after if isinstance(run_after, timedelta) else timedelta(seconds=run_after)
+            object.__setattr__(task, "run_after", timezone.now() + delay)
+        super().validate_task(task)
+        if problems := self._problems():
+            raise InvalidTask(problems[0])
+
+    def rtq_task_of(self, task: RTQTask) -> Task[Any, Any]:
+        """The task that workers run for it. Registers it when it is declared, not for copies. Raises InvalidTask."""
+        own: dict[str, Any] = {
+            "queue_name": task.queue_name,
+            "priority": task.priority,
+            "run_after": task.run_after,
+        }
+        options: dict[str, Any] = _DEFAULTS | self.options | task.rtq_options
+        known = registry.find_task(task.module_path)
+        try:
+            if known is not None and task.func is _function_of(known):
+                wanted = own | (options if isinstance(known, WorkerTask) else task.rtq_options)
+                changed = {name: value for name, value in wanted.items() if getattr(known, name) != value}
+                return known.using(**changed) if changed else known
+            declared = WorkerTask(
+                func=worker_function(task),
+                takes_context=task.takes_context,
+                keeps_call=True,
+                django_task=task,
+                **{name: value for name, value in (own | options).items() if name != "run_after"},
+            )
+        except InvalidRTQTask as error:
+            raise InvalidTask(str(error)) from error
+        registry.register(declared)
+        return declared if task.run_after is None else declared.using(run_after=task.run_after)
+
+    def enqueue(self, task: DjangoTask, args: Sequence[Any], kwargs: Mapping[str, Any]) -> DjangoResult:
+        """Enqueue a job. Raises InvalidTask, TypeError for arguments that are not JSON, and what delay() raises."""
+        task = self.adopt(task)
+        if task.__dict__.get("_validated_by") is not self:  # settings may have changed since it was declared
+            self.validate_task(task)
+            task.__dict__["_validated_by"] = self
+        plain_args: Any = normalize_json(list(args))
+        plain_kwargs: Any = normalize_json(dict(kwargs))
+        handle = task.rtq_task.delay(*plain_args, **plain_kwargs)
+        if handle.duplicate:
+            return self.get_result(handle.id)
+        new = JobDetails(
+            id=handle.id,
+            queue=handle.queue_name,
+            state=JobState.QUEUED,
+            args=plain_args,
+            kwargs=plain_kwargs,
+            made_at=made_at(handle.id),
+        )
+        result = result_of(task, new)
+        task_enqueued.send_robust(type(self), task_result=result)
+        return result
+
+    def adopt(self, task: DjangoTask | Task[Any, Any]) -> RTQTask:
+        """A task for this backend: a task of django_rtq, or one that was declared for another backend."""
+        if isinstance(task, RTQTask) and task.backend == self.alias:
+            return task
+        if isinstance(task, Task):
+            return RTQTask(
+                func=task.func,
+                takes_context=task.takes_context,
+                backend=self.alias,
+                queue_name=task.queue,
+                priority=task.priority,
+            )
+        values: dict[str, Any] = {each.name: getattr(task, each.name) for each in fields(task)}
+        return RTQTask(**{**values, "backend": self.alias})
+
+    def get_result(self, result_id: str) -> DjangoResult:
+        """The result of a job in one of the queues of this backend. Raises TaskResultDoesNotExist, BrokerError."""
+        queues: list[str | None] = [*sorted(self.queues)] or [None]
+        for queue in queues:
+            try:
+                details = get_inspector().find(str(result_id), queue)
+                task = registry.get_task(details.task)
+            except (JobNotFound, TaskNotFound):
+                continue
+            django_task = task.django_task if isinstance(task, WorkerTask) else self.adopt(task)
+            priority = details.priority if details.record else django_task.priority
+            return result_of(_as_called(django_task, details.queue, priority), details)
+        raise TaskResultDoesNotExist(result_id)
+
+    def check(self, **kwargs: Any) -> list[CheckMessage]:
+        """rtq.E005: OPTIONS or QUEUES of the backend are invalid. rtq.E006: django_rtq is not installed."""
+        found: list[CheckMessage] = [Error(problem, id="rtq.E005") for problem in self._problems()]
+        if not apps.is_installed("django_rtq"):
+            found.append(Error('TASKS uses django_rtq: add "django_rtq" to INSTALLED_APPS.', id="rtq.E006"))
+        return found
+
+    def _problems(self) -> list[str]:
+        where = f"TASKS[{self.alias!r}]"
+        problems = [
+            f'{where}["OPTIONS"] has {name!r}, which is no option of a task.{did_you_mean(name, RTQ_OPTIONS)}'
+            for name in self.options
+            if name not in RTQ_OPTIONS
+        ]
+        return problems + [
+            f'{where}["QUEUES"] has {name!r}, which is not the name of a queue.'
+            for name in self.queues
+            if not is_queue_name(name)
+        ]
+
+
+def find_declared(name: str) -> Task[Any, Any] | None:
+    """Import the module of a task that is not registered, if it belongs to an installed app. For the registry.
+
+    So packages may declare tasks in any module, and for any backend of TASKS.
+    """
+    module, _, attribute = name.rpartition(".")
+    if apps.get_containing_app_config(module) is None:
+        return None
+    try:
+        found = getattr(importlib.import_module(module), attribute, None)
+    except ImportError:
+        return None
+    if isinstance(found, DjangoTask) and (backend := _default_backend()):  # type: ignore[misc]
+        backend.adopt(found)
+    return registry.find_task(name)
+
+
+registry.add_finder(find_declared)
+
+
+def _default_backend() -> RTQBackend | None:
+    """The backend for tasks that were declared for another one: "default" if it is ours, or the first that is."""
+    ours = [backend for backend in task_backends.all() if isinstance(backend, RTQBackend)]
+    return min(ours, key=lambda backend: backend.alias != DEFAULT_TASK_BACKEND_ALIAS, default=None)
+
+
+def _function_of(task: Task[Any, Any]) -> Any:
+    return task.django_task.func if isinstance(task, WorkerTask) else task.func
+
+
+def _as_called(task: RTQTask, queue: str, priority: int) -> RTQTask:
+    """The task with the queue and the priority of a job."""
+    if (task.queue_name, task.priority) == (queue, priority):
+        return task
+    return task.using(queue_name=queue, priority=priority)

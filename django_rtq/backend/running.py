@@ -1,0 +1,183 @@
+"""Runs a task of django.tasks in a worker: its context, its signals, and results as plain JSON."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.dispatch import receiver
+from django.utils import timezone
+
+from django_rtq import signals
+from django_rtq.backend.compat import (
+    DjangoContext,
+    DjangoResult,
+    TaskResultStatus,
+    normalize_json,
+    task_finished,
+    task_started,
+)
+from django_rtq.backend.results import result_of, set_value
+from django_rtq.backend.task import RTQTask, WorkerTask
+from django_rtq.broker.broker import get_broker
+from django_rtq.conf import get_config
+from django_rtq.exceptions import BrokerError, JobNotFound, TaskNotFound
+from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.jobs import serializer
+from django_rtq.jobs.context import current_job, current_run
+from django_rtq.jobs.failure import read_failures
+from django_rtq.jobs.job import Job, JobState, made_at
+from django_rtq.tasks import registry
+from django_rtq.worker.outcome import failure_line
+
+
+def worker_function(task: RTQTask) -> Callable[..., Any]:
+    """The function that workers call: that of the task, between Django's signals. Outside of a job just calls it."""
+    func = task.func
+
+    @wraps(func)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        running = _start(task, args, kwargs)
+        return func(*args, **kwargs) if running is None else running.succeed(func(*running.args, **kwargs))
+
+    @wraps(func)
+    async def acall(*args: Any, **kwargs: Any) -> Any:
+        running = await sync_to_async(_start)(task, args, kwargs)
+        if running is None:
+            return await func(*args, **kwargs)
+        value = await func(*running.args, **kwargs)
+        return await sync_to_async(running.succeed)(value)
+
+    return acall if inspect.iscoroutinefunction(func) else call
+
+
+class _Running:
+    """A run of a task of django.tasks."""
+
+    def __init__(self, task: RTQTask, result: DjangoResult, args: tuple[Any, ...]) -> None:
+        self._task = task
+        self._result = result
+        self.args = args  # of the function
+
+    def succeed(self, value: Any) -> Any:
+        """Send task_finished. Returns the value as plain JSON. Raises TypeError and PayloadError: the job failed."""
+        value = normalize_json(value)
+        text = serializer.dumps(value)
+        serializer.check_size(self._task.module_path, "the result has", text, get_config().max_payload_bytes, "")
+        set_value(self._result, value)
+        _send_finished(self._task, self._result, TaskResultStatus.SUCCESSFUL)
+        return value
+
+
+def _start(task: RTQTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Running | None:
+    """Send task_started. None outside of a job."""
+    here = current_run.get()
+    if here is None or here.run is None:
+        return None
+    job = here.run.context
+    if job.attempt > 1:
+        here.run.history = _failures(job.queue_name, job.job_id).decode()
+    details = JobDetails(
+        id=job.job_id,
+        queue=job.queue_name,
+        state=JobState.RUNNING,
+        args=list(args[1:] if task.takes_context else args),
+        kwargs=kwargs,
+        attempt=job.attempt,
+        errors=read_failures(here.run.history.encode()),
+        worker=job.worker,
+        made_at=made_at(job.job_id),
+        claimed_at=timezone.now(),
+    )
+    result = result_of(task, details)
+    task_started.send_robust(type(task.rtq_backend), task_result=result)
+    if task.takes_context:
+        args = (DjangoContext(task_result=result), *args[1:])
+    return _Running(task, result, args)
+
+
+def _failures(queue: str, job_id: str) -> bytes:
+    """Earlier failures, as Redis has them; none if it cannot be reached."""
+    try:
+        return get_broker().errors(queue, job_id.encode())
+    except BrokerError:
+        return b""
+
+
+def _send_finished(task: RTQTask, result: DjangoResult, status: Any) -> None:
+    object.__setattr__(result, "status", status)
+    object.__setattr__(result, "finished_at", timezone.now())
+    task_finished.send_robust(type(task.rtq_backend), task_result=result)
+
+
+# -- jobs that end without a value
+
+
+def _django_task(name: str) -> RTQTask | None:
+    try:
+        task = registry.get_task(name)
+    except TaskNotFound:
+        return None
+    return task.django_task if isinstance(task, WorkerTask) else None
+
+
+@receiver(signals.job_buried)
+def send_failed(*, job: Job | None, error: BaseException, **kwargs: Any) -> None:
+    """Send task_finished for a job that failed for good, with the exception as the current one, as Django does."""
+    if job is None or (task := _django_task(job.task)) is None:
+        return
+    running = current_job()
+    worker = running.worker if running and running.job_id == job.id else ""
+    now_ms = time.time_ns() // 1_000_000
+    last = failure_line(error, at_ms=now_ms, attempt=job.attempt, worker=worker)
+    earlier = _failures(job.queue, job.id) + b"\n" if job.attempt > 1 else b""
+    errors = read_failures(earlier + last.encode())
+    result = result_of(task, _ended(job, JobState.DEAD, attempt=job.attempt, errors=errors))
+    trace = error.__traceback__
+    try:
+        raise error
+    except BaseException:  # noqa: BLE001 - receivers look at sys.exc_info()
+        _send_finished(task, result, TaskResultStatus.FAILED)
+    finally:
+        error.__traceback__ = trace
+
+
+@receiver(signals.job_expired)
+def send_expired(*, job: Job, **kwargs: Any) -> None:
+    """Send task_finished for a job that was not started in time."""
+    if task := _django_task(job.task):
+        _send_finished(task, result_of(task, _ended(job, JobState.EXPIRED)), TaskResultStatus.FAILED)
+
+
+def _ended(job: Job, state: JobState, **known: Any) -> JobDetails:
+    return JobDetails(
+        id=job.id, queue=job.queue, state=state, args=job.args, kwargs=job.kwargs, made_at=made_at(job.id), **known
+    )
+
+
+@receiver(signals.job_cancelled)
+def send_cancelled(*, job_id: str, queue: str, **kwargs: Any) -> None:
+    """Send task_finished for a job that was cancelled."""
+    _send_ended(job_id, queue, JobState.CANCELLED)
+
+
+@receiver(signals.job_reclaimed)
+def send_crashed(*, buried_ids: Sequence[str], queue: str, **kwargs: Any) -> None:
+    """Send task_finished for jobs that are dead because their worker processes died."""
+    for job_id in buried_ids:
+        _send_ended(job_id, queue, JobState.DEAD)
+
+
+def _send_ended(job_id: str, queue: str, state: JobState) -> None:
+    try:
+        details = get_inspector().find(job_id, queue)
+    except (BrokerError, JobNotFound):
+        return
+    if task := _django_task(details.task):
+        _send_finished(task, result_of(task, replace(details, state=state)), TaskResultStatus.FAILED)

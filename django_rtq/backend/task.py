@@ -1,0 +1,105 @@
+"""RTQTask: what @django.tasks.task makes of a function when the backend is ours.
+
+Beside it there is a task of this package, `rtq_task`: that is what workers run, and what pages and commands show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+from django_rtq.backend.compat import DjangoTask
+from django_rtq.handle import JobHandle
+from django_rtq.periodic import Schedule
+from django_rtq.tasks.task import Task
+
+if TYPE_CHECKING:
+    from django_rtq.backend.backend import RTQBackend
+
+#: The options of django_rtq.task that RTQTask has beside those of Django. None: OPTIONS of the backend, or the default.
+RTQ_OPTIONS = (
+    "client",
+    "max_attempts",
+    "max_crashes",
+    "backoff",
+    "retry_on",
+    "give_up_on",
+    "time_limit",
+    "expires",
+    "at_front",
+    "result_ttl",
+    "schedule",
+    "unique",
+    "unique_until",
+    "unique_seconds",
+    "unique_on_conflict",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RTQTask(DjangoTask):
+    """A task of django.tasks with the options of django_rtq.task. Also has delay() and its kin."""
+
+    client: str | Callable[..., Any] | None = field(default=None, hash=False)
+    max_attempts: int | None = None
+    max_crashes: int | None = None
+    backoff: Any = field(default=None, hash=False)
+    retry_on: Any = field(default=None, hash=False)
+    give_up_on: Any = field(default=None, hash=False)
+    time_limit: float | None = None  # seconds
+    expires: Any = None
+    at_front: bool | None = None
+    result_ttl: float | None = None  # seconds
+    schedule: Schedule | Sequence[Schedule] | None = field(default=None, hash=False)
+    unique: Any = field(default=None, hash=False)
+    unique_until: str | None = None
+    unique_seconds: float | None = None
+    unique_on_conflict: str | None = None
+
+    def __post_init__(self) -> None:
+        DjangoTask.__post_init__(self)
+        _ = self.rtq_task  # made here, so that invalid options raise at import time and workers know the task
+
+    @cached_property
+    def rtq_task(self) -> Task[Any, Any]:
+        """The task that workers run. A copy of using() has the registered one, with what was changed."""
+        return self.rtq_backend.rtq_task_of(self)
+
+    @property
+    def rtq_backend(self) -> RTQBackend:
+        """Its backend. Raises InvalidTaskBackend."""
+        return cast("RTQBackend", self.get_backend())
+
+    @property
+    def rtq_options(self) -> dict[str, Any]:
+        """The options that were given, without those of Django."""
+        given = {name: getattr(self, name) for name in RTQ_OPTIONS}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def using(self, **options: Any) -> RTQTask:
+        """A copy with other options: those of Django, and RTQ_OPTIONS. `run_after` may be a timedelta or seconds.
+
+        As in Django, None changes nothing. Raises TypeError for an unknown option, and InvalidTask.
+        """
+        return replace(self, **{name: value for name, value in options.items() if value is not None})
+
+    def delay(self, *args: Any, **kwargs: Any) -> JobHandle:
+        """As django_rtq.Task.delay()."""
+        return self.rtq_task.delay(*args, **kwargs)
+
+    async def adelay(self, *args: Any, **kwargs: Any) -> JobHandle:
+        """As django_rtq.Task.adelay()."""
+        return await self.rtq_task.adelay(*args, **kwargs)
+
+    def delay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle]:
+        """As django_rtq.Task.delay_many()."""
+        return self.rtq_task.delay_many(calls)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WorkerTask(Task[Any, Any]):
+    """What workers run for a task of django.tasks."""
+
+    django_task: RTQTask

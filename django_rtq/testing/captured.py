@@ -1,0 +1,157 @@
+"""captured(): collects jobs instead of sending them to Redis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.exceptions import JobNotFound, WrongState
+from django_rtq.inspector.details import JobDetails
+from django_rtq.jobs.job import CancelAnswer
+from django_rtq.tasks.task import Task
+from django_rtq.testing.captured_job import CapturedJob
+from django_rtq.testing.job_filter import ExpectedJob, JobFilter
+from django_rtq.testing.substitute import Substitute
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+
+def captured() -> CapturedJobs:
+    """Collect the jobs of a block or test: nothing is sent to Redis, and nothing runs.
+
+    Arguments, options and the size of the payload are checked as in production. Of unique jobs that are alike one
+    exists, and it never ends. The collection keeps the jobs of its last block.
+    """
+    return CapturedJobs()
+
+
+class CapturedJobs(Substitute, Sequence[CapturedJob]):
+    """The collected jobs, in the order of their calls."""
+
+    name = "captured"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clear()
+
+    def __enter__(self) -> Self:
+        self.clear()
+        return super().__enter__()
+
+    def clear(self) -> None:
+        """Forget the jobs so far."""
+        self._jobs: list[CapturedJob] = []
+        self._owners: dict[tuple[str, str], CapturedJob] = {}  # of the digests of unique jobs
+
+    # -- the collection
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def __iter__(self) -> Iterator[CapturedJob]:
+        return iter(self._jobs)
+
+    @overload
+    def __getitem__(self, index: int) -> CapturedJob: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[CapturedJob]: ...
+
+    def __getitem__(self, index: int | slice) -> CapturedJob | list[CapturedJob]:
+        return self._jobs[index]
+
+    def __repr__(self) -> str:
+        return f"<CapturedJobs: {len(self)}>"
+
+    # -- assertions
+
+    def assert_enqueued(
+        self,
+        task: Task[Any, Any] | str,
+        *,
+        times: int | None = None,
+        **details: Unpack[ExpectedJob],
+    ) -> list[CapturedJob]:
+        """Raise AssertionError unless a job like this was enqueued; with `times`, exactly so many. Returns the jobs.
+
+        Takes `args`, `kwargs`, `client`, `queue` and `run_after`; what is left out is not compared. `args` and `kwargs`
+        are the whole call: both sides are compared as JSON, by the names of the parameters, with defaults.
+        `run_after`: as given to using(); None: without a delay.
+        """
+        wanted = JobFilter(task, **details)
+        found = [job for job in self if wanted.matches(job)]
+        if times is None and not found:
+            raise AssertionError(f"{wanted} was not enqueued. {self._listing()}")
+        if times is not None and len(found) != times:
+            raise AssertionError(f"{wanted} was enqueued {_times(len(found))}, not {_times(times)}. {self._listing()}")
+        return found
+
+    def assert_not_enqueued(
+        self,
+        task: Task[Any, Any] | str | None = None,
+        **details: Unpack[ExpectedJob],
+    ) -> None:
+        """Raise AssertionError if a job like this was enqueued; without a task, if any job like this was."""
+        wanted = JobFilter(task, **details)
+        if any(wanted.matches(job) for job in self):
+            raise AssertionError(f"{wanted} was enqueued. {self._listing()}")
+
+    def _listing(self) -> str:
+        if not self._jobs:
+            return "No job was enqueued."
+        return "\n".join(["Enqueued were:", *(f"  {number}. {job}" for number, job in enumerate(self, 1))])
+
+    # -- in place of Redis
+
+    def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
+        self._jobs += [CapturedJob.read(queue, job) for job in jobs]
+        return ["ok"] * len(jobs)
+
+    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
+        return [self._enqueue_unique(queue, job) for job in jobs]
+
+    def _enqueue_unique(self, queue: str, job: UniqueJob) -> str:
+        new = CapturedJob.read(queue, job)
+        owner = self._owners.get((queue, job.digest)) if job.digest else None
+        if owner is None or owner.is_cancelled:
+            self._jobs.append(new)
+            self._owners[queue, job.digest] = new
+            return "ok"
+        if job.on_conflict == "replace":
+            vars(owner).update({**vars(new), "id": owner.id})
+        return f"duplicate {owner.id}"
+
+    def find(self, job_id: str, queue: str | None = None) -> JobDetails:
+        job = self._job(job_id)
+        return JobDetails(
+            id=job.id,
+            queue=job.queue,
+            state=job.state,
+            task=job.task,
+            client=job.client,
+            priority=job.priority,
+            args=list(job.args),
+            kwargs=dict(job.kwargs),
+            options=dict(job.options),
+        )
+
+    def cancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
+        self._job(job_id).is_cancelled = True
+        return CancelAnswer.CANCELLED
+
+    def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails:
+        if not self._job(job_id).is_cancelled:
+            raise WrongState(job_id, "was captured and never runs, so get() would wait for ever. Use eager().")
+        return self.find(job_id)
+
+    def _job(self, job_id: str) -> CapturedJob:
+        for job in self:
+            if job.id == job_id:
+                return job
+        raise JobNotFound(job_id)
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"

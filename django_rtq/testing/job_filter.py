@@ -1,0 +1,92 @@
+"""Compares captured jobs with what a test expects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+from uuid import UUID
+
+from django_rtq.exceptions import TaskNotFound, Unserializable
+from django_rtq.jobs import serializer
+from django_rtq.tasks import registry
+from django_rtq.tasks.options import Moment, client_name, moment_argument
+from django_rtq.tasks.signature import signature_of
+from django_rtq.tasks.task import Task
+from django_rtq.testing.captured_job import CapturedJob, call_text, read_moment
+
+ANY: Any = object()  # not compared
+
+
+class ExpectedJob(TypedDict, total=False):
+    """What can be compared of a job."""
+
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    client: str | int | UUID | None
+    queue: str
+    run_after: Moment | None
+
+
+class JobFilter:
+    """What a job has to have. Raises TypeError for arguments that do not match the signature of the task."""
+
+    def __init__(
+        self,
+        task: Task[Any, Any] | str | None,
+        *,
+        args: Sequence[Any] = ANY,
+        kwargs: Mapping[str, Any] = ANY,
+        client: Any = ANY,
+        queue: str = ANY,
+        run_after: Moment | None = ANY,
+    ) -> None:
+        self._task = task.name if isinstance(task, Task) else task
+        owner = self._task or "a job"
+        self._is_call_compared = args is not ANY or kwargs is not ANY
+        self._args = () if args is ANY else args
+        self._kwargs = {} if kwargs is ANY else kwargs
+        if self._is_call_compared:
+            if self._task is None:
+                raise TypeError("args and kwargs can be compared for one task only: name it.")
+            self._call = self._bound(self._task, self._args, self._kwargs)
+        self._details: dict[str, Any] = {}
+        if client is not ANY:
+            self._details["client"] = client_name(owner, client)
+        if queue is not ANY:
+            self._details["queue"] = queue
+        if run_after is not ANY:
+            self._details["run_after"] = read_moment(moment_argument(owner, "run_after", run_after))
+
+    def matches(self, job: CapturedJob) -> bool:
+        """Whether the job is one of these."""
+        if self._task is not None and job.task != self._task:
+            return False
+        if any(getattr(job, name) != value for name, value in self._details.items()):
+            return False
+        return not self._is_call_compared or self._bound(job.task, job.args, job.kwargs) == self._call
+
+    def __str__(self) -> str:
+        if self._task is None:
+            text = "A job"
+        else:
+            text = call_text(self._task, self._args, self._kwargs) if self._is_call_compared else self._task
+        details = ", ".join(f"{name} {value!r}" for name, value in self._details.items())
+        return f"{text} with {details}" if details else text
+
+    def _bound(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The arguments by the names of the parameters, with defaults."""
+        try:
+            found = registry.get_task(task)
+        except TaskNotFound:
+            return _as_json(args), _as_json(kwargs)
+        signature = signature_of(found.func, takes_context=found.takes_context)
+        signature.check(args, dict(kwargs))
+        return {name: _as_json(value) for name, value in signature.named(args, dict(kwargs)).items()}
+
+
+def _as_json(value: Any) -> Any:
+    """The value as a task gets it: a tuple becomes a list. A default may be anything, and stays as it is."""
+    try:
+        return serializer.loads(serializer.dumps(value))
+    except Unserializable:
+        return value

@@ -1,0 +1,90 @@
+"""Takes the place of Redis for producers and handles while captured() or eager() is active."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn
+from unittest import mock
+
+from asgiref.sync import sync_to_async
+
+from django_rtq.broker.broker import Broker, substitute_broker
+from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.conf import Config, get_config
+from django_rtq.exceptions import RedisNotAllowed
+from django_rtq.handle import JobHandle
+from django_rtq.inspector.details import JobDetails
+from django_rtq.jobs.job import CancelAnswer
+from django_rtq.tasks.task import Task
+from django_rtq.testing.activation import Activation
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Substitute(Activation):
+    """Gets all jobs that are enqueued inside the block, in any thread, and answers the questions of their handles."""
+
+    name = ""  # of the function that tests call
+
+    def __init__(self) -> None:
+        self._entered: list[ExitStack] = []
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(substitute_broker(_SubstituteBroker(self)))
+            stack.enter_context(mock.patch("django_rtq.handle.get_inspector", return_value=self))
+            stack.enter_context(mock.patch.object(Task, "adelay", _adelay))
+            self._entered.append(stack.pop_all())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._entered.pop().close()
+
+    @abstractmethod
+    def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
+        """As of a Broker."""
+
+    @abstractmethod
+    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
+        """As of a Broker."""
+
+    @abstractmethod
+    def find(self, job_id: str, queue: str | None = None) -> JobDetails:
+        """As of an Inspector."""
+
+    @abstractmethod
+    def cancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
+        """As of an Inspector."""
+
+    @abstractmethod
+    def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
+        """As of an Inspector, for a job that is over. Raises WrongState for others: nothing would end them."""
+
+
+class _SubstituteBroker(Broker):
+    def __init__(self, substitute: Substitute) -> None:
+        self.config: Config = get_config()
+        self._substitute = substitute
+
+    def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
+        return self._substitute.enqueue(queue, jobs)
+
+    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
+        return self._substitute.enqueue_unique(queue, jobs)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise RedisNotAllowed(
+            f"This needs Redis, but {self._substitute.name}() is active. Use private_redis() and drain() of "
+            "django_rtq.testing instead."
+        )
+
+
+async def _adelay(self: Task[Any, Any], *args: Any, **kwargs: Any) -> JobHandle:
+    # In the thread in which async code runs queries: its transaction is that of the test.
+    return await sync_to_async(self.delay, thread_sensitive=True)(*args, **kwargs)

@@ -1,0 +1,144 @@
+"""Jobs of django.tasks in a worker."""
+
+import os
+import signal
+
+import pytest
+
+from django_rtq.backend.compat import TaskResultStatus
+from tests.app import django_tasks as tasks
+from tests.support.waiting import wait_until
+
+READY, RUNNING, FAILED, SUCCESSFUL = (TaskResultStatus[name] for name in ("READY", "RUNNING", "FAILED", "SUCCESSFUL"))
+
+
+def refreshed(result):
+    result.refresh()
+    return result
+
+
+def finished(result):
+    wait_until(lambda: refreshed(result).is_finished, seconds=30)
+    return result
+
+
+def test_functions_and_coroutines_run_and_their_results_are_complete(rtq_worker):
+    rtq_worker("--queues", "default,other")
+    for task, args, value in (
+        (tasks.add, (1, 2), 3),
+        (tasks.add_later, (3, 4), 7),
+        (tasks.note, ("x",), {"name": "x", "at": [1, 2]}),
+    ):
+        result = finished(task.enqueue(*args))
+
+        assert (result.status, result.return_value, result.errors) == (SUCCESSFUL, value, [])
+        assert result.enqueued_at <= result.started_at <= result.finished_at
+        assert result.last_attempted_at == result.started_at
+        assert (result.attempts, len(result.worker_ids)) == (1, 1)
+        assert ":" in result.worker_ids[0]
+        found = task.get_result(result.id)
+        assert found == result
+        assert found.args == list(args)
+
+
+def test_the_context_knows_the_result_and_the_attempt(rtq_worker):
+    rtq_worker()
+    result = finished(tasks.attempt_of.enqueue(name="x"))
+
+    assert result.return_value == [1, result.id, "RUNNING", [], result.id]
+
+
+def test_a_failure_is_final_unless_the_options_say_otherwise(rtq_worker):
+    rtq_worker()
+    failed = finished(tasks.fail.enqueue("no"))
+    retried = finished(tasks.fail_until.using(max_attempts=3).enqueue(3))
+
+    assert failed.status is FAILED
+    assert failed.errors[0].exception_class is ValueError
+    assert failed.errors[0].traceback.endswith("ValueError: no\n")
+    assert failed.started_at <= failed.finished_at
+    with pytest.raises(ValueError, match="Task failed"):
+        _ = failed.return_value
+    assert (retried.status, retried.return_value, retried.attempts) == (SUCCESSFUL, 3, 3)
+    assert [error.exception_class for error in retried.errors] == [KeyError, KeyError]
+    assert retried.started_at < retried.last_attempted_at < retried.finished_at
+    assert len(set(retried.worker_ids)) == 1
+
+
+def test_a_value_that_is_not_json_is_a_failure(rtq_worker):
+    rtq_worker()
+    result = finished(tasks.give_a_lambda.enqueue())
+
+    assert result.errors[0].exception_class is TypeError
+    assert "Unsupported type" in result.errors[0].traceback
+
+
+def test_a_job_of_delay_has_a_result_as_well(rtq_worker):
+    rtq_worker()
+    handle = tasks.add.delay(1, b=2)
+
+    assert handle.get(timeout=10) == 3
+    assert tasks.add.get_result(handle.id).return_value == 3
+
+
+def test_a_job_that_is_running_or_cancelled(rtq_worker, diary, inspector):
+    rtq_worker()
+    running, waiting = tasks.gate.enqueue("first", "gate"), tasks.gate.using(run_after=3600).enqueue("x", "y")
+    diary.wait("start", "first")
+
+    assert refreshed(running).status is RUNNING
+    assert running.started_at == running.last_attempted_at >= running.enqueued_at
+    assert (running.attempts, running.finished_at) == (1, None)
+    inspector.cancel(waiting.id)
+    found = refreshed(waiting)
+    assert (found.status, found.attempts) == (FAILED, 0)
+    assert found.errors[0].exception_class.__name__ == "JobCancelled"
+    diary.open("gate")
+    assert finished(running).status is SUCCESSFUL
+
+
+def test_a_job_whose_process_is_killed_for_good_is_failed(rtq_worker, diary):
+    worker = rtq_worker()
+    result = tasks.gate.using(max_crashes=0).enqueue("first", "gate")
+    diary.wait("start", "first")
+    worker.kill_group(signal.SIGKILL)
+    rtq_worker()
+
+    assert finished(result).status is FAILED
+    assert result.errors[0].exception_class.__name__ == "WorkerLost"
+    assert result.attempts == 1
+
+
+def test_signals_are_sent_once_for_each_step_where_it_happens(rtq_worker, diary, told, inspector):
+    good, bad, late = (
+        tasks.add.enqueue(1),
+        tasks.fail.using(max_attempts=2).enqueue("no"),
+        tasks.add.using(run_after=3600),
+    )
+    cancelled = late.enqueue(1)
+    rtq_worker()
+    diary.wait("task_finished", f"{bad.id}-FAILED-ValueError")
+    inspector.cancel(cancelled.id)
+
+    assert diary.names("task_started") == [good.id, bad.id, bad.id]
+    assert diary.names("task_finished") == [
+        f"{good.id}-SUCCESSFUL-None",
+        f"{bad.id}-FAILED-ValueError",
+        f"{cancelled.id}-FAILED-None",
+    ]
+    assert [(name, result.id, result.status) for name, _, result in told] == [
+        ("enqueued", good.id, READY),
+        ("enqueued", bad.id, READY),
+        ("enqueued", cancelled.id, READY),
+        ("finished", cancelled.id, FAILED),
+    ]
+
+
+def test_the_signal_of_a_crash_comes_from_the_supervisor(rtq_worker, diary):
+    worker = rtq_worker()
+    result = tasks.gate.using(max_crashes=0).enqueue("first", "gate")
+    diary.wait("start", "first")
+    os.kill(worker.child, signal.SIGKILL)
+
+    diary.wait("task_finished", f"{result.id}-FAILED-None")
+    assert diary.entries("task_finished")[0].pid == worker.pid

@@ -1,0 +1,130 @@
+"""Which scenario finds which mutants: it is played first.
+
+A mutant that is not here, or that its scenario does not find any more, only takes longer: all scenarios are played.
+"""
+
+FOUND_BY = {
+    "clients_take_turns": """
+        band_order_reversed turn_not_advanced the_most_served_come_first released_to_the_end
+        released_after_all_others front_ignored
+    """,
+    "work_is_settled": """
+        finish_without_ownership_check retry_without_ownership_check bury_without_ownership_check
+        release_without_ownership_check running_entry_kept_on_ack released_in_reverse
+    """,
+    "known_jobs_are_taken_in_once": """
+        enqueue_without_exists_check enqueue_forgets_finished enqueue_forgets_cancelled_ids
+        enqueue_many_without_exists_check enqueue_many_forgets_finished enqueue_many_forgets_cancelled_ids
+        no_turns_for_many_clients work_signal_not_set work_signal_not_set_for_many
+        claim_takes_the_token_along front_ignored_among_many trim_keeps_outcomes_too_long
+    """,
+    "failures_are_counted": """
+        running_entry_kept_on_retry promoted_too_early claim_leaves_the_one buried_nowhere
+        errors_without_end forget_keeps_errors
+    """,
+    "nobody_knows_a_task": """
+        unknown_is_told_again_and_again a_failure_is_not_told_again an_older_failure_of_the_kind_will_do
+    """,
+    "jobs_wait_for_their_time": "due_signal_only_once retry_wakes_no_scheduler skew_is_believed",
+    "the_guilty_crash": """
+        unknown_worker_may_claim the_guilty_come_first the_innocent_lose_their_turn
+        released_beside_the_first dead_not_added crash_of_no_task crash_counts_everyone_dead
+        failure_not_counted failures_are_no_attempts crashes_are_no_attempts suspects_beside_others
+        others_beside_suspects promote_forgets_retrying index_keeps_the_promoted
+    """,
+    "a_suspect_waits_behind_others": "suspect_for_a_busy_worker suspect_beside_what_runs suspects_without_a_limit",
+    "a_lease_lasts_to_the_end": "reclaim_before_the_deadline",
+    "leases_run_out": """
+        renew_revives_the_unknown reclaim_drops_the_rest reclaim_ignores_hold silence_goes_unnoticed
+        an_outage_costs_half_a_lease_too leases_go_on_in_an_outage
+    """,
+    "outages_come_again_and_again": "each_outage_holds_anew",
+    "dead_letters_are_trimmed": "trim_keeps_the_old_dead",
+    "a_log_was_torn": """
+        repair_overlooks_the_ring repair_overlooks_the_band given_back_twice
+        a_job_deep_in_its_lane_is_overlooked
+    """,
+    "a_log_was_torn_at_the_end_of_a_job": "over_and_cancelled_all_the_same",
+    "fewer_outcomes_are_kept_than_before": """
+        all_that_is_too_much_goes_at_once what_was_to_be_kept_shortest_goes_first
+        an_id_goes_with_its_outcome
+    """,
+    "the_longer_of_two_waits_counts": "a_shorter_wait_ends_a_longer",
+    "a_schedule_began_by_a_clock_that_was_ahead": "a_schedule_that_began_too_late a_slot_that_fired_too_early",
+    "jobs_that_waited_go_first": """
+        promoted_among_the_others promoted_below_the_others given_back_among_the_others requeued_ahead
+        a_crowd_goes_by_time a_crowd_goes_by_turns_alone cancel_forgets_the_cancelled_id
+        claim_keeps_the_cancelled_id claim_leaves_cancelled_ids_in_front requeue_keeps_failures
+        requeue_keeps_crashes
+    """,
+    "clients_of_a_crowd_take_turns": """
+        one_client_takes_all_turns who_was_served_stays_ahead who_was_served_has_no_turn
+        free_places_stay_empty promoted_twice_in_a_call looked_at_too_far looked_at_too_late
+        looked_at_too_late_for_many claim_trims_one_too_many claim_trims_one_too_few
+    """,
+    "what_waits_no_more_leaves_the_index": """
+        due_signal_only_once_for_many looked_at_for_the_last never_looked_at not_in_the_index
+        of_many_none_in_the_index retried_as_nobodys index_keeps_the_torn index_is_not_looked_through
+        index_keeps_clients cancel_keeps_the_index run_now_keeps_the_index purge_keeps_the_index
+        cancel_keeps_the_client purge_keeps_the_scheduled
+    """,
+    "outcomes_are_too_many": """
+        an_id_goes_a_ms_too_early an_id_stays_as_long_as_its_outcome a_dropped_outcome_is_taken_for_none
+        ids_are_looked_at_too_early dropped_outcomes_count_on dropped_outcomes_keep_their_text
+        outcomes_tell_no_time trim_keeps_no_outcome
+    """,
+    "outcomes_are_looked_at_step_by_step": """
+        trim_looks_at_all_outcomes trim_looks_again_and_again trimmed_outcomes_count_on trim_keeps_results
+        trim_keeps_ids trim_tells_nothing_of_what_is_left trim_looks_for_more_in_vain
+    """,
+    "an_outcome_cannot_be_read": "trim_takes_anything_for_a_time",
+    "people_stop_what_runs": """
+        cancel_never_terminates cancel_takes_terminate_back cancelled_is_finished retry_ignores_the_wish
+        bury_ignores_the_wish release_ignores_the_wish reclaim_ignores_the_wish
+        reclaim_child_ignores_the_wish stopped_jobs_are_not_counted progress_of_others
+        who_was_cancelled_is_taken_for_finished forget_keeps_the_wish forget_keeps_progress
+    """,
+    "people_pause": "sign_off_leaves_jobs_behind paused_is_ignored",
+    "people_let_jobs_run_before_their_time": "run_now_of_what_does_not_wait",
+    "people_change_arguments": "a_later_death_is_meant_too changed_keeps_its_arguments expires_before_it_is_ready",
+    "people_release_a_worker": "released_while_it_lives suspect_among_others",
+    "cancelled_jobs_cost_no_turn": """
+        claim_hands_out_up_to_a_cancelled_id oldest_is_a_cancelled_id an_empty_queue_has_clients
+        results_without_end
+    """,
+    "behind_a_suspect_a_lane_begins_with_a_cancelled_job": "a_lane_waits_since_its_cancelled_id",
+    "a_worker_is_taken_back_in_steps": """
+        reclaim_child_drops_the_rest reclaim_worker_drops_the_rest signed_on_without_a_trace
+        cancel_while_it_runs cancel_asks_nobody
+    """,
+    "a_worker_is_lost": "repair_overlooks_lost_workers repair_revives_lost_workers",
+    "suspects_run_in_groups": """
+        groups_do_not_halve the_last_run_is_beside_others the_last_run_comes_too_soon each_asks_for_itself
+        innocent_are_guilty
+    """,
+    "a_token_that_woke_for_another_queue_is_put_back": "claim_keeps_the_token_of_another_queue resume_wakes_nobody",
+    "of_those_alike_one_lives": """
+        digest_not_held crashed_with_the_digest unique_without_exists_check no_ring_entry_on_give_back
+        no_turn_for_a_client an_empty_queue_has_an_oldest crash_not_counted max_crashes_off_by_one
+        crash_is_no_failure purge_keeps_cancelled_ids since_is_kept time_runs_backwards
+        time_that_was_slow_becomes_fast
+    """,
+    "the_dead_keep_nobody_out": "buried_with_the_digest",
+    "until_it_starts": """
+        held_until_done_all_the_same held_until_it_started_once digest_of_another_is_freed
+        digest_is_not_freed digests_are_kept forget_overlooks_digests
+    """,
+    "a_change_comes_while_it_runs": """
+        successor_does_not_hold every_change_runs first_change_counts change_before_it_runs
+        no_limit_for_successors successor_is_forgotten_when_sent_twice requeued_beside_another
+        requeued_without_its_digest
+    """,
+    "heirs_come_too_late": "successor_takes_it_from_another successor_waits_for_ever successor_that_goes_with_it",
+    "an_heir_has_run_before_its_time": "successor_that_has_run_runs_again",
+    "who_waits_for_another_is_not_run_before_it": "run_now_beside_one_like_it run_now_leaves_it_scheduled",
+    "the_last_time_counts": """
+        replaced_while_it_runs replaced_job_leaves_its_lane replaced_job_stays_in_retrying
+        replaced_job_is_in_two_places replaced_job_keeps_its_time replaced_beside_its_client
+    """,
+    "the_last_client_counts": "changed_beside_its_client",
+}

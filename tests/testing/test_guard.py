@@ -1,0 +1,81 @@
+"""A test does not reach the Redis of the project unless it asks for that."""
+
+import subprocess
+import sys
+
+import pytest
+from django.test import override_settings
+from django.test.utils import _TestState
+
+from django_rtq.broker.broker import Broker, get_broker
+from django_rtq.conf import DEBUG_REDIS, check_redis_is_allowed, get_config
+from django_rtq.exceptions import RedisNotAllowed
+from django_rtq.under_test import is_under_test
+from testproject.settings import RTQ as OF_PROJECT
+from tests.support.redis_server import UNREACHABLE
+from tests.testing.tasks import send_mail
+
+
+def test_the_redis_of_the_project_is_refused_with_the_way_out():
+    with override_settings(RTQ=OF_PROJECT), pytest.raises(RedisNotAllowed) as caught:
+        send_mail.delay("a")
+    for name in ("captured()", "eager()", "drain()", "rtq_captured", 'RTQ["TEST_REDIS"]'):
+        assert name in str(caught.value)
+
+
+def test_other_settings_do_not_make_it_another_redis():
+    with override_settings(RTQ={**OF_PROJECT, "RESULT_TTL": 5, "PREFIX": "other"}):
+        for role in ("client", "worker", "supervisor"):
+            with pytest.raises(RedisNotAllowed):
+                Broker(get_config(), role=role)
+        with pytest.raises(RedisNotAllowed):
+            get_broker()
+
+
+def test_a_redis_that_a_test_sets_is_allowed():
+    with override_settings(RTQ={"REDIS": UNREACHABLE}):
+        assert get_broker().config.redis == UNREACHABLE
+
+
+def test_the_redis_for_tests_takes_the_place_of_the_project_s():
+    with override_settings(RTQ={**OF_PROJECT, "TEST_REDIS": UNREACHABLE}):
+        assert str(get_broker().connection_settings) == UNREACHABLE
+
+
+@pytest.mark.usefixtures("no_test_runner")
+def test_without_a_test_runner_nothing_is_changed():
+    with override_settings(RTQ={**OF_PROJECT, "TEST_REDIS": UNREACHABLE}):
+        assert check_redis_is_allowed(get_config()) is get_config()
+
+
+def test_a_project_without_redis_can_be_tested_but_not_with_the_default_redis(monkeypatch):
+    monkeypatch.setattr("django_rtq.conf._redis_of_project", lambda: DEBUG_REDIS)
+    with override_settings(RTQ=None):
+        assert get_config().redis == DEBUG_REDIS
+        with pytest.raises(RedisNotAllowed):
+            send_mail.delay("a")
+
+
+def test_pytest_and_the_test_runner_of_django_are_recognised(monkeypatch):
+    assert is_under_test()
+    monkeypatch.delenv("PYTEST_VERSION", raising=False)
+    assert is_under_test()
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    assert is_under_test()
+    monkeypatch.delattr(_TestState, "saved_data", raising=False)
+    assert not is_under_test()
+    monkeypatch.setattr(_TestState, "saved_data", None, raising=False)
+    assert is_under_test()
+
+
+def test_programs_that_a_test_starts_are_not_tests():
+    program = "from django_rtq.under_test import is_under_test; import django.test; print(is_under_test())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_looking_for_a_test_runner_imports_nothing():
+    names = ("django.test", "django_rtq.testing", "unittest")
+    program = f"import sys, django_rtq; print([name for name in sys.modules if name.startswith({names!r})])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
