@@ -13,11 +13,11 @@ PORT ?= 8000
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-web screenshots diagram test coverage lint format format-check types check matrix bench clean redis
+.PHONY: help demo demo-web screenshots diagram test coverage lint format format-check types check matrix bench bench-rivals clean redis
 
 help:  ## List the targets
 	@echo "make TARGET     (options: PYTHON=python3.12 VENV=.venv)"
-	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F'\t' '{ printf "  %-11s %s\n", $$1, $$2 }'
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F'\t' '{ printf "  %-12s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.run redis  ## Run 5,000 jobs with failures and crashes, and count the outcomes
 	@$(BIN)/python -m testproject.demo
@@ -63,8 +63,16 @@ matrix: $(VENV)/.dev redis  ## Run the tests on each installed Python and each D
 bench: $(VENV)/.bench redis  ## Run the benchmarks (ARGS="--only drain latency")
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
+# django-vtasks needs Python 3.12 or newer. All queues get the same one.
+RIVALS_PYTHON ?= $(shell for python in python3.12 python3.13 python3.14 \
+  $(wildcard $(HOME)/.pyenv/versions/3.1[2-4]*/bin/python) $(BIN)/python; do \
+  if $$python -c '' 2>/dev/null; then echo $$python; break; fi; done)
+
+bench-rivals: $(VENV)/.run redis  ## Compare with Celery, RQ, huey and others (ARGS="--quick --only rq django_rtq")
+	$(BIN)/python -m benchmarks.rivals --python $(RIVALS_PYTHON) $(ARGS)
+
 clean:  ## Remove virtual environments, caches and build files
-	rm -rf .venv .venv-ci .tox .coverage* htmlcov build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-ci .venv-rivals .tox .coverage* htmlcov build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Uses the server on PATH, or else installs the bundled one.

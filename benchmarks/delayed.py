@@ -116,7 +116,7 @@ def measure_far(env: Environment, readings: Readings) -> None:
 
 
 def _scheduler(env: Environment, url: str) -> Any:
-    return env.process("-m", "django", "rtq_scheduler", "-v", "0", url=url)
+    return env.process("-m", "django", "rtq_scheduler", "-v", "0", variables={"RTQ_BENCH_REDIS": url})
 
 
 def _datetime(ms: int) -> datetime:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -72,12 +72,11 @@ class Environment:
     # -- processes
 
     @contextmanager
-    def process(self, *arguments: str, url: str = "", settings: str = "") -> Iterator[subprocess.Popen[bytes]]:
+    def process(
+        self, *arguments: str, python: str | Path = sys.executable, variables: Mapping[str, str] | None = None
+    ) -> Iterator[subprocess.Popen[bytes]]:
         """Another Python process of this project, stopped at the end of the block."""
-        variables = {"PYTHONPATH": str(ROOT), "RTQ_BENCH_REDIS": url or self.server.url}
-        if settings:
-            variables["DJANGO_SETTINGS_MODULE"] = settings
-        child = self._popen([sys.executable, *arguments], variables)
+        child = self._popen([str(python), *arguments], variables or {})
         self._children.append(child)
         try:
             yield child
@@ -87,7 +86,10 @@ class Environment:
     @contextmanager
     def worker(self, *options: str, url: str = "", settings: str = "") -> Iterator[subprocess.Popen[bytes]]:
         """rtq_worker with one process and one slot, unless the options say otherwise."""
-        with self.process("-m", "django", "rtq_worker", "-v", "0", *options, url=url, settings=settings) as child:
+        variables = {"RTQ_BENCH_REDIS": url} if url else {}
+        if settings:
+            variables["DJANGO_SETTINGS_MODULE"] = settings
+        with self.process("-m", "django", "rtq_worker", "-v", "0", *options, variables=variables) as child:
             yield child
 
     def wait_until(
@@ -117,12 +119,12 @@ class Environment:
         if code:
             raise MeasurementFailed(f"The worker ended with code {code}.\n{self.log()}")
 
-    def _popen(self, command: list[str], variables: dict[str, str]) -> subprocess.Popen[bytes]:
+    def _popen(self, command: list[str], variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
         with self._log_path.open("ab") as log:
             return subprocess.Popen(
                 command,
                 cwd=ROOT,
-                env={**os.environ, **variables},
+                env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

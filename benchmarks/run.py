@@ -90,11 +90,22 @@ def _measure(env: Any, readings: Any, options: argparse.Namespace) -> None:
         for name, measure in by_rounds.items():
             if name in options.only:
                 print_progress(f"round {turn}: {name}")
-                measure(env, readings)
+                _try(name, partial(measure, env, readings), readings)
     for name, measure_all in once.items():
         if name in options.only:
             print_progress(f"once: {name}")
-            measure_all(env, readings)
+            _try(name, partial(measure_all, env, readings), readings)
+
+
+def _try(name: str, measure: Callable[[], None], readings: Any) -> None:
+    """A group that fails does not end the others."""
+    from benchmarks.environment import MeasurementFailed, print_progress
+
+    try:
+        measure()
+    except MeasurementFailed as problem:
+        print_progress(str(problem))
+        readings.remark(f"{name} failed: {str(problem).splitlines()[0]}")
 
 
 def _options() -> argparse.Namespace:

@@ -1,10 +1,12 @@
-"""All system checks: settings and schedules; with --deploy also the Redis server."""
+"""All system checks: settings and schedules; with --deploy also the Redis server and the databases."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, Warning
+from django.db import connections
 
 from django_rtq.broker.redis.settings import caches_in, read_connection_settings
 from django_rtq.conf import get_config
@@ -73,3 +75,23 @@ def check_server(**kwargs: Any) -> list[CheckMessage]:
     except BrokerError as error:
         return [Error(str(error), id="rtq.E004")]
     return [Warning(problem, id="rtq.W002") for _, problem in problems_of(server)]
+
+
+def check_databases(**kwargs: Any) -> list[CheckMessage]:
+    """rtq.W003: each job that uses a database server connects anew. For `check --deploy`."""
+    return [
+        Warning(
+            f"Each job that uses the database {alias!r} opens a new connection: its CONN_MAX_AGE is 0.",
+            hint="Set CONN_MAX_AGE to 60 and CONN_HEALTH_CHECKS to True, in the settings of the workers at least; or, "
+            'with psycopg, OPTIONS["pool"] to True. Silence this if no job uses it, or if a pooler runs beside it.',
+            id="rtq.W003",
+        )
+        for alias, settings in connections.settings.items()
+        if _connects_anew(settings)
+    ]
+
+
+def _connects_anew(settings: Mapping[str, Any]) -> bool:
+    """Not for SQLite, which has no server, and not for a database that is not configured (the dummy)."""
+    is_server = not any(name in settings["ENGINE"] for name in ("sqlite", "spatialite", "dummy"))
+    return is_server and settings["CONN_MAX_AGE"] == 0 and not settings["OPTIONS"].get("pool")

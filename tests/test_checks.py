@@ -4,10 +4,11 @@ import pytest
 from django.core.checks import ERROR, WARNING, run_checks
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
+from django.db import connections
 from django.test import override_settings
 
 from django_rtq.broker.broker import get_broker
-from django_rtq.checks import check_server, check_settings
+from django_rtq.checks import check_databases, check_server, check_settings
 from tests.support.redis_server import UNREACHABLE
 
 
@@ -121,3 +122,35 @@ def test_a_server_that_refuses_us_is_an_error(redis, redis_server):
 
 def test_a_server_that_is_away_is_passed_over():
     assert found_on_server(UNREACHABLE) == []
+
+
+def found_in_databases(monkeypatch, **options):
+    defaults = {"ENGINE": "django.db.backends.postgresql", "CONN_MAX_AGE": 0, "OPTIONS": {}}
+    monkeypatch.setitem(connections.settings, "other", {**defaults, **options})
+    return [(message.level, message.id, message.msg) for message in check_databases()]
+
+
+def test_a_database_server_to_which_each_job_connects_anew_is_a_warning_for_a_deploy(monkeypatch):
+    assert found_in_databases(monkeypatch) == [
+        (
+            WARNING,
+            "rtq.W003",
+            "Each job that uses the database 'other' opens a new connection: its CONN_MAX_AGE is 0.",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"CONN_MAX_AGE": 60},
+        {"CONN_MAX_AGE": None},
+        {"OPTIONS": {"pool": True}},
+        {"OPTIONS": {"pool": {"min_size": 2}}},
+        {"ENGINE": "django.db.backends.sqlite3"},
+        {"ENGINE": "django.contrib.gis.db.backends.spatialite"},
+        {"ENGINE": "django.db.backends.dummy"},
+    ],
+)
+def test_kept_connections_pools_and_files_are_passed_over(monkeypatch, options):
+    assert found_in_databases(monkeypatch, **options) == []

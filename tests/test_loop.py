@@ -38,7 +38,7 @@ class Blocked(Loop):
 
     def __init__(self):
         super().__init__()
-        self.bell = threading.Event()
+        self.woken = threading.Event()
         self.is_waiting = threading.Event()
 
     def tick(self):
@@ -46,11 +46,11 @@ class Blocked(Loop):
 
     def wait(self, seconds):
         self.is_waiting.set()
-        self.bell.wait(seconds)
+        self.woken.wait(seconds)
         raise RuntimeError("what it waited on was taken away")
 
     def interrupt(self):
-        self.bell.set()
+        self.woken.set()
 
 
 class Hanging(Loop):
@@ -161,7 +161,7 @@ def test_whoever_is_about_to_wait_when_it_is_stopped_is_interrupted_all_the_same
 
     def interrupt():
         if early:
-            loop.bell.set()
+            loop.woken.set()
         early.append(True)
 
     loop.interrupt = interrupt

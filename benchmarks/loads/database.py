@@ -40,7 +40,7 @@ def _measure(env: Environment, readings: Readings, name: str, database: dict[str
     from benchmarks.jobs import read_and_write
 
     os.environ[VARIABLE] = json.dumps(database)
-    with env.process("-m", "benchmarks.loads.database_setup", settings=SETTINGS) as setup:
+    with env.process("-m", "benchmarks.loads.database_setup", variables={"DJANGO_SETTINGS_MODULE": SETTINGS}) as setup:
         env.finish(setup)
     ways: dict[str, dict[str, Any]] = {"": {"CONN_MAX_AGE": None}, "_new": {"CONN_MAX_AGE": 0}}
     if name == "postgres" and importlib.util.find_spec("psycopg_pool"):

@@ -26,7 +26,7 @@ def worker(broker):
     """A worker whose supervisor is known."""
     broker.sign_on([QUEUE], "w1")
     broker.enqueue(QUEUE, [])
-    note(broker, supervisor_name="boss", host="here", pid=7, queues=QUEUE)
+    note(broker, supervisor_name="s1", host="here", pid=7, queues=QUEUE)
     return "w1"
 
 
@@ -42,7 +42,7 @@ def said(response):
 
 def order(redis, broker):
     """The command that the worker's supervisor received."""
-    found = redis.get(broker.keys.control("boss"))
+    found = redis.get(broker.keys.control("s1"))
     return found and WorkerCommand(found.decode())
 
 

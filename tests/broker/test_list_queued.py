@@ -54,17 +54,17 @@ def pages(inspector, limit, **wanted):
 
 
 @pytest.fixture
-def _crowd(redis, broker):
+def _many_jobs(redis, broker):
     queue_up(broker, "x1", "y1", "x2", "z1", "x3")
     queue_up(broker, "y9", "x9", priority=5)
 
 
-@pytest.mark.usefixtures("_crowd")
+@pytest.mark.usefixtures("_many_jobs")
 def test_they_come_by_priority_then_turn_then_place(inspector):
     assert page(inspector) == (["y9", "x9", "x1", "x2", "x3", "y1", "z1"], "")
 
 
-@pytest.mark.usefixtures("_crowd")
+@pytest.mark.usefixtures("_many_jobs")
 @pytest.mark.parametrize("limit", [1, 2, 3, 6, 7])
 def test_a_page_goes_on_where_the_last_one_ended(inspector, limit):
     in_order = ["y9", "x9", "x1", "x2", "x3", "y1", "z1"]
@@ -99,7 +99,7 @@ def test_a_client_that_comes_before_all_others_is_no_end_of_the_list(redis, brok
     assert [name for page in pages(inspector, 1) for name in page] == ["x", "y", "z", "v"]
 
 
-@pytest.mark.usefixtures("_crowd")
+@pytest.mark.usefixtures("_many_jobs")
 def test_those_of_one_client_are_found_without_looking_at_others(inspector):
     found = inspector.job_list.page(QUEUE, "queued", filter=JobFilter(client="x"))
 
@@ -109,7 +109,7 @@ def test_those_of_one_client_are_found_without_looking_at_others(inspector):
     assert pages(inspector, 3, client="nobody") == [[]]
 
 
-@pytest.mark.usefixtures("_crowd")
+@pytest.mark.usefixtures("_many_jobs")
 def test_jobs_that_are_claimed_meanwhile_move_nothing(broker, inspector):
     first, cursor = page(inspector, limit=4)
     assert first == ["y9", "x9", "x1", "x2"]
@@ -136,7 +136,7 @@ def test_what_was_cancelled_is_not_shown(redis, broker, inspector):
     assert page(inspector) == (["b"], "")
 
 
-@pytest.mark.usefixtures("_crowd")
+@pytest.mark.usefixtures("_many_jobs")
 def test_a_filter_looks_at_all_but_says_so_when_it_stops(inspector):
     found = inspector.job_list.page(QUEUE, "queued", filter=JobFilter(id="no such"), depth=3)
 
@@ -146,7 +146,7 @@ def test_a_filter_looks_at_all_but_says_so_when_it_stops(inspector):
 
 
 @pytest.mark.parametrize("cursor", ["x", "W10", "bnVsbA", "WyJhIiwiYiJd", *map(encode_cursor, STRANGE), "é"])
-@pytest.mark.usefixtures("_crowd")
+@pytest.mark.usefixtures("_many_jobs")
 def test_a_cursor_that_is_none_begins_at_the_beginning(inspector, cursor):
     assert page(inspector, cursor, 1)[0] == ["y9"]
 

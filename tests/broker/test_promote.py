@@ -162,7 +162,7 @@ def let_fall_due_now(broker, job):
 
 
 @pytest.mark.parametrize("waiting", [scheduled_job, retrying_job])
-def test_a_crowd_of_one_client_keeps_no_other_waiting(broker, flood, waiting):
+def test_many_due_jobs_of_one_client_keep_no_other_waiting(broker, flood, waiting):
     single = waiting(broker, "single", client="single")
     assert names(promote(broker, QUEUE, limit=8)[1]) == [f"f{n}" for n in range(8)]
     let_fall_due_now(broker, single)
@@ -180,11 +180,11 @@ def test_a_storm_of_retries_keeps_no_other_waiting(broker):
     assert single.id in promote(broker, QUEUE, limit=8)[1]
 
 
-def test_many_crowds_keep_no_other_waiting(redis, broker):
+def test_many_due_jobs_of_many_clients_keep_no_other_waiting(redis, broker):
     for client in range(20):
-        crowd = [new_job(client=f"crowd{client}", due="+60000") for _ in range(5)]
-        broker.enqueue(QUEUE, crowd)
-        let_fall_due(broker, *crowd)
+        many = [new_job(client=f"busy{client}", due="+60000") for _ in range(5)]
+        broker.enqueue(QUEUE, many)
+        let_fall_due(broker, *many)
     promote(broker, QUEUE, limit=8)
     single = scheduled_job(broker, client="single")
     let_fall_due_now(broker, single)

@@ -89,5 +89,5 @@ def test_one_that_somebody_else_changed_otherwise_is_refused(redis, broker, insp
 
 
 def requeue_changed_sha():
-    """As it goes over the wire."""
+    """As it is sent to Redis."""
     return SCRIPTS["requeue_changed"].sha

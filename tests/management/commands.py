@@ -57,11 +57,11 @@ def failure(error_class="shop.errors.OutOfOrder", error="it broke", attempt=1):
 def bury(broker, *jobs, queue=QUEUE, line=None):
     """Let these jobs die in a queue where nothing waits. Returns their ids."""
     broker.enqueue(queue, jobs)
-    broker.sign_on([queue], "undertaker")
-    (claimed,) = broker.claim("undertaker", [queue], len(jobs)).claimed
+    broker.sign_on([queue], "buries")
+    (claimed,) = broker.claim("buries", [queue], len(jobs)).claimed
     dead = [value for job_id in claimed.ids for value in (job_id, 1, line or failure())]
-    assert broker.settle("undertaker", queue, Settlement(bury=dead)) == []
-    broker.sign_off([queue], "undertaker")
+    assert broker.settle("buries", queue, Settlement(bury=dead)) == []
+    broker.sign_off([queue], "buries")
     return [job.id for job in jobs]
 
 

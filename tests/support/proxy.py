@@ -24,8 +24,8 @@ class Proxy:
         self._fault = None
         self._selector = selectors.DefaultSelector()
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._bell, self._bell_rope = socket.socketpair()
-        for waiting in (self._listener, self._bell):
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        for waiting in (self._listener, self._wake_reader):
             self._selector.register(waiting, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._serve, name="proxy", daemon=True)
         self._thread.start()
@@ -43,13 +43,13 @@ class Proxy:
         return self._fault is not None
 
     def close(self):
-        self._bell_rope.send(b"!")
+        self._wake_writer.send(b"!")
         self._thread.join()
 
     def _serve(self):
         while True:
             for key, _ in self._selector.select():
-                if key.fileobj is self._bell:
+                if key.fileobj is self._wake_reader:
                     return self._shut()
                 if key.fileobj is self._listener:
                     self._connect()
@@ -100,6 +100,6 @@ class Proxy:
         for end in list(self._peers):
             if end in self._peers:
                 self._close(end)
-        for end in (self._listener, self._bell, self._bell_rope):
+        for end in (self._listener, self._wake_reader, self._wake_writer):
             end.close()
         self._selector.close()

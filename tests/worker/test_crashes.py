@@ -111,7 +111,7 @@ def test_every_way_to_die_is_a_crash_and_the_innocent_all_succeed(rtq_worker, re
         assert details.errors[-1]["error_class"] == "django_rtq.exceptions.WorkerLost"
     assert {job.state for job in innocent} == {JobState.SUCCEEDED}
     attempts = {job.refresh().attempt for job in innocent}
-    assert attempts == {1} or (concurrency > 1 and attempts <= {1, 2})  # once a bystander, then cleared
+    assert attempts == {1} or (concurrency > 1 and attempts <= {1, 2})  # once suspected, then cleared
     assert redis.hlen("{rtq:default}:crashes") == len(poison)
     assert worker.is_running
     worker.stop()

@@ -56,7 +56,7 @@ def test_a_clock_of_a_worker_that_jumps_changes_nothing(redis, rtq_worker, diary
     assert len(slots) <= (seconds + 5) / 0.2
 
 
-def test_of_many_schedulers_one_may_be_killed_in_the_midst_of_a_crowd(redis, rtq_worker, broker, diary):
+def test_one_of_many_schedulers_may_be_killed_while_many_jobs_fall_due(redis, rtq_worker, broker, diary):
     workers = [rtq_worker("--processes", 1) for _ in range(3)]
     due = delayed([f"job-{n}" for n in range(600)], seconds=(0.2, 3.0), chance=random.Random(2))
     wait_until(lambda: diary.starts() > 150)

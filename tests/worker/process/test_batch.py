@@ -122,7 +122,7 @@ def test_cutting_while_another_thread_takes_gives_every_job_to_one_of_them():
         assert sorted([*taken, *cut]) == sorted(b"%d" % i for i in range(50))
 
 
-class FakeLedger:
+class FakeSession:
     """Notes what it is told."""
 
     def __init__(self, *, is_away=False):
@@ -142,7 +142,7 @@ def watched():
     watches = []
 
     def begin(batch, **options):
-        session = FakeLedger(**options)
+        session = FakeSession(**options)
         watch = BatchWatch(session, session.release)
         watches.append(watch)
         watch.begin(batch)
@@ -210,6 +210,6 @@ def test_a_watch_survives_batches_that_end_at_any_moment(watched):
 
 
 def test_stop_may_be_called_twice_and_before_a_batch():
-    watch = BatchWatch(FakeLedger(), print)
+    watch = BatchWatch(FakeSession(), print)
     watch.stop()
     watch.stop()

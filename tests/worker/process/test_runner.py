@@ -15,7 +15,7 @@ from django_rtq.worker.shared_memory import SharedState
 from tests.support.waiting import wait_until
 
 
-class FakeLedger:
+class FakeSession:
     """Keeps outcomes."""
 
     def __init__(self, shared):
@@ -41,17 +41,17 @@ class FakeLedger:
 @pytest.fixture
 def make():
     """A runner with a session that only records outcomes, and its shared state."""
-    crews, before = [], signal.getsignal(signal.SIGALRM)
+    runners, before = [], signal.getsignal(signal.SIGALRM)
 
     def make(slots):
         shared = SharedState(slots)
-        session = FakeLedger(shared)
+        session = FakeSession(shared)
         runner = make_runner(Config(), shared, session, slots)
-        crews.append(runner)
+        runners.append(runner)
         return runner, session, shared
 
     yield make
-    for runner in crews:
+    for runner in runners:
         runner.stop()
     signal.signal(signal.SIGALRM, before)
 
@@ -156,7 +156,7 @@ def test_slots_are_taken_until_their_jobs_are_over(make, diary):
     assert shared.running() == []
 
 
-def test_a_crew_is_not_at_rest_before_what_is_over_was_told(make, diary):
+def test_a_runner_is_not_settled_before_finished_jobs_are_reported(make, diary):
     runner, _, _ = make(2)
     runner.run([run_of("job")])
     wait_until(lambda: runner.is_idle)
@@ -209,7 +209,7 @@ def test_what_a_coroutine_raises_to_leave_does_not_end_the_event_loop(make, diar
     assert [type(outcome) for outcome in session.outcomes.values()] == [Retried, Retried, Retried, Acked]
 
 
-def test_a_crew_can_be_stopped_twice_and_before_it_ran_anything(make):
+def test_a_runner_can_be_stopped_twice_and_before_it_ran_anything(make):
     for slots in (1, 2):
         runner, _, _ = make(slots)
         runner.stop()

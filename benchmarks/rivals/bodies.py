@@ -1,0 +1,48 @@
+"""What the jobs do, for all contenders alike. Needs only the standard library."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+
+from benchmarks.counters import counters, marks
+
+URL = os.environ.get("RTQ_BENCH_REDIS", "redis://127.0.0.1:6379/0")
+NAP_SECONDS = 0.006
+
+
+def noop(number: int) -> None:
+    """Only mark that it is done."""
+    marks()[number] = 1
+
+
+def nap(number: int) -> None:
+    """Wait 6 ms."""
+    time.sleep(NAP_SECONDS)
+    marks()[number] = 1
+
+
+async def nap_async(number: int) -> None:
+    """Wait 6 ms, as a coroutine."""
+    await asyncio.sleep(NAP_SECONDS)
+    marks()[number] = 1
+
+
+def fail_once(number: int) -> None:
+    """Fail in the first run."""
+    if not marks()[number]:
+        marks()[number] = 2
+        raise ValueError("the first run fails")
+    marks()[number] = 1
+
+
+def record_start(slot: int) -> None:
+    """Record when it started."""
+    now = time.monotonic_ns()
+    counters()[slot] = now
+
+
+def add_one(number: int) -> int:
+    """Return a result that somebody waits for."""
+    return number + 1

@@ -1,0 +1,39 @@
+"""django_rtq."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import django
+from django.apps import apps
+
+if not apps.apps_ready:  # the producer; a worker imports this module while Django starts
+    django.setup()
+
+from benchmarks.rivals import bodies
+from django_rtq import task
+
+TASKS = {
+    "noop": task(result_ttl=0)(bodies.noop),
+    "nap": task(result_ttl=0)(bodies.nap),
+    "fail_once": task(result_ttl=0, backoff=0)(bodies.fail_once),
+    "record_start": task(result_ttl=0)(bodies.record_start),
+    "add_one": task(bodies.add_one),
+}
+
+
+def send(task: str, numbers: Iterable[int]) -> list[Any]:
+    """delay() for each."""
+    delay = TASKS[task].delay
+    return [delay(number) for number in numbers]
+
+
+def fill(task: str, numbers: Iterable[int]) -> None:
+    """delay_many()."""
+    TASKS[task].delay_many([((number,), {}) for number in numbers])
+
+
+def get(handle: Any) -> Any:
+    """JobHandle.get()."""
+    return handle.get(timeout=60)

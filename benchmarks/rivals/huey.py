@@ -1,0 +1,30 @@
+"""huey."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from huey import RedisHuey
+
+from benchmarks.rivals import bodies
+
+huey = RedisHuey("bench", url=bodies.URL, notify_result=True)
+TASKS = {
+    "noop": huey.task()(bodies.noop),
+    "nap": huey.task()(bodies.nap),
+    "fail_once": huey.task(retries=3, retry_delay=0)(bodies.fail_once),
+    "record_start": huey.task()(bodies.record_start),
+    "add_one": huey.task()(bodies.add_one),
+}
+
+
+def send(task: str, numbers: Iterable[int]) -> list[Any]:
+    """A call for each."""
+    call = TASKS[task]
+    return [call(number) for number in numbers]
+
+
+def get(handle: Any) -> Any:
+    """Wait for the result, without polling."""
+    return handle.get(blocking=True, timeout=60)
