@@ -32,7 +32,7 @@ from django_rtq.broker.redis.connections import check_server_mode
 from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
-from django_rtq.broker.settlement import ACK_WIDTH, Settlement
+from django_rtq.broker.settlement import Settlement, take_acks
 from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
 from django_rtq.conf import Config, check_redis_is_allowed, get_config
 from django_rtq.exceptions import BrokerError
@@ -149,7 +149,7 @@ class Broker:
         may have been claimed that the worker does not know of.
         """
         settlements = settlements or {}
-        acked = _acked_with_claim(settlements) if wanted else {}
+        acked = take_acks(settlements) if wanted else {}
         calls = [
             ((settlement, verb), command)
             for queue, settlement in settlements.items()
@@ -299,17 +299,6 @@ class Broker:
         script = SCRIPTS[name]
         commands = [script.call(self.keys.of(queue), arguments, worker=worker) for queue in queues]
         return self.redis.execute(commands, resend=True)
-
-
-def _acked_with_claim(settlements: Mapping[str, Settlement]) -> dict[str, Sequence[Argument]]:
-    """The acknowledgements that one call of the script `claim` takes, by queue."""
-    acked: dict[str, Sequence[Argument]] = {}
-    room = AT_ONCE * ACK_WIDTH
-    for queue, settlement in settlements.items():
-        if 0 < len(settlement.ack) <= room:
-            room -= len(settlement.ack)
-            acked[queue] = settlement.ack
-    return acked
 
 
 def _raise_error(reply: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django_rtq.broker.keys import QueueKeys
@@ -11,9 +11,9 @@ from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 
 MAX_METRICS_CALLS = 10  # kept while Redis is unreachable
 UNKNOWN_CLIENT = "\n"  # in place of the client of a job to retry: the script reads it from the record
-ACK_WIDTH = 3  # arguments of one job in `ack`
+_ACK_WIDTH = 3  # arguments of one job in `ack`
 _WIDTHS = {
-    "ack": ACK_WIDTH,
+    "ack": _ACK_WIDTH,
     "expire": 3,
     "finish_cancel": 3,
     "retry": 5,
@@ -84,3 +84,14 @@ class Settlement:
             release=self.release + later.release,
             metrics=[*self.metrics, *later.metrics][-MAX_METRICS_CALLS:],
         )
+
+
+def take_acks(settlements: Mapping[str, Settlement]) -> dict[str, Sequence[Argument]]:
+    """The acknowledgements that one call of the script `claim` takes, by queue. They stay in the settlements."""
+    acked: dict[str, Sequence[Argument]] = {}
+    room = AT_ONCE * _ACK_WIDTH
+    for queue, settlement in settlements.items():
+        if 0 < len(settlement.ack) <= room:
+            room -= len(settlement.ack)
+            acked[queue] = settlement.ack
+    return acked

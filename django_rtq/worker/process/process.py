@@ -136,12 +136,11 @@ class WorkerProcess:
     def _return_signal(self, fetched: ClaimResult, queues: Sequence[str]) -> None:
         """If this worker has taken the work signal of a queue that the claim did not come to, wake another one."""
         key, self._reader.token_key = self._reader.token_key, None
-        if key is None or not fetched.claimed:
-            return
-        queue, last = self._queue_of_signal[key], fetched.claimed[-1].queue
-        if queues.index(queue) > queues.index(last):
-            with suppress(BrokerError):  # idle workers ask from time to time
-                self._broker.return_work_signal(queue)
+        if key is not None and fetched.claimed:
+            queue, last = self._queue_of_signal[key], fetched.claimed[-1].queue
+            if queues.index(queue) > queues.index(last):
+                with suppress(BrokerError):  # idle workers ask from time to time
+                    self._broker.return_work_signal(queue)
 
     def _run_fetched(self, fetched: ClaimResult) -> bool:
         """Run what was claimed. Returns False if there was nothing, and there is nothing more to claim now."""
