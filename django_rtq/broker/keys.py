@@ -76,12 +76,21 @@ class QueueKeys:
     signed_on = Key("zset", "worker -> when it signed on, ms; the workers that may have a processing list")
     running_of = Key("hash", "id -> attempt and time of the claim, ms; a processing list", per="worker", name="running")
     cancel_requests = Key("hash", "id of a running job -> how it is to stop, and the outcome to store then")
-    clock = Key("hash", "contact, hold, high, promoted (ms), anchor: the time that scripts use, and when leases count")
+    clock = Key(
+        "hash", "contact, hold, high, promoted, rotated (ms), anchor: the time that scripts use, and when leases count"
+    )
 
     # Finished
-    results = Key("hash", "id -> for how many ms the outcome is kept, and the outcome, JSON")
-    finished = Key("zset", "id -> when trim looks at it next, ms")
-    result_times = Key("zset", "id -> when it finished, ms; those with a stored outcome")
+    results = Key(
+        "hash", "id -> when the job finished (ms), for how many ms its outcome is kept, and the outcome, JSON"
+    )
+    recent_results = Key("list", "ids of the latest outcomes, in the order in which the jobs finished")
+    result_times = Key("zset", "id -> when it finished, ms; those with an outcome that trim has moved out of the list")
+    result_expiry = Key("zset", "id -> when its outcome expires, ms; of the same jobs")
+    finished = Key("set", "ids of the jobs that finished since the last rotation")
+    finished_before = Key("set", "ids of the jobs that finished between the last two rotations")
+    no_outcome = Key("set", "those ids of `finished` that have no outcome")
+    no_outcome_before = Key("set", "those ids of `finished_before` that have no outcome")
     waiters = Key("zset", "id -> until when somebody waits for its end, ms")
     finished_signal = Key("list", "one member after the end of a job that somebody waits for; expires", per="id")
 

@@ -179,8 +179,7 @@ class RawJob:
     crashes: bytes = b""
     errors: bytes = b""
     outcome: bytes = b""
-    finished: bytes = b""  # without an outcome: when its id expires, ms
-    kept: bytes = b""  # when it finished, ms, if there is an outcome
+    no_outcome: bytes | int = b""  # 1: it succeeded lately, and has no outcome
     worker: bytes = b""
     held: bytes = b""
     wish: bytes = b""
@@ -234,11 +233,11 @@ class RawJob:
         return JobState.QUEUED
 
     def _finished(self) -> JobDetails | None:
-        """None after its time, though Redis may keep it a little longer, and when its outcome was dropped before and
-        only the id is kept (see the script part _keeping)."""
-        keep_ms, outcome = read_outcome(self.outcome)
-        forgotten_ms = float(self.kept or 0) + keep_ms if self.outcome else float(self.finished or 0)
-        if forgotten_ms <= self.now_ms or not forgotten_ms.is_integer():
+        """None after the outcome's time, though Redis may keep it a little longer, and if it was dropped before."""
+        finished_ms, keep_ms, outcome = read_outcome(self.outcome)
+        if self.no_outcome:
+            return JobDetails(id=self.id, queue=self.queue, state=JobState.SUCCEEDED, made_at=made_at(self.id))
+        if finished_ms + keep_ms <= self.now_ms:
             return None
         known = outcome.get("state") in list(JobState)
         call = outcome.get("call", {})  # the rest is there for tasks with keeps_call
@@ -258,8 +257,8 @@ class RawJob:
             seconds=outcome.get("seconds"),
             worker=str(outcome.get("worker", "")),
             made_at=made_at(self.id),
-            finished_at=moment(int(float(self.kept))) if self.kept else None,
-            forgotten_at=moment(int(forgotten_ms)),
+            finished_at=moment(finished_ms),
+            forgotten_at=moment(finished_ms + keep_ms),
         )
 
 
@@ -268,4 +267,4 @@ def read_found(job_id: str, queue: str, reply: Sequence[Any]) -> JobDetails | No
     return RawJob(id=job_id, queue=queue, **dict(zip(_FIND, reply, strict=True))).details()
 
 
-_FIND = "record due died failures crashes errors outcome finished worker held lease now_ms wish progress kept".split()
+_FIND = "record due died failures crashes errors outcome no_outcome worker held lease now_ms wish progress".split()

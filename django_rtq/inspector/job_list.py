@@ -52,13 +52,13 @@ class JobRef:
     job_id: bytes
     cursor: tuple[Any, ...]  # the next page begins behind this
     known: Mapping[str, Any] = field(default_factory=dict)  # fields of RawJob
+    at_ms: float | None = None  # when it died, is due, or finished
 
     def may_fit(self, wanted: JobFilter) -> bool:
         """Whether its id and the moment that the list knows match."""
-        at_ms = self.known.get("died") or self.known.get("due") or self.known.get("kept")
-        if at_ms is None:
+        if self.at_ms is None:
             return self.job_id.decode(errors="replace").startswith(wanted.id)
-        return wanted.fits_place(self.job_id.decode(errors="replace"), clock_moment(float(at_ms)))
+        return wanted.fits_place(self.job_id.decode(errors="replace"), clock_moment(self.at_ms))
 
 
 class JobListReader:
@@ -209,9 +209,9 @@ class JobSearch:
             return self._read_queued(at, size)
         if state == "running":
             return self._read_running(at, size)
-        is_newest_first = state in ("dead", "finished")
-        name = "result_times" if state == "finished" else state
-        pairs, is_last = self.read_scored(name, at, size, is_newest_first=is_newest_first)
+        if state == "finished":
+            return self._read_finished(at, size)
+        pairs, is_last = self.read_scored(state, at, size, is_newest_first=state == "dead")
         return [_scored_ref(state, *pair) for pair in pairs], at, "all" if is_last else "more"
 
     def _read_queued(self, at: tuple[Any, ...], size: int) -> tuple[list[JobRef], tuple[Any, ...], str]:
@@ -227,6 +227,14 @@ class JobSearch:
             for job_id in ids
         ]
         return refs, (*places[-1], ""), status.decode()
+
+    def _read_finished(self, at: tuple[Any, ...], size: int) -> tuple[list[JobRef], tuple[Any, ...], str]:
+        seen_ms, seen = at if len(at) == 2 else (0, "")
+        arguments = (seen, int(seen_ms), min(size, MAINTAIN_AT_ONCE))
+        status, *found = self._execute_one(SCRIPTS["list_finished"].call(self._keys, arguments))
+        pairs = zip(found[::2], map(int, found[1::2]), strict=True)
+        refs = [JobRef(job_id, (ms, job_id.decode()), at_ms=ms) for job_id, ms in pairs]
+        return refs, at, status.decode()
 
     def _read_running(self, at: tuple[Any, ...], size: int) -> tuple[list[JobRef], tuple[Any, ...], str]:
         now_ms, *entries = self._execute_one(SCRIPTS["list_running"].call(self._keys, (2000, 0)))
@@ -257,8 +265,8 @@ def _raw_job(queue: str, ref: JobRef, values: Sequence[bytes | None], now_ms: in
 
 
 def _scored_ref(state: str, score: float, job_id: bytes) -> JobRef:
-    name = {"dead": "died", "finished": "kept"}.get(state, "due")
-    return JobRef(job_id, (score, job_id.decode()), {name: b"%d" % score})
+    name = "died" if state == "dead" else "due"
+    return JobRef(job_id, (score, job_id.decode()), {name: b"%d" % score}, score)
 
 
 def encode_cursor(cursor: tuple[Any, ...]) -> str:

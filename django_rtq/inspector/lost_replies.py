@@ -53,10 +53,8 @@ def send_ids(
 
 def requeued(broker: Broker, queue: str, job_ids: Sequence[str], seconds: float) -> list[str]:
     """The ids that were queued again, or have finished, in the last `seconds`."""
-    keys = broker.keys.of(queue)
-    commands: list[Command] = [("TIME",), ("HMGET", keys.jobs, *job_ids), ("ZMSCORE", keys.finished, *job_ids)]
-    (now_s, _), records, finished = broker.redis.execute(commands, resend=True)
-    since_ms = (int(now_s) - seconds) * 1000 - SLACK_MS
+    now_s, records, finished = _read_places(broker, queue, job_ids)
+    since_ms = (now_s - seconds) * 1000 - SLACK_MS
     return [
         job_id
         for job_id, record, is_over in zip(job_ids, records, finished, strict=True)
@@ -66,11 +64,18 @@ def requeued(broker: Broker, queue: str, job_ids: Sequence[str], seconds: float)
 
 def discarded(broker: Broker, queue: str, job_ids: Sequence[str], _: float) -> list[str]:
     """The ids of which nothing is left."""
-    keys = broker.keys.of(queue)
-    commands: list[Command] = [("HMGET", keys.jobs, *job_ids), ("ZMSCORE", keys.finished, *job_ids)]
-    records, finished = broker.redis.execute(commands, resend=True)
+    _, records, finished = _read_places(broker, queue, job_ids)
     places = zip(job_ids, records, finished, strict=True)
-    return [job_id for job_id, record, is_over in places if record is None and is_over is None]
+    return [job_id for job_id, record, is_over in places if record is None and not is_over]
+
+
+def _read_places(broker: Broker, queue: str, job_ids: Sequence[str]) -> tuple[int, list[bytes | None], list[bool]]:
+    """The server's time in seconds, the records of these jobs, and which of them have finished lately."""
+    keys = broker.keys.of(queue)
+    commands: list[Command] = [("TIME",), ("HMGET", keys.jobs, *job_ids)]
+    commands += [("SMISMEMBER", key, *job_ids) for key in (keys.finished, keys.finished_before)]
+    (now_s, _), records, finished, before = broker.redis.execute(commands, resend=True)
+    return int(now_s), records, [bool(one or other) for one, other in zip(finished, before, strict=True)]
 
 
 def has_body(broker: Broker, queue: str, job_id: str, body: str) -> bool:

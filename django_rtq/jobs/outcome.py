@@ -1,7 +1,8 @@
 """The stored outcome of a job that is over: the only module that reads and writes it.
 
-``<ms> <JSON>``: for how many ms after the end of the job it is kept, and an object with "state". Python writes the JSON
-and the script that settles the job adds the ms (lua/lib/outcomes.lua). cancel.lua compares its beginning.
+``<ms> <ms> <JSON>``: when the job finished, for how many ms after that it is kept, and an object with "state". Python
+writes the JSON and the script that settles the job adds the times (lua/lib/outcomes.lua). cancel.lua compares its
+beginning.
 """
 
 from __future__ import annotations
@@ -12,10 +13,9 @@ from typing import Any
 from django_rtq.exceptions import PayloadError
 from django_rtq.jobs import serializer
 
-UNREADABLE_MS = 120_000  # an outcome that cannot be read is shown for so long
 CANCELLED_UNRUN = '{"state":"cancelled"}'
 _LOST = b'"is_lost":true}'
-_OUTCOME = re.compile(rb"(\d{1,15}) (.*)", re.DOTALL)
+_OUTCOME = re.compile(rb"(\d{1,15}) (\d{1,15}) (.*)", re.DOTALL)
 
 # The JSON is formatted by hand: json.dumps() takes four times as long, and this is done for each job. Names of tasks
 # need no escapes.
@@ -59,13 +59,16 @@ def is_result_lost(outcome: bytes) -> bool:
     return outcome.endswith(_LOST)
 
 
-def read_outcome(text: bytes) -> tuple[int, dict[str, Any]]:
-    """For how many ms after its end the outcome is kept, and its JSON: {} if it cannot be read."""
+def read_outcome(text: bytes) -> tuple[int, int, dict[str, Any]]:
+    """When the job finished (ms), for how many ms after that the outcome is kept, and its JSON.
+
+    0, 0 and {} for an outcome that cannot be read.
+    """
     parts = _OUTCOME.fullmatch(text)
     if parts is None:
-        return UNREADABLE_MS, {}
+        return 0, 0, {}
     try:
-        outcome = serializer.loads(parts[2])
+        outcome = serializer.loads(parts[3])
     except PayloadError:
         outcome = {}
-    return int(parts[1]), outcome if isinstance(outcome, dict) else {}
+    return int(parts[1]), int(parts[2]), outcome if isinstance(outcome, dict) else {}

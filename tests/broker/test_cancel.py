@@ -17,9 +17,9 @@ from tests.support.jobs import (
     settle,
     suspect_job,
 )
-from tests.support.snapshots import GONE, MS, changes, snapshot
+from tests.support.snapshots import GONE, changes, snapshot
 
-OUTCOME = {"finished": {"a": MS}, "result_times": {"a": MS}, "results": {"a": '3600000 {"state":"cancelled"}'}}
+OUTCOME = {"finished": {"a"}, "recent_results": ["a"], "results": {"a": '<ms> 3600000 {"state":"cancelled"}'}}
 
 
 def test_a_job_that_waits_leaves_its_name_in_the_lane(redis, broker, inspector):
@@ -82,7 +82,7 @@ def test_it_never_runs_and_leaves_nothing_behind(redis, broker, inspector):
     settle(broker, "ack", kept, worker="w2")
 
     assert set(snapshot(redis)) == {
-        "rtq:queues", "finished", "result_times", "results", "stats", "clock", "turn", "workers", "signed_on"
+        "rtq:queues", "finished", "recent_results", "results", "stats", "clock", "turn", "workers", "signed_on"
     }  # fmt: skip
 
 

@@ -15,16 +15,16 @@ from tests.support.jobs import (
     settle,
     unique_job,
 )
-from tests.support.snapshots import GONE, MS, changes, live_jobs, snapshot
+from tests.support.snapshots import GONE, changes, live_jobs, snapshot
 
 ASKED = {"a": 'ask 3600000 10000 {"state":"cancelled"}'}
 OVER = {
     "jobs": GONE,
     "running:w1": GONE,
     "cancel_requests": GONE,
-    "finished": {"a": MS},
-    "result_times": {"a": MS},
-    "results": {"a": '3600000 {"state":"cancelled"}'},
+    "finished": {"a"},
+    "recent_results": ["a"],
+    "results": {"a": '<ms> 3600000 {"state":"cancelled"}'},
 }
 
 

@@ -9,6 +9,7 @@ from django_rtq.broker.broker import Broker
 from tests.broker.model.drain import drain
 from tests.broker.model.found_by import FOUND_BY
 from tests.broker.model.mutants import MUTANTS, mutated
+from tests.broker.model.mutants_outcomes import OUTCOME_MUTANTS
 from tests.broker.model.parallel_run import ParallelRun, parallel_config
 from tests.broker.model.random_verbs import run_randomly
 from tests.broker.model.scenarios import SCENARIOS as OTHER_SCENARIOS
@@ -81,7 +82,7 @@ def test_the_scripts_do_what_the_model_says(redis, broker, scenario):
 
 
 # An error in the script itself would be found out by anybody: only AssertionError counts.
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", [*MUTANTS, *OUTCOME_MUTANTS], ids=lambda mutant: mutant.name)
 def test_a_wrong_script_is_found_out(redis, broker, mutant):
     with loaded(redis, mutant), pytest.raises(AssertionError):
         play_all(redis, broker, mutant)

@@ -168,8 +168,10 @@ OUTCOMES = [
 def test_python_reads_the_outcome_that_a_script_stores(redis, broker, text, values):
     job = claimed_job(broker)
     settle(broker, "ack", job, outcome=text)
+    finished_ms, *others = read_outcome(redis.hget(broker.keys.of(QUEUE).results, job.id))
 
-    assert read_outcome(redis.hget(broker.keys.of(QUEUE).results, job.id)) == (KEEP_MS, values)
+    assert others == [KEEP_MS, values]
+    assert finished_ms == pytest.approx(redis.time()[0] * 1000, abs=3000)
 
 
 @pytest.mark.parametrize(("text", "values"), OUTCOMES)

@@ -89,7 +89,7 @@ def test_the_same_in_json(broker, fired):
 def test_the_state_of_a_job_that_was_forgotten_is_not_known(redis, broker, fired):
     claim(broker)
     broker.settle("w2", QUEUE, Settlement(ack=[fired, 1, ""]))
-    redis.delete("{rtq:default}:finished", "{rtq:default}:results")
+    redis.delete("{rtq:default}:finished", "{rtq:default}:no_outcome")
 
     daily, _ = run("rtq_schedule", "list", "--json").json
 

@@ -68,11 +68,10 @@ def test_many_due_jobs_are_queued_in_steps(redis, broker, scheduler):
 
 def test_a_tick_forgets_what_was_kept_long_enough(redis, broker, scheduler):
     job = finished_job(broker)
-    redis.zadd("{rtq:default}:finished", {job.id: 1})
-    redis.zadd("{rtq:default}:result_times", {job.id: 1})
+    redis.hset("{rtq:default}:results", job.id, "1 1 {}")
     scheduler.tick()
 
-    assert not redis.exists("{rtq:default}:finished", "{rtq:default}:results")
+    assert not redis.exists("{rtq:default}:results")
 
 
 def test_a_job_is_queued_when_it_falls_due_and_not_before(redis, broker, scheduler):

@@ -3,9 +3,8 @@
 from redis.exceptions import RedisError
 
 KEPT = (
-    "finished",
-    "result_times",
-    "results",
+    *("finished", "finished_before", "no_outcome", "no_outcome_before"),
+    *("results", "recent_results", "result_times", "result_expiry"),
     "clock",
     "stats",
     "turn",

@@ -9,7 +9,7 @@ TICK = {"task": "tests.app.tasks.note", "every": STEP_MS / 1000, "args": ["tick"
 
 def slots_of(redis):
     """The slots of the jobs that are done."""
-    return sorted(int(job_id[:12], 16) for job_id in redis.zrange(f"{{rtq:{QUEUE}}}:finished", 0, -1))
+    return sorted(int(job_id[:12], 16) for job_id in redis.smembers(f"{{rtq:{QUEUE}}}:finished"))
 
 
 def enqueued(redis):

@@ -72,7 +72,9 @@ def counted(redis, field):
 
 
 def gaps_of_ticks(redis):
-    slots = sorted(int(job_id[:12], 16) for job_id in redis.zrange("{rtq:ticks}:finished", 0, -1))
+    slots = sorted(
+        int(job_id[:12], 16) for job_id in redis.sunion("{rtq:ticks}:finished", "{rtq:ticks}:finished_before")
+    )
     return {after - before for before, after in itertools.pairwise(slots)}
 
 

@@ -102,7 +102,7 @@ class Hardship:
 def outcomes(redis):
     """The state in which each job ended: id -> state."""
     found = redis.hgetall("{rtq:default}:results")
-    return {job_id.decode(): read_outcome(text)[1]["state"] for job_id, text in found.items()}
+    return {job_id.decode(): read_outcome(text)[2]["state"] for job_id, text in found.items()}
 
 
 def ran_after_cancel(cancelled, runs, is_hit):

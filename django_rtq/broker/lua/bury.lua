@@ -2,8 +2,8 @@
 -- running -> dead; cancelled, if it was asked to stop
 -- uses: prelude unique outcomes settle failures
 -- keys: running jobs failures errors dead clock scratch stats waiters finished_signal scheduled retrying
---       due_signal digests unique crashes waiting_since results finished cancel_requests progress
---       result_times scheduled_by_client
+--       due_signal digests unique crashes waiting_since results recent_results finished no_outcome
+--       cancel_requests progress result_times result_expiry scheduled_by_client
 -- ARGV[...] jobs      of each: id, failures to count (1 or 0), the failure as one line of JSON; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to settle

@@ -1,9 +1,10 @@
 -- cancel: cancel a job that waits, or ask a running one to stop.
 -- queued, scheduled, retrying -> cancelled; running -> asked to stop: cancelled, unless it succeeds before it stops
--- uses: prelude schedule workers outcomes
--- keys: jobs scheduled dead cancelled_in_lane failures crashes errors waiting_since retrying results finished
---       workers clock scratch stats running_of waiters finished_signal due_signal digests unique
---       cancel_requests progress result_times scheduled_by_client
+-- uses: prelude schedule workers outcomes known_ids
+-- keys: jobs scheduled dead cancelled_in_lane failures crashes errors waiting_since retrying results
+--       recent_results finished finished_before no_outcome workers clock scratch stats running_of waiters
+--       finished_signal due_signal digests unique cancel_requests progress result_times result_expiry
+--       scheduled_by_client
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] id          the job
 -- ARGV[3] keep_ms     how long the outcome is kept
@@ -21,8 +22,8 @@ local record = redis.call("HGET", q.jobs, id)
 
 if not record then
   local kept = redis.call("HGET", q.results, id) or ""
-  if string.match(kept, '^%d+ {"state":"cancelled"') then return { "already", "" } end
-  return { redis.call("ZSCORE", q.finished, id) and "finished" or "missing", "" }
+  if string.match(kept, '^%d+ %d+ {"state":"cancelled"') then return { "already", "" } end
+  return { has_ended(q, id) and "finished" or "missing", "" }
 end
 if redis.call("ZSCORE", q.dead, id) then return { "dead", "" } end
 redis.call("DEL", q.scratch) -- lets a full server be drained

@@ -2,9 +2,9 @@
 -- queues that have any. There are several queues: first those to claim from, in the order of the worker.
 -- running -> succeeded, queued -> running
 -- uses: prelude settle assign
--- keys: running_of jobs workers bands turn lanes work_signal clock scratch ring lane finished results result_times stats
---       failures crashes errors waiting_since retrying digests progress cancel_requests cancelled_in_lane paused waiters
---       finished_signal unique scheduled scheduled_by_client due_signal
+-- keys: running_of jobs workers bands turn lanes work_signal clock scratch ring lane finished no_outcome results
+--       recent_results result_times result_expiry stats failures crashes errors waiting_since retrying digests progress
+--       cancel_requests cancelled_in_lane paused waiters finished_signal unique scheduled scheduled_by_client due_signal
 -- ARGV[1] worker      its name
 -- ARGV[2] wanted      jobs, at most 500
 -- ARGV[3] slots       how many jobs it can run at once, if it runs none now; else 0: then it gets no suspect, a job that

@@ -1,7 +1,7 @@
 -- enqueue_many: add many jobs, each once however often it is sent.
 -- — -> queued, or scheduled when it has a time
--- uses: prelude bulk_enqueue
--- keys: jobs finished cancelled_in_lane scheduled bands turn lanes waiting_since work_signal due_signal clock
+-- uses: prelude bulk_enqueue known_ids
+-- keys: jobs finished finished_before cancelled_in_lane scheduled bands turn lanes waiting_since work_signal due_signal clock
 --       ring lane stats scheduled_by_client
 -- ARGV[...] jobs      of each, as in enqueue: id, band, max_crashes, client, due ("+ms" from now, "ms" since 1970,
 --                     "" now), expires ("+ms" after it is due), front, body; at most 500
@@ -29,7 +29,7 @@ local function index_lanes(lanes, at)
   redis.call("ZADD", q.work_signal, "0", "work")
 end
 
-local plan = plan_jobs(jobs, find_known(q, jobs), now)
+local plan = plan_jobs(jobs, find_known(q, ids_of(jobs)), now)
 if #plan.lanes > 0 then index_lanes(plan.lanes, plan.at) end
 if #plan.since > 0 then redis.call("HSET", q.waiting_since, unpack(plan.since)) end
 for _, lane in ipairs(plan.lanes) do

@@ -1,7 +1,7 @@
 -- enqueue_unique: add unique jobs: of those with the same digest one is live.
 -- — -> queued, or scheduled when it has a time, or when it runs after the owner of its digest
 -- uses: prelude enqueue unique unique_enqueue known_ids
--- keys: jobs finished cancelled_in_lane scheduled retrying dead failures crashes digests unique workers
+-- keys: jobs finished finished_before cancelled_in_lane scheduled retrying dead failures crashes digests unique workers
 --       running_of bands turn lanes waiting_since work_signal due_signal clock ring lane stats
 --       scheduled_by_client
 -- ARGV[...] jobs      of each: those of enqueue_many (id, band, max_crashes, client, due, expires, front, body), and

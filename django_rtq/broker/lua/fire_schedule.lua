@@ -1,8 +1,8 @@
 -- fire_schedule: enqueue a periodic job for one slot of its schedule, once, however many schedulers try.
 -- — -> queued
--- uses: prelude lanes enqueue unique
--- keys: schedules jobs dead finished bands turn lanes work_signal clock ring lane stats digests unique
---       workers running_of failures crashes scheduled retrying
+-- uses: prelude lanes enqueue unique known_ids
+-- keys: schedules jobs dead finished finished_before bands turn lanes work_signal clock ring lane stats
+--       digests unique workers running_of failures crashes scheduled retrying
 -- ARGV[1] name        of the schedule
 -- ARGV[2] slot        the moment for which it fires, ms
 -- ARGV[3] overlap     "allow", or "skip" while the last job lives
@@ -40,7 +40,7 @@ if first and first ~= id then
   return "duplicate " .. first
 end
 -- A server that was restored to an older state may know the job, but not that its slot has fired.
-if redis.call("HEXISTS", q.jobs, id) == 0 and not redis.call("ZSCORE", q.finished, id) then
+if redis.call("HEXISTS", q.jobs, id) == 0 and not is_finished(q, id) then
   local record = new_record(band, max_crashes, slot, expires, client, body)
   if digest ~= "" then acquire_unique(q, id, digest, ms) end
   index_lane(q, band, client, slot)

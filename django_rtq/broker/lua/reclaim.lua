@@ -3,7 +3,8 @@
 -- uses: workers reclaim
 -- keys: workers clock jobs bands turn lanes waiting_since failures crashes errors dead work_signal scratch
 --       stats ring lane running_of waiters finished_signal scheduled retrying due_signal digests unique
---       results finished cancel_requests progress signed_on tasks result_times scheduled_by_client
+--       results recent_results finished no_outcome cancel_requests progress signed_on tasks result_times
+--       result_expiry scheduled_by_client
 -- ARGV[1] lease_ms    of the caller: a silence of more than half of it is an outage
 -- ARGV[2] limit       jobs to take back in this call, at most 50
 --

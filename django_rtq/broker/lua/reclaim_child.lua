@@ -3,7 +3,8 @@
 -- uses: prelude workers reclaim
 -- keys: workers clock jobs bands turn lanes waiting_since failures crashes errors dead work_signal scratch
 --       stats ring lane running_of waiters finished_signal scheduled retrying due_signal digests unique
---       results finished cancel_requests progress signed_on tasks result_times scheduled_by_client
+--       results recent_results finished no_outcome cancel_requests progress signed_on tasks result_times
+--       result_expiry scheduled_by_client
 -- ARGV[1] worker      its name
 -- ARGV[2] limit       jobs to take back in this call, at most 500
 -- ARGV[...] guilty    the ids that were running when it died: a crash is counted for them; the others are released

@@ -2,8 +2,9 @@
 -- running -> queued; cancelled, if it was asked to stop
 -- uses: prelude lanes settle
 -- keys: running jobs bands turn lanes waiting_since work_signal clock scratch ring lane failures crashes
---       errors retrying results finished stats waiters finished_signal cancel_requests progress digests
---       due_signal scheduled unique result_times scheduled_by_client
+--       errors retrying results recent_results finished no_outcome stats waiters finished_signal
+--       cancel_requests progress digests due_signal scheduled unique result_times result_expiry
+--       scheduled_by_client
 -- ARGV[...] ids       in the order in which they were claimed; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to release

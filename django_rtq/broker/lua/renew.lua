@@ -1,6 +1,7 @@
--- renew: extend the leases of live workers.
--- uses: workers
--- keys: workers clock scratch running_of cancel_requests
+-- renew: extend the leases of live workers, and forget ids of jobs that finished long ago.
+-- uses: workers known_ids
+-- keys: workers clock scratch running_of cancel_requests finished finished_before no_outcome
+--       no_outcome_before
 -- ARGV[1] lease_ms    how long the leases last from now on
 -- ARGV[...] names     the workers of one supervisor
 --
@@ -15,6 +16,7 @@ local AT_ONCE = 500
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 local now = record_contact(q, lease_ms)
+rotate_ids(q, now)
 for _, name in ipairs(names) do
   -- Not ZADD XX alone: its reply is the same for renewed and unknown workers.
   if redis.call("ZSCORE", q.workers, name) then

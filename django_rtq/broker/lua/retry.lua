@@ -2,8 +2,8 @@
 -- running -> retrying; cancelled, if it was asked to stop
 -- uses: prelude schedule settle failures
 -- keys: running jobs failures errors scheduled retrying due_signal clock scratch stats crashes waiting_since
---       results finished waiters finished_signal cancel_requests progress digests unique result_times
---       scheduled_by_client
+--       results recent_results finished no_outcome waiters finished_signal cancel_requests progress digests
+--       unique result_times result_expiry scheduled_by_client
 -- ARGV[...] jobs      of each: id, ms to wait, failures to count (1, or 0 for a job that this worker could not run),
 --                     the failure as one line of JSON, client (a newline: the caller does not know it); at most 500
 --

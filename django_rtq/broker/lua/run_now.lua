@@ -1,8 +1,8 @@
 -- run_now: queue a scheduled job before it is due.
 -- scheduled, retrying -> queued
--- uses: prelude lanes schedule unique
--- keys: scheduled retrying jobs finished bands turn lanes waiting_since work_signal clock scratch ring lane
---       digests unique scheduled_by_client
+-- uses: prelude lanes schedule unique known_ids
+-- keys: scheduled retrying jobs finished finished_before bands turn lanes waiting_since work_signal clock
+--       scratch ring lane digests unique scheduled_by_client results
 -- ARGV[1] id          the job
 --
 -- returns "queued", or why not: "missing", "finished", "elsewhere": it is not scheduled (any more), or "after <id>":
@@ -12,7 +12,7 @@
 local q, id = named(), ARGV[1]
 local now, record = now_ms(q.clock), redis.call("HGET", q.jobs, id)
 
-if not record then return redis.call("ZSCORE", q.finished, id) and "finished" or "missing" end
+if not record then return has_ended(q, id) and "finished" or "missing" end
 if not redis.call("ZSCORE", q.scheduled, id) then return "elsewhere" end
 local _, _, digest = read_digest(q, id)
 local first = digest and redis.call("GET", q.unique .. digest)

@@ -27,7 +27,8 @@ def drain(parallel: ParallelRun) -> None:
     parallel.sign_off("last")
     parallel.advance(RESULT_MS)
     for queue in QUEUES:
-        while parallel.models[queue].finished:
+        parallel.trim(queue)
+        while parallel.models[queue].results:
             parallel.trim(queue)
     left = {key for key in read_keyspace(parallel.redis) if not is_fixed(key)}
     assert left == {"rtq:queues"}, left

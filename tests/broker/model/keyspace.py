@@ -19,8 +19,9 @@ end
 return taken
 """
 _COUNTED_SECONDS = {"stats": 172_800, "tasks": 180_000}
-# What a drained queue still has: times, turns, counters, and outcomes until their time is over.
-FIXED = {"turn", "clock", "due_signal", "work_signal", "finished", "result_times", "results", "workers", "signed_on"}
+# What a drained queue still has: times, turns, counters, and ids of finished jobs until their time is over.
+FINISHED = {"finished", "finished_before", "no_outcome", "no_outcome_before"}
+FIXED = {"turn", "clock", "due_signal", "work_signal", "workers", "signed_on", *FINISHED}
 # What lies beside the record of a job, and goes with it.
 BESIDE_JOBS = (
     *("failures", "crashes", "errors", "waiting_since", "retrying"),
@@ -28,8 +29,8 @@ BESIDE_JOBS = (
 )
 _KINDS = {
     "string": {"turn", "paused", "unique"},
-    "set": {"queues"},
-    "list": {"lane"},
+    "set": {"queues", *FINISHED},
+    "list": {"lane", "recent_results"},
     "hash": {
         "jobs",
         "waiting_since",
@@ -48,7 +49,7 @@ _KINDS = {
     },
     "zset": {
         *("bands", "ring", "lanes", "scheduled", "retrying", "scheduled_by_client", "workers", "signed_on", "dead"),
-        *("finished", "result_times"),
+        *("result_times", "result_expiry"),
         *("work_signal", "due_signal"),
     },
 }
@@ -102,15 +103,13 @@ def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
     runs = {job_id for ids in running.values() for job_id in ids}
     requests = queue.get("cancel_requests", {})
     found += [f"{job_id} is to stop, and does not run" for job_id in requests if job_id not in runs]
-    finished = queue.get("finished", {})
-    found += [f"{job_id} is finished and lives" for job_id in finished if job_id in jobs]
-    found += [
-        f"{job_id} has a result, and is not finished" for job_id in queue.get("results", {}) if job_id not in finished
-    ]
-    found += [
-        f"{job_id} is kept, and has no result, or is not kept, and has one"
-        for job_id in queue.get("results", {}).keys() ^ queue.get("result_times", {}).keys()
-    ]
+    known = {job_id for name in FINISHED for job_id in queue.get(name, ())}
+    found += [f"{job_id} is finished and lives" for job_id in known if job_id in jobs]
+    older, recent = queue.get("result_times", {}), queue.get("recent_results", ())
+    results = queue.get("results", {})
+    found += [f"{job_id} has a result, and is in no index" for job_id in results if job_id not in {*older, *recent}]
+    if older.keys() != queue.get("result_expiry", {}).keys():
+        found.append("the two indexes of older results differ")
     found += [f"{job_id} is not in its lane" for job_id, lane in cancelled.items() if job_id not in lanes.get(lane, ())]
     found += [f"{worker} runs jobs and has no lease" for worker in running if worker not in queue.get("workers", {})]
     for lane in lanes:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django_rtq.broker.messages import NewJob, UniqueJob
-from tests.broker.model.state import Lane, Note, Record, in_order, made_at
+from tests.broker.model.state import Lane, Note, Record, due_at, in_order, made_at
 from tests.broker.model.unique import Holdings
 
 SKEW_MS = 1000  # a job whose id tells another time than the server's notes since when it waits
 KEPT_ERRORS = 5
 DROPPED_AT_ONCE = 1000  # outcomes that are too many
-TOMBSTONE_MS = 120_000  # an id is known so long after the end of its job
+PERIOD_MS = 120_000  # an id is known at least so long after the end of its job
+READ_AT_ONCE = 100  # outcomes that trim reads
 
 Entry = tuple[str, int, str]  # id, ms to keep or failures to count, outcome or failure
 
@@ -71,7 +73,7 @@ class Parts(Holdings):
             self.bands.remove(band)
 
     def _knows(self, job_id: str) -> bool:
-        return job_id in self.jobs or job_id in self.finished or job_id in self.cancelled_in_lane
+        return job_id in self.jobs or self.has_finished(job_id) or job_id in self.cancelled_in_lane
 
     def _record(self, job: NewJob | UniqueJob) -> Record:
         ready = self._moment(job.due, self.clock.now) or self.clock.now
@@ -185,34 +187,66 @@ class Parts(Holdings):
         return ended
 
     def _remember(self, outcomes: Sequence[Entry]) -> None:
-        """Half a ms tells that there is an outcome, or was one."""
         for job_id, keep_ms, outcome in outcomes:
-            self.finished[job_id] = self.clock.now + (TOMBSTONE_MS + 0.5 if outcome else keep_ms)
+            self.finished.add(job_id)
             if outcome:
-                self.results[job_id] = f"{keep_ms} {outcome}"
-                self.result_times[job_id] = self.clock.now
-        over = max(0, len(self.result_times) - self.limits.max_results)
-        for job_id in in_order(self.result_times)[: min(over, DROPPED_AT_ONCE)]:
-            del self.results[job_id]
-            if self.result_times.pop(job_id) + TOMBSTONE_MS <= self.clock.now:
-                self.finished.pop(job_id, None)
+                self.results[job_id] = f"{self.clock.now} {keep_ms} {outcome}"
+                self.recent_results.append(job_id)
+            else:
+                self.no_outcome.add(job_id)
+        over, most = len(self.results) - self.limits.max_results, self.limits.max_results
+        if over > 0 and any(outcome for _, _, outcome in outcomes):
+            self._drop_outcomes(min(over + most // 100, DROPPED_AT_ONCE))
 
-    def kept_until(self, job_id: str) -> int:
-        """When an outcome is over its time."""
-        keep_ms = self.results[job_id].partition(" ")[0]
-        return self.result_times[job_id] + (int(keep_ms) if keep_ms.isdigit() else 0)
+    def _drop_outcomes(self, count: int) -> None:
+        """Those that finished first: nothing is as old as what trim has moved."""
+        old = in_order(self.result_times)[:count]
+        recent = self.recent_results[: count - len(old)]
+        del self.recent_results[: len(recent)]
+        self._delete_outcomes([*old, *recent])
 
-    def _look_through(self, job_ids: Sequence[str], limit: int) -> tuple[int, int]:
-        """How many ids went, and how many of those with an outcome were too many to look at."""
-        with_outcome = [job_id for job_id in job_ids if job_id in self.result_times]
-        staying = {job_id: self.kept_until(job_id) for job_id in with_outcome[:limit]}
-        staying = {job_id: until for job_id, until in staying.items() if until > self.clock.now}
-        self.finished.update({job_id: until + 0.5 for job_id, until in staying.items()})
-        going = [job_id for job_id in job_ids if job_id not in staying and job_id not in with_outcome[limit:]]
-        for job_id in going:
-            for place in (self.finished, self.results, self.result_times):
-                place.pop(job_id, None)
-        return len(going), len(with_outcome[limit:])
+    def _delete_outcomes(self, job_ids: Iterable[str]) -> int:
+        """How many there were."""
+        deleted = [self.results.pop(job_id, None) for job_id in dict.fromkeys(job_ids)]
+        for job_id in self.result_times.keys() - self.results.keys():
+            del self.result_times[job_id], self.result_expiry[job_id]
+        return len(deleted) - deleted.count(None)
+
+    def times_of(self, job_id: str) -> tuple[int, int]:
+        """When a job finished, and until when its outcome is kept; zeros if that cannot be read."""
+        found = re.match(r"(\d+) (\d+) ", self.results.get(job_id, ""))
+        return (int(found[1]), int(found[1]) + int(found[2])) if found else (0, 0)
+
+    def _expire_outcomes(self) -> tuple[int, bool]:
+        """How many outcomes went, and whether there may be more to do."""
+        gone, read = due_at(self.result_expiry, self.clock.now)[:DROPPED_AT_ONCE], 0
+        is_cut = len(gone) == DROPPED_AT_ONCE
+        for job_id in self.recent_results[:READ_AT_ONCE]:
+            ended, until = self.times_of(job_id)
+            if self.clock.now - PERIOD_MS < ended <= self.clock.now:
+                break
+            read += 1
+            if until > self.clock.now:
+                self.result_times[job_id], self.result_expiry[job_id] = ended, until
+            else:
+                gone.append(job_id)
+        del self.recent_results[:read]
+        return self._delete_outcomes(gone), is_cut or read == READ_AT_ONCE
+
+    def _rotate(self) -> None:
+        """Ids of jobs that finished long ago go."""
+        age = self.clock.now - self.clock_state.get("rotated", float("inf"))
+        if 0 <= age < PERIOD_MS:
+            return
+        self.clock_state["rotated"] = self.clock.now
+        if age < 0:
+            return
+        self.finished_before, self.finished = self.finished, set()
+        self.no_outcome_before, self.no_outcome = self.no_outcome, set()
+
+    def has_finished(self, job_id: str) -> bool:
+        """Whether it finished lately."""
+        return job_id in self.finished or job_id in self.finished_before
 
     def _forget(self, job_ids: Sequence[str]) -> None:
         self._let_go(job_ids)

@@ -26,7 +26,7 @@ def overview_of(model: Queue) -> dict[str, object]:
         "dead": len(model.dead),
         "oldest_seconds": None if oldest is None else max(0.0, (model.clock.now - oldest) / 1000),
         "clients": min(len(model.waiting), queued),
-        "finished": len(model.result_times),
+        "finished": len(model.results),
     }
 
 
@@ -37,17 +37,19 @@ def _waits_since(model: Queue, lane: tuple[int, str], job_id: str) -> int:
 
 def state_in(model: Queue, job_id: str) -> JobState | None:
     """Where a job is; None for one that nobody knows."""
-    forgotten_at, text = model.finished.get(job_id, 0), model.results.get(job_id, "")
-    if text and model.kept_until(job_id) > model.clock.now:
-        return JobState(json.loads(text.partition(" ")[2]).get("state", "succeeded"))
-    if not text and forgotten_at > model.clock.now and forgotten_at == int(forgotten_at):
-        return JobState.SUCCEEDED
     if any(job_id in held for held in model.running.values()):
         return JobState.RUNNING
     for name in ("dead", "retrying", "scheduled"):
         if job_id in getattr(model, name):
             return JobState(name)
-    return JobState.QUEUED if job_id in model.jobs else None
+    if job_id in model.jobs:
+        return JobState.QUEUED
+    if job_id in model.results:
+        is_kept = model.times_of(job_id)[1] > model.clock.now
+        return (
+            JobState(json.loads(model.results[job_id].split(" ", 2)[2]).get("state", "succeeded")) if is_kept else None
+        )
+    return JobState.SUCCEEDED if job_id in model.no_outcome | model.no_outcome_before else None
 
 
 def lanes_of(model: Queue) -> Iterable[tuple[int, str]]:

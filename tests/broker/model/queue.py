@@ -139,6 +139,7 @@ class Queue(Parts):
 
     def renew(self, workers: Sequence[str]) -> tuple[int | None, set[str]]:
         self._contact()
+        self._rotate()
         known = [worker for worker in workers if worker in self.workers]
         self.workers.update({worker: self.clock.now + self.limits.lease_ms for worker in known})
         return self._until(self.workers), set(workers) - set(known)
@@ -199,13 +200,12 @@ class Queue(Parts):
             self.scheduled_by_client.pop(client, None)
 
     def trim(self, limit: int) -> list[int]:
-        old = due_at(self.finished, self.clock.now)[: 10 * limit]
-        gone, left = self._look_through(old, limit)
+        self._rotate()
+        gone, has_more = self._expire_outcomes()
         over = len(self.dead) - self.limits.max_dead_letters
         dead = in_order(self.dead)[:over] if over > 0 else due_at(self.dead, self.clock.now - self.limits.dead_ms)
         self._forget(dead[:limit])
-        has_more = len(old) >= 10 * limit or left > 0 or len(dead) >= limit
-        return [gone, len(dead[:limit]), int(has_more)]
+        return [gone, len(dead[:limit]), int(has_more or len(dead) >= limit)]
 
     def audit(self, start: int, limit: int) -> int:
         names = {lane_name(lane): lane for lane in self.waiting}
@@ -226,7 +226,7 @@ class Queue(Parts):
         if job_id not in self.jobs:
             if "cancelled" in self.results.get(job_id, ""):
                 return "already"
-            return "finished" if job_id in self.finished else "missing"
+            return "finished" if job_id in self.results or self.has_finished(job_id) else "missing"
         if job_id in self.dead:
             return "dead"
         outcome = f'{outcome[:-1]},"task":"{json.loads(self.jobs[job_id].body)["task"]}"}}'
@@ -271,7 +271,7 @@ class Queue(Parts):
 
     def run_now(self, job_id: str) -> str:
         if job_id not in self.jobs:
-            return "finished" if job_id in self.finished else "missing"
+            return "finished" if job_id in self.results or self.has_finished(job_id) else "missing"
         if job_id not in self.scheduled:
             return "elsewhere"
         first = self.unique.get(self.digests[job_id].digest, "") if job_id in self.digests else ""

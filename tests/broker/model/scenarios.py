@@ -284,11 +284,9 @@ def a_job_crashes_that_failed_before(parallel: ParallelRun) -> None:
 def fewer_outcomes_are_kept_than_before(parallel: ParallelRun) -> None:
     keys, model = parallel.broker.keys.of("mail"), parallel.models["mail"]
     old = {f"old-{number:04}": parallel.clock.now - 5000 + number for number in range(2010)}
-    model.result_times.update(old)
-    model.finished.update({job_id: ended + RESULT_MS for job_id, ended in old.items()})
-    model.results.update(dict.fromkeys(old, f"{RESULT_MS} {DONE}"))
-    parallel.redis.zadd(keys.result_times, old)
-    parallel.redis.zadd(keys.finished, model.finished)
+    model.recent_results += old
+    model.results.update((job_id, f"{ended} {RESULT_MS} {DONE}") for job_id, ended in old.items())
+    parallel.redis.rpush(keys.recent_results, *old)
     parallel.redis.hset(keys.results, mapping=model.results)
     ids = send(parallel, "a", "b")
     parallel.claim("w0", ("mail",), 2)

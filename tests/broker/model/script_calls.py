@@ -39,6 +39,7 @@ READ_ONLY = {
     "dead_groups",
     "latest_failures",
     "list_queued",
+    "list_finished",
     "count_matching",
     "queue_overview",
     "list_running",
@@ -121,7 +122,7 @@ def _dead(broker):
 def _too_old(broker):
     jobs = [finished_job(broker, "a"), dead_job(broker, "b")]
     keys = broker.keys.of(QUEUE)
-    broker.redis.execute([("ZADD", keys.finished, 1, jobs[0].id), ("ZADD", keys.dead, 1, jobs[1].id)])
+    broker.redis.execute([("HSET", keys.results, jobs[0].id, "1 1 {}"), ("ZADD", keys.dead, 1, jobs[1].id)])
     return jobs
 
 
@@ -277,6 +278,7 @@ SCRIPT_CALLS = {
     "time_series": _by_hand(_queued, "overview.time_series"),
     "dead_groups": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.groups(QUEUE)),
     "latest_failures": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).overview.read()),
+    "list_finished": ScriptCall(_too_old, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "finished")),
     "list_queued": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued")),
     "count_matching": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.select(QUEUE, NO_JOB)),
     "queue_overview": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).queues.details()),
@@ -309,11 +311,9 @@ SCRIPT_CALLS = {
     "register_waiter": ScriptCall(_queued, _register),
 }
 
-# A claim that settles, too.
-CLAIM_CALLS = {"claim, settling": ScriptCall(_claimed_of_many, _settle_and_claim, is_resent=False, grows=True)}
-
-# The other states in which a job can be finished.
+# The other states in which a job can be finished, and a claim that settles.
 FINISH_CALLS = {
+    "claim, settling": ScriptCall(_claimed_of_many, _settle_and_claim, is_resent=False, grows=True),
     "finish, expired": _settling("expire"),
     "finish, cancelled": _settling("finish_cancel")._replace(seed=_asked),
 }
@@ -340,7 +340,7 @@ UNIQUE_CALLS = {
     "requeue, unique": SCRIPT_CALLS["requeue"]._replace(seed=_held_and_dead),
 }
 
-ALL_CALLS = {**SCRIPT_CALLS, **CLAIM_CALLS, **FINISH_CALLS, **DELAYED_CALLS, **UNIQUE_CALLS}
+ALL_CALLS = {**SCRIPT_CALLS, **FINISH_CALLS, **DELAYED_CALLS, **UNIQUE_CALLS}
 
 
 def prepared(redis, broker, call):

@@ -107,8 +107,13 @@ class State:
     progress: dict[str, str] = field(default_factory=dict)
     dead: dict[str, int] = field(default_factory=dict)
     results: dict[str, str] = field(default_factory=dict)
-    finished: dict[str, float] = field(default_factory=dict)
+    recent_results: list[str] = field(default_factory=list)
     result_times: dict[str, int] = field(default_factory=dict)
+    result_expiry: dict[str, int] = field(default_factory=dict)
+    finished: set[str] = field(default_factory=set)
+    finished_before: set[str] = field(default_factory=set)
+    no_outcome: set[str] = field(default_factory=set)
+    no_outcome_before: set[str] = field(default_factory=set)
     unique: dict[str, str] = field(default_factory=dict)  # digest -> id
     digests: dict[str, Note] = field(default_factory=dict)  # id -> what it holds
     work_signal: bool = False
@@ -138,10 +143,13 @@ class State:
             "signed_on",
             "dead",
             "results",
-            "finished",
             "result_times",
+            "result_expiry",
         ):
             keys[name] = dict(getattr(self, name))
+        for name in ("finished", "finished_before", "no_outcome", "no_outcome_before"):
+            keys[name] = set(getattr(self, name))
+        keys["recent_results"] = list(self.recent_results)
         for name in ("waiting_since", "failures", "crashes", "digests", "cancel_requests", "progress"):
             keys[name] = texts(getattr(self, name))
         keys["clock"] = texts(self.clock_state)

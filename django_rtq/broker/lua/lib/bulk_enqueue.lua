@@ -3,14 +3,10 @@
 
 local FIELDS = 8
 
--- Returns which ids are known: live, finished lately, or still in a lane.
-local function find_known(q, jobs)
-  local ids, known = {}, {}
+local function ids_of(jobs)
+  local ids = {}
   for i = 1, #jobs, FIELDS do ids[#ids + 1] = jobs[i] end
-  local live, finished = redis.call("HMGET", q.jobs, unpack(ids)), redis.call("ZMSCORE", q.finished, unpack(ids))
-  local cancelled = redis.call("EXISTS", q.cancelled_in_lane) == 1 and redis.call("HMGET", q.cancelled_in_lane, unpack(ids)) or {}
-  for i, id in ipairs(ids) do known[id] = live[i] or finished[i] or cancelled[i] or nil end
-  return known
+  return ids
 end
 
 -- Plan to append a job to its lane, or to put it in front.

@@ -34,32 +34,30 @@ end
 -- Store outcomes. `places` are positions in `list`: id, ms to keep, outcome. If there are too many outcomes, those are
 -- dropped that finished first, however long they were to be kept. Returns the ids.
 local function store_outcomes(q, list, places, most, now)
-  local ids, finished, kept, results, forgotten_at, k = {}, {}, {}, {}, {}, 0
-  local finished_at, looked_at = string.format("%.0f", now), next_check_at(now + TOMBSTONE_MS)
+  local ids, kept, without, texts, k = {}, {}, {}, {}, 0
+  local finished_at, keep_ms, times = string.format("%.0f ", now), nil, nil
   for n = 1, #places do
     local i = places[n]
-    local id, keep_ms, outcome, at = list[i], list[i + 1], list[i + 2], looked_at
-    if outcome == "" then -- mostly with the same keep_ms
-      forgotten_at[keep_ms] = forgotten_at[keep_ms] or string.format("%.0f", now + keep_ms)
-      at = forgotten_at[keep_ms]
-    else
-      kept[k + 1] = finished_at
-      results[k + 1] = id
-      k = k + 2
-      kept[k] = id
-      results[k] = keep_ms .. " " .. outcome
-    end
+    local id, outcome = list[i], list[i + 2]
     ids[n] = id
-    finished[2 * n - 1] = at
-    finished[2 * n] = id
+    if outcome == "" then
+      without[#without + 1] = id
+    else
+      if list[i + 1] ~= keep_ms then -- mostly the same for all
+        keep_ms = list[i + 1]
+        times = finished_at .. keep_ms .. " "
+      end
+      k = k + 1
+      kept[k], texts[2 * k - 1], texts[2 * k] = id, id, times .. outcome
+    end
   end
-  redis.call("ZADD", q.finished, unpack(finished))
+  if #without > 0 then redis.call("SADD", q.no_outcome, unpack(without)) end
+  redis.call("SADD", q.finished, unpack(ids))
   if k > 0 then
-    redis.call("ZADD", q.result_times, unpack(kept))
-    redis.call("HSET", q.results, unpack(results))
-    local over = math.min(redis.call("ZCARD", q.result_times) - most, AT_ONCE)
-    if over > 0 then drop_oldest_outcomes(q, over, now) end
+    redis.call("RPUSH", q.recent_results, unpack(kept))
+    redis.call("HSET", q.results, unpack(texts))
+    local over = redis.call("HLEN", q.results) - most
+    if over > 0 then drop_oldest_outcomes(q, math.min(over + math.floor(most / 100), AT_ONCE)) end -- not with each job
   end
-  limit_ids(q)
   return ids
 end

@@ -1,54 +1,59 @@
--- retention: how long ids and outcomes of finished jobs are kept. `finished` says when trim looks at an id next: then it
--- is deleted, or kept for as long as its outcome.
+-- retention: how long outcomes are kept.
+--
+-- `recent_results` lists the ids of stored outcomes, in the order in which their jobs finished. Under load most outcomes are
+-- dropped from there, because there are too many. trim moves the ids of jobs that finished longer ago into two indexes:
+-- `result_times`, by the end of the job, and `result_expiry`, by the end of the outcome's time. An id is added to the indexes
+-- before its outcome is written, and removed after it is deleted: so a torn log leaves no outcome outside of them.
 
--- An id is remembered for at least TOMBSTONE_MS after the end of its job, so that it is recognised when it is sent again.
--- MOST_IDS only bounds memory: it is far above what two minutes bring.
-local TOMBSTONE_MS, MOST_IDS, AT_ONCE, TEXTS_AT_ONCE = 120000, 1000000, 1000, 100
+local RECENT_MS, AT_ONCE, TEXTS_AT_ONCE = 120000, 1000, 100
 
--- The score in `finished` of a job that has or had an outcome: half a ms tells it from jobs that had none.
-local function next_check_at(moment)
-  return string.format("%.1f", moment + 0.5)
+-- Drop the outcomes of the jobs that finished first. Nothing is as old as what is in `result_times`.
+local function drop_oldest_outcomes(q, number)
+  local ids = redis.call("ZRANGE", q.result_times, 0, number - 1)
+  local old = #ids
+  if old > 0 then
+    redis.call("HDEL", q.results, unpack(ids))
+    redis.call("ZREM", q.result_times, unpack(ids))
+    redis.call("ZREM", q.result_expiry, unpack(ids))
+  end
+  if old == number then return end
+  ids = redis.call("LRANGE", q.recent_results, 0, number - old - 1)
+  if #ids == 0 then return end
+  redis.call("HDEL", q.results, unpack(ids))
+  redis.call("LTRIM", q.recent_results, #ids, -1)
 end
 
--- Go through ids of `finished`. An outcome that is kept for longer than `moment` stays, and its id gets that time; all
--- others are deleted. At most `most` outcomes are read, because they may be long. Returns how many ids were deleted, and
--- how many were skipped.
-local function prune_ids(q, ids, moment, most)
-  if #ids == 0 then return 0, 0 end
-  local staying, outcomes, going, read, left = {}, {}, {}, 0, 0
-  for i, finished_at in ipairs(redis.call("ZMSCORE", q.result_times, unpack(ids))) do
-    if finished_at and read == most then
-      left = left + 1
+-- Returns when a job finished, and until when its outcome is kept, ms; nil for an outcome that is missing or damaged.
+local function read_times(q, id)
+  local finished_at, keep_ms = string.match(redis.call("HGET", q.results, id) or "", "^(%d+) (%d+) ")
+  if finished_at then return tonumber(finished_at), finished_at + keep_ms end
+end
+
+-- Move the ids of jobs that are no longer recent into the indexes, and delete outcomes that have expired. Reads at most
+-- TEXTS_AT_ONCE outcomes, because they may be long. Returns how many were deleted, and whether there may be more to do.
+local function expire_outcomes(q, now)
+  local gone = redis.call("ZRANGEBYSCORE", q.result_expiry, "-inf", now, "LIMIT", 0, AT_ONCE)
+  local is_cut, times, expiries, n = #gone == AT_ONCE, {}, {}, 0
+  for _, id in ipairs(redis.call("LRANGE", q.recent_results, 0, TEXTS_AT_ONCE - 1)) do
+    local finished_at, until_ms = read_times(q, id)
+    if finished_at and finished_at <= now and now - finished_at < RECENT_MS then break end
+    n = n + 1
+    if finished_at and until_ms > now then
+      times[#times + 1], times[#times + 2] = finished_at, id
+      expiries[#expiries + 1], expiries[#expiries + 2] = until_ms, id
     else
-      local text = finished_at and redis.call("HGET", q.results, ids[i])
-      local last = finished_at and finished_at + (string.match(text or "", "^(%d+) ") or 0)
-      local is_kept, n = last and last > moment, #staying
-      if is_kept then staying[n + 1], staying[n + 2] = next_check_at(last), ids[i] else going[#going + 1] = ids[i] end
-      if finished_at and not is_kept then outcomes[#outcomes + 1] = ids[i] end
-      if finished_at then read = read + 1 end
+      gone[#gone + 1] = id
     end
   end
-  if #staying > 0 then redis.call("ZADD", q.finished, unpack(staying)) end
-  if #outcomes > 0 then redis.call("HDEL", q.results, unpack(outcomes)) end
-  if #outcomes > 0 then redis.call("ZREM", q.result_times, unpack(outcomes)) end
-  if #going > 0 then redis.call("ZREM", q.finished, unpack(going)) end
-  return #going, left
-end
-
--- If there are too many ids, go through the lowest ones early.
-local function limit_ids(q)
-  local over = math.min(redis.call("ZCARD", q.finished) - MOST_IDS, AT_ONCE)
-  if over <= 0 then return end
-  local last = redis.call("ZRANGE", q.finished, over - 1, over - 1, "WITHSCORES")[2]
-  prune_ids(q, redis.call("ZRANGE", q.finished, 0, over - 1), tonumber(last), TEXTS_AT_ONCE)
-end
-
--- Drop the outcomes of the jobs that finished first. Ids younger than TOMBSTONE_MS stay until trim looks at them; older
--- ones are deleted as well. By rank, which costs a third of ZREM.
-local function drop_oldest_outcomes(q, number, now)
-  local ids = redis.call("ZRANGE", q.result_times, 0, number - 1)
-  local long_over = redis.call("ZRANGEBYSCORE", q.result_times, "-inf", now - TOMBSTONE_MS, "LIMIT", 0, number)
-  redis.call("HDEL", q.results, unpack(ids))
-  redis.call("ZREMRANGEBYRANK", q.result_times, 0, number - 1)
-  if #long_over > 0 then redis.call("ZREM", q.finished, unpack(long_over)) end
+  if #times > 0 then
+    redis.call("ZADD", q.result_times, unpack(times))
+    redis.call("ZADD", q.result_expiry, unpack(expiries))
+  end
+  local deleted = #gone > 0 and redis.call("HDEL", q.results, unpack(gone)) or 0
+  if n > 0 then redis.call("LTRIM", q.recent_results, n, -1) end
+  if #gone > 0 then
+    redis.call("ZREM", q.result_times, unpack(gone))
+    redis.call("ZREM", q.result_expiry, unpack(gone))
+  end
+  return deleted, is_cut or n == TEXTS_AT_ONCE
 end

@@ -1,12 +1,12 @@
 -- find_job: everything stored about one job. Reads only.
 -- uses: prelude workers
--- keys: jobs scheduled dead failures crashes errors results finished workers running_of clock cancel_requests
---       progress result_times
+-- keys: jobs scheduled dead failures crashes errors results no_outcome no_outcome_before workers running_of
+--       clock cancel_requests progress
 -- ARGV[1] id          the job
 --
--- returns {record, due, died, failures, crashes, errors, outcome, next check by trim, worker, attempt and claim time,
---         when the lease of that worker ends, now, cancel request, progress, when it finished, if its
---         outcome is kept}; "" where there is none
+-- returns {record, due, died, failures, crashes, errors, outcome, 1 if it succeeded and has no outcome, worker,
+--         attempt and claim time, when the lease of that worker ends, now, cancel request, progress}; "" where there is
+--         none
 -- sent twice: changes nothing
 
 local q, id = named(), ARGV[1]
@@ -28,7 +28,12 @@ local function read_live()
   }
 end
 
-local record = redis.call("HGET", q.jobs, id)
+-- Whether the job finished lately without an outcome.
+local function is_without_outcome()
+  return redis.call("SISMEMBER", q.no_outcome, id) == 1 or redis.call("SISMEMBER", q.no_outcome_before, id) == 1
+end
+
+local record, outcome = redis.call("HGET", q.jobs, id), redis.call("HGET", q.results, id)
 local live = record and read_live() or {}
 return {
   record or "",
@@ -37,13 +42,12 @@ return {
   live[3] or "",
   live[4] or "",
   live[5] or "",
-  redis.call("HGET", q.results, id) or "",
-  redis.call("ZSCORE", q.finished, id) or "",
+  outcome or "",
+  not record and not outcome and is_without_outcome() and 1 or "",
   live[6] or "",
   live[7] or "",
   live[8] or "",
   now_ms(q.clock),
   live[9] or "",
   live[10] or "",
-  redis.call("ZSCORE", q.result_times, id) or "",
 }

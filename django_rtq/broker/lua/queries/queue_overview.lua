@@ -1,6 +1,6 @@
 -- queue_overview: numbers of jobs in a queue, and its state. Reads only. Its cost does not depend on the length of the queue.
 -- uses: prelude lanes
--- keys: jobs scheduled retrying dead workers lanes paused clock result_times running_of waiting_since
+-- keys: jobs scheduled retrying dead workers lanes paused clock results running_of waiting_since
 --       cancelled_in_lane lane
 -- returns {now, live jobs, scheduled, retrying, dead, running, lanes with work, since when the oldest waits, paused since,
 --         outcomes kept, last sign of life of a worker, last run of promote, by how many ms the server's clock is
@@ -45,7 +45,7 @@ return {
   math.min(redis.call("ZCARD", q.lanes), queued),
   queued > 0 and oldest_since(now) or "",
   redis.call("GET", q.paused) or "",
-  redis.call("ZCARD", q.result_times),
+  redis.call("HLEN", q.results),
   redis.call("HGET", q.clock, "contact") or "",
   redis.call("HGET", q.clock, "promoted") or "",
   math.max(0, now - clock),
