@@ -35,7 +35,7 @@ test: $(VENV)/.dev redis  ## Run the tests, in several processes (ARGS="-k claim
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 coverage: $(VENV)/.dev redis  ## Run the tests and report their line coverage
-	$(BIN)/python -m pytest -n auto --dist worksteal --cov $(ARGS)
+	$(BIN)/python -m pytest -p no:rtq -n auto --dist worksteal --cov $(ARGS)
 
 lint: $(VENV)/.dev  ## Check style, imports, spelling, Lua and sizes
 	$(BIN)/ruff check .

@@ -140,7 +140,8 @@ def check_redis_is_allowed(config: Config) -> Config:
     if not is_under_test():
         return config
     if config.test_redis:
-        return replace(config, redis=config.test_redis)
+        is_url = isinstance(config.test_redis, str) and "://" in config.test_redis
+        return replace(config, redis=config.test_redis, db=None if is_url else config.db)  # DB is about REDIS
     if config.redis == _redis_of_project():
         raise RedisNotAllowed(
             'This test would reach the Redis of the project, RTQ["REDIS"]. Use django_rtq.testing: captured() collects '

@@ -269,7 +269,8 @@ class Broker:
         promoted = {queue: promoted_ids(_raise_error(next(left))) for queue in queues} if promote else {}
         cursors.update({queue: int(_raise_error(next(left))) for queue in queues})
         self.schedules.set_version(_raise_error(version))
-        return HeartbeatResult(earliest_seconds(renewed), promoted, read_cancel_requests(renewed))
+        unknown = {name.decode() for _, names, _ in renewed for name in names}
+        return HeartbeatResult(earliest_seconds(renewed), promoted, read_cancel_requests(renewed), unknown)
 
     def renew_commands(self, queues: Sequence[str], workers: Sequence[str]) -> list[Command]:
         """The calls of the script that renews the leases of workers, one for each queue."""

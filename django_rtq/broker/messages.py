@@ -108,6 +108,7 @@ class HeartbeatResult(NamedTuple):
     seconds: float | None  # until the next lease of any worker ends; None: there is no worker
     promoted: dict[str, list[str]]  # queue -> job ids
     cancel_requests: list[CancelRequest]  # for jobs of the workers whose leases were renewed
+    unknown: set[str]  # workers whose leases have expired: they were not renewed, and their jobs are others' now
 
 
 def read_cancel_requests(renewed: Iterable[Any]) -> list[CancelRequest]:

@@ -317,7 +317,8 @@ _NOT_CANCELLED = {
 @lru_cache(maxsize=1)
 def get_inspector() -> Inspector:
     """The inspector of this process. Raises ConfigurationError."""
-    return Inspector(get_broker())
+    broker = get_broker()
+    return getattr(broker, "inspector", None) or Inspector(broker)  # of tests
 
 
 os.register_at_fork(after_in_child=get_inspector.cache_clear)

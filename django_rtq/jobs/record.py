@@ -41,6 +41,10 @@ class Header:
             client=client,
         )
 
+    def line(self) -> bytes:
+        """The header as read() takes it. Outside of tests, scripts write headers."""
+        return f"{self.priority} {self.max_crashes} {self.ready_ms} {self.expires_ms} {self.client}".encode()
+
 
 def write_body(task: str, arguments: str, options: str = "") -> str:
     """The JSON behind the header. `arguments` and `options` are members of JSON objects, without the braces.

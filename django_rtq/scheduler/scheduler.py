@@ -12,7 +12,7 @@ from django_rtq.loop import Loop
 from django_rtq.scheduler.dispatcher import Dispatcher
 
 MAX_CALLS = 4  # of promote, for 100 jobs each, in one round trip: Redis serves nobody else meanwhile
-CHECK_SECONDS = 1.0  # how often wait() checks whether a thread of this process has noticed changed schedules
+CHECK_SECONDS = 2.0  # how often wait() checks whether a thread of this process has noticed changed schedules
 MAX_WAIT_SECONDS = 60.0  # if a wake-up signal gets lost, heartbeats promote due jobs as well
 
 
@@ -31,7 +31,6 @@ class Scheduler(Loop):
             broker.connection_settings,
             [broker.keys.of(queue).due_signal for queue in queues],
             role="scheduler",
-            block_seconds=MAX_WAIT_SECONDS,
         )
 
     def tick(self) -> float:
@@ -50,7 +49,8 @@ class Scheduler(Loop):
         """Wait until the next job is due, an earlier one is scheduled, or schedules were changed."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not self._dispatcher.is_outdated:
-            if self._reader.wait(min(left, CHECK_SECONDS)):
+            is_last = left < CHECK_SECONDS + 0.1
+            if self._reader.wait(left if is_last else CHECK_SECONDS, is_exact=is_last):
                 return
 
     def interrupt(self) -> None:

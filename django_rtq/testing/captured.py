@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.inspector.details import JobDetails
-from django_rtq.jobs.job import CancelAnswer
+from django_rtq.jobs.job import CancelAnswer, made_at
 from django_rtq.tasks.task import Task
 from django_rtq.testing.captured_job import CapturedJob
 from django_rtq.testing.job_filter import ExpectedJob, JobFilter
@@ -135,6 +135,7 @@ class CapturedJobs(Substitute, Sequence[CapturedJob]):
             args=list(job.args),
             kwargs=dict(job.kwargs),
             options=dict(job.options),
+            made_at=made_at(job.id),
         )
 
     def cancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:

@@ -17,6 +17,8 @@ from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import RedisNotAllowed
 from django_rtq.handle import JobHandle
 from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.jobs import serializer
 from django_rtq.jobs.job import CancelAnswer
 from django_rtq.tasks.task import Task
 from django_rtq.testing.activation import Activation
@@ -36,7 +38,9 @@ class Substitute(Activation):
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             stack.enter_context(substitute_broker(_SubstituteBroker(self)))
-            stack.enter_context(mock.patch("django_rtq.handle.get_inspector", return_value=self))
+            get_inspector.cache_clear()
+            stack.callback(get_inspector.cache_clear)
+            stack.enter_context(mock.patch("django_rtq.tasks.task.JobHandle", self.make_handle))
             stack.enter_context(mock.patch.object(Task, "adelay", _adelay))
             self._entered.append(stack.pop_all())
         return self
@@ -45,6 +49,10 @@ class Substitute(Activation):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._entered.pop().close()
+
+    def make_handle(self, job_id: str, queue_name: str, *, duplicate: bool = False) -> JobHandle:
+        """What delay() returns."""
+        return JobHandle(job_id, queue_name, duplicate=duplicate)
 
     @abstractmethod
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
@@ -70,13 +78,17 @@ class Substitute(Activation):
 class _SubstituteBroker(Broker):
     def __init__(self, substitute: Substitute) -> None:
         self.config: Config = get_config()
-        self._substitute = substitute
+        self._substitute = self.inspector = substitute
 
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
         return self._substitute.enqueue(queue, jobs)
 
     def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
         return self._substitute.enqueue_unique(queue, jobs)
+
+    def errors(self, queue: str, job_id: bytes) -> bytes:
+        failures = self._substitute.find(job_id.decode()).errors
+        return "\n".join(map(serializer.dumps, failures)).encode()
 
     def __getattr__(self, name: str) -> NoReturn:
         raise RedisNotAllowed(

@@ -9,8 +9,8 @@ writer.
     104  width                 of an id in the area of ids
     106  revoked               what the supervisor has revoked, written by it; see `Revoked`
     112  revoked number        the claim number that the revocation is about, 8 bytes; written by the supervisor
-    127  reported              1: Redis has all outcomes of this claim, and the jobs that were released
-    128  entries               one array for each field: status, must not run twice, length of the id, deadline (double;
+    135  reported              1: Redis has all outcomes of this claim, and the jobs that were released
+    136  entries               one array for each field: status, must not run twice, length of the id, deadline (double;
                                0: none), outcome, cancel request (written by the supervisor: 1 byte of length and the
                                id of the job), id
          texts                 two areas: results and errors of jobs that are over
@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-NUMBER, NAMED, _WIDTH, _REVOKED, _REVOKED_NUMBER, _REPORTED, _STATUS = 88, 96, 104, 106, 112, 127, 128
+NUMBER, NAMED, _WIDTH, _REVOKED, _REVOKED_NUMBER, _REPORTED, _STATUS = 88, 96, 104, 106, 112, 135, 136
 _TIME, COUNT = struct.Struct("d"), struct.Struct("Q")
 _OUTCOME = struct.Struct("=IIqII")  # offset and length of the text, milliseconds, is counted, attempt
 _ACKED = struct.Struct("=IIq")  # the same, without the fields that a succeeded job does not need
@@ -37,6 +37,7 @@ TOMBSTONE_MS = 120_000
 
 _NONE, _WAITING, _RUNNING, _RELEASED, _DONE = 0, 1, 2, 8, 9
 ACKED, RETRIED, BURIED, EXPIRED, CANCELLED = range(3, 8)  # it is over; Redis may not have the outcome yet
+_RUNNING_BYTE = bytes([_RUNNING])
 _ALL_WAITING = bytes([_WAITING]) * MAX_BATCH
 FinishedEntries = Sequence[tuple[int, int]]
 
@@ -273,6 +274,11 @@ class Entries:
     def waiting(self) -> list[str]:
         """The jobs that have not started."""
         return self._names(sorted([*self._entries(_WAITING), *self._entries(_RELEASED)]))
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a job is running. Takes less time than running()."""
+        return self._memory.find(_RUNNING_BYTE, _STATUS, self._once) >= 0
 
     def running(self) -> list[str]:
         """The jobs that are running, or were when the process died."""

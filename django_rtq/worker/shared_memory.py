@@ -6,9 +6,10 @@ each field has one writer.
 
     0    name of the worker    1 byte of length, then text
     64   jobs done             unsigned, 8 bytes
-    72   last claim            time.monotonic() of the last answer to a claim, double
+    72   last claim            time.monotonic() of the last answer to a claim, or of the last look at one that blocks
     80   sign of life          time.monotonic(), double; infinity: the process is exiting
     105  quiet                 1: claim nothing; written by the supervisor
+    120  lease renewed         time.monotonic() just before the lease was renewed last, double; by the supervisor
     88, 96, 104, 106 and on    see shared_entries.py
 """
 
@@ -20,7 +21,7 @@ import time
 
 from django_rtq.worker.shared_entries import COUNT, NAMED, NUMBER, Entries
 
-_NAME, _DONE, _CLAIMED, _ALIVE, _QUIET = 0, 64, 72, 80, 105
+_NAME, _DONE, _CLAIMED, _ALIVE, _QUIET, _RENEWED = 0, 64, 72, 80, 105, 120
 _NOTES, _TIME = struct.Struct("Qd"), struct.Struct("d")
 MAX_NAME_BYTES = 63
 
@@ -51,7 +52,7 @@ class SharedState(Entries):
             _TIME.pack_into(self._memory, _ALIVE, now)
 
     def record_claim(self, *, jobs_done: int, claimed_at: float) -> None:
-        """Redis has replied to a claim."""
+        """Redis has replied to a claim, or a claim still blocks."""
         _NOTES.pack_into(self._memory, _DONE, jobs_done, claimed_at)
         self.set_alive(claimed_at)
 
@@ -65,6 +66,16 @@ class SharedState(Entries):
     @is_quiet.setter
     def is_quiet(self, is_quiet: bool) -> None:
         self._memory[_QUIET] = int(is_quiet)
+
+    @property
+    def renewed_at(self) -> float:
+        """Since this time.monotonic() the lease has been valid, for one lease at least. 0: it was not renewed yet."""
+        (renewed_at,) = _TIME.unpack_from(self._memory, _RENEWED)
+        return float(renewed_at)
+
+    @renewed_at.setter
+    def renewed_at(self, renewed_at: float) -> None:
+        _TIME.pack_into(self._memory, _RENEWED, renewed_at)
 
     # -- read by the supervisor
 

@@ -4,6 +4,8 @@ import pytest
 
 from tests.testing import tasks
 
+collect_ignore = ["project"]  # tests of a project, which test_project.py runs
+
 
 @pytest.fixture
 def ran():

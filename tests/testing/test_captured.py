@@ -18,7 +18,7 @@ from django_rtq.exceptions import (
     Unserializable,
     WrongState,
 )
-from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.inspector import Inspector
 from django_rtq.testing import captured
 from tests.support.redis_server import UNREACHABLE
 from tests.testing.tasks import charge, describe, once, send_mail
@@ -275,9 +275,8 @@ def test_waiting_for_a_captured_job_is_refused_and_not_endless(jobs):
 def test_what_else_needs_redis_is_refused_with_the_way_out(jobs):
     with pytest.raises(RedisNotAllowed, match=r"captured\(\) is active.*drain\(\)"):
         get_broker().register_queues(["q"])
-    get_inspector.cache_clear()
     with pytest.raises(RedisNotAllowed):
-        get_inspector()
+        Inspector(get_broker())
 
 
 # -- decorators

@@ -38,7 +38,7 @@ def test_a_redis_that_a_test_sets_is_allowed():
 
 
 def test_the_redis_for_tests_takes_the_place_of_the_project_s():
-    with override_settings(RTQ={**OF_PROJECT, "TEST_REDIS": UNREACHABLE}):
+    with override_settings(RTQ={**OF_PROJECT, "DB": 5, "TEST_REDIS": UNREACHABLE}):
         assert str(get_broker().connection_settings) == UNREACHABLE
 
 

@@ -97,6 +97,8 @@ def test_a_worker_that_is_told_to_stop_finishes_what_runs_and_leaves(rtq_worker,
 def test_what_was_claimed_in_the_moment_of_the_order_is_given_back(redis, broker, monkeypatch):
     child = WorkerProcess(broker, SharedState(1), WorkerOptions(queues=[QUEUE]), parent=os.getppid())
     child._session.sign_on()
+    child._wait_for_work()  # it connects, which is a reason to reconcile
+    child._session.reconcile()
     job = queued_job(broker)
     hold = child._session.hold
 

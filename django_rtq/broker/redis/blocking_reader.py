@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from django_rtq.broker.redis.client import send, translate_error
 from django_rtq.broker.redis.commands import Command
@@ -15,6 +18,9 @@ from django_rtq.broker.redis.connections import ConnectionSettings
 from django_rtq.broker.redis.hooks import command_hooks, run_hooked
 from django_rtq.broker.redis.sentinel import is_current
 from django_rtq.broker.redis.speedups import can_read_within
+
+#: How long the server holds a read without a token. Proxies must not close idle connections earlier.
+BLOCK_SECONDS = 240.0
 
 
 class BlockingReader:
@@ -26,7 +32,7 @@ class BlockingReader:
         keys: Sequence[bytes],
         *,
         role: str,
-        block_seconds: float,
+        block_seconds: float = BLOCK_SECONDS,
         on_connect: Callable[[], None] = lambda: None,
     ) -> None:
         self._connection_settings = connection_settings
@@ -38,43 +44,68 @@ class BlockingReader:
         self._is_waiting = False  # BZPOPMIN was sent, and has no reply yet
         self.token_key: bytes | None = None  # where the last token was taken from; whoever uses it sets it to None
 
-    def wait(self, seconds: float | None = None) -> bool:
+    def connect(self) -> None:
+        """Connect, if need be, and call `on_connect` then. Raises BrokerUnavailable."""
+        self._run([], self._connected)
+
+    def wait(self, seconds: float | None = None, *, is_exact: bool = True) -> bool:
         """Wait for a token, at most `seconds` by the clock of this process: the server's timer is coarse.
 
-        Without `seconds`, wait until the server ends the read. Returns whether a token came. Raises BrokerUnavailable.
+        Without `is_exact`, it may end a millisecond late, and costs less. Without `seconds`, wait until the server ends
+        the read. Returns whether a token came. Raises BrokerUnavailable.
         """
-        return bool(self._run([self._wait_command], lambda: self._wait(seconds)))
+        return bool(self._run([self._wait_command], lambda: self._wait(seconds, is_exact)))
 
-    def _wait(self, seconds: float | None) -> bool:
+    def _wait(self, seconds: float | None, is_exact: bool) -> bool:
         connection = self._connected()
         if not self._is_waiting:
             send(connection, [self._wait_command])
             self._is_waiting = True
-        if seconds is not None and not can_read_within(connection, seconds):
-            return False
+        if seconds is not None:
+            came = can_read_within(connection, seconds) if is_exact else connection.can_read(timeout=seconds)
+            if not came:
+                return False
         return self._token_came()
 
-    def wait_and_claim(self, claim: Command) -> Any:
+    def wait_and_claim(
+        self, claim: Command, *, slice_seconds: float = 5.0, on_slice: Callable[[], None] = lambda: None
+    ) -> Any:
         """Wait for a token and then claim, in one round trip: the server delays the claim until the read has ended.
 
         Returns the reply to the claim, also when no token came in time; None when the server refused the claim: then
-        the caller claims in the usual way. Raises BrokerUnavailable.
+        the caller claims in the usual way. `on_slice` is called every `slice_seconds` meanwhile; what it raises ends
+        the wait. Raises BrokerUnavailable.
         """
-        return self._run([self._wait_command, claim], lambda: self._wait_and_claim(claim))
+        return self._run([self._wait_command, claim], lambda: self._wait_and_claim(claim, slice_seconds, on_slice))
 
-    def _wait_and_claim(self, claim: Command) -> Any:
+    def _wait_and_claim(self, claim: Command, slice_seconds: float, on_slice: Callable[[], None]) -> Any:
         connection = self._connected()
+        connection._sock.settimeout(slice_seconds)
         send(connection, [claim] if self._is_waiting else [self._wait_command, claim])
         self._is_waiting = True
-        self._token_came()
+        until = time.monotonic() + self._block_seconds + self._connection_settings.socket_timeout
+        self._read_in_slices(until, on_slice)
+        self._is_waiting = False
         try:
-            return connection.read_response()
+            return self._read_in_slices(until, on_slice)
         except ResponseError:
             return None
 
+    def _read_in_slices(self, until: float, on_slice: Callable[[], None]) -> Any:
+        """A reply. `on_slice` is called after each time for which the socket waits."""
+        while True:
+            try:
+                return self._connection.read_response(disconnect_on_error=False)
+            except RedisTimeoutError:
+                if time.monotonic() >= until:
+                    raise
+            on_slice()
+            if not is_current(self._connection):
+                raise RedisConnectionError("another server is the master now")
+
     def _run(self, commands: Sequence[Command], read: Callable[[], Any]) -> Any:
         try:
-            return run_hooked(commands, read) if command_hooks else read()
+            return run_hooked(commands, read) if command_hooks and commands else read()
         except (RedisError, OSError) as error:
             self.close()
             raise translate_error(error) from error

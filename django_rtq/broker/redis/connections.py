@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -21,6 +22,18 @@ CONNECT_SECONDS = 5.0
 HEALTH_CHECK_SECONDS = 30
 #: A safeguard against leaks: above it redis-py raises an error instead of waiting.
 MAX_CONNECTIONS = 1000
+
+#: How the kernel watches connections that block: a server that has not answered it for 15 seconds is gone.
+KEEPALIVE = {
+    getattr(socket, name): value
+    for name, value in {
+        "TCP_KEEPIDLE": 5,
+        "TCP_KEEPINTVL": 5,
+        "TCP_KEEPCNT": 2,
+        "TCP_USER_TIMEOUT": 15_000,  # ms; for what was sent and not acknowledged
+    }.items()
+    if hasattr(socket, name)  # Linux has all of them
+}
 
 # The arguments of redis-py's connections that name the server and the credentials (beside ssl_…).
 _IDENTITY = frozenset(
@@ -66,26 +79,30 @@ class ConnectionSettings:
 
     def blocking_pool(self, *, role: str, block_seconds: float) -> redis.ConnectionPool:
         """A new pool for reads that block for up to ``block_seconds``; the caller disconnects it."""
-        # No health check: a PING before each read would cost a round trip, and the reader notices a broken
-        # connection by itself.
-        return self._pool(role=role, socket_timeout=block_seconds + self.socket_timeout, health_check_interval=0)
+        # No health check: a PING before each read would cost a round trip. The kernel notices a server that is gone.
+        return self._pool(
+            role=role,
+            socket_timeout=block_seconds + self.socket_timeout,
+            health_check_interval=0,
+            socket_keepalive_options=KEEPALIVE,
+        )
 
-    def _pool(self, *, role: str, socket_timeout: float, health_check_interval: int) -> redis.ConnectionPool:
+    def _pool(self, *, role: str, **options: Any) -> redis.ConnectionPool:
         ours = {
             "db": self.db,
             "client_name": f"rtq:{role}",
-            "socket_timeout": socket_timeout,
             "socket_connect_timeout": self.connect_timeout,
-            "health_check_interval": health_check_interval,
             # A command whose reply got lost may have run. Only its caller knows whether to send it again.
             "retry": no_retry(),
             "decode_responses": False,
             # Replies differ in RESP3, which is the default of redis-py 8 only.
             "protocol": 2,
         }
-        if "socket_keepalive" in argument_names(self.connection_class):  # Unix sockets have none
+        if "socket_keepalive" in argument_names(self.connection_class):
             ours["socket_keepalive"] = True
-        arguments = {**self.arguments, **ours}
+        else:  # a Unix socket
+            options.pop("socket_keepalive_options", None)
+        arguments = {**self.arguments, **ours, **options}
         if self.sentinel is None:
             is_unix = self.connection_class is UnixDomainSocketConnection
             return redis.ConnectionPool(

@@ -39,7 +39,7 @@ from django_rtq.worker.shared_memory import SharedState
 logger = logging.getLogger("django_rtq")
 T = TypeVar("T")
 
-IDLE_SECONDS = 5.0  # between two claims of an idle worker, should a work signal get lost
+IDLE_SECONDS = 5.0  # between two signs of life; while jobs run, also between two claims, should a work signal get lost
 MAX_SETTLE_TRIES = 3  # to release jobs that have not started, before it exits
 _SLICE_SECONDS = 0.1
 _MAX_PAUSE_SECONDS = 0.5  # between two tries to settle, before it exits
@@ -59,14 +59,13 @@ class WorkerProcess:
         self._parent = parent
         self._session = WorkerSession(broker, shared, options.queues, base_name=options.name)
         self._runner: Runner = make_runner(broker.config, shared, self._session, options.concurrency)
-        # A reply may be that old, and must arrive well within a lease; a sign of life, too.
+        # Between two signs of life: well within a lease.
         self._longest_seconds = min(IDLE_SECONDS, broker.config.lease_seconds / 3)
         self._queue_of_signal = {broker.keys.of(queue).work_signal: queue for queue in options.queues}
         self._reader = BlockingReader(
             broker.connection_settings,
             list(self._queue_of_signal),
             role="worker-wait",
-            block_seconds=self._longest_seconds,
             on_connect=self._session.reconcile_soon,
         )
         self._backoff = ReconnectDelay()
@@ -224,12 +223,15 @@ class WorkerProcess:
         """Claim when there is work. None: the claim was rejected, or there is a reason to stop waiting."""
         queues = self._options.order()
         claim = self._broker.claim_command(self._session.worker, queues, 1)
+        self._reader.connect()  # first: a new connection is a reason to reconcile
         try:
             self._is_waiting = True
-            while not self._is_stopping and not self._shared.is_quiet and not self._is_orphan():
+            while not self._must_not_wait():
                 asked_at = time.monotonic()
                 self._shared.set_alive(asked_at)
-                answer = self._reader.wait_and_claim(claim)
+                answer = self._reader.wait_and_claim(
+                    claim, slice_seconds=self._longest_seconds, on_slice=self._on_slice
+                )
                 if answer is None:
                     return None
                 fetched = ClaimResult()
@@ -239,15 +241,27 @@ class WorkerProcess:
                 self._return_signal(fetched, queues)
                 if fetched.found or "unknown" in fetched.statuses:
                     return fetched
-                self._shared.record_claim(jobs_done=self._jobs_done, claimed_at=time.monotonic())
-                self._is_waiting = False
-                self._session.report_metrics()
-                if self._session.needs_reconcile:
-                    return None
-                self._is_waiting = True
+                self._report_while_idle()
         finally:
             self._is_waiting = False
         return None
+
+    def _must_not_wait(self) -> bool:
+        stops = self._is_stopping or self._shared.is_quiet or self._is_orphan()
+        return stops or self._session.needs_reconcile
+
+    def _report_while_idle(self) -> None:
+        """Show that this process is alive, and send the metrics of its last jobs."""
+        self._is_waiting = False
+        self._shared.record_claim(jobs_done=self._jobs_done, claimed_at=time.monotonic())
+        self._session.report_metrics()
+        self._is_waiting = True
+
+    def _on_slice(self) -> None:
+        """Called every few seconds while a claim blocks. Ends the wait if there is a reason."""
+        self._report_while_idle()
+        if self._must_not_wait():
+            raise _Wake
 
     def _stay_quiet(self) -> None:
         """Finish running jobs and claim nothing, until the command `quiet` is revoked."""

@@ -204,12 +204,15 @@ class WorkerSession:
 
     def hold(self, fetched: ClaimResult, *, asked_at: float) -> None:
         """Take the claimed jobs. Raises BrokerUnavailable if the reply is read late: this process was frozen, and its
-        jobs may belong to other workers now.
+        jobs may belong to other workers now. It is in time shortly after it was asked for, and while the lease is valid
+        that our supervisor has renewed since.
         """
-        seconds = time.monotonic() - asked_at
-        if seconds > self._broker.config.lease_seconds / 2:
+        now, lease_seconds = time.monotonic(), self._broker.config.lease_seconds
+        if now - asked_at > lease_seconds / 2 and now - self._shared.renewed_at > lease_seconds * 2 / 3:
             self.mark_uncertain()
-            raise BrokerUnavailable(f"The reply to a claim was read after {seconds:.1f} s, too late to be valid.")
+            raise BrokerUnavailable(
+                f"The reply to a claim was read after {now - asked_at:.1f} s, too late to be valid."
+            )
         with self._lock:
             for claimed in fetched.claimed:
                 for job_id in claimed.ids:

@@ -26,7 +26,7 @@ from django_rtq.worker.supervisor.process_pool import ChildProcess
 
 logger = logging.getLogger("django_rtq")
 
-MAX_WAIT_SECONDS = 60.0
+MAX_WAIT_SECONDS = 60.0  # between two checks whether the connection leads to the master
 
 CancelModes = Mapping[tuple[str, str], str]
 
@@ -54,7 +54,6 @@ class ControlListener(Loop):
             broker.connection_settings,
             [broker.keys.control_signal(self.supervisor)],
             role="control",
-            block_seconds=MAX_WAIT_SECONDS,
         )
 
     def tick(self) -> float:
@@ -77,8 +76,8 @@ class ControlListener(Loop):
         return {(worker, job_id): mode for worker, job_id, mode in requests}
 
     def wait(self, seconds: float) -> None:
-        """Block until a control signal. Reads end after a while, to prove that the connection is alive."""
-        while not self._stopped.is_set() and not self._reader.wait():
+        """Block until a control signal."""
+        while not self._stopped.is_set() and not self._reader.wait(MAX_WAIT_SECONDS, is_exact=False):
             pass
 
     def interrupt(self) -> None:

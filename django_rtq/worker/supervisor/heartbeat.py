@@ -24,7 +24,7 @@ LiveProcesses = Callable[[], Sequence[tuple[int, SharedState]]]  # process id an
 
 
 class Heartbeat(Loop):
-    """Renews leases three times per lease time. Runs earlier when a lease of any worker is about to expire."""
+    """Renews leases, five times in two leases. Runs earlier when a lease of any worker is about to expire."""
 
     name = "heartbeat"
 
@@ -44,6 +44,9 @@ class Heartbeat(Loop):
         self._queues = list(queues)
         self._processes = processes
         self._promotes = promotes
+        # A silence of half a lease is an outage (lua/lib/workers.lua): stay well below, also when this machine is slow.
+        lease = broker.config.lease_seconds
+        self._interval = max(lease / 3, min(lease * 0.4, lease / 2 - 1.5))
         self._supervisor = supervisor
         self._on_cancel_requests = on_cancel_requests
         self._audit_cursors: dict[str, int] = {queue: 0 for queue in queues}
@@ -51,16 +54,19 @@ class Heartbeat(Loop):
 
     def tick(self) -> float:
         """Renew, in one round trip. Reclaim only if a lease has expired."""
-        interval = self._broker.config.lease_seconds / 3
-        processes = self._processes()
+        interval = self._interval
+        started, processes = time.monotonic(), self._processes()
         infos = {
             shared.worker: self._worker_info(pid, shared)
             for pid, shared in processes
             if shared.worker and not _looks_frozen(shared)
         }
-        earliest, promoted, requests = self._broker.heartbeat(
+        earliest, promoted, requests, unknown = self._broker.heartbeat(
             self._queues, infos, self._audit_cursors, promote=self._promotes
         )
+        for _, shared in processes:
+            if shared.worker in infos and shared.worker not in unknown:
+                shared.renewed_at = started
         signals.send_promoted(Heartbeat, promoted)
         self._on_cancel_requests(requests)
         if earliest is not None and earliest <= 0:

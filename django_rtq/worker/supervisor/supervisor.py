@@ -58,8 +58,8 @@ class Supervisor:
             supervisor=self._control.supervisor,
             on_cancel_requests=self._control.on_cancel_requests,
         )
-        watchdog = Watchdog(broker, options.queues, self._process_pool.shared_states)
-        self._loops: list[Loop] = [self._heartbeat, self._control, self._crash_recovery, watchdog]
+        self._watchdog = Watchdog(broker, options.queues, self._process_pool.shared_states)
+        self._loops: list[Loop] = [self._heartbeat, self._control, self._crash_recovery, self._watchdog]
         if options.scheduler:
             self._loops.append(Scheduler(broker, options.queues))
         self._drain_until: float | None = None
@@ -87,6 +87,7 @@ class Supervisor:
             for process, status in self._process_pool.reap():
                 self._on_exit(process, status)
             self._kill_overdue()
+            self._watchdog.wake_if_busy()
             self._apply_commands()
             self._handle_signals()
             self._fork_missing()

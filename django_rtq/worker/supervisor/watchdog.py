@@ -30,6 +30,7 @@ from django_rtq.worker.supervisor.heartbeat import LiveProcesses
 logger = logging.getLogger("django_rtq")
 
 CHECK_SECONDS = 0.5
+IDLE_CHECK_SECONDS = 2.0  # the same while no job runs: the main thread wakes the watchdog when one does
 SLOW_SECONDS = 0.4  # a job is slow when it has run for so long: at least since the last check
 VISIBLE_SECONDS = 0.01  # after so long the process sees a revocation, or we see what it had started before
 
@@ -60,6 +61,13 @@ class Watchdog(Loop):
         self._queues = queues
         self._processes = processes
         self._observed: dict[SharedState, _Observed] = {}
+        self._idle_seconds = max(CHECK_SECONDS, min(IDLE_CHECK_SECONDS, broker.config.lease_seconds / 8))
+        self.interval = CHECK_SECONDS  # until the next check
+
+    def wake_if_busy(self) -> None:
+        """Check now if a job runs and the last check saw none. For the main thread, every CHECK_SECONDS."""
+        if self.interval > CHECK_SECONDS and any(shared.is_running for _, shared in self._processes()):
+            self.interrupt()
 
     def tick(self) -> float:
         """Check each process. Redis is needed only when there is something to give back."""
@@ -72,7 +80,9 @@ class Watchdog(Loop):
         finally:
             for send in send_later:
                 send()
-        return CHECK_SECONDS
+        is_idle = not any(observed.running[1] for observed in self._observed.values())
+        self.interval = self._idle_seconds if is_idle else CHECK_SECONDS
+        return self.interval
 
     def _check(
         self, pid: int, shared: SharedState, observed: _Observed, send_later: list[Callable[[], object]]
@@ -89,7 +99,7 @@ class Watchdog(Loop):
             observed.alive_at, observed.silent_seconds = shared.alive_at, 0.0
         else:
             # Limited, because this process may have been frozen as well.
-            observed.silent_seconds += min(now - observed.checked_at, 2 * CHECK_SECONDS)
+            observed.silent_seconds += min(now - observed.checked_at, 2 * self.interval)
         observed.checked_at = now
         is_frozen = observed.silent_seconds > self._broker.config.lease_seconds
         if is_frozen and shared.worker not in ("", observed.reclaimed):

@@ -1,5 +1,6 @@
 """Waiting for a token, to the fraction of a millisecond."""
 
+import socket
 import threading
 import time
 
@@ -97,3 +98,50 @@ def test_who_waits_already_asks_for_no_second_token(redis, broker, reader):
 
     assert not reader.is_waiting
     assert redis.zcard(key) == 0
+
+
+def test_a_claim_that_blocks_looks_up_from_time_to_time(redis, broker, reader):
+    looks = []
+
+    def look():
+        looks.append(1)
+        if len(looks) == 3:
+            redis.zadd(broker.keys.of(QUEUE).due_signal, {"due": 0})
+
+    assert reader.wait_and_claim(("ECHO", "claimed"), slice_seconds=0.01, on_slice=look) == b"claimed"
+    assert len(looks) >= 3
+
+
+def test_what_a_look_raises_ends_the_wait_and_the_connection(redis, reader):
+    def stop():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reader.wait_and_claim(("ECHO", "claimed"), slice_seconds=0.01, on_slice=stop)
+
+    assert not reader.is_waiting
+    wait_until(lambda: not [c for c in redis.client_list() if c["name"] == "rtq:scheduler"])
+
+
+def test_a_claim_does_not_go_on_blocking_at_a_former_master(reader, monkeypatch):
+    def fail_over():
+        monkeypatch.setattr("django_rtq.broker.redis.blocking_reader.is_current", lambda connection: False)
+
+    with pytest.raises(BrokerUnavailable, match="another server is the master"):
+        reader.wait_and_claim(("ECHO", "claimed"), slice_seconds=0.01, on_slice=fail_over)
+
+
+def test_a_server_that_holds_a_read_for_too_long_is_given_up(reader, monkeypatch):
+    reader.wait(0)
+    monkeypatch.setattr(reader, "_block_seconds", -60.0)
+
+    with pytest.raises(BrokerUnavailable, match="in time"):
+        reader.wait_and_claim(("ECHO", "claimed"), slice_seconds=0.01)
+
+
+def test_the_kernel_watches_connections_that_block(reader):
+    reader.wait(0)
+
+    open_socket = reader._connection._sock
+    assert open_socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+    assert open_socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 5

@@ -60,16 +60,39 @@ def test_an_idle_orphan_waits_no_more(make, parent, redis, diary):
     child, waits = make(), []
     wait_and_claim = child._reader.wait_and_claim
 
-    def become_orphan(claim):
+    def become_orphan(claim, **options):
         parent.append(INIT)
         waits.append(claim)
         assert len(waits) < 3
-        return wait_and_claim(claim)
+        return wait_and_claim(claim, **options)
 
     child._reader.wait_and_claim = become_orphan
 
     assert child.run() == EXIT_DONE
     assert len(waits) == 1
+
+
+def test_an_idle_process_sends_its_metrics_while_its_claim_blocks(make, redis, diary, monkeypatch):
+    monkeypatch.setattr("django_rtq.worker.process.metrics.REPORT_SECONDS", 1000.0)
+    monkeypatch.setattr("django_rtq.worker.process.process.IDLE_SECONDS", 0.05)
+    for _ in range(2):  # the first is reported at once
+        tasks.note.delay("job")
+    child, slices = make(), []
+    look = child._on_slice
+
+    def note_slice():
+        look()
+        slices.append(redis.client_list())
+        if len(slices) == 3:
+            child._is_stopping = True
+
+    child._on_slice = note_slice
+    assert child.run() == EXIT_DONE
+
+    (hour,) = redis.scan_iter("*tasks:*")
+    assert redis.hget(hour, "done tests.app.tasks.note") == b"2"
+    waits = [[c["id"] for c in clients if c["name"] == "rtq:worker-wait"] for clients in slices]
+    assert waits[0] == waits[1] == waits[2]
 
 
 def test_an_orphan_does_not_wait_for_redis(make, parent, broker):

@@ -143,12 +143,24 @@ def test_a_claim_that_comes_late_while_the_name_is_given_up_keeps_nothing(redis,
 def test_the_answer_to_a_claim_is_not_believed_when_it_is_read_late(redis, broker, session):
     enqueue(broker)
     fetched = ClaimResult(claimed=broker.claim(session.worker, [QUEUE], 1).claimed)
+    lease = broker.config.lease_seconds
+    session._shared.renewed_at = time.monotonic() - lease * 2 / 3 - 0.1
     with pytest.raises(BrokerUnavailable, match="s, too late to be valid"):
-        session.hold(fetched, asked_at=time.monotonic() - broker.config.lease_seconds / 2 - 0.1)
+        session.hold(fetched, asked_at=time.monotonic() - lease / 2 - 0.1)
     assert session.held == []
     session.reconcile()
 
     assert list(places(redis).values()) == [["lane:0:"]]
+
+
+def test_the_answer_to_a_claim_that_blocked_for_long_is_believed_while_the_lease_is_valid(broker, session):
+    enqueue(broker)
+    fetched = ClaimResult(claimed=broker.claim(session.worker, [QUEUE], 1).claimed)
+    session._shared.renewed_at = time.monotonic() - broker.config.lease_seconds / 2
+
+    session.hold(fetched, asked_at=time.monotonic() - 1000)
+
+    assert len(session.held) == 1
 
 
 def test_who_holds_jobs_keeps_its_name_and_looks_again(redis, broker, session, monkeypatch):

@@ -1,5 +1,8 @@
 """The heartbeat of a supervisor: leases are renewed, and expired ones noticed."""
 
+import time
+from dataclasses import replace
+
 import pytest
 
 import django_rtq
@@ -90,6 +93,25 @@ def test_a_job_that_was_to_stop_is_said_to_be_cancelled_when_it_is_taken_back(re
 
     assert heard == [(job.id, QUEUE)]
     assert reclaimed == []
+
+
+@pytest.mark.parametrize(("lease", "interval"), [(15.0, 6.0), (60.0, 24.0), (10.0, 3.5), (3.0, 1.0)])
+def test_leases_are_renewed_well_before_a_silence_is_an_outage(broker, monkeypatch, lease, interval):
+    monkeypatch.setattr(broker, "config", replace(broker.config, lease_seconds=lease))
+    heartbeat = Heartbeat(broker, [QUEUE], lambda: [], promotes=False)
+
+    assert heartbeat.tick() == pytest.approx(interval)
+
+
+def test_a_process_knows_that_its_lease_was_renewed(broker, heartbeat, shared):
+    before = time.monotonic()
+    heartbeat.tick()
+    assert shared.renewed_at == 0  # nobody has signed on under its name
+
+    broker.sign_on([QUEUE, "low"], "ours")
+    heartbeat.tick()
+
+    assert before <= shared.renewed_at <= time.monotonic()
 
 
 def test_a_tick_comes_sooner_when_a_lease_is_about_to_run_out(redis, broker, heartbeat):

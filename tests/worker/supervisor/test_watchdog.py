@@ -1,5 +1,6 @@
 """Jobs that a process has claimed and cannot start are given back."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +9,7 @@ from django_rtq import signals
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.worker.shared_entries import ACKED, Revoked
 from django_rtq.worker.shared_memory import SharedState
-from django_rtq.worker.supervisor.watchdog import CHECK_SECONDS, Watchdog
+from django_rtq.worker.supervisor.watchdog import CHECK_SECONDS, IDLE_CHECK_SECONDS, Watchdog
 from tests.support.jobs import QUEUE, claimed_job, claimed_jobs, new_job
 from tests.support.snapshots import place_of, snapshot
 
@@ -279,3 +280,29 @@ def test_a_child_that_waits_for_a_redis_that_hangs_is_not_frozen(redis, broker, 
         watchdog.tick()
 
     assert place_of(redis, idle) == f"running:{WORKER}"
+
+
+def test_checks_are_rare_while_no_job_runs(broker, shared, batch):
+    watchdog = Watchdog(broker, [QUEUE], lambda: [(4711, shared)])
+    assert watchdog.tick() == CHECK_SECONDS
+
+    shared.finish(1, ACKED, 1)
+
+    assert watchdog.tick() == max(CHECK_SECONDS, broker.config.lease_seconds / 8)
+
+
+def test_a_job_that_starts_wakes_it(broker, shared, batch, monkeypatch):
+    monkeypatch.setattr(broker, "config", replace(broker.config, lease_seconds=15.0))
+    watchdog, woken = Watchdog(broker, [QUEUE], lambda: [(4711, shared)]), []
+    watchdog.interrupt = lambda: woken.append(watchdog.interval)
+    watchdog.tick()
+    watchdog.wake_if_busy()  # it checks often anyway
+    shared.finish(1, ACKED, 1)
+    watchdog.tick()
+    watchdog.wake_if_busy()  # nothing runs
+    assert woken == []
+
+    shared.start(2)
+    watchdog.wake_if_busy()
+
+    assert woken == [IDLE_CHECK_SECONDS * 15 / 16]

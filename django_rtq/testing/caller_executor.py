@@ -1,0 +1,108 @@
+"""Runs jobs in the calling thread and its transaction, with the executor of workers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from asgiref.sync import async_to_sync
+
+from django_rtq.conf import Config
+from django_rtq.jobs.context import CurrentRun, current_run
+from django_rtq.worker.outcome import Outcome
+from django_rtq.worker.process.executor import Executor
+from django_rtq.worker.process.interrupts import MainThreadInterrupts, ThreadInterrupts
+from django_rtq.worker.process.isolation import Isolation
+from django_rtq.worker.process.progress import ProgressWriter
+from django_rtq.worker.process.run import Run
+from django_rtq.worker.shared_memory import SharedState
+
+
+class CallerExecutor(Executor):
+    """Runs jobs in the thread that calls run(). Coroutines run on the event loop above it, or on a new one."""
+
+    def __init__(self, config: Config, shared: SharedState, progress: ProgressWriter | None = None) -> None:
+        self.isolation = CallerIsolation()
+        super().__init__(config, shared, self.isolation, _limit, progress)
+
+    def run(self, run: Run) -> Outcome:
+        """Run a job. Raises RuntimeError for a coroutine if an event loop runs in this thread."""
+        return self.open(run) or self.run_opened(run)
+
+    def run_opened(self, run: Run) -> Outcome:
+        """run() after open()."""
+        if not run.task.is_async:
+            return self.execute(run)
+        _check_no_loop_runs(run.task_name)
+        return self.isolation.prepare_context(run).run(async_to_sync(self.execute_async), run)
+
+
+class CallerIsolation(Isolation):
+    """Leaves database connections alone: they and their transactions belong to the test.
+
+    Context variables are isolated as in a worker: jobs see those of the moment when this object was created.
+    """
+
+    uses_database = False
+
+    def __init__(self) -> None:
+        self._base = contextvars.copy_context()
+
+    def call(self, run: Run, *args: Any) -> Any:
+        variables = self.prepare_context(run) if run.variables is None else run.variables
+        return variables.run(run.task.func, *args, **run.kwargs)
+
+    def prepare_context(self, run: Run) -> contextvars.Context:
+        run.variables = self._base.copy()
+        run.variables.run(current_run.set, CurrentRun(run))
+        return run.variables
+
+    def clean_up(self) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+class UnlimitedRun(Run):
+    """A run without a time limit."""
+
+    def time_limit(self, config: Config) -> float | None:
+        return None
+
+
+@contextmanager
+def _limit(seconds: float | None, job_id: bytes = b"") -> Iterator[None]:
+    """Raise TimeLimitExceeded inside the block after so many seconds."""
+    if seconds is None:
+        yield
+    elif threading.current_thread() is threading.main_thread():
+        handler = signal.getsignal(signal.SIGALRM)
+        try:
+            with MainThreadInterrupts().limit(seconds, job_id):
+                yield
+        finally:
+            signal.signal(signal.SIGALRM, handler)
+    else:
+        interrupts = ThreadInterrupts()
+        try:
+            with interrupts.limit(seconds, job_id):
+                yield
+        finally:
+            interrupts.close()
+
+
+def _check_no_loop_runs(task: str) -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError(
+        f"{task} is a coroutine function, and delay() or drain() was called in a thread that runs an event loop. "
+        "Use `await adelay()` or `await adrain()`."
+    )

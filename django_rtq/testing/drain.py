@@ -1,0 +1,176 @@
+"""drain(): runs the jobs in Redis in the calling thread, as a worker would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from asgiref.sync import sync_to_async
+
+from django_rtq import signals
+from django_rtq.broker.broker import Broker, get_broker
+from django_rtq.tasks.options import Moment, moment_argument
+from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
+from django_rtq.testing.due_times import bring_forward, due_times, server_ms
+from django_rtq.testing.finished_job import FinishedJob, raise_foreign_error
+from django_rtq.worker.outcome import Outcome, Retried
+from django_rtq.worker.process.run import Run
+from django_rtq.worker.process.runner import Runner
+from django_rtq.worker.process.session import WorkerSession
+from django_rtq.worker.shared_memory import SharedState
+
+MAX_RUNS = 10_000
+
+
+def drain(
+    queues: Sequence[str] | None = None,
+    *,
+    until: Moment | None = None,
+    raise_errors: bool = True,
+    time_limits: bool = False,
+) -> list[FinishedJob]:
+    """Run all jobs that are due, and those that they enqueue, in this thread and its transaction. Returns the runs.
+
+    Jobs are claimed and settled in Redis as by a worker: turns, priorities, pauses, retries and unique jobs are real.
+    `queues`: in the order of a worker; without it, all. `until`: seconds, a timedelta or an aware datetime. Time moves
+    on to it, from one due job to the next, so delayed jobs and retries run. It stays moved for later calls.
+    `time_limits`: enforce time limits, in the main thread with SIGALRM.
+
+    With `raise_errors` it raises at the end what the last run of a job raised; if there are several, of the first one.
+    Raises RuntimeError after 10,000 runs.
+    """
+    drained = _Drain(get_broker(), queues, UnlimitedRun if not time_limits else Run)
+    drained.run(drained.ms_until(until))
+    if raise_errors:
+        last_runs = {run.id: run for run in drained.finished}
+        for run in last_runs.values():
+            if run.error is not None:
+                raise run.error
+    return drained.finished
+
+
+adrain = sync_to_async(drain)
+
+
+class _Drain:
+    def __init__(self, broker: Broker, queues: Sequence[str] | None, run_class: type[Run]) -> None:
+        self._broker = broker
+        self._given_queues = queues
+        self._run_class = run_class
+        self.finished: list[FinishedJob] = []
+        self._moved_ms = 0
+        self._retries: dict[str, int] = {}  # id -> when it is due, on the clock of _moved_ms
+
+    def ms_until(self, until: Moment | None) -> int:
+        """How far to move the time."""
+        text = moment_argument("drain()", "until", until)
+        if not text:
+            return 0
+        return int(text) if text.startswith("+") else max(0, int(text) - server_ms(self._broker))
+
+    def run(self, left_ms: int) -> None:
+        """Run what is due, and move the time by so many ms."""
+        while True:
+            while self._run_queued():
+                pass
+            wait_ms = self._ms_until_next()
+            if wait_ms is None or wait_ms > left_ms:
+                break
+            self._move(wait_ms)
+            left_ms -= wait_ms
+            signals.send_promoted(_Drain, self._broker.maintenance.promote(self._queues))
+        self._move(left_ms)
+
+    def _ms_until_next(self) -> int | None:
+        """How far to move the time until a delayed job or retry is due. None: there is none.
+
+        For retries the time in which jobs run does not count. Otherwise it would depend on the speed of the machine
+        whether a retry after a short random delay is due.
+        """
+        waits = due_times(self._broker, self._queues)
+        for job_id, retry_at_ms in self._retries.items():
+            if job_id in waits:
+                waits[job_id] = retry_at_ms - self._moved_ms
+        return max(0, min(waits.values())) if waits else None
+
+    def _move(self, ms: int) -> None:
+        if ms:
+            bring_forward(self._broker, self._queues, ms)
+            self._moved_ms += ms
+
+    @property
+    def _queues(self) -> list[str]:
+        """The queues to drain. Jobs may use new ones."""
+        if self._given_queues is not None:
+            return list(self._given_queues)
+        return sorted(name.decode() for name in self._broker.redis.execute_one(("SMEMBERS", self._broker.keys.queues)))
+
+    def _run_queued(self) -> bool:
+        """Run what waits in the queues that exist now. Returns whether there was anything."""
+        queues, before = self._queues, len(self.finished)
+        if queues:
+            with self._worker(queues) as (session, runner):
+                while run := self._claim(session, queues):
+                    if len(self.finished) >= MAX_RUNS:
+                        raise RuntimeError(
+                            f"drain() has run {MAX_RUNS:,} jobs. Does a job enqueue itself again and again?"
+                        )
+                    runner.run([run])
+                    session.settle()
+                    raise_foreign_error(self.finished[-1].error)
+        return len(self.finished) > before
+
+    def _add(self, run: Run, outcome: Outcome) -> None:
+        finished = FinishedJob.read(run, outcome)
+        self.finished.append(finished)
+        if isinstance(outcome, Retried):
+            self._retries[finished.id] = self._moved_ms + int(outcome.delay_seconds * 1000)
+
+    @contextmanager
+    def _worker(self, queues: Sequence[str]) -> Iterator[tuple[WorkerSession, Runner]]:
+        shared = SharedState(1)
+        session = WorkerSession(self._broker, shared, queues, base_name="drain")
+        runner = _CallerRunner(self._broker, shared, session, self._add)
+        session.sign_on()
+        try:
+            yield session, runner
+        finally:
+            session.release(session.held)
+            session.settle()
+            runner.stop()
+            session.close()
+            session.sign_off()
+
+    def _claim(self, session: WorkerSession, queues: Sequence[str]) -> Run | None:
+        while True:
+            fetched = session.fetch(1, idle=1, queues=queues)
+            if fetched.error is not None:
+                raise fetched.error
+            for claimed in fetched.claimed:
+                for job_id, record in zip(claimed.ids, claimed.records, strict=True):
+                    counts = claimed.counts.get(0, (0, 0))
+                    return self._run_class(
+                        claimed.queue, job_id, record, worker=session.worker, now_ms=claimed.now_ms, counts=counts
+                    )
+            if "more" not in fetched.statuses:
+                return None
+
+
+class _CallerRunner(Runner):
+    """Runs jobs as a worker process does, but in the calling thread."""
+
+    def __init__(
+        self, broker: Broker, shared: SharedState, session: WorkerSession, add: Callable[[Run, Outcome], None]
+    ) -> None:
+        super().__init__(broker.config, shared, session)
+        self._isolation.close()
+        self._caller_executor = CallerExecutor(broker.config, shared, self._progress)
+        self._executor, self._isolation = self._caller_executor, self._caller_executor.isolation
+        self._add = add
+
+    def _execute(self, run: Run) -> Outcome:
+        return self._caller_executor.run_opened(run)
+
+    def _record(self, run: Run, outcome: Outcome) -> None:
+        super()._record(run, outcome)
+        self._add(run, outcome)
