@@ -16,13 +16,11 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TypeVar
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import Claimed, ClaimResult
-from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from django_rtq.loop import ReconnectDelay
 from django_rtq.worker.exit_codes import EXIT_DONE, EXIT_RECYCLED
@@ -34,6 +32,7 @@ from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.runner import Runner, exit_out_of_memory
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.process.threaded_runner import make_runner
+from django_rtq.worker.process.work_signals import WorkSignalReader
 from django_rtq.worker.shared_memory import SharedState
 
 logger = logging.getLogger("django_rtq")
@@ -61,11 +60,9 @@ class WorkerProcess:
         self._runner: Runner = make_runner(broker.config, shared, self._session, options.concurrency)
         # Between two signs of life: well within a lease.
         self._longest_seconds = min(IDLE_SECONDS, broker.config.lease_seconds / 3)
-        self._queue_of_signal = {broker.keys.of(queue).work_signal: queue for queue in options.queues}
-        self._reader = BlockingReader(
-            broker.connection_settings,
-            list(self._queue_of_signal),
-            role="worker-wait",
+        self._reader = WorkSignalReader(
+            broker,
+            options.queues,
             on_connect=self._session.reconcile_soon,
         )
         self._backoff = ReconnectDelay()
@@ -124,22 +121,13 @@ class WorkerProcess:
         wanted = self._runner.wanted()
         if self._options.max_jobs is not None:
             wanted = min(wanted, self._options.max_jobs - self._jobs_done)
-        queues, is_woken = self._options.order(), self._reader.token_key is not None
+        queues, is_woken = self._options.order(), self._reader.has_token
         fetched = self._session.fetch(wanted, idle=self._runner.idle_slots, queues=queues, is_woken=is_woken)
         if wanted:
-            self._return_signal(fetched, queues)
+            self._reader.return_signal(fetched, queues)
         if fetched.error is not None and not fetched.found:
             raise BrokerUnavailable(str(fetched.error)) from fetched.error
         return fetched
-
-    def _return_signal(self, fetched: ClaimResult, queues: Sequence[str]) -> None:
-        """If this worker has taken the work signal of a queue that the claim did not come to, wake another one."""
-        key, self._reader.token_key = self._reader.token_key, None
-        if key is not None and fetched.claimed:
-            queue, last = self._queue_of_signal[key], fetched.claimed[-1].queue
-            if queues.index(queue) > queues.index(last):
-                with suppress(BrokerError):  # idle workers ask from time to time
-                    self._broker.return_work_signal(queue)
 
     def _run_fetched(self, fetched: ClaimResult) -> bool:
         """Run what was claimed. Returns False if there was nothing, and there is nothing more to claim now."""
@@ -150,19 +138,11 @@ class WorkerProcess:
         self._runner.set_suspect_next(is_suspect_next="suspect" in fetched.statuses)
         if fetched.found:
             if self._reader.is_waiting and fetched.found >= self._runner.wanted():
-                self._leave_signals()
+                self._reader.leave()  # there is no free slot
             worker = self._session.worker
             # Released jobs do not count: a process is replaced after so many runs.
             self._jobs_done += self._runner.run([run for claimed in fetched.claimed for run in _runs(claimed, worker)])
         return fetched.found > 0 or "more" in fetched.statuses
-
-    def _leave_signals(self) -> None:
-        """There is no free slot: leave the next work signal to other workers, also one that has just come."""
-        with suppress(BrokerError):
-            if self._reader.wait(0):
-                self._broker.return_work_signal(self._queue_of_signal[self._reader.token_key or b""])
-        self._reader.token_key = None
-        self._reader.close()
 
     def _take_new_name(self) -> None:
         """Our lease has expired. Settle, as far as Redis still accepts it, and sign on under a new name."""
@@ -238,7 +218,7 @@ class WorkerProcess:
                 fetched.add_claim(queues, answer)
                 if fetched.found:
                     self._session.hold(fetched, asked_at=asked_at)
-                self._return_signal(fetched, queues)
+                self._reader.return_signal(fetched, queues)
                 if fetched.found or "unknown" in fetched.statuses:
                     return fetched
                 self._report_while_idle()

@@ -96,6 +96,8 @@ def test_the_claim_of_an_idle_worker_puts_it_back_too(redis, broker, process):
     for queue in ("high", "low"):
         queued_job(broker, queue=queue)
     redis.zpopmin(broker.keys.of("high").work_signal)
+    process._reader.connect()
+    process._session.reconcile()  # because of the new connection
 
     assert [part.queue for part in process._wait_and_claim().claimed] == ["high"]
     assert snapshot(redis)["low:work_signal"] == SIGNAL
@@ -106,7 +108,7 @@ def test_a_signal_that_comes_when_there_is_no_free_slot_is_left_to_others(redis,
     queued_job(broker, queue="low")
     process._reader._connection.can_read(timeout=5)
 
-    process._leave_signals()
+    process._reader.leave()
 
     assert not process._reader.is_waiting
     assert snapshot(redis)["low:work_signal"] == SIGNAL
