@@ -36,11 +36,12 @@ from django_rtq.broker.settlement import Settlement, take_acks
 from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
 from django_rtq.conf import Config, check_redis_is_allowed, get_config
 from django_rtq.exceptions import BrokerError
-from django_rtq.jobs.job import Job
-from django_rtq.jobs.record import read_record
+from django_rtq.jobs.job import Job, made_ms
+from django_rtq.jobs.record import read_record, write_record
 
 RECLAIM_AT_ONCE = 50  # jobs of one call: each is moved by itself, which takes longer than most
 MAX_WAIT_SECONDS = 30.0  # of one blocking command of a caller that waits; then it asks again: the token may be lost
+LARGE_CHARACTERS = 4000  # bodies that Lua does not join with their headers
 CALLS_IN_FLIGHT = 8  # script calls of one round trip: Redis runs the first while the others are on their way
 
 
@@ -98,7 +99,12 @@ class Broker:
     def _enqueue_now(self, queue: str, job: NewJob) -> str:
         if queue not in self._registered_queues:
             self.register_queues([queue])
-        command = SCRIPTS["enqueue"].packed_call(self.keys.of(queue), job[:4] + job[5:])  # all but the time
+        job_id, priority, max_crashes, client, _, expires, at_front, body = job
+        arguments: tuple[str | int, ...] = (job_id, priority, max_crashes, client, expires, at_front, body)
+        if len(body) > LARGE_CHARACTERS and not expires:
+            record = write_record(priority, max_crashes, made_ms(job_id), client, body)
+            arguments = (job_id, priority, "", client, "", at_front, record)
+        command = SCRIPTS["enqueue"].packed_call(self.keys.of(queue), arguments)
         answer: bytes = self.redis.execute_one(command, resend=True)
         return answer.decode()
 

@@ -6,7 +6,7 @@ one by one here, while the script takes whole batches: nobody must be able to te
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterable, Sequence
 from math import ceil
 
@@ -229,7 +229,8 @@ class Queue(Parts):
             return "finished" if job_id in self.results or self.has_finished(job_id) else "missing"
         if job_id in self.dead:
             return "dead"
-        outcome = f'{outcome[:-1]},"task":"{json.loads(self.jobs[job_id].body)["task"]}"}}'
+        if task := re.match(r'{("task":"[^"\\]*")', self.jobs[job_id].body):
+            outcome = f"{outcome[:-1]},{task[1]}}}"
         if self._runs(job_id):
             if how == "terminate" or job_id not in self.cancel_requests:
                 self.cancel_requests[job_id] = f"{how} {keep_ms} {self.limits.max_results} {outcome}"
