@@ -65,7 +65,7 @@ class BlockingReader:
             came = can_read_within(connection, seconds) if is_exact else connection.can_read(timeout=seconds)
             if not came:
                 return False
-        return self._token_came()
+        return self._take(connection.read_response())
 
     def wait_and_claim(
         self, claim: Command, *, slice_seconds: float = 5.0, on_slice: Callable[[], None] = lambda: None
@@ -84,8 +84,7 @@ class BlockingReader:
         send(connection, [claim] if self._is_waiting else [self._wait_command, claim])
         self._is_waiting = True
         until = time.monotonic() + self._block_seconds + self._connection_settings.socket_timeout
-        self._read_in_slices(until, on_slice)
-        self._is_waiting = False
+        self._take(self._read_in_slices(until, on_slice))
         try:
             return self._read_in_slices(until, on_slice)
         except ResponseError:
@@ -137,8 +136,8 @@ class BlockingReader:
             self._connection.disconnect()
             self._connection = None
 
-    def _token_came(self) -> bool:
-        token = self._connection.read_response()
+    def _take(self, token: Any) -> bool:
+        """The read has ended, with a token or without."""
         self._is_waiting = False
         if token is not None:
             self.token_key = token[0]
