@@ -17,7 +17,7 @@ from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.redis.connections import ConnectionSettings
 from django_rtq.broker.redis.hooks import command_hooks, run_hooked
 from django_rtq.broker.redis.sentinel import is_current
-from django_rtq.broker.redis.speedups import can_read_within
+from django_rtq.broker.redis.speedups import can_read_within, received_reply
 
 #: How long the server holds a read without a token. Proxies must not close idle connections earlier.
 BLOCK_SECONDS = 240.0
@@ -85,6 +85,9 @@ class BlockingReader:
         self._is_waiting = True
         until = time.monotonic() + self._block_seconds + self._connection_settings.socket_timeout
         self._take(self._read_in_slices(until, on_slice))
+        answer = received_reply(connection)
+        if answer is not None:
+            return None if isinstance(answer, Exception) else answer
         try:
             return self._read_in_slices(until, on_slice)
         except ResponseError:

@@ -127,11 +127,11 @@ class WorkerProcess:
             self._reader.return_signal(fetched, queues)
         if fetched.error is not None and not fetched.found:
             raise BrokerUnavailable(str(fetched.error)) from fetched.error
+        self._shared.record_claim(jobs_done=self._jobs_done, claimed_at=time.monotonic())
         return fetched
 
     def _run_fetched(self, fetched: ClaimResult) -> bool:
         """Run what was claimed. Returns False if there was nothing, and there is nothing more to claim now."""
-        self._shared.record_claim(jobs_done=self._jobs_done, claimed_at=time.monotonic())
         if "unknown" in fetched.statuses:
             self._retry_until_connected(self._take_new_name)
             return True

@@ -29,8 +29,8 @@ BESIDE_JOBS = (
 )
 _KINDS = {
     "string": {"turn", "paused", "unique"},
-    "set": {"queues", *FINISHED},
-    "list": {"lane", "recent_results"},
+    "set": {"queues", "finished", "finished_before"},
+    "list": {"lane", "recent_results", "no_outcome", "no_outcome_before"},
     "hash": {
         "jobs",
         "waiting_since",

@@ -51,7 +51,7 @@ local function store_outcomes(q, list, places, most, now)
       kept[k], texts[2 * k - 1], texts[2 * k] = id, id, times .. outcome
     end
   end
-  if #without > 0 then redis.call("SADD", q.no_outcome, unpack(without)) end
+  if #without > 0 then redis.call("RPUSH", q.no_outcome, unpack(without)) end
   redis.call("SADD", q.finished, unpack(ids))
   if k > 0 then
     redis.call("RPUSH", q.recent_results, unpack(kept))
