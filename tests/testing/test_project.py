@@ -71,7 +71,3 @@ def test_several_processes_share_a_server_for_tests(redis):
     options = ["-q", "-p", "no:cacheprovider", *plugin_options(), "-n", "2", "-k", "Drained or drain"]
     output = run(redis, "-m", "pytest", *options, PROJECT_TEST_REDIS_URL=redis.proxy.url)
     assert int(re.search(r"(\d+) passed", output)[1]) >= 10
-
-
-def test_the_project_declares_the_plugin():
-    assert f'rtq = "{PLUGIN}"' in (ROOT / "pyproject.toml").read_text()
