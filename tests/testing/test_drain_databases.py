@@ -2,12 +2,16 @@
 
 import threading
 
+import pytest
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test import TestCase, TransactionTestCase
 
 from django_rtq.testing import adrain, drain, private_redis
 from tests.testing.test_eager import add_user
+
+pytest.importorskip("fakeredis")
+pytest.importorskip("lupa")
 
 
 class TestInATransaction(TestCase):
