@@ -68,7 +68,7 @@ RIVALS_PYTHON ?= $(shell for python in python3.12 python3.13 python3.14 \
   $(wildcard $(HOME)/.pyenv/versions/3.1[2-4]*/bin/python) $(BIN)/python; do \
   if $$python -c '' 2>/dev/null; then echo $$python; break; fi; done)
 
-bench-rivals: $(VENV)/.run redis  ## Compare with Celery, RQ, huey and others (ARGS="--quick --only rq django_rtq")
+bench-rivals: $(VENV)/.bench redis  ## Compare with Celery, RQ, huey and others (ARGS="--quick --only rq django_rtq")
 	$(BIN)/python -m benchmarks.rivals --python $(RIVALS_PYTHON) $(ARGS)
 
 clean:  ## Remove virtual environments, caches and build files

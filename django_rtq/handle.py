@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from asgiref.sync import sync_to_async
 
@@ -14,9 +14,21 @@ from django_rtq.jobs.job import CancelAnswer, JobState
 
 _FINAL = (JobState.SUCCEEDED, JobState.CANCELLED)
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
 
-class JobHandle:
-    """A job in a queue. Each access queries Redis, until the job has succeeded or is cancelled."""
+    T_co = TypeVar("T_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True)
+
+
+class JobHandle(Generic[T_co]):
+    """A job in a queue. Each access queries Redis, until the job has succeeded or is cancelled.
+
+    For type checkers the result has the type that the task returns. It went through JSON: a tuple is a list then.
+    """
 
     __slots__ = ("_details", "duplicate", "id", "queue_name")
 
@@ -37,7 +49,7 @@ class JobHandle:
         return self._latest().state
 
     @property
-    def result(self) -> Any:
+    def result(self) -> T_co:
         """What the task returned, without waiting. Raises WrongState if there is no result (yet), and JobNotFound."""
         details = self._latest()
         if details.state is not JobState.SUCCEEDED:
@@ -46,9 +58,10 @@ class JobHandle:
             raise WrongState(self.id, "has no result: it succeeded, but its task stores none (result_ttl=0).")
         if details.is_result_lost:
             raise WrongState(self.id, "has no result: it succeeded, but the result was lost with its process.")
-        return details.result
+        value: T_co = details.result
+        return value
 
-    def get(self, timeout: float | None = None) -> Any:
+    def get(self, timeout: float | None = None) -> T_co:
         """Wait until the job is over, and return its result: None if none is stored, or if it was lost.
 
         Blocks for at most `timeout` seconds, without polling. Raises ResultTimeout when the job is not over by then;
@@ -63,10 +76,11 @@ class JobHandle:
                 raise ResultTimeout(self.id, f"is not over after {timeout:g} s.")
             self._details = details
         if details.state is JobState.SUCCEEDED:
-            return details.result
+            value: T_co = details.result
+            return value
         raise JobFailed(self.id, _why_failed(details))
 
-    async def aget(self, timeout: float | None = None) -> Any:
+    async def aget(self, timeout: float | None = None) -> T_co:
         """get() for async code."""
         return await sync_to_async(self.get, thread_sensitive=False)(timeout)
 

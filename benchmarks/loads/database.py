@@ -26,6 +26,12 @@ def measure(env: Environment, readings: Readings) -> None:
         readings.remark(f"database: PostgreSQL is skipped, {problem}")
 
 
+def create_table(env: Environment) -> None:
+    """Create the table and its rows in the database that the variable names."""
+    with env.process("-m", "benchmarks.loads.database_setup", variables={"DJANGO_SETTINGS_MODULE": SETTINGS}) as setup:
+        env.finish(setup)
+
+
 def _sqlite(env: Environment) -> dict[str, Any]:
     """A file with a write-ahead log, as busy projects set it."""
     pragmas = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
@@ -40,8 +46,7 @@ def _measure(env: Environment, readings: Readings, name: str, database: dict[str
     from benchmarks.jobs import read_and_write
 
     os.environ[VARIABLE] = json.dumps(database)
-    with env.process("-m", "benchmarks.loads.database_setup", variables={"DJANGO_SETTINGS_MODULE": SETTINGS}) as setup:
-        env.finish(setup)
+    create_table(env)
     ways: dict[str, dict[str, Any]] = {"": {"CONN_MAX_AGE": None}, "_new": {"CONN_MAX_AGE": 0}}
     if name == "postgres" and importlib.util.find_spec("psycopg_pool"):
         ways["_pool"] = {"OPTIONS": {"pool": True}}

@@ -46,3 +46,20 @@ def record_start(slot: int) -> None:
 def add_one(number: int) -> int:
     """Return a result that somebody waits for."""
     return number + 1
+
+
+def read_and_write(number: int) -> None:
+    """One SELECT and one UPDATE. Connections are never closed: that favours queues that do not know Django."""
+    from django.apps import apps
+
+    if not apps.ready:
+        os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.rivals.database_settings"
+        import django
+
+        django.setup()
+    from benchmarks.models import Account
+
+    account = Account.objects.get(pk=1 + number % 100)
+    account.balance = number
+    account.save(update_fields=["balance"])
+    marks()[number] = 1

@@ -23,6 +23,7 @@ TASKS = {
     "noop": app.task(bodies.noop),
     "nap": app.task(bodies.nap),
     "fail_once": app.task(bodies.fail_once, autoretry_for=(ValueError,), default_retry_delay=0, max_retries=3),
+    "read_and_write": app.task(bodies.read_and_write),
     "record_start": app.task(bodies.record_start),
     "add_one": app.task(bodies.add_one, ignore_result=False),
 }

@@ -69,7 +69,7 @@ CONTENDERS = {
         20_000,
         "`RPUSH`, `BLPOP` and a call: no queue, for comparison",
         "the running job is lost",
-        lacks=("nap_16",),
+        lacks=("nap_16", "database"),
     ),
     "django_rtq": Contender(
         "django_rtq",
@@ -135,7 +135,8 @@ CONTENDERS = {
         "coroutines, streams, `batch_size=100`, `claim_interval=10`; 1,000 jobs at once, its default. With a limit of "
         "1 it stops after the first jobs (2.1.4), so jobs one at a time are not measured",
         "other workers take over the jobs after 60 s; by default (`claim_interval` is 0) nobody does",
-        lacks=("nap", "get"),  # see above; there are no results
+        lacks=("nap", "get", "database"),  # see above; there are no results; functions run in threads without a limit
     ),
 }
+DATABASE_PACKAGES = ("django", "psycopg[binary]")  # installed for all: some jobs use a database
 SLOTS = {"vtasks": 20, "repid": 1000}  # coroutines are their way to be fast; the others run one short job at a time

@@ -18,6 +18,7 @@ TASKS = {
     "noop": task(result_ttl=0)(bodies.noop),
     "nap": task(result_ttl=0)(bodies.nap),
     "fail_once": task(result_ttl=0, backoff=0)(bodies.fail_once),
+    "read_and_write": task(result_ttl=0)(bodies.read_and_write),
     "record_start": task(result_ttl=0)(bodies.record_start),
     "add_one": task(bodies.add_one),
 }

@@ -19,6 +19,7 @@ TASKS = {
     "noop": dramatiq.actor(bodies.noop),
     "nap": dramatiq.actor(bodies.nap),
     "fail_once": dramatiq.actor(bodies.fail_once, max_retries=3, min_backoff=1),
+    "read_and_write": dramatiq.actor(bodies.read_and_write),
     "record_start": dramatiq.actor(bodies.record_start),
     "add_one": dramatiq.actor(bodies.add_one, store_results=True),
 }

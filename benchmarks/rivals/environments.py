@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from benchmarks.environment import ROOT, print_progress
-from benchmarks.rivals.contenders import Contender
+from benchmarks.rivals.contenders import DATABASE_PACKAGES, Contender
 
 FOLDER = ROOT / ".venv-rivals"
 QUIET = ("--quiet", "--disable-pip-version-check")
@@ -20,16 +20,17 @@ def python_of(name: str, contender: Contender, python: str) -> Path:
     """The interpreter of its environment, which is created with that Python if needed. Raises NotInstalled."""
     folder = FOLDER / name
     interpreter, stamp = folder / "bin" / "python", folder / "installed"
-    if stamp.exists() and stamp.read_text() == " ".join(contender.packages):
+    packages = [*contender.packages, *DATABASE_PACKAGES]
+    if stamp.exists() and stamp.read_text() == " ".join(packages):
         return interpreter
     print_progress(f"installing {contender.title}")
-    pip = [interpreter, "-m", "pip", "install", *QUIET, *contender.packages]
+    pip = [interpreter, "-m", "pip", "install", *QUIET, *packages]
     try:
         subprocess.run([python, "-m", "venv", "--clear", folder], check=True, capture_output=True)
         subprocess.run(pip, check=True, cwd=ROOT, capture_output=True, text=True)
     except subprocess.CalledProcessError as error:
         raise NotInstalled(f"{contender.title}: {error.stderr}") from error
-    stamp.write_text(" ".join(contender.packages))
+    stamp.write_text(" ".join(packages))
     return interpreter
 
 

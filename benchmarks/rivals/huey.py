@@ -14,6 +14,7 @@ TASKS = {
     "noop": huey.task()(bodies.noop),
     "nap": huey.task()(bodies.nap),
     "fail_once": huey.task(retries=3, retry_delay=0)(bodies.fail_once),
+    "read_and_write": huey.task()(bodies.read_and_write),
     "record_start": huey.task()(bodies.record_start),
     "add_one": huey.task()(bodies.add_one),
 }

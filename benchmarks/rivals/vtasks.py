@@ -29,12 +29,18 @@ async def nap(number: int) -> None:
 
 
 @task
+def read_and_write(number: int) -> None:
+    """In a thread."""
+    bodies.read_and_write(number)
+
+
+@task
 async def record_start(slot: int) -> None:
     """Record when it started."""
     bodies.record_start(slot)
 
 
-TASKS = {"noop": noop, "nap": nap, "record_start": record_start}
+TASKS = {"noop": noop, "nap": nap, "read_and_write": read_and_write, "record_start": record_start}
 
 
 def send(task: str, numbers: Iterable[int]) -> list[Any]:

@@ -1,11 +1,14 @@
 """Settings for django-vtasks."""
 
+import json
 import os
 
 SECRET_KEY = "not a secret: nothing here answers requests"
 USE_TZ = True
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
-INSTALLED_APPS = ["django_vtasks"]
+if "RTQ_BENCH_DATABASE" in os.environ:
+    DATABASES = {"default": json.loads(os.environ["RTQ_BENCH_DATABASE"])}
+INSTALLED_APPS = ["django_vtasks", "benchmarks"]
 TASKS = {
     "default": {
         "BACKEND": "django_vtasks.backends.valkey.ValkeyTaskBackend",

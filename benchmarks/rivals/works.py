@@ -15,6 +15,8 @@ from benchmarks.backlog import FROM, SAMPLE_SECONDS, TO
 from benchmarks.counters import marks
 from benchmarks.environment import ROOT, Environment, MeasurementFailed
 from benchmarks.figures import percentile
+from benchmarks.loads.database import VARIABLE, create_table
+from benchmarks.loads.postgres import PostgresUnavailable, PrivatePostgres
 from benchmarks.processes import family_of
 from benchmarks.rivals.contenders import SLOTS, Contender
 from benchmarks.usage import cost_since, usage_at_start
@@ -86,6 +88,26 @@ def _retries(env: Environment, entrant: Entrant) -> Reading:
     return _backlog(env, entrant, "fail_once", jobs, slots=_slots(entrant))
 
 
+def _database(env: Environment, entrant: Entrant) -> Reading:
+    """With a PostgreSQL server of its own, and connections that are kept."""
+    try:
+        with PrivatePostgres() as server, _database_of(env, server):
+            return _backlog(env, entrant, "read_and_write", 600 if env.is_quick else 2000, processes=2)
+    except PostgresUnavailable as problem:
+        raise MeasurementFailed(f"PostgreSQL is not available: {problem}") from None
+
+
+@contextmanager
+def _database_of(env: Environment, server: PrivatePostgres) -> Iterator[None]:
+    """Make the table, and set what the settings of all contenders read."""
+    os.environ[VARIABLE] = json.dumps({**server.settings, "CONN_MAX_AGE": None})
+    try:
+        create_table(env)
+        yield
+    finally:
+        del os.environ[VARIABLE]
+
+
 def _enqueue(env: Environment, entrant: Entrant) -> Reading:
     """One process, one call after the other, no worker. The cost of Redis includes 20 calls before."""
     calls = 1000 if env.is_quick else 4000
@@ -112,6 +134,7 @@ WORKS = {
     "nap_16": Work(
         "jobs/s", "jobs of 6 ms, 16 at once in one process (at most 2,667)", lambda env, who: _nap(env, who, slots=16)
     ),
+    "database": Work("jobs/s", "jobs of one SELECT and one UPDATE in PostgreSQL, two processes", _database),
     "enqueue": Work("jobs/s", "enqueued one by one by one process", _enqueue),
     "latency": Work("ms", "from the call to the first line of the job, idle worker, median", _latency),
     "get": Work("ms", "from the call to its result, idle worker, median", _get),

@@ -19,19 +19,17 @@ from django_rtq.backend.compat import (
     DjangoTask,
     InvalidTask,
     TaskResultDoesNotExist,
-    normalize_json,
     task_backends,
     task_enqueued,
 )
-from django_rtq.backend.results import result_of
+from django_rtq.backend.results import new_result, result_of, set_fields
 from django_rtq.backend.running import worker_function
 from django_rtq.backend.task import RTQ_OPTIONS, RTQTask, WorkerTask
 from django_rtq.conf import is_queue_name
 from django_rtq.exceptions import InvalidTask as InvalidRTQTask
 from django_rtq.exceptions import JobNotFound, TaskNotFound
-from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.jobs.job import JobState, made_at
+from django_rtq.jobs.job import made_at
 from django_rtq.tasks import registry
 from django_rtq.tasks.task import Task
 from django_rtq.validation import did_you_mean
@@ -91,20 +89,11 @@ class RTQBackend(BaseTaskBackend):
         if task.__dict__.get("_validated_by") is not self:  # settings may have changed since it was declared
             self.validate_task(task)
             task.__dict__["_validated_by"] = self
-        plain_args: Any = normalize_json(list(args))
-        plain_kwargs: Any = normalize_json(dict(kwargs))
-        handle = task.rtq_task.delay(*plain_args, **plain_kwargs)
+        result = new_result(task, args, kwargs)
+        handle = task.rtq_task.delay(*result.args, **result.kwargs)
         if handle.duplicate:
             return self.get_result(handle.id)
-        new = JobDetails(
-            id=handle.id,
-            queue=handle.queue_name,
-            state=JobState.QUEUED,
-            args=plain_args,
-            kwargs=plain_kwargs,
-            made_at=made_at(handle.id),
-        )
-        result = result_of(task, new)
+        set_fields(result, id=handle.id, enqueued_at=made_at(handle.id))
         task_enqueued.send_robust(type(self), task_result=result)
         return result
 

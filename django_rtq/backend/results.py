@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -59,13 +60,32 @@ def result_of(task: DjangoTask, details: JobDetails) -> DjangoResult:
         worker_ids=[""] * (details.attempt - len(workers)) + workers,
     )
     if details.state is JobState.SUCCEEDED:
-        set_value(result, _plain(details.result))
+        set_fields(result, _return_value=_plain(details.result))
     return result
 
 
-def set_value(result: DjangoResult, value: Any) -> None:
-    """Set the return value. TaskResult is frozen, and has no argument for it."""
-    object.__setattr__(result, "_return_value", value)
+def new_result(task: DjangoTask, args: Sequence[Any], kwargs: Mapping[str, Any]) -> DjangoResult:
+    """The result of a job that is not enqueued yet. Raises TypeError for arguments that are not JSON."""
+    return DjangoResult(
+        task=task,
+        id="",
+        status=TaskResultStatus.READY,
+        enqueued_at=None,
+        started_at=None,
+        last_attempted_at=None,
+        finished_at=None,
+        args=list(args),
+        kwargs=dict(kwargs),
+        backend=task.backend,
+        errors=[],
+        worker_ids=[],
+    )
+
+
+def set_fields(result: DjangoResult, **values: Any) -> None:
+    """Set fields of a TaskResult, which is frozen."""
+    for name, value in values.items():
+        object.__setattr__(result, name, value)
 
 
 def _error_of(attempt: Attempt) -> TaskError:

@@ -22,7 +22,7 @@ from django_rtq.backend.compat import (
     task_finished,
     task_started,
 )
-from django_rtq.backend.results import result_of, set_value
+from django_rtq.backend.results import result_of, set_fields
 from django_rtq.backend.task import RTQTask, WorkerTask
 from django_rtq.broker.broker import get_broker
 from django_rtq.conf import get_config
@@ -70,7 +70,7 @@ class _Running:
         value = normalize_json(value)
         text = serializer.dumps(value)
         serializer.check_size(self._task.module_path, "the result has", text, get_config().max_payload_bytes, "")
-        set_value(self._result, value)
+        set_fields(self._result, _return_value=value)
         _send_finished(self._task, self._result, TaskResultStatus.SUCCESSFUL)
         return value
 
@@ -111,8 +111,7 @@ def _failures(queue: str, job_id: str) -> bytes:
 
 
 def _send_finished(task: RTQTask, result: DjangoResult, status: Any) -> None:
-    object.__setattr__(result, "status", status)
-    object.__setattr__(result, "finished_at", timezone.now())
+    set_fields(result, status=status, finished_at=timezone.now())
     task_finished.send_robust(type(task.rtq_backend), task_result=result)
 
 

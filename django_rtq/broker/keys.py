@@ -89,8 +89,8 @@ class QueueKeys:
     result_expiry = Key("zset", "id -> when its outcome expires, ms; of the same jobs")
     finished = Key("set", "ids of the jobs that finished since the last rotation")
     finished_before = Key("set", "ids of the jobs that finished between the last two rotations")
-    no_outcome = Key("set", "those ids of `finished` that have no outcome")
-    no_outcome_before = Key("set", "those ids of `finished_before` that have no outcome")
+    no_outcome = Key("list", "those ids of `finished` that have no outcome")
+    no_outcome_before = Key("list", "those ids of `finished_before` that have no outcome")
     waiters = Key("zset", "id -> until when somebody waits for its end, ms")
     finished_signal = Key("list", "one member after the end of a job that somebody waits for; expires", per="id")
 

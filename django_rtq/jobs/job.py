@@ -78,6 +78,14 @@ def new_job_id() -> str:
     return f"{time.time_ns() // 1_000_000:012x}{part}"
 
 
+def made_ms(job_id: str) -> int:
+    """When the id was made, ms by the clock of its machine; 0 if it does not say."""
+    try:
+        return int(job_id[:12], 16)
+    except ValueError:
+        return 0
+
+
 def _new_random_part() -> str:
     """An id without its time: the version, 12 random bits, the variant, 62 random bits."""
     digits = os.urandom(10).hex()

@@ -1,7 +1,8 @@
-"""The stored record of a job: the only module that reads it, or writes its body.
+"""The stored record of a job: the only module that reads it, or writes a part of it.
 
 A record is a header line and a JSON object: ``<priority> <max_crashes> <ready_ms> <expires_ms> <client>\\n{"task":…}``.
-Scripts write and read the header (read_header in lua/lib/prelude.lua) and do not parse the JSON. What changes during
+Scripts write the header, except that of a large record, and read it (read_header in lua/lib/prelude.lua). They do not
+parse the JSON. What changes during
 the life of a job is stored in other keys. A ``+`` after the priority marks a job that was delayed, in a queue with
 delayed_first.
 """
@@ -52,6 +53,11 @@ def write_body(task: str, arguments: str, options: str = "") -> str:
     Written by hand, because the arguments are JSON already and the name of a task needs no escapes.
     """
     return f'{{"task":"{task}"{"," if arguments else ""}{arguments}{"," if options else ""}{options}}}'
+
+
+def write_record(priority: int, max_crashes: int, made_ms: int, client: str, body: str) -> str:
+    """The record of a job that may start at once and does not expire. Scripts write all others."""
+    return f"{priority} {max_crashes} {made_ms} 0 {client}\n{body}"
 
 
 def check_body(task: str, body: str, limit: int) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from django_rtq.exceptions import InvalidTask
 from django_rtq.tasks import registry
-from django_rtq.tasks.task import CALL_OPTIONS, WORKER_OPTIONS, Task
+from django_rtq.tasks.option_types import TASK_NAMES, TaskOptions
+from django_rtq.tasks.task import Task
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_TASK_OPTIONS = {"backoff", "retry_on", "give_up_on", "takes_context", "schedule"}
 
 
 @overload
@@ -22,12 +24,14 @@ def task(function: Callable[P, R], /) -> Task[P, R]: ...
 # Callers do not pass the context. Its type is Any, because tests may pass their own.
 @overload
 def task(
-    *, takes_context: Literal[True], **options: Any
+    *, takes_context: Literal[True], **options: Unpack[TaskOptions]
 ) -> Callable[[Callable[Concatenate[Any, P], R]], Task[P, R]]: ...
 
 
 @overload
-def task(*, takes_context: Literal[False] = ..., **options: Any) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+def task(
+    *, takes_context: Literal[False] = ..., **options: Unpack[TaskOptions]
+) -> Callable[[Callable[P, R]], Task[P, R]]: ...
 
 
 def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -56,11 +60,9 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     Raises InvalidTask.
     """
-    unknown = options.keys() - CALL_OPTIONS - set(WORKER_OPTIONS) - _TASK_OPTIONS
-    if unknown or "run_after" in options:
+    if unknown := options.keys() - TASK_NAMES:
         name = "run_after" if "run_after" in options else min(unknown)
-        known = sorted({*CALL_OPTIONS, *WORKER_OPTIONS, *_TASK_OPTIONS} - {"run_after"})
-        cure = "Use .using(run_after=…)." if name == "run_after" else f"It takes: {', '.join(known)}."
+        cure = "Use .using(run_after=…)." if name == "run_after" else f"It takes: {', '.join(sorted(TASK_NAMES))}."
         raise InvalidTask(f"@task does not take {name!r}. {cure}")
 
     def declare(func: Callable[..., Any]) -> Task[Any, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import reprlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from asgiref.sync import sync_to_async
 
@@ -24,6 +24,7 @@ from django_rtq.jobs.record import check_body, write_body
 from django_rtq.periodic import Schedule, schedules_option
 from django_rtq.tasks.backoff import DEFAULT, Backoff
 from django_rtq.tasks.django_tasks import as_django_task
+from django_rtq.tasks.option_types import USING_NAMES, UsingOptions
 from django_rtq.tasks.options import (
     NORMALIZERS,
     ClientOption,
@@ -47,29 +48,23 @@ from django_rtq.tasks.uniqueness import (
     uniqueness_of,
 )
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 P = ParamSpec("P")
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+T = TypeVar("T")
 Errors = tuple[type[BaseException], ...]
 
-CALL_OPTIONS = {
-    "queue_name",
-    "client",
-    "priority",
-    "run_after",
-    "expires",
-    "at_front",
-    "max_crashes",
-    "unique",
-} | UNIQUE_OPTIONS
-WORKER_OPTIONS = ("max_attempts", "time_limit", "result_ttl")  # stored in the record, because workers need them
+_WORKER_OPTIONS = ("max_attempts", "time_limit", "result_ttl")  # stored in the record, because workers need them
 
 
 @with_patchable_methods
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Task(Generic[P, R]):
+class Task(Generic[P, R_co]):
     """A function with the options of its jobs. An option that is None has the default of the settings."""
 
-    func: Callable[P, R]
+    func: Callable[P, R_co]
     queue_name: str = ""
     client: ClientOption = ""
     priority: int = 0
@@ -105,7 +100,7 @@ class Task(Generic[P, R]):
         _ = self._signature  # created here, so that invalid options raise at import time
         for entry in self.schedule:
             self.check_call(entry.args, dict(entry.kwargs))
-        self._check_options(_OPTIONS)
+        self._check_options(USING_NAMES)
 
     def _check_options(self, names: Iterable[str]) -> None:
         for name in names:
@@ -144,13 +139,19 @@ class Task(Generic[P, R]):
 
     # -- calls
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the function directly, in this process."""
         if self.takes_context:
             return self.func(JobContext(), *args, **kwargs)  # type: ignore[arg-type]
         return self.func(*args, **kwargs)
 
-    def delay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle:
+    @overload
+    def delay(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]: ...
+
+    @overload
+    def delay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
+
+    def delay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
         """Enqueue a job that calls the function in a worker. When this returns, the job is stored in Redis (G1).
 
         Raises TypeError if the arguments do not match the signature, PayloadError if they cannot be stored,
@@ -161,11 +162,17 @@ class Task(Generic[P, R]):
             return self._enqueue_unique([self.new_unique_job(args, kwargs)])[0]
         return self._enqueue([self.new_job(args, kwargs)])[0]
 
-    async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle:
+    @overload
+    async def adelay(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]: ...
+
+    @overload
+    async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
+
+    async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
         """delay() for async code."""
         return await sync_to_async(self.delay, thread_sensitive=False)(*args, **kwargs)
 
-    def delay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle]:
+    def delay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle[Any]]:
         """Enqueue many jobs, given as (args, kwargs) each: one round trip for a few hundred.
 
         All arguments are checked before the first job is sent. Raises what delay() raises.
@@ -177,15 +184,15 @@ class Task(Generic[P, R]):
         jobs = [self.new_job(*call) for call in each]
         return self._enqueue(jobs) if jobs else []
 
-    def using(self, **options: Any) -> Task[P, R]:
+    def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co]:
         """A copy of the task with other options for some calls: those of @task, and `run_after`.
 
         `run_after`: seconds, a timedelta or an aware datetime. Raises InvalidTask. `backoff`, `retry_on` and
         `give_up_on` cannot be changed: workers read them from the task.
         """
         for name in options:
-            if name not in CALL_OPTIONS and name not in WORKER_OPTIONS:
-                allowed = ", ".join(sorted([*CALL_OPTIONS, *WORKER_OPTIONS]))
+            if name not in USING_NAMES:
+                allowed = ", ".join(sorted(USING_NAMES))
                 raise InvalidTask(f"{self.name}: using() does not take {name!r}. It takes: {allowed}.")
         copy = object.__new__(type(self))
         values = copy.__dict__
@@ -233,7 +240,7 @@ class Task(Generic[P, R]):
     @cached_property
     def _in_record(self) -> str:
         """The options that workers have to know of this copy, as members of a JSON object."""
-        options = {name: getattr(self, name) for name in WORKER_OPTIONS if name in self.changed}
+        options = {name: getattr(self, name) for name in _WORKER_OPTIONS if name in self.changed}
         if None in options.values():  # None: the default of the settings, not that of the task
             options = {name: getattr(get_config(), name) if v is None else v for name, v in options.items()}
         return serializer.dumps(options)[1:-1]
@@ -296,14 +303,14 @@ class Task(Generic[P, R]):
             return self.client
         return client_name(self.name, self._signature.apply(self.client, args, kwargs))
 
-    def _enqueue(self, jobs: Sequence[NewJob]) -> list[JobHandle]:
+    def _enqueue(self, jobs: Sequence[NewJob]) -> list[JobHandle[Any]]:
         queue = self.queue
         get_broker().enqueue(queue, jobs)
         if signals.job_enqueued.receivers:
             signals.job_enqueued.send_robust(type(self), job_ids=[job.id for job in jobs], queue=queue, task=self.name)
         return [JobHandle(job.id, queue) for job in jobs]
 
-    def _enqueue_unique(self, jobs: Sequence[UniqueJob]) -> list[JobHandle]:
+    def _enqueue_unique(self, jobs: Sequence[UniqueJob]) -> list[JobHandle[Any]]:
         queue = self.queue
         answers = get_broker().enqueue_unique(queue, jobs)
         if signals.job_enqueued.receivers:
@@ -318,12 +325,11 @@ class Task(Generic[P, R]):
         ]
 
 
-_OPTIONS = CALL_OPTIONS.union(WORKER_OPTIONS)
 _METHODS = frozenset(name for name, value in vars(Task).items() if inspect.isfunction(value))
 # What is made of an option, and cached.
 _CACHES = {
     "run_after": "_due",
     "expires": "_expires_in",
-    **dict.fromkeys(WORKER_OPTIONS, "_in_record"),
+    **dict.fromkeys(_WORKER_OPTIONS, "_in_record"),
     **dict.fromkeys({"unique", *UNIQUE_OPTIONS}, "_uniqueness"),
 }

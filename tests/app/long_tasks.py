@@ -1,6 +1,8 @@
 """Jobs that take long: they are stopped, or tell how far they are."""
 
 import asyncio
+import ctypes
+import fcntl
 import time
 
 from django_rtq import JobCancelled, constant, current_job, report_progress, task
@@ -77,3 +79,27 @@ def fail_at_gate(name, gate):
         time.sleep(0.005)
     mark.touch()
     raise ValueError(name)
+
+
+class Timespec(ctypes.Structure):
+    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+
+@task(backoff=AT_ONCE)
+def hog(name, seconds):
+    """Hold the interpreter lock, in one call that no other thread gets a turn in, and that no signal interrupts."""
+    library, mutex = ctypes.PyDLL(None), ctypes.create_string_buffer(64)
+    until = Timespec(*divmod(time.time_ns() + int(seconds * 1e9), 10**9))
+    diary.write("start", name)
+    library.pthread_mutex_lock(mutex)
+    library.pthread_mutex_timedlock(mutex, ctypes.byref(until))
+    diary.write("end", name)
+
+
+@task(backoff=AT_ONCE)
+def hog_until_unlocked(name, file):
+    """Hold the interpreter lock until a test unlocks a file."""
+    diary.write("start", name)
+    with (diary.folder() / file).open() as locked:
+        ctypes.PyDLL(None).flock(locked.fileno(), fcntl.LOCK_EX)
+    diary.write("end", name)

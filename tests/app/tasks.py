@@ -2,7 +2,6 @@
 
 import asyncio
 import ctypes
-import fcntl
 import os
 import resource
 import signal
@@ -121,20 +120,6 @@ async def aleave(name, kind="SystemExit"):
     diary.write("start", name)
     await asyncio.sleep(0)
     raise {"SystemExit": SystemExit, "Cancelled": asyncio.CancelledError, "Interrupt": KeyboardInterrupt}[kind]
-
-
-@task(backoff=AT_ONCE)
-def hog(name, seconds):
-    """Hold the interpreter lock, in one call that no other thread of the process gets a turn in."""
-    with told(name):
-        ctypes.PyDLL(None).usleep(int(seconds * 1_000_000))
-
-
-@task(backoff=AT_ONCE)
-def hog_until_unlocked(name, file):
-    """Hold the interpreter lock until a test unlocks a file."""
-    with told(name), (diary.folder() / file).open() as locked:
-        ctypes.PyDLL(None).flock(locked.fileno(), fcntl.LOCK_EX)
 
 
 @task(backoff=AT_ONCE)

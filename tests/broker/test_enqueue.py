@@ -193,6 +193,40 @@ def test_what_a_job_carries_is_not_touched(redis, broker, body):
     assert claimed.records[0].partition(b"\n")[2] == body.encode()
 
 
+def test_a_large_job_is_stored_like_a_small_one(redis, broker):
+    job = queued_job(broker, client="acme x", priority=-3, max_crashes=0, at_front=True, body="☃" * 5000)
+
+    band, crashes, ready, expires, client = header_of(redis, job).split(" ", 4)
+    assert (band, crashes, expires, client) == ("-3", "0", "0", "acme x")
+    assert abs(int(ready) - now_ms()) < 5000
+    assert live_jobs(redis)[job.id].partition("\n")[2] == "☃" * 5000
+    assert place_of(redis, job) == "lane:-3:acme x"
+
+
+@pytest.mark.parametrize(
+    "job_id",
+    ["my own id", f"{now_ms() - 2 * HOUR_MS:012x}-a", f"{now_ms() + 2 * HOUR_MS:012x}-a"],
+    ids=["none", "slow", "fast"],
+)
+def test_a_callers_wrong_clock_does_not_say_when_a_large_job_may_start(redis, broker, job_id):
+    body = "1 2 3\n%1 " + "x" * 5000
+    job = new_job(client="%1 a")._replace(id=job_id, body=body)
+
+    broker.enqueue(QUEUE, [job])
+
+    _, crashes, ready, expires, client = header_of(redis, job).split(" ", 4)
+    assert (crashes, expires, client) == ("3", "0", "%1 a")
+    assert abs(int(ready) - now_ms()) < 5000
+    assert live_jobs(redis)[job.id].partition("\n")[2] == body
+
+
+def test_a_large_job_that_expires_does_so_by_the_servers_clock(redis, broker):
+    job = queued_job(broker, expires="+5000", body="x" * 5000)
+
+    _, _, ready, expires, _ = header_of(redis, job).split(" ")
+    assert int(expires) == int(ready) + 5000
+
+
 def test_the_first_job_announces_its_queue(redis, broker, inspector):
     queued_job(broker, queue="low")
     queued_job(broker, queue="high")

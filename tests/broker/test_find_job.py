@@ -6,6 +6,7 @@ import pytest
 
 from django_rtq.exceptions import JobNotFound
 from django_rtq.jobs.job import JobState
+from tests.broker.model.mutants import Mutant, mutated
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -119,3 +120,15 @@ def test_an_unknown_job_is_not_found(redis, broker, inspector):
     for job_id in (job.id, new_job().id):
         with pytest.raises(JobNotFound):
             inspector.find(job_id)
+
+
+def test_of_jobs_without_an_outcome_the_last_ones_are_known_to_have_succeeded(broker, inspector):
+    jobs = [claimed_job(broker) for _ in range(3)]
+    for job in jobs:
+        settle(broker, "ack", job, outcome="")
+
+    with mutated(Mutant("few", "DEEP = 100000", "DEEP = 2")):
+        assert [inspector.find(job.id).state for job in jobs[1:]] == [JobState.SUCCEEDED] * 2
+        with pytest.raises(JobNotFound):
+            inspector.find(jobs[0].id)
+    assert inspector.find(jobs[0].id).state is JobState.SUCCEEDED

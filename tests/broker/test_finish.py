@@ -41,7 +41,7 @@ def test_without_an_outcome_only_the_id_is_kept(redis, broker):
     settle(broker, "ack", job, outcome="")
 
     after = snapshot(redis)
-    assert after["finished"] == after["no_outcome"] == {job.id}
+    assert after["finished"] == set(after["no_outcome"]) == {job.id}
     assert not {"results", "recent_results"} & set(after)
 
 
@@ -57,17 +57,6 @@ def test_nothing_is_left_of_its_failures(redis, broker):
         *("rtq:queues", "finished", "recent_results", "results"),
         *("stats", "clock", "turn", "workers", "signed_on", "due_signal"),
     }
-
-
-def test_times_are_added_up(redis, broker):
-    jobs = claimed_jobs(broker, new_job(), new_job())
-    told = settlement("ack", *jobs)
-    told.run_ms, told.wait_ms = 12.6, 7
-
-    broker.settle(WORKER, QUEUE, told)
-
-    assert snapshot(redis)["stats"] == {"enqueued": 2, "succeeded": 2, "run_ms": 13, "wait_ms": 7}
-    assert (told.run_ms, told.wait_ms) == (0, 0)
 
 
 def ack_one(broker, job, *, most, keep_ms=3_600_000, outcome='"done"'):

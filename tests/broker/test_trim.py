@@ -128,7 +128,7 @@ def test_ids_of_finished_jobs_are_known_for_one_period_after_that_of_their_end(r
         start_period(redis, broker, seconds)
         end_period(broker, QUEUE)
         assert snapshot(redis)[name] == ids
-        assert snapshot(redis)[name.replace("finished", "no_outcome")] == {jobs[0].id}
+        assert snapshot(redis)[name.replace("finished", "no_outcome")] == [jobs[0].id]
         assert broker.enqueue(QUEUE, jobs) == ["exists", "exists"]
         assert inspector.find(jobs[0].id).state is JobState.SUCCEEDED
 

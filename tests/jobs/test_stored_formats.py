@@ -20,7 +20,16 @@ from django_rtq.jobs.outcome import (
     write_expired,
     write_succeeded,
 )
-from django_rtq.jobs.record import Header, has_body, read_call, read_head, read_leniently, read_record, write_body
+from django_rtq.jobs.record import (
+    Header,
+    has_body,
+    read_call,
+    read_head,
+    read_leniently,
+    read_record,
+    write_body,
+    write_record,
+)
 from tests.support.jobs import KEEP_MS, QUEUE, claimed_job, dead_job, new_job, queued_job, settle, suspect_job
 
 TASK = "shop.tasks.mail"
@@ -54,6 +63,17 @@ def test_python_reads_the_header_that_a_script_writes(redis, broker, client, pri
     assert call == json.loads(BODY)
     assert read_head(record[:200]) == (header, TASK)
     assert has_body(record, BODY)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_scripts_read_the_header_that_python_writes(redis, client):
+    record = write_record(-7, 2, 5000, client, BODY)
+
+    found = lua(redis, "read_header", "local b, c, m = read_header(ARGV[1]) return { b, c, tostring(m) }", record)
+
+    assert [text.decode() for text in found] == ["-7", client, "2"]
+    expected = Header(priority=-7, max_crashes=2, ready_ms=5000, expires_ms=0, client=client)
+    assert read_leniently(record.encode()) == (expected, json.loads(BODY))
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -310,15 +310,6 @@ def test_a_delayed_job_cannot_go_to_the_front_and_is_told_so():
     assert plain.using(at_front=True).using(run_after=HOUR, at_front=False).run_after == HOUR
 
 
-def test_using_makes_a_copy_and_leaves_the_task_alone():
-    copy = plain.using(queue_name="bulk").using(max_attempts=9, queue_name="mail")
-
-    assert (plain.queue_name, plain.max_attempts) == ("", None)
-    assert (copy.queue_name, copy.max_attempts, copy.name) == ("mail", 9, plain.name)
-    assert registry.get_task(plain.name) is plain
-    assert copy(1) == (1, 0)
-
-
 def test_what_using_changed_travels_in_the_record(broker):
     full.using(max_attempts=9).using(time_limit=1.5, result_ttl=5, queue_name=QUEUE).delay(1)
     plain.using(max_attempts=9).delay(1)

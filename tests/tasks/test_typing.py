@@ -1,5 +1,6 @@
 """What a type checker makes of a project that uses tasks."""
 
+import json
 import os
 import subprocess
 import sys
@@ -52,11 +53,13 @@ assert_type(without_context(5), str)
 bare("x")  # type: ignore[arg-type]
 
 # delay() takes what the function takes.
-assert_type(bare.delay(1, b="x"), JobHandle)
-assert_type(with_options.delay(1, dry=True), JobHandle)
-assert_type(with_context.delay(5), JobHandle)
-assert_type(with_context.delay(number=5), JobHandle)
-assert_type(on_the_loop.delay(5), JobHandle)
+assert_type(bare.delay(1, b="x"), JobHandle[float])
+assert_type(with_options.delay(1, dry=True), JobHandle[list[int]])
+assert_type(with_context.delay(5), JobHandle[str])
+assert_type(with_context.delay(number=5), JobHandle[str])
+assert_type(on_the_loop.delay(5), JobHandle[str])
+assert_type(bare.delay(1).get(timeout=5), float)
+assert_type(on_the_loop.delay(5).result, str)
 bare.delay("x")  # type: ignore[arg-type]
 bare.delay()  # type: ignore[call-arg]
 bare.delay(1, c=2)  # type: ignore[call-arg]
@@ -64,8 +67,18 @@ with_options.delay(1, True)  # type: ignore[call-arg]
 with_context.delay(JobContext(), 5)  # type: ignore[call-arg, arg-type]
 with_context.delay("x")  # type: ignore[arg-type]
 
+# Options are checked where they are written.
+task(uniq=True)  # type: ignore[call-overload]
+task(max_attempts="3")  # type: ignore[call-overload]
+task(queue_name=3)  # type: ignore[call-overload]
+task(run_after=3)  # type: ignore[call-overload]
+task(unique_until="later")  # type: ignore[call-overload]
+bare.using(countdown=3)  # type: ignore[call-arg]
+bare.using(run_after="x")  # type: ignore[arg-type]
+bare.using(backoff=3)  # type: ignore[call-arg]
+
 # So do copies with other options.
-assert_type(bare.using(queue_name="bulk", run_after=timedelta(hours=1)).delay(1), JobHandle)
+assert_type(bare.using(queue_name="bulk", run_after=timedelta(hours=1)).delay(1), JobHandle[float])
 bare.using(priority=5).delay("x")  # type: ignore[arg-type]
 
 # Unique jobs.
@@ -74,14 +87,16 @@ def once(number: int) -> None: ...
 
 
 assert_type(once.delay(5).duplicate, bool)
-assert_type(once.using(unique=lambda number: number).delay(5), JobHandle)
+assert_type(once.using(unique=lambda number: number).delay(5), JobHandle[None])
 
 # Many calls, and those of async code.
-assert_type(bare.delay_many([((1,), {}), ((2, "x"), {}), ([3], {"b": "y"})]), list[JobHandle])
+assert_type(bare.delay_many([((1,), {}), ((2, "x"), {}), ([3], {"b": "y"})]), list[JobHandle[Any]])
 bare.delay_many([1, 2])  # type: ignore[list-item]
 
 
-async def view() -> JobHandle:
+async def view() -> JobHandle[float]:
+    assert_type(await on_the_loop.adelay(5), JobHandle[str])
+    assert_type(await (await on_the_loop.adelay(5)).aget(), str)
     assert_type(await on_the_loop(5), str)
     await bare.adelay("x")  # type: ignore[arg-type]
     return await bare.adelay(1)
@@ -89,8 +104,9 @@ async def view() -> JobHandle:
 
 # A handle, and annotations.
 assert_type(bare.delay(1).state, JobState)
-assert_type(bare.delay(1).result, Any)
+assert_type(bare.delay(1).result, float)
 kept: Task[[int], str] = without_context
+any_handle: JobHandle = bare.delay(1)
 waits = [constant(5), exponential(cap=timedelta(hours=1))]
 """
 
@@ -112,3 +128,23 @@ def test_calls_keep_the_types_of_the_function(tmp_path):
     )
 
     assert (done.stdout + done.stderr, done.returncode) == ("Success: no issues found in 1 source file\n", 0)
+
+
+def test_pyright_finds_the_same_errors(tmp_path):
+    pytest.importorskip("basedpyright", reason="basedpyright is not installed: its view of the types is NOT checked")
+    (tmp_path / "calls.py").write_text(CALLS)
+    settings = {"extraPaths": [str(ROOT)], "enableTypeIgnoreComments": False, "typeCheckingMode": "basic"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable, "--outputjson", "calls.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    found = [error for error in json.loads(done.stdout)["generalDiagnostics"] if error["severity"] == "error"]
+    expected = {number for number, line in enumerate(CALLS.splitlines()) if "# type: ignore" in line}
+    assert {error["range"]["start"]["line"] for error in found} == expected, found

@@ -88,7 +88,7 @@ def test_a_job_that_heeds_nothing_is_terminated_and_its_neighbours_are_given_bac
 ):
     worker = rtq_worker("--concurrency", concurrency, LEASE_SECONDS=1000)
     beside = tasks.gate.delay("beside", "gate") if concurrency > 1 else None
-    job = tasks.hog.using(max_attempts=3).delay("hog", 60)
+    job = long_tasks.hog.using(max_attempts=3).delay("hog", 60)
     diary.wait("start", "hog")
 
     job.cancel()  # it cannot hear

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from django_rtq import JobState
-from tests.app import tasks
+from tests.app import long_tasks, tasks
 from tests.support.waiting import wait_until
 from tests.worker.conservation import assert_all_settled, assert_nothing_left, dead, records
 from tests.worker.processes import is_alive, is_idle
@@ -254,7 +254,7 @@ def test_a_worker_that_was_stopped_past_its_lease_changes_nothing_when_it_goes_o
 
 def test_a_job_that_holds_the_interpreter_lock_keeps_its_lease(rtq_worker, redis, diary):
     hogging = rtq_worker(LEASE_SECONDS=1)
-    job = tasks.hog.delay("hog", 3.2)
+    job = long_tasks.hog.delay("hog", 3.2)
     diary.wait("start", "hog")
     other = rtq_worker(LEASE_SECONDS=1)
     wait_until(lambda: state_of(job) is JobState.SUCCEEDED)

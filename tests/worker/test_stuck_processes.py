@@ -4,7 +4,7 @@ import os
 import signal
 
 from django_rtq import JobState
-from tests.app import tasks
+from tests.app import long_tasks, tasks
 from tests.support.waiting import wait_until
 from tests.worker.conservation import assert_nothing_left, records
 
@@ -21,7 +21,7 @@ def workers_of(redis, pid):
 
 def test_jobs_behind_one_that_holds_the_interpreter_lock_are_run_by_others(rtq_worker, redis, diary):
     tasks.note.delay_many([((f"before-{i}",), {}) for i in range(1000)])
-    hog = tasks.hog_until_unlocked.delay("hog", "file")
+    hog = long_tasks.hog_until_unlocked.delay("hog", "file")
     behind = tasks.note.delay_many([((f"behind-{i}",), {}) for i in range(200)])
     with diary.locked("file"):
         worker = rtq_worker("--processes", 2, LEASE_SECONDS=2)

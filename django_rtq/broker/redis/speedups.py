@@ -143,6 +143,19 @@ def _is_open(connection: Any) -> bool:
         return False
 
 
+def received_reply(connection: Any) -> Any:
+    """The next reply, if it was received together with the last one; an error is returned. None: it has to be read.
+
+    For commands that never reply nil. Gain: 12 of the 200 µs between the reply to the claim of an idle worker and its
+    job. Plain way: connection.read_response(), which takes seven calls.
+    """
+    reader = getattr(getattr(connection, "_parser", None), "_reader", None)
+    if not isinstance(reader, hiredis.Reader) or not reader.has_data():
+        return None
+    reply = reader.gets()  # another type stands for "not complete yet", and leaves it there
+    return reply if isinstance(reply, list | bytes | Exception) else None
+
+
 def can_read_within(connection: Any, seconds: float) -> bool:
     """Wait until there is something to read, for a fraction of a millisecond more exactly than can_read().
 

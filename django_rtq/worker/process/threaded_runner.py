@@ -21,6 +21,9 @@ from django_rtq.worker.process.runner import Runner, exit_after_error
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_memory import SharedState
 
+# Jobs that were started together often end together. A trip for each would cost Redis twice as much in all.
+GATHER_STEPS, GATHER_SECONDS = 2, 0.00005
+
 
 def make_runner(config: Config, shared: SharedState, session: WorkerSession, concurrency: int) -> Runner:
     """A runner for one job at a time in the main thread, or for several in threads."""
@@ -104,16 +107,28 @@ class ThreadedRunner(Runner):
 
     def _wait_until(self, is_over: Callable[[], bool], seconds: float | None = None) -> bool:
         until = None if seconds is None else time.monotonic() + seconds
+        has_waited = False
         while True:
             with self._lock:
-                if is_over():
-                    return True
-                self._is_waiting = True
+                is_waiting = self._is_waiting = not is_over()
+            if not is_waiting:
+                if has_waited:
+                    self._gather()
+                return True
+            has_waited = True
             left = None if until is None else until - time.monotonic()
             if left is not None and left <= 0:
                 return False
             with suppress(queue.Empty):
                 self._changes.get(timeout=left)
+
+    def _gather(self) -> None:
+        """Wait a moment while further jobs end, so that one round trip does for all of them."""
+        free = 0
+        for _ in range(GATHER_STEPS):
+            if free < self._free < self._slots:
+                free = self._free
+                time.sleep(GATHER_SECONDS)
 
     def stop(self) -> None:
         """End all threads."""

@@ -11,7 +11,7 @@ OLD_EXPIRIES_GO = '    redis.call("ZREM", q.result_expiry, unpack(ids))\n'
 RECENT_TEXTS_GO = '\n  redis.call("HDEL", q.results, unpack(ids))'
 EXPIRED_TIMES_GO = '    redis.call("ZREM", q.result_times, unpack(gone))\n'
 EXPIRED_EXPIRIES_GO = '    redis.call("ZREM", q.result_expiry, unpack(gone))\n'
-ALL_WITHOUT = 'redis.call("SADD", q.no_outcome, unpack(ids))'
+ALL_WITHOUT = 'redis.call("RPUSH", q.no_outcome, unpack(ids))'
 
 # G10: nothing grows for ever. G8: an id is known for its time.
 OUTCOME_MUTANTS = (
@@ -30,8 +30,8 @@ OUTCOME_MUTANTS = (
     Mutant("outcomes_are_in_no_index", 'redis.call("RPUSH", q.recent_results, unpack(kept))', NOTHING),
     Mutant("each_is_kept_as_long_as_the_first", "if list[i + 1] ~= keep_ms then", "if not keep_ms then"),
     Mutant("an_id_is_forgotten_at_once", 'redis.call("SADD", q.finished, unpack(ids))', NOTHING),
-    Mutant("who_has_no_outcome_is_not_told_of", 'redis.call("SADD", q.no_outcome, unpack(without))', NOTHING),
-    Mutant("who_has_an_outcome_has_none", 'redis.call("SADD", q.no_outcome, unpack(without))', ALL_WITHOUT),
+    Mutant("who_has_no_outcome_is_not_told_of", 'redis.call("RPUSH", q.no_outcome, unpack(without))', NOTHING),
+    Mutant("who_has_an_outcome_has_none", 'redis.call("RPUSH", q.no_outcome, unpack(without))', ALL_WITHOUT),
     Mutant("ids_of_the_last_period_are_unknown", ' or redis.call("SISMEMBER", q.finished_before, id) == 1', ""),
     Mutant("ids_of_this_period_are_unknown", 'redis.call("SISMEMBER", q.finished, id) == 1 or ', ""),
     Mutant("many_ids_of_the_last_period_are_unknown", " or before[i] == 1", ""),

@@ -193,7 +193,7 @@ class Parts(Holdings):
                 self.results[job_id] = f"{self.clock.now} {keep_ms} {outcome}"
                 self.recent_results.append(job_id)
             else:
-                self.no_outcome.add(job_id)
+                self.no_outcome.append(job_id)
         over, most = len(self.results) - self.limits.max_results, self.limits.max_results
         if over > 0 and any(outcome for _, _, outcome in outcomes):
             self._drop_outcomes(min(over + most // 100, DROPPED_AT_ONCE))
@@ -242,7 +242,7 @@ class Parts(Holdings):
         if age < 0:
             return
         self.finished_before, self.finished = self.finished, set()
-        self.no_outcome_before, self.no_outcome = self.no_outcome, set()
+        self.no_outcome_before, self.no_outcome = self.no_outcome, []
 
     def has_finished(self, job_id: str) -> bool:
         """Whether it finished lately."""

@@ -49,7 +49,7 @@ def state_in(model: Queue, job_id: str) -> JobState | None:
         return (
             JobState(json.loads(model.results[job_id].split(" ", 2)[2]).get("state", "succeeded")) if is_kept else None
         )
-    return JobState.SUCCEEDED if job_id in model.no_outcome | model.no_outcome_before else None
+    return JobState.SUCCEEDED if job_id in [*model.no_outcome, *model.no_outcome_before] else None
 
 
 def lanes_of(model: Queue) -> Iterable[tuple[int, str]]:

@@ -112,8 +112,8 @@ class State:
     result_expiry: dict[str, int] = field(default_factory=dict)
     finished: set[str] = field(default_factory=set)
     finished_before: set[str] = field(default_factory=set)
-    no_outcome: set[str] = field(default_factory=set)
-    no_outcome_before: set[str] = field(default_factory=set)
+    no_outcome: list[str] = field(default_factory=list)
+    no_outcome_before: list[str] = field(default_factory=list)
     unique: dict[str, str] = field(default_factory=dict)  # digest -> id
     digests: dict[str, Note] = field(default_factory=dict)  # id -> what it holds
     work_signal: bool = False
@@ -147,9 +147,10 @@ class State:
             "result_expiry",
         ):
             keys[name] = dict(getattr(self, name))
-        for name in ("finished", "finished_before", "no_outcome", "no_outcome_before"):
+        for name in ("finished", "finished_before"):
             keys[name] = set(getattr(self, name))
-        keys["recent_results"] = list(self.recent_results)
+        for name in ("no_outcome", "no_outcome_before", "recent_results"):
+            keys[name] = list(getattr(self, name))
         for name in ("waiting_since", "failures", "crashes", "digests", "cancel_requests", "progress"):
             keys[name] = texts(getattr(self, name))
         keys["clock"] = texts(self.clock_state)

@@ -100,6 +100,15 @@ def test_who_waits_already_asks_for_no_second_token(redis, broker, reader):
     assert redis.zcard(key) == 0
 
 
+def test_a_claim_that_is_refused_has_no_reply(redis, broker, reader):
+    for claim in (("ECHO",), ("EVALSHA", "0" * 40, 0)):
+        redis.zadd(broker.keys.of(QUEUE).due_signal, {"due": 0})
+
+        assert reader.wait_and_claim(claim) is None
+
+    assert reader.wait(0) is False
+
+
 def test_a_claim_that_blocks_looks_up_from_time_to_time(redis, broker, reader):
     looks = []
 

@@ -4,8 +4,16 @@ import time
 
 import pytest
 from redis.connection import PythonRespSerializer
+from redis.exceptions import ResponseError
 
-from django_rtq.broker.redis.speedups import FewIdleConnections, IdleConnections, TextCommand, can_read_within, pack
+from django_rtq.broker.redis.speedups import (
+    FewIdleConnections,
+    IdleConnections,
+    TextCommand,
+    can_read_within,
+    pack,
+    received_reply,
+)
 from tests.support.jobs import queued_job
 from tests.support.waiting import wait_until
 
@@ -87,5 +95,25 @@ def test_a_timed_wait_ends_on_time(broker):
         connection.send_command("PING")
         assert can_read_within(connection, 5.0)
         assert connection.read_response() == b"PONG"
+    finally:
+        connection.disconnect()
+
+
+def test_a_reply_that_came_with_the_last_one_is_there_already(broker):
+    connection = broker.connection_settings.blocking_connection(role="test", block_seconds=1)
+    assert received_reply(connection) is None
+    connection.connect()
+    try:
+        connection.send_command("PING")
+        assert connection.read_response() == b"PONG"
+        assert received_reply(connection) is None
+
+        reader = connection._parser._reader
+        reader.feed(b"*1\r\n:7\r\n-ERR no\r\n*2\r\n:1\r\n")
+        assert received_reply(connection) == [7]
+        assert isinstance(received_reply(connection), ResponseError)
+        assert received_reply(connection) is None  # the rest is on its way
+        reader.feed(b":2\r\n")
+        assert connection.read_response() == [1, 2]
     finally:
         connection.disconnect()

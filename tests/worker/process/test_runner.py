@@ -2,12 +2,15 @@
 
 import json
 import signal
+import threading
+import time
 
 import pytest
 
 from django_rtq.conf import Config
 from django_rtq.worker import os_signals
 from django_rtq.worker.outcome import Acked, Buried, Retried
+from django_rtq.worker.process import threaded_runner
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.threaded_runner import make_runner
 from django_rtq.worker.shared_entries import ACKED, Revoked
@@ -194,6 +197,28 @@ def test_suspects_that_came_together_run_beside_each_other_and_nothing_else_does
         wait_until(lambda number=number: runner._free == 2 + number)
 
     assert (runner.wanted(), runner.idle_slots) == (4, 4)
+
+
+def test_jobs_that_end_together_are_settled_in_one_round_trip(make, diary, monkeypatch):
+    """The main thread lets the second one end before it returns to claim."""
+    runner, _, _ = make(3)
+    sleep, gates = time.sleep, ["second", "third"]
+
+    def end_one_more(seconds):
+        if seconds == threaded_runner.GATHER_SECONDS:
+            free = runner._free
+            diary.open(gates.pop(0))
+            while runner._free == free:
+                sleep(0.001)
+        else:
+            sleep(seconds)
+
+    runner.run([run_of("second", "gate", "second"), run_of("third", "gate", "third")])
+    monkeypatch.setattr(threaded_runner.time, "sleep", end_one_more)
+    threading.Timer(0.05, diary.open, ["first"]).start()
+    runner.run([run_of("first", "gate", "first")])
+
+    assert runner.wanted() == 3
 
 
 def test_what_a_coroutine_raises_to_leave_does_not_end_the_event_loop(make, diary):

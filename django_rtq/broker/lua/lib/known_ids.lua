@@ -1,7 +1,7 @@
 -- known_ids: ids of jobs that finished lately, so that a job that is sent again runs once.
 --
--- The id of each finished job is in the set `finished`; if the job has no outcome, also in `no_outcome`. At each rotation
--- these sets become `finished_before` and `no_outcome_before`, and those of the rotation before are deleted. So an id is
+-- The id of each finished job is in the set `finished`; if the job has no outcome, also in the list `no_outcome`. At each
+-- rotation these become `finished_before` and `no_outcome_before`, and those of the rotation before are deleted. So an id is
 -- kept for at least PERIOD_MS, and for twice that time at most while heartbeats come. Only more than MOST_IDS in a period
 -- shorten it, to limit memory.
 
@@ -36,7 +36,7 @@ local function find_known(q, ids)
   return known
 end
 
--- Start a new period if the current one is over. The sets are deleted by UNLINK, which does not block the server. The time
+-- Start a new period if the current one is over. The old ids are deleted by UNLINK, which does not block the server. The time
 -- is written first: if the log is torn after it, ids are kept for longer.
 local function rotate_ids(q, now)
   local age = now - (redis.call("HGET", q.clock, "rotated") or math.huge)

@@ -1,7 +1,7 @@
 -- find_job: everything stored about one job. Reads only.
--- uses: prelude workers
--- keys: jobs scheduled dead failures crashes errors results no_outcome no_outcome_before workers running_of
---       clock cancel_requests progress
+-- uses: prelude workers known_ids
+-- keys: jobs scheduled dead failures crashes errors results finished finished_before no_outcome
+--       no_outcome_before workers running_of clock cancel_requests progress
 -- ARGV[1] id          the job
 --
 -- returns {record, due, died, failures, crashes, errors, outcome, 1 if it succeeded and has no outcome, worker,
@@ -28,9 +28,14 @@ local function read_live()
   }
 end
 
--- Whether the job finished lately without an outcome.
+-- Whether the job finished lately without an outcome. It mostly finished just now, so it is near the end of the list.
 local function is_without_outcome()
-  return redis.call("SISMEMBER", q.no_outcome, id) == 1 or redis.call("SISMEMBER", q.no_outcome_before, id) == 1
+  local DEEP = 100000
+  return is_finished(q, id)
+    and (
+      redis.call("LPOS", q.no_outcome, id, "RANK", -1, "MAXLEN", DEEP)
+      or redis.call("LPOS", q.no_outcome_before, id, "RANK", -1, "MAXLEN", DEEP)
+    )
 end
 
 local record, outcome = redis.call("HGET", q.jobs, id), redis.call("HGET", q.results, id)

@@ -1,0 +1,54 @@
+"""The types of the options of @task and using(), for type checkers and editors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TypedDict
+from uuid import UUID
+
+from django_rtq.periodic import Schedule
+from django_rtq.tasks.backoff import Backoff
+from django_rtq.tasks.options import Moment
+from django_rtq.tasks.uniqueness import OnConflict, UniqueOption, Until
+
+Client = str | int | UUID | None
+Errors = type[BaseException] | Sequence[type[BaseException]]
+Delay = float | timedelta
+
+
+class CallOptions(TypedDict, total=False):
+    """Options that @task and using() take."""
+
+    queue_name: str | None
+    client: Client | Callable[..., Client]
+    priority: int
+    max_attempts: int | None
+    max_crashes: int | None
+    time_limit: float | None
+    expires: Moment | None
+    at_front: bool
+    result_ttl: float | None
+    unique: UniqueOption
+    unique_until: Until
+    unique_seconds: float
+    unique_on_conflict: OnConflict
+
+
+class UsingOptions(CallOptions, total=False):
+    """Options that using() takes."""
+
+    run_after: Moment | None
+
+
+class TaskOptions(CallOptions, total=False):
+    """Options that @task takes, beside takes_context."""
+
+    backoff: Backoff | Delay | Sequence[Delay]
+    retry_on: Errors
+    give_up_on: Errors
+    schedule: Schedule | Sequence[Schedule]
+
+
+USING_NAMES: frozenset[str] = UsingOptions.__optional_keys__
+TASK_NAMES: frozenset[str] = TaskOptions.__optional_keys__ | {"takes_context"}
