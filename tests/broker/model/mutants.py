@@ -39,12 +39,12 @@ MUTANTS = (
     Mutant("sign_off_leaves_jobs_behind", 'redis.call("EXISTS", q.running) == 1', "false", ("sign_off",)),
     # G8: enqueued twice is enqueued once
     Mutant("enqueue_without_exists_check", 'redis.call("HEXISTS", q.jobs, id) == 1 or', "", ("enqueue",)),
-    Mutant("enqueue_forgets_finished", '== 1 or redis.call("ZSCORE", q.finished, id)', "== 1", ("enqueue",)),
+    Mutant("enqueue_forgets_finished", "q.jobs, id) == 1 or is_finished(q, id)", "q.jobs, id) == 1", ("enqueue",)),
     Mutant(
         "enqueue_forgets_cancelled_ids", 'redis.call("HEXISTS", q.cancelled_in_lane, id) == 1', "false", ("enqueue",)
     ),
     Mutant("enqueue_many_without_exists_check", "known[id] = live[i] or", "known[id] ="),
-    Mutant("enqueue_many_forgets_finished", "or finished[i] or", "or"),
+    Mutant("enqueue_many_forgets_finished", "or finished[i] == 1 or", "or"),
     Mutant("enqueue_many_forgets_cancelled_ids", "or cancelled[i] or", "or"),
     # G9: of those alike one lives
     Mutant("digest_not_held", 'redis.call("SET", q.unique .. digest, id, "PX", string.format("%.0f", ms))', NOTHING),
