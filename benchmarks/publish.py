@@ -122,7 +122,7 @@ def _readme(run: Run) -> str:
         if figure := run["figures"].get(name):
             row = [f"`{name}`", number(figure["median"]), figure["unit"], _target(figure), FIGURES[name].description]
             rows.append(row)
-    return f"{_machine(run)}\n\n{_table(rows)}"
+    return f"{_machine(run)} Ratios hold on other machines, too; absolute figures do not.\n\n{_table(rows)}"
 
 
 def _machine(run: Run) -> str:

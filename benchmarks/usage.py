@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import redis
 
+from benchmarks.environment import MeasurementFailed
 from benchmarks.figures import Readings
 from benchmarks.processes import cpu_seconds
 
@@ -59,9 +60,11 @@ def usage_at_start(client: redis.Redis, worker: Iterable[int], done: int) -> Usa
 
 
 def cost_since(start: Usage, client: redis.Redis, worker: Iterable[int], done: int) -> Cost:
-    """What the jobs since then have cost."""
+    """What the jobs since then have cost. Raises MeasurementFailed if there are none."""
     now = Usage(time.perf_counter(), done, cpu_seconds(worker), _redis_cpu(client), *_commands(client))
     jobs = now.done - start.done
+    if not jobs:
+        raise MeasurementFailed("All jobs were done between two samples: too few for this machine.")
     return Cost(
         jobs / (now.seconds - start.seconds),
         (now.worker_cpu - start.worker_cpu) / jobs * 1e6,

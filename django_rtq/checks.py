@@ -78,7 +78,7 @@ def check_server(**kwargs: Any) -> list[CheckMessage]:
 
 
 def check_databases(**kwargs: Any) -> list[CheckMessage]:
-    """rtq.W003: each job that uses a database server connects anew. For `check --deploy`."""
+    """rtq.W003: each job that uses a database opens a new connection. For `check --deploy`."""
     return [
         Warning(
             f"Each job that uses the database {alias!r} opens a new connection: its CONN_MAX_AGE is 0.",
@@ -92,6 +92,6 @@ def check_databases(**kwargs: Any) -> list[CheckMessage]:
 
 
 def _connects_anew(settings: Mapping[str, Any]) -> bool:
-    """Not for SQLite, which has no server, and not for a database that is not configured (the dummy)."""
-    is_server = not any(name in settings["ENGINE"] for name in ("sqlite", "spatialite", "dummy"))
-    return is_server and settings["CONN_MAX_AGE"] == 0 and not settings["OPTIONS"].get("pool")
+    """Not for a database in memory, and not for one that is not configured (the dummy)."""
+    is_kept = settings["CONN_MAX_AGE"] != 0 or settings["OPTIONS"].get("pool")
+    return not is_kept and "dummy" not in settings["ENGINE"] and "memory" not in str(settings["NAME"])

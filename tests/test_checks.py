@@ -125,13 +125,14 @@ def test_a_server_that_is_away_is_passed_over():
 
 
 def found_in_databases(monkeypatch, **options):
-    defaults = {"ENGINE": "django.db.backends.postgresql", "CONN_MAX_AGE": 0, "OPTIONS": {}}
+    defaults = {"ENGINE": "django.db.backends.postgresql", "NAME": "shop", "CONN_MAX_AGE": 0, "OPTIONS": {}}
     monkeypatch.setitem(connections.settings, "other", {**defaults, **options})
     return [(message.level, message.id, message.msg) for message in check_databases()]
 
 
-def test_a_database_server_to_which_each_job_connects_anew_is_a_warning_for_a_deploy(monkeypatch):
-    assert found_in_databases(monkeypatch) == [
+@pytest.mark.parametrize("engine", ["django.db.backends.postgresql", "django.db.backends.sqlite3"])
+def test_a_database_to_which_each_job_connects_anew_is_a_warning_for_a_deploy(monkeypatch, engine):
+    assert found_in_databases(monkeypatch, ENGINE=engine) == [
         (
             WARNING,
             "rtq.W003",
@@ -147,10 +148,10 @@ def test_a_database_server_to_which_each_job_connects_anew_is_a_warning_for_a_de
         {"CONN_MAX_AGE": None},
         {"OPTIONS": {"pool": True}},
         {"OPTIONS": {"pool": {"min_size": 2}}},
-        {"ENGINE": "django.db.backends.sqlite3"},
-        {"ENGINE": "django.contrib.gis.db.backends.spatialite"},
+        {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"},
+        {"ENGINE": "django.db.backends.sqlite3", "NAME": "file:shop?mode=memory"},
         {"ENGINE": "django.db.backends.dummy"},
     ],
 )
-def test_kept_connections_pools_and_files_are_passed_over(monkeypatch, options):
+def test_kept_connections_pools_and_databases_in_memory_are_passed_over(monkeypatch, options):
     assert found_in_databases(monkeypatch, **options) == []

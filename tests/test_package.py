@@ -69,6 +69,12 @@ def test_the_wheel_names_its_needs_and_its_licence(wheel):
     assert f"{info}/licenses/LICENSE" in wheel.namelist()
 
 
+def test_the_wheel_names_the_pytest_plugin(wheel):
+    declared = wheel.read(f"django_rtq-{VERSION}.dist-info/entry_points.txt").decode()
+
+    assert declared.split() == ["[pytest11]", "rtq", "=", "django_rtq.pytest_plugin"]
+
+
 def test_the_sdist_holds_all_that_a_wheel_is_built_of(shelf):
     names = names_in_sdist(shelf)
 

@@ -39,7 +39,7 @@ def _payloads() -> dict[str, Figure]:
         what = f"payload of {kb} kB"
         target = Target(">=", 0.85) if kb == 100 else None
         figures |= rate(f"payload.in_{kb}kb", f"delay() with a {what}")
-        figures |= rate(f"payload.push_{kb}kb", f"a bare RPUSH of a {what}")
+        figures |= rate(f"payload.push_{kb}kb", f"json.dumps and a bare RPUSH of a {what}")
         figures[f"payload.in_{kb}kb_vs_push"] = Figure("ratio", f"delay() to the bare RPUSH, {what}", target)
         figures |= rate(f"payload.out_{kb}kb", f"no-op jobs with a {what}, one process")
         figures[f"payload.pop_{kb}kb"] = Figure("jobs/s", f"a bare LPOP one by one, and json.loads, {what}")

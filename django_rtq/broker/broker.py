@@ -32,7 +32,7 @@ from django_rtq.broker.redis.connections import check_server_mode
 from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
-from django_rtq.broker.settlement import Settlement
+from django_rtq.broker.settlement import Settlement, take_acks
 from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
 from django_rtq.conf import Config, check_redis_is_allowed, get_config
 from django_rtq.exceptions import BrokerError
@@ -155,20 +155,27 @@ class Broker:
         may have been claimed that the worker does not know of.
         """
         settlements = settlements or {}
+        acked = take_acks(settlements) if wanted else {}
         calls = [
-            (queue, verb, command)
+            ((settlement, verb), command)
             for queue, settlement in settlements.items()
-            for verb, command in settlement.commands(self.keys.of(queue), worker, max_results=self.config.max_results)
+            for verb, command in settlement.commands(
+                self.keys.of(queue),
+                worker,
+                max_results=self.config.max_results,
+                but="ack" if queue in acked else "",
+            )
         ]
-        commands = [command for _, _, command in calls]
+        commands = [command for _, command in calls]
         if wanted:
-            commands.append(self.claim_command(worker, queues, wanted, idle=idle))
+            commands.append(self.claim_command(worker, queues, wanted, idle=idle, acked=acked))
         replies = self.redis.execute_each(commands)
         result = ClaimResult()
-        settled = [(settlements[queue], verb) for queue, verb, _ in calls]
-        result.add_settled(list(zip(settled, replies, strict=False)))
+        result.add_settled([(whose, reply) for (whose, _), reply in zip(calls, replies, strict=False)])
         if wanted:
             result.add_claim(queues, replies[-1])
+            for queue in acked if result.error is not replies[-1] else ():
+                settlements[queue].clear("ack")
         return result
 
     def settle(self, worker: str, queue: str, settlement: Settlement) -> list[str]:
@@ -178,10 +185,30 @@ class Broker:
             raise result.error
         return result.stale
 
-    def claim_command(self, worker: str, queues: Sequence[str], wanted: int, *, idle: int = 1) -> Command:
-        """The command that claims, for a BlockingReader that sends it together with its blocking read."""
-        keys = [self.keys.of(queue) for queue in queues]
-        return SCRIPTS["claim"].call_many(keys, (worker, min(wanted, AT_ONCE), int(idle)))
+    def claim_command(
+        self,
+        worker: str,
+        queues: Sequence[str],
+        wanted: int,
+        *,
+        idle: int = 1,
+        acked: Mapping[str, Sequence[Argument]] | None = None,
+    ) -> Command:
+        """The command that claims, for a BlockingReader that sends it together with its blocking read.
+
+        `acked`: queue -> finished jobs to settle before, AT_ONCE at most, as in Settlement.ack.
+        """
+        names, finished = list(queues), []
+        for queue, entries in (acked or {}).items():
+            if queue not in names:
+                names.append(queue)
+            finished += [names.index(queue) + 1, len(entries), *entries]
+        arguments = (worker, min(wanted, AT_ONCE), int(idle), len(queues), self.config.max_results, *finished)
+        return SCRIPTS["claim"].call_many([self.keys.of(name) for name in names], arguments)
+
+    def return_work_signal(self, queue: str) -> None:
+        """Wake another worker of this queue, because this one took the signal and does other work first."""
+        self.redis.execute_one(("ZADD", self.keys.of(queue).work_signal, 0, "work"), resend=True)
 
     def report_progress(self, worker: str, reports: Iterable[tuple[str, str, str]]) -> None:
         """Store the progress of running jobs: queue, id and JSON each.

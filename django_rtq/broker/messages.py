@@ -44,8 +44,8 @@ class Claimed(NamedTuple):
     """The jobs that a claim returned from one queue."""
 
     queue: str
-    #: ok; paused; unknown (sign on first); suspect (these have crashed a worker, or the next one has); more (it stopped
-    #: after many cancelled jobs: claim again at once)
+    #: ok; unknown (sign on first); suspect (these have crashed a worker, or the next one has); more (it stopped after
+    #: many cancelled jobs: claim again at once)
     status: str
     now_ms: int  # the server's time of the claim
     ids: list[bytes]
@@ -57,17 +57,16 @@ class Claimed(NamedTuple):
 class ClaimResult:
     """The reply to Broker.claim(): claimed jobs, and which settled jobs were stale."""
 
-    claimed: list[Claimed] = field(default_factory=list)
+    claimed: list[Claimed] = field(default_factory=list)  # queues that had jobs, or a status other than "ok"
     stale: list[str] = field(default_factory=list)  # settled, but no longer held by this worker
     error: BrokerError | None = None  # a command was refused; what was not settled is still in the settlements
     found: int = 0  # number of claimed jobs
-    statuses: set[str] = field(default_factory=set)  # of the queues that were asked
+    statuses: set[str] = field(default_factory=set)  # of these queues
 
     def add_settled(self, replies: Sequence[tuple[tuple[Settlement, str], Any]]) -> None:
         """Add the reply to each call of a settlement, given as ((settlement, verb), reply). Clears what was settled."""
         refused = [(id(settlement), verb) for (settlement, verb), reply in replies if isinstance(reply, BrokerError)]
         for (settlement, verb), reply in replies:
-            settlement.run_ms = settlement.wait_ms = 0
             if isinstance(reply, BrokerError):
                 self.error = reply
                 continue
@@ -80,11 +79,18 @@ class ClaimResult:
         if isinstance(reply, BrokerError):
             self.error = reply
             return
-        for queue, (status, now_ms, ids, records, counts) in zip(queues, reply, strict=False):
+        place = 1 + reply[0]
+        self.stale += [job_id.decode() for job_id in reply[1:place]]
+        while place < len(reply):
+            number, status, now_ms, jobs, counts = reply[place : place + 5]
+            start, end = place + 5, place + 5 + 2 * jobs
+            place = end + counts
+            tried = {reply[i]: (reply[i + 1], reply[i + 2]) for i in range(end, place, 3)} if counts else {}
             text = status.decode()
-            tried = {counts[i]: (counts[i + 1], counts[i + 2]) for i in range(0, len(counts), 3)} if counts else {}
-            self.claimed.append(Claimed(queue, text, now_ms, ids, records, tried))
-            self.found += len(ids)
+            self.claimed.append(
+                Claimed(queues[number - 1], text, now_ms, reply[start:end:2], reply[start + 1 : end : 2], tried)
+            )
+            self.found += jobs
             self.statuses.add(text)
 
 

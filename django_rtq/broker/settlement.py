@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django_rtq.broker.keys import QueueKeys
@@ -11,7 +11,15 @@ from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 
 MAX_METRICS_CALLS = 10  # kept while Redis is unreachable
 UNKNOWN_CLIENT = "\n"  # in place of the client of a job to retry: the script reads it from the record
-_WIDTHS = {"ack": 3, "expire": 3, "finish_cancel": 3, "retry": 5, "bury": 3, "release": 1}  # arguments of one job
+_ACK_WIDTH = 3  # arguments of one job in `ack`
+_WIDTHS = {
+    "ack": _ACK_WIDTH,
+    "expire": 3,
+    "finish_cancel": 3,
+    "retry": 5,
+    "bury": 3,
+    "release": 1,
+}  # arguments of one job
 _STATES = {"ack": "succeeded", "expire": "expired", "finish_cancel": "cancelled"}  # in which `finish` leaves their jobs
 
 
@@ -29,8 +37,6 @@ class Settlement:
     bury: list[Argument] = field(default_factory=list)
     release: list[Argument] = field(default_factory=list)
     metrics: list[Sequence[Argument]] = field(default_factory=list)  # the arguments of whole calls
-    run_ms: float = 0.0  # run time of the jobs in `ack`, together
-    wait_ms: int = 0  # how long these had waited, together
 
     def __bool__(self) -> bool:
         return self.has_outcomes or bool(self.release or self.metrics)
@@ -48,18 +54,18 @@ class Settlement:
             for job_id in getattr(self, verb)[::width]
         }
 
-    def commands(self, keys: QueueKeys, worker: str, *, max_results: int) -> Iterator[tuple[str, Command]]:
-        """Verb and command of each script call that is needed."""
+    def commands(
+        self, keys: QueueKeys, worker: str, *, max_results: int, but: str = ""
+    ) -> Iterator[tuple[str, Command]]:
+        """Verb and command of each script call that is needed, but for one verb that travels with a claim."""
         for verb, width in _WIDTHS.items():
-            entries: list[Argument] = getattr(self, verb)
+            entries: list[Argument] = [] if verb == but else getattr(self, verb)
             for start in range(0, len(entries), AT_ONCE * width):
                 part = entries[start : start + AT_ONCE * width]
-                first: tuple[Argument, ...] = ()
                 if state := _STATES.get(verb):
-                    share = len(part) / len(entries) if verb == "ack" else 0
-                    first = (max_results, state, round(self.run_ms * share), round(self.wait_ms * share))
-                yield verb, SCRIPTS["finish" if state else verb].call(keys, (*first, *part), worker=worker)
-
+                    yield verb, SCRIPTS["finish"].call(keys, (max_results, state, *part), worker=worker)
+                else:
+                    yield verb, SCRIPTS[verb].call(keys, part, worker=worker)
         for arguments in self.metrics:
             yield "metrics", SCRIPTS["add_metrics"].call(keys, arguments)
 
@@ -77,6 +83,15 @@ class Settlement:
             bury=self.bury + later.bury,
             release=self.release + later.release,
             metrics=[*self.metrics, *later.metrics][-MAX_METRICS_CALLS:],
-            run_ms=self.run_ms + later.run_ms,
-            wait_ms=self.wait_ms + later.wait_ms,
         )
+
+
+def take_acks(settlements: Mapping[str, Settlement]) -> dict[str, Sequence[Argument]]:
+    """The acknowledgements that one call of the script `claim` takes, by queue. They stay in the settlements."""
+    acked: dict[str, Sequence[Argument]] = {}
+    room = AT_ONCE * _ACK_WIDTH
+    for queue, settlement in settlements.items():
+        if 0 < len(settlement.ack) <= room:
+            room -= len(settlement.ack)
+            acked[queue] = settlement.ack
+    return acked

@@ -223,7 +223,7 @@ def test_the_page_says_which_task_fails_with_a_link_that_leads_there(broker, vie
     line = serializer.dumps({"at": 1, "error_class": "shop.OutOfOrder", "error": "<b>", "traceback": "t" * 5000})
     for number in range(12):
         job = claimed_job(broker, worker="w2", body=body(number))
-        broker.settle("w2", QUEUE, Settlement(bury=[job.id, 1, line], metrics=[(1, f"failed {MAIL}", 1)]))
+        broker.settle("w2", QUEUE, Settlement(bury=[job.id, 1, line], metrics=[(0, 0, 1, f"failed {MAIL}", 1)]))
 
     html = text(viewer.get(OVERVIEW))
 

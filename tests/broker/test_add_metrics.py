@@ -8,7 +8,7 @@ from tests.support.snapshots import snapshot
 
 
 def tell(broker, *calls):
-    assert broker.settle("w1", QUEUE, Settlement(metrics=list(calls))) == []
+    assert broker.settle("w1", QUEUE, Settlement(metrics=[(0, 0, *call) for call in calls])) == []
 
 
 def test_counters_and_clients_are_added_up(redis, broker):
@@ -51,3 +51,10 @@ def test_the_time_of_all_counts_those_too_that_have_no_room(redis, broker):
     tell(broker, (0, "new", 1, 500))
 
     assert snapshot(redis)["client_runs"]["\n"] == "2000"
+
+
+def test_run_times_and_wait_times_of_the_queue_are_added_up(redis, broker):
+    for call in ((12, 7, 1, "done ship", 1), (1, 0, 0, "x", 1, 1_000), (0, 0, 0, "y", 1, 1_000)):
+        broker.settle("w1", QUEUE, Settlement(metrics=[call]))
+
+    assert snapshot(redis)["stats"] == {"run_ms": 13, "wait_ms": 7}

@@ -10,7 +10,7 @@ from tests.support.jobs import QUEUE, queued_job
 def serve(broker, *clients):
     """(client, runs, seconds) each."""
     flat = [value for name, runs, seconds in clients for value in (name, runs, round(seconds * 1e6))]
-    broker.settle("w1", QUEUE, Settlement(metrics=[(0, *flat)]))
+    broker.settle("w1", QUEUE, Settlement(metrics=[(0, 0, 0, *flat)]))
 
 
 def test_who_has_most_jobs_comes_first(redis, broker, inspector):

@@ -204,7 +204,9 @@ def test_a_large_job_is_stored_like_a_small_one(redis, broker):
 
 
 @pytest.mark.parametrize(
-    "job_id", ["my own id", f"{now_ms() - 2 * HOUR_MS:012x}-a", f"{now_ms() + 2 * HOUR_MS:012x}-a"]
+    "job_id",
+    ["my own id", f"{now_ms() - 2 * HOUR_MS:012x}-a", f"{now_ms() + 2 * HOUR_MS:012x}-a"],
+    ids=["none", "slow", "fast"],
 )
 def test_a_callers_wrong_clock_does_not_say_when_a_large_job_may_start(redis, broker, job_id):
     body = "1 2 3\n%1 " + "x" * 5000

@@ -59,17 +59,6 @@ def test_nothing_is_left_of_its_failures(redis, broker):
     }
 
 
-def test_times_are_added_up(redis, broker):
-    jobs = claimed_jobs(broker, new_job(), new_job())
-    told = settlement("ack", *jobs)
-    told.run_ms, told.wait_ms = 12.6, 7
-
-    broker.settle(WORKER, QUEUE, told)
-
-    assert snapshot(redis)["stats"] == {"enqueued": 2, "succeeded": 2, "run_ms": 13, "wait_ms": 7}
-    assert (told.run_ms, told.wait_ms) == (0, 0)
-
-
 def ack_one(broker, job, *, most, keep_ms=3_600_000, outcome='"done"'):
     """With another limit than that of the settings."""
     told = settlement("ack", job, keep_ms=keep_ms, outcome=outcome)

@@ -142,9 +142,9 @@ def test_the_supervisor_hears_of_its_own(broker, inspector):
     inspector.cancel(other.id, terminate=True)
 
     notes = {WORKER: {}, "w3": {}}
-    _, _, asked = broker.heartbeat([QUEUE, "low"], notes, {QUEUE: 0, "low": 0}, promote=False)
+    result = broker.heartbeat([QUEUE, "low"], notes, {QUEUE: 0, "low": 0}, promote=False)
 
-    assert asked == [(WORKER, job.id, "ask")]
+    assert result.cancel_requests == [(WORKER, job.id, "ask")]
     assert broker.heartbeat([QUEUE], {"w2": {}}, {QUEUE: 0}, promote=False)[2] == [("w2", other.id, "terminate")]
 
 

@@ -27,7 +27,7 @@ def beat(broker, notes=NOTE, *, promote=True):
 
 @pytest.mark.usefixtures("_worker")
 def test_leases_are_renewed_and_queues_are_named(redis, broker):
-    assert beat(broker) == (LEASE_SECONDS, {QUEUE: [], "low": []}, [], {QUEUE: 0, "low": 0})
+    assert beat(broker) == (LEASE_SECONDS, {QUEUE: [], "low": []}, [], set(), {QUEUE: 0, "low": 0})
 
     assert snapshot(redis)["rtq:queues"] == {QUEUE, "low"}
 
@@ -56,7 +56,7 @@ def test_what_is_due_is_promoted_by_who_is_asked_to(redis, broker, promote):
     job = scheduled_job(broker)
     let_fall_due(broker, job)
 
-    _, promoted, _, _ = beat(broker, promote=promote)
+    _, promoted, *_ = beat(broker, promote=promote)
 
     assert promoted == ({QUEUE: [job.id], "low": []} if promote else {})
     assert ("scheduled" in snapshot(redis)) is not promote
@@ -67,7 +67,7 @@ def test_it_says_where_the_audit_goes_on(redis, broker):
     for number in range(101):
         queued_job(broker, client=str(number))
 
-    assert beat(broker)[3] == {QUEUE: 100, "low": 0}
+    assert beat(broker)[-1] == {QUEUE: 100, "low": 0}
 
 
 def test_an_audit_goes_along(redis, broker):

@@ -94,7 +94,7 @@ def test_a_job_that_runs_longer_than_it_may_looks_hung(redis, broker, inspector)
 
 def test_a_job_that_runs_ten_times_longer_than_is_usual_looks_hung(redis, broker, inspector):
     job = claimed_job(broker, body='{"task":"ship"}')
-    broker.settle(WORKER, QUEUE, Settlement(metrics=[(1, f"r{bucket_of(2.0)} ship", 100)]))
+    broker.settle(WORKER, QUEUE, Settlement(metrics=[(0, 0, 1, f"r{bucket_of(2.0)} ship", 100)]))
 
     (running,) = inspector.workers(with_usual=True)[0].running
     assert running.usual_seconds == pytest.approx(2, rel=0.13)

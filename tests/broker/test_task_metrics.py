@@ -10,7 +10,7 @@ from tests.support.jobs import QUEUE
 
 def tell(broker, *counters, queue=QUEUE):
     broker.register_queues([queue])
-    broker.settle("w1", queue, Settlement(metrics=[(len(counters) // 2, *counters)]))
+    broker.settle("w1", queue, Settlement(metrics=[(0, 0, len(counters) // 2, *counters)]))
 
 
 def test_outcomes_are_told_by_task(redis, broker, inspector):

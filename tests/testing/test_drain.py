@@ -3,14 +3,10 @@
 import asyncio
 import signal
 import sys
-import threading
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from django.contrib.auth.models import User
 from django.core.management import call_command
-from django.db import connection, transaction
-from django.test import TestCase, TransactionTestCase
 
 from django_rtq import Bury, JobState, current_job, report_progress, task
 from django_rtq.exceptions import TaskNotFound, TimeLimitExceeded
@@ -20,7 +16,7 @@ from django_rtq.testing import adrain, drain, private_redis
 from django_rtq.testing.drain import _Drain
 from tests.testing import tasks
 from tests.testing.tasks import charge, describe, fetch, flaky, give_up, once, send_mail
-from tests.testing.test_eager import add_user, aslow, slow
+from tests.testing.test_eager import aslow, slow
 
 
 @pytest.fixture(params=["fakeredis", "server"])
@@ -86,6 +82,21 @@ def test_coroutines_run_too(ran):
         return await handle.aget(timeout=1)
 
     assert asyncio.run(call()) == "y!"
+
+
+@with_redis
+def test_a_coroutine_that_cannot_run_stays_queued(ran):
+    handle = fetch.delay("x")
+
+    async def call():
+        drain()
+
+    with pytest.raises(RuntimeError, match="await adrain"):
+        asyncio.run(call())
+    assert handle.state is JobState.QUEUED
+    assert get_inspector().workers() == []
+    drain()
+    assert handle.result == "x!"
 
 
 @with_redis
@@ -298,40 +309,3 @@ def test_unique_jobs_and_progress_are_real(ran):
 @task
 def reports():
     report_progress(1, 2, "half")
-
-
-# -- databases and threads
-
-
-class TestInATransaction(TestCase):
-    @private_redis()
-    def test_jobs_see_and_change_what_the_test_does(self):
-        handle = add_user.delay("a")
-        drain()
-        assert handle.result == [True, threading.get_ident()]
-        assert connection.in_atomic_block
-        assert User.objects.get().username == "a"
-
-    @private_redis()
-    async def test_async_tests_share_the_transaction(self):
-        await add_user.adelay("a")
-        await adrain()
-        assert await User.objects.acount() == 1
-
-    @private_redis()
-    def test_jobs_of_on_commit(self):
-        with self.captureOnCommitCallbacks(execute=True):
-            transaction.on_commit(lambda: add_user.delay("a"))
-            assert drain() == []
-        assert len(drain()) == 1
-
-    def test_nothing_is_left(self):
-        assert not User.objects.exists()
-
-
-@private_redis()
-class TestWithoutATransaction(TransactionTestCase):
-    def test_jobs_commit(self):
-        add_user.delay("a")
-        drain()
-        assert User.objects.exists()

@@ -12,6 +12,9 @@ from django_rtq.testing import captured, drain, private_redis
 from testproject.settings import RTQ as OF_PROJECT
 from tests.testing.tasks import send_mail
 
+pytest.importorskip("fakeredis")
+pytest.importorskip("lupa")
+
 
 def test_each_block_has_a_redis_of_its_own(redis):
     for where in ("", redis.proxy.url):

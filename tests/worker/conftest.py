@@ -110,12 +110,13 @@ def rtq_worker(redis, redis_server, broker, diary, tmp_path):
 
 
 def has_signed_on(redis, worker):
-    """Whether all children of a worker take part, in whatever queue."""
+    """Whether all children of a worker take part, in whatever queue, and it is known whose they are."""
     children = worker.children
     if len(children) != worker.processes:
         return False
     names = [name for key in redis.scan_iter("*:workers") for name in redis.zrange(key, 0, -1)]
-    return {int(name.split(b":")[-2]) for name in names}.issuperset(children)
+    known = [name for name in names if redis.exists(b"rtq:worker:" + name)]
+    return {int(name.split(b":")[-2]) for name in known}.issuperset(children)
 
 
 @pytest.fixture

@@ -1,13 +1,15 @@
--- add_metrics: add counters of a worker: how runs of tasks ended, and which clients they were for.
+-- add_metrics: add counters of a worker: how runs of tasks ended, how long they took, and which clients they were for.
 -- uses: prelude metrics
--- keys: clock scratch tasks client_runs client_time
--- ARGV[1] counters    how many there are
+-- keys: clock scratch stats tasks client_runs client_time
+-- ARGV[1] run_ms      how long the jobs that succeeded ran, together
+-- ARGV[2] wait_ms     how long these had waited, together
+-- ARGV[3] counters    how many there are
 -- ARGV[...] counted   of each counter: name, number; then of each client: its name, runs, µs
 --
 -- returns {}
 -- sent twice: counts twice
 
-local q, counters, counted = named(), tonumber(ARGV[1]), { select(2, unpack(ARGV)) }
+local q, run_ms, wait_ms, counters, counted = named(), ARGV[1], ARGV[2], tonumber(ARGV[3]), { select(4, unpack(ARGV)) }
 local SLICE_MS, CLIENTS_SECONDS, ALL = 600000, 4200, "\n"
 local now = now_ms(q.clock)
 local tasks = task_counters(q, now)
@@ -15,6 +17,8 @@ local slice = string.format("%.0f", math.floor(now / SLICE_MS))
 local served, busy = q.client_runs .. slice, q.client_time .. slice
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
+if run_ms ~= "0" then count(q.stats, now, "run_ms", run_ms) end
+if wait_ms ~= "0" then count(q.stats, now, "wait_ms", wait_ms) end
 for i = 1, 2 * counters, 2 do
   if has_room(tasks, counted[i]) then redis.call("HINCRBY", tasks, counted[i], counted[i + 1]) end
 end

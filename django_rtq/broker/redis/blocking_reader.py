@@ -42,6 +42,7 @@ class BlockingReader:
         self._on_connect = on_connect
         self._connection: Any = None
         self._is_waiting = False  # BZPOPMIN was sent, and has no reply yet
+        self.token_key: bytes | None = None  # where the last token was taken from; whoever uses it sets it to None
 
     def connect(self) -> None:
         """Connect, if need be, and call `on_connect` then. Raises BrokerUnavailable."""
@@ -64,7 +65,7 @@ class BlockingReader:
             came = can_read_within(connection, seconds) if is_exact else connection.can_read(timeout=seconds)
             if not came:
                 return False
-        return self._token_came()
+        return self._take(connection.read_response())
 
     def wait_and_claim(
         self, claim: Command, *, slice_seconds: float = 5.0, on_slice: Callable[[], None] = lambda: None
@@ -83,8 +84,7 @@ class BlockingReader:
         send(connection, [claim] if self._is_waiting else [self._wait_command, claim])
         self._is_waiting = True
         until = time.monotonic() + self._block_seconds + self._connection_settings.socket_timeout
-        self._read_in_slices(until, on_slice)
-        self._is_waiting = False
+        self._take(self._read_in_slices(until, on_slice))
         answer = received_reply(connection)
         if answer is not None:
             return None if isinstance(answer, Exception) else answer
@@ -139,9 +139,11 @@ class BlockingReader:
             self._connection.disconnect()
             self._connection = None
 
-    def _token_came(self) -> bool:
-        token = self._connection.read_response()
+    def _take(self, token: Any) -> bool:
+        """The read has ended, with a token or without."""
         self._is_waiting = False
+        if token is not None:
+            self.token_key = token[0]
         return token is not None
 
     def _connected(self) -> Any:

@@ -52,9 +52,11 @@ class _ClientMetrics:
 class _QueueMetrics:
     """Metrics of one queue."""
 
-    __slots__ = ("clients", "tasks")
+    __slots__ = ("clients", "run_seconds", "tasks", "wait_ms")
 
     def __init__(self) -> None:
+        self.run_seconds = 0.0  # how long the jobs that succeeded ran, together
+        self.wait_ms = 0  # how long these had waited
         self.tasks: defaultdict[str, _TaskMetrics] = defaultdict(_TaskMetrics)
         self.clients: defaultdict[bytes, _ClientMetrics] = defaultdict(_ClientMetrics)
 
@@ -65,11 +67,13 @@ class _QueueMetrics:
             for task, of_task in self.tasks.items()
             for name, number in of_task.counters()
         ]
+        sums = (round(self.run_seconds * 1000), self.wait_ms)
         for part in _parts(counters):
-            yield (len(part), *(value for pair in part for value in pair))
+            yield (*sums, len(part), *(value for pair in part for value in pair))
+            sums = (0, 0)
         clients = [(client, one.runs, round(one.seconds * 1_000_000)) for client, one in self.clients.items()]
         for triples in _parts(clients):
-            yield (0, *(value for triple in triples for value in triple))
+            yield (0, 0, 0, *(value for triple in triples for value in triple))
 
 
 class RunMetrics:
@@ -87,6 +91,8 @@ class RunMetrics:
         of_queue = self._queues[run.queue]
         of_task, of_client, seconds = of_queue.tasks[run.task_name], of_queue.clients[run.client], run.seconds
         of_task.outcomes["done"] += 1
+        of_queue.run_seconds += seconds
+        of_queue.wait_ms += wait_ms
         of_client.runs += 1
         of_client.seconds += seconds
         runs, waits = of_task.runs, of_task.waits

@@ -54,10 +54,7 @@ class OutcomeRecorder:
         else:
             settlement.ack += (run.job_id, TOMBSTONE_MS, b"")
             self._shared.finish_without_result(run.entry)
-        wait_ms = run.wait_ms
-        settlement.run_ms += run.seconds * 1000
-        settlement.wait_ms += wait_ms
-        self._metrics.add_done(run, wait_ms)
+        self._metrics.add_done(run, run.wait_ms)
 
     def _record_other(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
         if isinstance(outcome, Retried | Buried):

@@ -21,7 +21,6 @@ from typing import TypeVar
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import Claimed, ClaimResult
-from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from django_rtq.loop import ReconnectDelay
 from django_rtq.worker.exit_codes import EXIT_DONE, EXIT_RECYCLED
@@ -33,6 +32,7 @@ from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.runner import Runner, exit_out_of_memory
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.process.threaded_runner import make_runner
+from django_rtq.worker.process.work_signals import WorkSignalReader
 from django_rtq.worker.shared_memory import SharedState
 
 logger = logging.getLogger("django_rtq")
@@ -60,10 +60,9 @@ class WorkerProcess:
         self._runner: Runner = make_runner(broker.config, shared, self._session, options.concurrency)
         # Between two signs of life: well within a lease.
         self._longest_seconds = min(IDLE_SECONDS, broker.config.lease_seconds / 3)
-        self._reader = BlockingReader(
-            broker.connection_settings,
-            [broker.keys.of(queue).work_signal for queue in options.queues],
-            role="worker-wait",
+        self._reader = WorkSignalReader(
+            broker,
+            options.queues,
             on_connect=self._session.reconcile_soon,
         )
         self._backoff = ReconnectDelay()
@@ -122,7 +121,10 @@ class WorkerProcess:
         wanted = self._runner.wanted()
         if self._options.max_jobs is not None:
             wanted = min(wanted, self._options.max_jobs - self._jobs_done)
-        fetched = self._session.fetch(wanted, idle=self._runner.idle_slots, queues=self._options.order())
+        queues, is_woken = self._options.order(), self._reader.has_token
+        fetched = self._session.fetch(wanted, idle=self._runner.idle_slots, queues=queues, is_woken=is_woken)
+        if wanted:
+            self._reader.return_signal(fetched, queues)
         if fetched.error is not None and not fetched.found:
             raise BrokerUnavailable(str(fetched.error)) from fetched.error
         self._shared.record_claim(jobs_done=self._jobs_done, claimed_at=time.monotonic())
@@ -136,7 +138,7 @@ class WorkerProcess:
         self._runner.set_suspect_next(is_suspect_next="suspect" in fetched.statuses)
         if fetched.found:
             if self._reader.is_waiting and fetched.found >= self._runner.wanted():
-                self._reader.close()  # no free slot: leave the next work signal to other workers
+                self._reader.leave()  # there is no free slot
             worker = self._session.worker
             # Released jobs do not count: a process is replaced after so many runs.
             self._jobs_done += self._runner.run([run for claimed in fetched.claimed for run in _runs(claimed, worker)])
@@ -214,8 +216,10 @@ class WorkerProcess:
                     return None
                 fetched = ClaimResult()
                 fetched.add_claim(queues, answer)
-                if fetched.found or "unknown" in fetched.statuses:
+                if fetched.found:
                     self._session.hold(fetched, asked_at=asked_at)
+                self._reader.return_signal(fetched, queues)
+                if fetched.found or "unknown" in fetched.statuses:
                     return fetched
                 self._report_while_idle()
         finally:

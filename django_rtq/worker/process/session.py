@@ -8,7 +8,8 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
@@ -43,6 +44,7 @@ class WorkerSession:
         self._metrics = RunMetrics()
         self._record = OutcomeRecorder(broker.config, shared, self._metrics).record
         self._perhaps_settled: set[str] = set()  # ids that were sent without a reply: they may be stale for that reason
+        self._last_queue = ""  # the last one that had work
         self._is_uncertain = False
         self._next_check_at = 0.0  # time.monotonic(), while uncertain
         self._may_differ = False  # from the processing list in Redis
@@ -140,12 +142,18 @@ class WorkerSession:
 
     # -- round trips
 
-    def fetch(self, wanted: int, *, idle: int, queues: Sequence[str] | None = None) -> ClaimResult:
-        """Send all outcomes, and claim. Raises BrokerUnavailable: then outcomes are kept."""
-        with self._round_trip:
-            return self._fetch(wanted, self._queues if queues is None else queues, idle=idle)
+    def fetch(
+        self, wanted: int, *, idle: int, queues: Sequence[str] | None = None, is_woken: bool = False
+    ) -> ClaimResult:
+        """Send all outcomes, and claim. Raises BrokerUnavailable: then outcomes are kept.
 
-    def _fetch(self, wanted: int, queues: Sequence[str], *, idle: int) -> ClaimResult:
+        It first asks the queues up to the one that had work lately, and the others only if there is none, unless a
+        work signal has come (`is_woken`): many queues must not make each claim expensive.
+        """
+        with self._round_trip:
+            return self._fetch(wanted, self._queues if queues is None else queues, idle=idle, is_woken=is_woken)
+
+    def _fetch(self, wanted: int, queues: Sequence[str], *, idle: int, is_woken: bool = False) -> ClaimResult:
         with self._lock:
             for queue, calls in self._metrics.take_due().items():
                 self._settlements.setdefault(queue, Settlement()).metrics += calls
@@ -154,16 +162,20 @@ class WorkerSession:
         asked_at = time.monotonic()
         self._shared.set_alive(asked_at)
         try:
-            fetched = self._broker.claim(self.worker, queues, wanted, settlements=settlements, idle=idle)
+            likely = queues if is_woken else self._likely(queues)
+            fetched = self._broker.claim(self.worker, likely, wanted, settlements=settlements, idle=idle)
+            if wanted and len(likely) < len(queues) and not fetched.claimed and fetched.error is None:
+                others = self._broker.claim(self.worker, queues[len(likely) :], wanted, idle=idle)
+                fetched = replace(others, stale=fetched.stale)
         except BrokerError as error:
-            self._perhaps_settled.update(
-                job_id.decode(errors="replace") for s in settlements.values() for job_id in s.job_ids()
-            )
+            self._note_perhaps_settled(settlements)
             with self._lock:
                 self._shared.put_back(over)
                 self._put_back(settlements)
             self.mark_uncertain()
             raise error if isinstance(error, BrokerUnavailable) else BrokerUnavailable(str(error)) from error
+        if fetched.error is not None:
+            self._note_perhaps_settled(settlements)
         with self._lock:
             self._shared.confirm_reported(over)
             self._put_back(settlements)
@@ -173,6 +185,15 @@ class WorkerSession:
             self._perhaps_settled.clear()
         self.hold(fetched, asked_at=asked_at)
         return fetched
+
+    def _likely(self, queues: Sequence[str]) -> Sequence[str]:
+        """The queues up to the one that had work lately."""
+        return queues[: queues.index(self._last_queue) + 1] if self._last_queue in queues else queues
+
+    def _note_perhaps_settled(self, settlements: Mapping[str, Settlement]) -> None:
+        self._perhaps_settled.update(
+            job_id.decode(errors="replace") for s in settlements.values() for job_id in s.job_ids()
+        )
 
     def _on_stale(self, job_ids: Sequence[str]) -> None:
         """Jobs that we settled are not ours any more: others have them, or Redis has older data."""
@@ -197,6 +218,7 @@ class WorkerSession:
                 for job_id in claimed.ids:
                     self._held[job_id] = claimed.queue
         if fetched.found:
+            self._last_queue = fetched.claimed[-1].queue
             self._reconciler.note_jobs()
 
     def settle(self) -> None:

@@ -56,6 +56,8 @@ class Heartbeat(Loop):
         """Renew, in one round trip. Reclaim only if a lease has expired."""
         interval = self._interval
         started, processes = time.monotonic(), self._processes()
+        # Read before the infos: a process that takes its name during this tick is in the next one, which comes soon.
+        is_starting = any(not shared.worker for _, shared in processes)
         infos = {
             shared.worker: self._worker_info(pid, shared)
             for pid, shared in processes
@@ -71,7 +73,7 @@ class Heartbeat(Loop):
         self._on_cancel_requests(requests)
         if earliest is not None and earliest <= 0:
             earliest = self._reclaim()
-        if any(not shared.worker for _, shared in processes):
+        if is_starting:
             interval = START_SECONDS
         return interval if earliest is None else min(interval, earliest + 0.01)
 

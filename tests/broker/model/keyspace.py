@@ -21,7 +21,7 @@ return taken
 _COUNTED_SECONDS = {"stats": 172_800, "tasks": 180_000}
 # What a drained queue still has: times, turns, counters, and ids of finished jobs until their time is over.
 FINISHED = {"finished", "finished_before", "no_outcome", "no_outcome_before"}
-FIXED = {"turn", "clock", "due_signal", "workers", "signed_on", *FINISHED}
+FIXED = {"turn", "clock", "due_signal", "work_signal", "workers", "signed_on", *FINISHED}
 # What lies beside the record of a job, and goes with it.
 BESIDE_JOBS = (
     *("failures", "crashes", "errors", "waiting_since", "retrying"),

@@ -28,21 +28,23 @@ MUTANTS = (
     # G4: only the holder of a job may settle it, and once
     *(
         Mutant(f"{verb}_without_ownership_check", IS_MINE, IS_ANYBODYS, (verb,))
-        for verb in ("finish", "retry", "bury", "release")
+        for verb in ("claim", "finish", "retry", "bury", "release")
     ),
     Mutant("running_entry_kept_on_ack", 'redis.call("HDEL", q.running, unpack(ids))', NOTHING),
     Mutant("running_entry_kept_on_retry", 'redis.call("HDEL", q.running, id)', NOTHING, ("retry",)),
-    Mutant("unknown_worker_may_claim", 'not redis.call("ZSCORE", q.workers, worker)', "false", ("claim",)),
+    Mutant("unknown_worker_may_claim", 'not redis.call("ZRANK", q.workers, worker)', "false", ("claim",)),
+    Mutant("unknown_worker_hears_nothing", 'redis.call("ZRANK", tags[i] .. "workers", worker)', "true", ("claim",)),
+    Mutant("unknown_worker_loses_jobs", "return claim.found == 0 and begin", "return begin", ("claim",)),
     Mutant("renew_revives_the_unknown", 'if redis.call("ZSCORE", q.workers, name) then', "if true then"),
     Mutant("sign_off_leaves_jobs_behind", 'redis.call("EXISTS", q.running) == 1', "false", ("sign_off",)),
     # G8: enqueued twice is enqueued once
     Mutant("enqueue_without_exists_check", 'redis.call("HEXISTS", q.jobs, id) == 1 or', "", ("enqueue",)),
-    Mutant("enqueue_forgets_finished", '== 1 or redis.call("ZSCORE", q.finished, id)', "== 1", ("enqueue",)),
+    Mutant("enqueue_forgets_finished", "q.jobs, id) == 1 or is_finished(q, id)", "q.jobs, id) == 1", ("enqueue",)),
     Mutant(
         "enqueue_forgets_cancelled_ids", 'redis.call("HEXISTS", q.cancelled_in_lane, id) == 1', "false", ("enqueue",)
     ),
     Mutant("enqueue_many_without_exists_check", "known[id] = live[i] or", "known[id] ="),
-    Mutant("enqueue_many_forgets_finished", "or finished[i] or", "or"),
+    Mutant("enqueue_many_forgets_finished", "or finished[i] == 1 or", "or"),
     Mutant("enqueue_many_forgets_cancelled_ids", "or cancelled[i] or", "or"),
     # G9: of those alike one lives
     Mutant("digest_not_held", 'redis.call("SET", q.unique .. digest, id, "PX", string.format("%.0f", ms))', NOTHING),
@@ -95,12 +97,11 @@ MUTANTS = (
         "end\nend",
         ("enqueue_many",),
     ),
-    Mutant("claim_takes_the_token_along", 'then redis.call("ZADD", q.work_signal, 0, "work") else', "then", ("claim",)),
     Mutant(
-        "claim_keeps_the_token_of_another_queue",
-        'elseif not q.has_paused and redis.call("EXISTS", q.bands) == 1 then',
-        "elseif false then",
+        "claim_takes_the_token_along", 'then redis.call("ZADD", q.work_signal, "0", "work") else', "then", ("claim",)
     ),
+    Mutant("claim_overlooks_a_queue", "else place = middle + 1 end", "else place = middle + 2 end"),
+    Mutant("claim_goes_on_with_lower_queues", "if has_work then high = middle", "if not has_work then high = middle"),
     Mutant("resume_wakes_nobody", 'redis.call("ZADD", q.work_signal, 0, "work")', NOTHING, ("resume",)),
     Mutant("due_signal_only_once", "if due < next_due then", "if next_due == math.huge then"),
     Mutant("due_signal_only_once_for_many", "if earliest < next_due then", "if next_due == math.huge then"),
@@ -199,7 +200,7 @@ MUTANTS = (
         "an_empty_queue_has_clients", 'math.min(redis.call("ZCARD", q.lanes), queued)', 'redis.call("ZCARD", q.lanes)'
     ),
     Mutant("an_empty_queue_has_an_oldest", "queued > 0 and oldest_since(now)", "oldest_since(now)"),
-    Mutant("paused_is_ignored", "wanted > 0 and not q.has_paused", "wanted > 0"),
+    Mutant("paused_is_ignored", "if has(q, q.paused) then return end", NOTHING, ("claim",)),
     # G3: failures and crashes are counted
     Mutant("crash_not_counted", '"HINCRBY", q.crashes, id, 1', '"HINCRBY", q.crashes, id, 0'),
     Mutant("max_crashes_off_by_one", "crashes > max_crashes", "crashes >= max_crashes"),

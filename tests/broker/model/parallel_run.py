@@ -91,23 +91,23 @@ class ParallelRun:
         """Settle and claim in one round trip."""
         settlements = {queue: settlement(self._told_whose(queue, verbs)) for queue, verbs in plan.items()}
         stale = [job_id for queue, verbs in plan.items() for job_id in self._settle_model(worker, queue, verbs)]
-        claims = claim([self.models[name] for name in queues], worker, wanted, idle) if wanted else []
+        found = claim([self.models[name] for name in queues], worker, wanted, idle) if wanted else {}
+        claims = {queues[place]: answer for place, answer in found.items()}
         fetched = self.broker.claim(worker, queues, wanted, settlements=settlements, idle=idle)
-        for queue, (status, _) in zip(queues, claims, strict=False):
+        for queue, (status, _) in claims.items():
             if status == "suspect":
                 self._adopt_rings(queue)
         if fetched.error:
             raise fetched.error
         assert not any(settlements.values())
-        self.same((fetched.stale, [self._told(part) for part in fetched.claimed]), (stale, claims))
+        told = {part.queue: self._told(part) for part in fetched.claimed}
+        self.same((sorted(fetched.stale), told), (sorted(stale), claims))
 
     def _settle_model(self, worker: str, queue: str, verbs: Mapping[str, Sequence[Any]]) -> list[str]:
         model, stale = self.models[queue], []
         for verb in ("ack", "expire", "finish_cancel", "retry", "bury", "release"):
             entries = verbs.get(verb, ())
-            if verb == "ack" and entries:
-                stale += model.ack(worker, entries, 7 * len(entries), 9)
-            elif verb == "release":
+            if verb == "release":
                 stale += model.release(worker, [job_id for (job_id,) in entries])
             else:
                 stale += getattr(model, verb)(worker, entries) if entries else []
@@ -343,7 +343,7 @@ class ParallelRun:
 def settlement(verbs: Mapping[str, Sequence[tuple[Any, ...]]]) -> Settlement:
     """Those outcomes, as a worker tells them."""
     flat = {verb: [value for entry in entries for value in entry] for verb, entries in verbs.items()}
-    return Settlement(**flat, run_ms=7 * len(verbs.get("ack", ())), wait_ms=9 if verbs.get("ack") else 0)
+    return Settlement(**flat)
 
 
 def seconds(ms: int | None) -> float | None:

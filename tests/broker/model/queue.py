@@ -88,12 +88,8 @@ class Queue(Parts):
         self.work_signal = bool(self.bands)
         return "suspect" if self.crashes.keys() & jobs.keys() else status, jobs
 
-    def ack(self, worker: str, entries: Sequence[Entry], run_ms: int, wait_ms: int) -> list[str]:
-        stale, ended = self._end_runs(worker, entries, "succeeded")
-        if ended:
-            self._count("run_ms", run_ms)
-            self._count("wait_ms", wait_ms)
-        return stale
+    def ack(self, worker: str, entries: Sequence[Entry]) -> list[str]:
+        return self._end_runs(worker, entries, "succeeded")[0]
 
     def expire(self, worker: str, entries: Sequence[Entry]) -> list[str]:
         return self._end_runs(worker, entries, "expired")[0]
@@ -326,20 +322,23 @@ class Queue(Parts):
         return [len(thrown), len(job_ids)]
 
 
-def claim(queues: Sequence[Queue], worker: str, wanted: int, slots: int) -> list[tuple[str, dict[str, str]]]:
-    """From the first queues that have any. For each: status, and the jobs with their attempts."""
-    if any(worker not in queue.workers for queue in queues):
-        return [("unknown", {})]
-    answers: list[tuple[str, dict[str, str]]] = []
-    for queue in queues:
-        status, jobs = "ok", {}
+def claim(queues: Sequence[Queue], worker: str, wanted: int, slots: int) -> dict[int, tuple[str, dict[str, str]]]:
+    """From the first queues that have any. Of those with something to tell: status, and the jobs and their attempts."""
+    answers: dict[int, tuple[str, dict[str, str]]] = {}
+    for place, queue in enumerate(queues):
+        if not wanted:
+            break
+        if not queue.bands:
+            continue
+        if worker not in queue.workers:
+            # What others have assigned may run; the worker hears of this when it asks again.
+            return answers or {place: ("unknown", {})}
         if queue.paused is not None:
-            status = "paused"
-        elif wanted:
-            status, jobs = queue.claim(worker, wanted, slots)
-        else:  # its token may be the one that woke the worker
-            queue.work_signal = queue.work_signal or bool(queue.bands)
+            continue
+        answers[place] = status, jobs = queue.claim(worker, wanted, slots)
         wanted, slots = wanted - len(jobs), 0 if jobs else slots
         wanted = 0 if status == "suspect" else wanted
-        answers.append((status, jobs))
+    unknown = [place for place, queue in enumerate(queues) if worker not in queue.workers]
+    if not answers and unknown:
+        return {unknown[0]: ("unknown", {})}
     return answers

@@ -84,12 +84,41 @@ def suspects_run_in_groups(parallel: ParallelRun) -> None:
         parallel.claim(f"v{number}", ("mail", "bulk"), 8, idle=8)
 
 
-def a_token_that_woke_for_another_queue_is_put_back(parallel: ParallelRun) -> None:
-    for queue in ("mail", "bulk"):
-        send(parallel, "a", queue=queue)
-    parallel.take_token("bulk", "work_signal")
+def a_claim_goes_through_several_queues(parallel: ParallelRun) -> None:
+    send(parallel, "a", "b")
+    send(parallel, "c", queue="bulk")
+    parallel.claim("w0", ("bulk", "mail"), 2)
+    parallel.claim("w0", ("bulk", "bulk", "mail"))
+    send(parallel, "d")
+    parallel.take_token("mail", "work_signal")
+    send(parallel, "e", queue="bulk")
+    parallel.claim("w0", ("bulk", "mail"))
+    parallel.claim("w0", ("bulk", "bulk", "mail", "bulk"))
     parallel.claim("w0", ("mail", "bulk"))
-    parallel.claim("w1", ("mail", "bulk"))
+
+
+def a_worker_is_known_in_one_of_two_queues(parallel: ParallelRun) -> None:
+    send(parallel, "a")
+    send(parallel, "b", queue="bulk")
+    parallel.sign_on("w2", ("mail",))
+    parallel.claim("w2", ("mail", "bulk"), 3)
+    parallel.claim("w2", ("mail", "bulk"), 3)
+    parallel.claim("w2", ("bulk", "mail"), 3)
+    parallel.claim("w0", ("bulk", "mail"), 3)
+    parallel.claim("w2", ("mail", "bulk"), 3)
+    parallel.claim("w2", ("mail",), 3)
+
+
+def a_claim_settles(parallel: ParallelRun) -> None:
+    ids = send(parallel, *"abcd")
+    (other,) = send(parallel, "e", queue="bulk")
+    parallel.claim("w0", ("mail", "bulk"), 2)
+    parallel.claim("w1", ("bulk",))
+    acks = {"ack": [(job_id, KEEP_MS, '"x"') for job_id in ids[:2]]}
+    parallel.fetch("w1", {"mail": acks}, ("mail",), wanted=1)  # not its own
+    parallel.fetch("w0", {"mail": acks, "bulk": {"ack": [(other, KEEP_MS, "")]}}, ("mail",), wanted=1)
+    parallel.fetch("w1", {"bulk": {"ack": [(other, KEEP_MS, "")]}}, ("bulk", "mail"), wanted=3)
+    parallel.fetch("w1", {"bulk": {"ack": [(other, KEEP_MS, "")]}}, ("bulk", "mail"), wanted=3)
 
 
 def a_log_left_a_job_deep_in_its_lane(parallel: ParallelRun) -> None:
@@ -104,6 +133,8 @@ TURN_SCENARIOS = (
     a_worker_is_taken_back_in_steps,
     a_worker_is_lost,
     suspects_run_in_groups,
-    a_token_that_woke_for_another_queue_is_put_back,
+    a_claim_goes_through_several_queues,
+    a_worker_is_known_in_one_of_two_queues,
+    a_claim_settles,
     a_log_left_a_job_deep_in_its_lane,
 )

@@ -25,6 +25,7 @@ from tests.support.jobs import (
     retrying_job,
     scheduled_job,
     settle,
+    settlement,
     unique_job,
 )
 from tests.support.single_steps import promote, renew, repair_lanes, trim
@@ -174,8 +175,8 @@ def _register(broker, jobs):
 
 
 def _tally(broker, jobs):
-    settlement = Settlement(metrics=[(2, "done task", 3, "r-3 task", 3, "x", 3, 4_000_000)])
-    broker.settle(WORKER, QUEUE, settlement)
+    told = Settlement(metrics=[(13, 7, 2, "done task", 3, "r-3 task", 3, "x", 3, 4_000_000)])
+    broker.settle(WORKER, QUEUE, told)
 
 
 def _held(broker):
@@ -228,6 +229,18 @@ def _enqueue_others(broker, jobs):
 def _begun_and_unique(broker):
     _begun(broker)
     return [unique_job("a", client="x")]
+
+
+def _claimed_of_many(broker):
+    jobs = _claimed(broker)
+    others = [new_job("e", client="x"), new_job("f", client="y"), new_job("g", client="y")]
+    broker.enqueue(QUEUE, others)
+    return [*jobs, *others]
+
+
+def _settle_and_claim(broker, jobs):
+    fetched = broker.claim(WORKER, [QUEUE], 2, settlements={QUEUE: settlement("ack", *jobs[:4])})
+    assert fetched.error is None
 
 
 def _settling(verb):
@@ -298,8 +311,9 @@ SCRIPT_CALLS = {
     "register_waiter": ScriptCall(_queued, _register),
 }
 
-# The other states in which a job can be finished.
+# The other states in which a job can be finished, and a claim that settles.
 FINISH_CALLS = {
+    "claim, settling": ScriptCall(_claimed_of_many, _settle_and_claim, is_resent=False, grows=True),
     "finish, expired": _settling("expire"),
     "finish, cancelled": _settling("finish_cancel")._replace(seed=_asked),
 }

@@ -47,7 +47,7 @@ def test_scripts_have_their_own_names(broker, seen):
     done = claimed_job(broker, worker="w3")
     seen.clear()
     broker.claim("w3", [QUEUE], 1, settlements={QUEUE: settlement("ack", done)})
-    assert seen == [(["EVALSHA finish", "EVALSHA claim"], None)]
+    assert seen == [(["EVALSHA claim"], None)]
 
 
 def test_a_blocking_read_is_seen_as_a_whole(broker, seen):

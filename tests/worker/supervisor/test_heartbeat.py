@@ -8,7 +8,7 @@ import pytest
 import django_rtq
 from django_rtq import signals
 from django_rtq.worker.shared_memory import SharedState
-from django_rtq.worker.supervisor.heartbeat import Heartbeat
+from django_rtq.worker.supervisor.heartbeat import START_SECONDS, Heartbeat
 from tests.support.jobs import QUEUE, asked_job, claimed_job, claimed_jobs, let_lapse, new_job
 from tests.support.snapshots import place_of
 
@@ -64,6 +64,18 @@ def test_a_tick_leaves_a_note_for_people(redis, broker, heartbeat):
     assert (note[b"slots"], note[b"version"].decode()) == (b"1", django_rtq.__version__)
     assert int(note[b"up_seconds"]) < 60
     assert 0 < redis.pttl("rtq:worker:ours") <= 4 * broker.config.lease_seconds * 1000
+
+
+def test_a_process_that_takes_its_name_during_a_tick_is_not_left_to_the_next_lease(broker, monkeypatch):
+    starting, heartbeat_of = SharedState(1), broker.heartbeat
+
+    def heartbeat(*args, **kwargs):
+        starting.set_name("ours")
+        return heartbeat_of(*args, **kwargs)
+
+    monkeypatch.setattr(broker, "heartbeat", heartbeat)
+
+    assert Heartbeat(broker, [QUEUE], lambda: [(4711, starting)], promotes=True).tick() == START_SECONDS
 
 
 def test_a_tick_takes_back_the_jobs_of_those_whose_lease_ran_out(redis, broker, heartbeat, reclaimed):

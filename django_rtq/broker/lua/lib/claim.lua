@@ -17,7 +17,7 @@ local function may_join(q, claim, id, taken)
 end
 
 -- Remove cancelled jobs from the front of a lane, as many as this claim may still skip. The client keeps its turn.
-local function skip_cancelled(q, claim, lane, now)
+local function skip_cancelled(q, claim, lane)
   local key, passed = q.lane .. lane, {}
   local first = redis.call("LINDEX", key, 0)
   if not first or redis.call("HEXISTS", q.jobs, first) == 1 then return end
@@ -29,5 +29,5 @@ local function skip_cancelled(q, claim, lane, now)
   redis.call("LTRIM", key, #passed, -1)
   redis.call("HDEL", q.cancelled_in_lane, unpack(passed))
   first = redis.call("LINDEX", key, 0)
-  if first then redis.call("ZADD", q.lanes, waiting_since(q, first, now), lane) end
+  if first then redis.call("ZADD", q.lanes, waiting_since(q, first, q.now), lane) end
 end

@@ -5,7 +5,7 @@ local TOKEN_MS = 60000 -- how long a signal is kept, for who blocks on it late
 
 -- These jobs have ended: wake all who wait for them.
 local function notify_waiters(q, ids)
-  if redis.call("EXISTS", q.waiters) == 0 then return end
+  if q.has_rare == false or redis.call("EXISTS", q.waiters) == 0 then return end
   for i, is_awaited in ipairs(redis.call("ZMSCORE", q.waiters, unpack(ids))) do
     if is_awaited then
       redis.call("LPUSH", q.finished_signal .. ids[i], "over")
@@ -19,7 +19,8 @@ end
 local function delete_jobs(q, ids)
   if #ids == 0 then return 0 end
   local beside = { q.failures, q.crashes, q.errors, q.waiting_since, q.digests, q.progress, q.retrying }
-  local has_more = redis.call("EXISTS", q.cancel_requests, unpack(beside)) > 0 -- most jobs have nothing but the record
+  -- Most jobs have nothing but the record.
+  local has_more = q.has_rare ~= false and redis.call("EXISTS", q.cancel_requests, unpack(beside)) > 0
   if has_more then release_unique(q, ids) end
   for _, key in ipairs(has_more and beside or {}) do
     redis.call(key == q.retrying and "ZREM" or "HDEL", key, unpack(ids))

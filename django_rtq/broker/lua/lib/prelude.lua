@@ -30,6 +30,6 @@ end
 
 -- Add 1 or n to a counter of this minute. The first write of each counter sets the key's expiry.
 local function count(stats, now, field, n)
-  local key = stats .. string.format("%d", math.floor(now / 60000))
+  local key = stats .. math.floor(now / 60000)
   if redis.call("HINCRBY", key, field, n) == tonumber(n) then redis.call("EXPIRE", key, STATS_SECONDS) end
 end

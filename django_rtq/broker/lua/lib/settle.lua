@@ -1,10 +1,12 @@
 -- settle: end runs of a worker. A job with a cancel request does not run again, however its run ends.
 -- uses: prelude outcomes
 
--- Split a list in which every `step`-th entry is an id. Returns the positions of ids that the worker holds, and the stale ids.
-local function split_held(running, list, step)
+-- Split a list in which every `step`-th entry is an id, from `first` to `last` if given. Returns the positions of ids that
+-- the worker holds, and the stale ids.
+local function split_held(running, list, step, first, last)
   local ids, mine, stale, n, m = {}, {}, {}, 0, 0 -- counted: # and ipairs are expensive
-  for i = 1, #list, step do
+  first = first or 1
+  for i = first, last or #list, step do
     n = n + 1
     ids[n] = list[i]
   end
@@ -12,7 +14,7 @@ local function split_held(running, list, step)
   for i = 1, n do
     if held[i] then
       m = m + 1
-      mine[m] = (i - 1) * step + 1
+      mine[m] = first + (i - 1) * step
     else
       stale[#stale + 1] = ids[i]
     end
@@ -20,16 +22,15 @@ local function split_held(running, list, step)
   return mine, stale
 end
 
--- Finish jobs: `list` is id, ms to keep, outcome in turn. Returns the stale ids, and how many were finished.
-local function finish_runs(q, list, most, now, field)
-  local mine, stale = split_held(q.running, list, 3)
-  if #mine == 0 then return stale, 0 end
-  redis.call("DEL", q.scratch) -- lets a full server be drained
+-- Finish the jobs in a part of a list: id, ms to keep, outcome in turn. Returns the stale ids.
+local function finish_runs(q, list, first, last, most, now, field)
+  local mine, stale = split_held(q.running, list, 3, first, last)
+  if #mine == 0 then return stale end
   local ids = store_outcomes(q, list, mine, most, now)
   delete_jobs(q, ids)
   count(q.stats, now, field, #ids)
   redis.call("HDEL", q.running, unpack(ids)) -- last: a torn log may cost a second run, not a job
-  return stale, #ids
+  return stale
 end
 
 -- The ids at these positions of a list.

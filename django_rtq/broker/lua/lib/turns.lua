@@ -3,13 +3,14 @@
 -- uses: lanes claim
 
 -- Collect the jobs of the next turns of a band, as if each job were claimed alone.
-local function take_turns(q, band, claim, now)
-  local clients = redis.call("ZRANGE", q.ring .. band, 0, claim.wanted - 1)
+local function take_turns(q, band, claim)
+  local clients = redis.call("ZRANGE", q.ring .. band, "0", claim.wanted) -- one more: whether others have work
+  local turns = { clients = clients, is_alone = #clients == 1, lanes = {}, lines = {}, taken = {}, ids = {} }
+  clients[claim.wanted + 1] = nil
   local share = math.ceil(claim.wanted / math.max(#clients, 1))
-  local turns = { clients = clients, lanes = {}, lines = {}, taken = {}, ids = {} }
   local lane, last = q.lane .. band .. ":", tostring(share) -- one more: the next head of the lane
   for c, client in ipairs(clients) do
-    if q.has_cancelled_in_lane and claim.may_skip > 0 then skip_cancelled(q, claim, band .. ":" .. client, now) end
+    if q.has_cancelled_in_lane and claim.may_skip > 0 then skip_cancelled(q, claim, band .. ":" .. client) end
     turns.lanes[c], turns.taken[c] = lane .. client, 0
     turns.lines[c] = redis.call("LRANGE", turns.lanes[c], "0", last)
   end
@@ -34,8 +35,9 @@ local function pop_ids(lane, taken)
   if taken > 1 then redis.call("LTRIM", lane, taken, -1) end
 end
 
--- Remove the taken ids from their lanes. Clients with more work go to the end of the ring, the least served first.
-local function end_turns(q, band, turns, now)
+-- Remove the taken ids from their lanes. Clients with more work go to the end of the ring, the least served first; a
+-- client alone stays where it is: whoever comes gets a later turn. Returns whether the ring has clients left.
+local function end_turns(q, band, turns)
   local most, going_on, later, gone, heads = math.max(0, unpack(turns.taken)), {}, {}, {}, {}
   for c, client in ipairs(turns.clients) do
     local taken, lane = turns.taken[c], band .. ":" .. client
@@ -45,19 +47,22 @@ local function end_turns(q, band, turns, now)
       gone[#gone + 1] = client
       redis.call("ZREM", q.lanes, lane)
     elseif taken > 0 then
-      heads[#heads + 1], heads[#heads + 2] = waiting_since(q, first, now), lane
+      heads[#heads + 1], heads[#heads + 2] = waiting_since(q, first, q.now), lane
       local list = taken == most and later or going_on
       list[#list + 1] = client
     end
   end
   for _, client in ipairs(later) do going_on[#going_on + 1] = client end
   local ring, places = q.ring .. band, {}
-  if #going_on > 0 then
+  if #heads > 0 then redis.call("ZADD", q.lanes, unpack(heads)) end
+  if #going_on > 0 and not turns.is_alone then
     local last = redis.call("INCRBY", q.turn, #going_on) - #going_on
     for i, client in ipairs(going_on) do places[2 * i - 1], places[2 * i] = last + i, client end
     redis.call("ZADD", ring, unpack(places))
-    redis.call("ZADD", q.lanes, unpack(heads))
   end
+  if #going_on > 0 and #gone == 0 then return true end
   if #gone > 0 then redis.call("ZREM", ring, unpack(gone)) end
-  if redis.call("EXISTS", ring) == 0 then redis.call("ZREM", q.bands, band) end
+  local is_empty = redis.call("EXISTS", ring) == 0
+  if is_empty then redis.call("ZREM", q.bands, band) end
+  return not is_empty
 end
