@@ -65,9 +65,9 @@ def test_a_batch_brings_what_as_many_single_claims_bring(redis, broker, steps):
             broker.enqueue("single", [job])
             broker.enqueue("batch", [job])
             continue
-        singles = [broker.claim(WORKER, ["single"], 1).claimed[0].ids for _ in range(details[0])]
-        (batch,) = broker.claim(WORKER, ["batch"], details[0]).claimed
-        assert batch.ids == [job_id for ids in singles for job_id in ids]
+        singles = [part.ids for _ in range(details[0]) for part in broker.claim(WORKER, ["single"], 1).claimed]
+        batch = [job_id for part in broker.claim(WORKER, ["batch"], details[0]).claimed for job_id in part.ids]
+        assert batch == [job_id for ids in singles for job_id in ids]
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -7,9 +7,10 @@ from tests.support.jobs import QUEUE
 def take_all(broker, *, queue=QUEUE, wanted=100, worker="taker"):
     """Claim up to so many jobs, in the order in which they would run."""
     broker.sign_on([queue], worker)
-    (claimed,) = broker.claim(worker, [queue], wanted).claimed
     return [
-        read_record(job_id.decode(), queue, record) for job_id, record in zip(claimed.ids, claimed.records, strict=True)
+        read_record(job_id.decode(), queue, record)
+        for claimed in broker.claim(worker, [queue], wanted).claimed
+        for job_id, record in zip(claimed.ids, claimed.records, strict=True)
     ]
 
 
