@@ -125,6 +125,8 @@ def test_a_server_that_is_away_is_passed_over():
 
 
 def found_in_databases(monkeypatch, **options):
+    for alias in connections.settings:
+        monkeypatch.setitem(connections.settings[alias], "CONN_MAX_AGE", 60)
     defaults = {"ENGINE": "django.db.backends.postgresql", "NAME": "shop", "CONN_MAX_AGE": 0, "OPTIONS": {}}
     monkeypatch.setitem(connections.settings, "other", {**defaults, **options})
     return [(message.level, message.id, message.msg) for message in check_databases()]

@@ -32,7 +32,7 @@ from django_rtq.broker.redis.connections import check_server_mode
 from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
-from django_rtq.broker.settlement import Settlement, take_acks
+from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
 from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
 from django_rtq.conf import Config, check_redis_is_allowed, get_config
 from django_rtq.exceptions import BrokerError
@@ -154,28 +154,22 @@ class Broker:
         `settlements`. Raises BrokerUnavailable when there was no reply: then jobs may have been settled, and jobs
         may have been claimed that the worker does not know of.
         """
-        settlements = settlements or {}
+        settlements, result = settlements or {}, ClaimResult()
         acked = take_acks(settlements) if wanted else {}
-        calls = [
-            ((settlement, verb), command)
-            for queue, settlement in settlements.items()
-            for verb, command in settlement.commands(
-                self.keys.of(queue),
-                worker,
-                max_results=self.config.max_results,
-                but="ack" if queue in acked else "",
-            )
-        ]
-        commands = [command for _, command in calls]
-        if wanted:
-            commands.append(self.claim_command(worker, queues, wanted, idle=idle, acked=acked))
-        replies = self.redis.execute_each(commands)
-        result = ClaimResult()
-        result.add_settled([(whose, reply) for (whose, _), reply in zip(calls, replies, strict=False)])
+        while True:
+            calls = settlement_calls(settlements, self.keys, worker, max_results=self.config.max_results, but=acked)
+            commands = [command for _, command in calls]
+            if wanted:
+                commands.append(self.claim_command(worker, queues, wanted, idle=idle, acked=acked))
+            replies = self.redis.execute_each(commands)
+            result.add_settled([(whose, reply) for (whose, _), reply in zip(calls, replies, strict=False)])
+            if not acked or not isinstance(replies[-1], BrokerError):
+                break
+            acked = {}  # A queue that refuses its outcomes must not hold up the others: settle each by itself.
+        for queue in acked:
+            settlements[queue].clear("ack")
         if wanted:
             result.add_claim(queues, replies[-1])
-            for queue in acked if result.error is not replies[-1] else ():
-                settlements[queue].clear("ack")
         return result
 
     def settle(self, worker: str, queue: str, settlement: Settlement) -> list[str]:

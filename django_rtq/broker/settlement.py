@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from django_rtq.broker.keys import QueueKeys
+from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.redis.commands import Argument, Command
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 
@@ -95,3 +95,19 @@ def take_acks(settlements: Mapping[str, Settlement]) -> dict[str, Sequence[Argum
             room -= len(settlement.ack)
             acked[queue] = settlement.ack
     return acked
+
+
+def settlement_calls(
+    settlements: Mapping[str, Settlement], keys: Keys, worker: str, *, max_results: int, but: Container[str] = ()
+) -> list[tuple[tuple[Settlement, str], Command]]:
+    """The calls that send all of these settlements, each with its settlement and verb.
+
+    Without the acknowledgements of the queues in `but`, which travel with a claim.
+    """
+    return [
+        ((settlement, verb), command)
+        for queue, settlement in settlements.items()
+        for verb, command in settlement.commands(
+            keys.of(queue), worker, max_results=max_results, but="ack" if queue in but else ""
+        )
+    ]

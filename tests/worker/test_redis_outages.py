@@ -270,7 +270,7 @@ def test_workers_drain_a_server_whose_memory_is_full(rtq_worker, redis, diary):
     crashing = tasks.die_once.delay("crash", "kill")
     failing = tasks.attempts.delay("failing", 3)
     with redis.full_memory():
-        worker = rtq_worker(LEASE_SECONDS=1)
+        worker = rtq_worker(is_ready=False, LEASE_SECONDS=1)  # its info cannot be stored
         wait_until(lambda: not records(redis))
     assert {handle.state for handle in [*handles, crashing, failing]} == {JobState.SUCCEEDED}
     assert "lost its lease" not in worker.log

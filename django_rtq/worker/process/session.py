@@ -164,9 +164,9 @@ class WorkerSession:
         try:
             likely = queues if is_woken else self._likely(queues)
             fetched = self._broker.claim(self.worker, likely, wanted, settlements=settlements, idle=idle)
-            if wanted and len(likely) < len(queues) and not fetched.claimed and fetched.error is None:
+            if wanted and len(likely) < len(queues) and not fetched.claimed:
                 others = self._broker.claim(self.worker, queues[len(likely) :], wanted, idle=idle)
-                fetched = replace(others, stale=fetched.stale)
+                fetched = replace(others, stale=fetched.stale, error=fetched.error or others.error)
         except BrokerError as error:
             self._note_perhaps_settled(settlements)
             with self._lock:

@@ -127,7 +127,7 @@ class CrashRecovery(Loop):
         # The process that was to count this run in the metrics of its task was killed.
         ends = "retried" if isinstance(outcome, Retried) else "dead"
         settlement = Settlement(
-            metrics=[(2, counter_name("failed", job.task), 1, counter_name(ends, job.task), 1)],
+            metrics=[(0, 0, 2, counter_name("failed", job.task), 1, counter_name(ends, job.task), 1)],
         )
         if isinstance(outcome, Retried):
             settlement.retry = [job_id, int(outcome.delay_seconds * 1000), 1, line, job.client]
