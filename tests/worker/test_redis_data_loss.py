@@ -45,6 +45,12 @@ def end(worker, client):
     assert_nothing_left(client)
 
 
+def wait_until_acknowledged(client, job):
+    """Until the worker has the reply: else it would send the outcome again, and the job would not be lost."""
+    wait_until(lambda: job.state is JobState.SUCCEEDED)
+    wait_until(lambda: any(c["name"] == "rtq:worker-wait" and "b" in c["flags"] for c in client.client_list()))
+
+
 def is_back(job):
     """Whether the job waits again, or is over."""
     return job.state in (JobState.QUEUED, JobState.SUCCEEDED)
@@ -75,7 +81,7 @@ def test_a_worker_that_is_idle(start, client, moment, diary):
     diary.wait("start", "lost")
     bring_back = moment()
     diary.open("gate")
-    wait_until(lambda: lost.state is JobState.SUCCEEDED)
+    wait_until_acknowledged(client, lost)
     bring_back()
     diary.wait("end", "lost", times=2)
 
@@ -90,7 +96,7 @@ def test_a_worker_with_several_slots(start, client, moment, diary):
     diary.wait("start", "current")
     bring_back = moment()
     diary.open("first")
-    wait_until(lambda: lost.state is JobState.SUCCEEDED)
+    wait_until_acknowledged(client, lost)
     bring_back()
     diary.wait("end", "lost", times=2)
 
