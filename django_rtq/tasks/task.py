@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import reprlib
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,11 +10,9 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from asgiref.sync import sync_to_async
 
-from django_rtq import signals
-from django_rtq.broker.broker import get_broker
 from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.conf import get_config
-from django_rtq.exceptions import DuplicateJob, InvalidTask, PayloadError
+from django_rtq.exceptions import InvalidTask, PayloadError
 from django_rtq.handle import JobHandle
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import JobContext
@@ -24,6 +21,7 @@ from django_rtq.jobs.record import check_body, write_body
 from django_rtq.periodic import Schedule, schedules_option
 from django_rtq.tasks.backoff import DEFAULT, Backoff
 from django_rtq.tasks.django_tasks import as_django_task
+from django_rtq.tasks.enqueuing import checked_calls, enqueue, enqueue_unique
 from django_rtq.tasks.option_types import USING_NAMES, UsingOptions
 from django_rtq.tasks.options import (
     NORMALIZERS,
@@ -159,8 +157,8 @@ class Task(Generic[P, R_co]):
         like it exists, returns that job with `duplicate=True`, or raises DuplicateJob, as unique_on_conflict says.
         """
         if self._uniqueness is not None:
-            return self._enqueue_unique([self.new_unique_job(args, kwargs)])[0]
-        return self._enqueue([self.new_job(args, kwargs)])[0]
+            return enqueue_unique(self, [self.new_unique_job(args, kwargs)])[0]
+        return enqueue(self, [self.new_job(args, kwargs)])[0]
 
     @overload
     async def adelay(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]: ...
@@ -177,12 +175,10 @@ class Task(Generic[P, R_co]):
 
         All arguments are checked before the first job is sent. Raises what delay() raises.
         """
-        each = (self._checked_pair(number, call) for number, call in enumerate(calls))
+        each = checked_calls(self.name, calls)
         if self._uniqueness is not None:
-            unique_jobs = [self.new_unique_job(*call) for call in each]
-            return self._enqueue_unique(unique_jobs) if unique_jobs else []
-        jobs = [self.new_job(*call) for call in each]
-        return self._enqueue(jobs) if jobs else []
+            return enqueue_unique(self, [self.new_unique_job(*call) for call in each])
+        return enqueue(self, [self.new_job(*call) for call in each])
 
     def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co]:
         """A copy of the task with other options for some calls: those of @task, and `run_after`.
@@ -257,15 +253,6 @@ class Task(Generic[P, R_co]):
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    def _checked_pair(self, number: int, call: Any) -> tuple[Sequence[Any], dict[Any, Any]]:
-        match call:
-            case [[*args], {**kwargs}]:
-                return args, kwargs
-        raise TypeError(
-            f"{self.name}.delay_many() takes pairs of arguments and keyword arguments, like ((7, 42), {{}}), "
-            f"but number {number} is {reprlib.repr(call)}."
-        )
-
     def new_job(self, args: Sequence[Any], kwargs: dict[str, Any]) -> NewJob:
         """A job for Broker.enqueue, with checked arguments. Raises what delay() raises for invalid ones."""
         config = get_config()
@@ -302,27 +289,6 @@ class Task(Generic[P, R_co]):
         if isinstance(self.client, str):
             return self.client
         return client_name(self.name, self._signature.apply(self.client, args, kwargs))
-
-    def _enqueue(self, jobs: Sequence[NewJob]) -> list[JobHandle[Any]]:
-        queue = self.queue
-        get_broker().enqueue(queue, jobs)
-        if signals.job_enqueued.receivers:
-            signals.job_enqueued.send_robust(type(self), job_ids=[job.id for job in jobs], queue=queue, task=self.name)
-        return [JobHandle(job.id, queue) for job in jobs]
-
-    def _enqueue_unique(self, jobs: Sequence[UniqueJob]) -> list[JobHandle[Any]]:
-        queue = self.queue
-        answers = get_broker().enqueue_unique(queue, jobs)
-        if signals.job_enqueued.receivers:
-            taken_in = [job.id for job, said in zip(jobs, answers, strict=True) if not said.startswith("duplicate")]
-            if taken_in:
-                signals.job_enqueued.send_robust(type(self), job_ids=taken_in, queue=queue, task=self.name)
-        firsts = [answer.partition(" ")[2] for answer in answers]
-        if self.unique_on_conflict == "raise" and any(firsts):
-            raise DuplicateJob(next(filter(None, firsts)), self.name)
-        return [
-            JobHandle(first or job.id, queue, duplicate=bool(first)) for job, first in zip(jobs, firsts, strict=True)
-        ]
 
 
 _METHODS = frozenset(name for name, value in vars(Task).items() if inspect.isfunction(value))

@@ -40,7 +40,7 @@ class Substitute(Activation):
             stack.enter_context(substitute_broker(_SubstituteBroker(self)))
             get_inspector.cache_clear()
             stack.callback(get_inspector.cache_clear)
-            stack.enter_context(mock.patch("django_rtq.tasks.task.JobHandle", self.make_handle))
+            stack.enter_context(mock.patch("django_rtq.tasks.enqueuing.JobHandle", self.make_handle))
             stack.enter_context(mock.patch.object(Task, "adelay", _adelay))
             self._entered.append(stack.pop_all())
         return self
