@@ -6,7 +6,7 @@ from django.db import OperationalError, connection
 from django.utils import timezone, translation
 
 from django_rtq import constant, task
-from tests.app import diary
+from tests.app import journal
 
 AT_ONCE = constant(0)
 TENANT = ContextVar("tenant", default=None)
@@ -26,7 +26,7 @@ async def atenant(name):
 @task(backoff=AT_ONCE)
 def query_and_break_close(name):
     """Leaves a connection that raises when it is closed, as a driver does whose server went away."""
-    diary.write("start", name)
+    journal.write("start", name)
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     connection.close = fail_to_close

@@ -7,7 +7,7 @@ from django.dispatch import receiver
 
 from django_rtq import task
 from django_rtq.signals import job_promoted, job_reclaimed
-from tests.app import diary
+from tests.app import journal
 from tests.app.tasks import AT_ONCE
 
 
@@ -19,7 +19,7 @@ def query():
 @receiver([job_reclaimed, job_promoted])
 def write_down(job_ids, **kwargs):
     query()
-    diary.write("noted", str(os.getpid()))
+    journal.write("noted", str(os.getpid()))
 
 
 def client_of(name):
@@ -31,7 +31,7 @@ def client_of(name):
 
 @task(backoff=AT_ONCE, client=client_of)
 def periodic(name):
-    diary.write("start", name)
+    journal.write("start", name)
 
 
 @task(backoff=AT_ONCE)

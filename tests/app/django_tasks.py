@@ -7,7 +7,7 @@ import sys
 from django.dispatch import receiver
 
 from django_rtq import current_job
-from tests.app import diary, tasks
+from tests.app import journal, tasks
 
 try:
     from django.tasks import TaskContext, task
@@ -19,15 +19,15 @@ except ImportError:
 
 @receiver(task_started)
 def note_start(task_result, **kwargs):
-    if diary.FILE in os.environ:
-        diary.write("task_started", task_result.id)
+    if journal.FILE in os.environ:
+        journal.write("task_started", task_result.id)
 
 
 @receiver(task_finished)
 def note_end(task_result, **kwargs):
-    if diary.FILE in os.environ:
+    if journal.FILE in os.environ:
         error = sys.exc_info()[0]
-        diary.write("task_finished", f"{task_result.id}-{task_result.status}-{error and error.__name__}")
+        journal.write("task_finished", f"{task_result.id}-{task_result.status}-{error and error.__name__}")
 
 
 @task
@@ -37,7 +37,7 @@ def add(a, b=0):
 
 @task(queue_name="other", priority=7)
 def note(name):
-    diary.write("start", name)
+    journal.write("start", name)
     return {"name": name, "at": (1, 2)}
 
 

@@ -6,7 +6,7 @@ import fcntl
 import time
 
 from django_rtq import JobCancelled, constant, current_job, report_progress, task
-from tests.app import diary
+from tests.app import journal
 
 AT_ONCE = constant(0)
 
@@ -14,12 +14,12 @@ AT_ONCE = constant(0)
 @task(backoff=AT_ONCE)
 def deaf(name, gate=None):
     """Does not stop when it is asked to."""
-    diary.write("start", name)
-    while not gate or not (diary.folder() / gate).exists():
+    journal.write("start", name)
+    while not gate or not (journal.folder() / gate).exists():
         try:
             time.sleep(0.01)
         except BaseException:  # noqa: BLE001
-            diary.write("ignored", name)
+            journal.write("ignored", name)
     return "done"
 
 
@@ -31,23 +31,23 @@ def give_in():
 @task(backoff=AT_ONCE, takes_context=True)
 def count_up(context, name, gate):
     """Says how far it is, by both ways, much more often than anybody wants to know."""
-    diary.write("start", name)
+    journal.write("start", name)
     for done in range(2000):
         context.progress(done, 2000, name)
     report_progress(2000, 2000, f"{name} waits")
-    while not (diary.folder() / gate).exists():
+    while not (journal.folder() / gate).exists():
         time.sleep(0.01)
     return current_job().job_id
 
 
 @task(backoff=AT_ONCE)
 async def acount_up(name, gate):
-    diary.write("start", name)
+    journal.write("start", name)
     for done in range(2000):
         current_job().progress(done, 2000, name)
     await asyncio.sleep(0)
     report_progress(2000, 2000, f"{name} waits")
-    while not (diary.folder() / gate).exists():
+    while not (journal.folder() / gate).exists():
         await asyncio.sleep(0.01)
     return current_job().job_id
 
@@ -55,27 +55,27 @@ async def acount_up(name, gate):
 @task(backoff=AT_ONCE)
 def careful(name):
     """Goes on after errors, but tidies up when it is asked to stop."""
-    diary.write("start", name)
+    journal.write("start", name)
     try:
         while True:
             try:
                 time.sleep(0.01)
             except Exception:  # noqa: BLE001
-                diary.write("ignored", name)
+                journal.write("ignored", name)
     finally:
         time.sleep(0.6)
-        diary.write("tidied", name)
+        journal.write("tidied", name)
 
 
 @task(backoff=constant(60))
 def fail_at_gate(name, gate):
     """Fails the first time, when the gate is open."""
-    mark = diary.folder() / f"failed-{name}"
-    diary.write("start", name)
+    mark = journal.folder() / f"failed-{name}"
+    journal.write("start", name)
     if mark.exists():
-        diary.write("end", name)
+        journal.write("end", name)
         return
-    while not (diary.folder() / gate).exists():
+    while not (journal.folder() / gate).exists():
         time.sleep(0.005)
     mark.touch()
     raise ValueError(name)
@@ -90,16 +90,16 @@ def hog(name, seconds):
     """Hold the interpreter lock, in one call that no other thread gets a turn in, and that no signal interrupts."""
     library, mutex = ctypes.PyDLL(None), ctypes.create_string_buffer(64)
     until = Timespec(*divmod(time.time_ns() + int(seconds * 1e9), 10**9))
-    diary.write("start", name)
+    journal.write("start", name)
     library.pthread_mutex_lock(mutex)
     library.pthread_mutex_timedlock(mutex, ctypes.byref(until))
-    diary.write("end", name)
+    journal.write("end", name)
 
 
 @task(backoff=AT_ONCE)
 def hog_until_unlocked(name, file):
     """Hold the interpreter lock until a test unlocks a file."""
-    diary.write("start", name)
-    with (diary.folder() / file).open() as locked:
+    journal.write("start", name)
+    with (journal.folder() / file).open() as locked:
         ctypes.PyDLL(None).flock(locked.fileno(), fcntl.LOCK_EX)
-    diary.write("end", name)
+    journal.write("end", name)

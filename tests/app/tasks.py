@@ -14,22 +14,22 @@ from django.db import connection
 from django.utils import timezone, translation
 
 from django_rtq import Bury, Retry, constant, task
-from tests.app import context_tasks, diary, long_tasks, signal_tasks  # noqa: F401 - so that they are registered
+from tests.app import context_tasks, journal, long_tasks, signal_tasks  # noqa: F401 - so that they are registered
 
 AT_ONCE = constant(0)
 
 
 @contextmanager
 def told(name):
-    """Tell the diary of a start, and of an end if there is one."""
-    diary.write("start", name)
+    """Tell the journal of a start, and of an end if there is one."""
+    journal.write("start", name)
     yield
-    diary.write("end", name)
+    journal.write("end", name)
 
 
 def wait_for(gate, *, step=0.005):
     """Until a test opens the gate."""
-    while not (diary.folder() / gate).exists():
+    while not (journal.folder() / gate).exists():
         time.sleep(step)
 
 
@@ -54,7 +54,7 @@ def gate(name, gate):
 @task(backoff=AT_ONCE)
 async def agate(name, gate):
     with told(name):
-        while not (diary.folder() / gate).exists():
+        while not (journal.folder() / gate).exists():
             await asyncio.sleep(0.005)
 
 
@@ -68,7 +68,7 @@ async def asleep(name, seconds):
 @task(backoff=AT_ONCE, takes_context=True)
 def attempts(context, name, fail_until):
     """Fails in all attempts before that one."""
-    diary.write("start", name)
+    journal.write("start", name)
     if context.attempt < fail_until:
         raise ValueError(f"attempt {context.attempt} of {name}")
     return context.attempt
@@ -78,7 +78,7 @@ def attempts(context, name, fail_until):
 def die(name, how, gate=None):
     """Take the process down."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    diary.write("start", name)
+    journal.write("start", name)
     if gate:
         wait_for(gate)
     if how == "exit":
@@ -97,10 +97,10 @@ def die(name, how, gate=None):
 @task(backoff=AT_ONCE)
 def die_once(name, how):
     """Take the process down the first time, and work the second."""
-    if (diary.folder() / f"died-{name}").exists():
+    if (journal.folder() / f"died-{name}").exists():
         note.func(name)
     else:
-        (diary.folder() / f"died-{name}").touch()
+        (journal.folder() / f"died-{name}").touch()
         die.func(name, how)
 
 
@@ -111,13 +111,13 @@ async def adie(name, how):
 
 @task(backoff=AT_ONCE)
 def leave(name):
-    diary.write("start", name)
+    journal.write("start", name)
     sys.exit(f"{name} wants to leave")
 
 
 @task(backoff=AT_ONCE)
 async def aleave(name, kind="SystemExit"):
-    diary.write("start", name)
+    journal.write("start", name)
     await asyncio.sleep(0)
     raise {"SystemExit": SystemExit, "Cancelled": asyncio.CancelledError, "Interrupt": KeyboardInterrupt}[kind]
 
@@ -125,37 +125,37 @@ async def aleave(name, kind="SystemExit"):
 @task(backoff=AT_ONCE)
 def stubborn(name):
     """Does not heed its time limit."""
-    diary.write("start", name)
+    journal.write("start", name)
     while True:
         try:
             time.sleep(0.01)
         except Exception:  # noqa: BLE001
-            diary.write("ignored", name)
+            journal.write("ignored", name)
 
 
 @task(backoff=AT_ONCE)
 def loop(name):
     """Runs until somebody ends it, in short steps."""
-    diary.write("start", name)
+    journal.write("start", name)
     while True:
         time.sleep(0.005)
 
 
 @task(backoff=AT_ONCE)
 async def aloop(name):
-    diary.write("start", name)
+    journal.write("start", name)
     await asyncio.sleep(3600)
 
 
 @task(backoff=AT_ONCE)
 def bury(name):
-    diary.write("start", name)
+    journal.write("start", name)
     raise Bury(f"{name} is hopeless")
 
 
 @task(backoff=AT_ONCE)
 def retry(name, after):
-    diary.write("start", name)
+    journal.write("start", name)
     raise Retry(f"{name} again", after=float(after))
 
 
@@ -238,7 +238,7 @@ RESULTS = {
 
 @task(backoff=AT_ONCE)
 def returns(kind):
-    diary.write("start", f"returns-{kind}")
+    journal.write("start", f"returns-{kind}")
     return RESULTS[kind]()
 
 
@@ -297,7 +297,7 @@ def where():
 @task(backoff=AT_ONCE)
 def fork(name):
     """A copy of the process that goes on as if it were the worker."""
-    diary.write("start", name)
+    journal.write("start", name)
     pid = os.fork()
     if pid == 0:
         sys.exit(0)
@@ -322,7 +322,7 @@ async def awork(context, name, seconds=0.0):
 def fail_twice(context, name):
     """Fails until its failures, and not its crashes, are two."""
     with told(f"{name} {os.getppid()} {context.attempt}"):
-        marks = diary.folder() / f"failed-{name}"
+        marks = journal.folder() / f"failed-{name}"
         failed = len(marks.read_text()) if marks.exists() else 0
         if failed < 2:
             marks.write_text("x" * (failed + 1))

@@ -4,7 +4,7 @@ import os
 import time
 
 from django_rtq import task
-from tests.app.diary import write
+from tests.app.journal import write
 from tests.app.tasks import AT_ONCE, told
 
 LIVES_ON = {"backoff": AT_ONCE, "takes_context": True, "max_crashes": 1000}

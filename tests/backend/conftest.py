@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.backend.compat import task_enqueued, task_finished, task_started
-from tests.worker.conftest import databases_of_the_session, diary, rtq_worker  # noqa: F401
+from tests.worker.conftest import databases_of_the_session, journal, rtq_worker  # noqa: F401
 
 
 @pytest.fixture

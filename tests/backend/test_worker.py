@@ -81,10 +81,10 @@ def test_a_job_of_delay_has_a_result_as_well(rtq_worker):
     assert tasks.add.get_result(handle.id).return_value == 3
 
 
-def test_a_job_that_is_running_or_cancelled(rtq_worker, diary, inspector):
+def test_a_job_that_is_running_or_cancelled(rtq_worker, journal, inspector):
     rtq_worker()
     running, waiting = tasks.gate.enqueue("first", "gate"), tasks.gate.using(run_after=3600).enqueue("x", "y")
-    diary.wait("start", "first")
+    journal.wait("start", "first")
 
     assert refreshed(running).status is RUNNING
     assert running.started_at == running.last_attempted_at >= running.enqueued_at
@@ -93,14 +93,14 @@ def test_a_job_that_is_running_or_cancelled(rtq_worker, diary, inspector):
     found = refreshed(waiting)
     assert (found.status, found.attempts) == (FAILED, 0)
     assert found.errors[0].exception_class.__name__ == "JobCancelled"
-    diary.open("gate")
+    journal.open("gate")
     assert finished(running).status is SUCCESSFUL
 
 
-def test_a_job_whose_process_is_killed_for_good_is_failed(rtq_worker, diary):
+def test_a_job_whose_process_is_killed_for_good_is_failed(rtq_worker, journal):
     worker = rtq_worker()
     result = tasks.gate.using(max_crashes=0).enqueue("first", "gate")
-    diary.wait("start", "first")
+    journal.wait("start", "first")
     worker.kill_group(signal.SIGKILL)
     rtq_worker()
 
@@ -109,7 +109,7 @@ def test_a_job_whose_process_is_killed_for_good_is_failed(rtq_worker, diary):
     assert result.attempts == 1
 
 
-def test_signals_are_sent_once_for_each_step_where_it_happens(rtq_worker, diary, told, inspector):
+def test_signals_are_sent_once_for_each_step_where_it_happens(rtq_worker, journal, told, inspector):
     good, bad, late = (
         tasks.add.enqueue(1),
         tasks.fail.using(max_attempts=2).enqueue("no"),
@@ -117,11 +117,11 @@ def test_signals_are_sent_once_for_each_step_where_it_happens(rtq_worker, diary,
     )
     cancelled = late.enqueue(1)
     rtq_worker()
-    diary.wait("task_finished", f"{bad.id}-FAILED-ValueError")
+    journal.wait("task_finished", f"{bad.id}-FAILED-ValueError")
     inspector.cancel(cancelled.id)
 
-    assert diary.names("task_started") == [good.id, bad.id, bad.id]
-    assert diary.names("task_finished") == [
+    assert journal.names("task_started") == [good.id, bad.id, bad.id]
+    assert journal.names("task_finished") == [
         f"{good.id}-SUCCESSFUL-None",
         f"{bad.id}-FAILED-ValueError",
         f"{cancelled.id}-FAILED-None",
@@ -134,11 +134,11 @@ def test_signals_are_sent_once_for_each_step_where_it_happens(rtq_worker, diary,
     ]
 
 
-def test_the_signal_of_a_crash_comes_from_the_supervisor(rtq_worker, diary):
+def test_the_signal_of_a_crash_comes_from_the_supervisor(rtq_worker, journal):
     worker = rtq_worker()
     result = tasks.gate.using(max_crashes=0).enqueue("first", "gate")
-    diary.wait("start", "first")
+    journal.wait("start", "first")
     os.kill(worker.child, signal.SIGKILL)
 
-    diary.wait("task_finished", f"{result.id}-FAILED-None")
-    assert diary.entries("task_finished")[0].pid == worker.pid
+    journal.wait("task_finished", f"{result.id}-FAILED-None")
+    assert journal.entries("task_finished")[0].pid == worker.pid

@@ -95,5 +95,5 @@ def jobs(broker):
 
 
 def body(name, task=NOTE):
-    """The JSON body of a job that writes a name to the diary."""
+    """The JSON body of a job that writes a name to the journal."""
     return json.dumps({"task": task, "args": [name], "kwargs": {}}, separators=(",", ":"))

@@ -28,17 +28,17 @@ def dead_letters(broker):
 @pytest.fixture
 def worker(broker, redis_server, tmp_path):
     """Starts a real worker. Returns what its jobs have written."""
-    started, diary = [], tmp_path / "diary"
+    started, journal = [], tmp_path / "journal"
 
     def start():
         environment = {
             "DJANGO_SETTINGS_MODULE": "tests.settings",
             "RTQ_REDIS_URL": redis_server.url,
             "RTQ_DATABASE": str(tmp_path / "worker.sqlite3"),
-            "RTQ_TEST_DIARY": str(diary),
+            "RTQ_TEST_JOURNAL": str(journal),
         }
         started.append(WorkerProcess(["--processes", "1"], environment, tmp_path / "worker.log"))
-        return diary
+        return journal
 
     yield start
     for process in started:
@@ -188,9 +188,9 @@ def test_ten_dead_letters_are_ticked_and_the_rest_confirmed_and_all_run(broker, 
     shows(page.locator(".messagelist"), "2")
 
     page.goto(f"/admin/django_rtq/queue/{QUEUE}/?state=finished")
-    diary = worker()
+    journal = worker()
     shows(tab(page, "finished"), "12")
-    wait_until(lambda: diary.read_text().count(" end letter") == 12, seconds=30)
+    wait_until(lambda: journal.read_text().count(" end letter") == 12, seconds=30)
     assert page.locator(".rtq-id a").count() == 12
 
 

@@ -1,4 +1,4 @@
-"""Fixtures: real workers, the diary that their jobs write, and a check that no job was lost."""
+"""Fixtures: real workers, the journal that their jobs write, and a check that no job was lost."""
 
 import fcntl
 import itertools
@@ -14,7 +14,7 @@ from django_rtq.broker.broker import get_broker
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_memory import SharedState
 from testproject.redis_server import PrivateRedis
-from tests.app import diary as diaries
+from tests.app import journal as journals
 from tests.app import tasks  # noqa: F401 - so that they are registered here as well
 from tests.support.jobs import QUEUE
 from tests.support.redis_server import LEASE_SECONDS, Redis
@@ -23,12 +23,12 @@ from tests.worker.conservation import assert_conserved
 from tests.worker.processes import WorkerProcess
 
 
-class Diary:
+class Journal:
     """What jobs wrote, and the gates that they wait at."""
 
     def __init__(self, folder):
         self._folder = folder
-        self.path = folder / "diary"
+        self.path = folder / "journal"
 
     def open(self, gate):
         """Let the jobs go on that wait at this gate."""
@@ -42,7 +42,7 @@ class Diary:
             yield
 
     def entries(self, word, name=None):
-        return [e for e in diaries.read(self.path) if e.word == word and name in (None, e.name)]
+        return [e for e in journals.read(self.path) if e.word == word and name in (None, e.name)]
 
     def starts(self, name=None):
         return len(self.entries("start", name))
@@ -70,11 +70,11 @@ def databases_of_the_session():
 
 
 @pytest.fixture
-def diary(tmp_path, monkeypatch):
+def journal(tmp_path, monkeypatch):
     """What the jobs of this test write."""
-    diary = Diary(tmp_path)
-    monkeypatch.setenv(diaries.FILE, str(diary.path))
-    return diary
+    journal = Journal(tmp_path)
+    monkeypatch.setenv(journals.FILE, str(journal.path))
+    return journal
 
 
 # Of a worker: it waits for minutes, and only what wakes it ends the wait. See tests/app/long_waits.py.
@@ -82,7 +82,7 @@ LONG_WAITS = {"LEASE_SECONDS": 1000, "TASK_MODULES": ["tasks", "long_waits"]}
 
 
 @pytest.fixture
-def rtq_worker(redis, redis_server, broker, diary, tmp_path):
+def rtq_worker(redis, redis_server, broker, journal, tmp_path):
     """Start a worker: rtq_worker("--processes", 2, LEASE_SECONDS=1). It is ended with the test."""
     started, numbers = [], itertools.count(1)
 

@@ -9,7 +9,7 @@ from tests.worker.conservation import assert_all_settled, assert_nothing_left, r
 
 
 @pytest.mark.parametrize("options", [(), ("--concurrency", 4), ("--processes", 2)])
-def test_a_burst_runs_all_that_is_due_and_leaves(rtq_worker, redis, diary, options):
+def test_a_burst_runs_all_that_is_due_and_leaves(rtq_worker, redis, journal, options):
     handles = tasks.note.delay_many([((f"job-{i}",), {}) for i in range(300)])
     handles += [tasks.asleep.delay(f"async-{i}", 0) for i in range(5)]
     handles += [tasks.note.using(queue_name="low").delay("low")]
@@ -35,7 +35,7 @@ def test_a_burst_of_nothing_is_over_at_once(rtq_worker, redis):
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_burst_ends_after_a_suspect_that_waited_to_run_alone(rtq_worker, redis, diary, concurrency):
+def test_a_burst_ends_after_a_suspect_that_waited_to_run_alone(rtq_worker, redis, journal, concurrency):
     poison = [tasks.die.using(max_crashes=1).delay(f"poison-{i}", "exit") for i in range(3)]
     beside = [tasks.sleep.delay(f"beside-{i}", 0.02) for i in range(20)]
     worker = rtq_worker("--burst", "--concurrency", concurrency, is_ready=False)
@@ -47,7 +47,7 @@ def test_a_burst_ends_after_a_suspect_that_waited_to_run_alone(rtq_worker, redis
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_burst_does_not_end_at_cancelled_jobs(rtq_worker, redis, inspector, diary, concurrency):
+def test_a_burst_does_not_end_at_cancelled_jobs(rtq_worker, redis, inspector, journal, concurrency):
     cancelled = tasks.note.delay_many([((f"cancelled-{i}",), {}) for i in range(600)])
     handles = tasks.note.delay_many([((f"job-{i}",), {}) for i in range(5)])
     for handle in cancelled:
@@ -59,7 +59,7 @@ def test_a_burst_does_not_end_at_cancelled_jobs(rtq_worker, redis, inspector, di
     assert_all_settled(redis)
 
 
-def test_a_paused_queue_does_not_keep_a_burst_from_ending(rtq_worker, redis, inspector, diary):
+def test_a_paused_queue_does_not_keep_a_burst_from_ending(rtq_worker, redis, inspector, journal):
     waiting = tasks.note.delay("waiting")
     inspector.pause("default")
     other = tasks.note.using(queue_name="low").delay("other")

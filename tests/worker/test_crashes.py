@@ -18,14 +18,14 @@ def state_of(handle):
     return handle.refresh().state
 
 
-def test_a_job_whose_child_is_killed_runs_again_long_before_its_lease_is_over(rtq_worker, redis, diary):
+def test_a_job_whose_child_is_killed_runs_again_long_before_its_lease_is_over(rtq_worker, redis, journal):
     worker = rtq_worker(LEASE_SECONDS=1000)
     job = tasks.gate.delay("victim", "gate")
-    diary.wait("start", "victim")
+    journal.wait("start", "victim")
 
     os.kill(worker.child, signal.SIGKILL)
-    again = diary.wait("start", "victim", times=2)
-    diary.open("gate")
+    again = journal.wait("start", "victim", times=2)
+    journal.open("gate")
     wait_until(lambda: state_of(job) is JobState.SUCCEEDED)
 
     assert again.pid == worker.child
@@ -36,7 +36,7 @@ def test_a_job_whose_child_is_killed_runs_again_long_before_its_lease_is_over(rt
     assert_nothing_left(redis)
 
 
-def test_the_others_of_a_batch_are_not_to_blame_for_a_crash(rtq_worker, redis, diary, inspector):
+def test_the_others_of_a_batch_are_not_to_blame_for_a_crash(rtq_worker, redis, journal, inspector):
     warm_up = tasks.note.delay_many([((f"warm-{i}",), {}) for i in range(300)])
     tasks.note.delay_many([((f"before-{i}",), {}) for i in range(20)])
     guilty = tasks.die_once.delay("guilty", "exit")
@@ -53,7 +53,7 @@ def test_the_others_of_a_batch_are_not_to_blame_for_a_crash(rtq_worker, redis, d
     assert_nothing_left(redis)
 
 
-def test_what_was_finished_does_not_run_again_when_others_take_the_process_down(rtq_worker, redis, diary):
+def test_what_was_finished_does_not_run_again_when_others_take_the_process_down(rtq_worker, redis, journal):
     names, handles = [], []
     for killer in range(10):
         tasks.die.using(max_crashes=0).delay(f"killer-{killer}", "kill")
@@ -64,7 +64,7 @@ def test_what_was_finished_does_not_run_again_when_others_take_the_process_down(
     wait_until(lambda: not records(redis) - dead(redis), 20)
 
     assert worker.log.count("was killed by SIGKILL (out of memory?) after") == 10
-    assert sorted(name for name in diary.names() if not name.startswith("killer")) == sorted(names)  # each once
+    assert sorted(name for name in journal.names() if not name.startswith("killer")) == sorted(names)  # each once
     assert [handle.result for handle in handles] == names
     assert len(dead(redis)) == 10
     worker.stop()
@@ -73,28 +73,28 @@ def test_what_was_finished_does_not_run_again_when_others_take_the_process_down(
 
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_what_was_finished_while_redis_was_away_is_settled_though_the_process_is_killed(
-    start, client, fragile, diary, concurrency
+    start, client, fragile, journal, concurrency
 ):
     worker = start("--concurrency", concurrency, LEASE_SECONDS=10)
     done = tasks.gate.delay("done", "gate")
-    diary.wait("start", "done")
+    journal.wait("start", "done")
     fragile.kill()
-    diary.open("gate")
-    diary.wait("end", "done")
+    journal.open("gate")
+    journal.wait("end", "done")
     wait_until(lambda: is_idle(worker.child))  # the job ends a moment after its last line
     os.kill(worker.child, signal.SIGKILL)
     wait_until(lambda: "are reclaimed later" in worker.log)
     fragile.start()
     wait_until(lambda: state_of(done) is JobState.SUCCEEDED)
 
-    assert diary.starts("done") == 1
+    assert journal.starts("done") == 1
     assert client.hlen("{rtq:default}:crashes") == 0
     worker.stop()
     assert_nothing_left(client)
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_every_way_to_die_is_a_crash_and_the_innocent_all_succeed(rtq_worker, redis, diary, concurrency):
+def test_every_way_to_die_is_a_crash_and_the_innocent_all_succeed(rtq_worker, redis, journal, concurrency):
     poison = {how: tasks.die.using(max_crashes=1).delay(how, how) for how in HOWS}
     poison["async"] = tasks.adie.using(max_crashes=1).delay("async", "exit")
     innocent = tasks.note.delay_many([((f"good-{i}",), {}) for i in range(200)])
@@ -107,7 +107,7 @@ def test_every_way_to_die_is_a_crash_and_the_innocent_all_succeed(rtq_worker, re
         details = job.refresh()
         assert (details.crashes, details.failures) == (2, 0), how
         # max_crashes, and the one too many. On threads nobody knows who of those that ran was to blame.
-        assert diary.starts(how) == 2 or (concurrency > 1 and diary.starts(how) == 1), how
+        assert journal.starts(how) == 2 or (concurrency > 1 and journal.starts(how) == 1), how
         assert details.errors[-1]["error_class"] == "django_rtq.exceptions.WorkerLost"
     assert {job.state for job in innocent} == {JobState.SUCCEEDED}
     attempts = {job.refresh().attempt for job in innocent}
@@ -118,23 +118,23 @@ def test_every_way_to_die_is_a_crash_and_the_innocent_all_succeed(rtq_worker, re
     assert_all_settled(redis)
 
 
-def test_after_a_crash_many_jobs_of_one_process_are_all_taken_back_and_run_in_groups(rtq_worker, redis, diary):
+def test_after_a_crash_many_jobs_of_one_process_are_all_taken_back_and_run_in_groups(rtq_worker, redis, journal):
     handles = tasks.agate.delay_many([((f"job-{i}", "gate"), {}) for i in range(1100)])
     worker = rtq_worker("--concurrency", 1100)
-    wait_until(lambda: diary.starts() == 1100, 30)
+    wait_until(lambda: journal.starts() == 1100, 30)
 
     os.kill(worker.child, signal.SIGKILL)
-    wait_until(lambda: diary.starts() == 1100 + 500, 30)  # half of the slots, and no more than a claim brings
-    diary.open("gate")
+    wait_until(lambda: journal.starts() == 1100 + 500, 30)  # half of the slots, and no more than a claim brings
+    journal.open("gate")
     wait_until(lambda: not records(redis), 30)
 
     assert {handle.state for handle in handles[::100]} == {JobState.SUCCEEDED}
-    assert diary.starts() == 2200
+    assert journal.starts() == 2200
     worker.stop()
     assert_nothing_left(redis)
 
 
-def test_a_poison_job_among_two_hundred_crashes_as_often_as_it_may(rtq_worker, redis, diary):
+def test_a_poison_job_among_two_hundred_crashes_as_often_as_it_may(rtq_worker, redis, journal):
     half = [((f"good-{i}",), {}) for i in range(100)]
     innocent = tasks.note.using(client="good").delay_many(half)
     poison = tasks.die.using(client="bad").delay("poison", "kill")
@@ -143,7 +143,7 @@ def test_a_poison_job_among_two_hundred_crashes_as_often_as_it_may(rtq_worker, r
     worker = rtq_worker("--processes", 2)
     wait_until(lambda: records(redis) == {poison.id} and state_of(poison) is JobState.DEAD)
 
-    assert diary.starts("poison") == 4
+    assert journal.starts("poison") == 4
     assert poison.refresh().crashes == 4
     assert {job.state for job in innocent} == {JobState.SUCCEEDED}
     assert {job.refresh().attempt for job in innocent} == {1}
@@ -151,7 +151,7 @@ def test_a_poison_job_among_two_hundred_crashes_as_often_as_it_may(rtq_worker, r
     assert_all_settled(redis)
 
 
-def test_who_leaves_by_sys_exit_has_failed_and_takes_nobody_along(rtq_worker, redis, diary):
+def test_who_leaves_by_sys_exit_has_failed_and_takes_nobody_along(rtq_worker, redis, journal):
     once = {"max_attempts": 2}
     leaving = [
         tasks.leave.using(**once).delay("sync"),
@@ -173,7 +173,7 @@ def test_who_leaves_by_sys_exit_has_failed_and_takes_nobody_along(rtq_worker, re
 
 
 @pytest.mark.parametrize("how", ["exit", "kill"])
-def test_a_job_that_may_not_run_twice_does_not(rtq_worker, redis, diary, how):
+def test_a_job_that_may_not_run_twice_does_not(rtq_worker, redis, journal, how):
     most_once = {"max_attempts": 1, "max_crashes": 0}
     job = tasks.die.using(**most_once).delay("once", how)
     failed = tasks.leave.using(**most_once).delay("failed")
@@ -181,12 +181,12 @@ def test_a_job_that_may_not_run_twice_does_not(rtq_worker, redis, diary, how):
     wait_until(lambda: state_of(job) is JobState.DEAD and state_of(failed) is JobState.DEAD)
     worker.stop()
 
-    assert diary.starts("once") == 1
-    assert diary.starts("failed") == 1
+    assert journal.starts("once") == 1
+    assert journal.starts("failed") == 1
     assert_all_settled(redis)
 
 
-def test_a_job_that_may_not_run_twice_does_not_when_another_of_its_batch_crashes(rtq_worker, redis, diary):
+def test_a_job_that_may_not_run_twice_does_not_when_another_of_its_batch_crashes(rtq_worker, redis, journal):
     most_once = tasks.note.using(max_attempts=1, max_crashes=0)
     names = [f"once-{i}" for i in range(400)]
     handles = most_once.delay_many([((name,), {}) for name in names[:350]])
@@ -196,23 +196,23 @@ def test_a_job_that_may_not_run_twice_does_not_when_another_of_its_batch_crashes
     wait_until(lambda: not records(redis))
     worker.stop()
 
-    assert sorted(name for name in diary.names() if name.startswith("once")) == sorted(names)
+    assert sorted(name for name in journal.names() if name.startswith("once")) == sorted(names)
     assert {handle.state for handle in handles} == {JobState.SUCCEEDED}
     assert_nothing_left(redis)
 
 
-def test_children_die_with_their_supervisor_and_another_takes_over_after_the_lease(rtq_worker, redis, diary):
+def test_children_die_with_their_supervisor_and_another_takes_over_after_the_lease(rtq_worker, redis, journal):
     first = rtq_worker("--processes", 2, LEASE_SECONDS=1)
     jobs = [tasks.gate.delay(f"job-{i}", "gate") for i in range(2)]
     for i in range(2):
-        diary.wait("start", f"job-{i}")
+        journal.wait("start", f"job-{i}")
     children = first.children
     second = rtq_worker("--processes", 2, LEASE_SECONDS=1)
 
     first.kill(signal.SIGKILL)
     wait_until(lambda: not any(is_alive(pid) for pid in children))
-    again = [diary.wait("start", f"job-{i}", times=2) for i in range(2)]
-    diary.open("gate")
+    again = [journal.wait("start", f"job-{i}", times=2) for i in range(2)]
+    journal.open("gate")
     wait_until(lambda: not records(redis))
 
     assert {entry.pid for entry in again} <= set(second.children)
@@ -221,27 +221,27 @@ def test_children_die_with_their_supervisor_and_another_takes_over_after_the_lea
     assert_nothing_left(redis)
 
 
-def test_a_worker_that_was_stopped_past_its_lease_changes_nothing_when_it_goes_on(rtq_worker, redis, diary):
+def test_a_worker_that_was_stopped_past_its_lease_changes_nothing_when_it_goes_on(rtq_worker, redis, journal):
     sleeper = rtq_worker(LEASE_SECONDS=1)
     job = tasks.gate.delay("job", "gate")
-    diary.wait("start", "job")
+    journal.wait("start", "job")
     name = redis.zrange("{rtq:default}:workers", 0, -1)
     other = rtq_worker(LEASE_SECONDS=1)
 
     sleeper.kill_group(signal.SIGSTOP)
-    again = diary.wait("start", "job", times=2)
+    again = journal.wait("start", "job", times=2)
     assert again.pid == other.child
     other.kill_group(signal.SIGSTOP)
-    diary.open("gate")
+    journal.open("gate")
     sleeper.kill_group(signal.SIGCONT)
-    diary.wait("end", "job")
+    journal.wait("end", "job")
     wait_until(lambda: "which no longer held the jobs" in sleeper.log)
     assert state_of(job) is JobState.RUNNING  # the late one has changed nothing
     other.kill_group(signal.SIGCONT)
     wait_until(lambda: state_of(job) is JobState.SUCCEEDED)
 
     assert job.refresh().attempt == 2
-    assert diary.ends("job") == 2
+    assert journal.ends("job") == 2
     wait_until(lambda: "continues under a new name" in sleeper.log)
     assert not set(name) & set(redis.zrange("{rtq:default}:workers", 0, -1))
     after = tasks.note.delay_many([((f"after-{i}",), {}) for i in range(20)])
@@ -252,14 +252,14 @@ def test_a_worker_that_was_stopped_past_its_lease_changes_nothing_when_it_goes_o
     assert_nothing_left(redis)
 
 
-def test_a_job_that_holds_the_interpreter_lock_keeps_its_lease(rtq_worker, redis, diary):
+def test_a_job_that_holds_the_interpreter_lock_keeps_its_lease(rtq_worker, redis, journal):
     hogging = rtq_worker(LEASE_SECONDS=1)
     job = long_tasks.hog.delay("hog", 3.2)
-    diary.wait("start", "hog")
+    journal.wait("start", "hog")
     other = rtq_worker(LEASE_SECONDS=1)
     wait_until(lambda: state_of(job) is JobState.SUCCEEDED)
 
-    (start,), (end,) = diary.entries("start"), diary.entries("end")
+    (start,), (end,) = journal.entries("start"), journal.entries("end")
     assert end.at - start.at > 2.5
     assert job.refresh().attempt == 1
     for worker in (hogging, other):

@@ -21,13 +21,13 @@ def open_databases(worker):
     return [name for name in names if os.path.exists(name) and "sqlite" in os.readlink(name)]  # noqa: PTH110, PTH115
 
 
-def test_no_process_inherits_the_connection_of_a_receiver(rtq_worker, redis, diary):
+def test_no_process_inherits_the_connection_of_a_receiver(rtq_worker, redis, journal):
     worker = rtq_worker(TASK_MODULES=MODULES)
     tasks.die_once.delay("crash", "kill")
-    noted = diary.wait("noted", str(worker.pid))
-    diary.wait("end", "crash")
+    noted = journal.wait("noted", str(worker.pid))
+    journal.wait("end", "crash")
     tasks.note.using(run_after=0.1).delay("later")
-    diary.wait("noted", str(worker.pid), times=2)
+    journal.wait("noted", str(worker.pid), times=2)
 
     assert noted.pid == worker.pid
     for _ in range(2):
@@ -37,9 +37,9 @@ def test_no_process_inherits_the_connection_of_a_receiver(rtq_worker, redis, dia
     worker.stop()
 
 
-def test_a_schedule_goes_on_when_the_database_has_cut_its_connection(rtq_worker, redis, diary):
+def test_a_schedule_goes_on_when_the_database_has_cut_its_connection(rtq_worker, redis, journal):
     worker = rtq_worker(TASK_MODULES=MODULES, SCHEDULES={"tick": PERIODIC})
-    diary.wait("start", "tick", times=5)
+    journal.wait("start", "tick", times=5)
 
     assert "its job could not be created" not in worker.log
     wait_until(lambda: not open_databases(worker))

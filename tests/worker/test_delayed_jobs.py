@@ -27,14 +27,14 @@ def delayed(names, *, seconds, chance, together=1):
     return due
 
 
-def assert_each_ran_once_and_none_early(diary, due):
-    assert sorted(diary.names()) == sorted(due)
-    early = {entry.name: due[entry.name] - entry.at for entry in diary.entries("start") if entry.at < due[entry.name]}
+def assert_each_ran_once_and_none_early(journal, due):
+    assert sorted(journal.names()) == sorted(due)
+    early = {entry.name: due[entry.name] - entry.at for entry in journal.entries("start") if entry.at < due[entry.name]}
     assert all(seconds < ROUNDED for seconds in early.values()), early
 
 
 @pytest.mark.usefixtures("broker")
-def test_a_clock_of_a_worker_that_jumps_changes_nothing(redis, rtq_worker, diary):
+def test_a_clock_of_a_worker_that_jumps_changes_nothing(redis, rtq_worker, journal):
     """Its wall clock is patched: it shows another hour of another day at each look. Monotonic clocks do not jump."""
     workers = [
         rtq_worker(SCHEDULES={"tick": TICK}, LEASE_SECONDS=60, environment={"RTQ_TEST_CLOCK": "jumping"})
@@ -42,12 +42,12 @@ def test_a_clock_of_a_worker_that_jumps_changes_nothing(redis, rtq_worker, diary
     ]
     due = delayed([f"job-{n}" for n in range(60)], seconds=(0.2, 2.0), chance=random.Random(1))
     started = time.monotonic()
-    wait_until(lambda: set(due) <= set(diary.names("end")) and diary.ends("tick") >= 10, 30)
+    wait_until(lambda: set(due) <= set(journal.names("end")) and journal.ends("tick") >= 10, 30)
     seconds = time.monotonic() - started
     for worker in workers:
         assert worker.stop() == 0
 
-    jobs = [entry for entry in diary.entries("start") if entry.name != "tick"]
+    jobs = [entry for entry in journal.entries("start") if entry.name != "tick"]
     assert sorted(entry.name for entry in jobs) == sorted(due)
     assert all(entry.at > due[entry.name] - ROUNDED for entry in jobs)
     assert max(entry.at - due[entry.name] for entry in jobs) < 60 / 3  # no heartbeat had to help
@@ -56,31 +56,31 @@ def test_a_clock_of_a_worker_that_jumps_changes_nothing(redis, rtq_worker, diary
     assert len(slots) <= (seconds + 5) / 0.2
 
 
-def test_one_of_many_schedulers_may_be_killed_while_many_jobs_fall_due(redis, rtq_worker, broker, diary):
+def test_one_of_many_schedulers_may_be_killed_while_many_jobs_fall_due(redis, rtq_worker, broker, journal):
     workers = [rtq_worker("--processes", 1) for _ in range(3)]
     due = delayed([f"job-{n}" for n in range(600)], seconds=(0.2, 3.0), chance=random.Random(2))
-    wait_until(lambda: diary.starts() > 150)
+    wait_until(lambda: journal.starts() > 150)
     workers[0].kill_group(9)
     wait_until(lambda: not redis.zcard(SCHEDULED), 15)
     wait_until(lambda: is_empty(redis), 20)
     for worker in workers[1:]:
         assert worker.stop() == 0
 
-    assert set(diary.names()) == set(due)
-    twice = [name for name in due if diary.starts(name) > 1]
+    assert set(journal.names()) == set(due)
+    twice = [name for name in due if journal.starts(name) > 1]
     assert len(twice) <= 128  # what the killed one had claimed, and not acknowledged
-    assert all(entry.at > due[entry.name] - ROUNDED for entry in diary.entries("start"))
+    assert all(entry.at > due[entry.name] - ROUNDED for entry in journal.entries("start"))
 
 
-def test_redis_restarts_while_a_thousand_jobs_wait(start, client, fragile, diary):
+def test_redis_restarts_while_a_thousand_jobs_wait(start, client, fragile, journal):
     worker = start()
     due = delayed([f"job-{n}" for n in range(1000)], seconds=(2.0, 5.0), chance=random.Random(3), together=10)
     assert client.zcard(SCHEDULED) == 1000
     fragile.restart()
-    wait_until(lambda: diary.ends() > 300)
+    wait_until(lambda: journal.ends() > 300)
     fragile.kill()
     fragile.start()
     wait_until(lambda: is_empty(client), 20)
     assert worker.stop() == 0
 
-    assert_each_ran_once_and_none_early(diary, due)
+    assert_each_ran_once_and_none_early(journal, due)

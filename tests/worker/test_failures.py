@@ -15,7 +15,7 @@ from tests.worker.conservation import assert_all_settled, assert_nothing_left
 LOST = {"nan", "words"}  # of tasks.ERRORS, those that cannot even be made
 
 
-def test_whatever_a_job_raises_it_has_failed_and_the_worker_goes_on(rtq_worker, redis, diary):
+def test_whatever_a_job_raises_it_has_failed_and_the_worker_goes_on(rtq_worker, redis, journal):
     jobs = {kind: tasks.raises.using(max_attempts=2).delay(kind) for kind in tasks.ERRORS}
     jobs["deep"] = tasks.deep.using(max_attempts=2).delay()
     after = tasks.note.delay("after")
@@ -38,7 +38,7 @@ def test_whatever_a_job_raises_it_has_failed_and_the_worker_goes_on(rtq_worker, 
     assert_all_settled(redis)
 
 
-def test_a_worker_logs_no_secret_arguments_and_keeps_what_was_said(rtq_worker, diary):
+def test_a_worker_logs_no_secret_arguments_and_keeps_what_was_said(rtq_worker, journal):
     job = tasks.sign_in.delay("ann", "s3cret-word")
     worker = rtq_worker()
     wait_until(lambda: job.state is JobState.DEAD and "Traceback" in worker.log)
@@ -50,7 +50,7 @@ def test_a_worker_logs_no_secret_arguments_and_keeps_what_was_said(rtq_worker, d
 
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_a_result_that_cannot_be_stored_is_a_failure_with_a_reason_and_no_second_run(
-    rtq_worker, redis, diary, concurrency
+    rtq_worker, redis, journal, concurrency
 ):
     jobs = {kind: tasks.returns.delay(kind) for kind in tasks.RESULTS}
     unkept = tasks.returns.using(result_ttl=0).delay("lambda")
@@ -64,12 +64,12 @@ def test_a_result_that_cannot_be_stored_is_a_failure_with_a_reason_and_no_second
     assert "returns" in jobs["lambda"].refresh().errors[-1]["error"]
     assert "MAX_PAYLOAD_BYTES" in jobs["huge"].refresh().errors[-1]["error"]
     assert unkept.state is JobState.SUCCEEDED
-    assert sorted(diary.names()) == sorted([*(f"returns-{kind}" for kind in jobs), "returns-lambda"])
+    assert sorted(journal.names()) == sorted([*(f"returns-{kind}" for kind in jobs), "returns-lambda"])
     worker.stop()
     assert_all_settled(redis)
 
 
-def test_failures_are_told_in_one_line_with_a_traceback_and_successes_not_at_all(rtq_worker, redis, diary):
+def test_failures_are_told_in_one_line_with_a_traceback_and_successes_not_at_all(rtq_worker, redis, journal):
     ok = tasks.note.delay_many([((f"fine-{i}",), {}) for i in range(20)])
     failing = tasks.attempts.using(max_attempts=2).delay("failing", 9)
     buried = tasks.bury.delay("buried")
@@ -90,7 +90,7 @@ def parked(redis, job_id):
     return redis.zscore("{rtq:default}:scheduled", job_id)
 
 
-def test_an_unknown_task_is_parked_without_being_counted_and_dead_after_a_day(rtq_worker, redis, broker, diary):
+def test_an_unknown_task_is_parked_without_being_counted_and_dead_after_a_day(rtq_worker, redis, broker, journal):
     """A day since a worker first did not know it, not since it could have started first: it may have waited long."""
     body = '{"task":"shop.tasks.of_next_week"}'
     new, late, old, requeued = (queued_job(broker, name, body=body) for name in ("new", "late", "old", "again"))
@@ -132,7 +132,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_records_that_cannot_be_read_are_buried_as_they_are(rtq_worker, redis, broker, diary, concurrency):
+def test_records_that_cannot_be_read_are_buried_as_they_are(rtq_worker, redis, broker, journal, concurrency):
     jobs = {}
     for kind, record in UNREADABLE.items():
         jobs[kind] = queued_job(broker, kind.replace(" ", "_")).id
@@ -155,7 +155,7 @@ ODD_IDS = {"long": b"0" * 256, "very long": b"0" * 70_000, "no text": b"\xff\xfe
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_jobs_with_odd_ids_are_buried_and_end_no_process(rtq_worker, redis, broker, diary, concurrency):
+def test_jobs_with_odd_ids_are_buried_and_end_no_process(rtq_worker, redis, broker, journal, concurrency):
     """Ids that no caller of ours makes: whoever writes to Redis directly can."""
     record = b'0 3 1 0 \n{"task":"tests.app.tasks.raises","args":["base"],"max_attempts":1}'
     tasks.note.delay("before")
@@ -173,7 +173,7 @@ def test_jobs_with_odd_ids_are_buried_and_end_no_process(rtq_worker, redis, brok
     worker.stop()
 
 
-def test_an_expired_job_never_runs_and_one_that_was_started_does_not_expire(rtq_worker, redis, broker, diary):
+def test_an_expired_job_never_runs_and_one_that_was_started_does_not_expire(rtq_worker, redis, broker, journal):
     expired = tasks.note.using(expires=0.01).delay("expired")
     wait_until(lambda: float(redis.time()[0]) + redis.time()[1] / 1e6 > made_at(expired) + 0.05)
     started = tasks.attempts.using(expires=0.5).delay("started", 2)
@@ -183,7 +183,7 @@ def test_an_expired_job_never_runs_and_one_that_was_started_does_not_expire(rtq_
 
     assert expired.state is JobState.EXPIRED
     assert started.state in (JobState.SUCCEEDED, JobState.EXPIRED)
-    assert "expired" not in diary.names()
+    assert "expired" not in journal.names()
     worker.stop()
     assert_nothing_left(redis)
 
@@ -192,18 +192,18 @@ def made_at(handle):
     return int(handle.id[:12], 16) / 1000
 
 
-def test_a_settlement_that_is_refused_holds_up_nobody_else(rtq_worker, redis, broker, diary):
+def test_a_settlement_that_is_refused_holds_up_nobody_else(rtq_worker, redis, broker, journal):
     """The key of the outcomes is of the wrong type, say: acks of this queue fail, other queues work."""
     redis.set("{rtq:default}:results", "a string")
     stuck = tasks.note.delay("stuck")
     worker = rtq_worker("--queues", "default,low")
-    diary.wait("end", "stuck")
+    journal.wait("end", "stuck")
     low = tasks.note.using(queue_name="low").delay("low")
     wait_until(lambda: low.state is JobState.SUCCEEDED)
     redis.delete("{rtq:default}:results")
     wait_until(lambda: stuck.state is JobState.SUCCEEDED)
 
-    assert diary.starts("stuck") == 1
+    assert journal.starts("stuck") == 1
     worker.stop()
     assert_nothing_left(redis)
 

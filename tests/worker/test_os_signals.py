@@ -20,7 +20,7 @@ def result(job):
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_processes_that_a_job_forks_can_be_terminated_at_once(rtq_worker, redis, diary, concurrency):
+def test_processes_that_a_job_forks_can_be_terminated_at_once(rtq_worker, redis, journal, concurrency):
     worker = rtq_worker("--concurrency", concurrency)
 
     assert result(signal_tasks.terminate_processes.delay(20)) == [-signal.SIGTERM] * 20
@@ -28,7 +28,7 @@ def test_processes_that_a_job_forks_can_be_terminated_at_once(rtq_worker, redis,
     assert_nothing_left(redis)
 
 
-def test_a_program_that_a_job_starts_heeds_an_interrupt(rtq_worker, redis, diary):
+def test_a_program_that_a_job_starts_heeds_an_interrupt(rtq_worker, redis, journal):
     worker = rtq_worker()
 
     assert result(signal_tasks.interrupt_program.delay()) == -signal.SIGINT
@@ -36,7 +36,7 @@ def test_a_program_that_a_job_starts_heeds_an_interrupt(rtq_worker, redis, diary
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_what_a_job_forks_has_the_default_handlers_and_no_timer(rtq_worker, redis, diary, concurrency):
+def test_what_a_job_forks_has_the_default_handlers_and_no_timer(rtq_worker, redis, journal, concurrency):
     worker = rtq_worker("--concurrency", concurrency)
     of_fork, mask = result(signal_tasks.handlers_of_fork.delay())
     *names, timer, mask_of_fork = ast.literal_eval(of_fork)
@@ -46,7 +46,7 @@ def test_what_a_job_forks_has_the_default_handlers_and_no_timer(rtq_worker, redi
     worker.stop()
 
 
-def test_what_a_job_forks_inherits_handlers_of_the_job(rtq_worker, redis, diary):
+def test_what_a_job_forks_inherits_handlers_of_the_job(rtq_worker, redis, journal):
     worker = rtq_worker()
     of_fork, _ = result(signal_tasks.handlers_of_fork.delay("SIGTERM"))
 
@@ -54,7 +54,7 @@ def test_what_a_job_forks_inherits_handlers_of_the_job(rtq_worker, redis, diary)
     worker.stop()
 
 
-def test_a_job_that_takes_signals_takes_them_for_itself_alone(rtq_worker, redis, diary):
+def test_a_job_that_takes_signals_takes_them_for_itself_alone(rtq_worker, redis, journal):
     worker = rtq_worker()
     before = result(signal_tasks.handlers.delay())
     taken = signal_tasks.take_signals.delay()
@@ -63,17 +63,17 @@ def test_a_job_that_takes_signals_takes_them_for_itself_alone(rtq_worker, redis,
     assert after[:3] == before[:3] == ["on_stop_signal", "ignore_signal", "on_control_signal"]
     assert taken.state.is_final
     job = tasks.gate.delay("job", "gate")
-    diary.wait("start", "job")
+    journal.wait("start", "job")
     worker.kill_group(signal.SIGINT)  # as a terminal does at Ctrl-C
     wait_until(lambda: "stopping: running jobs have" in worker.log)
-    diary.open("gate")
+    journal.open("gate")
 
     assert worker.wait() == 0
     assert (str(job.state), job.refresh().attempt) == ("succeeded", 1)
     assert_nothing_left(redis)
 
 
-def test_an_idle_worker_that_ran_such_a_job_stops_as_it_should(rtq_worker, redis, diary):
+def test_an_idle_worker_that_ran_such_a_job_stops_as_it_should(rtq_worker, redis, journal):
     worker = rtq_worker()
     result(signal_tasks.take_signals.delay())
     code = worker.stop()
@@ -82,7 +82,7 @@ def test_an_idle_worker_that_ran_such_a_job_stops_as_it_should(rtq_worker, redis
     assert "was killed" not in worker.log
 
 
-def test_under_nohup_a_worker_goes_on_when_its_terminal_is_closed(rtq_worker, redis, diary):
+def test_under_nohup_a_worker_goes_on_when_its_terminal_is_closed(rtq_worker, redis, journal):
     with ignored(signal.SIGHUP):
         worker = rtq_worker()
     child = worker.child

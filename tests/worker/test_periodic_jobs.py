@@ -16,7 +16,7 @@ def enqueued(redis):
     return sum(int(redis.hget(key, "enqueued") or 0) for key in redis.scan_iter(f"{{rtq:{QUEUE}}}:stats:*"))
 
 
-def test_each_slot_fires_once_while_schedulers_come_and_die(redis, rtq_worker, diary):
+def test_each_slot_fires_once_while_schedulers_come_and_die(redis, rtq_worker, journal):
     workers = [rtq_worker(SCHEDULES={"tick": TICK}) for _ in range(3)]
     wait_until(lambda: len(slots_of(redis)) >= 5)
 
@@ -30,4 +30,4 @@ def test_each_slot_fires_once_while_schedulers_come_and_die(redis, rtq_worker, d
     waiting = redis.llen(f"{{rtq:{QUEUE}}}:lane:0:")
     assert slots == list(range(slots[0], slots[-1] + 1, STEP_MS))
     assert (fired - slots[0]) // STEP_MS + 1 == enqueued(redis) == len(slots) + waiting
-    assert len(slots) <= diary.starts("tick") <= len(slots) + 1  # who was killed may have been at it
+    assert len(slots) <= journal.starts("tick") <= len(slots) + 1  # who was killed may have been at it

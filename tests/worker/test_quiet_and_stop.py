@@ -29,18 +29,18 @@ def found_workers(inspector, count=1):
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_quiet_worker_finishes_what_runs_claims_nothing_and_stays(rtq_worker, redis, inspector, diary, concurrency):
+def test_a_quiet_worker_finishes_what_runs_claims_nothing_and_stays(rtq_worker, redis, inspector, journal, concurrency):
     worker = rtq_worker("--concurrency", concurrency, "--processes", 2)
     one, other = found_workers(inspector, 2)
     running = tasks.gate.delay("running", "gate")
-    diary.wait("start", "running")
+    journal.wait("start", "running")
     assert one.supervisor_name == other.supervisor_name
 
     inspector.quiet_worker(one.name)
     wait_until(lambda: "is quiet" in worker.log)
     wait_until(lambda: is_quiet(inspector) == [True, True])
     waiting = tasks.note.delay("waiting")
-    diary.open("gate")
+    journal.open("gate")
     running.get(10)
 
     assert waiting.state is JobState.QUEUED
@@ -53,11 +53,11 @@ def test_a_quiet_worker_finishes_what_runs_claims_nothing_and_stays(rtq_worker, 
     assert_all_settled(redis)
 
 
-def test_who_takes_the_place_of_a_dead_process_is_quiet_too(rtq_worker, redis, inspector, diary):
+def test_who_takes_the_place_of_a_dead_process_is_quiet_too(rtq_worker, redis, inspector, journal):
     worker = rtq_worker()
     (found,) = found_workers(inspector)
     job = tasks.loop.delay("loop")
-    diary.wait("start", "loop")
+    journal.wait("start", "loop")
     inspector.quiet_worker(found.name)
     wait_until(lambda: "is quiet" in worker.log)
     child = worker.child
@@ -70,7 +70,7 @@ def test_who_takes_the_place_of_a_dead_process_is_quiet_too(rtq_worker, redis, i
     assert waiting.state is JobState.QUEUED
 
 
-def test_a_quiet_worker_stops_when_it_is_told_to(rtq_worker, redis, inspector, diary):
+def test_a_quiet_worker_stops_when_it_is_told_to(rtq_worker, redis, inspector, journal):
     worker = rtq_worker(**LONG_WAITS)
     (found,) = found_workers(inspector)
     inspector.quiet_worker(found.name)
@@ -79,15 +79,15 @@ def test_a_quiet_worker_stops_when_it_is_told_to(rtq_worker, redis, inspector, d
     assert worker.stop() == 0
 
 
-def test_a_worker_that_is_told_to_stop_finishes_what_runs_and_leaves(rtq_worker, redis, inspector, diary):
+def test_a_worker_that_is_told_to_stop_finishes_what_runs_and_leaves(rtq_worker, redis, inspector, journal):
     worker = rtq_worker()
     (found,) = found_workers(inspector)
     running = tasks.gate.delay("running", "gate")
-    diary.wait("start", "running")
+    journal.wait("start", "running")
 
     inspector.stop_worker(found.name)
     wait_until(lambda: "stopping: running jobs have" in worker.log)
-    diary.open("gate")
+    journal.open("gate")
 
     assert worker.wait() == 0
     assert running.state is JobState.SUCCEEDED

@@ -56,87 +56,87 @@ def is_back(job):
     return job.state in (JobState.QUEUED, JobState.SUCCEEDED)
 
 
-def test_a_worker_with_one_slot_that_runs_a_long_job(start, client, moment, diary):
+def test_a_worker_with_one_slot_that_runs_a_long_job(start, client, moment, journal):
     lost, current = tasks.gate.delay("lost", "first"), tasks.gate.delay("current", "second")
     worker = start("--no-scheduler")
-    diary.wait("start", "lost")
+    journal.wait("start", "lost")
     bring_back = moment()
-    diary.open("first")
-    diary.wait("start", "current")
+    journal.open("first")
+    journal.wait("start", "current")
     bring_back()
     assert lost.state is JobState.RUNNING
     wait_until(lambda: is_back(lost))  # while the other runs on, in the main thread
 
-    assert diary.ends("current") == 0
-    diary.open("second")
+    assert journal.ends("current") == 0
+    journal.open("second")
     wait_until(lambda: not records(client))
     assert (lost.state, current.state) == (JobState.SUCCEEDED, JobState.SUCCEEDED)
-    assert diary.starts("lost") == 2
+    assert journal.starts("lost") == 2
     end(worker, client)
 
 
-def test_a_worker_that_is_idle(start, client, moment, diary):
+def test_a_worker_that_is_idle(start, client, moment, journal):
     lost = tasks.gate.delay("lost", "gate")
     worker = start("--no-scheduler")
-    diary.wait("start", "lost")
+    journal.wait("start", "lost")
     bring_back = moment()
-    diary.open("gate")
+    journal.open("gate")
     wait_until_acknowledged(client, lost)
     bring_back()
-    diary.wait("end", "lost", times=2)
+    journal.wait("end", "lost", times=2)
 
     wait_until(lambda: lost.state is JobState.SUCCEEDED)
     end(worker, client)
 
 
-def test_a_worker_with_several_slots(start, client, moment, diary):
+def test_a_worker_with_several_slots(start, client, moment, journal):
     lost, current = tasks.gate.delay("lost", "first"), tasks.agate.delay("current", "second")
     worker = start("--no-scheduler", "--concurrency", 2)
-    diary.wait("start", "lost")
-    diary.wait("start", "current")
+    journal.wait("start", "lost")
+    journal.wait("start", "current")
     bring_back = moment()
-    diary.open("first")
+    journal.open("first")
     wait_until_acknowledged(client, lost)
     bring_back()
-    diary.wait("end", "lost", times=2)
+    journal.wait("end", "lost", times=2)
 
-    assert diary.ends("current") == 0
-    diary.open("second")
+    assert journal.ends("current") == 0
+    journal.open("second")
     wait_until(lambda: not records(client))
-    assert (current.state, diary.starts("current")) == (JobState.SUCCEEDED, 1)
+    assert (current.state, journal.starts("current")) == (JobState.SUCCEEDED, 1)
     end(worker, client)
 
 
-def test_a_unique_job_does_not_hold_its_place_for_ever(start, client, moment, diary):
+def test_a_unique_job_does_not_hold_its_place_for_ever(start, client, moment, journal):
     keep_up.delay("it", "lost", "first")
     tasks.gate.delay("current", "second")
     worker = start("--no-scheduler")
-    diary.wait("start", "it-lost")
+    journal.wait("start", "it-lost")
     bring_back = moment()
-    diary.open("first")
-    diary.wait("start", "current")
+    journal.open("first")
+    journal.wait("start", "current")
     bring_back()
-    diary.open("second")
+    journal.open("second")
     wait_until(lambda: not records(client))
     keep_up.delay("it", "next")
 
-    diary.wait("end", "it-next")
+    journal.wait("end", "it-next")
     wait_until(lambda: not records(client))
     end(worker, client)
 
 
-def test_a_retry_that_was_lost(start, client, moment, diary):
+def test_a_retry_that_was_lost(start, client, moment, journal):
     lost = fail_at_gate.using(max_attempts=3).delay("lost", "first")
     tasks.gate.delay("current", "second")
     worker = start("--no-scheduler")
-    diary.wait("start", "lost")
+    journal.wait("start", "lost")
     bring_back = moment()
-    diary.open("first")
+    journal.open("first")
     wait_until(lambda: lost.state is JobState.RETRYING)
-    diary.wait("start", "current")
+    journal.wait("start", "current")
     bring_back()
-    diary.open("second")
-    diary.wait("end", "lost")
+    journal.open("second")
+    journal.wait("end", "lost")
     wait_until(lambda: not records(client))
 
     assert lost.state is JobState.SUCCEEDED

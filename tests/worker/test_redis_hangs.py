@@ -31,10 +31,10 @@ def hang(fragile):
     fragile.resume()
 
 
-def test_a_time_limit_is_kept_and_the_dead_are_replaced(start, client, hang, diary):
+def test_a_time_limit_is_kept_and_the_dead_are_replaced(start, client, hang, journal):
     worker = start("--processes", 2, query=PATIENT, LEASE_SECONDS=30, KILL_GRACE_SECONDS=0.5)
     job = tasks.stubborn.using(time_limit=1, max_attempts=1).delay("stubborn")
-    pid = diary.wait("start", "stubborn").pid
+    pid = journal.wait("start", "stubborn").pid
     (idle,) = set(worker.children) - {pid}
     hang()
     os.kill(idle, signal.SIGKILL)
@@ -51,10 +51,10 @@ def test_a_time_limit_is_kept_and_the_dead_are_replaced(start, client, hang, dia
     assert_all_settled(client)
 
 
-def test_a_second_signal_is_heeded_at_once(start, hang, diary):
+def test_a_second_signal_is_heeded_at_once(start, hang, journal):
     worker = start("--processes", 2, query=PATIENT, LEASE_SECONDS=30)
     tasks.gate.delay("job", "never")
-    pid = diary.wait("start", "job").pid
+    pid = journal.wait("start", "job").pid
     (idle,) = set(worker.children) - {pid}
     hang()
     os.kill(idle, signal.SIGKILL)
@@ -65,26 +65,26 @@ def test_a_second_signal_is_heeded_at_once(start, hang, diary):
     assert worker.wait(SOON) == 128 + signal.SIGTERM
 
 
-def test_the_drain_is_not_exceeded(start, hang, diary):
+def test_the_drain_is_not_exceeded(start, hang, journal):
     worker = start("--drain-seconds", 1, query=PATIENT, LEASE_SECONDS=30)
     tasks.gate.delay("job", "never")
-    diary.wait("start", "job")
+    journal.wait("start", "job")
     hang()
     worker.kill(signal.SIGTERM)
 
     assert worker.wait(1 + SOON) == 0
 
 
-def test_jobs_of_the_dead_are_taken_back_when_it_answers(start, client, hang, diary):
+def test_jobs_of_the_dead_are_taken_back_when_it_answers(start, client, hang, journal):
     worker = start("--processes", 2, query=PATIENT, LEASE_SECONDS=30)
     job = tasks.gate.delay("job", "gate")
-    pid = diary.wait("start", "job").pid
+    pid = journal.wait("start", "job").pid
     hang()
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: "was killed by SIGKILL" in worker.log)
     hang.over()
-    diary.wait("start", "job", times=2)
-    diary.open("gate")
+    journal.wait("start", "job", times=2)
+    journal.open("gate")
     wait_until(lambda: not records(client))
 
     assert job.refresh().attempt == 2

@@ -21,19 +21,19 @@ def lane(redis):
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_the_first_signal_lets_running_jobs_finish_and_claims_nothing_more(rtq_worker, redis, diary, concurrency):
+def test_the_first_signal_lets_running_jobs_finish_and_claims_nothing_more(rtq_worker, redis, journal, concurrency):
     worker = rtq_worker("--concurrency", concurrency)
     job = tasks.gate.delay("running", "gate")
-    diary.wait("start", "running")
+    journal.wait("start", "running")
     worker.kill(signal.SIGTERM)
     wait_until(lambda: "running jobs have 25 s" in worker.log)
     waiting = tasks.note.delay_many([((f"later-{i}",), {}) for i in range(3)])
     assert not worker_ended_within(worker, 0.3)
-    diary.open("gate")
+    journal.open("gate")
 
     assert worker.wait() == 0
     assert job.state is JobState.SUCCEEDED
-    assert diary.names() == ["running"]
+    assert journal.names() == ["running"]
     assert lane(redis) == [handle.id for handle in waiting]
     assert_conserved(redis)
 
@@ -46,11 +46,11 @@ def worker_ended_within(worker, seconds):
 
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_when_the_time_is_over_a_job_is_given_back_in_front_and_nothing_is_counted(
-    rtq_worker, redis, diary, concurrency
+    rtq_worker, redis, journal, concurrency
 ):
     worker = rtq_worker("--drain-seconds", "0.3", "--concurrency", concurrency)
     job = tasks.gate.delay("running", "never")
-    diary.wait("start", "running")
+    journal.wait("start", "running")
     worker.kill(signal.SIGTERM)
     wait_until(lambda: "running jobs have 0.3 s" in worker.log)
     waiting = tasks.note.delay("later")
@@ -63,11 +63,11 @@ def test_when_the_time_is_over_a_job_is_given_back_in_front_and_nothing_is_count
 
 
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_second_signal_gives_jobs_back_at_once(rtq_worker, redis, diary, signum, code):
+def test_a_second_signal_gives_jobs_back_at_once(rtq_worker, redis, journal, signum, code):
     worker = rtq_worker("--processes", 2)
     jobs = [tasks.gate.delay(f"job-{i}", "never") for i in range(2)]
     for i in range(2):
-        diary.wait("start", f"job-{i}")
+        journal.wait("start", f"job-{i}")
     children = worker.children
     worker.kill(signum)
     wait_until(lambda: "a second signal" in worker.log)
@@ -91,13 +91,13 @@ def test_an_idle_worker_does_not_end_its_wait_first(rtq_worker, redis, signum):
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_to_the_whole_process_group_is_one_signal(rtq_worker, redis, diary, signum):
+def test_a_signal_to_the_whole_process_group_is_one_signal(rtq_worker, redis, journal, signum):
     worker = rtq_worker("--processes", 2)
     job = tasks.gate.delay("running", "gate")  # and the other process is idle
-    diary.wait("start", "running")
+    journal.wait("start", "running")
     worker.kill_group(signum)
     wait_until(lambda: "a second signal" in worker.log)
-    diary.open("gate")
+    journal.open("gate")
 
     assert worker.wait() == 0
     assert job.state is JobState.SUCCEEDED
@@ -106,10 +106,10 @@ def test_a_signal_to_the_whole_process_group_is_one_signal(rtq_worker, redis, di
     assert_nothing_left(redis)
 
 
-def test_a_job_that_may_run_only_once_is_not_given_back_half_done(rtq_worker, redis, diary):
+def test_a_job_that_may_run_only_once_is_not_given_back_half_done(rtq_worker, redis, journal):
     worker = rtq_worker("--drain-seconds", "0")
     job = tasks.gate.using(max_attempts=1, max_crashes=0).delay("once", "never")
-    diary.wait("start", "once")
+    journal.wait("start", "once")
     worker.stop()
 
     assert job.state is JobState.DEAD
@@ -117,7 +117,7 @@ def test_a_job_that_may_run_only_once_is_not_given_back_half_done(rtq_worker, re
     assert_all_settled(redis)
 
 
-def test_a_child_that_somebody_else_told_to_stop_is_replaced(rtq_worker, redis, diary):
+def test_a_child_that_somebody_else_told_to_stop_is_replaced(rtq_worker, redis, journal):
     worker = rtq_worker()
     child = worker.child
     os.kill(child, signal.SIGTERM)
@@ -129,14 +129,14 @@ def test_a_child_that_somebody_else_told_to_stop_is_replaced(rtq_worker, redis, 
     assert_nothing_left(redis)
 
 
-def test_signals_in_a_worker_that_is_busy_starting_and_recycling_stop_it_all_the_same(rtq_worker, redis, diary):
+def test_signals_in_a_worker_that_is_busy_starting_and_recycling_stop_it_all_the_same(rtq_worker, redis, journal):
     workers = [rtq_worker("--max-jobs", 1, "--processes", 2) for _ in range(3)]
     tasks.note.delay_many([((f"job-{i}",), {}) for i in range(2000)])
     for number, worker in enumerate(workers):
-        diary.wait("end", f"job-{10 + 20 * number}")
+        journal.wait("end", f"job-{10 + 20 * number}")
         worker.kill(signal.SIGTERM)
 
     assert [worker.wait() for worker in workers] == [0, 0, 0]
     assert not any("SIGKILL" in worker.log for worker in workers)  # no child has missed the signal
     assert_conserved(redis)
-    assert len(records(redis)) == 2000 - diary.ends()
+    assert len(records(redis)) == 2000 - journal.ends()

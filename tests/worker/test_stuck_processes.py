@@ -19,11 +19,11 @@ def workers_of(redis, pid):
     return [name for name in names if f":{pid}:".encode() in name]
 
 
-def test_jobs_behind_one_that_holds_the_interpreter_lock_are_run_by_others(rtq_worker, redis, diary):
+def test_jobs_behind_one_that_holds_the_interpreter_lock_are_run_by_others(rtq_worker, redis, journal):
     tasks.note.delay_many([((f"before-{i}",), {}) for i in range(1000)])
     hog = long_tasks.hog_until_unlocked.delay("hog", "file")
     behind = tasks.note.delay_many([((f"behind-{i}",), {}) for i in range(200)])
-    with diary.locked("file"):
+    with journal.locked("file"):
         worker = rtq_worker("--processes", 2, LEASE_SECONDS=2)
         wait_until(lambda: records(redis) == {hog.id}, 30)
 
@@ -31,7 +31,7 @@ def test_jobs_behind_one_that_holds_the_interpreter_lock_are_run_by_others(rtq_w
         assert {job.state for job in behind} == {JobState.SUCCEEDED}
     wait_until(lambda: state_of(hog) is JobState.SUCCEEDED)
     assert hog.refresh().attempt == 1
-    assert max(map(diary.starts, {*diary.names()})) == 1
+    assert max(map(journal.starts, {*journal.names()})) == 1
     assert "which no longer held the jobs" not in worker.log
     after = tasks.note.delay("after")
     wait_until(lambda: state_of(after) is JobState.SUCCEEDED)
@@ -39,7 +39,7 @@ def test_jobs_behind_one_that_holds_the_interpreter_lock_are_run_by_others(rtq_w
     assert_nothing_left(redis)
 
 
-def test_jobs_that_a_frozen_process_was_given_are_run_by_others(rtq_worker, redis, diary):
+def test_jobs_that_a_frozen_process_was_given_are_run_by_others(rtq_worker, redis, journal):
     worker = rtq_worker("--processes", 2, LEASE_SECONDS=1)
     wait_until(
         lambda: len([c for c in redis.client_list() if c["name"] == "rtq:worker-wait" and "b" in c["flags"]]) == 2
@@ -51,7 +51,7 @@ def test_jobs_that_a_frozen_process_was_given_are_run_by_others(rtq_worker, redi
     wait_until(lambda: not records(redis), 20)
 
     assert {(job.state, job.refresh().attempt) for job in jobs} == {(JobState.SUCCEEDED, 1)}
-    assert max(map(diary.starts, {*diary.names()})) == 1
+    assert max(map(journal.starts, {*journal.names()})) == 1
     wait_until(lambda: not workers_of(redis, frozen))
     assert f"process {frozen} of worker {name.decode()} is frozen: no sign of life" in worker.log
     os.kill(frozen, signal.SIGCONT)

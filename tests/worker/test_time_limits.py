@@ -13,7 +13,7 @@ def settled(jobs):
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_a_job_that_runs_too_long_gets_an_exception_and_has_failed(rtq_worker, redis, diary, concurrency):
+def test_a_job_that_runs_too_long_gets_an_exception_and_has_failed(rtq_worker, redis, journal, concurrency):
     worker = rtq_worker("--concurrency", concurrency, KILL_GRACE_SECONDS=30)
     child = worker.child
     limited = {"time_limit": 0.2, "max_attempts": 2}
@@ -37,20 +37,22 @@ def test_a_job_that_runs_too_long_gets_an_exception_and_has_failed(rtq_worker, r
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_job_that_does_not_heed_its_limit_is_killed_and_has_failed(rtq_worker, redis, diary, inspector, concurrency):
+def test_a_job_that_does_not_heed_its_limit_is_killed_and_has_failed(
+    rtq_worker, redis, journal, inspector, concurrency
+):
     worker = rtq_worker("--concurrency", concurrency, KILL_GRACE_SECONDS=0.2)
     stubborn = tasks.stubborn.using(time_limit=0.1, max_attempts=2, max_crashes=0).delay("stubborn")
     if concurrency == 1:
-        diary.open("gate")
+        journal.open("gate")
     beside = tasks.gate.delay("beside", "gate")
     wait_until(lambda: stubborn.state is JobState.DEAD)
-    diary.open("gate")
+    journal.open("gate")
     wait_until(lambda: beside.state is JobState.SUCCEEDED)
 
     details = stubborn.refresh()
     assert (details.failures, details.crashes) == (2, 0)
     assert details.errors[-1]["error_class"] == "django_rtq.exceptions.TimeLimitExceeded"
-    assert diary.starts("stubborn") == 2
+    assert journal.starts("stubborn") == 2
     figures = inspector.metrics.tasks()["tests.app.tasks.stubborn"]
     assert (figures.failed, figures.retried, figures.dead) == (2, 1, 1)
     assert beside.refresh().attempt == 1  # whoever ran beside it is given back, and nothing is counted
@@ -66,19 +68,19 @@ def test_a_job_that_does_not_heed_its_limit_is_killed_and_has_failed(rtq_worker,
     assert_all_settled(redis)
 
 
-def test_the_limit_of_a_job_is_not_that_of_the_next(rtq_worker, redis, diary):
+def test_the_limit_of_a_job_is_not_that_of_the_next(rtq_worker, redis, journal):
     worker = rtq_worker(KILL_GRACE_SECONDS=0.1)
     limited = tasks.note.using(time_limit=0.2).delay("limited")
     unlimited = tasks.sleep.delay("unlimited", 1.5)
     wait_until(lambda: settled([limited, unlimited]))
 
-    assert diary.starts("unlimited") == 1
+    assert journal.starts("unlimited") == 1
     assert unlimited.state is JobState.SUCCEEDED
     worker.stop()
     assert_nothing_left(redis)
 
 
-def test_jobs_that_end_at_the_very_moment_of_their_limit_leave_the_worker_sound(rtq_worker, redis, diary):
+def test_jobs_that_end_at_the_very_moment_of_their_limit_leave_the_worker_sound(rtq_worker, redis, journal):
     worker = rtq_worker("--concurrency", 4, KILL_GRACE_SECONDS=30)
     child = worker.child
     close = tasks.sleep.using(time_limit=0.01, max_attempts=1).delay_many(

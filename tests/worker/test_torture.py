@@ -13,8 +13,8 @@ import pytest
 
 from tests.support.waiting import wait_until
 from tests.worker.conservation import assert_nothing_left, dead, records
-from tests.worker.torture_faults import Nemesis, is_hit_by, long_over, runs_by_name, terminations, unexplained
-from tests.worker.torture_workload import Hardship, not_followed, outcomes, ran_after_cancel, twice_alive
+from tests.worker.torture_faults import FaultInjector, is_hit_by, long_over, runs_by_name, terminations, unexplained
+from tests.worker.torture_workload import Workload, not_followed, outcomes, ran_after_cancel, twice_alive
 
 SECONDS = float(os.environ.get("RTQ_TORTURE_SECONDS", "8"))
 LEASE_SECONDS = 1.0
@@ -39,26 +39,26 @@ def rtq_settings(rtq_settings, settings):
 
 
 @pytest.fixture
-def nemesis(seed, rtq_worker, redis, redis_server, inspector):
+def faults(seed, rtq_worker, redis, redis_server, inspector):
     def start(number):
         options = {"LEASE_SECONDS": LEASE_SECONDS, "MAX_RESULTS": MOST_RESULTS, "SCHEDULES": {"tick": TICK}}
         return rtq_worker("--queues", "default,ticks", *OPTIONS[number], is_ready=False, **options)
 
-    return Nemesis(seed, redis, redis_server, inspector, start, lease_seconds=LEASE_SECONDS)
+    return FaultInjector(seed, redis, redis_server, inspector, start, lease_seconds=LEASE_SECONDS)
 
 
-def torture(nemesis, redis, hardship, dice):
+def torture(faults, redis, workload, dice):
     """Enqueue, cancel and do harm until the time is over, and wait until all is done."""
     until = time.monotonic() + SECONDS
     while time.monotonic() < until:
-        hardship.enqueue()
-        hardship.cancel()
-        hardship.let_pass(time.monotonic() + dice.uniform(0.05, 0.4), lambda: records(redis), nemesis.release)
-        nemesis.act()
-    nemesis.release(all_of_them=True)
+        workload.enqueue()
+        workload.cancel()
+        workload.let_pass(time.monotonic() + dice.uniform(0.05, 0.4), lambda: records(redis), faults.release)
+        faults.act()
+    faults.release(all_of_them=True)
     wait_until(lambda: not waiting(redis), 30)
-    wait_until(lambda: all(worker.children for worker in nemesis.workers))  # the last may be starting still
-    assert [worker.stop() for worker in nemesis.workers] == [0, 0]
+    wait_until(lambda: all(worker.children for worker in faults.workers))  # the last may be starting still
+    assert [worker.stop() for worker in faults.workers] == [0, 0]
 
 
 def waiting(redis):
@@ -78,31 +78,31 @@ def gaps_of_ticks(redis):
     return {after - before for before, after in itertools.pairwise(slots)}
 
 
-def test_nothing_is_lost_and_every_run_too_many_has_a_fault_to_explain_it(seed, nemesis, redis, inspector, diary):
+def test_nothing_is_lost_and_every_run_too_many_has_a_fault_to_explain_it(seed, faults, redis, inspector, journal):
     dice = random.Random(seed)
-    hardship = Hardship(dice)
+    workload = Workload(dice)
 
-    torture(nemesis, redis, hardship, dice)
+    torture(faults, redis, workload, dice)
 
-    entries = diary.entries("start")
-    faults = [*nemesis.faults, *terminations(nemesis.started, entries + diary.entries("end"))]
-    runs, ended, dead_ids = runs_by_name(entries), runs_by_name(diary.entries("end")), dead(redis)
+    entries = journal.entries("start")
+    faults = [*faults.faults, *terminations(faults.started, entries + journal.entries("end"))]
+    runs, ended, dead_ids = runs_by_name(entries), runs_by_name(journal.entries("end")), dead(redis)
     ends = {(name, run.pid, run.attempt): run.at for name, found in ended.items() for run in found}
     states = outcomes(redis)
     metrics = Counter(states.values())
     print(  # noqa: T201
-        f"{len(hardship.names)} jobs, {len(hardship.calls)} unique calls, {len(entries)} runs, {dict(metrics)}, "
-        f"{len(dead_ids)} dead, {dict(nemesis.counts)}"
+        f"{len(workload.names)} jobs, {len(workload.calls)} unique calls, {len(entries)} runs, {dict(metrics)}, "
+        f"{len(dead_ids)} dead, {dict(faults.counts)}"
     )
-    names = {name for name in hardship.names if name.split("-")[0] not in ("failing", "once")}
-    assert names - ended.keys() <= {name for _, name, _ in hardship.cancelled}  # nothing is lost
-    assert hardship.ids <= states.keys() | dead_ids
+    names = {name for name in workload.names if name.split("-")[0] not in ("failing", "once")}
+    assert names - ended.keys() <= {name for _, name, _ in workload.cancelled}  # nothing is lost
+    assert workload.ids <= states.keys() | dead_ids
     assert counted(redis, "succeeded") == metrics["succeeded"]  # and nothing was acknowledged twice
     assert counted(redis, "cancelled") == metrics["cancelled"]
     assert {name: len(found) for name, found in runs.items() if name.startswith("once") and len(found) > 1} == {}
-    assert ran_after_cancel(hardship.cancelled, runs, lambda run: is_hit_by(run, faults)) == []
-    assert twice_alive(hardship.calls, runs, ends, lambda run: is_hit_by(run, faults)) == []
-    assert not_followed(hardship.calls, runs, hardship.cancelled) == []
+    assert ran_after_cancel(workload.cancelled, runs, lambda run: is_hit_by(run, faults)) == []
+    assert twice_alive(workload.calls, runs, ends, lambda run: is_hit_by(run, faults)) == []
+    assert not_followed(workload.calls, runs, workload.cancelled) == []
     left = unexplained(runs, faults, long_over(ended))
     assert [found for found in left if not found[0].startswith("failing")] == []
     too_many = Counter(name for name, _, _ in left)

@@ -7,7 +7,7 @@ from tests.worker.conservation import assert_all_settled, records
 CLIENTS, ROUNDS = 40, 6
 
 
-def test_batches_that_are_cut_change_nothing_about_the_turns(rtq_worker, redis, diary):
+def test_batches_that_are_cut_change_nothing_about_the_turns(rtq_worker, redis, journal):
     tasks.note.using(client="0").delay_many([((f"warm-{i}",), {}) for i in range(300)])  # so that batches are large
     in_turn = []
     for turn in range(ROUNDS):
@@ -24,5 +24,5 @@ def test_batches_that_are_cut_change_nothing_about_the_turns(rtq_worker, redis, 
     wait_until(lambda: not records(redis), 20)
     worker.stop()
 
-    assert [name for name in diary.names() if not name.startswith("warm")] == in_turn
+    assert [name for name in journal.names() if not name.startswith("warm")] == in_turn
     assert_all_settled(redis)

@@ -17,7 +17,7 @@ print(*(keep_up.delay("a", number).id for number in range({EACH})))
 """
 
 
-def call_in_processes(redis_server, diary):
+def call_in_processes(redis_server, journal):
     """Several hundred calls that are alike, from several processes at once. Answers the ids that they were given."""
     environment = {
         **os.environ,
@@ -32,42 +32,42 @@ def call_in_processes(redis_server, diary):
     return [job_id for caller in callers for job_id in caller.communicate(timeout=30)[0].split()]
 
 
-def test_a_burst_from_several_processes_makes_one_job(redis, redis_server, rtq_worker, diary):
-    ids = call_in_processes(redis_server, diary)
+def test_a_burst_from_several_processes_makes_one_job(redis, redis_server, rtq_worker, journal):
+    ids = call_in_processes(redis_server, journal)
 
     assert len(ids) == CALLERS * EACH
     assert len(set(ids)) == 1
     rtq_worker("--burst").wait()
-    assert diary.names("end") == ["a-0"]
+    assert journal.names("end") == ["a-0"]
 
 
-def test_a_burst_while_it_runs_makes_one_more_run(redis, redis_server, rtq_worker, diary):
+def test_a_burst_while_it_runs_makes_one_more_run(redis, redis_server, rtq_worker, journal):
     first = keep_up.delay("a", "first", "gate")
     rtq_worker("--processes", 2)
-    diary.wait("start", "a-first")
+    journal.wait("start", "a-first")
 
-    ids = call_in_processes(redis_server, diary)
+    ids = call_in_processes(redis_server, journal)
     keep_up.delay("a", "last")
-    diary.open("gate")
+    journal.open("gate")
 
     assert set(ids) == {first.id}
-    diary.wait("end", "a-last")
+    journal.wait("end", "a-last")
     keep_up.delay("b", 0)
-    diary.wait("end", "b-0")
-    assert diary.names("start") == ["a-first", "a-last", "b-0"]
+    journal.wait("end", "b-0")
+    assert journal.names("start") == ["a-first", "a-last", "b-0"]
 
 
-def test_it_keeps_others_out_through_the_death_of_its_worker(redis, rtq_worker, diary):
+def test_it_keeps_others_out_through_the_death_of_its_worker(redis, rtq_worker, journal):
     job = keep_up.delay("a", "first", "gate")
     worker = rtq_worker()
-    diary.wait("start", "a-first")
+    journal.wait("start", "a-first")
     keep_up.delay("a", "last")
 
     os.kill(worker.child, 9)
-    diary.wait("start", "a-first", times=2)
+    journal.wait("start", "a-first", times=2)
     again = keep_up.delay("a", "very last")
-    diary.open("gate")
-    diary.wait("end", "a-very last")
+    journal.open("gate")
+    journal.wait("end", "a-very last")
 
     assert (again.id, again.duplicate) == (job.id, True)
-    assert diary.names("start") == ["a-first", "a-first", "a-very last"]
+    assert journal.names("start") == ["a-first", "a-first", "a-very last"]

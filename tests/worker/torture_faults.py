@@ -30,7 +30,7 @@ class Fault(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A start of a job, as the diary has it."""
+    """A start of a job, as the journal has it."""
 
     at: float
     pid: int
@@ -38,7 +38,7 @@ class Run(NamedTuple):
     attempt: int
 
 
-class Nemesis:
+class FaultInjector:
     """Kills, stops, silences and cuts off the workers of a test, and lets their Redis hang."""
 
     def __init__(self, seed, redis, server, inspector, start, *, lease_seconds):

@@ -35,7 +35,7 @@ class Cancelled(NamedTuple):
     answer: CancelAnswer
 
 
-class Hardship:
+class Workload:
     """Enqueues, cancels and remembers it."""
 
     def __init__(self, dice):

@@ -36,11 +36,11 @@ end
 -- is missing then by time again.
 local function pick_due()
   local due = redis.call("ZRANGEBYSCORE", q.scheduled, "-inf", now, "WITHSCORES", "LIMIT", 0, limit)
-  local is_crowd = #due == 2 * limit
-  local by_time = is_crowd and math.ceil(limit / BY_TIME) or #due / 2
+  local has_more_than_limit = #due == 2 * limit
+  local by_time = has_more_than_limit and math.ceil(limit / BY_TIME) or #due / 2
   pick(due, 1, by_time)
   -- If nothing was due, go on only to correct clients in the index that seem to have due jobs.
-  if not is_crowd and #picked.clients > 0 then return end
+  if not has_more_than_limit and #picked.clients > 0 then return end
   local by_turns = due_by_turns(q, picked, limit - by_time, due, now)
   pick(by_turns, 1, #by_turns / 2)
   pick(due, by_time + 1, #due / 2)

@@ -53,11 +53,11 @@ FOUND_BY = {
     "a_schedule_began_by_a_clock_that_was_ahead": "a_schedule_that_began_too_late a_slot_that_fired_too_early",
     "jobs_that_waited_go_first": """
         promoted_among_the_others promoted_below_the_others given_back_among_the_others requeued_ahead
-        a_crowd_goes_by_time a_crowd_goes_by_turns_alone cancel_forgets_the_cancelled_id
+        many_due_jobs_go_by_time many_due_jobs_go_by_turns_alone cancel_forgets_the_cancelled_id
         claim_keeps_the_cancelled_id claim_leaves_cancelled_ids_in_front requeue_keeps_failures
         requeue_keeps_crashes
     """,
-    "clients_of_a_crowd_take_turns": """
+    "clients_of_many_due_jobs_take_turns": """
         one_client_takes_all_turns who_was_served_stays_ahead who_was_served_has_no_turn
         free_places_stay_empty promoted_twice_in_a_call looked_at_too_far looked_at_too_late
         looked_at_too_late_for_many claim_trims_one_too_many claim_trims_one_too_few

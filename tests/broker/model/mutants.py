@@ -129,8 +129,14 @@ MUTANTS = (
     Mutant("given_back_among_the_others", 'string.gsub(record, "^%-?%d+", "%0+", 1)', "record"),
     Mutant("requeued_ahead", "(%-?%d+)%+?(", "(%-?%d+%+?)("),
     # turns among those that are due
-    Mutant("a_crowd_goes_by_time", "local is_crowd = #due == 2 * limit", "local is_crowd = false"),
-    Mutant("a_crowd_goes_by_turns_alone", "is_crowd and math.ceil(limit / BY_TIME)", "is_crowd and 0"),
+    Mutant(
+        "many_due_jobs_go_by_time", "local has_more_than_limit = #due == 2 * limit", "local has_more_than_limit = false"
+    ),
+    Mutant(
+        "many_due_jobs_go_by_turns_alone",
+        "has_more_than_limit and math.ceil(limit / BY_TIME)",
+        "has_more_than_limit and 0",
+    ),
     Mutant("one_client_takes_all_turns", "math.ceil(wanted / math.max(#clients, 1))", "wanted"),
     Mutant("who_was_served_stays_ahead", "math.max(now, next_due)", "next_due"),
     Mutant("who_was_served_has_no_turn", "room - #ids + known", "room - #ids"),
@@ -256,7 +262,11 @@ MUTANTS = (
     Mutant("promote_forgets_retrying", 'redis.call("ZREM", q.retrying, unpack(picked.ids))', NOTHING),
     Mutant("index_keeps_the_promoted", 'redis.call("ZREM", key, unpack(ids))', NOTHING),
     Mutant("index_keeps_the_torn", "table.insert(visit_client(picked, owners[i]), { id })", NOTHING),
-    Mutant("index_is_not_looked_through", "if not is_crowd and #picked.clients > 0 then", "if not is_crowd then"),
+    Mutant(
+        "index_is_not_looked_through",
+        "if not has_more_than_limit and #picked.clients > 0 then",
+        "if not has_more_than_limit then",
+    ),
     Mutant(
         "index_keeps_clients", 'if #gone > 0 then redis.call("ZREM", q.scheduled_by_client, unpack(gone)) end', NOTHING
     ),

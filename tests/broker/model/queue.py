@@ -164,10 +164,10 @@ class Queue(Parts):
     def promote(self, limit: int) -> tuple[int | None, list[str]]:
         self.clock_state["promoted"] = self.clock.now
         due = due_at(self.scheduled, self.clock.now)[:limit]
-        is_crowd = len(due) == limit
-        by_time = ceil(limit / 4) if is_crowd else len(due)
+        has_more_than_limit = len(due) == limit
+        by_time = ceil(limit / 4) if has_more_than_limit else len(due)
         promoted = due[:by_time]
-        looked_at = self._take_turns(promoted, limit - by_time) if is_crowd or not due else set()
+        looked_at = self._take_turns(promoted, limit - by_time) if has_more_than_limit or not due else set()
         promoted += [job_id for job_id in due if job_id not in promoted][: limit - len(promoted)]
         looked_at |= {self.jobs[job_id].client for job_id in promoted}
         for job_id in promoted:

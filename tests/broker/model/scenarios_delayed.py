@@ -34,7 +34,7 @@ def jobs_that_waited_go_first(parallel: ParallelRun) -> None:
         parallel.claim("w2", ("bulk",), 2)
 
 
-def clients_of_a_crowd_take_turns(parallel: ParallelRun) -> None:
+def clients_of_many_due_jobs_take_turns(parallel: ParallelRun) -> None:
     """As long as more is due than a call promotes, and a part goes by its time."""
     flood = [f"f{n}" for n in range(24)]
     send(parallel, *flood, client="flood", due="+1000")
@@ -52,7 +52,7 @@ def clients_of_a_crowd_take_turns(parallel: ParallelRun) -> None:
         parallel.promote("mail", limit)
 
 
-def many_crowds_take_turns(parallel: ParallelRun) -> None:
+def many_due_batches_take_turns(parallel: ParallelRun) -> None:
     """There are more clients than a call has places: who was served comes after the others."""
     for n in range(8):
         send(parallel, *(f"{client}{n}" for client in "abcdefgh"), client="abcdefgh"[n], due="+1000")
@@ -97,7 +97,7 @@ def what_waits_no_more_leaves_the_index(parallel: ParallelRun) -> None:
 
 DELAYED_SCENARIOS = (
     jobs_that_waited_go_first,
-    clients_of_a_crowd_take_turns,
-    many_crowds_take_turns,
+    clients_of_many_due_jobs_take_turns,
+    many_due_batches_take_turns,
     what_waits_no_more_leaves_the_index,
 )

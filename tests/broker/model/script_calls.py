@@ -322,7 +322,7 @@ FINISH_CALLS = {
 DELAYED_CALLS = {
     "cancel, delayed": SCRIPT_CALLS["cancel"]._replace(seed=_waiting_for_their_time),
     "enqueue, delayed": SCRIPT_CALLS["enqueue"]._replace(seed=lambda broker: [new_job("a", client="x", due="+60000")]),
-    "promote, a crowd": ScriptCall(_due, lambda broker, jobs: promote(broker, QUEUE, limit=2), grows=True),
+    "promote, more than the limit": ScriptCall(_due, lambda broker, jobs: promote(broker, QUEUE, limit=2), grows=True),
     "purge, delayed": SCRIPT_CALLS["purge"]._replace(seed=_waiting_for_their_time),
 }
 

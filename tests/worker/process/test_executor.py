@@ -50,7 +50,7 @@ def outcome_of(executor, run):
 
 
 @pytest.mark.parametrize("task", ["note", "asleep"])
-def test_what_a_task_returns_is_kept(executor, diary, task):
+def test_what_a_task_returns_is_kept(executor, journal, task):
     outcome = outcome_of(executor, run_of(task, "x", *([0] if task == "asleep" else [])))
 
     kept = json.loads(outcome.result)
@@ -64,35 +64,35 @@ def test_what_a_task_returns_is_kept(executor, diary, task):
     }
 
 
-def test_what_nobody_wants_is_not_kept(executor, diary):
+def test_what_nobody_wants_is_not_kept(executor, journal):
     assert outcome_of(executor, run_of("note", "x", result_ttl=0)) == Acked("")
 
 
-def test_a_result_that_is_too_large_is_told_as_such(executor, diary):
+def test_a_result_that_is_too_large_is_told_as_such(executor, journal):
     outcome = outcome_of(executor, run_of("note", "x" * 2000))
 
     assert isinstance(outcome, Buried)
     assert isinstance(outcome.error, PayloadTooLarge)
 
 
-def test_a_failure_is_tried_again_until_it_was_the_last(executor, diary):
+def test_a_failure_is_tried_again_until_it_was_the_last(executor, journal):
     assert isinstance(outcome_of(executor, run_of("raises", "base", failures=3)), Retried)
     assert isinstance(outcome_of(executor, run_of("raises", "base", failures=4)), Buried)
     assert isinstance(outcome_of(executor, run_of("raises", "base", max_attempts=1)), Buried)
 
 
 @pytest.mark.parametrize("task", ["leave", "aleave"])
-def test_who_wants_to_leave_has_failed(executor, diary, task):
+def test_who_wants_to_leave_has_failed(executor, journal, task):
     assert isinstance(outcome_of(executor, run_of(task, "x")).error, SystemExit)
 
 
-def test_who_ran_out_of_memory_takes_the_process_along(executor, diary):
+def test_who_ran_out_of_memory_takes_the_process_along(executor, journal):
     with pytest.raises(MemoryError):
         outcome_of(executor, run_of("die", "x", "memory"))
 
 
 @pytest.mark.parametrize("task", ["loop", "aloop"])
-def test_a_limit_is_kept_and_the_supervisor_hears_of_it(executor, shared, diary, task):
+def test_a_limit_is_kept_and_the_supervisor_hears_of_it(executor, shared, journal, task):
     shared.start_batch([ID])
     shared.start(0)
     started = time.monotonic()
@@ -103,7 +103,7 @@ def test_a_limit_is_kept_and_the_supervisor_hears_of_it(executor, shared, diary,
     assert shared.overdue(started + 3.3) == [ID.decode()]
 
 
-def test_the_supervisor_hears_of_what_may_run_only_once(executor, shared, diary):
+def test_the_supervisor_hears_of_what_may_run_only_once(executor, shared, journal):
     shared.start_batch([ID])
     shared.start(0)
     outcome_of(executor, run_of("note", "x"))
@@ -123,11 +123,11 @@ def test_an_unknown_task_is_told_as_such(executor):
     ("expires_ms", "failures", "is_expired"),
     [(0, 0, False), (NOW_MS, 0, True), (NOW_MS + 1, 0, False), (NOW_MS - 1, 0, True), (NOW_MS - 1, 1, False)],
 )
-def test_a_job_expires_unless_it_was_started_in_time(executor, diary, expires_ms, failures, is_expired):
+def test_a_job_expires_unless_it_was_started_in_time(executor, journal, expires_ms, failures, is_expired):
     run = run_of("note", "x", header=f"0 3 {{now}} {expires_ms} ", failures=failures)
 
     assert (outcome_of(executor, run) == Expired()) is is_expired
-    assert diary.starts() == (0 if is_expired else 1)
+    assert journal.starts() == (0 if is_expired else 1)
 
 
 @pytest.mark.parametrize("broken", [b"", b"\xff", b"0 3 1 0 \nnot", b"0 3 1 0 \n[]", b"0 3 1 0 \n{}"])
@@ -138,7 +138,7 @@ def test_a_record_that_cannot_be_read_is_buried_uncounted(executor, broken):
     assert not outcome.is_counted
 
 
-def test_a_start_is_told_and_a_receiver_that_fails_does_no_harm(executor, diary):
+def test_a_start_is_told_and_a_receiver_that_fails_does_no_harm(executor, journal):
     seen = []
 
     def receive(*, job, **kwargs):

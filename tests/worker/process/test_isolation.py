@@ -13,7 +13,7 @@ def done(jobs):
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_language_time_zone_and_transactions_do_not_leak(rtq_worker, redis, diary, concurrency):
+def test_language_time_zone_and_transactions_do_not_leak(rtq_worker, redis, journal, concurrency):
     leavers = [tasks.leave_traces, tasks.aleave_traces, tasks.leave_transaction_open]
     jobs, seen = [], []
     for leave in leavers * 3:
@@ -28,7 +28,9 @@ def test_language_time_zone_and_transactions_do_not_leak(rtq_worker, redis, diar
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_a_broken_database_connection_is_replaced_and_the_query_log_stays_short(rtq_worker, redis, diary, concurrency):
+def test_a_broken_database_connection_is_replaced_and_the_query_log_stays_short(
+    rtq_worker, redis, journal, concurrency
+):
     worker = rtq_worker("--concurrency", concurrency, environment={"RTQ_TEST_DEBUG": "1"})
     fine = [tasks.query.delay() for _ in range(20)] + [tasks.aquery.delay() for _ in range(20)]
     breaking = [tasks.query.using(max_attempts=1).delay(breaks=True) for _ in range(3)]
@@ -43,7 +45,7 @@ def test_a_broken_database_connection_is_replaced_and_the_query_log_stays_short(
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_a_connection_that_cannot_be_closed_is_no_failure_of_the_job(rtq_worker, redis, diary, concurrency):
+def test_a_connection_that_cannot_be_closed_is_no_failure_of_the_job(rtq_worker, redis, journal, concurrency):
     job = context_tasks.query_and_break_close.delay("job")
     worker = rtq_worker("--concurrency", concurrency)
     wait_until(lambda: job.state.is_final)
@@ -51,7 +53,7 @@ def test_a_connection_that_cannot_be_closed_is_no_failure_of_the_job(rtq_worker,
     wait_until(lambda: after.state.is_final)
 
     assert after.result[0] == 42
-    assert (job.state, diary.starts("job")) == (JobState.SUCCEEDED, 1)
+    assert (job.state, journal.starts("job")) == (JobState.SUCCEEDED, 1)
     assert "cannot close a connection to database 'default': dropped it" in worker.log
     worker.stop()
     assert_nothing_left(redis)

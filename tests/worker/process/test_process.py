@@ -43,7 +43,7 @@ def make(broker, parent):
     return make
 
 
-def test_an_orphan_claims_nothing_more(make, parent, redis, diary):
+def test_an_orphan_claims_nothing_more(make, parent, redis, journal):
     """Where the kernel does not kill it with its parent."""
     jobs = [tasks.note.delay(f"job-{number}") for number in range(3)]
     signals.job_succeeded.connect(lambda **said: parent.append(INIT), weak=False, dispatch_uid="test")
@@ -56,7 +56,7 @@ def test_an_orphan_claims_nothing_more(make, parent, redis, diary):
     assert redis.zcard("{rtq:default}:workers") == 0
 
 
-def test_an_idle_orphan_waits_no_more(make, parent, redis, diary):
+def test_an_idle_orphan_waits_no_more(make, parent, redis, journal):
     child, waits = make(), []
     wait_and_claim = child._reader.wait_and_claim
 
@@ -72,7 +72,7 @@ def test_an_idle_orphan_waits_no_more(make, parent, redis, diary):
     assert len(waits) == 1
 
 
-def test_an_idle_process_sends_its_metrics_while_its_claim_blocks(make, redis, diary, monkeypatch):
+def test_an_idle_process_sends_its_metrics_while_its_claim_blocks(make, redis, journal, monkeypatch):
     monkeypatch.setattr("django_rtq.worker.process.metrics.REPORT_SECONDS", 1000.0)
     monkeypatch.setattr("django_rtq.worker.process.process.IDLE_SECONDS", 0.05)
     for _ in range(2):  # the first is reported at once
@@ -110,7 +110,7 @@ def test_an_orphan_does_not_wait_for_redis(make, parent, broker):
         del broker.sign_on, broker.sign_off
 
 
-def test_who_drains_sleeps_while_the_last_jobs_run(make, redis, diary):
+def test_who_drains_sleeps_while_the_last_jobs_run(make, redis, journal):
     """One job is over and told: that is no news any more."""
     short, long = tasks.gate.delay("short", "first"), tasks.gate.delay("long", "second")
     child = make(concurrency=2)
@@ -119,14 +119,14 @@ def test_who_drains_sleeps_while_the_last_jobs_run(make, redis, diary):
     def note(seconds):
         seen.append(wait(seconds))
         if seen[-2:] == [False, False]:
-            diary.open("second")
+            journal.open("second")
         assert len(seen) < 100
         return seen[-1]
 
     def stop():
-        diary.wait("start", "long")
+        journal.wait("start", "long")
         child.on_stop_signal()
-        diary.open("first")
+        journal.open("first")
 
     child._runner.wait = note
     stopper = threading.Thread(target=stop)

@@ -73,7 +73,7 @@ def test_who_says_nothing_costs_no_thread_and_stops_at_once():
 
 @pytest.mark.parametrize("concurrency", [1, 3])
 @pytest.mark.parametrize("task", ["count_up", "acount_up"])
-def test_a_job_says_how_far_it_is(rtq_worker, redis, diary, concurrency, task):
+def test_a_job_says_how_far_it_is(rtq_worker, redis, journal, concurrency, task):
     worker = rtq_worker("--concurrency", concurrency)
     jobs = [getattr(long_tasks, task).delay(f"job-{i}", "gate") for i in range(concurrency)]
     wait_until(lambda: all(job.refresh().progress and job.refresh().progress.done == 2000 for job in jobs))
@@ -81,7 +81,7 @@ def test_a_job_says_how_far_it_is(rtq_worker, redis, diary, concurrency, task):
     for i, job in enumerate(jobs):
         progress = job.refresh().progress
         assert (progress.total, progress.text) == (2000, f"job-{i} waits")
-    diary.open("gate")
+    journal.open("gate")
     for job in jobs:
         assert job.get(10) == job.id
         assert job.refresh().progress is None

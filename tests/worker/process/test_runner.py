@@ -65,17 +65,17 @@ def run_of(name, task="note", *args, crashes=0, max_crashes=3):
     return Run("default", name.encode(), record, worker="w1", now_ms=1, counts=(0, crashes))
 
 
-def test_one_slot_runs_a_batch_in_order_and_the_page_is_clean_afterwards(make, diary):
+def test_one_slot_runs_a_batch_in_order_and_the_page_is_clean_afterwards(make, journal):
     runner, session, shared = make(1)
     runner.run([run_of(f"job-{i}") for i in range(5)])
 
-    assert diary.names() == [f"job-{i}" for i in range(5)]
+    assert journal.names() == [f"job-{i}" for i in range(5)]
     assert list(map(type, session.outcomes.values())) == [Acked] * 5
     assert shared.running() == []
     assert runner.is_settled
 
 
-def test_one_slot_wants_more_the_shorter_its_jobs_are(make, diary):
+def test_one_slot_wants_more_the_shorter_its_jobs_are(make, journal):
     runner, _, _ = make(1)
     assert runner.wanted() == 1
     runner.run([run_of("short", "where")][:0] or [run_of("short")])
@@ -83,32 +83,32 @@ def test_one_slot_wants_more_the_shorter_its_jobs_are(make, diary):
     assert runner.wanted() == 1
 
 
-def test_what_stands_behind_a_slow_job_is_given_back(make, diary):
+def test_what_stands_behind_a_slow_job_is_given_back(make, journal):
     runner, session, _ = make(1)
     runs = [run_of("first"), run_of("slow", "sleep", 0.1), run_of("behind"), run_of("last")]
 
     assert runner.run(runs) == 2
-    assert diary.names() == ["first", "slow"]
+    assert journal.names() == ["first", "slow"]
     assert session.released == [b"behind", b"last"]
     assert session.settled == [[b"first"]]
 
 
 @pytest.mark.parametrize("slots", [1, 2])
-def test_what_the_supervisor_has_taken_is_not_run_and_not_given_back_once_more(make, diary, slots):
+def test_what_the_supervisor_has_taken_is_not_run_and_not_given_back_once_more(make, journal, slots):
     runner, session, shared = make(slots)
     shared.revoke(Revoked.ALL)
     runner.run([run_of("one"), run_of("two")])
 
-    assert diary.names() == []
+    assert journal.names() == []
     assert (session.released, session.forgotten) == ([], [b"one", b"two"])
     assert runner.is_idle
     shared.set_name("new")
     runner.run([run_of("three")])
     wait_until(lambda: runner.is_idle)
-    assert diary.names() == ["three"]
+    assert journal.names() == ["three"]
 
 
-def test_what_the_supervisor_took_while_a_job_ran_is_not_given_back_once_more(make, diary):
+def test_what_the_supervisor_took_while_a_job_ran_is_not_given_back_once_more(make, journal):
     runner, session, shared = make(1)
     run = run_of("taking", "sleep", 0)
     opened = run.open
@@ -117,21 +117,21 @@ def test_what_the_supervisor_took_while_a_job_ran_is_not_given_back_once_more(ma
 
     assert (session.released, session.forgotten) == ([], [b"rest"])
     runner.run([run_of("next")])
-    assert diary.names()[-1] == "next"
+    assert journal.names()[-1] == "next"
 
 
 @pytest.mark.parametrize("slots", [1, 2])
-def test_a_job_whose_id_is_too_long_for_the_page_is_buried_unrun(make, diary, slots):
+def test_a_job_whose_id_is_too_long_for_the_page_is_buried_unrun(make, journal, slots):
     runner, session, _ = make(slots)
     runner.run([run_of("x" * 256), run_of("good")])
     wait_until(lambda: runner.is_idle)
 
     assert [type(outcome) for outcome in session.outcomes.values()] == [Buried, Acked]
-    assert diary.names() == ["good"]
+    assert journal.names() == ["good"]
 
 
 @pytest.mark.parametrize("slots", [1, 2])
-def test_what_may_run_only_once_is_told_before_anything_else_runs(make, diary, slots):
+def test_what_may_run_only_once_is_told_before_anything_else_runs(make, journal, slots):
     runner, session, _ = make(slots)
     runner.run([run_of("once", max_crashes=0)])
     wait_until(lambda: runner.is_idle)
@@ -141,7 +141,7 @@ def test_what_may_run_only_once_is_told_before_anything_else_runs(make, diary, s
     assert session.settled == [[b"once"]]
 
 
-def test_slots_are_taken_until_their_jobs_are_over(make, diary):
+def test_slots_are_taken_until_their_jobs_are_over(make, journal):
     runner, session, shared = make(3)
     runner.run([run_of("sync", "gate", "one"), run_of("async", "agate", "two")])
 
@@ -149,17 +149,17 @@ def test_slots_are_taken_until_their_jobs_are_over(make, diary):
     assert not runner.is_idle
     assert sorted(shared.running()) == ["async", "sync"]
     assert not runner.wait(0)
-    diary.open("one")
+    journal.open("one")
     assert runner.wait(5)
     runner.clear_finished_flag()
     assert list(session.outcomes) == [b"sync"]
-    diary.open("two")
+    journal.open("two")
     assert runner.wait(5)
     assert runner.is_idle
     assert shared.running() == []
 
 
-def test_a_runner_is_not_settled_before_finished_jobs_are_reported(make, diary):
+def test_a_runner_is_not_settled_before_finished_jobs_are_reported(make, journal):
     runner, _, _ = make(2)
     runner.run([run_of("job")])
     wait_until(lambda: runner.is_idle)
@@ -168,38 +168,38 @@ def test_a_runner_is_not_settled_before_finished_jobs_are_reported(make, diary):
     assert runner.is_settled
 
 
-def test_a_suspect_waits_until_the_slots_are_empty_and_then_has_them_alone(make, diary):
+def test_a_suspect_waits_until_the_slots_are_empty_and_then_has_them_alone(make, journal):
     runner, _, _ = make(2)
     runner.run([run_of("beside", "gate", "one")])
     runner.set_suspect_next(is_suspect_next=True)
     assert runner.wanted() == 0
-    diary.open("one")
+    journal.open("one")
     wait_until(lambda: runner.is_idle)
     assert runner.wanted() == 2
     runner.run([run_of("suspect", "gate", "two", crashes=1)])
     runner.set_suspect_next(is_suspect_next=False)
     assert runner.wanted() == 0
-    diary.open("two")
+    journal.open("two")
     wait_until(lambda: runner.is_idle)
     assert runner.wanted() == 2
 
 
-def test_suspects_that_came_together_run_beside_each_other_and_nothing_else_does(make, diary):
+def test_suspects_that_came_together_run_beside_each_other_and_nothing_else_does(make, journal):
     runner, _, _ = make(4)
     assert runner.idle_slots == 4
     runner.run([run_of(name, "gate", name, crashes=1) for name in ("one", "two")])
     runner.set_suspect_next(is_suspect_next=True)
     for gate in ("one", "two"):
-        diary.wait("start", gate)
+        journal.wait("start", gate)
     for number, gate in enumerate(("one", "two"), 1):
         assert (runner.wanted(), runner.idle_slots) == (0, 0)
-        diary.open(gate)
+        journal.open(gate)
         wait_until(lambda number=number: runner._free == 2 + number)
 
     assert (runner.wanted(), runner.idle_slots) == (4, 4)
 
 
-def test_jobs_that_end_together_are_settled_in_one_round_trip(make, diary, monkeypatch):
+def test_jobs_that_end_together_are_settled_in_one_round_trip(make, journal, monkeypatch):
     """The main thread lets the second one end before it returns to claim."""
     runner, _, _ = make(3)
     sleep, gates = time.sleep, ["second", "third"]
@@ -207,7 +207,7 @@ def test_jobs_that_end_together_are_settled_in_one_round_trip(make, diary, monke
     def end_one_more(seconds):
         if seconds == threaded_runner.GATHER_SECONDS:
             free = runner._free
-            diary.open(gates.pop(0))
+            journal.open(gates.pop(0))
             while runner._free == free:
                 sleep(0.001)
         else:
@@ -215,13 +215,13 @@ def test_jobs_that_end_together_are_settled_in_one_round_trip(make, diary, monke
 
     runner.run([run_of("second", "gate", "second"), run_of("third", "gate", "third")])
     monkeypatch.setattr(threaded_runner.time, "sleep", end_one_more)
-    threading.Timer(0.05, diary.open, ["first"]).start()
+    threading.Timer(0.05, journal.open, ["first"]).start()
     runner.run([run_of("first", "gate", "first")])
 
     assert runner.wanted() == 3
 
 
-def test_what_a_coroutine_raises_to_leave_does_not_end_the_event_loop(make, diary):
+def test_what_a_coroutine_raises_to_leave_does_not_end_the_event_loop(make, journal):
     runner, session, _ = make(2)
     for kind in ("SystemExit", "Interrupt", "Cancelled"):
         run = run_of(kind, "aleave", kind)

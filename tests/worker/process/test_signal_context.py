@@ -83,7 +83,7 @@ def test_what_a_receiver_of_job_started_sets_holds_for_that_job_alone(broker, se
 
 
 @pytest.mark.parametrize("task", ["tasks.attempts", "tasks.raises", "tasks.aleave"])
-def test_receivers_of_a_failure_find_it_too(broker, session, runner, heard, diary, task):
+def test_receivers_of_a_failure_find_it_too(broker, session, runner, heard, journal, task):
     (job_id,) = run(broker, session, runner, task, "one")
 
     assert [(entry[0], entry[2]) for entry in heard] == [(job_id, None), (job_id, "one")]

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-FILE = "RTQ_TEST_DIARY"
+FILE = "RTQ_TEST_JOURNAL"
 
 
 class Entry(NamedTuple):
