@@ -46,7 +46,17 @@ class PrivatePostgres:
         self.host = str(self._directory) if self._unix_socket else "127.0.0.1"
         self.port = DEFAULT_PORT if self._unix_socket else free_port()
         data = self._directory / "data"
-        initdb = [programs / "initdb", "-D", data, "-U", USER, "--auth=trust", "--no-sync", "-E", "UTF8"]
+        initdb: list[str | Path] = [
+            programs / "initdb",
+            "-D",
+            data,
+            "-U",
+            USER,
+            "--auth=trust",
+            "--no-sync",
+            "-E",
+            "UTF8",
+        ]
         try:
             subprocess.run(initdb, check=True, user=self._user, cwd=self._directory, capture_output=True)
             self._process = self._start(programs, data)
@@ -81,7 +91,7 @@ class PrivatePostgres:
     def _start(self, programs: Path, data: Path) -> subprocess.Popen[bytes]:
         from psycopg import OperationalError
 
-        command = [programs / "postgres", "-D", data, "-p", str(self.port), *self._arguments]
+        command: list[str | Path] = [programs / "postgres", "-D", data, "-p", str(self.port), *self._arguments]
         tcp, folder = ("", self.host) if self._unix_socket else (self.host, "")
         command += ["-c", f"listen_addresses={tcp}", "-c", f"unix_socket_directories={folder}"]
         with (self._directory / "log").open("ab") as log:

@@ -39,7 +39,7 @@ def rtq_settings(rtq_settings, settings):
 
 
 @pytest.fixture
-def faults(seed, rtq_worker, redis, redis_server, inspector):
+def injector(seed, rtq_worker, redis, redis_server, inspector):
     def start(number):
         options = {"LEASE_SECONDS": LEASE_SECONDS, "MAX_RESULTS": MOST_RESULTS, "SCHEDULES": {"tick": TICK}}
         return rtq_worker("--queues", "default,ticks", *OPTIONS[number], is_ready=False, **options)
@@ -47,18 +47,18 @@ def faults(seed, rtq_worker, redis, redis_server, inspector):
     return FaultInjector(seed, redis, redis_server, inspector, start, lease_seconds=LEASE_SECONDS)
 
 
-def torture(faults, redis, workload, dice):
+def torture(injector, redis, workload, dice):
     """Enqueue, cancel and do harm until the time is over, and wait until all is done."""
     until = time.monotonic() + SECONDS
     while time.monotonic() < until:
         workload.enqueue()
         workload.cancel()
-        workload.let_pass(time.monotonic() + dice.uniform(0.05, 0.4), lambda: records(redis), faults.release)
-        faults.act()
-    faults.release(all_of_them=True)
+        workload.let_pass(time.monotonic() + dice.uniform(0.05, 0.4), lambda: records(redis), injector.release)
+        injector.act()
+    injector.release(all_of_them=True)
     wait_until(lambda: not waiting(redis), 30)
-    wait_until(lambda: all(worker.children for worker in faults.workers))  # the last may be starting still
-    assert [worker.stop() for worker in faults.workers] == [0, 0]
+    wait_until(lambda: all(worker.children for worker in injector.workers))  # the last may be starting still
+    assert [worker.stop() for worker in injector.workers] == [0, 0]
 
 
 def waiting(redis):
@@ -78,21 +78,21 @@ def gaps_of_ticks(redis):
     return {after - before for before, after in itertools.pairwise(slots)}
 
 
-def test_nothing_is_lost_and_every_run_too_many_has_a_fault_to_explain_it(seed, faults, redis, inspector, journal):
+def test_nothing_is_lost_and_every_run_too_many_has_a_fault_to_explain_it(seed, injector, redis, inspector, journal):
     dice = random.Random(seed)
     workload = Workload(dice)
 
-    torture(faults, redis, workload, dice)
+    torture(injector, redis, workload, dice)
 
     entries = journal.entries("start")
-    faults = [*faults.faults, *terminations(faults.started, entries + journal.entries("end"))]
+    faults = [*injector.faults, *terminations(injector.started, entries + journal.entries("end"))]
     runs, ended, dead_ids = runs_by_name(entries), runs_by_name(journal.entries("end")), dead(redis)
     ends = {(name, run.pid, run.attempt): run.at for name, found in ended.items() for run in found}
     states = outcomes(redis)
     metrics = Counter(states.values())
     print(  # noqa: T201
         f"{len(workload.names)} jobs, {len(workload.calls)} unique calls, {len(entries)} runs, {dict(metrics)}, "
-        f"{len(dead_ids)} dead, {dict(faults.counts)}"
+        f"{len(dead_ids)} dead, {dict(injector.counts)}"
     )
     names = {name for name in workload.names if name.split("-")[0] not in ("failing", "once")}
     assert names - ended.keys() <= {name for _, name, _ in workload.cancelled}  # nothing is lost
