@@ -62,6 +62,11 @@ class QueueKeys:
     work_signal = Key("zset", "one member while there is something to claim; workers block on it")
     paused = Key("string", "since when the queue is paused, ms; missing while it is not")
 
+    # Limits; they exist only where there are any
+    limits = Key("hash", "queue, clients (default), client:<name>, paused:<name> -> the limit")
+    running_counts = Key("hash", "queue, client:<name> -> number of running jobs")
+    blocked = Key("hash", "client -> bands in which it waits until it may start a job; its turn in these rings is inf")
+
     # Waiting for a time
     scheduled = Key("zset", "id -> due, ms")
     retrying = Key("zset", "id -> due, ms; the jobs of `scheduled` that have failed")

@@ -90,7 +90,7 @@ class ParallelRun:
     def fetch(self, worker: str, plan: Plan, queues: Sequence[str] = (), *, wanted: int = 0, idle: int = 1) -> None:
         """Settle and claim in one round trip."""
         settlements = {queue: settlement(self._told_whose(queue, verbs)) for queue, verbs in plan.items()}
-        stale = [job_id for queue, verbs in plan.items() for job_id in self._settle_model(worker, queue, verbs)]
+        stale = self._settle_models(worker, plan, ack_last=wanted > 0)
         found = claim([self.models[name] for name in queues], worker, wanted, idle) if wanted else {}
         claims = {queues[place]: answer for place, answer in found.items()}
         fetched = self.broker.claim(worker, queues, wanted, settlements=settlements, idle=idle)
@@ -102,6 +102,15 @@ class ParallelRun:
         assert not any(settlements.values())
         told = {part.queue: self._told(part) for part in fetched.claimed}
         self.same((sorted(fetched.stale), told), (sorted(stale), claims))
+
+    def _settle_models(self, worker: str, plan: Plan, *, ack_last: bool) -> list[str]:
+        """A claim acks in its own script, and everything else before."""
+        stale = []
+        for is_ack in (False, True) if ack_last else (None,):
+            for queue, verbs in plan.items():
+                chosen = {verb: entries for verb, entries in verbs.items() if is_ack in (None, verb == "ack")}
+                stale += self._settle_model(worker, queue, chosen)
+        return stale
 
     def _settle_model(self, worker: str, queue: str, verbs: Mapping[str, Sequence[Any]]) -> list[str]:
         model, stale = self.models[queue], []
@@ -215,6 +224,13 @@ class ParallelRun:
     def resume(self, queue: str) -> None:
         self.same(self.inspector.resume(queue), self.models[queue].resume())
 
+    def change_limits(self, queue: str, entries: Mapping[str, str]) -> None:
+        """And let those go on that may."""
+        arguments = [text for entry in entries.items() for text in entry]
+        self.same(self._script(queue, "set_limits", *arguments), self.models[queue].change_limits(entries))
+        if names := sorted(self.models[queue].blocked):
+            self.same(self._script(queue, "check_blocked", *names), self.models[queue].check_blocked(names))
+
     def purge(self, queue: str, limit: int = 100) -> None:
         self.same(self._script(queue, "purge", limit), self.models[queue].purge(limit))
 
@@ -250,7 +266,8 @@ class ParallelRun:
         """A torn log lost that a client has work; the audit finds it."""
         keys, model = self.broker.keys.of(queue), self.models[queue]
         self.redis.zrem(keys.ring + str(lane[0]).encode(), lane[1])
-        model.rings[lane[0]].remove(lane[1])
+        model.blocked_in[lane[0]].discard(lane[1])
+        model.rings[lane[0]] = [client for client in model.rings[lane[0]] if client != lane[1]]
         self.audit(queue)
 
     def lose_band(self, queue: str, band: int) -> None:
@@ -268,6 +285,21 @@ class ParallelRun:
         model = self.models[queue]
         model.scheduled_by_client[client] = min(now, model.scheduled_by_client.get(client, now))
         self.promote(queue)
+
+    def bend_counts(self, queue: str, client: str) -> None:
+        """A torn log lost that a job ended, or started; the audit counts again."""
+        for number in (0, 7):
+            self.redis.hset(self.broker.keys.of(queue).running_counts, f"client:{client}", number)
+            self.audit(queue)
+
+    def lose_block(self, queue: str, client: str) -> None:
+        """A torn log lost in which bands a client waits, and in another way that it does not have to wait any more."""
+        keys, model = self.broker.keys.of(queue), self.models[queue]
+        self.redis.hdel(keys.blocked, client)
+        self.audit(queue)
+        self.redis.hset(keys.limits, f"client:{client}", "max_running=9")
+        model.set_limits[f"client:{client}"] = "max_running=9"
+        self.audit(queue)
 
     def lose_worker(self, queue: str, worker: str) -> None:
         """A torn log kept what a worker holds, and not that it is there; the audit finds it."""

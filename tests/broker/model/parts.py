@@ -29,11 +29,53 @@ class Parts(Holdings):
             band = max(self.bands)
             for client in list(self.rings[band]):
                 self.pass_over((band, client))
-                if self.lanes[band, client]:
+                if self.lanes[band, client] and self.room_of(client) > 0:
                     return band, client
                 self.rings[band].remove(client)
+                if self.lanes[band, client]:
+                    self._block(band, client)
             self.bands.remove(band)
         return None
+
+    def room_of(self, client: str) -> float:
+        """How many more jobs a client may start."""
+        if f"paused:{client}" in self.set_limits:
+            return 0
+        entry = self.set_limits.get(f"client:{client}", self.set_limits.get("clients", ""))
+        return self._left(entry, self.running_counts()[f"client:{client}"])
+
+    def queue_room(self) -> float:
+        return self._left(self.set_limits.get("queue", ""), self.running_counts()["queue"])
+
+    def _left(self, entry: str, running: int) -> float:
+        return int(entry.removeprefix("max_running=")) - running if "max_running" in entry else float("inf")
+
+    def _block(self, band: int, client: str) -> None:
+        self.blocked_in[band].add(client)
+        bands = self.blocked.setdefault(client, [])
+        if band not in bands:
+            bands.append(band)
+
+    def unblock(self, client: str) -> None:
+        if client not in self.blocked or self.room_of(client) <= 0:
+            return
+        for band in self.blocked.pop(client):
+            if client not in self.blocked_in[band]:
+                continue
+            self.blocked_in[band].remove(client)
+            if self.lanes[band, client]:
+                self.bands.add(band)
+                self.rings[band].append(client)
+                self.work_signal = True
+
+    def _end_run(self, worker: str, job_ids: Sequence[str]) -> None:
+        """The jobs leave the processing list, and others may start in their places."""
+        entries = [self.running[worker].pop(job_id) for job_id in job_ids]
+        owners = [entry.split(" ", 2)[2] for entry in entries if entry.count(" ") > 1]
+        if owners and self.set_limits:
+            for client in dict.fromkeys(owners):
+                self.unblock(client)
+            self.work_signal = self.work_signal or bool(self.bands)
 
     def pass_over(self, lane: Lane) -> None:
         """What was cancelled leaves the front of a lane; its client keeps its turn."""
@@ -141,7 +183,7 @@ class Parts(Holdings):
     def _give_back(self, job_id: str, *, is_unrun: bool) -> None:
         lane = band, client = self.jobs[job_id].lane
         self._index(lane, self.clock.now)
-        if is_unrun:  # it has not had its turn
+        if is_unrun and client in self.rings[band]:  # it has not had its turn
             self.rings[band].remove(client)
             self.rings[band].insert(0, client)
         if job_id not in self.lanes[lane]:  # a torn log may have left it there
@@ -149,10 +191,14 @@ class Parts(Holdings):
             self.waiting[lane] = self.waits_since(job_id)
 
     def _index(self, lane: Lane, since: int, *, wakes: bool = True) -> None:
+        """A client that is blocked wakes nobody, unless its lane was empty."""
         band, client = lane
+        is_new = lane not in self.waiting
         self.waiting.setdefault(lane, since)
+        if client in self.blocked_in[band] and not is_new and not self.is_bulk:
+            return
         self.bands.add(band)
-        if client not in self.rings[band]:
+        if client not in self.rings[band] and client not in self.blocked_in[band]:
             self.rings[band].append(client)
         self.work_signal = self.work_signal or wakes
 
@@ -170,8 +216,7 @@ class Parts(Holdings):
             self._remember(mine)
             self._forget([job_id for job_id, _, _ in mine])
             self._count(ending, len(mine))
-        for job_id, _, _ in mine:
-            del self.running[worker][job_id]
+        self._end_run(worker, [job_id for job_id, _, _ in mine])
         return stale, len(mine)
 
     def _end_stopped(self, job_ids: Iterable[str]) -> set[str]:
@@ -287,7 +332,6 @@ class Parts(Holdings):
         job_ids = sorted(self.running[worker], reverse=True)[:limit]
         ended = self._end_stopped(job_ids)
         for job_id in job_ids:
-            del self.running[worker][job_id]
             if job_id in ended:
                 taken.append((job_id, "cancelled"))
                 continue
@@ -300,6 +344,7 @@ class Parts(Holdings):
                 self._give_back(job_id, is_unrun=job_id not in guilty)
                 taken.append((job_id, "queued"))
             self._count("reclaimed")
+        self._end_run(worker, job_ids)
         return taken
 
     def _forget_worker(self, worker: str) -> None:

@@ -63,6 +63,11 @@ settlements = st.lists(
     min_size=1,
     max_size=3,
 )
+# Limits of a queue and its clients; "" deletes one.
+limit_entries = st.tuples(
+    st.sampled_from(("queue", "clients", "clients", "client:acme", "client:", "paused:acme", "paused:a:b c")),
+    st.sampled_from(("max_running=1", "max_running=2", "max_running=0", "max_running=4", "", "")),
+)
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -231,6 +236,10 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(queue=queues, verb=st.sampled_from(("pause", "resume", "resume")))
     def pause_or_resume(self, queue: str, verb: str) -> None:
         getattr(self.parallel, verb)(queue)
+
+    @rule(queue=queues, entries=st.lists(limit_entries, min_size=1, max_size=2))
+    def change_limits(self, queue: str, entries: list[tuple[str, str]]) -> None:
+        self.parallel.change_limits(queue, dict(entries))
 
     @rule(queue=queues, limit=st.sampled_from((1, 1, 1, 2, 3, 100)))
     def purge(self, queue: str, limit: int) -> None:

@@ -122,6 +122,10 @@ class State:
     stats: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     tasks: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # of each hour
     paused: int | None = None
+    is_bulk: bool = False  # enqueue_many is at work
+    set_limits: dict[str, str] = field(default_factory=dict)  # the key "limits"
+    blocked: dict[str, list[int]] = field(default_factory=dict)  # client -> bands, as written
+    blocked_in: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # clients whose turn is "inf"
 
     def keyspace(self) -> dict[str, object]:
         """The keys as they should be: hashes of texts, zsets of numbers. A ring is told by its order."""
@@ -154,7 +158,11 @@ class State:
         for name in ("waiting_since", "failures", "crashes", "digests", "cancel_requests", "progress"):
             keys[name] = texts(getattr(self, name))
         keys["clock"] = texts(self.clock_state)
-        keys |= {f"ring:{band}": list(clients) for band, clients in self.rings.items()}
+        bands = {*self.rings, *self.blocked_in}
+        keys |= {f"ring:{band}": [*self.rings[band], *sorted(self.blocked_in[band])] for band in bands}
+        keys["limits"] = dict(self.set_limits)
+        keys["running_counts"] = texts(self.running_counts())
+        keys["blocked"] = {client: " ".join(map(str, bands)) for client, bands in self.blocked.items()}
         keys |= {f"lane:{lane_name(lane)}": list(job_ids) for lane, job_ids in self.lanes.items()}
         keys |= {f"scheduled_by_client:{client}": self.scheduled_of(client) for client in self.scheduled_by_client}
         keys |= {f"running:{worker}": dict(held) for worker, held in self.running.items()}
@@ -162,6 +170,12 @@ class State:
         keys |= {f"stats:{minute}": texts(counters) for minute, counters in self.stats.items()}
         keys |= {f"tasks:{hour}": texts(counters) for hour, counters in self.tasks.items()}
         return {name: value for name, value in keys.items() if value}
+
+    def running_counts(self) -> Counter[str]:
+        """How many jobs run, as scripts count them while there are limits."""
+        entries = [entry for held in self.running.values() for entry in held.values()] if self.set_limits else []
+        owners = [entry.split(" ", 2)[2] for entry in entries if entry.count(" ") > 1]
+        return Counter([*(f"client:{client}" for client in owners), *("queue" for _ in owners)])
 
     def scheduled_of(self, client: str) -> dict[str, int]:
         """The jobs of a client that wait for their time."""
