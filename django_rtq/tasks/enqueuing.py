@@ -25,20 +25,50 @@ def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob]) -> list[JobHandle[Any]
     return [JobHandle(job.id, queue) for job in jobs]
 
 
+async def aenqueue(task: Task[Any, Any], jobs: Sequence[NewJob]) -> list[JobHandle[Any]]:
+    """enqueue() for coroutines."""
+    queue = task.queue
+    if jobs:
+        await get_broker().aenqueue(queue, jobs)
+        await _aannounce(task, queue, jobs)
+    return [JobHandle(job.id, queue) for job in jobs]
+
+
 def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob]) -> list[JobHandle[Any]]:
     """Enqueue jobs of new_unique_job(). Raises what delay() raises."""
-    queue = task.queue
-    answers = get_broker().enqueue_unique(queue, jobs) if jobs else []
-    _announce(task, queue, [job for job, said in zip(jobs, answers, strict=True) if not said.startswith("duplicate")])
+    answers = get_broker().enqueue_unique(task.queue, jobs) if jobs else []
+    _announce(task, task.queue, _stored(jobs, answers))
+    return _handles(task, jobs, answers)
+
+
+async def aenqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob]) -> list[JobHandle[Any]]:
+    """enqueue_unique() for coroutines."""
+    answers = await get_broker().aenqueue_unique(task.queue, jobs) if jobs else []
+    await _aannounce(task, task.queue, _stored(jobs, answers))
+    return _handles(task, jobs, answers)
+
+
+def _stored(jobs: Sequence[UniqueJob], answers: Sequence[str]) -> list[UniqueJob]:
+    return [job for job, said in zip(jobs, answers, strict=True) if not said.startswith("duplicate")]
+
+
+def _handles(task: Task[Any, Any], jobs: Sequence[UniqueJob], answers: Sequence[str]) -> list[JobHandle[Any]]:
     firsts = [answer.partition(" ")[2] for answer in answers]
     if task.unique_on_conflict == "raise" and any(firsts):
         raise DuplicateJob(next(filter(None, firsts)), task.name)
+    queue = task.queue
     return [JobHandle(first or job.id, queue, duplicate=bool(first)) for job, first in zip(jobs, firsts, strict=True)]
 
 
 def _announce(task: Task[Any, Any], queue: str, jobs: Sequence[NewJob | UniqueJob]) -> None:
     if jobs and signals.job_enqueued.receivers:
         signals.job_enqueued.send_robust(type(task), job_ids=[job.id for job in jobs], queue=queue, task=task.name)
+
+
+async def _aannounce(task: Task[Any, Any], queue: str, jobs: Sequence[NewJob | UniqueJob]) -> None:
+    if jobs and signals.job_enqueued.receivers:
+        ids = [job.id for job in jobs]
+        await signals.job_enqueued.asend_robust(type(task), job_ids=ids, queue=queue, task=task.name)
 
 
 def checked_calls(task: str, calls: Iterable[Any]) -> Iterator[tuple[Sequence[Any], dict[Any, Any]]]:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from asgiref.sync import sync_to_async
-
 from django_rtq.conf import get_config
 from django_rtq.exceptions import InvalidTask
 from django_rtq.handle import JobHandle
@@ -17,7 +15,7 @@ from django_rtq.jobs.context import JobContext
 from django_rtq.periodic import Schedule, schedules_option
 from django_rtq.tasks.backoff import DEFAULT, Backoff
 from django_rtq.tasks.django_tasks import as_django_task
-from django_rtq.tasks.enqueuing import checked_calls, enqueue, enqueue_unique
+from django_rtq.tasks.enqueuing import aenqueue, aenqueue_unique, checked_calls, enqueue, enqueue_unique
 from django_rtq.tasks.new_jobs import WORKER_OPTIONS, check_call, new_job, new_unique_job, write_options
 from django_rtq.tasks.option_types import USING_NAMES, UsingOptions
 from django_rtq.tasks.options import (
@@ -161,8 +159,14 @@ class Task(Generic[P, R_co]):
     async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
 
     async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
-        """delay() for async code."""
-        return await sync_to_async(self.delay, thread_sensitive=False)(*args, **kwargs)
+        """delay() for coroutines. Calls of one event loop that come together are sent together.
+
+        If it is cancelled, the job may be stored all the same. The functions of `client` and `unique` run on the event
+        loop.
+        """
+        if self.uniqueness is not None:
+            return (await aenqueue_unique(self, [new_unique_job(self, args, kwargs)]))[0]
+        return (await aenqueue(self, [new_job(self, args, kwargs)]))[0]
 
     def delay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle[Any]]:
         """Enqueue many jobs, given as (args, kwargs) each: one round trip for a few hundred.
@@ -173,6 +177,13 @@ class Task(Generic[P, R_co]):
         if self.uniqueness is not None:
             return enqueue_unique(self, [new_unique_job(self, *call) for call in each])
         return enqueue(self, [new_job(self, *call) for call in each])
+
+    async def adelay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle[Any]]:
+        """delay_many() for coroutines."""
+        each = checked_calls(self.name, calls)
+        if self.uniqueness is not None:
+            return await aenqueue_unique(self, [new_unique_job(self, *call) for call in each])
+        return await aenqueue(self, [new_job(self, *call) for call in each])
 
     def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co]:
         """A copy of the task with other options for some calls: those of @task, and `run_after`.
