@@ -36,10 +36,15 @@ class MainThreadInterrupts:
             signal.setitimer(signal.ITIMER_REAL, seconds)
         return self
 
-    def __enter__(self) -> None:
-        """Nothing to do: limit() has started it."""
+    def __enter__(self) -> MainThreadInterrupts:
+        """limit() has started it."""
+        return self
 
     def __exit__(self, *error: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Do not interrupt the run any more. May be called twice."""
         self._job_id = b""
         if self._seconds:
             self._disarm()
@@ -137,7 +142,7 @@ class ThreadInterrupts:
 class _Run:
     """A job that runs in a thread, as a context manager. The exception may be raised in its methods as well."""
 
-    __slots__ = ("_interrupts", "_seconds", "deadline", "is_interrupted", "job_id", "thread")
+    __slots__ = ("_interrupts", "_seconds", "deadline", "is_ended", "is_interrupted", "job_id", "thread")
 
     def __init__(self, interrupts: ThreadInterrupts, job_id: bytes, seconds: float | None) -> None:
         self._interrupts = interrupts
@@ -146,19 +151,27 @@ class _Run:
         self.job_id = job_id
         self.deadline = math.inf if seconds is None else time.monotonic() + seconds
         self.is_interrupted = False  # the exception was raised, or is pending
+        self.is_ended = False  # no exception comes any more
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> _Run:
         try:
             self._interrupts.arm(self)
         except _ThreadTimeLimit:
             raise TimeLimitExceeded(limit_message(self._seconds)) from None
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        try:
-            self._interrupts.disarm(self)
-        except _ThreadTimeLimit:
-            kind = _ThreadTimeLimit
+        self.end()
         if kind is _ThreadTimeLimit:
+            raise TimeLimitExceeded(limit_message(self._seconds)) from None
+
+    def end(self) -> None:
+        """Do not interrupt the run any more. Raises the exception if it is pending. May be called twice."""
+        try:
+            if not self.is_ended:
+                self._interrupts.disarm(self)
+                self.is_ended = True
+        except _ThreadTimeLimit:
             raise TimeLimitExceeded(limit_message(self._seconds)) from None
 
 
