@@ -61,10 +61,11 @@ def _evalsha(env: Environment) -> float:
     from benchmarks.jobs import noop
     from django_rtq.broker.broker import get_broker
     from django_rtq.broker.scripts import SCRIPTS
+    from django_rtq.tasks.new_jobs import new_job
 
     script = SCRIPTS["enqueue"]
     _, sha, count, *keys = script.head(get_broker().keys.of("default"))
-    payloads = [noop.new_job((7, number), {}) for number in range(SINGLES)]
+    payloads = [new_job(noop, (7, number), {}) for number in range(SINGLES)]
     evalsha = env.redis.evalsha
     started = time.perf_counter()
     for payload in payloads:

@@ -26,6 +26,7 @@ from django_rtq.periodic import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_
 from django_rtq.scheduler.registry import ScheduledTask, declared_schedules, schedule_from_row
 from django_rtq.scheduler.sync import sync_rows
 from django_rtq.tasks import registry
+from django_rtq.tasks.new_jobs import check_call
 from django_rtq.tasks.options import client_name, queue_name
 
 logger = logging.getLogger("django_rtq")
@@ -144,7 +145,7 @@ class Schedule(models.Model):
         yield "args", lambda: every(seconds=1, args=self.args)
         yield "kwargs", lambda: every(seconds=1, kwargs=self.kwargs)
         if self.task in registry.all_tasks() and isinstance(self.args, list) and isinstance(self.kwargs, dict):
-            yield "args", lambda: registry.get_task(self.task).check_call(self.args, self.kwargs)
+            yield "args", lambda: check_call(registry.get_task(self.task), self.args, self.kwargs)
 
     def _check_name(self) -> None:
         every(seconds=1, name=self.name)

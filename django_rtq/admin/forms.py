@@ -13,6 +13,7 @@ from django_rtq.conf import check_queue_name, get_config
 from django_rtq.exceptions import InvalidTask, PayloadError, RTQError
 from django_rtq.jobs import serializer
 from django_rtq.redaction import hidden, hidden_args
+from django_rtq.tasks.new_jobs import new_job
 from django_rtq.tasks.registry import all_tasks
 
 
@@ -63,7 +64,7 @@ class CallForm(forms.Form):
         task = all_tasks().get(self._task)
         if task is not None and not self.errors:
             try:
-                task.new_job(given["args"], given["kwargs"])
+                new_job(task, given["args"], given["kwargs"])
             except Exception as error:  # noqa: BLE001 - the task's function for its client may raise anything
                 self.add_error(None, f"{error}" if isinstance(error, TypeError | RTQError) else repr(error)[:500])
         return given

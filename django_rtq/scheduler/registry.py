@@ -15,6 +15,7 @@ from django_rtq.conf import Config
 from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
 from django_rtq.periodic import Schedule, cron, every, schedule_from_settings
 from django_rtq.tasks import registry
+from django_rtq.tasks.new_jobs import check_call, new_job, new_unique_job
 from django_rtq.tasks.task import Task
 
 Source = Literal["code", "settings", "admin"]
@@ -44,8 +45,8 @@ class ScheduledTask:
 
     def fire(self, broker: Broker, slot_ms: int) -> str:
         """Enqueue the job of a slot. Returns the answer of Broker.fire; raises what delay() raises."""
-        make = self.task.new_job if self.task.unique is False else self.task.new_unique_job
-        job = make(self.schedule.args, dict(self.schedule.kwargs))._replace(id=self.job_id(slot_ms))
+        make = new_job if self.task.unique is False else new_unique_job
+        job = make(self.task, self.schedule.args, dict(self.schedule.kwargs))._replace(id=self.job_id(slot_ms))
         may_overlap = self.schedule.overlap == "allow"
         answer = broker.schedules.fire(self.task.queue, self.name, slot_ms, job, may_overlap=may_overlap)
         if answer == "fired" and signals.job_enqueued.receivers:
@@ -97,7 +98,7 @@ def schedule_from_row(name: str, row: Mapping[str, Any]) -> ScheduledTask:
         schedule = cron(row["cron"], tz=row.get("tz", ""), name=name, **options)
     else:
         schedule = every(seconds=row.get("every") or 0, name=name, **options)
-    task.check_call(schedule.args, dict(schedule.kwargs))
+    check_call(task, schedule.args, dict(schedule.kwargs))
     return ScheduledTask(
         task=task,
         schedule=schedule,
@@ -122,7 +123,7 @@ def _schedule_from_settings(name: str, options: Mapping[str, Any]) -> ScheduledT
     try:
         task = registry.get_public_task(str(options.get("task")))
         schedule = schedule_from_settings(name, options)
-        task.check_call(schedule.args, dict(schedule.kwargs))
+        check_call(task, schedule.args, dict(schedule.kwargs))
     except (TaskNotFound, InvalidTask, TypeError) as error:
         raise ConfigurationError(f'RTQ["SCHEDULES"][{name!r}]: {error}') from error
     return ScheduledTask(task=task, schedule=schedule, source="settings")

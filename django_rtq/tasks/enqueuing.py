@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob]) -> list[JobHandle[Any]]:
-    """Enqueue jobs of Task.new_job(). Raises what delay() raises."""
+    """Enqueue jobs of new_job(). Raises what delay() raises."""
     queue = task.queue
     if jobs:
         get_broker().enqueue(queue, jobs)
@@ -26,7 +26,7 @@ def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob]) -> list[JobHandle[Any]
 
 
 def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob]) -> list[JobHandle[Any]]:
-    """Enqueue jobs of Task.new_unique_job(). Raises what delay() raises."""
+    """Enqueue jobs of new_unique_job(). Raises what delay() raises."""
     queue = task.queue
     answers = get_broker().enqueue_unique(queue, jobs) if jobs else []
     _announce(task, queue, [job for job, said in zip(jobs, answers, strict=True) if not said.startswith("duplicate")])

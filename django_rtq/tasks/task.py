@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from asgiref.sync import sync_to_async
 
-from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.conf import get_config
-from django_rtq.exceptions import InvalidTask, PayloadError
+from django_rtq.exceptions import InvalidTask
 from django_rtq.handle import JobHandle
-from django_rtq.jobs import serializer
 from django_rtq.jobs.context import JobContext
-from django_rtq.jobs.job import new_job_id
-from django_rtq.jobs.record import check_body, write_body
 from django_rtq.periodic import Schedule, schedules_option
 from django_rtq.tasks.backoff import DEFAULT, Backoff
 from django_rtq.tasks.django_tasks import as_django_task
 from django_rtq.tasks.enqueuing import checked_calls, enqueue, enqueue_unique
+from django_rtq.tasks.new_jobs import WORKER_OPTIONS, check_call, new_job, new_unique_job, write_options
 from django_rtq.tasks.option_types import USING_NAMES, UsingOptions
 from django_rtq.tasks.options import (
     NORMALIZERS,
@@ -31,7 +28,6 @@ from django_rtq.tasks.options import (
     check_errors,
     check_flag,
     check_function,
-    client_name,
     moment_argument,
 )
 from django_rtq.tasks.patching import with_patchable_methods
@@ -53,8 +49,6 @@ P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
 Errors = tuple[type[BaseException], ...]
-
-_WORKER_OPTIONS = ("max_attempts", "time_limit", "result_ttl")  # stored in the record, because workers need them
 
 
 @with_patchable_methods
@@ -95,23 +89,23 @@ class Task(Generic[P, R_co]):
             schedule=schedules_option(self.name, self.schedule),
         )
         check_flag(self.name, "takes_context", self.takes_context)
-        _ = self._signature  # created here, so that invalid options raise at import time
+        _ = self.call_signature  # created here, so that invalid options raise at import time
         for entry in self.schedule:
-            self.check_call(entry.args, dict(entry.kwargs))
+            check_call(self, entry.args, dict(entry.kwargs))
         self._check_options(USING_NAMES)
 
     def _check_options(self, names: Iterable[str]) -> None:
         for name in names:
             if name in NORMALIZERS:
                 self._set(**{name: NORMALIZERS[name](self.name, getattr(self, name))})
-        _ = self._due, self._expires_in, self._uniqueness  # created here, so that invalid options raise at import time
+        _ = self.due, self.expires_in, self.uniqueness  # created here, so that invalid options raise at import time
         if self.at_front and self.run_after is not None:
             raise InvalidTask(
                 f"{self.name}: at_front and run_after exclude each other. When a delayed job is due, it goes to the "
                 'end of its client\'s lane. To serve delayed jobs before others, set "delayed_first" in RTQ["QUEUES"].'
             )
         if "client" in names and callable(self.client):
-            self._signature.check_applies("client", self.client)
+            self.call_signature.check_applies("client", self.client)
 
     # -- properties
 
@@ -133,7 +127,7 @@ class Task(Generic[P, R_co]):
     @property
     def parameter_names(self) -> Sequence[str]:
         """The names of the positional parameters."""
-        return self._signature.names
+        return self.call_signature.names
 
     # -- calls
 
@@ -156,9 +150,9 @@ class Task(Generic[P, R_co]):
         BrokerUnavailable (the job may be stored) and BrokerFull (it is not stored). If the task is unique and a job
         like it exists, returns that job with `duplicate=True`, or raises DuplicateJob, as unique_on_conflict says.
         """
-        if self._uniqueness is not None:
-            return enqueue_unique(self, [self.new_unique_job(args, kwargs)])[0]
-        return enqueue(self, [self.new_job(args, kwargs)])[0]
+        if self.uniqueness is not None:
+            return enqueue_unique(self, [new_unique_job(self, args, kwargs)])[0]
+        return enqueue(self, [new_job(self, args, kwargs)])[0]
 
     @overload
     async def adelay(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]: ...
@@ -176,9 +170,9 @@ class Task(Generic[P, R_co]):
         All arguments are checked before the first job is sent. Raises what delay() raises.
         """
         each = checked_calls(self.name, calls)
-        if self._uniqueness is not None:
-            return enqueue_unique(self, [self.new_unique_job(*call) for call in each])
-        return enqueue(self, [self.new_job(*call) for call in each])
+        if self.uniqueness is not None:
+            return enqueue_unique(self, [new_unique_job(self, *call) for call in each])
+        return enqueue(self, [new_job(self, *call) for call in each])
 
     def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co]:
         """A copy of the task with other options for some calls: those of @task, and `run_after`.
@@ -226,76 +220,40 @@ class Task(Generic[P, R_co]):
     # -- internals
 
     @cached_property
-    def _signature(self) -> Signature:
+    def call_signature(self) -> Signature:
+        """The parameters of the function, without the context."""
         return signature_of(self.func, takes_context=self.takes_context)
 
     @cached_property
-    def _uniqueness(self) -> Uniqueness | None:
-        return uniqueness_of(self, self._signature)
+    def uniqueness(self) -> Uniqueness | None:
+        """The checked options of a unique task; None for others."""
+        return uniqueness_of(self, self.call_signature)
 
     @cached_property
-    def _in_record(self) -> str:
+    def options_in_record(self) -> str:
         """The options that workers have to know of this copy, as members of a JSON object."""
-        options = {name: getattr(self, name) for name in _WORKER_OPTIONS if name in self.changed}
-        if None in options.values():  # None: the default of the settings, not that of the task
-            options = {name: getattr(get_config(), name) if v is None else v for name, v in options.items()}
-        return serializer.dumps(options)[1:-1]
+        return write_options(self)
 
     @cached_property
-    def _due(self) -> str:
+    def due(self) -> str:
+        """`run_after`, as scripts take it."""
         return moment_argument(self.name, "run_after", self.run_after)
 
     @cached_property
-    def _expires_in(self) -> str:
+    def expires_in(self) -> str:
+        """`expires`, as scripts take it."""
         return moment_argument(self.name, "expires", self.expires)
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    def new_job(self, args: Sequence[Any], kwargs: dict[str, Any]) -> NewJob:
-        """A job for Broker.enqueue, with checked arguments. Raises what delay() raises for invalid ones."""
-        config = get_config()
-        self._signature.check(args, kwargs)
-        call = serializer.dumps_call(args, kwargs, names=self._signature.names, task=self.name)
-        body = write_body(self.name, call, self._in_record)
-        check_body(self.name, body, config.max_payload_bytes)
-        return NewJob(
-            new_job_id(),
-            self.priority,
-            config.max_crashes if self.max_crashes is None else self.max_crashes,
-            self._client_of(args, kwargs),
-            self._due,
-            self._expires_in,
-            "1" if self.at_front else "",
-            body,
-        )
-
-    def new_unique_job(self, args: Sequence[Any], kwargs: dict[str, Any]) -> UniqueJob:
-        """new_job() of a unique task, with its digest and what to do on a conflict."""
-        job, unique = self.new_job(args, kwargs), self._uniqueness
-        assert unique is not None
-        return UniqueJob(*job, unique.digest(args, kwargs), unique.until, unique.limit_ms, unique.on_conflict)
-
-    def check_call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        """Raises InvalidTask if periodic jobs cannot have these arguments."""
-        try:
-            self._signature.check(args, kwargs)
-            serializer.dumps_call(args, kwargs, names=self._signature.names, task=self.name)
-        except (TypeError, PayloadError) as error:
-            raise InvalidTask(f"{self.name}: the arguments of its schedule are invalid: {error}") from error
-
-    def _client_of(self, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-        if isinstance(self.client, str):
-            return self.client
-        return client_name(self.name, self._signature.apply(self.client, args, kwargs))
-
 
 _METHODS = frozenset(name for name, value in vars(Task).items() if inspect.isfunction(value))
 # What is made of an option, and cached.
 _CACHES = {
-    "run_after": "_due",
-    "expires": "_expires_in",
-    **dict.fromkeys(_WORKER_OPTIONS, "_in_record"),
-    **dict.fromkeys({"unique", *UNIQUE_OPTIONS}, "_uniqueness"),
+    "run_after": "due",
+    "expires": "expires_in",
+    **dict.fromkeys(WORKER_OPTIONS, "options_in_record"),
+    **dict.fromkeys({"unique", *UNIQUE_OPTIONS}, "uniqueness"),
 }
