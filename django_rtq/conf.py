@@ -279,6 +279,14 @@ def uses_task_backend() -> bool:
     return find_spec("django.tasks") is not None or find_spec("django_tasks") is not None
 
 
+def task_backend_queues() -> set[str]:
+    """The queues that TASKS names for our backend for django.tasks."""
+    ours = [
+        each for each in getattr(settings, "TASKS", {}).values() if str(each.get("BACKEND")).startswith("django_rtq.")
+    ]
+    return {str(name) for each in ours for name in each.get("QUEUES", ["default"])}
+
+
 def uses_time_zones() -> bool:
     """Whether datetimes must be timezone-aware."""
     return bool(settings.USE_TZ)
