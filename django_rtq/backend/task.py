@@ -35,6 +35,7 @@ RTQ_OPTIONS = (
     "unique_until",
     "unique_seconds",
     "unique_on_conflict",
+    "on_commit",
 )
 
 
@@ -57,6 +58,7 @@ class RTQTask(DjangoTask):
     unique_until: str | None = None
     unique_seconds: float | None = None
     unique_on_conflict: str | None = None
+    on_commit: bool | str | None = None
 
     def __post_init__(self) -> None:
         DjangoTask.__post_init__(self)
@@ -92,6 +94,14 @@ class RTQTask(DjangoTask):
     async def adelay(self, *args: Any, **kwargs: Any) -> JobHandle:
         """As django_rtq.Task.adelay()."""
         return await self.rtq_task.adelay(*args, **kwargs)
+
+    def delay_on_commit(self, *args: Any, **kwargs: Any) -> JobHandle:
+        """As django_rtq.Task.delay_on_commit()."""
+        return self.rtq_task.delay_on_commit(*args, **kwargs)
+
+    async def adelay_on_commit(self, *args: Any, **kwargs: Any) -> JobHandle:
+        """As django_rtq.Task.adelay_on_commit()."""
+        return await self.rtq_task.adelay_on_commit(*args, **kwargs)
 
     def delay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle]:
         """As django_rtq.Task.delay_many()."""
