@@ -61,8 +61,12 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     Raises InvalidTask.
     """
     if unknown := options.keys() - TASK_NAMES:
-        name = "run_after" if "run_after" in options else min(unknown)
-        cure = "Use .using(run_after=…)." if name == "run_after" else f"It takes: {', '.join(sorted(TASK_NAMES))}."
+        name = next((name for name in ("run_after", "headers") if name in options), min(unknown))
+        cure = (
+            f"Use .using({name}=…)."
+            if name in ("run_after", "headers")
+            else f"It takes: {', '.join(sorted(TASK_NAMES))}."
+        )
         raise InvalidTask(f"@task does not take {name!r}. {cure}")
 
     def declare(func: Callable[..., Any]) -> Task[Any, Any]:

@@ -14,6 +14,7 @@ from django_rtq.conf import check_queue_name, uses_time_zones
 from django_rtq.exceptions import InvalidTask
 from django_rtq.jobs.job import EPOCH
 from django_rtq.tasks.backoff import Backoff, as_backoff
+from django_rtq.tasks.headers import headers_option
 from django_rtq.validation import TEN_YEARS, is_finite, is_whole
 
 Moment = float | timedelta | datetime
@@ -162,5 +163,6 @@ NORMALIZERS: dict[str, Callable[[str, Any], Any]] = {
     "max_crashes": lambda owner, value: count_number(owner, "max_crashes", value, minimum=0),
     "time_limit": lambda owner, value: check_seconds(owner, "time_limit", value, may_be_zero=False),
     "result_ttl": lambda owner, value: check_seconds(owner, "result_ttl", value, may_be_zero=True),
+    "headers": headers_option,
     "at_front": lambda owner, value: check_flag(owner, "at_front", value),
 }

@@ -226,6 +226,7 @@ def _as_dict(job: JobDetails) -> dict[str, Any]:
         "client": job.client,
         "args": job.args,
         "kwargs": job.kwargs,
+        "headers": job.headers,
         "attempts": job.failures + job.crashes,
         "error_class": newest.error_class,
         "error": newest.error,
