@@ -2,13 +2,16 @@
 
 import os
 import threading
+import uuid
 
 import pytest
 from django.test import override_settings
 
 from django_rtq.broker.broker import get_broker
 from django_rtq.inspector.inspector import get_inspector
+from testproject.postgres_server import PostgresUnavailable, PrivatePostgres
 from testproject.redis_server import PrivateRedis
+from tests.support.databases import as_default, sqlite_settings
 from tests.support.proxy import Proxy
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE, Redis
 from tests.support.signals import stop_passing_on_ignored_signals
@@ -86,6 +89,30 @@ def broker(rtq_settings):
 def inspector(broker):
     """The inspector of this process."""
     return get_inspector()
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A PostgreSQL server of this session. Without the programs, tests that need it are skipped."""
+    server = PrivatePostgres(unix_socket=True, arguments=["-c", "fsync=off"])
+    try:
+        server.__enter__()
+    except PostgresUnavailable as problem:
+        pytest.skip(f"PostgreSQL: {problem}")
+    yield server
+    server.__exit__()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request, tmp_path, django_db_blocker):
+    """An empty database as the default one, on SQLite and on PostgreSQL. Its transactions are real, and its data is
+    there for other processes: rtq_worker(environment=database.environment)."""
+    if request.param == "sqlite":
+        settings = sqlite_settings(tmp_path / "database.sqlite3")
+    else:
+        settings = request.getfixturevalue("postgres").create_database(f"test_{uuid.uuid4().hex}")
+    with django_db_blocker.unblock(), as_default(settings) as database:
+        yield database
 
 
 @pytest.fixture(autouse=True)

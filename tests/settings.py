@@ -19,4 +19,6 @@ RTQ = {
 DEBUG = bool(os.environ.get("RTQ_TEST_DEBUG"))
 SILENCED_SYSTEM_CHECKS = ["rtq.W001"]  # short leases are what makes the tests short
 DATABASES["default"]["NAME"] = os.environ.get("RTQ_DATABASE", ":memory:")
+if "RTQ_TEST_DATABASE" in os.environ:
+    DATABASES["default"] = json.loads(os.environ["RTQ_TEST_DATABASE"])
 LANGUAGE_CODE = "en"

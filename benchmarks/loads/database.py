@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.backlog import run_backlog
 from benchmarks.environment import Environment
 from benchmarks.figures import Readings
-from benchmarks.loads.postgres import PostgresUnavailable, PrivatePostgres
+from testproject.postgres_server import PostgresUnavailable, PrivatePostgres
 
 SETTINGS = "benchmarks.database_settings"
 VARIABLE = "RTQ_BENCH_DATABASE"  # what SETTINGS read

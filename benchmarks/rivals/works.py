@@ -16,10 +16,10 @@ from benchmarks.counters import marks
 from benchmarks.environment import ROOT, Environment, MeasurementFailed
 from benchmarks.figures import percentile
 from benchmarks.loads.database import VARIABLE, create_table
-from benchmarks.loads.postgres import PostgresUnavailable, PrivatePostgres
 from benchmarks.processes import family_of
 from benchmarks.rivals.contenders import SLOTS, Contender
 from benchmarks.usage import cost_since, usage_at_start
+from testproject.postgres_server import PostgresUnavailable, PrivatePostgres
 
 PRODUCER_SECONDS = 300
 

@@ -1,7 +1,7 @@
 """Many dead letters at once: grouped by error, counted, and requeued or discarded in bounded steps.
 
 A bulk action works on a snapshot: it leaves out jobs that died after `until_ms`, even if they had died before and were
-requeued meanwhile. The admin, rtq_dead and the internal task all use Inspector.bulk_steps() and run_steps().
+requeued meanwhile. The admin, rtq_jobs and the internal task all use Inspector.bulk_steps() and run_steps().
 """
 
 from __future__ import annotations

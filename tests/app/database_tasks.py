@@ -38,3 +38,10 @@ def periodic(name):
 def is_connected():
     """Whether there is a connection before the first query of this process."""
     return connection.connection is not None
+
+
+@task(backoff=AT_ONCE)
+def insert(name):
+    """Write a row into a table of the test."""
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO effects (name) VALUES (%s)", [name])

@@ -1,4 +1,4 @@
-"""A temporary PostgreSQL server on 127.0.0.1, from the programs that are installed, such as Debian's package."""
+"""A private PostgreSQL server in a temporary folder, from the programs that are installed, such as Debian's package."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from testproject.redis_server import free_port
 
 START_SECONDS = 30.0
+DEFAULT_PORT = 5432  # part of the name of a Unix socket
+USER = "rtq"
 
 
 class PostgresUnavailable(RuntimeError):
@@ -23,7 +26,14 @@ class PostgresUnavailable(RuntimeError):
 
 
 class PrivatePostgres:
-    """One server with default settings. A context manager. Raises PostgresUnavailable."""
+    """One server, on 127.0.0.1 or a Unix socket. A context manager. Raises PostgresUnavailable.
+
+    ``arguments`` are passed to the server; without them it has default settings.
+    """
+
+    def __init__(self, *, unix_socket: bool = False, arguments: Sequence[str] = ()) -> None:
+        self._unix_socket = unix_socket
+        self._arguments = tuple(arguments)
 
     def __enter__(self) -> PrivatePostgres:
         if importlib.util.find_spec("psycopg") is None:
@@ -33,9 +43,20 @@ class PrivatePostgres:
         self._directory = Path(tempfile.mkdtemp(prefix="rtq-postgres-"))
         if self._user:
             shutil.chown(self._directory, self._user)
-        self.port = free_port()
+        self.host = str(self._directory) if self._unix_socket else "127.0.0.1"
+        self.port = DEFAULT_PORT if self._unix_socket else free_port()
         data = self._directory / "data"
-        initdb = [programs / "initdb", "-D", data, "-U", "bench", "--auth=trust", "--no-sync", "-E", "UTF8"]
+        initdb: list[str | Path] = [
+            programs / "initdb",
+            "-D",
+            data,
+            "-U",
+            USER,
+            "--auth=trust",
+            "--no-sync",
+            "-E",
+            "UTF8",
+        ]
         try:
             subprocess.run(initdb, check=True, user=self._user, cwd=self._directory, capture_output=True)
             self._process = self._start(programs, data)
@@ -55,16 +76,24 @@ class PrivatePostgres:
         return {
             "ENGINE": "django.db.backends.postgresql",
             "NAME": "postgres",
-            "USER": "bench",
-            "HOST": "127.0.0.1",
+            "USER": USER,
+            "HOST": self.host,
             "PORT": self.port,
         }
 
-    def _start(self, programs: Path, data: Path) -> subprocess.Popen[bytes]:
-        import psycopg
+    def create_database(self, name: str) -> dict[str, Any]:
+        """Create an empty database. Returns its entry for DATABASES."""
+        with self._connect() as connection:
+            connection.autocommit = True
+            connection.execute(f'CREATE DATABASE "{name}"')
+        return {**self.settings, "NAME": name}
 
-        command = [programs / "postgres", "-D", data, "-p", str(self.port)]
-        command += ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]
+    def _start(self, programs: Path, data: Path) -> subprocess.Popen[bytes]:
+        from psycopg import OperationalError
+
+        command: list[str | Path] = [programs / "postgres", "-D", data, "-p", str(self.port), *self._arguments]
+        tcp, folder = ("", self.host) if self._unix_socket else (self.host, "")
+        command += ["-c", f"listen_addresses={tcp}", "-c", f"unix_socket_directories={folder}"]
         with (self._directory / "log").open("ab") as log:
             process = subprocess.Popen(
                 command, cwd=self._directory, user=self._user, stdout=log, stderr=log, start_new_session=True
@@ -72,14 +101,19 @@ class PrivatePostgres:
         deadline = time.monotonic() + START_SECONDS
         while True:
             try:
-                psycopg.connect(host="127.0.0.1", port=self.port, user="bench", dbname="postgres").close()
-            except psycopg.OperationalError as error:
+                self._connect().close()
+            except OperationalError as error:
                 if process.poll() is not None or time.monotonic() > deadline:
                     process.kill()
                     raise OSError(str(error)) from error
                 time.sleep(0.05)
             else:
                 return process
+
+    def _connect(self) -> Any:
+        import psycopg
+
+        return psycopg.connect(host=self.host, port=self.port, user=USER, dbname="postgres")
 
 
 def _programs() -> Path:
