@@ -36,6 +36,7 @@ RTQ_OPTIONS = (
     "unique_seconds",
     "unique_on_conflict",
     "on_commit",
+    "headers",
 )
 
 
@@ -59,6 +60,7 @@ class RTQTask(DjangoTask):
     unique_seconds: float | None = None
     unique_on_conflict: str | None = None
     on_commit: bool | str | None = None
+    headers: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         DjangoTask.__post_init__(self)
@@ -83,8 +85,11 @@ class RTQTask(DjangoTask):
     def using(self, **options: Any) -> RTQTask:
         """A copy with other options: those of Django, and RTQ_OPTIONS. `run_after` may be a timedelta or seconds.
 
-        As in Django, None changes nothing. Raises TypeError for an unknown option, and InvalidTask.
+        As in Django, None changes nothing. Headers are added to those of the task. Raises TypeError for an unknown
+        option, and InvalidTask.
         """
+        if isinstance(options.get("headers"), Mapping):
+            options["headers"] = {**(self.headers or {}), **options["headers"]}
         return replace(self, **{name: value for name, value in options.items() if value is not None})
 
     def delay(self, *args: Any, **kwargs: Any) -> JobHandle:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import TypedDict
+from typing import Any, TypedDict
 from uuid import UUID
 
 from django_rtq.periodic import Schedule
@@ -41,6 +41,7 @@ class UsingOptions(CallOptions, total=False):
     """Options that using() takes."""
 
     run_after: Moment | None
+    headers: Mapping[str, Any] | None
 
 
 class TaskOptions(CallOptions, total=False):

@@ -14,6 +14,7 @@ from django_rtq.conf import check_queue_name, is_database, uses_time_zones
 from django_rtq.exceptions import InvalidTask
 from django_rtq.jobs.job import EPOCH
 from django_rtq.tasks.backoff import Backoff, as_backoff
+from django_rtq.tasks.headers import headers_option
 from django_rtq.validation import TEN_YEARS, is_finite, is_whole
 
 Moment = float | timedelta | datetime
@@ -172,5 +173,6 @@ NORMALIZERS: dict[str, Callable[[str, Any], Any]] = {
     "time_limit": lambda owner, value: check_seconds(owner, "time_limit", value, may_be_zero=False),
     "result_ttl": lambda owner, value: check_seconds(owner, "result_ttl", value, may_be_zero=True),
     "on_commit": check_on_commit,
+    "headers": headers_option,
     "at_front": lambda owner, value: check_flag(owner, "at_front", value),
 }

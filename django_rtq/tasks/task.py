@@ -78,6 +78,7 @@ class Task(Generic[P, R_co]):
     unique_on_conflict: OnConflict = "return"
     on_commit: OnCommit = None
     run_after: Moment | None = None
+    headers: Mapping[str, Any] = field(default_factory=dict)
     keeps_call: bool = field(default=False, repr=False)  # arguments and failures are kept with results; not for @task
     internal: bool = field(default=False, repr=False)  # operators cannot enqueue its jobs; not for @task
     changed: frozenset[str] = field(default=frozenset(), repr=False)  # options that using() set
@@ -206,15 +207,18 @@ class Task(Generic[P, R_co]):
         return enqueue(self, [new_job(self, *call) for call in each])
 
     def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co]:
-        """A copy of the task with other options for some calls: those of @task, and `run_after`.
+        """A copy of the task with other options for some calls: those of @task, `run_after` and `headers`.
 
-        `run_after`: seconds, a timedelta or an aware datetime. Raises InvalidTask. `backoff`, `retry_on` and
-        `give_up_on` cannot be changed: workers read them from the task.
+        `run_after`: seconds, a timedelta or an aware datetime. `headers`: a dictionary of at most 4 kB of JSON, added
+        to those of the task; None removes them. Raises InvalidTask. `backoff`, `retry_on` and `give_up_on` cannot be
+        changed: workers read them from the task.
         """
         for name in options:
             if name not in USING_NAMES:
                 allowed = ", ".join(sorted(USING_NAMES))
                 raise InvalidTask(f"{self.name}: using() does not take {name!r}. It takes: {allowed}.")
+        if options.get("headers") and isinstance(options["headers"], Mapping):
+            options["headers"] = {**self.headers, **options["headers"]}
         copy = object.__new__(type(self))
         values = copy.__dict__
         values.update(self.__dict__)  # also what is cached, unless it depends on these options
@@ -284,6 +288,7 @@ _METHODS = frozenset(name for name, value in vars(Task).items() if inspect.isfun
 # What is made of an option, and cached.
 _CACHES = {
     "run_after": "due",
+    "headers": "options_in_record",
     "expires": "expires_in",
     **dict.fromkeys(WORKER_OPTIONS, "options_in_record"),
     **dict.fromkeys({"unique", *UNIQUE_OPTIONS}, "uniqueness"),
