@@ -55,6 +55,7 @@ def job_dict(job: JobDetails) -> dict[str, Any]:
         "priority": job.priority,
         "args": job.args,
         "kwargs": job.kwargs,
+        "headers": job.headers,
         "attempts": _attempts(job),
         "error_class": newest.error_class,
         "error": newest.error,
@@ -108,7 +109,7 @@ def _facts(job: JobDetails) -> Iterator[tuple[str, str]]:
     yield "Task", job.task or "(unreadable)"
     yield "Queue", job.queue
     yield "Client", job.client or "-"
-    for name in ("args", "kwargs", "options"):
+    for name in ("args", "kwargs", "headers", "options"):
         if value := getattr(job, name):
             yield name.capitalize(), as_json(value)
     if job.priority:

@@ -58,6 +58,7 @@ def test_json_tells_all_of_a_dead_letter(broker):
         "client": "acme",
         "args": ["2026-01-02T03:04:05Z", "1.20", "03:04:00+00:00", "P0DT01H00M00S", "ä"],
         "kwargs": {"n": 1},
+        "headers": {},
         "attempts": 1,
         "error_class": "shop.errors.OutOfOrder",
         "error": "it broke",
