@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from django_rtq.conf import get_config, task_backend_queues
 from django_rtq.exceptions import InvalidTask, TaskNotFound
 from django_rtq.validation import did_you_mean
 
@@ -69,3 +70,10 @@ def is_internal(name: str) -> bool:
 def all_tasks() -> dict[str, Task[Any, Any]]:
     """Every registered task, by name."""
     return dict(sorted(_tasks.items()))
+
+
+def declared_queues() -> list[str]:
+    """The queues that tasks and settings name, sorted: those that workers are expected to serve."""
+    config = get_config()
+    of_tasks = {task.queue for task in _tasks.values() if not task.internal}
+    return sorted({config.default_queue, *config.queues, *of_tasks, *task_backend_queues()})

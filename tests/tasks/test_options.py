@@ -129,7 +129,7 @@ def test_a_bad_backoff_is_refused(backoff):
 
 def test_an_option_that_is_not_known_is_refused_with_those_that_are():
     unique = "unique, unique_on_conflict, unique_seconds, unique_until"
-    known = "client, expires, max_attempts, max_crashes, priority, queue_name, result_ttl"
+    known = "client, expires, max_attempts, max_crashes, on_commit, priority, queue_name, result_ttl"
     of_task = known.replace("expires", "exactly_once, expires, give_up_on")
 
     assert refusal(task, retries=3) == (
@@ -137,10 +137,11 @@ def test_an_option_that_is_not_known_is_refused_with_those_that_are():
         f", retry_on, schedule, takes_context, time_limit, {unique}."
     )
     assert refusal(task, run_after=3) == "@task does not take 'run_after'. Use .using(run_after=…)."
+    assert refusal(task, headers={}) == "@task does not take 'headers'. Use .using(headers=…)."
     for name in ("queue", "backoff", "retry_on", "give_up_on", "takes_context", "func", "changed"):
         assert refusal(plain.using, **{name: 1}) == (
             f"tests.tasks.test_options.plain: using() does not take {name!r}. "
-            f"It takes: at_front, {known}, run_after, time_limit, {unique}."
+            f"It takes: at_front, {known.replace('max_a', 'headers, max_a')}, run_after, time_limit, {unique}."
         )
 
 

@@ -41,13 +41,13 @@ class MainThreadInterrupts:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.end()
-
-    def end(self) -> None:
-        """Do not interrupt the run any more. May be called twice."""
         self._job_id = b""
         if self._seconds:
             self._disarm()
+
+    def end(self) -> None:
+        """Do not interrupt the run any more, though its block goes on."""
+        self.__exit__()
 
     def cancel(self, job_id: bytes) -> None:
         """Raise JobCancelled if that job is running. For a signal handler."""
@@ -156,23 +156,23 @@ class _Run:
     def __enter__(self) -> _Run:
         try:
             self._interrupts.arm(self)
+            return self
         except _ThreadTimeLimit:
             raise TimeLimitExceeded(limit_message(self._seconds)) from None
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        self.end()
+        try:
+            if not self.is_ended:
+                self._interrupts.disarm(self)
+        except _ThreadTimeLimit:
+            kind = _ThreadTimeLimit
         if kind is _ThreadTimeLimit:
             raise TimeLimitExceeded(limit_message(self._seconds)) from None
 
     def end(self) -> None:
-        """Do not interrupt the run any more. Raises the exception if it is pending. May be called twice."""
-        try:
-            if not self.is_ended:
-                self._interrupts.disarm(self)
-                self.is_ended = True
-        except _ThreadTimeLimit:
-            raise TimeLimitExceeded(limit_message(self._seconds)) from None
+        """Do not interrupt the run any more, though its block goes on. Raises the exception if it is pending."""
+        self.__exit__(None)
+        self.is_ended = True
 
 
 class _ThreadTimeLimit(TimeLimitExceeded):

@@ -91,7 +91,8 @@ class Run:
     @property
     def context(self) -> JobContext:
         """The context argument of a task with takes_context."""
-        return JobContext(self.id, self.attempt, self.queue, self.client.decode(), self.worker, self._report)
+        headers = self.options.get("headers", {})
+        return JobContext(self.id, self.attempt, self.queue, self.client.decode(), self.worker, headers, self._report)
 
     @property
     def body(self) -> str:
@@ -129,3 +130,5 @@ def _check(options: dict[str, Any], client: bytes) -> None:
     for name, value in options.items():
         if name in ("max_attempts", "time_limit", "result_ttl") and not isinstance(value, int | float | None):
             raise ValueError(f"the {name} of the record is {value!r}, which is no number.")
+        if name == "headers" and not isinstance(value, dict):
+            raise ValueError("the headers of the record are not an object.")
