@@ -114,7 +114,11 @@ def _first_ids(job_ids: Sequence[str]) -> str:
 
 def _log_error(level: int, error: BaseException, job: Job | None, message: str, *values: object) -> None:
     if logger.isEnabledFor(level):
-        safe = error if job is None else Secrets.of(job.task, job.args, job.kwargs).hide_in_error(error)
+        safe = (
+            error
+            if job is None
+            else Secrets.of(job.task, job.args, {"kwargs": job.kwargs, "headers": job.headers}).hide_in_error(error)
+        )
         exc_info = (type(safe), safe, safe.__traceback__)
         record = logger.makeRecord(logger.name, level, __file__, 0, message, values, exc_info)
         with suppress(Exception):  # of the exception's own __str__: then the formatter tries

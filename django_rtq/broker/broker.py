@@ -6,7 +6,7 @@ Every method may be repeated when its reply was lost. The header of each script 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -171,11 +171,10 @@ class Broker(Producer):
         calls = [script.call(self.keys.of(queue), (job_id, line), worker=worker) for queue, job_id, line in reports]
         self.redis.execute_each(calls, resend=True)
 
-    def running(self, worker: str, queues: Iterable[str]) -> dict[str, list[bytes]]:
+    def running(self, worker: str, queues: Collection[str]) -> dict[str, list[bytes]]:
         """The ids of jobs that Redis says a worker holds. After a lost reply these may be more than it knows of."""
-        names = list(queues)
-        commands = [("HKEYS", self.keys.of(name).running(worker)) for name in names]
-        return dict(zip(names, self.redis.execute(commands, resend=True), strict=True))
+        commands = [("HKEYS", self.keys.of(name).running(worker)) for name in queues]
+        return dict(zip(queues, self.redis.execute(commands, resend=True), strict=True))
 
     def errors(self, queue: str, job_id: bytes) -> bytes:
         """The last failures of a job, one JSON per line."""

@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from django_rtq.broker.enqueue_calls import EnqueueCall, enqueue_calls
 from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.messages import NewJob, UniqueJob
@@ -15,6 +16,7 @@ from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.redis.connections import ConnectionSettings, check_server_mode
 from django_rtq.broker.redis.steps import Steps, checked
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import made_ms
 from django_rtq.jobs.record import write_record
 
@@ -60,6 +62,11 @@ class Producer:
         """enqueue_unique() for coroutines."""
         return await self.async_redis.run(self._enqueue_unique(queue, jobs))
 
+    def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
+        """Enqueue the jobs of several calls in one round trip. For each call its answers, or a BrokerError."""
+        self.register_queues({call.queue for call in calls} - self._registered_queues)
+        return enqueue_calls(self.redis, self.keys, calls)
+
     def _enqueue(self, queue: str, jobs: Sequence[NewJob]) -> Steps[list[str]]:
         yield from self._register_queue(queue)
         if len(jobs) == 1 and not jobs[0].due:
@@ -77,7 +84,8 @@ class Producer:
 
     def register_queues(self, queues: Iterable[str]) -> None:
         """Add queues to the list that the admin shows. Raises ConfigurationError for a Redis Cluster."""
-        self.redis.run(self._register_queues(list(queues)))
+        if names := list(queues):
+            self.redis.run(self._register_queues(names))
 
     def _register_queues(self, names: Sequence[str]) -> Steps[None]:
         hello, added = yield [("HELLO",), ("SADD", self.keys.queues, *names)]

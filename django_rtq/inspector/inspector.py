@@ -310,7 +310,8 @@ class Inspector:
 def get_inspector() -> Inspector:
     """The inspector of this process. Raises ConfigurationError."""
     broker = get_broker()
-    return getattr(broker, "inspector", None) or Inspector(broker)  # of tests
+    of_tests: Inspector | None = getattr(broker, "inspector", None)
+    return Inspector(broker) if of_tests is None else of_tests
 
 
 os.register_at_fork(after_in_child=get_inspector.cache_clear)

@@ -120,6 +120,7 @@ class RedisClient:
             )
         except (redis_exceptions.RedisError, OSError) as error:
             self._connections.drop(connection)
+            self._connections.close_idle()  # they are as old: whoever tries again needs a new one
             raise translate_error(error) from error
         except BaseException:
             # A reply may be on its way: it must not be taken for the reply to another command.

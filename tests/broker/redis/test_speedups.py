@@ -79,7 +79,7 @@ def test_a_connection_that_was_idle_for_long_is_closed(redis, few, monkeypatch):
     monkeypatch.setattr("django_rtq.broker.redis.speedups.MAX_IDLE_SECONDS", -1)
 
     few.give_back(second)
-    assert not redis.client_list() or not [c for c in redis.client_list() if c["name"] == "rtq:test"]
+    wait_until(lambda: not [c for c in redis.client_list() if c["name"] == "rtq:test"])
 
     assert few.take(is_checked=True).is_connected
 

@@ -232,7 +232,7 @@ def test_why_there_is_no_result(redis, broker):
     async def call():
         (one,) = await waiting_for(redis, handle)
         finish(broker, handle, verb="bury")
-        with pytest.raises(JobFailed, match="is dead. it broke"):
+        with pytest.raises(JobFailed, match=r"is dead\. it broke"):
             await one
         assert await handle.astate() is JobState.DEAD
 
