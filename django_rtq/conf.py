@@ -100,6 +100,8 @@ class Config:
     admin_refresh_seconds: float = _number(5.0, zero=True)
     #: The modules of each app that are searched for tasks.
     task_modules: tuple[str, ...] = field(default=("tasks",))
+    #: Dotted paths of middleware, the outermost first.
+    middleware: tuple[str, ...] = field(default=())
 
     def queue(self, name: str) -> QueueConfig:
         """The options of a queue."""
@@ -203,6 +205,11 @@ def _check_values(config: Config) -> None:
         if rule is not None and (problem := rule.problem(value)):
             raise ConfigurationError(f'RTQ["{option.name.upper()}"] is {value!r}, but has to be {problem}.')
     _check_names(config.prefix, config.default_queue, config.task_modules)
+    if not _are_names(config.middleware):
+        raise ConfigurationError(
+            f'RTQ["MIDDLEWARE"] is {config.middleware!r}, but has to be a list of dotted paths, like '
+            '["shop.queue.TenantMiddleware"].'
+        )
     _check_schedules(config.schedules)
     _check_queues(config.queues)
     if config.lease_seconds < 1:
