@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic
 
 from asgiref.sync import sync_to_async
@@ -30,13 +31,33 @@ class JobHandle(Generic[T_co]):
     For type checkers the result has the type that the task returns. It went through JSON: a tuple is a list then.
     """
 
-    __slots__ = ("_details", "duplicate", "id", "queue_name")
+    __slots__ = ("_details", "_when_sent", "duplicate", "id", "queue_name")
+
+    _when_sent: list[Callable[[], None]]  # exists while the job waits for the commit of a transaction
 
     def __init__(self, job_id: str, queue_name: str, *, duplicate: bool = False) -> None:
         self.id = job_id
         self.queue_name = queue_name
         self.duplicate = duplicate  # delay() made no job: this unique job existed already
         self._details: JobDetails | None = None
+
+    def wait_for_commit(self) -> None:
+        """For the package: the job is sent later."""
+        self._when_sent = []
+
+    def tell_sent(self) -> None:
+        """For the package: the job has been sent."""
+        calls = self._when_sent
+        del self._when_sent
+        for call in calls:
+            call()
+
+    def when_sent(self, call: Callable[[], None]) -> None:
+        """For the package: do something once the job has been sent, which may be now."""
+        if hasattr(self, "_when_sent"):
+            self._when_sent.append(call)
+        else:
+            call()
 
     def refresh(self) -> JobDetails:
         """Query Redis for all that is known of the job. Raises JobNotFound when its id or its result has expired."""

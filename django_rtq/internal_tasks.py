@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 def internal_task(func: Callable[P, R]) -> Task[P, R]:
     """Make a function an internal task. Its jobs run before all others of their queue."""
-    declared = Task(func=func, priority=100, internal=True)
+    declared = Task(func=func, priority=100, on_commit=False, internal=True)
     register(declared)
     return declared
 

@@ -52,6 +52,7 @@ def test_every_option_can_be_set():
         "SCHEDULES": {"report": {"task": "shop.tasks.report", "every": 60}},
         "QUEUES": {"mail": {"delayed_first": True}},
         "ADMIN_REFRESH_SECONDS": 0,
+        "ENQUEUE_ON_COMMIT": "default",
         "TASK_MODULES": ["tasks", "jobs.mail"],
     }
     assert set(options) == {option.name.upper() for option in fields(Config)}

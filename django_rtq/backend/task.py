@@ -35,6 +35,7 @@ RTQ_OPTIONS = (
     "unique_until",
     "unique_seconds",
     "unique_on_conflict",
+    "on_commit",
     "headers",
 )
 
@@ -58,6 +59,7 @@ class RTQTask(DjangoTask):
     unique_until: str | None = None
     unique_seconds: float | None = None
     unique_on_conflict: str | None = None
+    on_commit: bool | str | None = None
     headers: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
@@ -97,6 +99,14 @@ class RTQTask(DjangoTask):
     async def adelay(self, *args: Any, **kwargs: Any) -> JobHandle:
         """As django_rtq.Task.adelay()."""
         return await self.rtq_task.adelay(*args, **kwargs)
+
+    def delay_on_commit(self, *args: Any, **kwargs: Any) -> JobHandle:
+        """As django_rtq.Task.delay_on_commit()."""
+        return self.rtq_task.delay_on_commit(*args, **kwargs)
+
+    async def adelay_on_commit(self, *args: Any, **kwargs: Any) -> JobHandle:
+        """As django_rtq.Task.adelay_on_commit()."""
+        return await self.rtq_task.adelay_on_commit(*args, **kwargs)
 
     def delay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle]:
         """As django_rtq.Task.delay_many()."""

@@ -6,7 +6,7 @@ Every method may be repeated when its reply was lost. The header of each script 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -16,6 +16,7 @@ from typing import Any
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
+from django_rtq.broker.enqueue_calls import EnqueueCall, enqueue_calls
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance, promoted_ids
 from django_rtq.broker.messages import (
@@ -96,6 +97,11 @@ class Broker:
         """Enqueue jobs that have no duplicate alive (G9): "ok", "exists", "duplicate <id>", "after <id>"."""
         return self._enqueue_many(queue, "enqueue_unique", jobs, MAINTAIN_AT_ONCE)
 
+    def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
+        """Enqueue the jobs of several calls in one round trip. For each call its answers, or a BrokerError."""
+        self.register_queues({call.queue for call in calls} - self._registered_queues)
+        return enqueue_calls(self.redis, self.keys, calls)
+
     def _enqueue_now(self, queue: str, job: NewJob) -> str:
         if queue not in self._registered_queues:
             self.register_queues([queue])
@@ -122,7 +128,8 @@ class Broker:
 
     def register_queues(self, queues: Iterable[str]) -> None:
         """Add queues to the list that the admin shows. Raises ConfigurationError for a Redis Cluster."""
-        names = list(queues)
+        if not (names := list(queues)):
+            return
         hello, added = self.redis.execute_each([("HELLO",), ("SADD", self.keys.queues, *names)], resend=True)
         check_server_mode(hello)
         _raise_error(added)
@@ -213,11 +220,10 @@ class Broker:
         calls = [script.call(self.keys.of(queue), (job_id, line), worker=worker) for queue, job_id, line in reports]
         self.redis.execute_each(calls, resend=True)
 
-    def running(self, worker: str, queues: Iterable[str]) -> dict[str, list[bytes]]:
+    def running(self, worker: str, queues: Collection[str]) -> dict[str, list[bytes]]:
         """The ids of jobs that Redis says a worker holds. After a lost reply these may be more than it knows of."""
-        names = list(queues)
-        commands = [("HKEYS", self.keys.of(name).running(worker)) for name in names]
-        return dict(zip(names, self.redis.execute(commands, resend=True), strict=True))
+        commands = [("HKEYS", self.keys.of(name).running(worker)) for name in queues]
+        return dict(zip(queues, self.redis.execute(commands, resend=True), strict=True))
 
     def errors(self, queue: str, job_id: bytes) -> bytes:
         """The last failures of a job, one JSON per line."""

@@ -318,7 +318,8 @@ _NOT_CANCELLED = {
 def get_inspector() -> Inspector:
     """The inspector of this process. Raises ConfigurationError."""
     broker = get_broker()
-    return getattr(broker, "inspector", None) or Inspector(broker)  # of tests
+    of_tests: Inspector | None = getattr(broker, "inspector", None)
+    return Inspector(broker) if of_tests is None else of_tests
 
 
 os.register_at_fork(after_in_child=get_inspector.cache_clear)

@@ -11,6 +11,7 @@ from django_rtq.periodic import Schedule
 from django_rtq.tasks.backoff import Backoff
 from django_rtq.tasks.options import Moment
 from django_rtq.tasks.uniqueness import OnConflict, UniqueOption, Until
+from django_rtq.transactions.on_commit import OnCommit
 
 Client = str | int | UUID | None
 Errors = type[BaseException] | Sequence[type[BaseException]]
@@ -33,6 +34,7 @@ class CallOptions(TypedDict, total=False):
     unique_until: Until
     unique_seconds: float
     unique_on_conflict: OnConflict
+    on_commit: OnCommit
 
 
 class UsingOptions(CallOptions, total=False):

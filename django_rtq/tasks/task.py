@@ -41,6 +41,7 @@ from django_rtq.tasks.uniqueness import (
     Until,
     uniqueness_of,
 )
+from django_rtq.transactions.on_commit import OnCommit, database_to_await, explicit_database
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -75,6 +76,7 @@ class Task(Generic[P, R_co]):
     unique_until: Until = "done"
     unique_seconds: float = DAY_SECONDS
     unique_on_conflict: OnConflict = "return"
+    on_commit: OnCommit = None
     run_after: Moment | None = None
     headers: Mapping[str, Any] = field(default_factory=dict)
     keeps_call: bool = field(default=False, repr=False)  # arguments and failures are kept with results; not for @task
@@ -163,7 +165,36 @@ class Task(Generic[P, R_co]):
 
     async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
         """delay() for async code."""
-        return await sync_to_async(self.delay, thread_sensitive=False)(*args, **kwargs)
+        # Django keeps the connections of async code, and their transactions, in the thread-sensitive thread.
+        in_thread_of_database = database_to_await(self.on_commit) is not None
+        return await sync_to_async(self.delay, thread_sensitive=in_thread_of_database)(*args, **kwargs)
+
+    @overload
+    def delay_on_commit(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]: ...
+
+    @overload
+    def delay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
+
+    def delay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
+        """delay() when the open transaction commits; at once if none is open, and not at all after a rollback.
+
+        The database is that of the option on_commit, else that of RTQ["ENQUEUE_ON_COMMIT"], else the default one.
+        The arguments are checked now. A job that cannot be sent raises BrokerError after the commit. For unique jobs,
+        unique_on_conflict="raise" means "return", and the handle is corrected after the commit.
+        """
+        return self.using(on_commit=explicit_database(self.on_commit)).delay(*args, **kwargs)
+
+    @overload
+    async def adelay_on_commit(
+        self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
+    ) -> JobHandle[T]: ...
+
+    @overload
+    async def adelay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
+
+    async def adelay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
+        """delay_on_commit() for async code."""
+        return await sync_to_async(self.delay_on_commit, thread_sensitive=True)(*args, **kwargs)
 
     def delay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle[Any]]:
         """Enqueue many jobs, given as (args, kwargs) each: one round trip for a few hundred.

@@ -12,9 +12,10 @@ from unittest import mock
 from asgiref.sync import sync_to_async
 
 from django_rtq.broker.broker import Broker, substitute_broker
+from django_rtq.broker.enqueue_calls import EnqueueCall
 from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.conf import Config, get_config
-from django_rtq.exceptions import RedisNotAllowed
+from django_rtq.exceptions import BrokerError, RedisNotAllowed
 from django_rtq.handle import JobHandle
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
@@ -85,6 +86,14 @@ class _SubstituteBroker(Broker):
 
     def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
         return self._substitute.enqueue_unique(queue, jobs)
+
+    def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
+        return [
+            self.enqueue_unique(queue, [job for job in jobs if isinstance(job, UniqueJob)])
+            if isinstance(jobs[0], UniqueJob)
+            else self.enqueue(queue, [job for job in jobs if isinstance(job, NewJob)])
+            for queue, jobs in calls
+        ]
 
     def errors(self, queue: str, job_id: bytes) -> bytes:
         failures = self._substitute.find(job_id.decode()).errors

@@ -129,7 +129,7 @@ def test_a_bad_backoff_is_refused(backoff):
 
 def test_an_option_that_is_not_known_is_refused_with_those_that_are():
     unique = "unique, unique_on_conflict, unique_seconds, unique_until"
-    known = "client, expires, max_attempts, max_crashes, priority, queue_name, result_ttl"
+    known = "client, expires, max_attempts, max_crashes, on_commit, priority, queue_name, result_ttl"
 
     assert refusal(task, retries=3) == (
         f"@task does not take 'retries'. It takes: at_front, backoff, {known.replace('expires', 'expires, give_up_on')}"
