@@ -26,6 +26,7 @@ from django_rtq.management.worker_setup import (
     queue_names,
     show_logs,
     warn_about_unknown_queues,
+    warn_about_unserved_queues,
 )
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.supervisor.process_pool import kill_with_parent
@@ -50,7 +51,8 @@ class Command(RTQCommand):
         add(
             "--queues",
             metavar="A,B",
-            help="queues by priority: B is served only while A is empty (default: the default queue)",
+            help="queues by priority: B is served only while A is empty (default: the default queue); 'mail-*' stands "
+            "for the declared queues that match, and '*' for all of them",
         )
         add("--shuffle", action="store_true", help="serve the queues in random order, so that no queue starves")
         add("--processes", type=_processes, default=1, metavar="N", help="worker processes (default 1)")
@@ -84,7 +86,7 @@ class Command(RTQCommand):
 
     def _run(self, options: dict[str, Any]) -> int:
         config = get_config()
-        queues = queue_names(options["queues"] or config.default_queue)
+        queues = queue_names(options["queues"])
         broker = Broker(config, role="supervisor")
         worker_options = WorkerOptions(
             queues=queues,
@@ -100,6 +102,8 @@ class Command(RTQCommand):
         show_logs(options["verbosity"])
         check_server(broker)
         warn_about_unknown_queues(queues)
+        if options["queues"] is None:
+            warn_about_unserved_queues(broker, queues)
         if worker_options.scheduler:
             copy_schedules()
         code = Supervisor(broker, worker_options).run()

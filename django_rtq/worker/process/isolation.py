@@ -50,7 +50,7 @@ class Isolation:
             here, context = self._thread_context.both
             here.run = run
             run.variables = variables = context.copy()
-        return variables.run(run.task.func, *args, **run.kwargs)
+        return variables.run(run.task.body, *args, **run.kwargs)
 
     def call_with(self, run: Run, function: Callable[..., Any], *args: Any) -> Any:
         """Call another function in the context of a run."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-from django_rtq.jobs.context import current_run
+from django_rtq.jobs.context import running
 from django_rtq.jobs.job import Job
 from django_rtq.middleware.chain import wrap
 
@@ -30,11 +30,9 @@ class RunMiddleware:
 
 def _call_task(job: Job) -> Any:
     """Call the function of a task. Middleware may have changed the arguments."""
-    here = current_run.get()
-    assert here is not None
-    run: Any = here.run
+    run: Any = running()
     args = (run.context, *job.args) if run.task.takes_context else job.args
-    return run.task.func(*args, **job.kwargs)
+    return run.task.body(*args, **job.kwargs)
 
 
 async def _acall_task(job: Job) -> Any:
