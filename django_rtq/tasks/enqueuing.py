@@ -13,6 +13,7 @@ from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.conf import ignores_transactions
 from django_rtq.exceptions import DuplicateJob
 from django_rtq.handle import JobHandle
+from django_rtq.tasks.new_jobs import new_job, new_unique_job
 from django_rtq.transactions.debug_warning import warn_if_in_transaction
 from django_rtq.transactions.on_commit import database_to_await, defer, has_transaction
 
@@ -20,6 +21,20 @@ if TYPE_CHECKING:
     from django_rtq.tasks.task import Task
 
 Job = TypeVar("Job", NewJob, UniqueJob, NewJob | UniqueJob)
+
+
+def send(task: Task[Any, Any], calls: Iterable[tuple[Sequence[Any], dict[str, Any]]]) -> list[JobHandle[Any]]:
+    """Make the jobs of some calls and enqueue them. Raises what delay() raises."""
+    if task.uniqueness is not None:
+        return enqueue_unique(task, [new_unique_job(task, *call) for call in calls])
+    return enqueue(task, [new_job(task, *call) for call in calls])
+
+
+async def asend(task: Task[Any, Any], calls: Iterable[tuple[Sequence[Any], dict[str, Any]]]) -> list[JobHandle[Any]]:
+    """send() for coroutines, without waiting for a commit."""
+    if task.uniqueness is not None:
+        return await _aenqueue_unique(task, [new_unique_job(task, *call) for call in calls])
+    return await _aenqueue(task, [new_job(task, *call) for call in calls])
 
 
 def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob]) -> list[JobHandle[Any]]:
@@ -33,15 +48,6 @@ def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob]) -> list[JobHandle[Any]
     return [JobHandle(job.id, queue) for job in jobs]
 
 
-async def aenqueue(task: Task[Any, Any], jobs: Sequence[NewJob]) -> list[JobHandle[Any]]:
-    """enqueue() for coroutines, at once."""
-    queue = task.queue
-    if jobs:
-        await get_broker().aenqueue(queue, jobs)
-        await _aannounce(task, queue, jobs)
-    return [JobHandle(job.id, queue) for job in jobs]
-
-
 def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob]) -> list[JobHandle[Any]]:
     """Enqueue jobs of new_unique_job(). Raises what delay() raises."""
     if (task.on_commit is not None or not ignores_transactions()) and jobs and (alias := _open_transaction(task)):
@@ -51,8 +57,15 @@ def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob]) -> list[JobH
     return _handles(task, jobs, answers)
 
 
-async def aenqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob]) -> list[JobHandle[Any]]:
-    """enqueue_unique() for coroutines, at once."""
+async def _aenqueue(task: Task[Any, Any], jobs: Sequence[NewJob]) -> list[JobHandle[Any]]:
+    queue = task.queue
+    if jobs:
+        await get_broker().aenqueue(queue, jobs)
+        await _aannounce(task, queue, jobs)
+    return [JobHandle(job.id, queue) for job in jobs]
+
+
+async def _aenqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob]) -> list[JobHandle[Any]]:
     answers = await get_broker().aenqueue_unique(task.queue, jobs) if jobs else []
     await _aannounce(task, task.queue, _without_duplicates(jobs, answers))
     return _handles(task, jobs, answers)
@@ -64,11 +77,6 @@ def _handles(task: Task[Any, Any], jobs: Sequence[UniqueJob], answers: Sequence[
         raise DuplicateJob(next(filter(None, firsts)), task.name)
     queue = task.queue
     return [JobHandle(first or job.id, queue, duplicate=bool(first)) for job, first in zip(jobs, firsts, strict=True)]
-
-
-def may_await_commit(task: Task[Any, Any]) -> bool:
-    """Whether its jobs are sent after the commit of an open transaction."""
-    return database_to_await(task.on_commit) is not None
 
 
 def _open_transaction(task: Task[Any, Any]) -> str | None:

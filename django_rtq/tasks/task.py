@@ -17,14 +17,7 @@ from django_rtq.jobs.context import JobContext
 from django_rtq.periodic import Schedule, schedules_option
 from django_rtq.tasks.backoff import DEFAULT, Backoff
 from django_rtq.tasks.django_tasks import as_django_task
-from django_rtq.tasks.enqueuing import (
-    aenqueue,
-    aenqueue_unique,
-    checked_calls,
-    enqueue,
-    enqueue_unique,
-    may_await_commit,
-)
+from django_rtq.tasks.enqueuing import checked_calls, enqueue, enqueue_unique, send
 from django_rtq.tasks.exactly_once import ExactlyOnce, database_option
 from django_rtq.tasks.new_jobs import WORKER_OPTIONS, check_call, new_job, new_unique_job, write_options
 from django_rtq.tasks.option_types import USING_NAMES, UsingOptions
@@ -40,6 +33,7 @@ from django_rtq.tasks.options import (
 )
 from django_rtq.tasks.patching import with_patchable_methods
 from django_rtq.tasks.signature import Signature, signature_of
+from django_rtq.tasks.task_call import asend_call, send_through_middleware, uses_middleware
 from django_rtq.tasks.uniqueness import (
     DAY_SECONDS,
     UNIQUE_OPTIONS,
@@ -168,6 +162,8 @@ class Task(Generic[P, R_co]):
         BrokerUnavailable (the job may be stored) and BrokerFull (it is not stored). If the task is unique and a job
         like it exists, returns that job with `duplicate=True`, or raises DuplicateJob, as unique_on_conflict says.
         """
+        if uses_middleware(self):
+            return send_through_middleware(self, [(args, kwargs)])[0]
         if self.uniqueness is not None:
             return enqueue_unique(self, [new_unique_job(self, args, kwargs)])[0]
         return enqueue(self, [new_job(self, args, kwargs)])[0]
@@ -184,12 +180,7 @@ class Task(Generic[P, R_co]):
         If it is cancelled, the job may be stored all the same. The functions of `client` and `unique` run on the event
         loop.
         """
-        if may_await_commit(self):
-            # Django keeps the connections of async code, and their transactions, in the thread-sensitive thread.
-            return await sync_to_async(self.delay, thread_sensitive=True)(*args, **kwargs)
-        if self.uniqueness is not None:
-            return (await aenqueue_unique(self, [new_unique_job(self, args, kwargs)]))[0]
-        return (await aenqueue(self, [new_job(self, args, kwargs)]))[0]
+        return (await asend_call(self, [(args, kwargs)]))[0]
 
     @overload
     def delay_on_commit(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]: ...
@@ -224,18 +215,11 @@ class Task(Generic[P, R_co]):
         All arguments are checked before the first job is sent. Raises what delay() raises.
         """
         each = checked_calls(self.name, calls)
-        if self.uniqueness is not None:
-            return enqueue_unique(self, [new_unique_job(self, *call) for call in each])
-        return enqueue(self, [new_job(self, *call) for call in each])
+        return send_through_middleware(self, each) if uses_middleware(self) else send(self, each)
 
     async def adelay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle[Any]]:
         """delay_many() for coroutines."""
-        if may_await_commit(self):
-            return await sync_to_async(self.delay_many, thread_sensitive=True)(calls)
-        each = checked_calls(self.name, calls)
-        if self.uniqueness is not None:
-            return await aenqueue_unique(self, [new_unique_job(self, *call) for call in each])
-        return await aenqueue(self, [new_job(self, *call) for call in each])
+        return await asend_call(self, checked_calls(self.name, calls))
 
     def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co]:
         """A copy of the task with other options for some calls: those of @task, `run_after` and `headers`.
