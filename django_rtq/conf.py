@@ -86,6 +86,8 @@ class Config:
     #: Maximum number of dead letters kept per queue, and for how long.
     max_dead_letters: int = _number(100_000, whole=True)
     dead_letter_days: float = _number(90.0)
+    #: How long it is known that a job of a task with exactly_once has committed.
+    exactly_once_days: float = _number(7.0)
     #: Maximum size of the arguments of a job, and of a result, in bytes of JSON.
     max_payload_bytes: int = _number(1024 * 1024, whole=True)
     #: Seconds that a job waits for a worker that knows its task, before it is dead.

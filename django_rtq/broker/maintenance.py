@@ -1,4 +1,4 @@
-"""Work that is due because time has passed: promote delayed jobs, trim old results and dead letters."""
+"""Work that is due because time has passed: promote delayed jobs, trim old results, dead letters and the like."""
 
 from __future__ import annotations
 
@@ -36,6 +36,11 @@ class Maintenance:
         self._keys = keys
         self._config = config
         self._schedules = schedules
+
+    def are_stored(self, jobs: Sequence[tuple[str, str]]) -> list[bool]:
+        """Whether each of these jobs, given as id and queue, is live or a dead letter."""
+        commands: list[Command] = [("HEXISTS", self._keys.of(queue).jobs, job_id) for job_id, queue in jobs]
+        return [bool(reply) for reply in self._redis.execute(commands, resend=True)]
 
     def run(self, queues: Sequence[str], *, promote_calls: int = 1) -> MaintenanceResult:
         """Promote, trim, and read the version of the stored schedules, in one round trip.

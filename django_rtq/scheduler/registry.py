@@ -111,12 +111,25 @@ def schedule_from_row(name: str, row: Mapping[str, Any]) -> ScheduledTask:
 def declared_schedules(config: Config) -> list[ScheduledTask]:
     """The schedules of the code and of RTQ["SCHEDULES"], by name. Raises ConfigurationError."""
     entries = [ScheduledTask(task=task, schedule=s) for task in registry.all_tasks().values() for s in task.schedule]
+    entries += _deletions_of_rows()
     entries += [_schedule_from_settings(name, options) for name, options in config.schedules.items()]
     entries.sort(key=lambda entry: entry.name)
     for entry, following in pairwise(entries):
         if entry.name == following.name:
             raise ConfigurationError(f"Two schedules have the name {entry.name!r}. Rename one of them: name=…")
     return entries
+
+
+def _deletions_of_rows() -> list[ScheduledTask]:
+    """Schedules that delete old rows of tasks with exactly_once, in the queues of these tasks: they have workers."""
+    places = {(task.queue, task.exactly_once) for task in registry.all_tasks().values() if task.exactly_once}
+    return [
+        ScheduledTask(
+            task=registry.get_task("django_rtq.internal_tasks.delete_committed_jobs").using(queue_name=queue),
+            schedule=every(hours=1, name=f"django_rtq: delete committed jobs, {queue}, {database}", args=[database]),
+        )
+        for queue, database in places
+    ]
 
 
 def _schedule_from_settings(name: str, options: Mapping[str, Any]) -> ScheduledTask:

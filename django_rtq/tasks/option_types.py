@@ -50,6 +50,7 @@ class TaskOptions(CallOptions, total=False):
     backoff: Backoff | Delay | Sequence[Delay]
     retry_on: Errors
     give_up_on: Errors
+    exactly_once: bool | str
     schedule: Schedule | Sequence[Schedule]
 
 

@@ -18,6 +18,7 @@ from django_rtq.periodic import Schedule, schedules_option
 from django_rtq.tasks.backoff import DEFAULT, Backoff
 from django_rtq.tasks.django_tasks import as_django_task
 from django_rtq.tasks.enqueuing import checked_calls, enqueue, enqueue_unique
+from django_rtq.tasks.exactly_once import ExactlyOnce, database_option
 from django_rtq.tasks.new_jobs import WORKER_OPTIONS, check_call, new_job, new_unique_job, write_options
 from django_rtq.tasks.option_types import USING_NAMES, UsingOptions
 from django_rtq.tasks.options import (
@@ -70,6 +71,7 @@ class Task(Generic[P, R_co]):
     expires: Moment | None = None
     at_front: bool = False
     takes_context: bool = False
+    exactly_once: bool | str = ""  # an alias of DATABASES; "": no
     result_ttl: float | None = None  # seconds
     schedule: Sequence[Schedule] = ()
     unique: UniqueOption = False
@@ -90,6 +92,7 @@ class Task(Generic[P, R_co]):
             retry_on=check_errors(self.name, "retry_on", self.retry_on),
             give_up_on=check_errors(self.name, "give_up_on", self.give_up_on),
             schedule=schedules_option(self.name, self.schedule),
+            exactly_once=database_option(self.name, self.exactly_once, self.func),
         )
         check_flag(self.name, "takes_context", self.takes_context)
         _ = self.call_signature  # created here, so that invalid options raise at import time
@@ -121,6 +124,11 @@ class Task(Generic[P, R_co]):
     def is_async(self) -> bool:
         """Whether the function is a coroutine function, which runs on the event loop of a worker."""
         return inspect.iscoroutinefunction(self.func)
+
+    @cached_property
+    def body(self) -> Callable[..., Any]:
+        """What workers call: the function, with exactly_once in a transaction."""
+        return ExactlyOnce(self.func, self.name, str(self.exactly_once)) if self.exactly_once else self.func
 
     @property
     def queue(self) -> str:

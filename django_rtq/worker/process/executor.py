@@ -22,7 +22,7 @@ from django_rtq import signals
 from django_rtq.conf import Config
 from django_rtq.exceptions import JobCancelled, PayloadError, TaskNotFound
 from django_rtq.jobs import serializer
-from django_rtq.jobs.context import CurrentRun, current_run
+from django_rtq.jobs.context import CurrentRun, Interruptible, current_run
 from django_rtq.jobs.outcome import write_details, write_succeeded
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, UnknownTask, decide, task_traceback
 from django_rtq.worker.process.interrupts import CoroutineInterrupts
@@ -31,7 +31,7 @@ from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.shared_memory import SharedState
 
-Limit = Callable[[float | None, bytes], AbstractContextManager[None]]
+Limit = Callable[[float | None, bytes], AbstractContextManager[Interruptible | None]]
 
 _NOTHING_KEPT = Acked("")
 _SIZE_ADVICE = "Store it and return a key, or set result_ttl=0."
@@ -79,7 +79,7 @@ class Executor:
             args = (run.context, *run.args) if task.takes_context else run.args
             if limit is not None:
                 self._set_kill_deadline(limit, run.entry)
-            with self._limit(limit, run.job_id):
+            with self._limit(limit, run.job_id) as run.interruptible:
                 result = self._isolation.call(run, *args)
         except MemoryError:
             raise

@@ -49,7 +49,7 @@ class Isolation:
             here, context = self._thread_context.both
             here.run = run
             run.variables = variables = context.copy()
-        return variables.run(run.task.func, *args, **run.kwargs)
+        return variables.run(run.task.body, *args, **run.kwargs)
 
     def prepare_context(self, run: Run) -> contextvars.Context:
         """Create the context of a run, in the thread that will call its function."""
