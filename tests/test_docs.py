@@ -203,7 +203,7 @@ def test_every_setting_is_documented_with_its_default(option):
     if isinstance(default, int | float):
         assert float(said.replace(",", "")) == default
     elif option.name not in ("redis", "db", "test_redis"):
-        assert said == f"`{default!r}`".replace("'", '"').replace("(", "[").replace(",)", "]")
+        assert said == f"`{default!r}`".replace("'", '"').replace("()", "[]").replace("(", "[").replace(",)", "]")
 
 
 def test_no_setting_is_documented_that_does_not_exist():

@@ -13,6 +13,7 @@ from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.conf import ignores_transactions
 from django_rtq.exceptions import DuplicateJob
 from django_rtq.handle import JobHandle
+from django_rtq.tasks.new_jobs import new_job, new_unique_job
 from django_rtq.transactions.debug_warning import warn_if_in_transaction
 from django_rtq.transactions.on_commit import database_to_await, defer, has_transaction
 
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
     from django_rtq.tasks.task import Task
 
 Job = TypeVar("Job", NewJob, UniqueJob, NewJob | UniqueJob)
+
+
+def send(task: Task[Any, Any], calls: Iterable[tuple[Sequence[Any], dict[str, Any]]]) -> list[JobHandle[Any]]:
+    """Make the jobs of some calls and enqueue them. Raises what delay() raises."""
+    if task.uniqueness is not None:
+        return enqueue_unique(task, [new_unique_job(task, *call) for call in calls])
+    return enqueue(task, [new_job(task, *call) for call in calls])
 
 
 def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob]) -> list[JobHandle[Any]]:

@@ -17,7 +17,7 @@ from django_rtq.jobs.context import JobContext
 from django_rtq.periodic import Schedule, schedules_option
 from django_rtq.tasks.backoff import DEFAULT, Backoff
 from django_rtq.tasks.django_tasks import as_django_task
-from django_rtq.tasks.enqueuing import checked_calls, enqueue, enqueue_unique
+from django_rtq.tasks.enqueuing import checked_calls, enqueue, enqueue_unique, send
 from django_rtq.tasks.exactly_once import ExactlyOnce, database_option
 from django_rtq.tasks.new_jobs import WORKER_OPTIONS, check_call, new_job, new_unique_job, write_options
 from django_rtq.tasks.option_types import USING_NAMES, UsingOptions
@@ -33,6 +33,7 @@ from django_rtq.tasks.options import (
 )
 from django_rtq.tasks.patching import with_patchable_methods
 from django_rtq.tasks.signature import Signature, signature_of
+from django_rtq.tasks.task_call import send_through_middleware, uses_middleware
 from django_rtq.tasks.uniqueness import (
     DAY_SECONDS,
     UNIQUE_OPTIONS,
@@ -161,6 +162,8 @@ class Task(Generic[P, R_co]):
         BrokerUnavailable (the job may be stored) and BrokerFull (it is not stored). If the task is unique and a job
         like it exists, returns that job with `duplicate=True`, or raises DuplicateJob, as unique_on_conflict says.
         """
+        if uses_middleware(self):
+            return send_through_middleware(self, [(args, kwargs)])[0]
         if self.uniqueness is not None:
             return enqueue_unique(self, [new_unique_job(self, args, kwargs)])[0]
         return enqueue(self, [new_job(self, args, kwargs)])[0]
@@ -210,9 +213,7 @@ class Task(Generic[P, R_co]):
         All arguments are checked before the first job is sent. Raises what delay() raises.
         """
         each = checked_calls(self.name, calls)
-        if self.uniqueness is not None:
-            return enqueue_unique(self, [new_unique_job(self, *call) for call in each])
-        return enqueue(self, [new_job(self, *call) for call in each])
+        return send_through_middleware(self, each) if uses_middleware(self) else send(self, each)
 
     def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co]:
         """A copy of the task with other options for some calls: those of @task, `run_after` and `headers`.
