@@ -86,6 +86,8 @@ class Config:
     #: Maximum number of dead letters kept per queue, and for how long.
     max_dead_letters: int = _number(100_000, whole=True)
     dead_letter_days: float = _number(90.0)
+    #: How long it is known that a job of a task with exactly_once has committed.
+    exactly_once_days: float = _number(7.0)
     #: Maximum size of the arguments of a job, and of a result, in bytes of JSON.
     max_payload_bytes: int = _number(1024 * 1024, whole=True)
     #: Seconds that a job waits for a worker that knows its task, before it is dead.
@@ -98,8 +100,13 @@ class Config:
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     #: Seconds between two refreshes of an open page of the admin; 0: no refresh.
     admin_refresh_seconds: float = _number(5.0, zero=True)
+    #: Jobs are sent after the commit of an open transaction of the default database (True), of that database (an
+    #: alias), or at once (False). None: at once, and with a warning while DEBUG is on.
+    enqueue_on_commit: bool | str | None = None
     #: The modules of each app that are searched for tasks.
     task_modules: tuple[str, ...] = field(default=("tasks",))
+    #: Dotted paths of middleware, the outermost first.
+    middleware: tuple[str, ...] = field(default=())
 
     def queue(self, name: str) -> QueueConfig:
         """The options of a queue."""
@@ -110,6 +117,13 @@ class Config:
 def get_config() -> Config:
     """The settings, read when first needed. Raises ConfigurationError."""
     return read_config(getattr(settings, "RTQ", None), debug=settings.DEBUG or is_under_test())
+
+
+@lru_cache(maxsize=1)
+def ignores_transactions() -> bool:
+    """Whether nothing in the settings asks what transactions are open when jobs are enqueued."""
+    rule = get_config().enqueue_on_commit
+    return not rule and (rule is False or not is_debug())
 
 
 def read_config(options: Any, *, debug: bool) -> Config:
@@ -203,8 +217,14 @@ def _check_values(config: Config) -> None:
         if rule is not None and (problem := rule.problem(value)):
             raise ConfigurationError(f'RTQ["{option.name.upper()}"] is {value!r}, but has to be {problem}.')
     _check_names(config.prefix, config.default_queue, config.task_modules)
+    if not _are_names(config.middleware):
+        raise ConfigurationError(
+            f'RTQ["MIDDLEWARE"] is {config.middleware!r}, but has to be a list of dotted paths, like '
+            '["shop.queue.TenantMiddleware"].'
+        )
     _check_schedules(config.schedules)
     _check_queues(config.queues)
+    _check_database("ENQUEUE_ON_COMMIT", config.enqueue_on_commit)
     if config.lease_seconds < 1:
         raise ConfigurationError(
             f'RTQ["LEASE_SECONDS"] is {config.lease_seconds}: a lease under 1 s would run out while a machine '
@@ -253,6 +273,19 @@ def _check_queues(queues: Any) -> None:
                 raise ConfigurationError(f"{where}[{option!r}] is {value!r}, but has to be True or False.")
 
 
+def _check_database(option: str, value: Any) -> None:
+    if value is not None and not isinstance(value, bool) and not is_database(value):
+        raise ConfigurationError(
+            f'RTQ["{option}"] is {value!r}, but has to be True, False, or the alias of a database in DATABASES.'
+            f"{did_you_mean(str(value), settings.DATABASES, quoted=True)}"
+        )
+
+
+def is_database(value: object) -> TypeGuard[str]:
+    """Whether it is an alias in DATABASES."""
+    return isinstance(value, str) and value in settings.DATABASES
+
+
 def _are_names(value: object) -> TypeGuard[Sequence[str]]:
     return isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
 
@@ -262,6 +295,7 @@ def forget_config(*, setting: str, **kwargs: object) -> None:
     """Read the settings again when a test overrides them."""
     if setting in ("RTQ", "DEBUG"):
         get_config.cache_clear()
+        ignores_transactions.cache_clear()
 
 
 def task_modules() -> tuple[str, ...]:
@@ -277,6 +311,14 @@ def uses_task_backend() -> bool:
     if not any(path.startswith("django_rtq.") for path in backends):
         return False
     return find_spec("django.tasks") is not None or find_spec("django_tasks") is not None
+
+
+def task_backend_queues() -> set[str]:
+    """The queues that TASKS names for our backend for django.tasks."""
+    ours = [
+        each for each in getattr(settings, "TASKS", {}).values() if str(each.get("BACKEND")).startswith("django_rtq.")
+    ]
+    return {str(name) for each in ours for name in each.get("QUEUES", ["default"])}
 
 
 def uses_time_zones() -> bool:

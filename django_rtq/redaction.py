@@ -138,12 +138,14 @@ class Secrets:
 
 def redacted(job: JobDetails, *, shows_unknown: bool = False) -> JobDetails:
     """A job with its secrets redacted, except in its stored record, which needs a permission to view."""
-    secrets = Secrets.of(job.task, job.args, job.kwargs, shows_unknown=shows_unknown)
+    named = {"kwargs": job.kwargs, "headers": job.headers}
+    secrets = Secrets.of(job.task, job.args, named, shows_unknown=shows_unknown)
     texts = ("error", "traceback")
     return replace(
         job,
         args=secrets.hide_in(hidden_args(job.task, job.args, shows_unknown=shows_unknown)),
         kwargs=secrets.hide_in(hidden(job.kwargs)),
+        headers=secrets.hide_in(hidden(job.headers)),
         result=hidden(job.result),
         errors=[{k: secrets.hide(str(v)) if k in texts and v else v for k, v in error.items()} for error in job.errors],
         progress=job.progress and replace(job.progress, text=secrets.hide(str(job.progress.text))),

@@ -98,8 +98,8 @@ class Demo:
                 self._failures.append(f"{tenant} had to wait for the flood")
 
     def _show_dead(self, jobs: DemoJobs) -> None:
-        print("\n$ manage.py rtq_dead list")
-        letters = json.loads(self._manage("rtq_dead", "list", "--json"))
+        print("\n$ manage.py rtq_jobs list --state dead")
+        letters = json.loads(self._manage("rtq_jobs", "list", "--state", "dead", "--json"))
         kinds = Counter(
             (letter["task"].rpartition(".")[2], letter["error_class"].rpartition(".")[2], letter["attempts"])
             for letter in letters
@@ -113,9 +113,9 @@ class Demo:
     def _requeue(self) -> None:
         from testproject import demo_shop
 
-        print("\nThe payment service is on again. The other faults remain.\n$ manage.py rtq_dead requeue --all")
+        print("\nThe payment service is on again. The other faults remain.\n$ manage.py rtq_jobs requeue --all")
         demo_shop.set_service("payment", works=True)
-        print(f"  {self._manage('rtq_dead', 'requeue', '--all').strip()}")
+        print(f"  {self._manage('rtq_jobs', 'requeue', '--all').strip()}")
         total = self._totals()["requeued"]
         self._wait(Progress("finished", total), total)
 

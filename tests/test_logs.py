@@ -39,7 +39,7 @@ LINES = [
     (
         signals.job_reclaimed,
         {**RECLAIMED, "worker": "w1", "buried_ids": ["j1"]},
-        (logging.ERROR, "buried 1 jobs of worker w1 after too many crashes: j1"),
+        (logging.ERROR, "buried 1 job of worker w1 after too many crashes: j1"),
     ),
     (
         signals.job_stale,

@@ -28,6 +28,7 @@ from django_rtq.backend.task import RTQ_OPTIONS, RTQTask, WorkerTask
 from django_rtq.conf import is_queue_name
 from django_rtq.exceptions import InvalidTask as InvalidRTQTask
 from django_rtq.exceptions import JobNotFound, TaskNotFound
+from django_rtq.handle import JobHandle
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import made_at
 from django_rtq.tasks import registry
@@ -94,8 +95,14 @@ class RTQBackend(BaseTaskBackend):
         if handle.duplicate:
             return self.get_result(handle.id)
         set_fields(result, id=handle.id, enqueued_at=made_at(handle.id))
-        task_enqueued.send_robust(type(self), task_result=result)
+        handle.when_sent(lambda: self._tell_enqueued(handle, result))
         return result
+
+    def _tell_enqueued(self, handle: JobHandle, result: DjangoResult) -> None:
+        if handle.duplicate:  # found out after the commit of a transaction
+            set_fields(result, id=handle.id, enqueued_at=made_at(handle.id))
+        else:
+            task_enqueued.send_robust(type(self), task_result=result)
 
     def adopt(self, task: DjangoTask | Task[Any, Any]) -> RTQTask:
         """A task for this backend: a task of django_rtq, or one that was declared for another backend."""

@@ -31,10 +31,13 @@ RTQ_OPTIONS = (
     "at_front",
     "result_ttl",
     "schedule",
+    "exactly_once",
     "unique",
     "unique_until",
     "unique_seconds",
     "unique_on_conflict",
+    "on_commit",
+    "headers",
 )
 
 
@@ -52,11 +55,14 @@ class RTQTask(DjangoTask):
     expires: Any = None
     at_front: bool | None = None
     result_ttl: float | None = None  # seconds
+    exactly_once: bool | str | None = None
     schedule: Schedule | Sequence[Schedule] | None = field(default=None, hash=False)
     unique: Any = field(default=None, hash=False)
     unique_until: str | None = None
     unique_seconds: float | None = None
     unique_on_conflict: str | None = None
+    on_commit: bool | str | None = None
+    headers: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         DjangoTask.__post_init__(self)
@@ -81,8 +87,11 @@ class RTQTask(DjangoTask):
     def using(self, **options: Any) -> RTQTask:
         """A copy with other options: those of Django, and RTQ_OPTIONS. `run_after` may be a timedelta or seconds.
 
-        As in Django, None changes nothing. Raises TypeError for an unknown option, and InvalidTask.
+        As in Django, None changes nothing. Headers are added to those of the task. Raises TypeError for an unknown
+        option, and InvalidTask.
         """
+        if isinstance(options.get("headers"), Mapping):
+            options["headers"] = {**(self.headers or {}), **options["headers"]}
         return replace(self, **{name: value for name, value in options.items() if value is not None})
 
     def delay(self, *args: Any, **kwargs: Any) -> JobHandle:
@@ -92,6 +101,14 @@ class RTQTask(DjangoTask):
     async def adelay(self, *args: Any, **kwargs: Any) -> JobHandle:
         """As django_rtq.Task.adelay()."""
         return await self.rtq_task.adelay(*args, **kwargs)
+
+    def delay_on_commit(self, *args: Any, **kwargs: Any) -> JobHandle:
+        """As django_rtq.Task.delay_on_commit()."""
+        return self.rtq_task.delay_on_commit(*args, **kwargs)
+
+    async def adelay_on_commit(self, *args: Any, **kwargs: Any) -> JobHandle:
+        """As django_rtq.Task.adelay_on_commit()."""
+        return await self.rtq_task.adelay_on_commit(*args, **kwargs)
 
     def delay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle]:
         """As django_rtq.Task.delay_many()."""

@@ -1,7 +1,7 @@
 """Many dead letters at once: grouped by error, counted, and requeued or discarded in bounded steps.
 
 A bulk action works on a snapshot: it leaves out jobs that died after `until_ms`, even if they had died before and were
-requeued meanwhile. The admin, rtq_dead and the internal task all use Inspector.bulk_steps() and run_steps().
+requeued meanwhile. The admin, rtq_jobs and the internal task all use Inspector.bulk_steps() and run_steps().
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def run_steps(
 
 def changed_body(job: JobDetails, args: Sequence[Any], kwargs: Mapping[str, Any], *, most_bytes: int) -> str:
     """The record of a job with other arguments, without its header. Raises Unserializable and PayloadTooLarge."""
-    call = {"args": list(args), "kwargs": dict(kwargs)}
+    call = {"args": list(args), "kwargs": dict(kwargs), "headers": job.headers}
     given = {name: value for name, value in call.items() if value}
     body = serializer.dumps({"task": job.task, **given, **job.options}, what=f"the call of {job.task}")
     check_body(job.task, body, most_bytes)

@@ -129,6 +129,7 @@ class JobDetails:
     priority: int = 0
     args: list[Any] = field(default_factory=list)
     kwargs: dict[str, Any] = field(default_factory=dict)
+    headers: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)  # options of this call that differ from those of its task
     failures: int = 0
     crashes: int = 0
@@ -203,7 +204,8 @@ class RawJob:
             priority=header.priority if header else 0,
             args=call.get("args", []),
             kwargs=call.get("kwargs", {}),
-            options={name: value for name, value in call.items() if name not in ("task", "args", "kwargs")},
+            headers=call.get("headers", {}),
+            options={name: value for name, value in call.items() if name not in _CALL},
             failures=failures,
             crashes=crashes,
             attempt=attempt,
@@ -250,6 +252,7 @@ class RawJob:
             attempt=outcome.get("attempt", 0),
             args=call.get("args", []),
             kwargs=call.get("kwargs", {}),
+            headers=call.get("headers", {}),
             errors=outcome.get("failures", []),
             claimed_at=moment(outcome.get("claimed_ms")),
             result=outcome.get("result"),
@@ -267,4 +270,5 @@ def read_found(job_id: str, queue: str, reply: Sequence[Any]) -> JobDetails | No
     return RawJob(id=job_id, queue=queue, **dict(zip(_FIND, reply, strict=True))).details()
 
 
+_CALL = ("task", "args", "kwargs", "headers")  # in a record, beside the options
 _FIND = "record due died failures crashes errors outcome no_outcome worker held lease now_ms wish progress".split()

@@ -10,7 +10,7 @@ import base64
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,20 +80,29 @@ class JobListReader:
         """Up to `limit` jobs that match. The state is one of LISTS: see there for the order. Raises ValueError."""
         return JobSearch(self._broker, queue, state, filter).page(cursor, limit, depth)
 
-    def dead(self, queue: str, *, at_once: int = MAINTAIN_AT_ONCE) -> Iterator[JobDetails]:
-        """The dead letters of a queue, the newest first; those that die meanwhile are left out.
+    def each(
+        self,
+        queue: str,
+        state: str,
+        filter: JobFilter = ALL_JOBS,
+        *,
+        at_once: int = MAINTAIN_AT_ONCE,
+        on_cut: Callable[[], object] | None = None,
+    ) -> Iterator[JobDetails]:
+        """All jobs that match, page by page: see LISTS for the states and the order. Raises ValueError.
 
-        They may be requeued or discarded while this goes on.
+        They may change their state while this goes on; jobs that come meanwhile may be left out. `on_cut` is called at
+        the end if some lanes are so long that they were not read to the end.
         """
-        search = JobSearch(self._broker, queue, "dead")
-        at: tuple[Any, ...] = ()
-        is_last = False
-        while not is_last:
-            pairs, is_last = search.read_scored("dead", at, at_once, is_newest_first=True)
-            for ref, job in search.read([_scored_ref("dead", *pair) for pair in pairs]):
-                at = ref.cursor
-                if job is not None:
-                    yield job
+        cursor = ""
+        while True:
+            page = self.page(queue, state, cursor=cursor, limit=at_once, filter=filter)
+            yield from page.jobs
+            cursor = page.next_cursor
+            if not cursor:
+                if not page.is_complete and on_cut is not None:
+                    on_cut()
+                return
 
 
 class JobSearch:

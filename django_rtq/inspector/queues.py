@@ -7,7 +7,7 @@ from typing import Any
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.inspector.details import QueueDetails
+from django_rtq.inspector.details import QueueDetails, WorkerDetails
 
 
 class QueueReader:
@@ -55,3 +55,9 @@ def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
 
 def _seconds_since(then_ms: bytes, now_ms: int) -> float | None:
     return max(0.0, (now_ms - float(then_ms)) / 1000) if then_ms else None
+
+
+def unserved(queues: Iterable[str], workers: Iterable[WorkerDetails]) -> list[str]:
+    """Those of the queues that none of the workers serves."""
+    served = {name for worker in workers if not worker.is_lost for name in worker.queues}
+    return [name for name in queues if name not in served]

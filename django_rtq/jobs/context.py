@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from django_rtq.validation import is_number
 
@@ -24,6 +24,7 @@ class JobContext:
     queue_name: str = ""
     client: str = ""
     worker: str = ""  # the name of the process that runs it
+    headers: Mapping[str, Any] = field(default_factory=dict)  # of using() and middleware; do not change them
     _report: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
 
     def progress(self, done: float, total: float | None = None, text: str = "") -> None:
@@ -36,8 +37,16 @@ class JobContext:
             self._report(line)
 
 
+class Interruptible(Protocol):
+    """A run that its time limit or a cancellation may interrupt."""
+
+    def end(self) -> None:
+        """Do not interrupt it any more. Raises the exception if it is pending."""
+
+
 class _Run(Protocol):
     history: str
+    interruptible: Interruptible | None
 
     @property
     def context(self) -> JobContext: ...
@@ -53,6 +62,14 @@ class CurrentRun:
 
 
 current_run: ContextVar[CurrentRun | None] = ContextVar("rtq_current_run", default=None)
+
+
+def running() -> _Run:
+    """The run of the current job. For code that only a job calls."""
+    here = current_run.get()
+    assert here is not None
+    assert here.run is not None
+    return here.run
 
 
 def current_job() -> JobContext | None:

@@ -61,6 +61,7 @@ class Job:
     max_crashes: int = 3
     ready_ms: int = 0  # from when on it may start; the clock of the Redis server
     expires_ms: int = 0  # must not start later; 0: never expires
+    headers: dict[str, Any] = field(default_factory=dict)  # of using() and middleware
     options: dict[str, Any] = field(default_factory=dict)  # options of the task that using() changed for this call
 
 

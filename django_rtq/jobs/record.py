@@ -68,6 +68,8 @@ def check_body(task: str, body: str, limit: int) -> None:
 def read_call(record: bytes) -> tuple[bytes, bytes, int, int, str, Any, Any, dict[str, Any]]:
     """The fast reader of workers: client, max_crashes, ready_ms, expires_ms, task, args, kwargs and options.
 
+    The options have the headers as well.
+
     read_record() takes three times as long. Raises PayloadError, ValueError, KeyError, TypeError or AttributeError.
     """
     line, _, body = record.partition(b"\n")
@@ -99,6 +101,7 @@ def read_record(job_id: str, queue: str, record: bytes, *, failures: int = 0, cr
         max_crashes=header.max_crashes,
         ready_ms=header.ready_ms,
         expires_ms=header.expires_ms,
+        headers=call.pop("headers", {}),
         options=call,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from argparse import SUPPRESS, ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -43,3 +44,16 @@ class RTQCommand(BaseCommand):
             return super().execute(*args, **options)
         except RTQError as error:
             raise CommandError(one_line(error)) from error
+
+
+def accept_django_options(parser: ArgumentParser) -> None:
+    """Accept Django's options after the action too, where most people write them.
+
+    Without defaults, because those of a sub-parser would overwrite options before the action.
+    """
+    group = parser.add_argument_group("Django's options")
+    group.add_argument("-v", "--verbosity", type=int, choices=range(4), default=SUPPRESS, help="0 silent, 2 more.")
+    for name in ("--settings", "--pythonpath"):
+        group.add_argument(name, default=SUPPRESS, help=SUPPRESS)
+    for name in ("--traceback", "--no-color", "--force-color"):
+        group.add_argument(name, action="store_true", default=SUPPRESS, help=SUPPRESS)

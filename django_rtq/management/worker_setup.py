@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from typing import NoReturn
 
 from django.core.exceptions import ImproperlyConfigured
@@ -16,27 +17,50 @@ from django.db import DatabaseError, connections
 from django_rtq.broker.broker import Broker, get_broker
 from django_rtq.conf import check_queue_name, get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, InvalidTask
+from django_rtq.inspector.inspector import Inspector
+from django_rtq.inspector.queues import unserved
 from django_rtq.inspector.server_info import ask_server, problems_of
 from django_rtq.management.command import WRONG_USAGE
+from django_rtq.management.output import one_line
 from django_rtq.models import sync_schedules
-from django_rtq.tasks import registry
+from django_rtq.tasks.registry import declared_queues
 from django_rtq.validation import did_you_mean
 from django_rtq.worker.supervisor.wakeup import stop_signals
 
 logger = logging.getLogger("django_rtq")
 
+WILDCARDS = "*?["  # "[" only to be refused with the others
 
-def queue_names(text: str) -> list[str]:
-    """Read a list of names with commas, without duplicates. Raises CommandError."""
+
+def queue_names(text: str | None) -> list[str]:
+    """Read a list of names and patterns with commas, without duplicates; None: the default queue. Raises CommandError.
+
+    A pattern stands for the declared queues that match, in alphabetical order.
+    """
+    if text is None:
+        return [get_config().default_queue]
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise CommandError("--queues is empty: name at least one queue.", returncode=WRONG_USAGE)
     try:
-        for name in names:
-            check_queue_name(name)
+        found = [queue for name in names for queue in _matching(name)]
     except InvalidTask as error:
         raise CommandError(str(error), returncode=WRONG_USAGE) from error
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(found))
+
+
+def _matching(name: str) -> list[str]:
+    if not set(name) & set(WILDCARDS):
+        check_queue_name(name)
+        return [name]
+    declared = declared_queues()
+    found = [queue for queue in declared if fnmatchcase(queue, name)] if "[" not in name else []
+    if not found:
+        raise CommandError(
+            f"No declared queue matches {one_line(repr(name), 100)}. Tasks and settings declare {', '.join(declared)}.",
+            returncode=WRONG_USAGE,
+        )
+    return found
 
 
 @contextmanager
@@ -56,12 +80,25 @@ def exit_on_signals() -> Iterator[None]:
 
 def warn_about_unknown_queues(names: Iterable[str]) -> None:
     """Warn about queues that no task and no setting names: likely a typo. They are served nevertheless."""
-    config = get_config()
-    known = {config.default_queue, *config.queues, *(task.queue for task in registry.all_tasks().values())}
+    known = declared_queues()
     for name in names:
         if name not in known:
             hint = did_you_mean(name, known)
             logger.warning('queue %s is neither used by a task nor named in RTQ["QUEUES"].%s', name, hint)
+
+
+def warn_about_unserved_queues(broker: Broker, own: Iterable[str]) -> None:
+    """Warn about declared queues that neither this worker nor another one serves at this moment."""
+    try:
+        left = unserved([name for name in declared_queues() if name not in own], Inspector(broker).workers())
+    except BrokerError:
+        return  # the worker will wait for Redis
+    if left:
+        names = ",".join(left)
+        logger.warning(
+            "no worker serves %s %s: add --queues '*' to this one, or start another one with --queues %s",
+            "queue" if len(left) == 1 else "queues", names, names,
+        )  # fmt: skip
 
 
 def check_server(broker: Broker) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from django_rtq.exceptions import InvalidTask
 from django_rtq.tasks import registry
-from django_rtq.tasks.option_types import TASK_NAMES, TaskOptions
+from django_rtq.tasks.option_types import TASK_NAMES, USING_NAMES, TaskOptions
 from django_rtq.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     expires             a job that has not started by then never runs: seconds, timedelta, or aware datetime
     at_front            put jobs before the other jobs of their client
     takes_context       pass a JobContext as the first argument, `context`
+    exactly_once        True, or an alias of DATABASES: run in a transaction that also commits the job's id, so that a
+                        second run changes nothing
     result_ttl          seconds that results are kept; 0: not at all
     schedule            cron(…) or every(…), or a list of them: periodic jobs
     unique              no second job with the same arguments at a time: True, a list of the names of the arguments to
@@ -61,9 +63,7 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     Raises InvalidTask.
     """
     if unknown := options.keys() - TASK_NAMES:
-        name = "run_after" if "run_after" in options else min(unknown)
-        cure = "Use .using(run_after=…)." if name == "run_after" else f"It takes: {', '.join(sorted(TASK_NAMES))}."
-        raise InvalidTask(f"@task does not take {name!r}. {cure}")
+        raise _unknown_option(unknown)
 
     def declare(func: Callable[..., Any]) -> Task[Any, Any]:
         declared: Task[Any, Any] = Task(func=func, **options)
@@ -71,3 +71,9 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         return declared
 
     return declare if function is None else declare(function)
+
+
+def _unknown_option(names: Set[str]) -> InvalidTask:
+    name = min(names & (USING_NAMES - TASK_NAMES), default=min(names))
+    cure = f"Use .using({name}=…)." if name in USING_NAMES else f"It takes: {', '.join(sorted(TASK_NAMES))}."
+    return InvalidTask(f"@task does not take {name!r}. {cure}")

@@ -59,6 +59,8 @@ def write_options(task: Task[Any, Any]) -> str:
     options = {name: getattr(task, name) for name in WORKER_OPTIONS if name in task.changed}
     if None in options.values():  # None: the default of the settings, not that of the task
         options = {name: getattr(get_config(), name) if v is None else v for name, v in options.items()}
+    if task.headers:
+        options["headers"] = task.headers
     return serializer.dumps(options)[1:-1]
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import TypedDict
+from typing import Any, TypedDict
 from uuid import UUID
 
 from django_rtq.periodic import Schedule
 from django_rtq.tasks.backoff import Backoff
 from django_rtq.tasks.options import Moment
 from django_rtq.tasks.uniqueness import OnConflict, UniqueOption, Until
+from django_rtq.transactions.on_commit import OnCommit
 
 Client = str | int | UUID | None
 Errors = type[BaseException] | Sequence[type[BaseException]]
@@ -33,12 +34,14 @@ class CallOptions(TypedDict, total=False):
     unique_until: Until
     unique_seconds: float
     unique_on_conflict: OnConflict
+    on_commit: OnCommit
 
 
 class UsingOptions(CallOptions, total=False):
     """Options that using() takes."""
 
     run_after: Moment | None
+    headers: Mapping[str, Any] | None
 
 
 class TaskOptions(CallOptions, total=False):
@@ -47,6 +50,7 @@ class TaskOptions(CallOptions, total=False):
     backoff: Backoff | Delay | Sequence[Delay]
     retry_on: Errors
     give_up_on: Errors
+    exactly_once: bool | str
     schedule: Schedule | Sequence[Schedule]
 
 

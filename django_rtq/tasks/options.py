@@ -10,10 +10,11 @@ from uuid import UUID
 
 from django.utils import timezone as django_timezone
 
-from django_rtq.conf import check_queue_name, uses_time_zones
+from django_rtq.conf import check_queue_name, is_database, uses_time_zones
 from django_rtq.exceptions import InvalidTask
 from django_rtq.jobs.job import EPOCH
 from django_rtq.tasks.backoff import Backoff, as_backoff
+from django_rtq.tasks.headers import headers_option
 from django_rtq.validation import TEN_YEARS, is_finite, is_whole
 
 Moment = float | timedelta | datetime
@@ -64,6 +65,15 @@ def check_flag(owner: str, name: str, value: Any) -> bool:
     """The value: True or False. Raises InvalidTask."""
     if not isinstance(value, bool):
         raise InvalidTask(f"{owner}: {name} is {value!r}, but has to be True or False.")
+    return value
+
+
+def check_on_commit(owner: str, value: Any) -> Any:
+    """The value: None, True, False or the alias of a database. Raises InvalidTask."""
+    if value is not None and not isinstance(value, bool) and not is_database(value):
+        raise InvalidTask(
+            f"{owner}: on_commit is {value!r}, but has to be True, False, or the alias of a database in DATABASES."
+        )
     return value
 
 
@@ -162,5 +172,7 @@ NORMALIZERS: dict[str, Callable[[str, Any], Any]] = {
     "max_crashes": lambda owner, value: count_number(owner, "max_crashes", value, minimum=0),
     "time_limit": lambda owner, value: check_seconds(owner, "time_limit", value, may_be_zero=False),
     "result_ttl": lambda owner, value: check_seconds(owner, "result_ttl", value, may_be_zero=True),
+    "on_commit": check_on_commit,
+    "headers": headers_option,
     "at_front": lambda owner, value: check_flag(owner, "at_front", value),
 }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from django_rtq.conf import get_config, task_backend_queues
 from django_rtq.exceptions import InvalidTask, TaskNotFound
 from django_rtq.validation import did_you_mean
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from django_rtq.tasks.task import Task
 
 _tasks: dict[str, Task[Any, Any]] = {}
+_OURS = "django_rtq.internal_tasks"  # imported when a job of it comes
 _finders: list[Callable[[str], Task[Any, Any] | None]] = []
 
 
@@ -44,6 +47,10 @@ def add_finder(finder: Callable[[str], Task[Any, Any] | None]) -> None:
 
 
 def _find(name: str) -> Task[Any, Any] | None:
+    module, _, attribute = name.rpartition(".")
+    if module == _OURS and (found := vars(import_module(_OURS)).get(attribute)) and hasattr(found, "internal"):
+        register(found)
+        return _tasks[name]
     return next(filter(None, (finder(name) for finder in _finders)), None)
 
 
@@ -63,3 +70,10 @@ def is_internal(name: str) -> bool:
 def all_tasks() -> dict[str, Task[Any, Any]]:
     """Every registered task, by name."""
     return dict(sorted(_tasks.items()))
+
+
+def declared_queues() -> list[str]:
+    """The queues that tasks and settings name, sorted: those that workers are expected to serve."""
+    config = get_config()
+    of_tasks = {task.queue for task in _tasks.values() if not task.internal}
+    return sorted({config.default_queue, *config.queues, *of_tasks, *task_backend_queues()})

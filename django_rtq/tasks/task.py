@@ -17,7 +17,8 @@ from django_rtq.jobs.context import JobContext
 from django_rtq.periodic import Schedule, schedules_option
 from django_rtq.tasks.backoff import DEFAULT, Backoff
 from django_rtq.tasks.django_tasks import as_django_task
-from django_rtq.tasks.enqueuing import checked_calls, enqueue, enqueue_unique
+from django_rtq.tasks.enqueuing import checked_calls, enqueue, enqueue_unique, send
+from django_rtq.tasks.exactly_once import ExactlyOnce, database_option
 from django_rtq.tasks.new_jobs import WORKER_OPTIONS, check_call, new_job, new_unique_job, write_options
 from django_rtq.tasks.option_types import USING_NAMES, UsingOptions
 from django_rtq.tasks.options import (
@@ -32,6 +33,7 @@ from django_rtq.tasks.options import (
 )
 from django_rtq.tasks.patching import with_patchable_methods
 from django_rtq.tasks.signature import Signature, signature_of
+from django_rtq.tasks.task_call import asend_call, send_through_middleware, uses_middleware
 from django_rtq.tasks.uniqueness import (
     DAY_SECONDS,
     UNIQUE_OPTIONS,
@@ -41,6 +43,7 @@ from django_rtq.tasks.uniqueness import (
     Until,
     uniqueness_of,
 )
+from django_rtq.transactions.on_commit import OnCommit, explicit_database
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -69,13 +72,16 @@ class Task(Generic[P, R_co]):
     expires: Moment | None = None
     at_front: bool = False
     takes_context: bool = False
+    exactly_once: bool | str = ""  # an alias of DATABASES; "": no
     result_ttl: float | None = None  # seconds
     schedule: Sequence[Schedule] = ()
     unique: UniqueOption = False
     unique_until: Until = "done"
     unique_seconds: float = DAY_SECONDS
     unique_on_conflict: OnConflict = "return"
+    on_commit: OnCommit = None
     run_after: Moment | None = None
+    headers: Mapping[str, Any] = field(default_factory=dict)
     keeps_call: bool = field(default=False, repr=False)  # arguments and failures are kept with results; not for @task
     internal: bool = field(default=False, repr=False)  # operators cannot enqueue its jobs; not for @task
     changed: frozenset[str] = field(default=frozenset(), repr=False)  # options that using() set
@@ -87,6 +93,7 @@ class Task(Generic[P, R_co]):
             retry_on=check_errors(self.name, "retry_on", self.retry_on),
             give_up_on=check_errors(self.name, "give_up_on", self.give_up_on),
             schedule=schedules_option(self.name, self.schedule),
+            exactly_once=database_option(self.name, self.exactly_once, self.func),
         )
         check_flag(self.name, "takes_context", self.takes_context)
         _ = self.call_signature  # created here, so that invalid options raise at import time
@@ -119,6 +126,11 @@ class Task(Generic[P, R_co]):
         """Whether the function is a coroutine function, which runs on the event loop of a worker."""
         return inspect.iscoroutinefunction(self.func)
 
+    @cached_property
+    def body(self) -> Callable[..., Any]:
+        """What workers call: the function, with exactly_once in a transaction."""
+        return ExactlyOnce(self.func, self.name, str(self.exactly_once)) if self.exactly_once else self.func
+
     @property
     def queue(self) -> str:
         """The name of the queue of its jobs."""
@@ -150,6 +162,8 @@ class Task(Generic[P, R_co]):
         BrokerUnavailable (the job may be stored) and BrokerFull (it is not stored). If the task is unique and a job
         like it exists, returns that job with `duplicate=True`, or raises DuplicateJob, as unique_on_conflict says.
         """
+        if uses_middleware(self):
+            return send_through_middleware(self, [(args, kwargs)])[0]
         if self.uniqueness is not None:
             return enqueue_unique(self, [new_unique_job(self, args, kwargs)])[0]
         return enqueue(self, [new_job(self, args, kwargs)])[0]
@@ -161,8 +175,39 @@ class Task(Generic[P, R_co]):
     async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
 
     async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
-        """delay() for async code."""
-        return await sync_to_async(self.delay, thread_sensitive=False)(*args, **kwargs)
+        """delay() for coroutines. Calls of one event loop that come together are sent together.
+
+        If it is cancelled, the job may be stored all the same. The functions of `client` and `unique` run on the event
+        loop.
+        """
+        return (await asend_call(self, [(args, kwargs)]))[0]
+
+    @overload
+    def delay_on_commit(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]: ...
+
+    @overload
+    def delay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
+
+    def delay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
+        """delay() when the open transaction commits; at once if none is open, and not at all after a rollback.
+
+        The database is that of the option on_commit, else that of RTQ["ENQUEUE_ON_COMMIT"], else the default one.
+        The arguments are checked now. A job that cannot be sent raises BrokerError after the commit. For unique jobs,
+        unique_on_conflict="raise" means "return", and the handle is corrected after the commit.
+        """
+        return self.using(on_commit=explicit_database(self.on_commit)).delay(*args, **kwargs)
+
+    @overload
+    async def adelay_on_commit(
+        self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
+    ) -> JobHandle[T]: ...
+
+    @overload
+    async def adelay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
+
+    async def adelay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
+        """delay_on_commit() for async code."""
+        return await sync_to_async(self.delay_on_commit, thread_sensitive=True)(*args, **kwargs)
 
     def delay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle[Any]]:
         """Enqueue many jobs, given as (args, kwargs) each: one round trip for a few hundred.
@@ -170,20 +215,25 @@ class Task(Generic[P, R_co]):
         All arguments are checked before the first job is sent. Raises what delay() raises.
         """
         each = checked_calls(self.name, calls)
-        if self.uniqueness is not None:
-            return enqueue_unique(self, [new_unique_job(self, *call) for call in each])
-        return enqueue(self, [new_job(self, *call) for call in each])
+        return send_through_middleware(self, each) if uses_middleware(self) else send(self, each)
+
+    async def adelay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle[Any]]:
+        """delay_many() for coroutines."""
+        return await asend_call(self, checked_calls(self.name, calls))
 
     def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co]:
-        """A copy of the task with other options for some calls: those of @task, and `run_after`.
+        """A copy of the task with other options for some calls: those of @task, `run_after` and `headers`.
 
-        `run_after`: seconds, a timedelta or an aware datetime. Raises InvalidTask. `backoff`, `retry_on` and
-        `give_up_on` cannot be changed: workers read them from the task.
+        `run_after`: seconds, a timedelta or an aware datetime. `headers`: a dictionary of at most 4 kB of JSON, added
+        to those of the task; None removes them. Raises InvalidTask. `backoff`, `retry_on` and `give_up_on` cannot be
+        changed: workers read them from the task.
         """
         for name in options:
             if name not in USING_NAMES:
                 allowed = ", ".join(sorted(USING_NAMES))
                 raise InvalidTask(f"{self.name}: using() does not take {name!r}. It takes: {allowed}.")
+        if options.get("headers") and isinstance(options["headers"], Mapping):
+            options["headers"] = {**self.headers, **options["headers"]}
         copy = object.__new__(type(self))
         values = copy.__dict__
         values.update(self.__dict__)  # also what is cached, unless it depends on these options
@@ -253,6 +303,7 @@ _METHODS = frozenset(name for name, value in vars(Task).items() if inspect.isfun
 # What is made of an option, and cached.
 _CACHES = {
     "run_after": "due",
+    "headers": "options_in_record",
     "expires": "expires_in",
     **dict.fromkeys(WORKER_OPTIONS, "options_in_record"),
     **dict.fromkeys({"unique", *UNIQUE_OPTIONS}, "uniqueness"),

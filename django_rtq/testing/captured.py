@@ -134,6 +134,7 @@ class CapturedJobs(Substitute, Sequence[CapturedJob]):
             priority=job.priority,
             args=list(job.args),
             kwargs=dict(job.kwargs),
+            headers=dict(job.headers),
             options=dict(job.options),
             made_at=made_at(job.id),
         )

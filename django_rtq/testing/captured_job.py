@@ -26,6 +26,7 @@ class CapturedJob:
     run_after: timedelta | datetime | None  # a timedelta, or if the call gave a datetime, an aware one
     expires: timedelta | datetime | None
     at_front: bool
+    headers: Mapping[str, Any]
     options: Mapping[str, Any] = field(repr=False)  # max_attempts and the like, if using() changed them
     is_cancelled: bool = False
 
@@ -44,6 +45,7 @@ class CapturedJob:
             run_after=read_moment(job.due),
             expires=read_moment(job.expires),
             at_front=bool(job.at_front),
+            headers=call.pop("headers", {}),
             options=call,
         )
 
@@ -58,6 +60,7 @@ class CapturedJob:
         details = [f"queue {self.queue!r}"]
         details += [f"client {self.client!r}"] if self.client else []
         details += [f"run_after {self.run_after}"] if self.run_after is not None else []
+        details += [f"headers {self.headers}"] if self.headers else []
         details += ["cancelled"] if self.is_cancelled else []
         return f"{call_text(self.task, self.args, self.kwargs)} in {', '.join(details)}"
 

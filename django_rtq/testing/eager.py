@@ -70,6 +70,8 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
         handle = super().make_handle(job_id, queue_name, duplicate=duplicate)
         if job_id in self._details:
             handle.refresh()
+        else:
+            self._early_handles[job_id] = handle
         return handle
 
     def clear(self) -> None:
@@ -77,6 +79,7 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
         self._runs: list[FinishedJob] = []
         self._running: dict[str, Run] = {}
         self._details: dict[str, JobDetails] = {}
+        self._early_handles: dict[str, JobHandle] = {}  # of jobs that have not ended
         self._owners: dict[tuple[str, str], _UniqueOwner] = {}  # of the digests of unique jobs that run
 
     # -- the runs
@@ -159,6 +162,8 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
         finished = FinishedJob.read(run, outcome)
         self._runs.append(finished)
         self._details[job_id] = details_of(finished, outcome, run, self._errors(job_id))
+        if job_id in self._early_handles:
+            self._early_handles[job_id].refresh()
         raise_foreign_error(finished.error)
         if run.variables is not None and not isinstance(outcome, UnknownTask):
             run.variables.run(send_outcome, EagerJobs, run, outcome)

@@ -26,6 +26,7 @@ class FinishedJob:
     args: Sequence[Any]
     kwargs: Mapping[str, Any]
     client: str
+    headers: Mapping[str, Any]
     attempt: int  # the number of the run, from 1
     state: JobState  # SUCCEEDED, RETRYING, DEAD, CANCELLED or EXPIRED
     result: Any = None  # what the task returned, after it has been JSON
@@ -45,6 +46,7 @@ class FinishedJob:
             args=job.args,
             kwargs=job.kwargs,
             client=job.client,
+            headers=job.headers,
             attempt=job.attempt,
             state=_STATES[type(outcome)],
             result=_result_of(outcome),
@@ -87,6 +89,7 @@ def details_of(finished: FinishedJob, outcome: Outcome, run: Run, earlier: Seque
         client=finished.client,
         args=list(finished.args),
         kwargs=dict(finished.kwargs),
+        headers=dict(finished.headers),
         failures=len(errors),
         attempt=finished.attempt,
         errors=errors,

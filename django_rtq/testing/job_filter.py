@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
 from django_rtq.exceptions import TaskNotFound, Unserializable
@@ -14,7 +14,8 @@ from django_rtq.tasks.signature import signature_of
 from django_rtq.tasks.task import Task
 from django_rtq.testing.captured_job import CapturedJob, call_text, read_moment
 
-ANY: Any = object()  # not compared
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class ExpectedJob(TypedDict, total=False):
@@ -25,37 +26,33 @@ class ExpectedJob(TypedDict, total=False):
     client: str | int | UUID | None
     queue: str
     run_after: Moment | None
+    headers: Mapping[str, Any]
 
 
 class JobFilter:
     """What a job has to have. Raises TypeError for arguments that do not match the signature of the task."""
 
-    def __init__(
-        self,
-        task: Task[Any, Any] | str | None,
-        *,
-        args: Sequence[Any] = ANY,
-        kwargs: Mapping[str, Any] = ANY,
-        client: Any = ANY,
-        queue: str = ANY,
-        run_after: Moment | None = ANY,
-    ) -> None:
+    def __init__(self, task: Task[Any, Any] | str | None, **expected: Unpack[ExpectedJob]) -> None:
+        if unknown := expected.keys() - ExpectedJob.__optional_keys__:
+            raise TypeError(f"{min(unknown)!r} cannot be compared. Use: {', '.join(ExpectedJob.__annotations__)}.")
         self._task = task.name if isinstance(task, Task) else task
         owner = self._task or "a job"
-        self._is_call_compared = args is not ANY or kwargs is not ANY
-        self._args = () if args is ANY else args
-        self._kwargs = {} if kwargs is ANY else kwargs
+        self._is_call_compared = "args" in expected or "kwargs" in expected
+        self._args = expected.get("args", ())
+        self._kwargs = expected.get("kwargs", {})
         if self._is_call_compared:
             if self._task is None:
                 raise TypeError("args and kwargs can be compared for one task only: name it.")
             self._call = self._bound(self._task, self._args, self._kwargs)
         self._details: dict[str, Any] = {}
-        if client is not ANY:
-            self._details["client"] = client_name(owner, client)
-        if queue is not ANY:
-            self._details["queue"] = queue
-        if run_after is not ANY:
-            self._details["run_after"] = read_moment(moment_argument(owner, "run_after", run_after))
+        if "client" in expected:
+            self._details["client"] = client_name(owner, expected["client"])
+        if "queue" in expected:
+            self._details["queue"] = expected["queue"]
+        if "run_after" in expected:
+            self._details["run_after"] = read_moment(moment_argument(owner, "run_after", expected["run_after"]))
+        if "headers" in expected:
+            self._details["headers"] = _as_json(dict(expected["headers"]))
 
     def matches(self, job: CapturedJob) -> bool:
         """Whether the job is one of these."""

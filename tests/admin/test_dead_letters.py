@@ -82,7 +82,7 @@ def test_ticked_ones_are_not_discarded_before_it_was_confirmed(broker, operator,
     assert not LogEntry.objects.exists()
     answer = operator.post(f"{PAGE}discard/", hidden_fields(html))
     assert answer["Location"] == back
-    assert [job.id for job in inspector.job_list.dead(QUEUE)] == [b]
+    assert [job.id for job in inspector.job_list.each(QUEUE, "dead")] == [b]
 
 
 def test_requeueing_ticked_ones_asks_nothing(broker, operator, inspector):
@@ -139,7 +139,7 @@ def test_all_that_match_and_no_others(verb, broker, operator, inspector):
     die(broker, "a", "b")
     kept = die(broker, "c", error="shop.errors.Closed")
     operator.post(f"{PAGE}{verb}-all/", {"queue": QUEUE, "error": "ValueError", "until_ms": LATER})
-    assert [job.id for job in inspector.job_list.dead(QUEUE)] == kept
+    assert [job.id for job in inspector.job_list.each(QUEUE, "dead")] == kept
 
 
 def test_who_dies_after_the_question_is_left_alone(broker, operator, inspector):
@@ -149,7 +149,7 @@ def test_who_dies_after_the_question_is_left_alone(broker, operator, inspector):
     time.sleep(0.002)  # the next millisecond
     later = die(broker, "late")
     operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": until_ms})
-    assert [job.id for job in inspector.job_list.dead(QUEUE)] == later
+    assert [job.id for job in inspector.job_list.each(QUEUE, "dead")] == later
 
 
 def test_a_question_without_any_has_no_button(broker, operator):

@@ -23,6 +23,14 @@ WELL = "All is well: 1 worker, no long waits."
 OVERVIEW = "/admin/django_rtq/queue/"
 
 
+@pytest.fixture(autouse=True)
+def declared(monkeypatch):
+    """The queues that tasks declare."""
+    names = ["low", "mail"]
+    monkeypatch.setattr("django_rtq.admin.display.health.declared_queues", lambda: names)
+    return names
+
+
 def url(name, *args, query=None):
     """A short form of a URL."""
     return " ".join([name, *args, *(f"{key}={value}" for key, value in (query or {}).items())])
@@ -248,3 +256,12 @@ def test_it_takes_two_round_trips(broker, viewer, round_trips):
     round_trips.clear()
     viewer.get(OVERVIEW)
     assert len(round_trips) == 2
+
+
+def test_declared_queues_that_nobody_serves_are_told_as_a_warning(declared):
+    declared += ["calls", "reports"]
+
+    found = health(row())
+
+    assert said(found) == [("No worker serves these queues, which tasks or settings declare: calls, reports.", "")]
+    assert found.level == "warn"

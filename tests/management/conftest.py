@@ -1,4 +1,4 @@
-"""Dead letters for the tests of rtq_dead."""
+"""Dead letters for the tests of rtq_jobs."""
 
 import pytest
 

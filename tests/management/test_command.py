@@ -8,15 +8,21 @@ from django.test import override_settings
 
 from tests.management.commands import dead_letter, run
 
-OURS = ["rtq_cancel", "rtq_dead", "rtq_pause", "rtq_purge", "rtq_resume", "rtq_status"]
+OURS = ["rtq_jobs", "rtq_pause", "rtq_purge", "rtq_queues", "rtq_resume", "rtq_status", "rtq_workers"]
 CALLS = [
     ("rtq_status",),
-    ("rtq_dead", "list"),
-    ("rtq_dead", "requeue", "--all"),
-    ("rtq_dead", "discard", "some-id"),
+    ("rtq_jobs", "list"),
+    ("rtq_jobs", "show", "some-id"),
+    ("rtq_jobs", "cancel", "some-id"),
+    ("rtq_jobs", "run", "--all"),
+    ("rtq_jobs", "requeue", "--all"),
+    ("rtq_jobs", "discard", "some-id"),
+    ("rtq_workers", "list"),
+    ("rtq_queues", "list"),
+    ("rtq_queues", "forget", "q"),
+    ("rtq_workers", "quiet", "--all"),
     ("rtq_pause", "q"),
     ("rtq_resume", "q"),
-    ("rtq_cancel", "some-id"),
     ("rtq_purge", "q", "--no-input"),
 ]
 
@@ -66,7 +72,7 @@ def test_messages_of_redis_stay_on_their_line(redis, broker):
     assert (ran.code, ran.error) == (1, "Redis refused a command: ResponseError: \\x1b[2Jevil")
 
 
-@pytest.mark.parametrize("call", [("rtq_dead",), ("rtq_dead", "bury"), ("rtq_pause",), ("rtq_status", "x")])
+@pytest.mark.parametrize("call", [("rtq_jobs",), ("rtq_jobs", "bury"), ("rtq_pause",), ("rtq_status", "x")])
 def test_wrong_usage_is_code_2(call, capsys):
     assert from_command_line(*call) == 2
     assert "usage:" in capsys.readouterr().err
@@ -75,7 +81,7 @@ def test_wrong_usage_is_code_2(call, capsys):
 def test_djangos_options_may_stand_before_and_behind_the_action(broker, capsys):
     for call in (["-v", "2", "requeue", "--all"], ["requeue", "--all", "-v", "2", "--no-color", "--traceback"]):
         dead_letter(broker)
-        assert from_command_line("rtq_dead", *call) == 0
+        assert from_command_line("rtq_jobs", *call) == 0
         assert len(capsys.readouterr().out.splitlines()) == 2
 
 
@@ -83,7 +89,7 @@ def test_djangos_options_may_stand_before_and_behind_the_action(broker, capsys):
 def test_colour_only_where_it_is_wanted(broker, capsys, args, coloured):
     dead_letter(broker)
 
-    for call in (["rtq_status", *args], ["rtq_dead", *args, "list"], ["rtq_dead", "list", *args]):
+    for call in (["rtq_status", *args], ["rtq_jobs", *args, "list"], ["rtq_jobs", "list", *args]):
         assert from_command_line(*call) == 0
         assert ("\x1b[" in capsys.readouterr().out) is coloured
 

@@ -57,7 +57,7 @@ def test_any_other_answer_changes_nothing(full, inspector, monkeypatch, answer):
 
     ran = run("rtq_purge", QUEUE)
 
-    assert (ran.code, ran.error, ran.out) == (1, "Not confirmed: nothing was deleted.", "")
+    assert (ran.code, ran.error, ran.out) == (1, "Not confirmed: nothing was changed.", "")
     assert numbers(inspector) == (3, 1, 1)
 
 

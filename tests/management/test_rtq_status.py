@@ -9,6 +9,14 @@ from tests.management.commands import Terminal, body, dead_letter, run
 from tests.support.jobs import claimed_job, queued_job, retrying_job, scheduled_job
 
 
+@pytest.fixture(autouse=True)
+def declared(monkeypatch):
+    """The queues that tasks declare."""
+    names = ["default"]
+    monkeypatch.setattr(rtq_status, "declared_queues", lambda: names)
+    return names
+
+
 @pytest.fixture
 def busy(redis, broker):
     """A queue with a job in every place, and a worker that left a note."""
@@ -42,10 +50,9 @@ def naps(monkeypatch):
 def test_json_has_these_names_and_no_others(busy):
     shown = run("rtq_status", "--json").json
 
-    (queue,), (worker,) = shown["queues"], shown["workers"]
+    (queue,), (worker,), server = shown["queues"], shown["workers"], shown.pop("server")
     oldest, seen = queue.pop("oldest_seconds"), worker.pop("last_seen_seconds")
     seconds, contact = worker["running"][0].pop("seconds"), queue.pop("contact_seconds")
-    server = shown.pop("server")
     assert shown == {
         "queues": [
             {
@@ -60,6 +67,7 @@ def test_json_has_these_names_and_no_others(busy):
                 **{"finished": 0, "scheduler_seconds": None, "clock_behind_seconds": 0.0},
             }
         ],
+        "unserved": [],
         "workers": [
             {
                 "name": "host-1-a",
@@ -226,3 +234,15 @@ def test_watching_outlives_an_outage_of_redis(redis, broker, naps, monkeypatch):
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "often"])
 def test_an_interval_that_makes_no_sense_is_refused(seconds):
     assert "is not a number of seconds" in run("rtq_status", f"--watch={seconds}").error
+
+
+def test_queues_that_nobody_serves_are_told_with_the_cure(broker, busy, declared):
+    declared += ["calls"]
+    queued_job(broker, queue="late")
+    broker.register_queues(["empty"])
+
+    assert run("rtq_status").out.splitlines()[-3:-2] == [
+        "No worker serves queues calls, late. Start one:  python manage.py rtq_worker --queues calls,late"
+    ]
+    assert run("rtq_status", "--json").json["unserved"] == ["calls", "late"]
+    assert "No worker serves" not in run("rtq_status", "--queues", "default").out

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 import redis as redis_py
+from django.core.management.base import CommandError
 
 from django_rtq.broker.broker import get_broker
-from django_rtq.management.worker_setup import check_server, warn_about_unknown_queues
+from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.management.worker_setup import (
+    check_server,
+    queue_names,
+    warn_about_unknown_queues,
+    warn_about_unserved_queues,
+)
 from testproject.redis_server import PrivateRedis
 from tests.support.redis_server import UNREACHABLE
 from tests.worker.processes import ROOT
@@ -25,6 +33,70 @@ def test_a_queue_that_nothing_names_is_likely_a_slip(settings, caplog):
         'queue report is neither used by a task nor named in RTQ["QUEUES"]. Did you mean reports?',
         'queue x is neither used by a task nor named in RTQ["QUEUES"].',
     ]
+
+
+@pytest.fixture
+def declared(monkeypatch):
+    """Queues that tasks declare."""
+    monkeypatch.setattr(
+        "django_rtq.management.worker_setup.declared_queues", lambda: ["calls", "default", "mail-a", "mail-b"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (None, ["default"]),
+        ("mail-b, default,,mail-b", ["mail-b", "default"]),
+        ("*", ["calls", "default", "mail-a", "mail-b"]),
+        ("mail-*", ["mail-a", "mail-b"]),
+        ("mail-b,*", ["mail-b", "calls", "default", "mail-a"]),
+        ("mail-?,typo", ["mail-a", "mail-b", "typo"]),
+    ],
+)
+@pytest.mark.usefixtures("declared")
+def test_a_pattern_stands_for_the_declared_queues_that_match(text, names):
+    assert queue_names(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("male-*", "No declared queue matches 'male-*'. Tasks and settings declare calls, default, mail-a, mail-b."),
+        ("mail-[a]", "No declared queue matches 'mail-[a]'."),
+        (" , ", "--queues is empty"),
+        ("a b", "is not a queue name"),
+    ],
+)
+@pytest.mark.usefixtures("declared")
+def test_queues_that_make_no_sense_are_wrong_usage(text, message):
+    with pytest.raises(CommandError, match=re.escape(message)) as caught:
+        queue_names(text)
+    assert caught.value.returncode == 2
+
+
+@pytest.mark.usefixtures("declared")
+def test_declared_queues_that_nobody_serves_are_told(broker, redis, caplog):
+    broker.sign_on(["mail-a"], "w1")
+    broker.heartbeat(["mail-a"], {"w1": {"queues": "mail-a"}}, {"mail-a": 0}, promote=False)
+
+    warn_about_unserved_queues(broker, ["default"])
+
+    assert caplog.messages == [
+        "no worker serves queues calls,mail-b: add --queues '*' to this one, or start another one with --queues "
+        "calls,mail-b"
+    ]
+
+
+@pytest.mark.usefixtures("declared")
+def test_without_redis_nothing_is_told_of_queues(monkeypatch, broker, caplog):
+    def fail(*args, **options):
+        raise BrokerUnavailable("away")
+
+    monkeypatch.setattr("django_rtq.inspector.inspector.Inspector.workers", fail)
+    warn_about_unserved_queues(broker, ["default"])
+
+    assert caplog.messages == []
 
 
 @pytest.fixture

@@ -129,17 +129,19 @@ def test_a_bad_backoff_is_refused(backoff):
 
 def test_an_option_that_is_not_known_is_refused_with_those_that_are():
     unique = "unique, unique_on_conflict, unique_seconds, unique_until"
-    known = "client, expires, max_attempts, max_crashes, priority, queue_name, result_ttl"
+    known = "client, expires, max_attempts, max_crashes, on_commit, priority, queue_name, result_ttl"
+    of_task = known.replace("expires", "exactly_once, expires, give_up_on")
 
     assert refusal(task, retries=3) == (
-        f"@task does not take 'retries'. It takes: at_front, backoff, {known.replace('expires', 'expires, give_up_on')}"
+        f"@task does not take 'retries'. It takes: at_front, backoff, {of_task}"
         f", retry_on, schedule, takes_context, time_limit, {unique}."
     )
     assert refusal(task, run_after=3) == "@task does not take 'run_after'. Use .using(run_after=…)."
+    assert refusal(task, headers={}) == "@task does not take 'headers'. Use .using(headers=…)."
     for name in ("queue", "backoff", "retry_on", "give_up_on", "takes_context", "func", "changed"):
         assert refusal(plain.using, **{name: 1}) == (
             f"tests.tasks.test_options.plain: using() does not take {name!r}. "
-            f"It takes: at_front, {known}, run_after, time_limit, {unique}."
+            f"It takes: at_front, {known.replace('max_a', 'headers, max_a')}, run_after, time_limit, {unique}."
         )
 
 

@@ -60,6 +60,9 @@ assert_type(with_context.delay(number=5), JobHandle[str])
 assert_type(on_the_loop.delay(5), JobHandle[str])
 assert_type(bare.delay(1).get(timeout=5), float)
 assert_type(on_the_loop.delay(5).result, str)
+assert_type(bare.delay_on_commit(1, b="x"), JobHandle[float])
+assert_type(on_the_loop.delay_on_commit(5), JobHandle[str])
+bare.delay_on_commit("x")  # type: ignore[arg-type]
 bare.delay("x")  # type: ignore[arg-type]
 bare.delay()  # type: ignore[call-arg]
 bare.delay(1, c=2)  # type: ignore[call-arg]
@@ -73,6 +76,7 @@ task(max_attempts="3")  # type: ignore[call-overload]
 task(queue_name=3)  # type: ignore[call-overload]
 task(run_after=3)  # type: ignore[call-overload]
 task(unique_until="later")  # type: ignore[call-overload]
+bare.using(on_commit=3)  # type: ignore[arg-type]
 bare.using(countdown=3)  # type: ignore[call-arg]
 bare.using(run_after="x")  # type: ignore[arg-type]
 bare.using(backoff=3)  # type: ignore[call-arg]

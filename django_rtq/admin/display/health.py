@@ -20,7 +20,9 @@ from django_rtq.admin.display.problems import (
 )
 from django_rtq.admin.urls import PageUrl
 from django_rtq.inspector.overview import Overview
+from django_rtq.inspector.queues import unserved
 from django_rtq.inspector.server_info import problems_of
+from django_rtq.tasks.registry import declared_queues
 
 CLOCK_SECONDS = 1.0  # a clock that is behind by less is not reported
 _MAX_NAMED = 5  # queues in one sentence
@@ -45,14 +47,13 @@ class Health:
 
 def check_health(overview: Overview, url: PageUrl) -> Health:
     """Collect all problems, the worst first."""
-    served = {name for worker in overview.workers if not worker.is_lost for name in worker.queues}
-    unserved = [row.details for row in overview.queues if row.details.name not in served]
-    idle = [q.name for q in unserved if q.queued or q.scheduled or q.retrying]
+    waiting = [q.name for q in (row.details for row in overview.queues) if q.queued or q.scheduled or q.retrying]
+    idle = unserved(waiting, overview.workers)
     found = [Problem(text=text, url=url("worker_changelist"), is_bad=True) for text in _workers(overview, idle)]
     found += [Problem(text=text, is_bad=name in _BAD) for name, text in problems_of(overview.server, _)]
     for detect in (failing_tasks, new_dead_letters, hung_jobs, silent_workers):
         found += detect(overview, url)
-    found += [Problem(text=text) for text in (*_clock(overview), *_queues(overview))]
+    found += [Problem(text=text) for text in (*_clock(overview), *_queues(overview), *_unserved(overview, idle))]
     found += long_waits(overview, url)
     summary, is_well = _summary(overview)
     return Health(
@@ -90,6 +91,15 @@ def _queues(overview: Overview) -> Iterator[str]:
     paused = [q.details.name for q in overview.queues if q.details.paused]
     if paused:
         yield _("Paused queues: %(names)s.") % {"names": names_text(paused, _MAX_NAMED)}
+
+
+def _unserved(overview: Overview, idle: list[str]) -> Iterator[str]:
+    """Declared queues without a worker in which no job waits yet; without any worker, that is said alone."""
+    names = [name for name in unserved(declared_queues(), overview.workers) if name not in idle]
+    if names and overview.workers:
+        yield _("No worker serves these queues, which tasks or settings declare: %(names)s.") % {
+            "names": names_text(names, _MAX_NAMED)
+        }
 
 
 def _clock(overview: Overview) -> Iterator[str]:

@@ -13,7 +13,7 @@ from django.utils.timezone import localtime
 
 from django_rtq.broker.broker import get_broker
 from django_rtq.conf import get_config
-from django_rtq.management.command import RTQCommand
+from django_rtq.management.command import RTQCommand, accept_django_options
 from django_rtq.management.output import Column, as_json, count, one_line, table
 from django_rtq.models import Schedule, sync_schedules
 from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, declared_schedules, load_schedules
@@ -44,6 +44,7 @@ class Command(RTQCommand):
             action = actions.add_parser(name, help=text, description=text)
             # Without a default, which would overwrite an option before the action.
             action.add_argument("--json", action="store_true", default=SUPPRESS, help="Print JSON.")
+            accept_django_options(action)
             if name not in ("list", "sync"):
                 action.add_argument("name", metavar="NAME", help="The schedule's name: see list.")
 

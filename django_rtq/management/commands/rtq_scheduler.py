@@ -38,7 +38,9 @@ class Command(RTQCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--queues", metavar="A,B", help="the queues to schedule (default: the default queue)")
+        parser.add_argument(
+            "--queues", metavar="A,B", help="the queues to schedule, or patterns (default: the default queue)"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until stopped."""
@@ -47,7 +49,7 @@ class Command(RTQCommand):
 
     def _run(self, options: dict[str, Any]) -> None:
         config = get_config()
-        queues = queue_names(options["queues"] or config.default_queue)
+        queues = queue_names(options["queues"])
         broker = Broker(config, role="scheduler")
         show_logs(options["verbosity"])
         check_server(broker)

@@ -12,10 +12,12 @@ from django.core.management.base import CommandError, CommandParser
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.queues import unserved
 from django_rtq.inspector.server_info import ServerDetails, problems_of
 from django_rtq.management.command import WRONG_USAGE, RTQCommand
 from django_rtq.management.output import Column, as_json, count, duration, number, one_line, table
 from django_rtq.management.prompts import known_queues, seconds_from
+from django_rtq.tasks.registry import declared_queues
 
 WATCH_SECONDS = 2.0
 CLEAR_SCREEN = "\x1b[H\x1b[2J"
@@ -97,10 +99,19 @@ class Command(RTQCommand):
         overview, workers, server = inspector.queues.details(queues), inspector.workers(queues), inspector.server()
         if json:
             shown = {"queues": [asdict(queue) for queue in overview], "workers": list(map(_worker, workers))}
-            return as_json({**shown, "server": _server(server)})
+            return as_json({**shown, "unserved": _unserved(names, overview, workers), "server": _server(server)})
         problems = "\n".join(self.style.WARNING(f"Warning: {problem}") for _, problem in problems_of(server))
         return "\n\n".join(
-            filter(None, [self._queue_text(overview), self._worker_text(workers), problems, *_clock_text(overview)])
+            filter(
+                None,
+                [
+                    self._queue_text(overview),
+                    self._worker_text(workers),
+                    self._unserved_text(_unserved(names, overview, workers) if workers else []),
+                    problems,
+                    *_clock_text(overview),
+                ],
+            )
         )
 
     def _queue_text(self, queues: Sequence[QueueDetails]) -> str:
@@ -109,8 +120,22 @@ class Command(RTQCommand):
     def _worker_text(self, workers: Sequence[WorkerDetails]) -> str:
         return self._text(table(WORKER_COLUMNS, map(_worker_row, workers))) if workers else NO_WORKER
 
+    def _unserved_text(self, names: Sequence[str]) -> str:
+        if not names:
+            return ""
+        command = f"python manage.py rtq_worker --queues {','.join(names)}"
+        text = f"No worker serves {'queue' if len(names) == 1 else 'queues'} {', '.join(names)}. Start one:  {command}"
+        return self.style.WARNING(text)
+
     def _text(self, lines: list[str]) -> str:
         return "\n".join([self.style.MIGRATE_HEADING(lines[0]), *lines[1:]])
+
+
+def _unserved(names: list[str] | None, queues: Sequence[QueueDetails], workers: Sequence[WorkerDetails]) -> list[str]:
+    """Queues without a worker: those that are declared, and others in which jobs wait."""
+    waiting = {queue.name for queue in queues if queue.queued or queue.scheduled or queue.retrying}
+    found = unserved(sorted({*declared_queues(), *waiting}), workers)
+    return [name for name in found if names is None or name in names]
 
 
 def _clock_text(queues: Sequence[QueueDetails]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from django_rtq.conf import Config
-from django_rtq.jobs.context import JobContext
+from django_rtq.jobs.context import Interruptible, JobContext
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.record import read_call, read_record
 from django_rtq.tasks import registry
@@ -21,6 +21,7 @@ class Run:
 
     progress: ProgressWriter | None = None  # takes reports of the job's progress
     client = b""  # until the record was read
+    interruptible: Interruptible | None = None  # while its function runs
     entry = 0  # its index in shared memory
     task: Task[Any, Any]  # set by open()
     is_open = False  # the record was read, and the task found
@@ -90,7 +91,8 @@ class Run:
     @property
     def context(self) -> JobContext:
         """The context argument of a task with takes_context."""
-        return JobContext(self.id, self.attempt, self.queue, self.client.decode(), self.worker, self._report)
+        headers = self.options.get("headers", {})
+        return JobContext(self.id, self.attempt, self.queue, self.client.decode(), self.worker, headers, self._report)
 
     @property
     def body(self) -> str:
@@ -128,3 +130,5 @@ def _check(options: dict[str, Any], client: bytes) -> None:
     for name, value in options.items():
         if name in ("max_attempts", "time_limit", "result_ttl") and not isinstance(value, int | float | None):
             raise ValueError(f"the {name} of the record is {value!r}, which is no number.")
+        if name == "headers" and not isinstance(value, dict):
+            raise ValueError("the headers of the record are not an object.")

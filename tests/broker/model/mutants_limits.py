@@ -51,9 +51,12 @@ LIMIT_MUTANTS = (
     ),
     Mutant("a_place_lets_nobody_go_on", "-owners[client])\n    unblock(q, client)", "-owners[client])"),
     # changes, and the audit
+    Mutant("forget_overlooks_limits", 'redis.call("EXISTS", q.limit_sources, q.blocked) > 0', "false", ("forget",)),
     Mutant("first_limit_counts_nothing", "== 1 then recount(q) else", "== 2 then recount(q) else", ("set_limits",)),
     Mutant("counts_outlast_limits", 'recount(q) else redis.call("DEL", q.running_counts) end', "recount(q) end"),
-    Mutant("limits_outlast_their_end", 'redis.call("HDEL", q.limits, entries[i])', NOTHING),
+    Mutant("limits_outlast_their_end", 'redis.call("HDEL", key, field)', NOTHING),
+    Mutant("settings_win", "sources[1] or sources[2]", "sources[2] or sources[1]"),
+    Mutant("settings_are_lost", "sources[1] or sources[2]", "sources[1]"),
     Mutant(
         "new_limits_wake_nobody",
         f'if redis.call("EXISTS", q.bands) == 1 then {WAKES} end\nreturn',

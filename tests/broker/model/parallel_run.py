@@ -8,13 +8,12 @@ from typing import Any
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import Claimed, NewJob, UniqueJob
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
-from django_rtq.broker.settlement import Settlement
 from django_rtq.conf import Config
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.jobs.outcome import CANCELLED_UNRUN
 from tests.broker.model.keyspace import differences, problems, read_keyspace
-from tests.broker.model.queries import overview_of, state_in
+from tests.broker.model.queries import overview_of, seconds, settlement, state_in
 from tests.broker.model.queue import Queue, claim
 from tests.broker.model.state import Clock, Limits, lane_name
 from tests.support.single_steps import promote, renew
@@ -225,11 +224,18 @@ class ParallelRun:
         self.same(self.inspector.resume(queue), self.models[queue].resume())
 
     def change_limits(self, queue: str, entries: Mapping[str, str]) -> None:
-        """And let those go on that may."""
+        """And let those go on that may. Limits that name no source are changed at run time."""
+        entries = {name if name.startswith(("run:", "settings:")) else f"run:{name}": t for name, t in entries.items()}
         arguments = [text for entry in entries.items() for text in entry]
         self.same(self._script(queue, "set_limits", *arguments), self.models[queue].change_limits(entries))
         if names := sorted(self.models[queue].blocked):
             self.same(self._script(queue, "check_blocked", *names), self.models[queue].check_blocked(names))
+
+    def forget(self, queue: str, idle_ms: int = 0, *, discard: bool = False) -> None:
+        expected = self.models[queue].forget(idle_ms, discard=discard)
+        if expected in ("forgotten", "missing"):
+            self._turns.pop(queue, None)
+        self.same(self._script(queue, "forget", idle_ms, "1" if discard else "").decode(), expected)
 
     def purge(self, queue: str, limit: int = 100) -> None:
         self.same(self._script(queue, "purge", limit), self.models[queue].purge(limit))
@@ -298,7 +304,8 @@ class ParallelRun:
         self.redis.hdel(keys.blocked, client)
         self.audit(queue)
         self.redis.hset(keys.limits, f"client:{client}", "max_running=9")
-        model.set_limits[f"client:{client}"] = "max_running=9"
+        self.redis.hset(keys.limit_sources, f"run:client:{client}", "max_running=9")
+        model.set_limits[f"client:{client}"] = model.limit_sources[f"run:client:{client}"] = "max_running=9"
         self.audit(queue)
 
     def lose_worker(self, queue: str, worker: str) -> None:
@@ -337,7 +344,8 @@ class ParallelRun:
         actual = read_keyspace(self.redis)
         self._check_turns(actual)
         self._stop_clocks(actual)
-        expected: dict[str, object] = {"rtq:queues": set(QUEUES)}
+        listed = {name for name, model in self.models.items() if model.is_listed}
+        expected: dict[str, object] = {"rtq:queues": listed} if listed else {}
         for name, model in self.models.items():
             expected |= {f"{{rtq:{name}}}:{key}": value for key, value in model.keyspace().items()}
             wrong = problems(actual, f"{{rtq:{name}}}:")
@@ -370,13 +378,3 @@ class ParallelRun:
 
     def _script(self, queue: str, name: str, *arguments: int | str) -> Any:
         return self.broker.redis.execute_one(SCRIPTS[name].call(self.broker.keys.of(queue), arguments))
-
-
-def settlement(verbs: Mapping[str, Sequence[tuple[Any, ...]]]) -> Settlement:
-    """Those outcomes, as a worker tells them."""
-    flat = {verb: [value for entry in entries for value in entry] for verb, entries in verbs.items()}
-    return Settlement(**flat)
-
-
-def seconds(ms: int | None) -> float | None:
-    return None if ms is None else ms / 1000

@@ -316,7 +316,12 @@ class Queue(Parts):
 
     def change_limits(self, entries: Mapping[str, str]) -> int:
         """Empty texts delete. While there are limits, what runs has its client behind its entry."""
-        self.set_limits = {name: text for name, text in {**self.set_limits, **entries}.items() if text}
+        self.limit_sources = {name: text for name, text in {**self.limit_sources, **entries}.items() if text}
+        run, settings = (
+            {name.removeprefix(source): text for name, text in self.limit_sources.items() if name.startswith(source)}
+            for source in ("run:", "settings:")
+        )
+        self.set_limits = settings | run
         for worker in self.signed_on if self.set_limits else ():
             for job_id, entry in self.running[worker].items():
                 if entry.count(" ") == 1:

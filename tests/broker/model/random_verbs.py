@@ -65,7 +65,12 @@ settlements = st.lists(
 )
 # Limits of a queue and its clients; "" deletes one.
 limit_entries = st.tuples(
-    st.sampled_from(("queue", "clients", "clients", "client:acme", "client:", "paused:acme", "paused:a:b c")),
+    st.sampled_from(
+        (
+            *("run:queue", "run:clients", "run:client:acme", "run:client:", "run:paused:acme", "run:paused:a:b c"),
+            *("settings:queue", "settings:clients", "settings:client:acme"),
+        )
+    ),
     st.sampled_from(("max_running=1", "max_running=2", "max_running=0", "max_running=4", "", "")),
 )
 
@@ -241,9 +246,10 @@ class QueueMachine(RuleBasedStateMachine):
     def change_limits(self, queue: str, entries: list[tuple[str, str]]) -> None:
         self.parallel.change_limits(queue, dict(entries))
 
-    @rule(queue=queues, limit=st.sampled_from((1, 1, 1, 2, 3, 100)))
-    def purge(self, queue: str, limit: int) -> None:
+    @rule(queue=queues, limit=st.sampled_from((1, 1, 1, 2, 3, 100)), forgets=st.booleans())
+    def purge(self, queue: str, limit: int, forgets: bool) -> None:
         self.parallel.purge(queue, limit)
+        _ = forgets and self.parallel.forget(queue, LEASE_MS * (limit - 1), discard=limit > 2)
 
     # -- by accident
 

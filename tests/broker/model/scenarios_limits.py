@@ -141,6 +141,15 @@ def the_log_has_lost_that_a_client_is_blocked(parallel: ParallelRun) -> None:
     parallel.claim("w1", ("mail",))
 
 
+def what_was_set_at_run_time_wins(parallel: ParallelRun) -> None:
+    send(parallel, *"abcd", client="x")
+    parallel.change_limits("mail", {"run:clients": ONE, "settings:client:x": TWO, "settings:queue": ONE})
+    parallel.change_limits("mail", {"settings:clients": "max_running=0", "run:queue": "max_running=4"})
+    parallel.claim("w0", ("mail",), 4)
+    parallel.change_limits("mail", {"settings:client:x": NONE})
+    parallel.change_limits("mail", {"run:clients": NONE, "run:queue": NONE})
+
+
 def a_suspect_of_a_blocked_client(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"clients": ONE})
     x = send(parallel, "a", "b", client="x")
@@ -162,5 +171,6 @@ LIMIT_SCENARIOS = (
     a_blocked_client_has_nothing_left,
     the_log_has_lost_a_count,
     the_log_has_lost_that_a_client_is_blocked,
+    what_was_set_at_run_time_wins,
     a_suspect_of_a_blocked_client,
 )

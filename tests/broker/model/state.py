@@ -123,9 +123,33 @@ class State:
     tasks: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # of each hour
     paused: int | None = None
     is_bulk: bool = False  # enqueue_many is at work
+    limit_sources: dict[str, str] = field(default_factory=dict)
     set_limits: dict[str, str] = field(default_factory=dict)  # the key "limits"
     blocked: dict[str, list[int]] = field(default_factory=dict)  # client -> bands, as written
     blocked_in: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # clients whose turn is "inf"
+    is_listed: bool = True  # in the list of queues
+
+    def forget(self, idle_ms: int, *, discard: bool) -> str:
+        if self.jobs:
+            return "jobs"
+        if self.paused is not None:
+            return "paused"
+        if self.limit_sources or self.blocked:
+            return "limits"
+        if self.workers or self.signed_on:
+            return "workers"
+        is_recent = self.clock.now - self.clock_state.get("contact", 0) < idle_ms
+        if self.finished or self.finished_before or is_recent:
+            return "recent"
+        if self.results and not discard:
+            return "outcomes"
+        was_listed, fresh = self.is_listed, type(self)(self.clock, self.limits, self.delayed_first)
+        fresh.clock_state, fresh.tasks, fresh.unique = self.clock_state, self.tasks, self.unique
+        fresh.stats = self.stats
+        fresh.stats.pop(self.clock.now // 60_000, None)
+        fresh.is_listed = False
+        vars(self).update(vars(fresh))
+        return "forgotten" if was_listed else "missing"
 
     def keyspace(self) -> dict[str, object]:
         """The keys as they should be: hashes of texts, zsets of numbers. A ring is told by its order."""
@@ -160,7 +184,7 @@ class State:
         keys["clock"] = texts(self.clock_state)
         bands = {*self.rings, *self.blocked_in}
         keys |= {f"ring:{band}": [*self.rings[band], *sorted(self.blocked_in[band])] for band in bands}
-        keys["limits"] = dict(self.set_limits)
+        keys["limits"], keys["limit_sources"] = dict(self.set_limits), dict(self.limit_sources)
         keys["running_counts"] = texts(self.running_counts())
         keys["blocked"] = {client: " ".join(map(str, bands)) for client, bands in self.blocked.items()}
         keys |= {f"lane:{lane_name(lane)}": list(job_ids) for lane, job_ids in self.lanes.items()}

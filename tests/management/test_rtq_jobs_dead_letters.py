@@ -1,4 +1,4 @@
-"""rtq_dead requeue and discard: which dead letters they take."""
+"""rtq_jobs requeue and discard: which dead letters they take."""
 
 import pytest
 
@@ -18,7 +18,7 @@ OUTAGE = "Redis did not answer in time: "
 
 
 def dead_ids(inspector):
-    return {job.id for queue in inspector.queues.names() for job in inspector.job_list.dead(queue)}
+    return {job.id for queue in inspector.queues.names() for job in inspector.job_list.each(queue, "dead")}
 
 
 def break_after(monkeypatch, inspector, verb, steps, error):
@@ -40,18 +40,18 @@ def break_after(monkeypatch, inspector, verb, steps, error):
 
 @pytest.mark.parametrize(("verb", "did"), [("requeue", "Requeued"), ("discard", "Discarded")])
 def test_letters_of_any_queue_are_taken_by_id(three, inspector, verb, did):
-    ran = run("rtq_dead", verb, three[0], three[1], three[0])
+    ran = run("rtq_jobs", verb, three[0], three[1], three[0])
 
     assert (ran.code, ran.err, ran.out) == (0, "", f"{did} 2 dead letters.\n")
     assert dead_ids(inspector) == {three[2]}
 
 
 def test_a_requeued_letter_is_queued_and_a_discarded_one_is_gone(three, inspector):
-    run("rtq_dead", "requeue", three[0])
-    run("rtq_dead", "discard", three[1])
+    run("rtq_jobs", "requeue", three[0])
+    run("rtq_jobs", "discard", three[1])
 
     assert inspector.find(three[0]).state is JobState.QUEUED
-    assert "not found" in run("rtq_dead", "list", three[1]).err
+    assert "not found" in run("rtq_jobs", "list", three[1]).err
 
 
 def test_a_unique_one_stays_dead_while_another_like_it_lives(broker, inspector):
@@ -59,7 +59,7 @@ def test_a_unique_one_stays_dead_while_another_like_it_lives(broker, inspector):
     settle(broker, "bury", job)
     broker.enqueue_unique(QUEUE, [unique_job()])
 
-    ran = run("rtq_dead", "requeue", job.id)
+    ran = run("rtq_jobs", "requeue", job.id)
 
     assert (ran.code, ran.error) == (1, "1 of 1 id could not be requeued.")
     assert ran.err.startswith(f"Job {job.id}: is still dead. ")
@@ -70,7 +70,7 @@ def test_a_unique_one_stays_dead_while_another_like_it_lives(broker, inspector):
 def test_ids_that_are_not_dead_are_told_and_the_rest_is_done(broker, three, inspector, verb, did):
     alive = queued_job(broker).id
 
-    ran = run("rtq_dead", verb, alive, three[2], "unknown", "--json")
+    ran = run("rtq_jobs", verb, alive, three[2], "unknown", "--json")
 
     assert ran.json == {did: 1, "ids": [three[2]]}
     assert ran.err.splitlines() == [
@@ -82,7 +82,7 @@ def test_ids_that_are_not_dead_are_told_and_the_rest_is_done(broker, three, insp
 
 
 def test_an_id_is_looked_for_in_the_queue_that_was_named_only(three, inspector):
-    ran = run("rtq_dead", "requeue", three[1], "--queue", QUEUE)
+    ran = run("rtq_jobs", "requeue", three[1], "--queue", QUEUE)
 
     assert (ran.code, ran.err.startswith(f"Job {three[1]}: not found.")) == (1, True)
     assert dead_ids(inspector) == set(three)
@@ -101,7 +101,7 @@ def test_an_id_is_looked_for_in_the_queue_that_was_named_only(three, inspector):
 def test_a_sweep_takes_what_fits_and_nothing_else(three, inspector, verb, did, options, taken):
     silent = ["--no-input"] if verb == "discard" else []
 
-    ran = run("rtq_dead", verb, *options, *silent, "--json")
+    ran = run("rtq_jobs", verb, *options, *silent, "--json")
 
     assert ran.json[did] == len(taken)
     assert set(ran.json["ids"]) == {three[place] for place in taken}
@@ -109,7 +109,7 @@ def test_a_sweep_takes_what_fits_and_nothing_else(three, inspector, verb, did, o
 
 
 def test_a_sweep_that_finds_none_is_no_error(broker):
-    ran = run("rtq_dead", "requeue", "--task", "nothing")
+    ran = run("rtq_jobs", "requeue", "--task", "nothing")
 
     assert (ran.code, ran.out) == (0, "Requeued 0 dead letters.\n")
 
@@ -119,7 +119,7 @@ def test_a_letter_without_a_record_can_be_discarded_by_id(broker, inspector, red
     (job_id,) = bury(broker, job)
     lose_record(broker, job)
 
-    assert run("rtq_dead", "discard", job_id).code == 0
+    assert run("rtq_jobs", "discard", job_id).code == 0
     assert not redis.exists("{rtq:default}:dead")
 
 
@@ -127,8 +127,8 @@ def test_a_letter_without_a_record_can_be_discarded_by_id(broker, inspector, red
 @pytest.mark.parametrize(
     ("options", "message", "code"),
     [
-        ([], "Which dead letters?", 2),
-        (["--limit", "5"], "Which dead letters?", 2),
+        ([], "Which jobs?", 2),
+        (["--limit", "5"], "Which jobs?", 2),
         (["some-id", "--all"], "either ids or --all", 2),
         (["some-id", "--task", "x"], "either ids or --task", 2),
         (["some-id", "--limit", "1"], "either ids or --limit", 2),
@@ -140,7 +140,7 @@ def test_a_letter_without_a_record_can_be_discarded_by_id(broker, inspector, red
 def test_what_is_not_clear_is_refused(three, inspector, monkeypatch, verb, options, message, code):
     sit_at_terminal(monkeypatch, "yes")
 
-    ran = run("rtq_dead", verb, *options)
+    ran = run("rtq_jobs", verb, *options)
 
     assert (ran.code, ran.out) == (code, "")
     assert message in ran.error
@@ -151,7 +151,7 @@ def test_many_are_worked_through_in_steps_of_a_hundred(broker, inspector, monkey
     made = dead_letters(broker, 250)
     calls = break_after(monkeypatch, inspector, "requeue", 3, AssertionError("a fourth step"))
 
-    ran = run("rtq_dead", "requeue", "--task", "send_mail", err=Terminal())
+    ran = run("rtq_jobs", "requeue", "--task", "send_mail", err=Terminal())
 
     assert (calls, ran.out) == ([100, 100, 50], "Requeued 250 dead letters.\n")
     shown = [part.strip() for part in ran.err.split("\r") if part.strip()]
@@ -174,7 +174,7 @@ def test_letters_that_die_again_meanwhile_are_not_swept_again(broker, inspector,
         return done
 
     monkeypatch.setattr(type(inspector), "requeue", requeue_and_die)
-    ran = run("rtq_dead", "requeue", "--all")
+    ran = run("rtq_jobs", "requeue", "--all")
 
     assert ran.out == "Requeued 150 dead letters.\n"
     assert len(again) == len(set(again)) == len(dead_ids(inspector)) == 150
@@ -188,7 +188,7 @@ def test_a_sweep_that_stops_says_what_was_done(broker, inspector, monkeypatch, e
     dead_letters(broker, 250)
     break_after(monkeypatch, inspector, "discard", 1, error)
 
-    ran = run("rtq_dead", "discard", "--all", "--no-input", "--json")
+    ran = run("rtq_jobs", "discard", "--all", "--no-input", "--json")
 
     assert (ran.code, ran.json["discarded"], len(ran.json["ids"])) == (code, 100, 100)
     assert ran.error == (f"{message} 100 dead letters had been discarded before; run this again for the rest.")
@@ -199,7 +199,7 @@ def test_a_log_file_gets_a_line_for_every_few_thousand(broker, monkeypatch):
     monkeypatch.setattr("django_rtq.management.output.LINES_EVERY", 200)
     dead_letters(broker, 450)
 
-    assert run("rtq_dead", "requeue", "--task", "send_mail").err.splitlines() == [
+    assert run("rtq_jobs", "requeue", "--task", "send_mail").err.splitlines() == [
         "Dead letters found: 200",
         "Dead letters found: 400",
         "Requeued: 200 of 450",
@@ -209,7 +209,7 @@ def test_a_log_file_gets_a_line_for_every_few_thousand(broker, monkeypatch):
 
 @pytest.mark.parametrize(("verbosity", "lines"), [(0, 0), (1, 1), (2, 4)])
 def test_it_says_as_much_as_it_is_asked_to(three, verbosity, lines):
-    assert len(run("rtq_dead", "requeue", "--all", verbosity=verbosity).out.splitlines()) == lines
+    assert len(run("rtq_jobs", "requeue", "--all", verbosity=verbosity).out.splitlines()) == lines
 
 
 # asking
@@ -218,7 +218,7 @@ def test_it_says_as_much_as_it_is_asked_to(three, verbosity, lines):
 def test_discarding_by_filter_asks_with_the_exact_number(three, inspector, monkeypatch):
     sit_at_terminal(monkeypatch, "yes")
 
-    ran = run("rtq_dead", "discard", "--error", "ValueError")
+    ran = run("rtq_jobs", "discard", "--error", "ValueError")
 
     assert ran.err == "This permanently deletes 2 dead letters. Type 'yes' to continue: "
     assert dead_ids(inspector) == {three[0]}
@@ -228,14 +228,14 @@ def test_discarding_by_filter_asks_with_the_exact_number(three, inspector, monke
 def test_any_other_answer_changes_nothing(three, inspector, monkeypatch, answer):
     sit_at_terminal(monkeypatch, answer)
 
-    ran = run("rtq_dead", "discard", "--all")
+    ran = run("rtq_jobs", "discard", "--all")
 
-    assert (ran.code, ran.error, ran.out) == (1, "Not confirmed: nothing was deleted.", "")
+    assert (ran.code, ran.error, ran.out) == (1, "Not confirmed: nothing was changed.", "")
     assert dead_ids(inspector) == set(three)
 
 
 def test_where_nobody_can_answer_discarding_by_filter_does_nothing(three, inspector):
-    ran = run("rtq_dead", "discard", "--all")
+    ran = run("rtq_jobs", "discard", "--all")
 
     assert (ran.code, "--no-input" in ran.error) == (1, True)
     assert dead_ids(inspector) == set(three)
@@ -246,6 +246,6 @@ def test_what_dies_while_a_person_thinks_is_not_thrown_away(broker, three, inspe
     late = []
     monkeypatch.setattr("builtins.input", lambda: late.append(dead_letter(broker)) or "yes")
 
-    run("rtq_dead", "discard", "--all")
+    run("rtq_jobs", "discard", "--all")
 
     assert dead_ids(inspector) == set(late)

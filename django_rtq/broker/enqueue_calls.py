@@ -1,0 +1,73 @@
+"""Sends the jobs of several calls of enqueue() and enqueue_unique() in one round trip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, groupby
+from typing import NamedTuple
+
+from django_rtq.broker.keys import Keys
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
+from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.broker.redis.client import RedisClient
+from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.exceptions import BrokerError
+
+JOBS_IN_FLIGHT = 4000  # of one round trip
+
+
+class EnqueueCall(NamedTuple):
+    """The arguments of one call of Broker.enqueue() or, with unique jobs, Broker.enqueue_unique()."""
+
+    queue: str
+    jobs: Sequence[NewJob | UniqueJob]  # all of one kind
+
+
+class _Part(NamedTuple):
+    """What one call of a script sends."""
+
+    command: Command
+    owners: Sequence[int]  # of each job the number of its call
+
+
+def enqueue_calls(redis: RedisClient, keys: Keys, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
+    """The answers to each call, or the error with which Redis refused any of its jobs. See Broker.enqueue_calls()."""
+    answers: list[list[str] | BrokerError] = [[] for _ in calls]
+    for trip in _trips(_parts(keys, calls)):
+        for part, reply in zip(trip, redis.execute_each([part.command for part in trip], resend=True), strict=True):
+            for place, owner in enumerate(part.owners):
+                known = answers[owner]
+                if isinstance(reply, BrokerError):
+                    answers[owner] = reply
+                elif not isinstance(known, BrokerError):
+                    known.append(reply[place].decode())
+    return answers
+
+
+def _parts(keys: Keys, calls: Sequence[EnqueueCall]) -> Iterator[_Part]:
+    """The calls of scripts: few for each queue, with its jobs in the order of the calls."""
+    queues: dict[str, list[tuple[int, NewJob | UniqueJob]]] = {}
+    for number, (queue, jobs) in enumerate(calls):
+        queues.setdefault(queue, []).extend((number, job) for job in jobs)
+    for queue, owned in queues.items():
+        for is_unique, group in groupby(owned, lambda each: isinstance(each[1], UniqueJob)):
+            same = list(group)
+            script = SCRIPTS["enqueue_unique" if is_unique else "enqueue_many"]
+            at_once = MAINTAIN_AT_ONCE if is_unique else AT_ONCE
+            for start in range(0, len(same), at_once):
+                owners, jobs_of_part = zip(*same[start : start + at_once], strict=True)
+                yield _Part(script.call(keys.of(queue), chain.from_iterable(jobs_of_part)), owners)
+
+
+def _trips(parts: Iterator[_Part]) -> Iterator[list[_Part]]:
+    trip: list[_Part] = []
+    jobs = 0
+    for part in parts:
+        if jobs + len(part.owners) > JOBS_IN_FLIGHT:
+            yield trip
+            trip, jobs = [], 0
+        trip.append(part)
+        jobs += len(part.owners)
+    if trip:
+        yield trip

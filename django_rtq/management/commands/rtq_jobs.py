@@ -1,0 +1,104 @@
+"""manage.py rtq_jobs: list and show jobs, cancel them, requeue or discard dead letters, run delayed jobs now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from django_rtq.exceptions import JobError
+from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.management.command import RTQCommand
+from django_rtq.management.job_actions import act_on_dead_letters, act_on_jobs
+from django_rtq.management.job_arguments import EXIT_CODES, add_actions, check_selection, is_filtered
+from django_rtq.management.job_display import COLUMNS, job_dict, job_dict_in_full, job_lines, job_row
+from django_rtq.management.job_selection import find_jobs, find_one
+from django_rtq.management.output import as_json, count, number, one_line, table
+from django_rtq.redaction import redacted
+
+LISTED = 50  # unless --limit says otherwise
+NONE_AT_ALL = "There are no jobs."
+NO_MATCH = "No job matches."
+
+
+class Command(RTQCommand):
+    help = "List, show and cancel jobs, requeue or discard dead letters (jobs that failed permanently), run jobs now."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.epilog = EXIT_CODES
+        add_actions(parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions"))
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["action"] == "show":
+            self._show(options)
+            return
+        check_selection(options)
+        if options["action"] == "list":
+            (self._list_ids if options["ids"] else self._list)(options)
+        elif options["action"] in ("requeue", "discard"):
+            act_on_dead_letters(self, options)
+        else:
+            act_on_jobs(self, options)
+
+    def _list(self, options: dict[str, Any]) -> None:
+        inspector, limit = get_inspector(), options["limit"]
+        if options["json"]:
+            self._print_json(find_jobs(inspector, options, limit))
+            return
+        limit = limit or (None if options["all"] else LISTED)
+        found = list(find_jobs(inspector, options, limit and limit + 1))
+        if found:
+            self._print_table(found[:limit], cut=options["verbosity"] < 2)
+        else:
+            self.stdout.write(NO_MATCH if is_filtered(options) else NONE_AT_ALL)
+        if limit and len(found) > limit:
+            self.stdout.write(f"\nOnly the first {number(limit)} are shown: see --limit and --all.")
+
+    def _list_ids(self, options: dict[str, Any]) -> None:
+        found, problems = self._find(options)
+        if options["json"]:
+            self._print_json(found)
+        elif found:
+            self._print_table(found, cut=options["verbosity"] < 2)
+        self._report_problems(options, problems)
+
+    def _show(self, options: dict[str, Any]) -> None:
+        found, problems = self._find(options)
+        if options["json"]:
+            self._print_json(found, job_dict_in_full)
+        else:
+            self.stdout.write("\n\n".join("\n".join(job_lines(redacted(job))) for job in found))
+        self._report_problems(options, problems)
+
+    def _find(self, options: dict[str, Any]) -> tuple[list[JobDetails], list[str]]:
+        """The jobs of these ids, and sentences about those that are not there."""
+        inspector, found, problems = get_inspector(), [], []
+        for name in dict.fromkeys(options["ids"]):
+            try:
+                found.append(find_one(inspector, name, options))
+            except JobError as error:
+                problems.append(one_line(error))
+        return found, problems
+
+    def _report_problems(self, options: dict[str, Any], problems: list[str]) -> None:
+        for problem in problems:
+            self.stderr.write(problem)
+        if problems:
+            wanted = count(len(dict.fromkeys(options["ids"])), "id")
+            raise CommandError(f"{number(len(problems))} of {wanted} could not be shown.")
+
+    def _print_table(self, jobs: Iterable[JobDetails], *, cut: bool) -> None:
+        heading, *rows = table(COLUMNS, (job_row(redacted(job), cut=cut) for job in jobs))
+        self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
+
+    def _print_json(
+        self, found: Iterable[JobDetails], as_dict: Callable[[JobDetails], dict[str, Any]] = job_dict
+    ) -> None:
+        # One by one: a hundred thousand with their tracebacks may not fit into memory.
+        separator = "["
+        for job in found:
+            self.stdout.write(f"{separator}\n{as_json(as_dict(redacted(job)))}", ending="")
+            separator = ","
+        self.stdout.write("[]" if separator == "[" else "\n]")

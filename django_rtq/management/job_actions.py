@@ -1,0 +1,231 @@
+"""What rtq_jobs does with jobs: requeue and discard dead letters, cancel jobs, run delayed ones now."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple
+
+from django.core.management.base import CommandError
+
+from django_rtq.exceptions import BrokerError, JobError
+from django_rtq.inspector.dead_letters import BulkResult, run_steps
+from django_rtq.inspector.inspector import Inspector, get_inspector
+from django_rtq.jobs.job import CancelAnswer
+from django_rtq.management.command import INTERRUPTED, RTQCommand
+from django_rtq.management.job_selection import (
+    find_dead_letter,
+    find_jobs,
+    job_filter,
+    selected_queues,
+)
+from django_rtq.management.output import ProgressLine, as_json, count, number, one_line
+from django_rtq.management.prompts import check_interactive, confirm
+
+AT_ONCE = 100  # dead letters of one step: what was done before an error is known that exactly
+DONE = {"requeue": "requeued", "discard": "discarded", "cancel": "cancelled", "run": "queued"}
+QUEUED = "queued"  # the answer of run
+
+
+def act_on_dead_letters(command: RTQCommand, options: dict[str, Any]) -> None:
+    """Requeue or discard the dead letters that the options select. Raises CommandError."""
+    (_act_on_dead_ids if options["ids"] else _act_on_dead_matches)(command, options)
+
+
+def _act_on_dead_ids(command: RTQCommand, options: dict[str, Any]) -> None:
+    inspector, job_ids = get_inspector(), list(dict.fromkeys(options["ids"]))
+    steps = inspector.bulk_steps_for_ids(selected_queues(inspector, options), options["action"], job_ids)
+    result = run_steps(steps)
+    _report_dead(command, result, options)
+    left = set(job_ids) - set(result.done)
+    for name in job_ids:
+        if name in left:
+            command.stderr.write(_why_not(inspector, name, options))
+    if left:
+        did = DONE[options["action"]]
+        raise CommandError(f"{number(len(left))} of {count(len(job_ids), 'id')} could not be {did}.")
+
+
+def _act_on_dead_matches(command: RTQCommand, options: dict[str, Any]) -> None:
+    asks = options["action"] == "discard" and options["interactive"]
+    if asks:
+        check_interactive()
+    shown = options["verbosity"] > 0
+    with ProgressLine(command.stderr, "Dead letters found", shown=shown) as progress:
+        found = (_newest if options["limit"] else _all)(get_inspector(), options, progress)
+    if asks and found.total:
+        question = f"This permanently deletes {count(found.total, 'dead letter')}. Type 'yes' to continue:"
+        confirm(command.stderr, question, expected="yes")
+    with ProgressLine(command.stderr, DONE[options["action"]].capitalize(), found.total, shown=shown) as progress:
+        result = run_steps(found.steps, show=progress.show)
+    _report_dead(command, result, options)
+
+
+def _report_dead(command: RTQCommand, result: BulkResult, options: dict[str, Any]) -> None:
+    did, many = DONE[options["action"]], count(len(result.done), "dead letter")
+    if options["json"]:
+        command.stdout.write(as_json({did: len(result.done), "ids": result.done}))
+    elif options["verbosity"]:
+        if options["verbosity"] > 1:
+            command.stdout.write("".join(f"{one_line(name)}\n" for name in result.done), ending="")
+        command.stdout.write(f"{did.capitalize()} {many}.")
+    if result.stopped_by is not None:
+        raise _stopped(result.stopped_by, f"{many} had been {did} before")
+
+
+class _Found(NamedTuple):
+    total: int
+    steps: Iterator[BulkResult]  # that requeue or discard them
+
+
+def _all(inspector: Inspector, options: dict[str, Any], progress: ProgressLine) -> _Found:
+    """All that match. They are counted in Redis, and jobs that die later are left out."""
+    wanted, total = job_filter(options), 0
+    until_ms: dict[str, int] = {}
+    for queue in selected_queues(inspector, options):
+        show = partial(_show_sum, progress, total)
+        selection = inspector.dead_letters.select(queue, wanted, depth=sys.maxsize, show=show)
+        total, until_ms[queue] = total + selection.count, selection.until_ms
+    action = options["action"]
+    steps = (inspector.bulk_steps(q, action, wanted, until_ms=ms, limit=AT_ONCE) for q, ms in until_ms.items())
+    return _Found(total, chain.from_iterable(steps))
+
+
+def _newest(inspector: Inspector, options: dict[str, Any], progress: ProgressLine) -> _Found:
+    """The newest that match, of all queues together, up to --limit."""
+    by_queue: dict[str, list[str]] = {}
+    total = 0
+    for job in find_jobs(inspector, options, options["limit"]):
+        by_queue.setdefault(job.queue, []).append(job.id)
+        total += 1
+        if total % AT_ONCE == 0:
+            progress.show(total)
+    steps = (inspector.bulk_steps_for_ids([queue], options["action"], ids) for queue, ids in by_queue.items())
+    return _Found(total, chain.from_iterable(steps))
+
+
+def _show_sum(progress: ProgressLine, before: int, count: int) -> None:
+    progress.show(before + count)
+
+
+def _why_not(inspector: Inspector, name: str, options: dict[str, Any]) -> str:
+    try:
+        find_dead_letter(inspector, name, options)
+    except JobError as error:
+        return one_line(error)
+    return f"Job {name}: is still dead. It has died just now, or it is unique and another job of the same key is alive."
+
+
+# -- cancel, run
+
+
+def act_on_jobs(command: RTQCommand, options: dict[str, Any]) -> None:
+    """Cancel the jobs that the options select, or queue them now. Raises CommandError."""
+    inspector = get_inspector()
+    act = (
+        partial(_cancel, inspector, options["terminate"]) if options["action"] == "cancel" else partial(_run, inspector)
+    )
+    if options["ids"]:
+        pairs: list[tuple[str, str | None]] = [(name, options["queue"]) for name in dict.fromkeys(options["ids"])]
+    else:
+        pairs = _matching(command, inspector, options)
+    answers: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    stopped_by = _act_on_each(command, pairs, act, options, answers, failed)
+    _report(command, options, answers, failed)
+    did = DONE[options["action"]]
+    if stopped_by is not None:
+        raise _stopped(stopped_by, f"{count(len(answers), 'job')} had been {did} before")
+    if failed and options["ids"]:
+        raise CommandError(f"{number(len(failed))} of {count(len(pairs), 'job')} could not be {did}.")
+
+
+def _matching(command: RTQCommand, inspector: Inspector, options: dict[str, Any]) -> list[tuple[str, str | None]]:
+    """Ids and queues of the jobs that match; asks before many are cancelled."""
+    asks = options["action"] == "cancel" and options["interactive"]
+    if asks:
+        check_interactive()
+    pairs: list[tuple[str, str | None]] = []
+    was_cut: list[bool] = []
+    with ProgressLine(command.stderr, "Jobs found", shown=options["verbosity"] > 0) as progress:
+        for job in find_jobs(inspector, options, options["limit"], on_cut=lambda: was_cut.append(True)):
+            pairs.append((job.id, job.queue))
+            if len(pairs) % AT_ONCE == 0:
+                progress.show(len(pairs))
+    if was_cut:
+        command.stderr.write("Only the first 10,000 queued jobs of each client were searched: run this again later.")
+    if asks and pairs:
+        confirm(command.stderr, f"This cancels {count(len(pairs), 'job')}. Type 'yes' to continue:", expected="yes")
+    return pairs
+
+
+def _act_on_each(
+    command: RTQCommand,
+    pairs: Iterable[tuple[str, str | None]],
+    act: Callable[[str, str | None], str],
+    options: dict[str, Any],
+    answers: dict[str, str],
+    failed: dict[str, str],
+) -> BrokerError | KeyboardInterrupt | None:
+    title, total = DONE[options["action"]].capitalize(), len(list(pairs))
+    shown = options["verbosity"] > 0 and not options["ids"]
+    with ProgressLine(command.stderr, title, total, shown=shown) as progress:
+        try:
+            for name, queue in pairs:
+                try:
+                    answers[name] = act(name, queue)
+                except JobError as error:
+                    failed[name] = one_line(error)
+                if len(answers) % AT_ONCE == 0:
+                    progress.show(len(answers))
+        except (BrokerError, KeyboardInterrupt) as error:
+            if not answers:
+                raise
+            return error
+    return None
+
+
+def _cancel(inspector: Inspector, terminate: bool, job_id: str, queue: str | None) -> str:
+    return inspector.cancel(job_id, queue, terminate=terminate)
+
+
+def _run(inspector: Inspector, job_id: str, queue: str | None) -> str:
+    inspector.run_now(job_id, queue)
+    return QUEUED
+
+
+def _report(command: RTQCommand, options: dict[str, Any], answers: dict[str, str], failed: dict[str, str]) -> None:
+    if options["json"]:
+        command.stdout.write(as_json({"jobs": answers, "failed": failed}))
+        return
+    asked = (
+        "Its process will be killed, if it still runs: job {}."
+        if options.get("terminate")
+        else "Asked to stop: job {}."
+    )
+    words = {CancelAnswer.CANCELLED: "Cancelled job {}.", CancelAnswer.ASKED: asked, QUEUED: "Queued job {}."}
+    if options["verbosity"] > 1 or (options["ids"] and options["verbosity"]):
+        for name, answer in answers.items():
+            command.stdout.write(words[answer].format(one_line(name)))
+    if not options["ids"] and options["verbosity"]:
+        numbers = {
+            answer: list(answers.values()).count(answer) for answer in (DONE[options["action"]], CancelAnswer.ASKED)
+        }
+        done, asked_to_stop = numbers.values()
+        more = f", and asked {count(asked_to_stop, 'job')} to stop" if asked_to_stop else ""
+        command.stdout.write(f"{DONE[options['action']].capitalize()} {count(done, 'job')}{more}.")
+    if options["ids"] or options["verbosity"] > 1:
+        for problem in failed.values():
+            command.stderr.write(problem)
+
+
+def _stopped(error: BrokerError | KeyboardInterrupt, done: str) -> CommandError:
+    interrupted = isinstance(error, KeyboardInterrupt)
+    stopped = CommandError(
+        f"{'Stopped.' if interrupted else one_line(error)} {done}; run this again for the rest.",
+        returncode=INTERRUPTED if interrupted else 1,
+    )
+    stopped.__cause__ = error
+    return stopped

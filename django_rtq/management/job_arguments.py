@@ -1,0 +1,150 @@
+"""The options of rtq_jobs and the checks of their combinations."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError, _SubParsersAction
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from django_rtq.inspector.job_list import LISTS
+from django_rtq.management.command import WRONG_USAGE, accept_django_options
+from django_rtq.management.prompts import job_id, past_moment
+
+ACTIONS = {
+    "list": "Show jobs: the running ones first, and dead letters with the newest first. Finished jobs only with "
+    "--state finished.",
+    "show": "Show all that is known of some jobs: arguments, times, failed runs, the result.",
+    "cancel": "Cancel queued, scheduled and retrying jobs, and ask running jobs to stop. Needs ids, a filter, or "
+    "--all; asks for confirmation, except for ids. Filters select running jobs only with --state running.",
+    "requeue": "Queue dead letters again, with all their attempts. Needs ids, a filter, or --all.",
+    "discard": "Delete dead letters permanently. Needs ids, a filter, or --all; asks for confirmation, except for ids.",
+    "run": "Queue scheduled and retrying jobs now. Needs ids, a filter, or --all.",
+}
+EXIT_CODES = (
+    "Exit codes: 0 done, even if there was nothing to do; 1 an id is unknown or its job is not in a state for this, "
+    "not confirmed, unknown queue, or Redis did not answer (what was done before stays done); 2 wrong usage; 130 "
+    "stopped with Ctrl-C."
+)
+#: The states that filters select in for each action, the default ones first. Dead letters have but one.
+WAITING = ("queued", "scheduled", "retrying")
+STATES = {
+    "list": (("running", "retrying", "queued", "scheduled", "dead"), LISTS),
+    "cancel": (WAITING, (*WAITING, "running")),
+    "run": (("scheduled", "retrying"), ("scheduled", "retrying")),
+}
+FILTERS = ("queue", "task", "client", "state", "error", "since")
+
+
+def add_actions(actions: _SubParsersAction[Any]) -> None:
+    """One sub-command for each action."""
+    for name, text in ACTIONS.items():
+        parser = actions.add_parser(name, help=text, description=text, epilog=EXIT_CODES)
+        nargs = "+" if name == "show" else "*"
+        parser.add_argument("ids", nargs=nargs, type=job_id, metavar="ID", help="Ids of jobs, of any queue.")
+        parser.add_argument("--queue", metavar="QUEUE", help="Only those of this queue.")
+        if name != "show":
+            _add_filters(parser, name)
+        parser.add_argument("--json", action="store_true", help=_JSON_HELP[name])
+        if name == "cancel":
+            parser.add_argument(
+                "--terminate",
+                action="store_true",
+                help="Kill the process of a running job, if it does not stop when asked. Other jobs of that process "
+                "are queued again.",
+            )
+        if name in ("cancel", "discard"):
+            parser.add_argument(
+                "--no-input", "--noinput", action="store_false", dest="interactive", help="Do not ask for confirmation."
+            )
+        accept_django_options(parser)
+
+
+def _add_filters(parser: ArgumentParser, name: str) -> None:
+    add = parser.add_argument
+    add("--task", metavar="TASK", help="Only those of this task: its full name, or the end of it.")
+    add("--client", metavar="CLIENT", help="Only those of this client; '' selects jobs without a client.")
+    if name in STATES:
+        default, allowed = STATES[name]
+        add(
+            "--state",
+            metavar="A,B",
+            type=_states_of(allowed),
+            help=f"Only those in these states, of {', '.join(allowed)} (default: {', '.join(default)}).",
+        )
+    add(
+        "--error",
+        metavar="ERROR",
+        help="Only those whose newest failure has this class (its full name, or the end of it), "
+        "or has this in its message.",
+    )
+    add(
+        "--since",
+        metavar="WHEN",
+        type=past_moment,
+        help="Only those that died, finished, are due, or else became ready since then: 90s, 30min, 2h, 7d ago, or a "
+        "time such as 2026-01-31T08:00.",
+    )
+    add("--limit", type=_limit, metavar="N", help=_LIMIT_HELP[name])
+    add("--all", action="store_true", help="All jobs, or all that match.")
+
+
+def is_filtered(options: dict[str, Any]) -> bool:
+    """Whether the options select only some jobs."""
+    return any(options.get(name) is not None for name in FILTERS)
+
+
+def check_selection(options: dict[str, Any]) -> None:
+    """Raises CommandError, for wrong usage, if it is unclear which jobs the options select."""
+    for name in ("queue", "task", "error"):
+        # An empty shell variable must not become "all of them".
+        if options.get(name) == "":
+            raise CommandError(f"--{name} is empty. Leave it out, or give a value.", returncode=WRONG_USAGE)
+    if not options["ids"]:
+        if options["action"] != "list" and not (options["all"] or is_filtered(options)):
+            raise CommandError(
+                f"Which jobs? Give ids, or a filter ({', '.join(f'--{name}' for name in FILTERS if name in options)}), "
+                f"or --all to {options['action']} every one of every queue.",
+                returncode=WRONG_USAGE,
+            )
+        return
+    for name in (*FILTERS[1:], "limit", "all"):
+        if options.get(name) is not None and options[name] is not False:
+            raise CommandError(
+                f"Give either ids or --{name}: together it is not clear which jobs you mean.", returncode=WRONG_USAGE
+            )
+
+
+_LIMIT_HELP = {
+    "list": "The first N (default: 50; no limit with --all and with --json).",
+    "requeue": "The newest N of them, to try it with a few.",
+    "discard": "The newest N of them.",
+    "cancel": "The first N of them, as list shows them.",
+    "run": "The first N of them, as list shows them.",
+}
+_JSON_HELP = {
+    "list": "Print a JSON list, with arguments and tracebacks; secrets are hidden as in the admin.",
+    "show": "Print a JSON list, with all failures; secrets are hidden as in the admin.",
+    "cancel": 'Print {"jobs": {id: "cancelled" or "asked"}, "failed": {id: why}}.',
+    "requeue": 'Print {"requeued": n, "ids": [...]}.',
+    "discard": 'Print {"discarded": n, "ids": [...]}.',
+    "run": 'Print {"jobs": {id: "queued"}, "failed": {id: why}}.',
+}
+
+
+def _states_of(allowed: tuple[str, ...]) -> Any:
+    """The type of an argument that is a list of these states, with commas."""
+
+    def states(text: str) -> tuple[str, ...]:
+        names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+        if not names or not set(names) <= set(allowed):
+            raise ArgumentTypeError(f"{text!r} is not one or more of {', '.join(allowed)}.")
+        return names
+
+    return states
+
+
+def _limit(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 on.")
+    return int(text)

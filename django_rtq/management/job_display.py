@@ -1,0 +1,152 @@
+"""Jobs as rtq_jobs prints them: rows of a table, lines of text, JSON. Of redacted jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from django.utils.timezone import localtime
+
+from django_rtq.inspector.details import JobDetails
+from django_rtq.jobs.failure import Attempt
+from django_rtq.jobs.job import JobState
+from django_rtq.management.output import Column, as_json, duration, number, one_line
+
+COLUMNS = [
+    Column("ID"),
+    Column("STATE"),
+    Column("QUEUE"),
+    Column("TASK"),
+    Column("CLIENT"),
+    Column("ATTEMPTS", right=True),
+    Column("TIME"),
+    Column("ERROR"),
+]
+_TIMES = ("made_at", "ready_at", "due_at", "expires_at", "claimed_at", "died_at", "finished_at")
+
+
+def job_row(job: JobDetails, *, cut: bool) -> list[str]:
+    """The cells of a job, for COLUMNS. With `cut`, long texts are truncated."""
+    kind, message = job.newest_error
+    kind = kind.rpartition(".")[2]
+    error = f"{kind}: {message}" if kind and message else kind or message
+    return [
+        one_line(job.id),
+        str(job.state),
+        job.queue,
+        one_line(job.task or "(unreadable)", 60 if cut else None),
+        one_line(job.client, 30 if cut else None),
+        number(_attempts(job)),
+        _on_clock(_time_of(job)),
+        one_line(error, 80 if cut else None),
+    ]
+
+
+def job_dict(job: JobDetails) -> dict[str, Any]:
+    """A job as JSON, with its newest failure."""
+    newest = job.attempts[-1] if job.attempts else Attempt.read({})
+    return {
+        "id": job.id,
+        "state": str(job.state),
+        "task": job.task,
+        "queue": job.queue,
+        "client": job.client,
+        "priority": job.priority,
+        "args": job.args,
+        "kwargs": job.kwargs,
+        "headers": job.headers,
+        "attempts": _attempts(job),
+        "error_class": newest.error_class,
+        "error": newest.error,
+        "traceback": newest.traceback,
+        **{name: at.isoformat() if (at := getattr(job, name)) else None for name in _TIMES},
+        "worker": job.worker,
+    }
+
+
+def job_dict_in_full(job: JobDetails) -> dict[str, Any]:
+    """A job as JSON, with all that is known of it."""
+    return {
+        **job_dict(job),
+        "options": job.options,
+        "progress": str(job.progress) if job.progress else None,
+        "is_stopping": job.is_stopping,
+        "seconds": job.seconds,
+        "result": job.result,
+        "failures": [
+            {
+                "attempt": attempt.number,
+                "worker": attempt.worker,
+                "ended_at": attempt.ended_at.isoformat() if attempt.ended_at else None,
+                "seconds": attempt.seconds,
+                "error_class": attempt.error_class,
+                "error": attempt.error,
+                "traceback": attempt.traceback,
+            }
+            for attempt in job.attempts
+        ],
+    }
+
+
+def job_lines(job: JobDetails) -> Iterator[str]:
+    """A job as text, a fact on each line, and its failed runs with their tracebacks, the newest first."""
+    for name, text in _facts(job):
+        yield f"{name + ':':<12}{one_line(text)}"
+    for attempt in reversed(job.attempts):
+        heading = ": ".join(filter(None, (attempt.error_class, attempt.error)))
+        yield ""
+        yield (
+            f"Attempt {attempt.number or '?'} failed, {_on_clock(attempt.ended_at)}, after "
+            f"{duration(attempt.seconds)}: {one_line(heading)}"
+        )
+        yield from (f"  {one_line(line)}" for line in attempt.traceback.splitlines())
+
+
+def _facts(job: JobDetails) -> Iterator[tuple[str, str]]:
+    yield "Job", job.id
+    yield "State", f"{job.state}, asked to stop" if job.is_stopping else str(job.state)
+    yield "Task", job.task or "(unreadable)"
+    yield "Queue", job.queue
+    yield "Client", job.client or "-"
+    for name in ("args", "kwargs", "headers", "options"):
+        if value := getattr(job, name):
+            yield name.capitalize(), as_json(value)
+    if job.priority:
+        yield "Priority", str(job.priority)
+    yield "Attempts", f"{number(_attempts(job))} ({number(job.failures)} failed, {number(job.crashes)} crashed)"
+    for name in _TIMES:
+        if at := getattr(job, name):
+            yield _TITLES[name], _on_clock(at)
+    if job.worker:
+        yield "Worker", job.worker
+    if job.progress:
+        yield "Progress", str(job.progress)
+    if job.seconds is not None:
+        yield "Ran for", duration(job.seconds)
+    if job.state is JobState.SUCCEEDED:
+        yield "Result", "(lost)" if job.is_result_lost else as_json(job.result)
+
+
+_TITLES = {
+    "made_at": "Made",
+    "ready_at": "Ready",
+    "due_at": "Due",
+    "expires_at": "Expires",
+    "claimed_at": "Claimed",
+    "died_at": "Died",
+    "finished_at": "Finished",
+}
+
+
+def _attempts(job: JobDetails) -> int:
+    return max(job.attempt, job.failures + job.crashes)
+
+
+def _time_of(job: JobDetails) -> datetime | None:
+    """When it died, finished, or was claimed; when it is due; or else since when it is ready."""
+    return job.died_at or job.finished_at or job.claimed_at or job.due_at or job.ready_at or job.made_at
+
+
+def _on_clock(at: datetime | None) -> str:
+    return localtime(at).isoformat(sep=" ", timespec="seconds") if at else "-"

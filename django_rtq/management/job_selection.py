@@ -1,0 +1,73 @@
+"""Which jobs the options of rtq_jobs select."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timezone
+from heapq import merge
+from itertools import chain, islice
+from typing import Any
+
+from django_rtq.exceptions import WrongState
+from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.inspector import Inspector
+from django_rtq.inspector.job_filter import JobFilter
+from django_rtq.jobs.job import JobState
+from django_rtq.management.job_arguments import STATES
+from django_rtq.management.prompts import known_queues
+
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def selected_queues(inspector: Inspector, options: dict[str, Any]) -> list[str]:
+    """The queue that --queue names, or all. Raises CommandError for an unknown one."""
+    return inspector.queues.names() if options["queue"] is None else known_queues(inspector, [options["queue"]])
+
+
+def selected_states(options: dict[str, Any]) -> Sequence[str]:
+    """The states of the option --state, or those that the action takes by default."""
+    default, _ = STATES.get(options["action"], (("dead",), ()))
+    return options.get("state") or default
+
+
+def job_filter(options: dict[str, Any]) -> JobFilter:
+    """The filter that the options describe."""
+    return JobFilter(
+        task=options["task"] or "",
+        client=options["client"],
+        error=options["error"] or "",
+        since=options["since"],
+    )
+
+
+def find_jobs(
+    inspector: Inspector, options: dict[str, Any], limit: int | None, *, on_cut: Callable[[], object] | None = None
+) -> Iterator[JobDetails]:
+    """The jobs that match, one state after the other; dead letters of all queues together, the newest first."""
+    queues, wanted = selected_queues(inspector, options), job_filter(options)
+    return islice(
+        chain.from_iterable(_in_state(inspector, queues, state, wanted, on_cut) for state in selected_states(options)),
+        limit,
+    )
+
+
+def find_one(inspector: Inspector, job_id: str, options: dict[str, Any]) -> JobDetails:
+    """One job; of any queue, if none is named. Raises JobNotFound."""
+    return inspector.find(job_id, options["queue"])
+
+
+def find_dead_letter(inspector: Inspector, job_id: str, options: dict[str, Any]) -> JobDetails:
+    """One dead letter. Raises JobNotFound, and WrongState for any other job."""
+    job = find_one(inspector, job_id, options)
+    if job.state is not JobState.DEAD:
+        raise WrongState(job_id, f"is not a dead letter: it is {job.state}, in queue {job.queue}.")
+    return job
+
+
+def _in_state(
+    inspector: Inspector, queues: Sequence[str], state: str, wanted: JobFilter, on_cut: Callable[[], object] | None
+) -> Iterator[JobDetails]:
+    found = [inspector.job_list.each(queue, state, wanted, on_cut=on_cut) for queue in queues]
+    if state == "dead":
+        return merge(*found, key=lambda job: job.died_at or _LONG_AGO, reverse=True)
+    return chain.from_iterable(found)

@@ -1,0 +1,59 @@
+"""Databases with transactions that really commit, and a log of round trips."""
+
+from contextlib import contextmanager
+
+import pytest
+from django.conf import settings
+from django.db import connections
+from django.test import override_settings
+
+from django_rtq.broker.redis import hooks
+from django_rtq.conf import get_config
+
+
+@pytest.fixture
+def other(transactional_db, tmp_path):
+    """The alias of a second database, which is empty."""
+    options = {**connections.databases["default"], "NAME": str(tmp_path / "other.sqlite3"), "OPTIONS": {}}
+    connections.databases["other"] = options
+    connections["other"].connect()  # ensure_connection() is patched: tests name their databases beforehand
+    yield "other"
+    connections["other"].close()
+    del connections["other"], connections.databases["other"]
+
+
+@pytest.fixture
+def round_trips(broker):
+    """The names of the commands of each round trip, from the first job on."""
+    trips = []
+
+    @contextmanager
+    def note(names):
+        trips.append(list(names))
+        yield
+
+    hooks.command_hooks.append(note)
+    yield trips
+    hooks.command_hooks.remove(note)
+
+
+@pytest.fixture
+def with_options(rtq_settings):
+    """Sets options of RTQ for the test, beside those of its Redis."""
+    entered = []
+
+    def enter(**options):
+        override = override_settings(RTQ={**settings.RTQ, **options})
+        override.enable()
+        entered.append(override)
+        return get_config()
+
+    yield enter
+    for override in reversed(entered):
+        override.disable()
+
+
+@pytest.fixture
+def names(inspector):
+    """Reads the first arguments of the waiting jobs, in their order."""
+    return lambda queue="default": [job.args[0] for job in inspector.job_list.page(queue, "queued").jobs]

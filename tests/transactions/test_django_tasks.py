@@ -1,0 +1,87 @@
+"""enqueue() of django.tasks waits for the commit as well."""
+
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+from django.db import transaction
+from django.test import override_settings
+
+from django_rtq.backend.compat import task_enqueued
+from tests.app import django_tasks as tasks
+
+pytestmark = pytest.mark.usefixtures("transactional_db", "broker")
+BACKEND = "django_rtq.backend.RTQBackend"
+
+
+@pytest.fixture
+def told():
+    """The ids of results that the signal task_enqueued has told of."""
+    ids = []
+
+    def receive(sender, task_result, **kwargs):
+        ids.append(task_result.id)
+
+    task_enqueued.connect(receive)
+    yield ids
+    task_enqueued.disconnect(receive)
+
+
+def test_the_setting_holds_and_the_signal_comes_after_the_commit(with_options, told, inspector):
+    with_options(ENQUEUE_ON_COMMIT=True)
+    with transaction.atomic():
+        result = tasks.add.enqueue(1, b=2)
+        assert result.id
+        assert result.enqueued_at
+        assert told == []
+        assert inspector.job_list.page("default", "queued").jobs == []
+
+    assert told == [result.id]
+    assert tasks.add.get_result(result.id) == result
+
+
+def test_a_rollback(with_options, told):
+    with_options(ENQUEUE_ON_COMMIT=True)
+    with transaction.atomic():
+        tasks.add.enqueue(1, b=2)
+        transaction.set_rollback(True)
+    assert told == []
+
+
+def test_options_of_the_backend_and_of_a_copy(told):
+    options = {"BACKEND": BACKEND, "QUEUES": [], "OPTIONS": {"on_commit": True}}
+    with override_settings(TASKS={"default": options}), transaction.atomic():
+        tasks.add.using(priority=1).enqueue(1)
+        assert told == []
+        tasks.add.using(on_commit=False).enqueue(1)
+        assert len(told) == 1
+    assert len(told) == 2
+
+
+def test_delay_on_commit(inspector):
+    with transaction.atomic():
+        job = tasks.add.delay_on_commit(1)
+        async_to_sync(tasks.add.adelay_on_commit)(2)
+        assert inspector.job_list.page("default", "queued").jobs == []
+    assert job.state == "queued"
+    assert len(inspector.job_list.page("default", "queued").jobs) == 2
+
+
+def test_a_duplicate(told):
+    unique = tasks.add.using(unique=True)
+    first = unique.enqueue(1)
+    with transaction.atomic():
+        second = unique.using(on_commit=True).enqueue(1)
+        assert second.id != first.id
+    assert second.id == first.id
+    assert told == [first.id]
+
+
+def test_async_code(told):
+    async def act():
+        block = transaction.atomic()
+        await sync_to_async(block.__enter__)()
+        await tasks.add.using(on_commit=True).aenqueue(1)
+        assert told == []
+        await sync_to_async(block.__exit__)(None, None, None)
+
+    async_to_sync(act)()
+    assert len(told) == 1

@@ -1,0 +1,117 @@
+"""Tests of projects: TestCase, captureOnCommitCallbacks(), captured(), eager()."""
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.test import TestCase, TransactionTestCase, override_settings
+
+from django_rtq import task
+from django_rtq.exceptions import JobNotFound
+from django_rtq.testing import captured, eager
+
+
+@task
+def add_user(name):
+    User.objects.create(username=name)
+    return name
+
+
+@task
+def note(name):
+    """A job that does nothing."""
+
+
+@task
+def enqueue_another(name):
+    note.delay_on_commit(name)
+
+
+class TestInATestCase(TestCase):
+    def test_nothing_is_sent_before_callbacks_run(self):
+        with captured() as jobs:
+            note.delay_on_commit("a")
+            assert len(jobs) == 0
+
+    def test_callbacks_send_jobs(self):
+        with captured() as jobs, self.captureOnCommitCallbacks(execute=True) as callbacks:
+            first = note.delay_on_commit("a")
+            second = note.using(on_commit=True).delay("b")
+            assert len(jobs) == 0
+        assert [job.id for job in jobs] == [first.id, second.id]
+        assert [repr(callback) for callback in callbacks] == ["<1 job(s) for queue default>"] * 2
+
+    def test_jobs_of_earlier_callbacks_are_not_sent_again(self):
+        with captured() as jobs:
+            with self.captureOnCommitCallbacks(execute=True):
+                note.delay_on_commit("a")
+            with self.captureOnCommitCallbacks(execute=True):
+                note.delay_on_commit("b")
+            assert [job.args for job in jobs] == [["a"], ["b"]]
+
+    def test_jobs_of_a_rolled_back_savepoint_are_gone(self):
+        with captured() as jobs, self.captureOnCommitCallbacks(execute=True):
+            note.delay_on_commit("a")
+            with transaction.atomic():
+                note.delay_on_commit("b")
+                transaction.set_rollback(True)
+            note.delay_on_commit("c")
+        assert [job.args for job in jobs] == [["a"], ["c"]]
+
+    def test_eager_runs_jobs_when_callbacks_run(self):
+        with eager() as runs:
+            with self.captureOnCommitCallbacks(execute=True):
+                job = add_user.delay_on_commit("a")
+                assert len(runs) == 0
+            assert len(runs) == 1
+        assert job.result == "a"
+        assert User.objects.exists()
+
+    def test_a_job_of_eager_enqueues_another(self):
+        with eager() as runs, self.captureOnCommitCallbacks(execute=True):
+            enqueue_another.delay_on_commit("a")
+        assert [run.task for run in runs] == [enqueue_another.name, note.name]
+
+    def test_the_handle_of_a_job_that_was_never_sent(self):
+        with eager():
+            job = add_user.delay_on_commit("a")
+            with pytest.raises(JobNotFound):
+                job.refresh()
+
+    @override_settings(RTQ={"ENQUEUE_ON_COMMIT": True})
+    def test_the_setting(self):
+        with captured() as jobs:
+            note.delay("a")
+            assert len(jobs) == 0
+            with self.captureOnCommitCallbacks(execute=True):
+                note.delay("b")
+            assert len(jobs) == 1
+
+    async def test_async_tests(self):
+        with captured() as jobs:
+            callbacks = self.captureOnCommitCallbacks(execute=True)
+            await sync_to_async(callbacks.__enter__)()  # each thread has its own connections
+            await note.adelay_on_commit("a")
+            await note.using(on_commit=True).adelay("b")
+            assert len(jobs) == 0
+            await sync_to_async(callbacks.__exit__)(None, None, None)
+            assert len(jobs) == 2
+
+
+class TestWithCommits(TransactionTestCase):
+    def test_eager_and_captured_see_the_commit(self):
+        for collect in (captured, eager):
+            with collect() as jobs:
+                with transaction.atomic():
+                    note.delay_on_commit("a")
+                    note.delay_on_commit("b")
+                    assert len(jobs) == 0
+                assert len(jobs) == 2
+
+
+def test_the_fixture_of_pytest_django(db, django_capture_on_commit_callbacks):
+    with captured() as jobs:
+        with django_capture_on_commit_callbacks(execute=True):
+            note.delay_on_commit("a")
+            assert len(jobs) == 0
+        jobs.assert_enqueued(note, args=["a"], times=1)

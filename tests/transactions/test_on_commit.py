@@ -1,0 +1,230 @@
+"""Jobs wait for the commit of the transaction that enqueues them."""
+
+import asyncio
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.db import connections, transaction
+from django.db.transaction import TransactionManagementError
+
+from django_rtq import signals, task
+from django_rtq.exceptions import DuplicateJob, InvalidTask, JobNotFound
+from tests.app.tasks import note
+from tests.app.unique_tasks import keep_up
+
+pytestmark = pytest.mark.usefixtures("transactional_db", "broker")
+
+
+@task(unique=True)
+def once(name):
+    """A job of which one like it exists."""
+
+
+def roll_back(call):
+    """A savepoint that is rolled back."""
+    with transaction.atomic():
+        call()
+        transaction.set_rollback(True)
+
+
+# -- when jobs are sent
+
+
+def test_a_job_is_sent_when_its_transaction_commits(names):
+    with transaction.atomic():
+        job = note.delay_on_commit("a")
+        assert names() == []
+        with pytest.raises(JobNotFound):
+            job.refresh()
+
+    assert names() == ["a"]
+    assert job.state == "queued"
+
+
+def test_a_job_is_not_sent_after_a_rollback(names):
+    roll_back(lambda: note.delay_on_commit("a"))
+    assert names() == []
+
+
+def test_without_a_transaction_it_is_sent_at_once(names):
+    assert note.delay_on_commit("a").state == "queued"
+    assert names() == ["a"]
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_the_outermost_block_commits(names, durable):
+    with transaction.atomic(durable=durable):
+        with transaction.atomic():
+            note.delay_on_commit("a")
+        with transaction.atomic(savepoint=False):
+            note.delay_on_commit("b")
+        assert names() == []
+    assert names() == ["a", "b"]
+
+
+def test_a_rollback_to_a_savepoint_drops_exactly_the_jobs_since(names):
+    with transaction.atomic():
+        note.delay_on_commit("before")
+        roll_back(lambda: note.delay_on_commit("within"))
+        note.delay_on_commit("after")
+        roll_back(lambda: note.using(on_commit=False).delay("at once"))
+    assert names() == ["at once", "before", "after"]
+
+
+def test_without_autocommit_django_refuses(names):
+    connections["default"].ensure_connection()
+    transaction.set_autocommit(False)
+    try:
+        with pytest.raises(TransactionManagementError):
+            note.delay_on_commit("a")
+        note.delay("b")
+    finally:
+        transaction.rollback()
+        transaction.set_autocommit(True)
+    assert names() == ["b"]
+
+
+# -- which database
+
+
+def test_a_job_waits_for_the_database_that_it_names(names, other):
+    with transaction.atomic(using=other):
+        with transaction.atomic():
+            note.using(on_commit=other).delay("other")
+            note.using(on_commit=other).delay_on_commit("other, too")
+            note.using(on_commit=True).delay("default")
+        assert names() == ["default"]
+        note.delay_on_commit("its database has no transaction")
+    assert names() == ["default", "its database has no transaction", "other", "other, too"]
+
+
+def test_a_rollback_of_another_database_changes_nothing(names, other):
+    with transaction.atomic(using=other):
+        note.using(on_commit=other).delay("a")
+        with transaction.atomic():
+            note.delay_on_commit("b")
+        transaction.set_rollback(True, using=other)
+    assert names() == ["b"]
+
+
+def test_no_connection_is_opened_for_it(names, other):
+    connections[other].close()
+    note.using(on_commit=other).delay("a")
+    assert connections[other].connection is None
+
+
+# -- the setting and the option
+
+
+@pytest.mark.parametrize("rule", [True, "default"])
+def test_the_setting_is_for_every_way_to_enqueue(names, with_options, rule, inspector):
+    with_options(ENQUEUE_ON_COMMIT=rule)
+    with transaction.atomic():
+        note.delay("a")
+        note.delay_many([(("b",), {}), (("c",), {})])
+        note.using(run_after=60).delay("later")
+        once.delay("d")
+        note.using(on_commit=False).delay("at once")
+        assert names() == ["at once"]
+        assert inspector.job_list.page("default", "scheduled").jobs == []
+    assert names() == ["at once", "a", "b", "c", "d"]
+    assert len(inspector.job_list.page("default", "scheduled").jobs) == 1
+
+
+def test_the_setting_may_name_a_database(names, with_options, other):
+    with_options(ENQUEUE_ON_COMMIT=other)
+    with transaction.atomic(using=other):
+        note.delay("a")
+        note.delay_on_commit("b")
+        assert names() == []
+    assert names() == ["a", "b"]
+
+
+def test_a_task_may_be_declared_so(names):
+    with transaction.atomic():
+        task(on_commit=True)(_declared).delay("a")
+        assert names() == []
+    assert names() == ["a"]
+
+
+def _declared(name):
+    """A function to declare."""
+
+
+@pytest.mark.parametrize("value", ["nowhere", 1, ""])
+def test_an_unknown_database_is_refused(value):
+    with pytest.raises(InvalidTask, match=f"on_commit is {value!r}, but has to be True, False, or the alias"):
+        note.using(on_commit=value)
+
+
+def test_arguments_are_checked_at_the_call():
+    with transaction.atomic(), pytest.raises(TypeError):
+        note.delay_on_commit()
+
+
+@pytest.mark.parametrize("call", ["adelay", "adelay_on_commit"])
+def test_async_code_has_its_transaction_in_the_thread_of_django(names, call):
+    seen = []
+
+    async def act():
+        block = transaction.atomic()
+        await sync_to_async(block.__enter__)()
+        await getattr(note.using(on_commit=True), call)("a")
+        seen.append(await sync_to_async(names)())
+        await sync_to_async(block.__exit__)(None, None, None)
+
+    asyncio.run(act())
+
+    assert seen == [[]]
+    assert names() == ["a"]
+
+
+# -- answers
+
+
+def test_the_handle_of_a_unique_job_is_corrected_after_the_commit():
+    first = once.delay("a")
+    with transaction.atomic():
+        second, third = once.delay_on_commit("a"), once.delay_on_commit("b")
+        fourth = once.delay_on_commit("b")
+        assert second.id != first.id
+        assert not second.duplicate
+
+    assert (second.id, second.duplicate) == (first.id, True)
+    assert not third.duplicate
+    assert (fourth.id, fourth.duplicate) == (third.id, True)
+
+
+def test_a_duplicate_cannot_raise_after_the_commit():
+    first = once.delay("a")
+    strict = once.using(unique_on_conflict="raise")
+    with pytest.raises(DuplicateJob):
+        strict.delay("a")
+    with transaction.atomic():
+        job = strict.delay_on_commit("a")
+    assert (job.id, job.duplicate) == (first.id, True)
+
+
+def test_a_job_to_run_again_is_accepted(names):
+    with transaction.atomic():
+        first = keep_up.delay_on_commit("a", 1)
+        keep_up.delay_on_commit("a", 2)
+    assert first.state == "queued"
+
+
+def test_the_signal_comes_with_the_job():
+    told = []
+
+    def receive(job_ids, queue, task, **kwargs):
+        told.append((job_ids, queue, task))
+
+    once.delay("duplicate")
+    signals.job_enqueued.connect(receive)
+    try:
+        with transaction.atomic():
+            job = note.delay_on_commit("a")
+            once.delay_on_commit("duplicate")
+            assert told == []
+    finally:
+        signals.job_enqueued.disconnect(receive)
+    assert told == [([job.id], "default", note.name)]
