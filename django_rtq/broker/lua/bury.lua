@@ -1,6 +1,6 @@
 -- bury: move failed jobs to the dead letters, where they stay until a person requeues or discards them.
 -- running -> dead; cancelled, if it was asked to stop
--- uses: prelude unique outcomes settle failures limits
+-- uses: prelude unique outcomes settle failures running_counts
 -- keys: running jobs failures errors dead clock scratch stats waiters finished_signal scheduled retrying
 --       due_signal digests unique crashes waiting_since results recent_results finished no_outcome
 --       cancel_requests progress result_times result_expiry scheduled_by_client

@@ -1,6 +1,6 @@
 -- release: return jobs that did not run, to be claimed next; no attempt is counted.
 -- running -> queued; cancelled, if it was asked to stop
--- uses: prelude lanes settle limits
+-- uses: prelude lanes settle running_counts
 -- keys: running jobs bands turn lanes waiting_since work_signal clock scratch ring lane failures crashes
 --       errors retrying results recent_results finished no_outcome stats waiters finished_signal
 --       cancel_requests progress digests due_signal scheduled unique result_times result_expiry

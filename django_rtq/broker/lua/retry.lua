@@ -1,6 +1,6 @@
 -- retry: schedule the next attempt of failed jobs.
 -- running -> retrying; cancelled, if it was asked to stop
--- uses: prelude schedule settle failures limits
+-- uses: prelude schedule settle failures running_counts
 -- keys: running jobs failures errors scheduled retrying due_signal clock scratch stats crashes waiting_since
 --       results recent_results finished no_outcome waiters finished_signal cancel_requests progress digests
 --       unique result_times result_expiry scheduled_by_client

@@ -1,13 +1,15 @@
-"""manage.py rtq_pause: pause queues."""
+"""manage.py rtq_pause: pause queues, or clients in them."""
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.management.command import RTQCommand
+from django_rtq.management.output import one_line
 from django_rtq.management.prompts import known_queues
 
 
@@ -22,15 +24,25 @@ class Command(RTQCommand):
             "Exit codes: 0 the queues are paused; 1 a queue is unknown (then none is paused), or "
             "Redis did not answer; 2 wrong usage."
         )
-        parser.add_argument("queues", nargs="+", metavar="QUEUE", help="A queue to pause.")
+        parser.add_argument("queues", nargs="+", metavar="QUEUE", help="A queue to pause; '*' is every queue.")
+        parser.add_argument(
+            "--client", action="append", default=[], metavar="NAME", help="Pause only this client. May be repeated."
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         inspector = get_inspector()
         for name in known_queues(inspector, options["queues"]):
-            changed = inspector.pause(name)
-            if options["verbosity"]:
-                self.stdout.write(
-                    f"Queue {name} is paused. Resume it with  python manage.py rtq_resume {name}"
-                    if changed
-                    else f"Queue {name} was paused already."
-                )
+            for client in options["client"] or [None]:
+                changed = inspector.pause(name) if client is None else inspector.limits.pause_client(name, client)
+                if options["verbosity"]:
+                    self.stdout.write(_told(name, client, is_new=changed))
+
+
+def _told(queue: str, client: str | None, *, is_new: bool) -> str:
+    what, arguments = f"Queue {queue}", queue
+    if client is not None:
+        what = f"Client {one_line(repr(client), 100)} in queue {queue}"
+        arguments += f" --client {shlex.quote(one_line(client))}"
+    if not is_new:
+        return f"{what} was paused already."
+    return f"{what} is paused. Resume it with  python manage.py rtq_resume {arguments}"

@@ -12,6 +12,7 @@ from django_rtq.conf import Config
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.jobs.outcome import CANCELLED_UNRUN
+from tests.broker.model.accidents import RESULT_MS, Accidents
 from tests.broker.model.keyspace import differences, problems, read_keyspace
 from tests.broker.model.queries import overview_of, seconds, settlement, state_in
 from tests.broker.model.queue import Queue, claim
@@ -19,7 +20,7 @@ from tests.broker.model.state import Clock, Limits, lane_name
 from tests.support.single_steps import promote, renew
 
 QUEUES = ("mail", "bulk")
-LEASE_MS, RESULT_MS, DEAD_MS = 15_000, 300_000, 120_000
+LEASE_MS, DEAD_MS = 15_000, 120_000
 LONGEST_MS = 40 * 60_000  # time that may pass; a script believes `high` when it is less than an hour ahead
 
 Plan = Mapping[str, Mapping[str, Sequence[tuple[Any, ...]]]]  # queue -> verb -> for each job its arguments
@@ -32,7 +33,7 @@ def parallel_config(url: str) -> Config:
     return Config(redis=url, lease_seconds=LEASE_MS / 1000, queues={"bulk": {"delayed_first": True}}, **kept)
 
 
-class ParallelRun:
+class ParallelRun(Accidents):
     """Two queues and their models, at a time that stands still until `advance`."""
 
     def __init__(self, redis: Any, broker: Broker) -> None:
@@ -253,82 +254,6 @@ class ParallelRun:
         assert details.failures == model.failures.get(job_id, 0)
         assert details.crashes == model.crashes.get(job_id, 0)
         assert len(details.errors) == len(model.errors.get(job_id, ()))
-
-    # -- by accident
-
-    def take_token(self, queue: str, token: str) -> None:
-        """Somebody was woken."""
-        self.redis.zpopmin(getattr(self.broker.keys.of(queue), token))
-        setattr(self.models[queue], token, False)
-        self.check()
-
-    def let_limit_pass(self, queue: str, digest: str) -> None:
-        """A digest was held for as long as it may be."""
-        self.redis.delete(self.broker.keys.of(queue).unique + digest.encode())
-        self.models[queue].unique.pop(digest, None)
-        self.check()
-
-    def lose_turn(self, queue: str, lane: tuple[int, str]) -> None:
-        """A torn log lost that a client has work; the audit finds it."""
-        keys, model = self.broker.keys.of(queue), self.models[queue]
-        self.redis.zrem(keys.ring + str(lane[0]).encode(), lane[1])
-        model.blocked_in[lane[0]].discard(lane[1])
-        model.rings[lane[0]] = [client for client in model.rings[lane[0]] if client != lane[1]]
-        self.audit(queue)
-
-    def lose_band(self, queue: str, band: int) -> None:
-        """A torn log lost that a band has work; the audit finds it."""
-        self.redis.zrem(self.broker.keys.of(queue).bands, band)
-        self.models[queue].bands.discard(band)
-        self.audit(queue)
-
-    def bend_index(self, queue: str, client: str) -> None:
-        """A torn log kept in the index what waits for its time no more; promote comes by."""
-        self.promote(queue)
-        keys, now = self.broker.keys.of(queue), self.clock.now
-        self.redis.zadd(keys.scheduled_by_client + f":{client}".encode(), {"torn": now})
-        self.redis.zadd(keys.scheduled_by_client, {client: now}, lt=True)
-        model = self.models[queue]
-        model.scheduled_by_client[client] = min(now, model.scheduled_by_client.get(client, now))
-        self.promote(queue)
-
-    def bend_counts(self, queue: str, client: str) -> None:
-        """A torn log lost that a job ended, or started; the audit counts again."""
-        for number in (0, 7):
-            self.redis.hset(self.broker.keys.of(queue).running_counts, f"client:{client}", number)
-            self.audit(queue)
-
-    def lose_block(self, queue: str, client: str) -> None:
-        """A torn log lost in which bands a client waits, and in another way that it does not have to wait any more."""
-        keys, model = self.broker.keys.of(queue), self.models[queue]
-        self.redis.hdel(keys.blocked, client)
-        self.audit(queue)
-        self.redis.hset(keys.limits, f"client:{client}", "max_running=9")
-        self.redis.hset(keys.limit_sources, f"run:client:{client}", "max_running=9")
-        model.set_limits[f"client:{client}"] = model.limit_sources[f"run:client:{client}"] = "max_running=9"
-        self.audit(queue)
-
-    def lose_worker(self, queue: str, worker: str) -> None:
-        """A torn log kept what a worker holds, and not that it is there; the audit finds it."""
-        self.redis.zrem(self.broker.keys.of(queue).workers, worker)
-        self.models[queue].workers.pop(worker, None)
-        self.audit(queue)
-        self.advance(0)
-
-    def claim_half(self, queue: str, worker: str, job_id: str, guilty: Sequence[str]) -> None:
-        """A torn log kept that a worker holds a job, and not that it left its lane. Then the worker dies."""
-        held = f"1 {self.clock.now}"
-        self.redis.hset(self.broker.keys.of(queue).running(worker), job_id, held)
-        self.models[queue].running[worker][job_id] = held
-        self.reclaim_child(queue, worker, guilty)
-
-    def stop_half(self, queue: str, worker: str, job_id: str) -> None:
-        """A torn log kept that a job which was to stop is over, and not that no worker has it. Then that one dies."""
-        keys, wish, held = self.broker.keys.of(queue), f"ask {RESULT_MS} 4 {CANCELLED_UNRUN}", f"1 {self.clock.now}"
-        self.redis.hset(keys.cancel_requests, job_id, wish)
-        self.redis.hset(keys.running(worker), job_id, held)
-        self.models[queue].cancel_requests[job_id], self.models[queue].running[worker][job_id] = wish, held
-        self.reclaim_child(queue, worker, [job_id])
 
     # -- the comparison
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django_rtq.broker.messages import NewJob, UniqueJob
+from tests.broker.model.blocking import Blocking
 from tests.broker.model.state import Lane, Note, Record, due_at, in_order, made_at
-from tests.broker.model.unique import Holdings
 
 SKEW_MS = 1000  # a job whose id tells another time than the server's notes since when it waits
 KEPT_ERRORS = 5
@@ -20,7 +20,7 @@ READ_AT_ONCE = 100  # outcomes that trim reads
 Entry = tuple[str, int, str]  # id, ms to keep or failures to count, outcome or failure
 
 
-class Parts(Holdings):
+class Parts(Blocking):
     """One queue, and the steps of which the verbs are made."""
 
     def _whose_turn(self) -> Lane | None:
@@ -36,46 +36,6 @@ class Parts(Holdings):
                     self._block(band, client)
             self.bands.remove(band)
         return None
-
-    def room_of(self, client: str) -> float:
-        """How many more jobs a client may start."""
-        if f"paused:{client}" in self.set_limits:
-            return 0
-        entry = self.set_limits.get(f"client:{client}", self.set_limits.get("clients", ""))
-        return self._left(entry, self.running_counts()[f"client:{client}"])
-
-    def queue_room(self) -> float:
-        return self._left(self.set_limits.get("queue", ""), self.running_counts()["queue"])
-
-    def _left(self, entry: str, running: int) -> float:
-        return int(entry.removeprefix("max_running=")) - running if "max_running" in entry else float("inf")
-
-    def _block(self, band: int, client: str) -> None:
-        self.blocked_in[band].add(client)
-        bands = self.blocked.setdefault(client, [])
-        if band not in bands:
-            bands.append(band)
-
-    def unblock(self, client: str) -> None:
-        if client not in self.blocked or self.room_of(client) <= 0:
-            return
-        for band in self.blocked.pop(client):
-            if client not in self.blocked_in[band]:
-                continue
-            self.blocked_in[band].remove(client)
-            if self.lanes[band, client]:
-                self.bands.add(band)
-                self.rings[band].append(client)
-                self.work_signal = True
-
-    def _end_run(self, worker: str, job_ids: Sequence[str]) -> None:
-        """The jobs leave the processing list, and others may start in their places."""
-        entries = [self.running[worker].pop(job_id) for job_id in job_ids]
-        owners = [entry.split(" ", 2)[2] for entry in entries if entry.count(" ") > 1]
-        if owners and self.set_limits:
-            for client in dict.fromkeys(owners):
-                self.unblock(client)
-            self.work_signal = self.work_signal or bool(self.bands)
 
     def pass_over(self, lane: Lane) -> None:
         """What was cancelled leaves the front of a lane; its client keeps its turn."""
@@ -385,8 +345,3 @@ class Parts(Holdings):
 
     def _until(self, moments: dict[str, int]) -> int | None:
         return max(0, min(moments.values()) - self.clock.now) if moments else None
-
-    def _count(self, name: str, n: int = 1) -> None:
-        counters = self.stats[self.clock.now // 60_000]
-        self.is_listed = self.is_listed or (name == "enqueued" and not counters[name])
-        counters[name] += n

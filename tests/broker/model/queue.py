@@ -7,7 +7,7 @@ one by one here, while the script takes whole batches: nobody must be able to te
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil
 
 from django_rtq.broker.messages import NewJob, UniqueJob
@@ -26,11 +26,9 @@ class Queue(Parts):
         answers, jobs = [], list(jobs)
         self.is_bulk = len(jobs) != 1 or bool(jobs[0].due)
         for job in jobs:
-            if self._knows(job.id):
-                answers.append("exists")
-                continue
-            answers.append("ok")
-            self._take_in(job)
+            answers.append("exists" if self._knows(job.id) else "ok")
+            if answers[-1] == "ok":
+                self._take_in(job)
         if "ok" in answers:
             self._count("enqueued", answers.count("ok"))
         self.is_bulk = False
@@ -313,27 +311,6 @@ class Queue(Parts):
     def resume(self) -> bool:
         changed, self.paused, self.work_signal = self.paused is not None, None, True
         return changed
-
-    def change_limits(self, entries: Mapping[str, str]) -> int:
-        """Empty texts delete. While there are limits, what runs has its client behind its entry."""
-        self.limit_sources = {name: text for name, text in {**self.limit_sources, **entries}.items() if text}
-        run, settings = (
-            {name.removeprefix(source): text for name, text in self.limit_sources.items() if name.startswith(source)}
-            for source in ("run:", "settings:")
-        )
-        self.set_limits = settings | run
-        for worker in self.signed_on if self.set_limits else ():
-            for job_id, entry in self.running[worker].items():
-                if entry.count(" ") == 1:
-                    client = self.jobs[job_id].client if job_id in self.jobs else ""
-                    self.running[worker][job_id] = f"{entry} {client}"
-        self.work_signal = self.work_signal or bool(self.bands)
-        return len(self.blocked)
-
-    def check_blocked(self, clients: Sequence[str]) -> int:
-        for client in clients:
-            self.unblock(client)
-        return sum(client in self.blocked for client in clients)
 
     def purge(self, limit: int) -> list[int]:
         """First what is scheduled, then lane after lane. Rings keep the clients until a claim comes by."""

@@ -148,6 +148,8 @@ def what_was_set_at_run_time_wins(parallel: ParallelRun) -> None:
     parallel.claim("w0", ("mail",), 4)
     parallel.change_limits("mail", {"settings:client:x": NONE})
     parallel.change_limits("mail", {"run:clients": NONE, "run:queue": NONE})
+    parallel.change_limits("bulk", {"queue": ONE})
+    parallel.forget("bulk")
 
 
 def a_suspect_of_a_blocked_client(parallel: ParallelRun) -> None:

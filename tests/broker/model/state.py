@@ -182,11 +182,7 @@ class State:
         for name in ("waiting_since", "failures", "crashes", "digests", "cancel_requests", "progress"):
             keys[name] = texts(getattr(self, name))
         keys["clock"] = texts(self.clock_state)
-        bands = {*self.rings, *self.blocked_in}
-        keys |= {f"ring:{band}": [*self.rings[band], *sorted(self.blocked_in[band])] for band in bands}
-        keys["limits"], keys["limit_sources"] = dict(self.set_limits), dict(self.limit_sources)
-        keys["running_counts"] = texts(self.running_counts())
-        keys["blocked"] = {client: " ".join(map(str, bands)) for client, bands in self.blocked.items()}
+        keys |= self._limit_keys()
         keys |= {f"lane:{lane_name(lane)}": list(job_ids) for lane, job_ids in self.lanes.items()}
         keys |= {f"scheduled_by_client:{client}": self.scheduled_of(client) for client in self.scheduled_by_client}
         keys |= {f"running:{worker}": dict(held) for worker, held in self.running.items()}
@@ -194,6 +190,17 @@ class State:
         keys |= {f"stats:{minute}": texts(counters) for minute, counters in self.stats.items()}
         keys |= {f"tasks:{hour}": texts(counters) for hour, counters in self.tasks.items()}
         return {name: value for name, value in keys.items() if value}
+
+    def _limit_keys(self) -> dict[str, object]:
+        """Of a ring: those that take turns, and behind them those that are blocked, in the order of their names."""
+        bands = {*self.rings, *self.blocked_in}
+        return {
+            "limits": dict(self.set_limits),
+            "limit_sources": dict(self.limit_sources),
+            "running_counts": texts(self.running_counts()),
+            "blocked": {client: " ".join(map(str, bands)) for client, bands in self.blocked.items()},
+            **{f"ring:{band}": [*self.rings[band], *sorted(self.blocked_in[band])] for band in bands},
+        }
 
     def running_counts(self) -> Counter[str]:
         """How many jobs run, as scripts count them while there are limits."""

@@ -1,5 +1,5 @@
 -- reclaim: take jobs back from a dead worker, and count the runs that crashed.
--- uses: prelude lanes unique outcomes settle failures metrics limits
+-- uses: prelude lanes unique outcomes settle failures metrics running_counts
 
 -- Count a crashed run for its queue and its task, in place of the dead worker.
 local function count_crash(q, record, end_name, now)

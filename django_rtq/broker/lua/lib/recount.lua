@@ -1,5 +1,5 @@
 -- recount: count the jobs in the processing lists, after the first limit, or a torn log.
--- uses: prelude limits
+-- uses: prelude running_counts
 
 -- Write `running_counts` anew. Jobs that were claimed without limits get their client written behind their entry.
 local function recount(q)

@@ -1,5 +1,5 @@
 -- settle: end runs of a worker. A job with a cancel request does not run again, however its run ends.
--- uses: prelude outcomes limits
+-- uses: prelude outcomes running_counts
 
 -- Split a list in which every `step`-th entry is an id, from `first` to `last` if given. Returns the positions of ids that
 -- the worker holds, the stale ids, and the entries of the processing list.
