@@ -32,7 +32,7 @@ def run(broker, handle, verb="ack", **details):
 
 
 def is_awaited(redis):
-    return any(client["cmd"] == "blmove" for client in redis.client_list())
+    return any(client["cmd"] in ("blmove", "blpop") for client in redis.client_list())
 
 
 @pytest.fixture
