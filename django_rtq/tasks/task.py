@@ -33,7 +33,7 @@ from django_rtq.tasks.options import (
 )
 from django_rtq.tasks.patching import with_patchable_methods
 from django_rtq.tasks.signature import Signature, signature_of
-from django_rtq.tasks.task_call import send_through_middleware, uses_middleware
+from django_rtq.tasks.task_call import asend_call, send_through_middleware, uses_middleware
 from django_rtq.tasks.uniqueness import (
     DAY_SECONDS,
     UNIQUE_OPTIONS,
@@ -43,7 +43,7 @@ from django_rtq.tasks.uniqueness import (
     Until,
     uniqueness_of,
 )
-from django_rtq.transactions.on_commit import OnCommit, database_to_await, explicit_database
+from django_rtq.transactions.on_commit import OnCommit, explicit_database
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -175,10 +175,12 @@ class Task(Generic[P, R_co]):
     async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
 
     async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
-        """delay() for async code."""
-        # Django keeps the connections of async code, and their transactions, in the thread-sensitive thread.
-        in_thread_of_database = database_to_await(self.on_commit) is not None
-        return await sync_to_async(self.delay, thread_sensitive=in_thread_of_database)(*args, **kwargs)
+        """delay() for coroutines. Calls of one event loop that come together are sent together.
+
+        If it is cancelled, the job may be stored all the same. The functions of `client` and `unique` run on the event
+        loop.
+        """
+        return (await asend_call(self, [(args, kwargs)]))[0]
 
     @overload
     def delay_on_commit(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]: ...
@@ -214,6 +216,10 @@ class Task(Generic[P, R_co]):
         """
         each = checked_calls(self.name, calls)
         return send_through_middleware(self, each) if uses_middleware(self) else send(self, each)
+
+    async def adelay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle[Any]]:
+        """delay_many() for coroutines."""
+        return await asend_call(self, checked_calls(self.name, calls))
 
     def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co]:
         """A copy of the task with other options for some calls: those of @task, `run_after` and `headers`.
