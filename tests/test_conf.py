@@ -53,6 +53,7 @@ def test_every_option_can_be_set():
         "QUEUES": {"mail": {"delayed_first": True}},
         "ADMIN_REFRESH_SECONDS": 0,
         "ENQUEUE_ON_COMMIT": "default",
+        "OUTBOX": "default",
         "TASK_MODULES": ["tasks", "jobs.mail"],
     }
     assert set(options) == {option.name.upper() for option in fields(Config)}
