@@ -87,6 +87,8 @@ class Config:
     #: Maximum number of dead letters kept per queue, and for how long.
     max_dead_letters: int = _number(100_000, whole=True)
     dead_letter_days: float = _number(90.0)
+    #: How long it is known that a job of a task with exactly_once has committed.
+    exactly_once_days: float = _number(7.0)
     #: Maximum size of the arguments of a job, and of a result, in bytes of JSON.
     max_payload_bytes: int = _number(1024 * 1024, whole=True)
     #: Seconds that a job waits for a worker that knows its task, before it is dead.
@@ -107,6 +109,8 @@ class Config:
     outbox: bool | str | None = None
     #: The modules of each app that are searched for tasks.
     task_modules: tuple[str, ...] = field(default=("tasks",))
+    #: Dotted paths of middleware, the outermost first.
+    middleware: tuple[str, ...] = field(default=())
 
     def queue(self, name: str) -> QueueConfig:
         """The options of a queue."""
@@ -117,20 +121,6 @@ class Config:
 def get_config() -> Config:
     """The settings, read when first needed. Raises ConfigurationError."""
     return read_config(getattr(settings, "RTQ", None), debug=settings.DEBUG or is_under_test())
-
-
-@lru_cache(maxsize=1)
-def ignores_transactions() -> bool:
-    """Whether nothing in the settings asks what transactions are open when jobs are enqueued."""
-    config = get_config()
-    rule = config.enqueue_on_commit
-    return not rule and not config.outbox and (rule is False or not is_debug())
-
-
-def outbox_database() -> str | None:
-    """The database with the outbox; None: there is none."""
-    outbox = get_config().outbox
-    return DEFAULT_DB_ALIAS if outbox is True else outbox or None
 
 
 def read_config(options: Any, *, debug: bool) -> Config:
@@ -224,6 +214,11 @@ def _check_values(config: Config) -> None:
         if rule is not None and (problem := rule.problem(value)):
             raise ConfigurationError(f'RTQ["{option.name.upper()}"] is {value!r}, but has to be {problem}.')
     _check_names(config.prefix, config.default_queue, config.task_modules)
+    if not _are_names(config.middleware):
+        raise ConfigurationError(
+            f'RTQ["MIDDLEWARE"] is {config.middleware!r}, but has to be a list of dotted paths, like '
+            '["shop.queue.TenantMiddleware"].'
+        )
     _check_schedules(config.schedules)
     _check_queues(config.queues)
     _check_database("ENQUEUE_ON_COMMIT", config.enqueue_on_commit)
@@ -304,7 +299,6 @@ def forget_config(*, setting: str, **kwargs: object) -> None:
     """Read the settings again when a test overrides them."""
     if setting in ("RTQ", "DEBUG"):
         get_config.cache_clear()
-        ignores_transactions.cache_clear()
 
 
 def task_modules() -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Tasks of this package: work that takes too long for a web request.
+"""Tasks of this package: work that takes too long for a web request, and the deletion of old rows.
 
 They are internal: whoever enqueues them has checked a permission. So nobody can enqueue or edit their jobs in forms,
 schedules or commands: see registry.get_public_task().
@@ -7,8 +7,14 @@ schedules or commands: see registry.get_public_task().
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar
 
+from django.apps import apps
+from django.utils import timezone
+
+from django_rtq.broker.broker import get_broker
+from django_rtq.conf import get_config
 from django_rtq.inspector.dead_letters import STEP, BulkAction
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.job_filter import JobFilter
@@ -17,6 +23,8 @@ from django_rtq.tasks.task import Task
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+ROWS_AT_ONCE = 500
 
 
 def internal_task(func: Callable[P, R]) -> Task[P, R]:
@@ -45,3 +53,25 @@ def run_bulk_action(
         rest = run_bulk_action.using(queue_name=queue, run_after=1.0)
         rest.delay(queue, action, filter, until_ms, per_second, step.cursor)
     return len(step.done)
+
+
+@internal_task
+def delete_committed_jobs(database: str) -> int:
+    """Delete the rows of jobs that committed RTQ["EXACTLY_ONCE_DAYS"] ago and are not in Redis. Returns how many.
+
+    A job that is still in Redis can run again, as a dead letter that is requeued or in a paused queue: its row is
+    checked again after the same time. It may be interrupted anywhere and run again.
+    """
+    rows = apps.get_model("django_rtq", "CommittedJob")._base_manager.using(database)
+    before = timezone.now() - timedelta(days=get_config().exactly_once_days)
+    old = rows.filter(committed_at__lt=before).order_by("committed_at")
+    deleted, jobs = 0, list(old.values_list("job_id", "queue")[:ROWS_AT_ONCE])
+    while jobs:
+        stored = get_broker().maintenance.are_stored(jobs)
+        gone = [job_id for (job_id, _), is_stored in zip(jobs, stored, strict=True) if not is_stored]
+        kept = [job_id for (job_id, _), is_stored in zip(jobs, stored, strict=True) if is_stored]
+        rows.filter(pk__in=gone).delete()
+        rows.filter(pk__in=kept).update(committed_at=timezone.now())
+        deleted += len(gone)
+        jobs = list(old.values_list("job_id", "queue")[:ROWS_AT_ONCE])
+    return deleted

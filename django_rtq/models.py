@@ -1,4 +1,4 @@
-"""Schedule, OutboxJob, and one model without a table for each entry of the admin menu.
+"""Schedule, rows of jobs, and one model without a table for each entry of the admin menu.
 
 Schedules created in the admin are rows in the database. Jobs, queues and workers exist in Redis only: their models
 give the admin pages a content type, permissions, a URL and an entry in the app list, and are never queried. Their
@@ -25,7 +25,7 @@ from django_rtq.exceptions import InvalidTask, RTQError, TaskNotFound
 from django_rtq.periodic import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, cron, every
 from django_rtq.scheduler.registry import ScheduledTask, declared_schedules, schedule_from_row
 from django_rtq.scheduler.sync import sync_rows
-from django_rtq.tasks import registry
+from django_rtq.tasks import exactly_once, registry
 from django_rtq.tasks.new_jobs import check_call
 from django_rtq.tasks.options import client_name, queue_name
 
@@ -174,6 +174,21 @@ class OutboxJob(models.Model):
     error = models.TextField(blank=True, default="")  # of the last one
 
     class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.job_id
+
+
+class CommittedJob(models.Model):
+    """A job of a task with exactly_once that has committed: see tasks/exactly_once.py."""
+
+    job_id = models.CharField(primary_key=True, max_length=255)
+    queue = models.CharField(max_length=100)
+    committed_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        db_table = exactly_once.TABLE
         default_permissions = ()
 
     def __str__(self) -> str:

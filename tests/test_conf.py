@@ -54,6 +54,8 @@ def test_every_option_can_be_set():
         "ADMIN_REFRESH_SECONDS": 0,
         "ENQUEUE_ON_COMMIT": "default",
         "OUTBOX": "default",
+        "EXACTLY_ONCE_DAYS": 1,
+        "MIDDLEWARE": ["shop.queue.tenant_middleware"],
         "TASK_MODULES": ["tasks", "jobs.mail"],
     }
     assert set(options) == {option.name.upper() for option in fields(Config)}
@@ -63,6 +65,7 @@ def test_every_option_can_be_set():
     assert {name: getattr(config, name.lower()) for name in options} == {
         **options,
         "TASK_MODULES": ("tasks", "jobs.mail"),
+        "MIDDLEWARE": ("shop.queue.tenant_middleware",),
     }
 
 

@@ -24,8 +24,11 @@ from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.conf import Config, read_config
 from django_rtq.inspector.inspector import Inspector
+from django_rtq.models import CommittedJob
 from django_rtq.scheduler.registry import declared_schedules
 from django_rtq.tasks import Task, registry
+from django_rtq.testing import eager
+from testproject.shop.models import Customer, Order, Tenant
 from tests.markdown import ROOT, anchors, blocks, cells, read, rows, section
 
 ROOT_PAGES = [ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")]
@@ -129,6 +132,23 @@ def test_the_examples_of_the_django_tasks_page_run(broker, inspector, modules):
     assert (declared.max_attempts, declared.time_limit) == (3, 60)
 
 
+@pytest.mark.django_db
+def test_the_example_of_the_exactly_once_page_runs(modules):
+    shop = modules("shop/models.py")
+    shop.Order = Order
+    ((file, code),) = blocks(read("docs/exactly-once.md"))
+    module = modules(file)
+    exec(compile(code, "docs/exactly-once.md", "exec"), vars(module))
+    tenant = Tenant.objects.create(slug="north")
+    order = Order.objects.create(tenant=tenant, customer=Customer.objects.create(tenant=tenant), number=1)
+    with eager():
+        job = module.add_fee.delay(order.pk, 250)
+    order.refresh_from_db()
+
+    assert order.total_cents == 250
+    assert CommittedJob.objects.filter(job_id=job.id).exists()
+
+
 def test_the_receiver_of_the_lifecycle_page_is_told(capsys, modules):
     ((_, code),) = blocks(read("docs/lifecycle.md"))
     module = modules("shop/receivers.py")
@@ -183,7 +203,7 @@ def test_every_setting_is_documented_with_its_default(option):
     if isinstance(default, int | float):
         assert float(said.replace(",", "")) == default
     elif option.name not in ("redis", "db", "test_redis"):
-        assert said == f"`{default!r}`".replace("'", '"').replace("(", "[").replace(",)", "]")
+        assert said == f"`{default!r}`".replace("'", '"').replace("()", "[]").replace("(", "[").replace(",)", "]")
 
 
 def test_no_setting_is_documented_that_does_not_exist():

@@ -31,6 +31,7 @@ RTQ_OPTIONS = (
     "at_front",
     "result_ttl",
     "schedule",
+    "exactly_once",
     "unique",
     "unique_until",
     "unique_seconds",
@@ -54,6 +55,7 @@ class RTQTask(DjangoTask):
     expires: Any = None
     at_front: bool | None = None
     result_ttl: float | None = None  # seconds
+    exactly_once: bool | str | None = None
     schedule: Schedule | Sequence[Schedule] | None = field(default=None, hash=False)
     unique: Any = field(default=None, hash=False)
     unique_until: str | None = None

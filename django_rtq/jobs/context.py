@@ -37,8 +37,16 @@ class JobContext:
             self._report(line)
 
 
+class Interruptible(Protocol):
+    """A run that its time limit or a cancellation may interrupt."""
+
+    def end(self) -> None:
+        """Do not interrupt it any more. Raises the exception if it is pending."""
+
+
 class _Run(Protocol):
     history: str
+    interruptible: Interruptible | None
 
     @property
     def context(self) -> JobContext: ...
@@ -54,6 +62,14 @@ class CurrentRun:
 
 
 current_run: ContextVar[CurrentRun | None] = ContextVar("rtq_current_run", default=None)
+
+
+def running() -> _Run:
+    """The run of the current job. For code that only a job calls."""
+    here = current_run.get()
+    assert here is not None
+    assert here.run is not None
+    return here.run
 
 
 def current_job() -> JobContext | None:

@@ -49,6 +49,8 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     expires             a job that has not started by then never runs: seconds, timedelta, or aware datetime
     at_front            put jobs before the other jobs of their client
     takes_context       pass a JobContext as the first argument, `context`
+    exactly_once        True, or an alias of DATABASES: run in a transaction that also commits the job's id, so that a
+                        second run changes nothing
     result_ttl          seconds that results are kept; 0: not at all
     schedule            cron(…) or every(…), or a list of them: periodic jobs
     unique              no second job with the same arguments at a time: True, a list of the names of the arguments to

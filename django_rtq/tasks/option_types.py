@@ -11,7 +11,7 @@ from django_rtq.periodic import Schedule
 from django_rtq.tasks.backoff import Backoff
 from django_rtq.tasks.options import Moment
 from django_rtq.tasks.uniqueness import OnConflict, UniqueOption, Until
-from django_rtq.transactions.on_commit import OnCommit
+from django_rtq.transactions.rules import OnCommit
 
 Client = str | int | UUID | None
 Errors = type[BaseException] | Sequence[type[BaseException]]
@@ -50,6 +50,7 @@ class TaskOptions(CallOptions, total=False):
     backoff: Backoff | Delay | Sequence[Delay]
     retry_on: Errors
     give_up_on: Errors
+    exactly_once: bool | str
     schedule: Schedule | Sequence[Schedule]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from django_rtq.conf import get_config, task_backend_queues
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from django_rtq.tasks.task import Task
 
 _tasks: dict[str, Task[Any, Any]] = {}
+_OURS = "django_rtq.internal_tasks"  # imported when a job of it comes
 _finders: list[Callable[[str], Task[Any, Any] | None]] = []
 
 
@@ -45,6 +47,10 @@ def add_finder(finder: Callable[[str], Task[Any, Any] | None]) -> None:
 
 
 def _find(name: str) -> Task[Any, Any] | None:
+    module, _, attribute = name.rpartition(".")
+    if module == _OURS and (found := vars(import_module(_OURS)).get(attribute)) and hasattr(found, "internal"):
+        register(found)
+        return _tasks[name]
     return next(filter(None, (finder(name) for finder in _finders)), None)
 
 

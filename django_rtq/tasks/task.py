@@ -17,7 +17,8 @@ from django_rtq.jobs.context import JobContext
 from django_rtq.periodic import Schedule, schedules_option
 from django_rtq.tasks.backoff import DEFAULT, Backoff
 from django_rtq.tasks.django_tasks import as_django_task
-from django_rtq.tasks.enqueuing import checked_calls, enqueue, enqueue_unique
+from django_rtq.tasks.enqueuing import checked_calls, enqueue, enqueue_unique, send
+from django_rtq.tasks.exactly_once import ExactlyOnce, database_option
 from django_rtq.tasks.new_jobs import WORKER_OPTIONS, check_call, new_job, new_unique_job, write_options
 from django_rtq.tasks.option_types import USING_NAMES, UsingOptions
 from django_rtq.tasks.options import (
@@ -32,6 +33,7 @@ from django_rtq.tasks.options import (
 )
 from django_rtq.tasks.patching import with_patchable_methods
 from django_rtq.tasks.signature import Signature, signature_of
+from django_rtq.tasks.task_call import asend_call, send_through_middleware, uses_middleware
 from django_rtq.tasks.uniqueness import (
     DAY_SECONDS,
     UNIQUE_OPTIONS,
@@ -41,7 +43,7 @@ from django_rtq.tasks.uniqueness import (
     Until,
     uniqueness_of,
 )
-from django_rtq.transactions.on_commit import OnCommit, database_to_await, explicit_database
+from django_rtq.transactions.rules import OnCommit, explicit_database
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -70,6 +72,7 @@ class Task(Generic[P, R_co]):
     expires: Moment | None = None
     at_front: bool = False
     takes_context: bool = False
+    exactly_once: bool | str = ""  # an alias of DATABASES; "": no
     result_ttl: float | None = None  # seconds
     schedule: Sequence[Schedule] = ()
     unique: UniqueOption = False
@@ -90,6 +93,7 @@ class Task(Generic[P, R_co]):
             retry_on=check_errors(self.name, "retry_on", self.retry_on),
             give_up_on=check_errors(self.name, "give_up_on", self.give_up_on),
             schedule=schedules_option(self.name, self.schedule),
+            exactly_once=database_option(self.name, self.exactly_once, self.func),
         )
         check_flag(self.name, "takes_context", self.takes_context)
         _ = self.call_signature  # created here, so that invalid options raise at import time
@@ -122,6 +126,11 @@ class Task(Generic[P, R_co]):
         """Whether the function is a coroutine function, which runs on the event loop of a worker."""
         return inspect.iscoroutinefunction(self.func)
 
+    @cached_property
+    def body(self) -> Callable[..., Any]:
+        """What workers call: the function, with exactly_once in a transaction."""
+        return ExactlyOnce(self.func, self.name, str(self.exactly_once)) if self.exactly_once else self.func
+
     @property
     def queue(self) -> str:
         """The name of the queue of its jobs."""
@@ -153,6 +162,8 @@ class Task(Generic[P, R_co]):
         BrokerUnavailable (the job may be stored) and BrokerFull (it is not stored). If the task is unique and a job
         like it exists, returns that job with `duplicate=True`, or raises DuplicateJob, as unique_on_conflict says.
         """
+        if uses_middleware(self):
+            return send_through_middleware(self, [(args, kwargs)])[0]
         if self.uniqueness is not None:
             return enqueue_unique(self, [new_unique_job(self, args, kwargs)])[0]
         return enqueue(self, [new_job(self, args, kwargs)])[0]
@@ -164,10 +175,12 @@ class Task(Generic[P, R_co]):
     async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
 
     async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
-        """delay() for async code."""
-        # Django keeps the connections of async code, and their transactions, in the thread-sensitive thread.
-        in_thread_of_database = database_to_await(self.on_commit) is not None
-        return await sync_to_async(self.delay, thread_sensitive=in_thread_of_database)(*args, **kwargs)
+        """delay() for coroutines. Calls of one event loop that come together are sent together.
+
+        If it is cancelled, the job may be stored all the same. The functions of `client` and `unique` run on the event
+        loop.
+        """
+        return (await asend_call(self, [(args, kwargs)]))[0]
 
     @overload
     def delay_on_commit(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]: ...
@@ -202,9 +215,11 @@ class Task(Generic[P, R_co]):
         All arguments are checked before the first job is sent. Raises what delay() raises.
         """
         each = checked_calls(self.name, calls)
-        if self.uniqueness is not None:
-            return enqueue_unique(self, [new_unique_job(self, *call) for call in each])
-        return enqueue(self, [new_job(self, *call) for call in each])
+        return send_through_middleware(self, each) if uses_middleware(self) else send(self, each)
+
+    async def adelay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle[Any]]:
+        """delay_many() for coroutines."""
+        return await asend_call(self, checked_calls(self.name, calls))
 
     def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co]:
         """A copy of the task with other options for some calls: those of @task, `run_after` and `headers`.

@@ -13,7 +13,7 @@ from typing import Any
 from asgiref.sync import async_to_sync
 
 from django_rtq.conf import Config
-from django_rtq.jobs.context import CurrentRun, current_run
+from django_rtq.jobs.context import CurrentRun, Interruptible, current_run
 from django_rtq.worker.outcome import Outcome
 from django_rtq.worker.process.executor import Executor
 from django_rtq.worker.process.interrupts import MainThreadInterrupts, ThreadInterrupts
@@ -55,7 +55,7 @@ class CallerIsolation(Isolation):
 
     def call(self, run: Run, *args: Any) -> Any:
         variables = self.prepare_context(run) if run.variables is None else run.variables
-        return variables.run(run.task.func, *args, **run.kwargs)
+        return variables.run(run.task.body, *args, **run.kwargs)
 
     def prepare_context(self, run: Run) -> contextvars.Context:
         run.variables = self._base.copy()
@@ -77,22 +77,22 @@ class UnlimitedRun(Run):
 
 
 @contextmanager
-def _limit(seconds: float | None, job_id: bytes = b"") -> Iterator[None]:
+def _limit(seconds: float | None, job_id: bytes = b"") -> Iterator[Interruptible | None]:
     """Raise TimeLimitExceeded inside the block after so many seconds."""
     if seconds is None:
-        yield
+        yield None
     elif threading.current_thread() is threading.main_thread():
         handler = signal.getsignal(signal.SIGALRM)
         try:
-            with MainThreadInterrupts().limit(seconds, job_id):
-                yield
+            with MainThreadInterrupts().limit(seconds, job_id) as interruptible:
+                yield interruptible
         finally:
             signal.signal(signal.SIGALRM, handler)
     else:
         interrupts = ThreadInterrupts()
         try:
-            with interrupts.limit(seconds, job_id):
-                yield
+            with interrupts.limit(seconds, job_id) as interruptible:
+                yield interruptible
         finally:
             interrupts.close()
 

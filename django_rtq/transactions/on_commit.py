@@ -14,35 +14,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db import connections, transaction
 
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.enqueue_calls import EnqueueCall
-from django_rtq.conf import get_config, outbox_database
 from django_rtq.exceptions import BrokerError
 from django_rtq.transactions.outbox import AnyJob, delete_or_log, store
+from django_rtq.transactions.rules import outbox_database
 
 logger = logging.getLogger("django_rtq")
 
 Finish = Callable[[Sequence[str] | None], None]
-OnCommit = bool | str | None  # False: at once; True or an alias: after the commit of that database; None: the setting
-
-
-def database_to_await(option: OnCommit) -> str | None:
-    """The database after whose commit jobs are sent; None: they are sent at once."""
-    rule = _rule_of_settings() if option is None else option
-    return DEFAULT_DB_ALIAS if rule is True else rule or None
-
-
-def explicit_database(option: OnCommit) -> str:
-    """The database of delay_on_commit(): the one that the option or the setting names, or the default one."""
-    named = option if isinstance(option, str) else _rule_of_settings()
-    return named if isinstance(named, str) else DEFAULT_DB_ALIAS
-
-
-def _rule_of_settings() -> OnCommit:
-    config = get_config()
-    return config.outbox or config.enqueue_on_commit
 
 
 def has_transaction(alias: str) -> bool:

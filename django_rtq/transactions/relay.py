@@ -18,10 +18,10 @@ from django.utils import timezone
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.enqueue_calls import EnqueueCall
-from django_rtq.conf import outbox_database
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
 from django_rtq.loop import Loop
 from django_rtq.transactions.outbox import delete, outbox_rows, read_call
+from django_rtq.transactions.rules import outbox_database
 
 logger = logging.getLogger("django_rtq")
 

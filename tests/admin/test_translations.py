@@ -48,8 +48,8 @@ ACTS = {
 
 #: Data of jobs, tasks and the server, which is not translated.
 DATA = re.compile(
-    r"^(testproject|django_rtq)\.|_order|_picture|_report|_catalogue|_carrier|run_bulk_action|=|\d-\w+$| UTC$"
-    r"|^(bakery|florist|it broke|default|mail|orders|reports|w1|Redis [\d.]+)$|^Send the e?mail of an order"
+    r"^(testproject|django_rtq)\.|_order|_picture|_report|_catalogue|_carrier|run_bulk_action|_committed_jobs|=|\d-\w+$"
+    r"| UTC$|^(bakery|florist|it broke|default|mail|orders|reports|w1|Redis [\d.]+)$|^Send the e?mail of an order"
 )
 
 

@@ -130,9 +130,10 @@ def test_a_bad_backoff_is_refused(backoff):
 def test_an_option_that_is_not_known_is_refused_with_those_that_are():
     unique = "unique, unique_on_conflict, unique_seconds, unique_until"
     known = "client, expires, max_attempts, max_crashes, on_commit, priority, queue_name, result_ttl"
+    of_task = known.replace("expires", "exactly_once, expires, give_up_on")
 
     assert refusal(task, retries=3) == (
-        f"@task does not take 'retries'. It takes: at_front, backoff, {known.replace('expires', 'expires, give_up_on')}"
+        f"@task does not take 'retries'. It takes: at_front, backoff, {of_task}"
         f", retry_on, schedule, takes_context, time_limit, {unique}."
     )
     assert refusal(task, run_after=3) == "@task does not take 'run_after'. Use .using(run_after=…)."

@@ -36,13 +36,18 @@ class MainThreadInterrupts:
             signal.setitimer(signal.ITIMER_REAL, seconds)
         return self
 
-    def __enter__(self) -> None:
-        """Nothing to do: limit() has started it."""
+    def __enter__(self) -> MainThreadInterrupts:
+        """limit() has started it."""
+        return self
 
     def __exit__(self, *error: object) -> None:
         self._job_id = b""
         if self._seconds:
             self._disarm()
+
+    def end(self) -> None:
+        """Do not interrupt the run any more, though its block goes on."""
+        self.__exit__()
 
     def cancel(self, job_id: bytes) -> None:
         """Raise JobCancelled if that job is running. For a signal handler."""
@@ -137,7 +142,7 @@ class ThreadInterrupts:
 class _Run:
     """A job that runs in a thread, as a context manager. The exception may be raised in its methods as well."""
 
-    __slots__ = ("_interrupts", "_seconds", "deadline", "is_interrupted", "job_id", "thread")
+    __slots__ = ("_interrupts", "_seconds", "deadline", "is_ended", "is_interrupted", "job_id", "thread")
 
     def __init__(self, interrupts: ThreadInterrupts, job_id: bytes, seconds: float | None) -> None:
         self._interrupts = interrupts
@@ -146,20 +151,28 @@ class _Run:
         self.job_id = job_id
         self.deadline = math.inf if seconds is None else time.monotonic() + seconds
         self.is_interrupted = False  # the exception was raised, or is pending
+        self.is_ended = False  # no exception comes any more
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> _Run:
         try:
             self._interrupts.arm(self)
+            return self
         except _ThreadTimeLimit:
             raise TimeLimitExceeded(limit_message(self._seconds)) from None
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         try:
-            self._interrupts.disarm(self)
+            if not self.is_ended:
+                self._interrupts.disarm(self)
         except _ThreadTimeLimit:
             kind = _ThreadTimeLimit
         if kind is _ThreadTimeLimit:
             raise TimeLimitExceeded(limit_message(self._seconds)) from None
+
+    def end(self) -> None:
+        """Do not interrupt the run any more, though its block goes on. Raises the exception if it is pending."""
+        self.__exit__(None)
+        self.is_ended = True
 
 
 class _ThreadTimeLimit(TimeLimitExceeded):

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from django_rtq.conf import Config
-from django_rtq.jobs.context import JobContext
+from django_rtq.jobs.context import Interruptible, JobContext
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.record import read_call, read_record
 from django_rtq.tasks import registry
@@ -21,6 +21,7 @@ class Run:
 
     progress: ProgressWriter | None = None  # takes reports of the job's progress
     client = b""  # until the record was read
+    interruptible: Interruptible | None = None  # while its function runs
     entry = 0  # its index in shared memory
     task: Task[Any, Any]  # set by open()
     is_open = False  # the record was read, and the task found

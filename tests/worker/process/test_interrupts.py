@@ -270,3 +270,27 @@ def test_a_coroutine_stops_for_the_very_job_and_once(seconds):
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(run())
     assert tidied == [True]
+
+
+def test_a_run_that_commits_is_not_interrupted_any_more(main_limit, thread_limits):
+    def commits(limits):
+        with limits.limit(0.02, b"id") as run:
+            run.end()
+            limits.cancel(b"id")
+            spin(0.1)
+        return "committed"
+
+    assert commits(main_limit) == "committed"
+    assert in_thread(lambda: commits(thread_limits)) == "committed"
+
+
+def test_a_thread_that_was_interrupted_at_its_end_does_not_commit(thread_limits):
+    def job():
+        with thread_limits.limit(60, b"id") as run:
+            thread_limits.cancel(b"id")
+            while run in thread_limits._runs:
+                pass
+            run.end()
+            return "committed"
+
+    assert isinstance(in_thread(job), JobCancelled)

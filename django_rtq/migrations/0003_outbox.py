@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("django_rtq", "0001_initial"),
+        ("django_rtq", "0002_exactly_once"),
     ]
 
     operations = [

@@ -1,0 +1,137 @@
+"""Tasks with exactly_once, run by workers that are killed: their effects are in the database exactly once."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+
+from django_rtq.exceptions import JobFailed
+from tests.app import once_tasks
+from tests.support.waiting import wait_until
+from tests.worker.processes import ROOT
+
+MODULES = ["tasks", "once_tasks"]
+
+
+@pytest.fixture
+def worker(rtq_worker, database):
+    """Start a worker that uses the database of the test, which has a table of effects."""
+    database.query(once_tasks.CREATE_TABLE)
+    return partial(rtq_worker, "--queues", once_tasks.QUEUE, environment=database.environment, TASK_MODULES=MODULES)
+
+
+def effects(database):
+    return sorted(name for (name,) in database.query("SELECT name FROM effects"))
+
+
+def committed(database):
+    return [job_id for (job_id,) in database.query("SELECT job_id FROM django_rtq_committedjob")]
+
+
+def test_a_job_that_is_killed_before_its_commit_runs_again(worker, database, journal):
+    worker()
+    job = once_tasks.effect.delay("a", ["before"])
+
+    assert job.get(10) == "a is done"
+    assert journal.starts("a") == 2
+    assert effects(database) == ["a"]
+
+
+def test_a_job_that_is_killed_after_its_commit_is_settled_without_its_function(worker, database, journal):
+    running = worker()
+    job = once_tasks.effect.delay("a", ["after"])
+
+    assert job.get(10) is None
+    assert journal.starts("a") == 1
+    assert effects(database) == ["a"]
+    assert f"job {job.id} has committed in an earlier run: its function was not called again" in running.log
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_failed_run_leaves_nothing_and_is_retried(worker, database, journal, concurrency):
+    worker("--concurrency", concurrency)
+    job = once_tasks.fail.delay("a", 2)
+
+    assert job.get(10) is None
+    assert journal.starts("a") == 3
+    assert effects(database) == ["a"]
+
+
+def test_a_broken_constraint_of_the_function_is_a_failure(worker, database, journal):
+    worker()
+    job = once_tasks.collide.using(max_attempts=2).delay("a")
+
+    with pytest.raises(JobFailed, match="IntegrityError"):
+        job.get(10)
+    assert journal.starts("a") == 2
+    assert effects(database) == committed(database) == []
+
+
+def test_a_result_that_cannot_be_stored_leaves_no_effect(worker, database, journal):
+    worker()
+    job = once_tasks.return_object.delay("a")
+
+    with pytest.raises(JobFailed, match=r"the result of .*return_object"):
+        job.get(10)
+    assert journal.starts("a") == 1
+    assert effects(database) == committed(database) == []
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_time_limit_leaves_no_effect(worker, database, journal, concurrency):
+    worker("--concurrency", concurrency)
+    job = once_tasks.hang.using(time_limit=0.2, max_attempts=1).delay("a")
+
+    with pytest.raises(JobFailed, match=r"0\.2 s"):
+        job.get(10)
+    assert effects(database) == committed(database) == []
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_cancelled_job_leaves_no_effect(worker, database, journal, concurrency):
+    worker("--concurrency", concurrency)
+    job = once_tasks.hang.delay("a")
+    journal.wait("start", "a")
+    job.cancel()
+
+    with pytest.raises(JobFailed, match="is cancelled"):
+        job.get(10)
+    assert effects(database) == committed(database) == []
+
+
+def test_two_runs_at_once_have_one_effect(worker, database, journal):
+    slow = worker(LEASE_SECONDS=1.0)
+    job = once_tasks.wait.delay("a", "gate")
+    first = journal.wait("start", "a")
+    slow.kill_group(signal.SIGSTOP)  # in the middle of its transaction, for longer than its lease
+    worker(LEASE_SECONDS=1.0)
+    wait_until(lambda: f":{first.pid}:" not in job.refresh().worker)
+    journal.open("gate")
+    slow.kill_group(signal.SIGCONT)
+
+    assert job.get(20) is None
+    assert effects(database) == ["a"]
+    assert committed(database) == [job.id]
+
+
+@pytest.mark.parametrize("name", ["sqlite", "postgresql"])
+def test_many_jobs_with_many_kills_have_one_effect_each(name, request):
+    if name == "postgresql":
+        request.getfixturevalue("postgres")  # or the test is skipped
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.exactly_once", "--jobs", "200", "--kills", "15", "--database", name],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    counts = json.loads(done.stdout.splitlines()[-1])
+    assert counts["effects"] == counts["jobs with an effect"] == counts["rows of jobs"] == 200
+    assert counts["settled without their function"] >= 6
