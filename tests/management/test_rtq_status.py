@@ -268,3 +268,11 @@ def test_the_outbox(broker, monkeypatch, lag, text):
     found = [line for line in run("rtq_status").out.splitlines() if line.startswith("Outbox")]
     assert found == ([text] if text else [])
     assert run("rtq_status", "--json").json["outbox"] == (asdict(lag) if lag else None)
+
+
+def test_between_two_short_lived_processes_no_worker_is_missing(broker):
+    broker.sign_on(["default"], "w1")
+    broker.register_queues(["default"])
+    broker.sign_off(["default"], "w1")
+
+    assert "No worker process is signed on at this moment. A worker or scheduler was there 0." in run("rtq_status").out
