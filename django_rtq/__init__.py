@@ -3,21 +3,24 @@
 from django_rtq.exceptions import Bury, JobCancelled, Retry, TimeLimitExceeded
 from django_rtq.handle import JobHandle
 from django_rtq.jobs.context import JobContext, current_job, report_progress
-from django_rtq.jobs.job import JobState
+from django_rtq.jobs.job import Job, JobState
 from django_rtq.periodic import cron, every
 from django_rtq.tasks.backoff import constant, exponential, steps
 from django_rtq.tasks.decorator import task
 from django_rtq.tasks.task import Task
+from django_rtq.tasks.task_call import TaskCall
 
 __version__ = "0.1.0"
 __all__ = [
     "Bury",
+    "Job",
     "JobCancelled",
     "JobContext",
     "JobHandle",
     "JobState",
     "Retry",
     "Task",
+    "TaskCall",
     "TimeLimitExceeded",
     "constant",
     "cron",

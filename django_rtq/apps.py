@@ -8,7 +8,7 @@ from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq import logs
-from django_rtq.checks import check_databases, check_schedules, check_server, check_settings
+from django_rtq.checks import check_databases, check_middleware, check_schedules, check_server, check_settings
 from django_rtq.conf import task_modules, uses_task_backend
 
 
@@ -26,6 +26,7 @@ class RTQConfig(AppConfig):
         django_checks.register(check_server, "rtq", deploy=True)
         django_checks.register(check_databases, "rtq", deploy=True)
         django_checks.register(check_schedules, "rtq")
+        django_checks.register(check_middleware, "rtq")
         if uses_task_backend():
             import_module("django_rtq.backend")  # for the tasks of django.tasks in modules that are not imported here
         autodiscover_modules(*task_modules())

@@ -13,7 +13,9 @@ from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.server_info import problems_of
+from django_rtq.middleware import chain
 from django_rtq.scheduler.registry import declared_schedules
+from django_rtq.tasks.registry import all_tasks
 
 
 def check_settings(**kwargs: Any) -> list[CheckMessage]:
@@ -56,6 +58,20 @@ def check_schedules(**kwargs: Any) -> list[CheckMessage]:
         declared_schedules(config)
     except ConfigurationError as error:
         return [Error(str(error), id="rtq.E002")]
+    return []
+
+
+def check_middleware(**kwargs: Any) -> list[CheckMessage]:
+    """rtq.E007: an entry of RTQ["MIDDLEWARE"] cannot be used."""
+    try:
+        config = get_config()
+    except ConfigurationError:
+        return []  # reported as rtq.E001
+    kinds = {task.is_async for task in all_tasks().values() if not task.internal}
+    try:
+        chain.check(config.middleware, has_functions=False in kinds, has_coroutines=True in kinds)
+    except ConfigurationError as error:
+        return [Error(str(error), id="rtq.E007")]
     return []
 
 

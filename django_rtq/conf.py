@@ -105,6 +105,8 @@ class Config:
     enqueue_on_commit: bool | str | None = None
     #: The modules of each app that are searched for tasks.
     task_modules: tuple[str, ...] = field(default=("tasks",))
+    #: Dotted paths of middleware, the outermost first.
+    middleware: tuple[str, ...] = field(default=())
 
     def queue(self, name: str) -> QueueConfig:
         """The options of a queue."""
@@ -215,6 +217,11 @@ def _check_values(config: Config) -> None:
         if rule is not None and (problem := rule.problem(value)):
             raise ConfigurationError(f'RTQ["{option.name.upper()}"] is {value!r}, but has to be {problem}.')
     _check_names(config.prefix, config.default_queue, config.task_modules)
+    if not _are_names(config.middleware):
+        raise ConfigurationError(
+            f'RTQ["MIDDLEWARE"] is {config.middleware!r}, but has to be a list of dotted paths, like '
+            '["shop.queue.TenantMiddleware"].'
+        )
     _check_schedules(config.schedules)
     _check_queues(config.queues)
     _check_database("ENQUEUE_ON_COMMIT", config.enqueue_on_commit)

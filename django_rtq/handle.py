@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic
 
-from asgiref.sync import sync_to_async
-
 from django_rtq.exceptions import JobFailed, ResultTimeout, WrongState
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
@@ -69,23 +67,28 @@ class JobHandle(Generic[T_co]):
         self._details = get_inspector().find(self.id, self.queue_name)
         return self._details
 
+    async def arefresh(self) -> JobDetails:
+        """refresh() for coroutines."""
+        self._details = await get_inspector().afind(self.id, self.queue_name)
+        return self._details
+
     @property
     def state(self) -> JobState:
         """The current state. Raises JobNotFound."""
-        return self._latest().state
+        return (self._final() or self.refresh()).state
+
+    async def astate(self) -> JobState:
+        """`state` for coroutines."""
+        return (self._final() or await self.arefresh()).state
 
     @property
     def result(self) -> T_co:
         """What the task returned, without waiting. Raises WrongState if there is no result (yet), and JobNotFound."""
-        details = self._latest()
-        if details.state is not JobState.SUCCEEDED:
-            raise WrongState(self.id, f"has no result: it is {details.state}.")
-        if details.seconds is None:
-            raise WrongState(self.id, "has no result: it succeeded, but its task stores none (result_ttl=0).")
-        if details.is_result_lost:
-            raise WrongState(self.id, "has no result: it succeeded, but the result was lost with its process.")
-        value: T_co = details.result
-        return value
+        return self._result_of(self._final() or self.refresh())
+
+    async def aresult(self) -> T_co:
+        """`result` for coroutines."""
+        return self._result_of(self._final() or await self.arefresh())
 
     def get(self, timeout: float | None = None) -> T_co:
         """Wait until the job is over, and return its result: None if none is stored, or if it was lost.
@@ -95,20 +98,14 @@ class JobHandle(Generic[T_co]):
         BrokerUnavailable. A job that calls get() keeps its worker slot: do not wait for jobs of the same queue.
         """
         _check_timeout(timeout)
-        details = self._details
-        if details is None or details.state not in _FINAL:
-            details = get_inspector().wait(self.id, self.queue_name, timeout)
-            if details is None:
-                raise ResultTimeout(self.id, f"is not over after {timeout:g} s.")
-            self._details = details
-        if details.state is JobState.SUCCEEDED:
-            value: T_co = details.result
-            return value
-        raise JobFailed(self.id, _why_failed(details))
+        details = self._final()
+        return self._end_of(details or get_inspector().wait(self.id, self.queue_name, timeout), timeout)
 
     async def aget(self, timeout: float | None = None) -> T_co:
-        """get() for async code."""
-        return await sync_to_async(self.get, thread_sensitive=False)(timeout)
+        """get() for coroutines. Any number of them share a few connections while they wait."""
+        _check_timeout(timeout)
+        details = self._final()
+        return self._end_of(details or await get_inspector().await_end(self.id, self.queue_name, timeout), timeout)
 
     def cancel(self, *, terminate: bool = False) -> CancelAnswer:
         """Cancel the job before it runs ("cancelled"), or ask it to stop if it is running ("asked").
@@ -118,10 +115,31 @@ class JobHandle(Generic[T_co]):
         """
         return get_inspector().cancel(self.id, self.queue_name, terminate=terminate)
 
-    def _latest(self) -> JobDetails:
-        if self._details is not None and self._details.state in _FINAL:
-            return self._details
-        return self.refresh()
+    async def acancel(self, *, terminate: bool = False) -> CancelAnswer:
+        """cancel() for coroutines."""
+        return await get_inspector().acancel(self.id, self.queue_name, terminate=terminate)
+
+    def _final(self) -> JobDetails | None:
+        return self._details if self._details is not None and self._details.state in _FINAL else None
+
+    def _result_of(self, details: JobDetails) -> T_co:
+        if details.state is not JobState.SUCCEEDED:
+            raise WrongState(self.id, f"has no result: it is {details.state}.")
+        if details.seconds is None:
+            raise WrongState(self.id, "has no result: it succeeded, but its task stores none (result_ttl=0).")
+        if details.is_result_lost:
+            raise WrongState(self.id, "has no result: it succeeded, but the result was lost with its process.")
+        value: T_co = details.result
+        return value
+
+    def _end_of(self, details: JobDetails | None, timeout: float | None) -> T_co:
+        if details is None:
+            raise ResultTimeout(self.id, f"is not over after {timeout:g} s.")
+        self._details = details
+        if details.state is JobState.SUCCEEDED:
+            value: T_co = details.result
+            return value
+        raise JobFailed(self.id, _why_failed(details))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, JobHandle) and (self.id, self.queue_name) == (other.id, other.queue_name)

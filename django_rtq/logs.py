@@ -44,8 +44,12 @@ def connect() -> None:
         signals.job_enqueued.connect(log_enqueued, dispatch_uid="rtq-log")
 
 
+def _jobs(job_ids: Sequence[str]) -> str:
+    return "1 job" if len(job_ids) == 1 else f"{len(job_ids)} jobs"
+
+
 def log_enqueued(*, job_ids: Sequence[str], queue: str, task: str, **kwargs: object) -> None:
-    logger.debug("enqueued %d jobs of %s to queue %s: %s", len(job_ids), task, queue, _first_ids(job_ids))
+    logger.debug("enqueued %s of %s to queue %s: %s", _jobs(job_ids), task, queue, _first_ids(job_ids))
 
 
 def log_started(*, job: Job, **kwargs: object) -> None:
@@ -57,7 +61,7 @@ def log_succeeded(*, job: Job, seconds: float, **kwargs: object) -> None:
 
 
 def log_promoted(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
-    logger.debug("promoted %d due jobs of queue %s", len(job_ids), queue)
+    logger.debug("promoted %s of queue %s", _jobs(job_ids), queue)
 
 
 def log_retried(*, job: Job | None, job_id: str, error: BaseException, delay_seconds: float, **kwargs: object) -> None:
@@ -81,13 +85,13 @@ def log_reclaimed(
 ) -> None:
     source = f"worker {worker}" if worker else "workers with expired leases"
     if job_ids:
-        logger.warning("reclaimed %d jobs from %s to queue %s: %s", len(job_ids), source, queue, _first_ids(job_ids))
+        logger.warning("reclaimed %s from %s to queue %s: %s", _jobs(job_ids), source, queue, _first_ids(job_ids))
     if buried_ids:
-        logger.error("buried %d jobs of %s after too many crashes: %s", len(buried_ids), source, _first_ids(buried_ids))
+        logger.error("buried %s of %s after too many crashes: %s", _jobs(buried_ids), source, _first_ids(buried_ids))
 
 
 def log_released(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
-    logger.debug("released %d jobs that did not run to queue %s: %s", len(job_ids), queue, _first_ids(job_ids))
+    logger.debug("released %s that did not run to queue %s: %s", _jobs(job_ids), queue, _first_ids(job_ids))
 
 
 def log_cancelled(*, job_id: str, queue: str, **kwargs: object) -> None:

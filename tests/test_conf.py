@@ -53,6 +53,7 @@ def test_every_option_can_be_set():
         "QUEUES": {"mail": {"delayed_first": True}},
         "ADMIN_REFRESH_SECONDS": 0,
         "ENQUEUE_ON_COMMIT": "default",
+        "MIDDLEWARE": ["shop.queue.tenant_middleware"],
         "TASK_MODULES": ["tasks", "jobs.mail"],
     }
     assert set(options) == {option.name.upper() for option in fields(Config)}
@@ -62,6 +63,7 @@ def test_every_option_can_be_set():
     assert {name: getattr(config, name.lower()) for name in options} == {
         **options,
         "TASK_MODULES": ("tasks", "jobs.mail"),
+        "MIDDLEWARE": ("shop.queue.tenant_middleware",),
     }
 
 

@@ -10,26 +10,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from django_rtq.broker.enqueue_calls import EnqueueCall, enqueue_calls
 from django_rtq.broker.keys import Keys
-from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, Maintenance, promoted_ids
-from django_rtq.broker.messages import (
-    ClaimResult,
-    HeartbeatResult,
-    NewJob,
-    UniqueJob,
-    earliest_seconds,
-    read_cancel_requests,
-)
+from django_rtq.broker.maintenance import Maintenance, promoted_ids
+from django_rtq.broker.messages import ClaimResult, HeartbeatResult, earliest_seconds, read_cancel_requests
+from django_rtq.broker.producer import Producer
 from django_rtq.broker.redis.client import BlockingClient, RedisClient
 from django_rtq.broker.redis.commands import Argument, Command
-from django_rtq.broker.redis.connections import check_server_mode
 from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
@@ -37,16 +28,17 @@ from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
 from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
 from django_rtq.conf import Config, check_redis_is_allowed, get_config
 from django_rtq.exceptions import BrokerError
-from django_rtq.jobs.job import Job, made_ms
-from django_rtq.jobs.record import read_record, write_record
+from django_rtq.jobs.job import Job
+from django_rtq.jobs.record import read_record
+
+if TYPE_CHECKING:
+    from django_rtq.broker.redis.token_waits import TokenWaits
 
 RECLAIM_AT_ONCE = 50  # jobs of one call: each is moved by itself, which takes longer than most
 MAX_WAIT_SECONDS = 30.0  # of one blocking command of a caller that waits; then it asks again: the token may be lost
-LARGE_CHARACTERS = 4000  # bodies that Lua does not join with their headers
-CALLS_IN_FLIGHT = 8  # script calls of one round trip: Redis runs the first while the others are on their way
 
 
-class Broker:
+class Broker(Producer):
     """Changes jobs in Redis, on behalf of producers, workers and schedulers.
 
     Any thread may use it. A process that was forked needs a new one.
@@ -63,77 +55,36 @@ class Broker:
             )
         else:
             read_all()  # an upgrade may replace the files while this process runs
-        self.keys = Keys(config.prefix)
-        self.redis = RedisClient(self.connection_settings.command_pool(role=role))
+        super().__init__(
+            RedisClient(self.connection_settings.command_pool(role=role)), self.connection_settings, Keys(config.prefix)
+        )
         self.schedules = ScheduleStore(self.redis, self.keys)
         self.maintenance = Maintenance(self.redis, self.keys, config, self.schedules)
-        self._registered_queues: set[str] = set()
 
     @cached_property
     def waits(self) -> BlockingClient:
         """For callers that wait for the end of a job."""
         return BlockingClient(self.connection_settings.blocking_pool(role="wait", block_seconds=MAX_WAIT_SECONDS))
 
+    @cached_property
+    def token_waits(self) -> TokenWaits:
+        """For coroutines that wait for the end of a job."""
+        from django_rtq.broker.redis.token_waits import BLOCK_SECONDS, TokenWaits
+
+        pool = self.connection_settings.blocking_pool(role="wait", block_seconds=BLOCK_SECONDS)
+        return TokenWaits(pool, self.async_redis)
+
     def close(self) -> None:
-        """Close all connections. The broker may be used again."""
+        """Close all connections. The broker may be used again. Coroutines that wait for a reply get it."""
         self.redis.close()
-        if "waits" in vars(self):
-            self.waits.close()
+        for name in ("waits", "async_redis", "token_waits"):
+            if name in vars(self):
+                getattr(self, name).close()
 
     @property
     def lease_ms(self) -> int:
         """How long a worker may be silent."""
         return int(self.config.lease_seconds * 1000)
-
-    # -- for producers
-
-    def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
-        """Enqueue jobs: "ok", or "exists" for a known id (G8). Raises BrokerUnavailable, BrokerFull."""
-        if len(jobs) == 1 and not jobs[0].due:
-            return [self._enqueue_now(queue, jobs[0])]
-        return self._enqueue_many(queue, "enqueue_many", jobs, AT_ONCE)
-
-    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
-        """Enqueue jobs that have no duplicate alive (G9): "ok", "exists", "duplicate <id>", "after <id>"."""
-        return self._enqueue_many(queue, "enqueue_unique", jobs, MAINTAIN_AT_ONCE)
-
-    def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
-        """Enqueue the jobs of several calls in one round trip. For each call its answers, or a BrokerError."""
-        self.register_queues({call.queue for call in calls} - self._registered_queues)
-        return enqueue_calls(self.redis, self.keys, calls)
-
-    def _enqueue_now(self, queue: str, job: NewJob) -> str:
-        if queue not in self._registered_queues:
-            self.register_queues([queue])
-        job_id, priority, max_crashes, client, _, expires, at_front, body = job
-        arguments: tuple[str | int, ...] = (job_id, priority, max_crashes, client, expires, at_front, body)
-        if len(body) > LARGE_CHARACTERS and not expires:
-            record = write_record(priority, max_crashes, made_ms(job_id), client, body)
-            arguments = (job_id, priority, "", client, "", at_front, record)
-        command = SCRIPTS["enqueue"].packed_call(self.keys.of(queue), arguments)
-        answer: bytes = self.redis.execute_one(command, resend=True)
-        return answer.decode()
-
-    def _enqueue_many(self, queue: str, name: str, jobs: Sequence[NewJob | UniqueJob], at_once: int) -> list[str]:
-        if queue not in self._registered_queues:
-            self.register_queues([queue])
-        script, keys = SCRIPTS[name], self.keys.of(queue)
-        answers: list[str] = []
-        for start in range(0, len(jobs), CALLS_IN_FLIGHT * at_once):
-            batch = jobs[start : start + CALLS_IN_FLIGHT * at_once]
-            parts = [batch[i : i + at_once] for i in range(0, len(batch), at_once)]
-            commands = [script.call(keys, chain.from_iterable(part)) for part in parts]
-            answers += [a.decode() for reply in self.redis.execute(commands, resend=True) for a in reply]
-        return answers
-
-    def register_queues(self, queues: Iterable[str]) -> None:
-        """Add queues to the list that the admin shows. Raises ConfigurationError for a Redis Cluster."""
-        if not (names := list(queues)):
-            return
-        hello, added = self.redis.execute_each([("HELLO",), ("SADD", self.keys.queues, *names)], resend=True)
-        check_server_mode(hello)
-        _raise_error(added)
-        self._registered_queues.update(names)
 
     # -- for workers
 

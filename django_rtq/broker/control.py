@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import CancelRequest, read_cancel_requests
 from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.redis.steps import Steps, checked
 from django_rtq.jobs.job import StrEnum
 
 KEPT_MS = 3_600_000  # a command, and a token; a supervisor that has not read them for so long is dead
@@ -25,14 +26,22 @@ class WorkerCommand(StrEnum):
     STOP = "stop"  # as after SIGTERM
 
 
-def send_command(broker: Broker, supervisor: str, command: WorkerCommand | None = None) -> None:
-    """Store a command and wake the supervisor. Without a command the supervisor only reads its cancel requests."""
-    commands: list[Command] = []
-    if command is not None:
-        commands.append(("SET", broker.keys.control(supervisor), command.value, "PX", KEPT_MS))
+def send_command(broker: Broker, supervisor: str, command: WorkerCommand) -> None:
+    """Store a command and wake the supervisor."""
+    store: Command = ("SET", broker.keys.control(supervisor), command.value, "PX", KEPT_MS)
+    broker.redis.execute([store, *_wake_commands(broker, supervisor)], resend=True)
+
+
+def wake_supervisor_of(broker: Broker, worker: str) -> Steps[None]:
+    """Let the supervisor of a worker read its cancel requests now, if it is known. Raises BrokerError."""
+    (found,) = checked((yield [_supervisor_command(broker, worker)]))
+    if found:
+        checked((yield _wake_commands(broker, found.decode())))
+
+
+def _wake_commands(broker: Broker, supervisor: str) -> list[Command]:
     token = broker.keys.control_signal(supervisor)
-    commands += [("ZADD", token, 0, "look"), ("PEXPIRE", token, KEPT_MS)]
-    broker.redis.execute(commands, resend=True)
+    return [("ZADD", token, 0, "look"), ("PEXPIRE", token, KEPT_MS)]
 
 
 def read_commands(
@@ -46,5 +55,9 @@ def read_commands(
 
 def supervisor_of(broker: Broker, worker: str) -> str:
     """The name of a worker's supervisor; "" if it is unknown."""
-    found = broker.redis.execute_one(("HGET", broker.keys.worker(worker), "supervisor_name"), resend=True)
+    found = broker.redis.execute_one(_supervisor_command(broker, worker), resend=True)
     return found.decode() if found else ""
+
+
+def _supervisor_command(broker: Broker, worker: str) -> Command:
+    return ("HGET", broker.keys.worker(worker), "supervisor_name")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django_rtq.broker.keys import Keys
@@ -14,6 +14,7 @@ from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.conf import Config
 
 MAINTAIN_AT_ONCE = 100  # jobs of others, or lanes, that one script call touches (rule 6)
+UNUSED_MS = 86_400_000  # after so long without a worker, a queue that is empty and not declared is forgotten
 
 
 class MaintenanceResult(NamedTuple):
@@ -78,6 +79,24 @@ class Maintenance:
         dead_ms = int(self._config.dead_letter_days * 86_400_000)
         arguments = (self._config.max_dead_letters, dead_ms, MAINTAIN_AT_ONCE)
         return SCRIPTS["trim"].call(self._keys.of(queue), arguments)
+
+    def forget(self, queue: str, *, idle_ms: int = 0, discard_outcomes: bool = False) -> str:
+        """Remove a queue without jobs and workers from the list of queues: the answer of the script `forget`.
+
+        The next enqueue, or a worker, adds it to the list again.
+        """
+        forget = SCRIPTS["forget"].call(self._keys.of(queue), (idle_ms, "1" if discard_outcomes else ""))
+        answer, has_more = self._redis.execute_one(forget, resend=True), True
+        # Without a worker nobody trims the queue: what is left of finished jobs may have expired long ago.
+        while answer == b"more" or (answer in (b"recent", b"outcomes") and has_more):
+            (_, _, has_more), answer = self._redis.execute([self.trim_command(queue), forget], resend=True)
+        return str(answer.decode())
+
+    def forget_unused(self, declared: Collection[str]) -> list[str]:
+        """Forget the queues that are not declared, and had no worker for a day. Returns their names."""
+        names = [name.decode() for name in self._redis.execute_one(("SMEMBERS", self._keys.queues), resend=True)]
+        unknown = sorted(set(names).difference(declared))
+        return [name for name in unknown if self.forget(name, idle_ms=UNUSED_MS) == "forgotten"]
 
     def repair_command(self, queue: str, cursor: int) -> Command:
         """The call of the script that repairs some lanes and workers after a torn append-only file.

@@ -6,9 +6,10 @@ import time
 from typing import Any
 
 from django_rtq.broker.broker import MAX_WAIT_SECONDS, Broker
-from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.redis.commands import Command, Token
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
+from django_rtq.jobs.job import new_job_id
 
 FULL_SERVER_SECONDS = 1.0  # between two questions while a full server refuses blocking commands
 
@@ -38,6 +39,37 @@ def wait_for_end(broker: Broker, queue: str, job_id: str, timeout: float | None,
             if is_over:
                 return reply
             is_second_try = False
+
+
+async def await_end(broker: Broker, queue: str, job_id: str, timeout: float | None, query: Command) -> Any:
+    """wait_for_end() for coroutines. Those of one event loop share a connection while they wait."""
+    until = None if timeout is None else time.monotonic() + timeout
+    is_second_try = False
+    while True:
+        left = MAX_WAIT_SECONDS if until is None else min(MAX_WAIT_SECONDS, until - time.monotonic())
+        wait_ms = int(left * 1000) + 1000 if left > 0 else 0
+        status, reply = await broker.async_redis.execute([_register(broker, queue, job_id, wait_ms), query])
+        if status == b"over" or left <= 0:
+            return reply if status == b"over" else None
+        try:
+            if await broker.token_waits.wait(_token(broker, queue, job_id), left, lambda: _own_token(broker, queue)):
+                # Registering puts the token back, for others that wait.
+                return (await broker.async_redis.execute([_register(broker, queue, job_id, wait_ms), query]))[1]
+        except BrokerUnavailable:
+            if is_second_try:
+                raise
+            is_second_try = True  # a proxy or a failover
+        else:
+            is_second_try = False
+
+
+def _token(broker: Broker, queue: str, job_id: str) -> Token:
+    key = broker.keys.of(queue).finished_signal + job_id.encode()
+    return Token(key, _register(broker, queue, job_id, int(MAX_WAIT_SECONDS * 1000)))
+
+
+def _own_token(broker: Broker, queue: str) -> Token:
+    return _token(broker, queue, new_job_id())  # of a job that there is not: it is over
 
 
 def _block(broker: Broker, queue: str, job_id: str, seconds: float, query: Command) -> tuple[bool, Any]:

@@ -17,9 +17,9 @@ from django_rtq.broker.control import WorkerCommand, send_command, supervisor_of
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
-from django_rtq.broker.wait import wait_for_end
+from django_rtq.broker.wait import await_end, wait_for_end
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
-from django_rtq.inspector import lost_replies
+from django_rtq.inspector import lost_replies, one_job
 from django_rtq.inspector.dead_letters import (
     LATEST,
     STEP,
@@ -39,7 +39,6 @@ from django_rtq.inspector.queue_position import QueuePosition
 from django_rtq.inspector.queues import QueueReader, read_queue_details
 from django_rtq.inspector.server_info import ServerDetails, ask_server
 from django_rtq.jobs.job import CancelAnswer, JobState
-from django_rtq.jobs.outcome import CANCELLED_UNRUN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,22 +69,30 @@ class Inspector:
 
     def find(self, job_id: str, queue: str | None = None) -> JobDetails:
         """All that is known of a job. Raises JobNotFound."""
-        names = self._names(queue)
-        calls = [SCRIPTS["find_job"].call(self._keys.of(name), (job_id,)) for name in names]
-        return _first_found(job_id, names, self._redis.execute(calls, resend=True))
+        return self._redis.run(one_job.find(self._broker, job_id, queue))
+
+    async def afind(self, job_id: str, queue: str | None = None) -> JobDetails:
+        """find() for coroutines."""
+        return await self._broker.async_redis.run(one_job.find(self._broker, job_id, queue))
 
     def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
         """Block until the job is over, for `timeout` seconds at most: then None. Raises JobNotFound."""
         query = SCRIPTS["find_job"].call(self._keys.of(queue), (job_id,))
         reply = wait_for_end(self._broker, queue, job_id, timeout, query)
-        return _first_found(job_id, [queue], [reply]) if reply else None
+        return one_job.first_found(job_id, [queue], [reply]) if reply else None
+
+    async def await_end(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
+        """wait() for coroutines."""
+        query = SCRIPTS["find_job"].call(self._keys.of(queue), (job_id,))
+        reply = await await_end(self._broker, queue, job_id, timeout, query)
+        return one_job.first_found(job_id, [queue], [reply]) if reply else None
 
     def find_with_position(self, job_id: str, queue: str | None = None) -> tuple[JobDetails, QueuePosition]:
         """find(), and what the job waits for if it waits. Raises JobNotFound."""
         names, scripts = self._names(queue), [SCRIPTS[name] for name in ("find_job", "queue_position")]
         calls = [script.call(self._keys.of(name), (job_id,)) for name in names for script in scripts]
         replies = self._redis.execute(calls, resend=True)
-        details = _first_found(job_id, names, replies[::2])
+        details = one_job.first_found(job_id, names, replies[::2])
         return details, QueuePosition.read(replies[2 * names.index(details.queue) + 1])
 
     def states_of(self, jobs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
@@ -134,22 +141,19 @@ class Inspector:
 
         Raises JobNotFound, and WrongState for a job that is finished or dead.
         """
-        config = self._broker.config
-        keep_ms = int(max(config.result_ttl, 120) * 1000)
-        how = "terminate" if terminate else "ask"
-        for name in self._names(queue):
-            word, worker = self._call(name, "cancel", (config.max_results, job_id, keep_ms, CANCELLED_UNRUN, how))
-            answer = word.decode()
-            if answer == "asked":
-                self._wake(worker.decode())
-                return CancelAnswer.ASKED
-            if answer == "cancelled":
-                signals.job_cancelled.send_robust(Inspector, job_id=job_id, queue=name)
-            if answer in ("cancelled", "already"):
-                return CancelAnswer.CANCELLED
-            if answer != "missing":
-                raise WrongState(job_id, _NOT_CANCELLED[answer])
-        raise JobNotFound(job_id)
+        steps = one_job.cancel(self._broker, job_id, queue, terminate=terminate)
+        answer, cancelled_in = self._redis.run(steps)
+        if cancelled_in:
+            signals.job_cancelled.send_robust(Inspector, job_id=job_id, queue=cancelled_in)
+        return answer
+
+    async def acancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
+        """cancel() for coroutines."""
+        steps = one_job.cancel(self._broker, job_id, queue, terminate=terminate)
+        answer, cancelled_in = await self._broker.async_redis.run(steps)
+        if cancelled_in:
+            await signals.job_cancelled.asend_robust(Inspector, job_id=job_id, queue=cancelled_in)
+        return answer
 
     def quiet_worker(self, worker: str) -> None:
         """Ask the rtq_worker of this worker to claim no more jobs until wake_worker(). Raises WorkerNotFound."""
@@ -288,12 +292,6 @@ class Inspector:
     def _act(self, action: BulkAction) -> Act:
         return self.requeue if action == "requeue" else self.discard
 
-    def _wake(self, worker: str) -> None:
-        """Wake the supervisor of a worker, so that it does not wait for its next heartbeat to read a cancel request."""
-        supervisor = supervisor_of(self._broker, worker)
-        if supervisor:
-            send_command(self._broker, supervisor)
-
     def _send(self, worker: str, command: WorkerCommand) -> None:
         supervisor = supervisor_of(self._broker, worker)
         if not supervisor:
@@ -306,12 +304,6 @@ class Inspector:
     def _is_underway(self, job_id: str, queue: str) -> bool:
         """Whether it is queued already, or was since."""
         return self.find(job_id, queue).state in (JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED)
-
-
-_NOT_CANCELLED = {
-    "dead": "is dead: discard it instead.",
-    "finished": "has finished already.",
-}
 
 
 @lru_cache(maxsize=1)
@@ -330,15 +322,6 @@ def forget_inspector(*, setting: str, **kwargs: object) -> None:
     """Apply settings that a test overrides."""
     if setting in ("RTQ", "CACHES", "DEBUG"):
         get_inspector.cache_clear()
-
-
-def _first_found(job_id: str, queues: Sequence[str], replies: Sequence[Any]) -> JobDetails:
-    """The job, from the replies of the script `find_job` for these queues. Raises JobNotFound."""
-    for queue, reply in zip(queues, replies, strict=True):
-        details = read_found(job_id, queue, reply)
-        if details:
-            return details
-    raise JobNotFound(job_id)
 
 
 def _why_not_now(answer: str) -> str:

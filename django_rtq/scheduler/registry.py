@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
@@ -13,10 +13,12 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.schedule_store import StoredSchedules, read_switch
 from django_rtq.conf import Config
 from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
+from django_rtq.handle import JobHandle
 from django_rtq.periodic import Schedule, cron, every, schedule_from_settings
 from django_rtq.tasks import registry
 from django_rtq.tasks.new_jobs import check_call, new_job, new_unique_job
 from django_rtq.tasks.task import Task
+from django_rtq.tasks.task_call import Arguments, send_through_middleware, uses_middleware
 
 Source = Literal["code", "settings", "admin"]
 
@@ -45,14 +47,26 @@ class ScheduledTask:
 
     def fire(self, broker: Broker, slot_ms: int) -> str:
         """Enqueue the job of a slot. Returns the answer of Broker.fire; raises what delay() raises."""
-        make = new_job if self.task.unique is False else new_unique_job
-        job = make(self.task, self.schedule.args, dict(self.schedule.kwargs))._replace(id=self.job_id(slot_ms))
-        may_overlap = self.schedule.overlap == "allow"
-        answer = broker.schedules.fire(self.task.queue, self.name, slot_ms, job, may_overlap=may_overlap)
+        answers: list[str] = []
+
+        def send(task: Task[Any, Any], calls: Iterable[Arguments]) -> list[JobHandle[Any]]:
+            answers.extend(self._fire(broker, slot_ms, task, *call) for call in calls)
+            return [JobHandle(self.job_id(slot_ms), task.queue) for _ in answers]
+
+        call = (self.schedule.args, dict(self.schedule.kwargs))
+        send_through_middleware(self.task, [call], send) if uses_middleware(self.task) else send(self.task, [call])
+        return answers[0]
+
+    def _fire(
+        self, broker: Broker, slot_ms: int, task: Task[Any, Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> str:
+        make = new_job if task.unique is False else new_unique_job
+        job = make(task, args, kwargs)._replace(id=self.job_id(slot_ms))
+        # The schedule keeps its state in the queue of its task.
+        queue, may_overlap = self.task.queue, self.schedule.overlap == "allow"
+        answer = broker.schedules.fire(queue, self.name, slot_ms, job, may_overlap=may_overlap)
         if answer == "fired" and signals.job_enqueued.receivers:
-            signals.job_enqueued.send_robust(
-                ScheduledTask, job_ids=[job.id], queue=self.task.queue, task=self.task.name
-            )
+            signals.job_enqueued.send_robust(ScheduledTask, job_ids=[job.id], queue=queue, task=task.name)
         return answer
 
     def job_id(self, slot_ms: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 
@@ -10,9 +11,13 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.blocking_reader import BlockingReader
 from django_rtq.loop import Loop
 from django_rtq.scheduler.dispatcher import Dispatcher
+from django_rtq.tasks import registry
+
+logger = logging.getLogger("django_rtq")
 
 MAX_CALLS = 4  # of promote, for 100 jobs each, in one round trip: Redis serves nobody else meanwhile
 CHECK_SECONDS = 2.0  # how often wait() checks whether a thread of this process has noticed changed schedules
+CLEANUP_SECONDS = 3600.0  # how often it searches for unused queues
 MAX_WAIT_SECONDS = 60.0  # if a wake-up signal gets lost, heartbeats promote due jobs as well
 
 
@@ -27,6 +32,7 @@ class Scheduler(Loop):
         self._queues = list(queues)
         self._dispatcher = Dispatcher(broker, queues)
         self._calls = 1
+        self._next_cleanup = 0.0  # time.monotonic() of the next search for unused queues
         self._reader = BlockingReader(
             broker.connection_settings,
             [broker.keys.of(queue).due_signal for queue in queues],
@@ -43,7 +49,14 @@ class Scheduler(Loop):
         until_slot = self._dispatcher.fire_due()
         if seconds == 0.0 or not is_trimmed:
             return 0.0
+        if time.monotonic() >= self._next_cleanup:
+            self._forget_unused_queues()
         return min(wait for wait in (seconds, until_slot, MAX_WAIT_SECONDS) if wait is not None)
+
+    def _forget_unused_queues(self) -> None:
+        self._next_cleanup = time.monotonic() + CLEANUP_SECONDS
+        for name in self._broker.maintenance.forget_unused({*self._queues, *registry.declared_queues()}):
+            logger.info("queue %s is forgotten: it is empty, not declared, and had no worker for a day", name)
 
     def wait(self, seconds: float) -> None:
         """Wait until the next job is due, an earlier one is scheduled, or schedules were changed."""

@@ -13,6 +13,7 @@ from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.conf import ignores_transactions
 from django_rtq.exceptions import DuplicateJob
 from django_rtq.handle import JobHandle
+from django_rtq.tasks.new_jobs import new_job, new_unique_job
 from django_rtq.transactions.debug_warning import warn_if_in_transaction
 from django_rtq.transactions.on_commit import database_to_await, defer, has_transaction
 
@@ -20,6 +21,20 @@ if TYPE_CHECKING:
     from django_rtq.tasks.task import Task
 
 Job = TypeVar("Job", NewJob, UniqueJob, NewJob | UniqueJob)
+
+
+def send(task: Task[Any, Any], calls: Iterable[tuple[Sequence[Any], dict[str, Any]]]) -> list[JobHandle[Any]]:
+    """Make the jobs of some calls and enqueue them. Raises what delay() raises."""
+    if task.uniqueness is not None:
+        return enqueue_unique(task, [new_unique_job(task, *call) for call in calls])
+    return enqueue(task, [new_job(task, *call) for call in calls])
+
+
+async def asend(task: Task[Any, Any], calls: Iterable[tuple[Sequence[Any], dict[str, Any]]]) -> list[JobHandle[Any]]:
+    """send() for coroutines, without waiting for a commit."""
+    if task.uniqueness is not None:
+        return await _aenqueue_unique(task, [new_unique_job(task, *call) for call in calls])
+    return await _aenqueue(task, [new_job(task, *call) for call in calls])
 
 
 def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob]) -> list[JobHandle[Any]]:
@@ -37,12 +52,30 @@ def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob]) -> list[JobH
     """Enqueue jobs of new_unique_job(). Raises what delay() raises."""
     if (task.on_commit is not None or not ignores_transactions()) and jobs and (alias := _open_transaction(task)):
         return _enqueue_on_commit(alias, task, jobs)
+    answers = get_broker().enqueue_unique(task.queue, jobs) if jobs else []
+    _announce(task, task.queue, _without_duplicates(jobs, answers))
+    return _handles(task, jobs, answers)
+
+
+async def _aenqueue(task: Task[Any, Any], jobs: Sequence[NewJob]) -> list[JobHandle[Any]]:
     queue = task.queue
-    answers = get_broker().enqueue_unique(queue, jobs) if jobs else []
-    _announce(task, queue, _without_duplicates(jobs, answers))
+    if jobs:
+        await get_broker().aenqueue(queue, jobs)
+        await _aannounce(task, queue, jobs)
+    return [JobHandle(job.id, queue) for job in jobs]
+
+
+async def _aenqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob]) -> list[JobHandle[Any]]:
+    answers = await get_broker().aenqueue_unique(task.queue, jobs) if jobs else []
+    await _aannounce(task, task.queue, _without_duplicates(jobs, answers))
+    return _handles(task, jobs, answers)
+
+
+def _handles(task: Task[Any, Any], jobs: Sequence[UniqueJob], answers: Sequence[str]) -> list[JobHandle[Any]]:
     firsts = [answer.partition(" ")[2] for answer in answers]
     if task.unique_on_conflict == "raise" and any(firsts):
         raise DuplicateJob(next(filter(None, firsts)), task.name)
+    queue = task.queue
     return [JobHandle(first or job.id, queue, duplicate=bool(first)) for job, first in zip(jobs, firsts, strict=True)]
 
 
@@ -80,6 +113,12 @@ def _without_duplicates(jobs: Sequence[Job], answers: Sequence[str]) -> list[Job
 def _announce(task: Task[Any, Any], queue: str, jobs: Sequence[NewJob | UniqueJob]) -> None:
     if jobs and signals.job_enqueued.receivers:
         signals.job_enqueued.send_robust(type(task), job_ids=[job.id for job in jobs], queue=queue, task=task.name)
+
+
+async def _aannounce(task: Task[Any, Any], queue: str, jobs: Sequence[NewJob | UniqueJob]) -> None:
+    if jobs and signals.job_enqueued.receivers:
+        ids = [job.id for job in jobs]
+        await signals.job_enqueued.asend_robust(type(task), job_ids=ids, queue=queue, task=task.name)
 
 
 def checked_calls(task: str, calls: Iterable[Any]) -> Iterator[tuple[Sequence[Any], dict[Any, Any]]]:

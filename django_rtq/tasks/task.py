@@ -16,8 +16,9 @@ from django_rtq.handle import JobHandle
 from django_rtq.jobs.context import JobContext
 from django_rtq.periodic import Schedule, schedules_option
 from django_rtq.tasks.backoff import DEFAULT, Backoff
+from django_rtq.tasks.declaration import aliases_option, check_function, name_option, shown_attributes, task_repr
 from django_rtq.tasks.django_tasks import as_django_task
-from django_rtq.tasks.enqueuing import checked_calls, enqueue, enqueue_unique
+from django_rtq.tasks.enqueuing import checked_calls, enqueue, enqueue_unique, send
 from django_rtq.tasks.exactly_once import ExactlyOnce, database_option
 from django_rtq.tasks.new_jobs import WORKER_OPTIONS, check_call, new_job, new_unique_job, write_options
 from django_rtq.tasks.option_types import USING_NAMES, UsingOptions
@@ -28,11 +29,11 @@ from django_rtq.tasks.options import (
     backoff_option,
     check_errors,
     check_flag,
-    check_function,
     moment_argument,
 )
 from django_rtq.tasks.patching import with_patchable_methods
 from django_rtq.tasks.signature import Signature, signature_of
+from django_rtq.tasks.task_call import asend_call, send_through_middleware, uses_middleware
 from django_rtq.tasks.uniqueness import (
     DAY_SECONDS,
     UNIQUE_OPTIONS,
@@ -42,7 +43,7 @@ from django_rtq.tasks.uniqueness import (
     Until,
     uniqueness_of,
 )
-from django_rtq.transactions.on_commit import OnCommit, database_to_await, explicit_database
+from django_rtq.transactions.on_commit import OnCommit, explicit_database
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -54,11 +55,13 @@ Errors = tuple[type[BaseException], ...]
 
 
 @with_patchable_methods
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Task(Generic[P, R_co]):
     """A function with the options of its jobs. An option that is None has the default of the settings."""
 
     func: Callable[P, R_co]
+    name: str = ""  # by which workers find the task; "": module and name of the function
+    aliases: Sequence[str] = ()  # other names, of jobs that were enqueued before it was renamed
     queue_name: str = ""
     client: ClientOption = ""
     priority: int = 0
@@ -81,13 +84,15 @@ class Task(Generic[P, R_co]):
     on_commit: OnCommit = None
     run_after: Moment | None = None
     headers: Mapping[str, Any] = field(default_factory=dict)
-    keeps_call: bool = field(default=False, repr=False)  # arguments and failures are kept with results; not for @task
-    internal: bool = field(default=False, repr=False)  # operators cannot enqueue its jobs; not for @task
-    changed: frozenset[str] = field(default=frozenset(), repr=False)  # options that using() set
+    keeps_call: bool = False  # arguments and failures are kept with results; not for @task
+    internal: bool = False  # operators cannot enqueue its jobs; not for @task
+    changed: frozenset[str] = frozenset()  # options that using() set
 
     def __post_init__(self) -> None:
         check_function(self.func)
+        self._set(name=name_option(self.func, self.name))
         self._set(
+            aliases=aliases_option(self.name, self.func, self.aliases),
             backoff=backoff_option(self.name, self.backoff),
             retry_on=check_errors(self.name, "retry_on", self.retry_on),
             give_up_on=check_errors(self.name, "give_up_on", self.give_up_on),
@@ -95,6 +100,7 @@ class Task(Generic[P, R_co]):
             exactly_once=database_option(self.name, self.exactly_once, self.func),
         )
         check_flag(self.name, "takes_context", self.takes_context)
+        self._set(**shown_attributes(self.func, takes_context=self.takes_context))
         _ = self.call_signature  # created here, so that invalid options raise at import time
         for entry in self.schedule:
             check_call(self, entry.args, dict(entry.kwargs))
@@ -114,11 +120,6 @@ class Task(Generic[P, R_co]):
             self.call_signature.check_applies("client", self.client)
 
     # -- properties
-
-    @cached_property
-    def name(self) -> str:
-        """The full name, by which workers find the task."""
-        return f"{self.func.__module__}.{self.func.__qualname__}"
 
     @cached_property
     def is_async(self) -> bool:
@@ -161,6 +162,8 @@ class Task(Generic[P, R_co]):
         BrokerUnavailable (the job may be stored) and BrokerFull (it is not stored). If the task is unique and a job
         like it exists, returns that job with `duplicate=True`, or raises DuplicateJob, as unique_on_conflict says.
         """
+        if uses_middleware(self):
+            return send_through_middleware(self, [(args, kwargs)])[0]
         if self.uniqueness is not None:
             return enqueue_unique(self, [new_unique_job(self, args, kwargs)])[0]
         return enqueue(self, [new_job(self, args, kwargs)])[0]
@@ -172,10 +175,12 @@ class Task(Generic[P, R_co]):
     async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
 
     async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
-        """delay() for async code."""
-        # Django keeps the connections of async code, and their transactions, in the thread-sensitive thread.
-        in_thread_of_database = database_to_await(self.on_commit) is not None
-        return await sync_to_async(self.delay, thread_sensitive=in_thread_of_database)(*args, **kwargs)
+        """delay() for coroutines. Calls of one event loop that come together are sent together.
+
+        If it is cancelled, the job may be stored all the same. The functions of `client` and `unique` run on the event
+        loop.
+        """
+        return (await asend_call(self, [(args, kwargs)]))[0]
 
     @overload
     def delay_on_commit(self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]: ...
@@ -210,9 +215,11 @@ class Task(Generic[P, R_co]):
         All arguments are checked before the first job is sent. Raises what delay() raises.
         """
         each = checked_calls(self.name, calls)
-        if self.uniqueness is not None:
-            return enqueue_unique(self, [new_unique_job(self, *call) for call in each])
-        return enqueue(self, [new_job(self, *call) for call in each])
+        return send_through_middleware(self, each) if uses_middleware(self) else send(self, each)
+
+    async def adelay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle[Any]]:
+        """delay_many() for coroutines."""
+        return await asend_call(self, checked_calls(self.name, calls))
 
     def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co]:
         """A copy of the task with other options for some calls: those of @task, `run_after` and `headers`.
@@ -286,6 +293,9 @@ class Task(Generic[P, R_co]):
     def expires_in(self) -> str:
         """`expires`, as scripts take it."""
         return moment_argument(self.name, "expires", self.expires)
+
+    def __repr__(self) -> str:
+        return task_repr(self)
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():

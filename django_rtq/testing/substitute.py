@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 from unittest import mock
 
 from asgiref.sync import sync_to_async
@@ -21,7 +21,6 @@ from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import CancelAnswer
-from django_rtq.tasks.task import Task
 from django_rtq.testing.activation import Activation
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ class Substitute(Activation):
             get_inspector.cache_clear()
             stack.callback(get_inspector.cache_clear)
             stack.enter_context(mock.patch("django_rtq.tasks.enqueuing.JobHandle", self.make_handle))
-            stack.enter_context(mock.patch.object(Task, "adelay", _adelay))
             self._entered.append(stack.pop_all())
         return self
 
@@ -71,6 +69,18 @@ class Substitute(Activation):
     def cancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
         """As of an Inspector."""
 
+    async def afind(self, job_id: str, queue: str | None = None) -> JobDetails:
+        """As of an Inspector."""
+        return self.find(job_id, queue)
+
+    async def acancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
+        """As of an Inspector."""
+        return self.cancel(job_id, queue, terminate=terminate)
+
+    async def await_end(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
+        """As of an Inspector."""
+        return self.wait(job_id, queue, timeout)
+
     @abstractmethod
     def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
         """As of an Inspector, for a job that is over. Raises WrongState for others: nothing would end them."""
@@ -86,6 +96,13 @@ class _SubstituteBroker(Broker):
 
     def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
         return self._substitute.enqueue_unique(queue, jobs)
+
+    async def aenqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
+        # In the thread in which async code runs queries: its transaction is that of the test.
+        return await sync_to_async(self.enqueue, thread_sensitive=True)(queue, jobs)
+
+    async def aenqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
+        return await sync_to_async(self.enqueue_unique, thread_sensitive=True)(queue, jobs)
 
     def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
         return [
@@ -104,8 +121,3 @@ class _SubstituteBroker(Broker):
             f"This needs Redis, but {self._substitute.name}() is active. Use private_redis() and drain() of "
             "django_rtq.testing instead."
         )
-
-
-async def _adelay(self: Task[Any, Any], *args: Any, **kwargs: Any) -> JobHandle:
-    # In the thread in which async code runs queries: its transaction is that of the test.
-    return await sync_to_async(self.delay, thread_sensitive=True)(*args, **kwargs)

@@ -15,6 +15,7 @@ SLOT_MS = NOW_MS - 1000
 
 @pytest.fixture
 def begun(broker):
+    broker.register_queues([QUEUE])
     broker.schedules.begin(QUEUE, "report", "d1", NOW_MS - 60_000)
 
 

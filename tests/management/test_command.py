@@ -8,7 +8,7 @@ from django.test import override_settings
 
 from tests.management.commands import dead_letter, run
 
-OURS = ["rtq_jobs", "rtq_pause", "rtq_purge", "rtq_resume", "rtq_status", "rtq_workers"]
+OURS = ["rtq_jobs", "rtq_pause", "rtq_purge", "rtq_queues", "rtq_resume", "rtq_status", "rtq_workers"]
 CALLS = [
     ("rtq_status",),
     ("rtq_jobs", "list"),
@@ -18,6 +18,8 @@ CALLS = [
     ("rtq_jobs", "requeue", "--all"),
     ("rtq_jobs", "discard", "some-id"),
     ("rtq_workers", "list"),
+    ("rtq_queues", "list"),
+    ("rtq_queues", "forget", "q"),
     ("rtq_workers", "quiet", "--all"),
     ("rtq_pause", "q"),
     ("rtq_resume", "q"),

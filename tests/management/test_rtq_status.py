@@ -246,3 +246,11 @@ def test_queues_that_nobody_serves_are_told_with_the_cure(broker, busy, declared
     ]
     assert run("rtq_status", "--json").json["unserved"] == ["calls", "late"]
     assert "No worker serves" not in run("rtq_status", "--queues", "default").out
+
+
+def test_between_two_short_lived_processes_no_worker_is_missing(broker):
+    broker.sign_on(["default"], "w1")
+    broker.register_queues(["default"])
+    broker.sign_off(["default"], "w1")
+
+    assert "No worker process is signed on at this moment. A worker or scheduler was there 0." in run("rtq_status").out

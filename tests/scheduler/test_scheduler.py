@@ -6,8 +6,9 @@ import time
 import pytest
 
 from django_rtq import signals
+from django_rtq.broker.maintenance import UNUSED_MS
 from django_rtq.scheduler.scheduler import MAX_WAIT_SECONDS, Scheduler
-from tests.support.jobs import QUEUE, claim_all, finished_job, let_fall_due, scheduled_job
+from tests.support.jobs import QUEUE, claim_all, finished_job, let_fall_due, queued_job, scheduled_job
 from tests.support.snapshots import place_of
 from tests.support.waiting import wait_until
 
@@ -72,6 +73,24 @@ def test_a_tick_forgets_what_was_kept_long_enough(redis, broker, scheduler):
     scheduler.tick()
 
     assert not redis.exists("{rtq:default}:results")
+
+
+def test_queues_that_are_not_used_any_more_are_forgotten(redis, broker, scheduler, inspector, caplog, monkeypatch):
+    monkeypatch.setattr("django_rtq.tasks.registry.declared_queues", lambda: ["declared"])
+    used_lately = {"used": time.time_ns() // 1_000_000 - UNUSED_MS + 60_000, "typo": 1}
+    for name, contact in used_lately.items():
+        redis.hset(f"{{rtq:{name}}}:clock", "contact", contact)
+    queued_job(broker, queue="busy")
+    broker.register_queues([QUEUE, "declared", "typo", "used"])
+    caplog.set_level("INFO", "django_rtq")
+
+    scheduler.tick()
+
+    assert inspector.queues.names() == ["busy", "declared", QUEUE, "used"]
+    assert caplog.messages == ["queue typo is forgotten: it is empty, not declared, and had no worker for a day"]
+    broker.register_queues(["typo"])
+    scheduler.tick()
+    assert "typo" in inspector.queues.names()  # not before the next hour
 
 
 def test_a_job_is_queued_when_it_falls_due_and_not_before(redis, broker, scheduler):

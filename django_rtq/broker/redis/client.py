@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import redis
 from redis import exceptions as redis_exceptions
@@ -13,6 +13,7 @@ from redis.sentinel import MasterNotFoundError
 from django_rtq.broker.redis.commands import Command, script_of
 from django_rtq.broker.redis.hooks import command_hooks, run_hooked
 from django_rtq.broker.redis.speedups import FewIdleConnections, IdleConnections, pack
+from django_rtq.broker.redis.steps import Steps
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable
 
 # Replies of a server that will work again soon: after a restart, during a failover, while a script blocks it, or while
@@ -32,6 +33,8 @@ _TEMPORARY_ERRORS = (
 _REFUSED = re.compile(r"DB index is out of range|invalid DB index|CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER")
 _NOT_CONNECTED = re.compile(r"Error -?\d+ connecting to ")
 _FULL = re.compile(r"(?:^| -)OOM\b")
+
+T = TypeVar("T")
 
 
 class RedisClient:
@@ -80,24 +83,29 @@ class RedisClient:
                 raise reply
         return replies
 
+    def run(self, steps: Steps[T]) -> T:
+        """Send what an operation yields, and return what it returns. Raises what it raises, and BrokerUnavailable."""
+        try:
+            commands = next(steps)
+            while True:
+                commands = steps.send(self.execute_each(commands, resend=True))
+        except StopIteration as end:
+            return cast(T, end.value)
+
     def close(self) -> None:
         """Close all connections. The client may be used again."""
         self._connections.close()
 
     def _mended(self, commands: Sequence[Command], replies: list[Any]) -> list[Any]:
-        """The replies after unknown scripts were loaded and called again, with errors as BrokerError."""
-        unknown = [i for i, reply in enumerate(replies) if isinstance(reply, redis_exceptions.NoScriptError)]
-        if unknown:
-            self._load([commands[i] for i in unknown])
-            for i, reply in zip(unknown, self._exchange([commands[i] for i in unknown]), strict=True):
-                replies[i] = reply
-        return [self._translated(reply) for reply in replies]
+        return translated(self._send_all(with_scripts(commands, replies)), self._connections)
 
-    def _load(self, commands: Sequence[Command]) -> None:
-        texts = {script_of(command).text for command in commands}
-        for reply in self._exchange([("SCRIPT", "LOAD", text) for text in texts]):
-            if isinstance(reply, Exception):
-                raise translate_error(reply) from reply
+    def _send_all(self, steps: Steps[T]) -> T:
+        try:
+            commands = next(steps)
+            while True:
+                commands = steps.send(self._exchange(commands))
+        except StopIteration as end:
+            return cast(T, end.value)
 
     def _exchange(
         self, commands: Sequence[Command], *, is_checked: bool = True, needs_first: bool = False
@@ -124,16 +132,6 @@ class RedisClient:
             self._connections.give_back(connection)
         return replies
 
-    def _translated(self, reply: Any) -> Any:
-        if not isinstance(reply, redis_exceptions.RedisError):
-            return reply
-        error = translate_error(reply)
-        if isinstance(error, BrokerUnavailable):
-            # A new connection may find the new primary.
-            self._connections.close_idle()
-        error.__cause__ = reply
-        return error
-
 
 class BlockingClient(RedisClient):
     """Sends packets with commands that may block. Any thread may use it; each has a connection while it waits."""
@@ -151,11 +149,45 @@ class BlockingClient(RedisClient):
         commands = (first, *others)
         replies = self._exchange(commands, needs_first=True)
         if isinstance(replies[0], redis_exceptions.NoScriptError):
-            self._load([first])
+            self._send_all(load_scripts([first]))
             replies = self._exchange(commands, needs_first=True)
         if isinstance(replies[0], redis_exceptions.RedisError):
-            raise self._translated(replies[0])
+            raise translated(replies[:1], self._connections)[0]
         return self._mended(commands, replies)
+
+
+def with_scripts(commands: Sequence[Command], replies: list[Any]) -> Steps[list[Any]]:
+    """The replies after unknown scripts were loaded and called again."""
+    unknown = [i for i, reply in enumerate(replies) if isinstance(reply, redis_exceptions.NoScriptError)]
+    if unknown:
+        again = [commands[i] for i in unknown]
+        yield from load_scripts(again)
+        for i, reply in zip(unknown, (yield again), strict=True):
+            replies[i] = reply
+    return replies
+
+
+def load_scripts(commands: Sequence[Command]) -> Steps[None]:
+    """Load the scripts that these commands call. Raises BrokerError."""
+    texts = {script_of(command).text for command in commands}
+    for reply in (yield [("SCRIPT", "LOAD", text) for text in texts]):
+        if isinstance(reply, Exception):
+            raise translate_error(reply) from reply
+
+
+def translated(replies: Sequence[Any], connections: IdleConnections) -> list[Any]:
+    """The replies with errors as BrokerError. After some of them a new connection may find the new primary."""
+    found = []
+    for reply in replies:
+        if isinstance(reply, redis_exceptions.RedisError):
+            error = translate_error(reply)
+            error.__cause__ = reply
+            found.append(error)
+            if isinstance(error, BrokerUnavailable):
+                connections.close_idle()
+        else:
+            found.append(reply)
+    return found
 
 
 def send(connection: Any, commands: Sequence[Command]) -> None:

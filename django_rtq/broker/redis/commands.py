@@ -8,6 +8,13 @@ Argument = bytes | str | int | float
 Command = tuple[Argument, ...] | bytes  # bytes: packed already, in the form in which it is sent
 
 
+class Token(NamedTuple):
+    """A list to which a token comes, and the command that puts it there: it does nothing before the token is due."""
+
+    key: bytes
+    put: Command
+
+
 class LuaScript(NamedTuple):
     """A script that commands may call."""
 

@@ -6,8 +6,8 @@ Commands are written to connections directly, so tools that patch redis.Redis.ex
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -19,17 +19,25 @@ Result = TypeVar("Result")
 CommandHook = Callable[[Sequence[str]], AbstractContextManager[Any]]
 
 #: Context managers that are entered around each round trip, in the thread that waits for it. A hook is called with the
-#: names of the commands, such as ["EVALSHA finish", "EVALSHA claim"]. What it raises is logged and ignored.
+#: names of the commands, such as ["EVALSHA finish", "EVALSHA claim"]: of all commands of a round trip that several
+#: coroutines share. What it raises is logged and ignored.
 command_hooks: list[CommandHook] = []
 
 
 def run_hooked(commands: Sequence[Command], run: Callable[[], Result]) -> Result:
     """Call `run`, which sends these commands, inside of all hooks. Callers skip this while there are no hooks."""
+    with hooked(commands):
+        return run()
+
+
+@contextmanager
+def hooked(commands: Sequence[Command]) -> Iterator[None]:
+    """Enter all hooks for these commands."""
     names = [name_of(command) for command in commands]
     with ExitStack() as stack:
         for hook in tuple(command_hooks):
             stack.enter_context(_Guarded(hook, names))
-        return run()
+        yield
 
 
 class _Guarded:

@@ -65,6 +65,11 @@ class Master:
         self._refresh_at = 0.0  # on time.monotonic()
         self._lock = threading.Lock()
 
+    @property
+    def is_due(self) -> bool:
+        """Whether refresh() would ask now, which may take seconds."""
+        return time.monotonic() >= self._refresh_at
+
     def refresh(self) -> None:
         """Ask the Sentinels for the master, at most once a second. Keeps the known address while none answers."""
         now = time.monotonic()

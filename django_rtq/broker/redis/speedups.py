@@ -119,6 +119,18 @@ class FewIdleConnections(IdleConnections):
         self._drop_old()
         return super().take(is_checked=is_checked)
 
+    def take_idle(self) -> Any:
+        """A connection that nobody uses, unchecked; None if there is none."""
+        self._drop_old()
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
+
+    def make(self) -> Any:
+        """A new connection."""
+        return self._pool.get_connection(*self._pool_arguments)
+
     def give_back(self, connection: Any) -> None:
         """Keep a connection that has no reply outstanding, unless there are enough."""
         if len(self._idle) >= MAX_IDLE:

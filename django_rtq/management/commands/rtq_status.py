@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from time import sleep
@@ -9,6 +10,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.inspector.inspector import get_inspector
@@ -41,6 +43,10 @@ WORKER_COLUMNS = [
 ]
 RUNNING = ("id", "queue", "task", "client", "attempt", "seconds", "progress", "is_stopping")  # of a job, as JSON
 NO_QUEUE = "No queue has been used yet. Call .delay() on a task, or start a worker:  python manage.py rtq_worker"
+NO_WORKER_NOW = (
+    "No worker process is signed on at this moment. A worker or scheduler was there {} ago: its processes may be "
+    "restarting. If not, start one:  python manage.py rtq_worker"
+)
 NO_WORKER = "No worker is alive. Start one:  python manage.py rtq_worker"
 
 
@@ -106,7 +112,7 @@ class Command(RTQCommand):
                 None,
                 [
                     self._queue_text(overview),
-                    self._worker_text(workers),
+                    self._worker_text(workers, overview),
                     self._unserved_text(_unserved(names, overview, workers) if workers else []),
                     problems,
                     *_clock_text(overview),
@@ -117,8 +123,11 @@ class Command(RTQCommand):
     def _queue_text(self, queues: Sequence[QueueDetails]) -> str:
         return self._text(table(QUEUE_COLUMNS, map(_queue_row, queues))) if queues else NO_QUEUE
 
-    def _worker_text(self, workers: Sequence[WorkerDetails]) -> str:
-        return self._text(table(WORKER_COLUMNS, map(_worker_row, workers))) if workers else NO_WORKER
+    def _worker_text(self, workers: Sequence[WorkerDetails], queues: Sequence[QueueDetails]) -> str:
+        if workers:
+            return self._text(table(WORKER_COLUMNS, map(_worker_row, workers)))
+        contact = min((q.contact_seconds for q in queues if q.contact_seconds is not None), default=math.inf)
+        return NO_WORKER_NOW.format(duration(contact)) if contact < get_config().lease_seconds else NO_WORKER
 
     def _unserved_text(self, names: Sequence[str]) -> str:
         if not names:

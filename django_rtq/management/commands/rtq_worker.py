@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import signal
 import socket
-import subprocess
 import sys
 from argparse import ArgumentTypeError
-from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandParser
-from django.utils import autoreload
 
 from django_rtq.broker.broker import Broker
 from django_rtq.conf import get_config
 from django_rtq.management.command import RTQCommand
 from django_rtq.management.prompts import seconds_from
+from django_rtq.management.reloader import run_with_reload
 from django_rtq.management.worker_setup import (
     check_server,
     copy_schedules,
@@ -29,7 +25,6 @@ from django_rtq.management.worker_setup import (
     warn_about_unserved_queues,
 )
 from django_rtq.worker.options import WorkerOptions
-from django_rtq.worker.supervisor.process_pool import kill_with_parent
 from django_rtq.worker.supervisor.supervisor import Supervisor
 
 MOST_SLOTS = 10_000
@@ -77,8 +72,8 @@ class Command(RTQCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until stopped."""
         if options["reload"]:
-            autoreload.run_with_reloader(_run_without_reload)
-            return
+            arguments = [argument for argument in sys.argv if argument != "--reload"]
+            sys.exit(run_with_reload(arguments, self.stderr.write))
         with exit_on_signals():
             code = self._run(options)
         if code:
@@ -139,18 +134,3 @@ def _slots(text: str) -> int:
             f"{count} concurrent jobs are more than the limit of {MOST_SLOTS} for one process. Raise --processes."
         )
     return count
-
-
-def _run_without_reload() -> None:
-    """Called in a thread of Django's reloader: run the worker as a subprocess that ends with this process."""
-    arguments = [argument for argument in sys.argv if argument != "--reload"]
-    # The reloader may be killed, and then it cannot stop the subprocess.
-    process = subprocess.Popen([sys.executable, *arguments], preexec_fn=partial(kill_with_parent, signal.SIGTERM))  # noqa: PLW1509
-
-    def terminate() -> None:
-        if process.poll() is None:
-            process.terminate()
-            process.wait()
-
-    atexit.register(terminate)
-    process.wait()

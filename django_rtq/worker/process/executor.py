@@ -27,6 +27,7 @@ from django_rtq.jobs.outcome import write_details, write_succeeded
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, UnknownTask, decide, task_traceback
 from django_rtq.worker.process.interrupts import CoroutineInterrupts
 from django_rtq.worker.process.isolation import Isolation
+from django_rtq.worker.process.middleware import RunMiddleware
 from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.shared_memory import SharedState
@@ -53,6 +54,7 @@ class Executor:
         self._isolation = isolation
         self._limit = limit
         self._progress = progress
+        self._middleware = RunMiddleware(config.middleware) if config.middleware else None
         self.coroutines = CoroutineInterrupts()
 
     def open(self, run: Run) -> Outcome | None:
@@ -80,7 +82,10 @@ class Executor:
             if limit is not None:
                 self._set_kill_deadline(limit, run.entry)
             with self._limit(limit, run.job_id) as run.interruptible:
-                result = self._isolation.call(run, *args)
+                if self._middleware is None or task.internal:
+                    result = self._isolation.call(run, *args)
+                else:
+                    result = self._isolation.call_with(run, self._middleware.call, run.job)
         except MemoryError:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a job raises is its failure, SystemExit as well
@@ -107,7 +112,8 @@ class Executor:
         started = time.perf_counter()
         try:
             args = (run.context, *run.args) if task.takes_context else run.args
-            result = await self.coroutines.limited(task.func(*args, **run.kwargs), limit, run.job_id)
+            called = task.func(*args, **run.kwargs) if self._middleware is None else self._middleware.acall(run.job)
+            result = await self.coroutines.limited(called, limit, run.job_id)
         except MemoryError:
             raise
         except BaseException as error:  # noqa: BLE001 - a CancelledError of the job itself as well

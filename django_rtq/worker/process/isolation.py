@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import logging
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from django.db import connections, reset_queries
@@ -50,6 +51,11 @@ class Isolation:
             here.run = run
             run.variables = variables = context.copy()
         return variables.run(run.task.body, *args, **run.kwargs)
+
+    def call_with(self, run: Run, function: Callable[..., Any], *args: Any) -> Any:
+        """Call another function in the context of a run."""
+        variables = self.prepare_context(run) if run.variables is None else run.variables
+        return variables.run(function, *args)
 
     def prepare_context(self, run: Run) -> contextvars.Context:
         """Create the context of a run, in the thread that will call its function."""

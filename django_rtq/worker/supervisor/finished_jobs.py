@@ -30,7 +30,7 @@ def settle_finished(broker: Broker, queues: Sequence[str], worker: str, finished
             _add(settlement, job, job.text or _lost_failure(job, worker))
         if unreported:
             broker.settle(worker, queue, settlement)
-            logger.info("%d finished jobs of worker %s settled by its supervisor", len(unreported), worker)
+            logger.info("settled finished jobs of worker %s: %d", worker, len(unreported))
             for job in unreported:
                 if job.verb == ACKED and is_result_lost(job.text):
                     logger.warning("job %s succeeded, but its result is lost", job.job_id.decode(errors="replace"))

@@ -129,7 +129,7 @@ class Supervisor:
         crashed = process.shared.running_once() if process.was_killed_by_us else process.shared.running()
         logger.log(
             logging.WARNING if process.killed_at_shutdown or process.terminated else logging.ERROR,
-            "process %d of worker %s %s after %d jobs; running then: %s",
+            "process %d of worker %s %s; jobs run before: %d; running then: %s",
             process.pid, process.shared.worker, process.exit_reason(status), process.shared.last_claim()[0],
             ", ".join(process.shared.running()) or "nothing",
         )  # fmt: skip

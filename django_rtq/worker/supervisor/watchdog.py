@@ -124,7 +124,7 @@ class Watchdog(Loop):
             if job_ids:
                 self._broker.settle(worker, queue, Settlement(release=list(job_ids)))
                 logger.warning(
-                    "process %d: job %s blocks the process; %d jobs that were claimed with it are given back",
+                    "process %d: job %s blocks the process; jobs that were claimed with it and are given back: %d",
                     pid, ", ".join(shared.running()), len(job_ids),
                 )  # fmt: skip
                 send_later.append(partial(signals.job_released.send_robust, Watchdog, job_ids=job_ids, queue=queue))

@@ -84,6 +84,11 @@ FOUND_BY = {
         reclaim_child_ignores_the_wish stopped_jobs_are_not_counted progress_of_others
         who_was_cancelled_is_taken_for_finished forget_keeps_the_wish forget_keeps_progress
     """,
+    "people_forget_a_queue": """
+        forget_overlooks_jobs forget_overlooks_a_pause forget_overlooks_workers forget_overlooks_finished_ids
+        forget_overlooks_outcomes
+        forget_comes_too_soon forget_keeps_lanes forget_keeps_rings forgotten_for_ever forget_keeps_counters
+    """,
     "people_pause": "sign_off_leaves_jobs_behind paused_is_ignored",
     "people_let_jobs_run_before_their_time": "run_now_of_what_does_not_wait",
     "people_change_arguments": "a_later_death_is_meant_too changed_keeps_its_arguments expires_before_it_is_ready",

@@ -207,6 +207,17 @@ MUTANTS = (
     ),
     Mutant("an_empty_queue_has_an_oldest", "queued > 0 and oldest_since(now)", "oldest_since(now)"),
     Mutant("paused_is_ignored", "if has(q, q.paused) then return end", NOTHING, ("claim",)),
+    # a queue is forgotten only while it is empty and unused, and an enqueue brings it back
+    Mutant("forget_overlooks_jobs", 'if redis.call("HLEN", q.jobs) > 0', "if false", ("forget",)),
+    Mutant("forget_overlooks_a_pause", 'if redis.call("EXISTS", q.paused) == 1', "if false", ("forget",)),
+    Mutant("forget_overlooks_workers", 'if redis.call("EXISTS", q.workers, q.signed_on) > 0', "if false", ("forget",)),
+    Mutant("forget_overlooks_finished_ids", 'redis.call("EXISTS", q.finished, q.finished_before) > 0', "false"),
+    Mutant("forget_overlooks_outcomes", "if not discard and", "if false and", ("forget",)),
+    Mutant("forget_comes_too_soon", "now - contact < idle_ms", "false", ("forget",)),
+    Mutant("forget_keeps_lanes", 'redis.call("UNLINK", q.lane .. lane)', NOTHING, ("forget",)),
+    Mutant("forget_keeps_rings", 'redis.call("UNLINK", q.ring .. band)', NOTHING, ("forget",)),
+    Mutant("forgotten_for_ever", 'if field == "enqueued" then', "if false then"),
+    Mutant("forget_keeps_counters", 'redis.call("UNLINK", q.stats .. math.floor(now / 60000))', NOTHING, ("forget",)),
     # G3: failures and crashes are counted
     Mutant("crash_not_counted", '"HINCRBY", q.crashes, id, 1', '"HINCRBY", q.crashes, id, 0'),
     Mutant("max_crashes_off_by_one", "crashes > max_crashes", "crashes >= max_crashes"),

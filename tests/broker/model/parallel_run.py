@@ -8,13 +8,12 @@ from typing import Any
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import Claimed, NewJob, UniqueJob
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
-from django_rtq.broker.settlement import Settlement
 from django_rtq.conf import Config
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.jobs.outcome import CANCELLED_UNRUN
 from tests.broker.model.keyspace import differences, problems, read_keyspace
-from tests.broker.model.queries import overview_of, state_in
+from tests.broker.model.queries import overview_of, seconds, settlement, state_in
 from tests.broker.model.queue import Queue, claim
 from tests.broker.model.state import Clock, Limits, lane_name
 from tests.support.single_steps import promote, renew
@@ -215,6 +214,12 @@ class ParallelRun:
     def resume(self, queue: str) -> None:
         self.same(self.inspector.resume(queue), self.models[queue].resume())
 
+    def forget(self, queue: str, idle_ms: int = 0, *, discard: bool = False) -> None:
+        expected = self.models[queue].forget(idle_ms, discard=discard)
+        if expected in ("forgotten", "missing"):
+            self._turns.pop(queue, None)
+        self.same(self._script(queue, "forget", idle_ms, "1" if discard else "").decode(), expected)
+
     def purge(self, queue: str, limit: int = 100) -> None:
         self.same(self._script(queue, "purge", limit), self.models[queue].purge(limit))
 
@@ -305,7 +310,8 @@ class ParallelRun:
         actual = read_keyspace(self.redis)
         self._check_turns(actual)
         self._stop_clocks(actual)
-        expected: dict[str, object] = {"rtq:queues": set(QUEUES)}
+        listed = {name for name, model in self.models.items() if model.is_listed}
+        expected: dict[str, object] = {"rtq:queues": listed} if listed else {}
         for name, model in self.models.items():
             expected |= {f"{{rtq:{name}}}:{key}": value for key, value in model.keyspace().items()}
             wrong = problems(actual, f"{{rtq:{name}}}:")
@@ -338,13 +344,3 @@ class ParallelRun:
 
     def _script(self, queue: str, name: str, *arguments: int | str) -> Any:
         return self.broker.redis.execute_one(SCRIPTS[name].call(self.broker.keys.of(queue), arguments))
-
-
-def settlement(verbs: Mapping[str, Sequence[tuple[Any, ...]]]) -> Settlement:
-    """Those outcomes, as a worker tells them."""
-    flat = {verb: [value for entry in entries for value in entry] for verb, entries in verbs.items()}
-    return Settlement(**flat)
-
-
-def seconds(ms: int | None) -> float | None:
-    return None if ms is None else ms / 1000

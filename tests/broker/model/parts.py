@@ -342,4 +342,6 @@ class Parts(Holdings):
         return max(0, min(moments.values()) - self.clock.now) if moments else None
 
     def _count(self, name: str, n: int = 1) -> None:
-        self.stats[self.clock.now // 60_000][name] += n
+        counters = self.stats[self.clock.now // 60_000]
+        self.is_listed = self.is_listed or (name == "enqueued" and not counters[name])
+        counters[name] += n

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from django_rtq.broker.settlement import Settlement
 from django_rtq.jobs.job import JobState
 from tests.broker.model.queue import Queue
 from tests.broker.model.state import lane_name
@@ -55,3 +57,13 @@ def state_in(model: Queue, job_id: str) -> JobState | None:
 def lanes_of(model: Queue) -> Iterable[tuple[int, str]]:
     """The lanes that have jobs, in a fixed order."""
     return sorted(model.waiting, key=lane_name)
+
+
+def settlement(verbs: Mapping[str, Sequence[tuple[Any, ...]]]) -> Settlement:
+    """Those outcomes, as a worker tells them."""
+    flat = {verb: [value for entry in entries for value in entry] for verb, entries in verbs.items()}
+    return Settlement(**flat)
+
+
+def seconds(ms: int | None) -> float | None:
+    return None if ms is None else ms / 1000

@@ -232,9 +232,10 @@ class QueueMachine(RuleBasedStateMachine):
     def pause_or_resume(self, queue: str, verb: str) -> None:
         getattr(self.parallel, verb)(queue)
 
-    @rule(queue=queues, limit=st.sampled_from((1, 1, 1, 2, 3, 100)))
-    def purge(self, queue: str, limit: int) -> None:
+    @rule(queue=queues, limit=st.sampled_from((1, 1, 1, 2, 3, 100)), forgets=st.booleans())
+    def purge(self, queue: str, limit: int, forgets: bool) -> None:
         self.parallel.purge(queue, limit)
+        _ = forgets and self.parallel.forget(queue, LEASE_MS * (limit - 1), discard=limit > 2)
 
     # -- by accident
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from django_rtq.broker.messages import NewJob
+from django_rtq.broker.messages import NewJob, UniqueJob
 from tests.broker.model.parallel_run import LEASE_MS, RESULT_MS, ParallelRun
-from tests.broker.model.scenarios import DONE, ERROR, KEEP_MS, PROGRESS, run, send
+from tests.broker.model.scenarios import DONE, ERROR, KEEP_MS, PROGRESS, new_job, run, send
 
 
 def people_cancel(parallel: ParallelRun) -> None:
@@ -95,6 +95,36 @@ def people_pause(parallel: ParallelRun) -> None:
     parallel.sign_off("w1")
 
 
+def people_forget_a_queue(parallel: ParallelRun) -> None:
+    for queue, workers in (("mail", ("w0", "w1")), ("bulk", ())):
+        parallel.forget(queue)  # somebody works for it
+        for worker in workers or ("w0", "w1"):
+            parallel.sign_off(worker, (queue,))
+        parallel.forget(queue, LEASE_MS)  # not for long
+    send(parallel, "first")
+    parallel.purge("mail")
+    parallel.purge("mail")
+    parallel.forget("mail")
+    parallel.forget("mail")
+    (waits,) = send(parallel, "a", client="acme")  # its producer does not know that it was forgotten
+    parallel.forget("mail")
+    parallel.cancel("mail", waits)  # it stays in its lane, and has an outcome
+    parallel.trim("mail")
+    for _ in range(2):
+        parallel.forget("mail", discard=True)
+        parallel.forget("bulk", LEASE_MS)
+        parallel.advance(120_000)
+        parallel.trim("mail")
+    parallel.pause("mail")
+    parallel.forget("mail")
+    parallel.resume("mail")
+    parallel.forget("mail")
+    parallel.forget("mail", discard=True)
+    parallel.enqueue_unique("mail", [UniqueJob(*new_job(parallel, "b"), "d1", "done", RESULT_MS, "return")])
+    for worker in ("w0", "w1"):
+        parallel.sign_on(worker)
+
+
 def people_let_jobs_run_before_their_time(parallel: ParallelRun) -> None:
     fails, runs = send(parallel, "a", "b", client="acme")
     (scheduled,) = send(parallel, "c", due="+3000", client="acme")
@@ -143,6 +173,7 @@ OPERATOR_SCENARIOS = (
     who_stops_leaves_nothing,
     people_purge,
     people_pause,
+    people_forget_a_queue,
     people_let_jobs_run_before_their_time,
     people_change_arguments,
     people_release_a_worker,

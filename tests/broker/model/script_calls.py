@@ -133,8 +133,7 @@ def _bent(broker):
 
 
 def _idle(broker):
-    broker.sign_on([QUEUE], WORKER)
-    return []
+    return broker.sign_on([QUEUE], WORKER) or []
 
 
 def _leaving(broker):
@@ -271,6 +270,7 @@ SCRIPT_CALLS = {
     "enqueue": ScriptCall(_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
     "enqueue_many": ScriptCall(_many_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
     "enqueue_unique": ScriptCall(_unique, lambda broker, jobs: broker.enqueue_unique(QUEUE, jobs), may_vanish=True),
+    "forget": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.maintenance.forget(QUEUE)),
     "find_job": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).find(jobs[0].id)),
     "fire_schedule": ScriptCall(
         _begun, lambda broker, jobs: broker.schedules.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True

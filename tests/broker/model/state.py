@@ -122,6 +122,27 @@ class State:
     stats: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     tasks: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # of each hour
     paused: int | None = None
+    is_listed: bool = True  # in the list of queues
+
+    def forget(self, idle_ms: int, *, discard: bool) -> str:
+        if self.jobs:
+            return "jobs"
+        if self.paused is not None:
+            return "paused"
+        if self.workers or self.signed_on:
+            return "workers"
+        is_recent = self.clock.now - self.clock_state.get("contact", 0) < idle_ms
+        if self.finished or self.finished_before or is_recent:
+            return "recent"
+        if self.results and not discard:
+            return "outcomes"
+        was_listed, fresh = self.is_listed, type(self)(self.clock, self.limits, self.delayed_first)
+        fresh.clock_state, fresh.tasks, fresh.unique = self.clock_state, self.tasks, self.unique
+        fresh.stats = self.stats
+        fresh.stats.pop(self.clock.now // 60_000, None)
+        fresh.is_listed = False
+        vars(self).update(vars(fresh))
+        return "forgotten" if was_listed else "missing"
 
     def keyspace(self) -> dict[str, object]:
         """The keys as they should be: hashes of texts, zsets of numbers. A ring is told by its order."""

@@ -1,5 +1,6 @@
 """Sentinels in RTQ["REDIS"], described there or by an alias or a factory: they lead to the master."""
 
+import asyncio
 import time
 from contextlib import contextmanager, suppress
 
@@ -199,6 +200,17 @@ def test_a_process_turns_to_the_new_master_while_the_old_one_still_answers(
     with promoted(sentinel, other_server, empty):
         assert is_at(client.execute_one(PORT), other_server)
     assert is_at(client.execute_one(PORT), empty)
+
+
+def test_coroutines_turn_to_the_new_master_too(broker_behind_sentinel, empty, sentinel, other_server):
+    def master():
+        return asyncio.run(broker_behind_sentinel.async_redis.execute([PORT]))[0]
+
+    assert is_at(master(), empty)
+
+    with promoted(sentinel, other_server, empty):
+        assert is_at(master(), other_server)
+    assert is_at(master(), empty)
 
 
 def test_all_connections_of_a_process_follow_the_one_that_found_another_master(

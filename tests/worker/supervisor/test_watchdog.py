@@ -100,7 +100,7 @@ def test_the_rest_of_a_batch_whose_job_runs_for_long_is_given_back(redis, look, 
 
     assert places(redis, batch) == GIVEN_BACK
     assert heard == [("released", QUEUE, [job.id for job in batch[2:]])]
-    assert caplog.text.count("2 jobs that were claimed with it are given back") == 1
+    assert caplog.text.count("jobs that were claimed with it and are given back: 2") == 1
     assert shared.revoked is Revoked.REST
     assert not shared.start(2)
     assert shared.running() == [batch[1].id]

@@ -28,8 +28,15 @@ local function read_header(record)
   return band or "0", client or "", tonumber(max_crashes or 0)
 end
 
--- Add 1 or n to a counter of this minute. The first write of each counter sets the key's expiry.
+-- Add 1 or n to a counter of this minute. The first write of each counter sets the key's expiry. The first enqueue of a
+-- minute adds the queue to the list of queues: `forget` may have removed it, and its producers do not know that.
 local function count(stats, now, field, n)
   local key = stats .. math.floor(now / 60000)
-  if redis.call("HINCRBY", key, field, n) == tonumber(n) then redis.call("EXPIRE", key, STATS_SECONDS) end
+  if redis.call("HINCRBY", key, field, n) == tonumber(n) then
+    redis.call("EXPIRE", key, STATS_SECONDS)
+    if field == "enqueued" then
+      local prefix, queue = string.match(stats, "^{(.*):([^:]*)}:")
+      redis.call("SADD", prefix .. ":queues", queue)
+    end
+  end
 end

@@ -1,0 +1,116 @@
+"""The part of the Broker that enqueues jobs, for threads and for coroutines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from django_rtq.broker.enqueue_calls import EnqueueCall, enqueue_calls
+from django_rtq.broker.keys import Keys, QueueKeys
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
+from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.broker.redis.client import RedisClient
+from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.redis.connections import ConnectionSettings, check_server_mode
+from django_rtq.broker.redis.steps import Steps, checked
+from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.exceptions import BrokerError
+from django_rtq.jobs.job import made_ms
+from django_rtq.jobs.record import write_record
+
+if TYPE_CHECKING:
+    from django_rtq.broker.redis.async_client import AsyncRedisClient
+
+LARGE_CHARACTERS = 4000  # bodies that Lua does not join with their headers
+CALLS_IN_FLIGHT = 8  # script calls of one round trip: Redis runs the first while the others are on their way
+
+
+class Producer:
+    """Enqueues jobs. Any thread and any event loop may use it."""
+
+    def __init__(self, redis: RedisClient, connection_settings: ConnectionSettings, keys: Keys) -> None:
+        self.redis = redis
+        self.connection_settings = connection_settings
+        self.keys = keys
+        self._registered_queues: set[str] = set()
+
+    @cached_property
+    def async_redis(self) -> AsyncRedisClient:
+        """For coroutines."""
+        from django_rtq.broker.redis.async_client import AsyncRedisClient  # only processes that use it need it
+
+        return AsyncRedisClient(self.connection_settings.command_pool(role="async"))
+
+    def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
+        """Enqueue jobs: "ok", or "exists" for a known id (G8). Raises BrokerUnavailable, BrokerFull."""
+        if len(jobs) == 1 and not jobs[0].due and queue in self._registered_queues:
+            answer: bytes = self.redis.execute_one(_enqueue_command(self.keys.of(queue), jobs[0]), resend=True)
+            return [answer.decode()]
+        return self.redis.run(self._enqueue(queue, jobs))
+
+    async def aenqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
+        """enqueue() for coroutines."""
+        return await self.async_redis.run(self._enqueue(queue, jobs))
+
+    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
+        """Enqueue jobs that have no duplicate alive (G9): "ok", "exists", "duplicate <id>", "after <id>"."""
+        return self.redis.run(self._enqueue_unique(queue, jobs))
+
+    async def aenqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
+        """enqueue_unique() for coroutines."""
+        return await self.async_redis.run(self._enqueue_unique(queue, jobs))
+
+    def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
+        """Enqueue the jobs of several calls in one round trip. For each call its answers, or a BrokerError."""
+        self.register_queues({call.queue for call in calls} - self._registered_queues)
+        return enqueue_calls(self.redis, self.keys, calls)
+
+    def _enqueue(self, queue: str, jobs: Sequence[NewJob]) -> Steps[list[str]]:
+        yield from self._register_queue(queue)
+        if len(jobs) == 1 and not jobs[0].due:
+            (answer,) = checked((yield [_enqueue_command(self.keys.of(queue), jobs[0])]))
+            return [answer.decode()]
+        return (yield from _enqueue_many(self.keys.of(queue), "enqueue_many", jobs, AT_ONCE))
+
+    def _enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> Steps[list[str]]:
+        yield from self._register_queue(queue)
+        return (yield from _enqueue_many(self.keys.of(queue), "enqueue_unique", jobs, MAINTAIN_AT_ONCE))
+
+    def _register_queue(self, queue: str) -> Steps[None]:
+        if queue not in self._registered_queues:
+            yield from self._register_queues([queue])
+
+    def register_queues(self, queues: Iterable[str]) -> None:
+        """Add queues to the list that the admin shows. Raises ConfigurationError for a Redis Cluster."""
+        if names := list(queues):
+            self.redis.run(self._register_queues(names))
+
+    def _register_queues(self, names: Sequence[str]) -> Steps[None]:
+        hello, added = yield [("HELLO",), ("SADD", self.keys.queues, *names)]
+        check_server_mode(hello)
+        checked([added])
+        self._registered_queues.update(names)
+
+
+def _enqueue_command(keys: QueueKeys, job: NewJob) -> Command:
+    """The command that enqueues a job that is not delayed."""
+    job_id, priority, max_crashes, client, _, expires, at_front, body = job
+    arguments: tuple[str | int, ...] = (job_id, priority, max_crashes, client, expires, at_front, body)
+    if len(body) > LARGE_CHARACTERS and not expires:
+        record = write_record(priority, max_crashes, made_ms(job_id), client, body)
+        arguments = (job_id, priority, "", client, "", at_front, record)
+    return SCRIPTS["enqueue"].packed_call(keys, arguments)
+
+
+def _enqueue_many(keys: QueueKeys, name: str, jobs: Sequence[NewJob | UniqueJob], at_once: int) -> Steps[list[str]]:
+    """Call a script for many jobs, `at_once` in a call. Returns an answer for each job. Raises BrokerError."""
+    script = SCRIPTS[name]
+    answers: list[str] = []
+    for start in range(0, len(jobs), CALLS_IN_FLIGHT * at_once):
+        batch = jobs[start : start + CALLS_IN_FLIGHT * at_once]
+        parts = [batch[i : i + at_once] for i in range(0, len(batch), at_once)]
+        replies = yield [script.call(keys, chain.from_iterable(part)) for part in parts]
+        answers += [answer.decode() for reply in checked(replies) for answer in reply]
+    return answers

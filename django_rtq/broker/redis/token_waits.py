@@ -1,0 +1,117 @@
+"""Waits of coroutines for tokens in lists: those of one event loop share a connection, which blocks on many lists."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import redis
+
+from django_rtq.broker.redis.async_client import AsyncConnections, AsyncRedisClient, fail
+from django_rtq.broker.redis.client import translate_error
+from django_rtq.broker.redis.commands import Token
+from django_rtq.broker.redis.nonblocking import resolve
+
+MAX_LISTS = 100  # of one connection: each token that comes makes Redis go through all of them
+BLOCK_SECONDS = 30.0
+THREAD_SECONDS = 1.0  # of a read that cannot be cancelled
+
+
+class TokenWaits:
+    """Waits for tokens. Coroutines of any event loop may use it."""
+
+    def __init__(self, pool: redis.ConnectionPool, client: AsyncRedisClient) -> None:
+        self._connections, self._client = AsyncConnections(pool), client
+        self._readers: WeakKeyDictionary[asyncio.AbstractEventLoop, list[_Reader]] = WeakKeyDictionary()
+
+    async def wait(self, token: Token, seconds: float, new_token: Callable[[], Token]) -> bool:
+        """Wait until there is a token, for `seconds` at most. Returns whether it came; it may be gone then.
+
+        `new_token`: makes a token of the caller's own, whose command always puts it. Raises BrokerError.
+        """
+        loop = asyncio.get_running_loop()
+        readers = self._readers.setdefault(loop, [])
+        for reader in readers:
+            if len(reader.waits) < MAX_LISTS or token.key in reader.waits:
+                break
+        else:
+            reader = _Reader(self._connections, self._client, new_token())
+            readers.append(reader)
+        came = reader.add(token)
+        timer = loop.call_later(seconds, resolve, came, False)
+        try:
+            return await came
+        finally:
+            timer.cancel()
+            reader.remove(token.key, came)
+            if not reader.waits and reader in readers:
+                readers.remove(reader)
+
+    def close(self) -> None:
+        """Close the connections that nobody uses."""
+        self._connections.close()
+
+
+class _Reader:
+    """Waits for up to MAX_LISTS tokens, and for one of its own that ends the read when another list is to be added."""
+
+    def __init__(self, connections: AsyncConnections, client: AsyncRedisClient, own: Token) -> None:
+        self._connections, self._client, self._own = connections, client, own
+        self.waits: dict[bytes, set[asyncio.Future[bool]]] = {}
+        self._read: dict[bytes, Token] = {}  # the lists of the read that blocks
+        self._added: dict[bytes, Token] = {}  # to read since
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, token: Token) -> asyncio.Future[bool]:
+        """Wait for a token, too."""
+        loop = asyncio.get_running_loop()
+        came: asyncio.Future[bool] = loop.create_future()
+        self.waits.setdefault(token.key, set()).add(came)
+        if token.key not in self._read:
+            if self._read and not self._added:
+                self._client.post([self._own.put]).add_done_callback(_ignore_error)
+            self._added[token.key] = token
+        if self._task is None or self._task.done():
+            self._task = loop.create_task(self._run())
+        return came
+
+    def remove(self, key: bytes, came: asyncio.Future[bool]) -> None:
+        """Wait no more. The connection is closed when it was the last."""
+        waiting = self.waits.get(key)
+        if waiting is not None:
+            waiting.discard(came)
+            if not waiting:
+                del self.waits[key]
+        if not self.waits and self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            while self.waits:
+                known = self._read | self._added
+                self._read, self._added = {key: known[key] for key in self.waits}, {}
+                seconds = THREAD_SECONDS if self._connections.needs_threads else BLOCK_SECONDS
+                (reply,) = await self._connections.round_trip([("BLPOP", *self._read, self._own.key, seconds)])
+                if isinstance(reply, Exception):
+                    raise translate_error(reply) from reply
+                if reply is not None and reply[0] != self._own.key:
+                    await self._found(self._read.pop(reply[0]))
+        except Exception as error:  # noqa: BLE001 - each caller gets it
+            for came in [came for waiting in self.waits.values() for came in waiting]:
+                fail(came, error)
+            self.waits.clear()
+            self._read, self._added = {}, {}
+
+    async def _found(self, token: Token) -> None:
+        waiting = self.waits.pop(token.key, None)
+        if waiting is None:  # nobody of this process any more: it is for others
+            await self._client.execute_each([token.put])
+        for came in waiting or ():
+            resolve(came, True)
+
+
+def _ignore_error(reply: asyncio.Future[Any]) -> None:
+    if not reply.cancelled():
+        reply.exception()  # without a connection the read ends, too

@@ -1,0 +1,125 @@
+"""Reads RTQ["MIDDLEWARE"], and nests its middleware around a callable."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.core.exceptions import MiddlewareNotUsed
+from django.utils.module_loading import import_string
+
+from django_rtq.exceptions import ConfigurationError
+
+Side = Literal["enqueue", "run"]
+Factory = Callable[[Callable[..., Any]], Any]  # gets the next callable, and returns one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Middleware:
+    """An entry of RTQ["MIDDLEWARE"]: its factories."""
+
+    path: str
+    enqueue: Factory | None
+    run: Factory | None
+
+
+@lru_cache(maxsize=8)
+def load(paths: Sequence[str]) -> Sequence[Middleware]:
+    """Import the entries of the setting. Raises ConfigurationError."""
+    return tuple(filter(None, map(_load, paths)))
+
+
+def wrap(paths: Sequence[str], side: Side, innermost: Callable[..., Any]) -> Callable[..., Any]:
+    """The callable with all middleware around it, the first one outermost. Raises ConfigurationError.
+
+    If the callable is a coroutine function, so is the result.
+    """
+    wrapped, is_async = innermost, iscoroutinefunction(innermost)
+    for middleware in reversed(load(tuple(paths))):
+        factory: Factory | None = getattr(middleware, side)
+        if factory is None:
+            continue
+        if not getattr(factory, "async_capable" if is_async else "sync_capable", not is_async):
+            raise ConfigurationError(_wrong_kind(middleware.path, side, is_async=is_async))
+        try:
+            outer = factory(wrapped)
+        except MiddlewareNotUsed:
+            continue
+        if not callable(outer):
+            raise ConfigurationError(
+                f"{_where(middleware.path)}: its factory for {side!r} returned {outer!r}, but has to return a callable."
+            )
+        if is_async and not iscoroutinefunction(outer):
+            outer = _marked(outer)
+        wrapped = outer
+    return wrapped
+
+
+def check(paths: Sequence[str], *, has_functions: bool, has_coroutines: bool) -> None:
+    """Raises ConfigurationError for middleware that is invalid, or cannot be put around the tasks that there are."""
+    load(tuple(paths))
+    wrap(paths, "enqueue", _nothing)
+    if has_functions:
+        wrap(paths, "run", _nothing)
+    if has_coroutines:
+        wrap(paths, "run", _nothing_async)
+
+
+def can_wrap(paths: Sequence[str], side: Side, *, is_async: bool) -> bool:
+    """Whether all middleware can be put around coroutine functions, or around plain ones."""
+    kind = "async_capable" if is_async else "sync_capable"
+    factories = (getattr(middleware, side) for middleware in load(tuple(paths)))
+    return all(getattr(factory, kind, not is_async) for factory in factories if factory is not None)
+
+
+def _load(path: str) -> Middleware | None:
+    try:
+        found = import_string(path)
+    except ImportError as error:
+        raise ConfigurationError(f"{_where(path)} cannot be imported: {error}") from error
+    if not (hasattr(found, "enqueue") or hasattr(found, "run")):
+        if not callable(found):
+            raise ConfigurationError(
+                f"{_where(path)} is {found!r}, but has to be a function that gets `run` and returns a callable, or a "
+                "class with the methods `run` and `enqueue`."
+            )
+        return Middleware(path=path, enqueue=None, run=found)
+    if inspect.isclass(found):
+        try:
+            found = found()
+        except MiddlewareNotUsed:
+            return None
+        except TypeError as error:
+            raise ConfigurationError(f"{_where(path)} cannot be created without arguments: {error}") from error
+    return Middleware(path=path, enqueue=getattr(found, "enqueue", None), run=getattr(found, "run", None))
+
+
+def _nothing(argument: Any) -> None: ...
+
+
+async def _nothing_async(argument: Any) -> None: ...
+
+
+def _marked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, marked as one that returns a coroutine."""
+
+    def call(argument: Any) -> Any:
+        return function(argument)
+
+    return markcoroutinefunction(call)
+
+
+def _where(path: str) -> str:
+    return f'RTQ["MIDDLEWARE"]: {path}'
+
+
+def _wrong_kind(path: str, side: Side, *, is_async: bool) -> str:
+    able, needed = ("functions", "coroutine functions") if is_async else ("coroutine functions", "functions")
+    return (
+        f"{_where(path)}: its {side!r} can only be put around {able}, but the project has tasks that are {needed}. "
+        "Write it for both, and decorate it with django.utils.decorators.sync_and_async_middleware."
+    )

@@ -1,0 +1,126 @@
+"""Middleware around delay() and its kin."""
+
+import asyncio
+
+import pytest
+
+from django_rtq import every, task
+from django_rtq.exceptions import ConfigurationError, InvalidTask
+from django_rtq.internal_tasks import run_bulk_action
+from django_rtq.scheduler.registry import ScheduledTask
+from django_rtq.testing import captured
+from tests.app.context_tasks import TENANT
+from tests.app.middleware import LOG
+from tests.support.claims import take, take_all
+
+
+@task
+def plain(a=0):
+    return a
+
+
+@task(unique=True)
+def only(a=0):
+    return a
+
+
+@pytest.fixture
+def tenant(middleware):
+    """All calls of a test are made for a tenant."""
+    middleware("TenantMiddleware")
+    token = TENANT.set("acme")
+    yield
+    TENANT.reset(token)
+
+
+@pytest.mark.usefixtures("tenant")
+def test_delay_adds_the_header(broker):
+    plain.delay(5)
+    assert take(broker).headers == {"tenant": "acme"}
+
+
+@pytest.mark.usefixtures("tenant")
+def test_headers_of_the_call_are_there_and_win(broker):
+    plain.using(headers={"tenant": "other", "a": 1}).delay(5)
+    plain.using(headers={"a": 1}).delay(5)
+    assert [job.headers for job in take_all(broker)] == [{"tenant": "other", "a": 1}, {"a": 1, "tenant": "acme"}]
+
+
+@pytest.mark.usefixtures("tenant")
+def test_delay_many_goes_through_once(broker):
+    handles = plain.delay_many([((n,), {}) for n in range(3)])
+    assert [job.headers for job in take_all(broker)] == [{"tenant": "acme"}] * 3
+    assert len(handles) == 3
+    assert plain.delay_many([]) == []
+
+
+@pytest.mark.usefixtures("tenant")
+def test_adelay_sees_the_variables_of_its_coroutine(broker):
+    async def call(name):
+        TENANT.set(name)
+        await plain.adelay()
+
+    async def calls():
+        await asyncio.gather(call("a"), call("b"))
+
+    asyncio.run(calls())
+    assert sorted(job.headers["tenant"] for job in take_all(broker)) == ["a", "b"]
+
+
+@pytest.mark.usefixtures("tenant")
+def test_unique_jobs_are_duplicates_as_without_it(broker):
+    first, second = only.delay(1), only.delay(1)
+    assert (second.id, second.duplicate) == (first.id, True)
+    assert take(broker).headers == {"tenant": "acme"}
+
+
+@pytest.mark.usefixtures("tenant")
+def test_periodic_jobs_go_through_it(broker):
+    (schedule,) = task(schedule=every(seconds=60, args=[1]))(plain.func).schedule
+    broker.schedules.begin("default", schedule.name, schedule.definition, 5)
+    for slot_ms, each in ((60_000, plain), (120_000, only)):
+        assert ScheduledTask(task=each, schedule=schedule).fire(broker, slot_ms) == "fired"
+    assert [job.headers for job in take_all(broker)] == [{"tenant": "acme"}] * 2
+
+
+@pytest.mark.usefixtures("tenant")
+def test_captured_jobs_have_gone_through_it():
+    with captured() as jobs:
+        plain.delay()
+    jobs.assert_enqueued(plain, headers={"tenant": "acme"})
+
+
+@pytest.mark.usefixtures("tenant")
+def test_jobs_of_the_package_do_not(broker):
+    run_bulk_action.delay("default", "requeue", {}, 5)
+    assert take(broker).headers == {}
+
+
+def test_the_options_of_the_jobs_can_be_changed(broker, middleware):
+    middleware("BulkQueue")
+    handle = plain.delay(3)
+    assert handle.queue_name == "bulk"
+    assert handle.refresh().args == [3]
+    assert LOG == ["plain [((3,), {})]"]
+
+
+def test_forgetting_to_return_the_handles_is_an_error_that_says_so(broker, middleware):
+    middleware("Forgetful")
+    with pytest.raises(TypeError, match=r"returned None, but has to return what enqueue\(call\) returned"):
+        plain.delay()
+
+
+def test_middleware_that_cannot_be_used_is_an_error_of_the_call(middleware):
+    middleware("nothing")
+    with pytest.raises(ConfigurationError, match="nothing cannot be imported"):
+        plain.delay()
+
+
+def test_an_error_of_using_names_the_headers(middleware):
+    middleware("TenantMiddleware")
+    token = TENANT.set({1, 2})
+    try:
+        with pytest.raises(InvalidTask, match=r'headers\["tenant"\] is a set'):
+            plain.delay()
+    finally:
+        TENANT.reset(token)
