@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django.apps import apps
@@ -19,10 +20,11 @@ from django_rtq.backend.compat import (
     DjangoTask,
     InvalidTask,
     TaskResultDoesNotExist,
+    has_receivers,
     task_backends,
     task_enqueued,
 )
-from django_rtq.backend.results import new_result, result_of, set_fields
+from django_rtq.backend.results import new_result, plain_arguments, result_of, set_fields
 from django_rtq.backend.running import worker_function
 from django_rtq.backend.task import RTQ_OPTIONS, RTQTask, WorkerTask
 from django_rtq.conf import is_queue_name
@@ -91,12 +93,13 @@ class RTQBackend(BaseTaskBackend):
         if task.__dict__.get("_validated_by") is not self:  # settings may have changed since it was declared
             self.validate_task(task)
             task.__dict__["_validated_by"] = self
-        result = new_result(task, args, kwargs)
-        handle = task.rtq_task.delay(*result.args, **result.kwargs)
+        args, kwargs = plain_arguments(args, kwargs)
+        handle = task.rtq_task.delay(*args, **kwargs)
         if handle.duplicate:
             return self.get_result(handle.id)
-        set_fields(result, id=handle.id, enqueued_at=made_at(handle.id))
-        handle.when_sent(lambda: self._tell_enqueued(handle, result))
+        result = new_result(task, handle.id, args, kwargs)
+        if handle.waits_for_commit or has_receivers():
+            handle.when_sent(partial(self._tell_enqueued, handle, result))
         return result
 
     def _tell_enqueued(self, handle: JobHandle, result: DjangoResult) -> None:

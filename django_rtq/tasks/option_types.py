@@ -11,7 +11,7 @@ from django_rtq.periodic import Schedule
 from django_rtq.tasks.backoff import Backoff
 from django_rtq.tasks.options import Moment
 from django_rtq.tasks.uniqueness import OnConflict, UniqueOption, Until
-from django_rtq.transactions.on_commit import OnCommit
+from django_rtq.transactions.rules import OnCommit
 
 Client = str | int | UUID | None
 Errors = type[BaseException] | Sequence[type[BaseException]]

@@ -43,7 +43,7 @@ from django_rtq.tasks.uniqueness import (
     Until,
     uniqueness_of,
 )
-from django_rtq.transactions.on_commit import OnCommit, explicit_database
+from django_rtq.transactions.rules import OnCommit, explicit_database
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -20,6 +20,7 @@ from django_rtq.management.command import WRONG_USAGE, RTQCommand
 from django_rtq.management.output import Column, as_json, count, duration, number, one_line, table
 from django_rtq.management.prompts import known_queues, seconds_from
 from django_rtq.tasks.registry import declared_queues
+from django_rtq.transactions.outbox import MOST_COUNTED, OutboxLag, outbox_lag
 
 WATCH_SECONDS = 2.0
 CLEAR_SCREEN = "\x1b[H\x1b[2J"
@@ -105,7 +106,9 @@ class Command(RTQCommand):
         overview, workers, server = inspector.queues.details(queues), inspector.workers(queues), inspector.server()
         if json:
             shown = {"queues": [asdict(queue) for queue in overview], "workers": list(map(_worker, workers))}
-            return as_json({**shown, "unserved": _unserved(names, overview, workers), "server": _server(server)})
+            lag, unserved = outbox_lag(), _unserved(names, overview, workers)
+            outbox = asdict(lag) if lag else None
+            return as_json({**shown, "unserved": unserved, "outbox": outbox, "server": _server(server)})
         problems = "\n".join(self.style.WARNING(f"Warning: {problem}") for _, problem in problems_of(server))
         return "\n\n".join(
             filter(
@@ -114,6 +117,7 @@ class Command(RTQCommand):
                     self._queue_text(overview),
                     self._worker_text(workers, overview),
                     self._unserved_text(_unserved(names, overview, workers) if workers else []),
+                    _outbox_text(outbox_lag()),
                     problems,
                     *_clock_text(overview),
                 ],
@@ -138,6 +142,17 @@ class Command(RTQCommand):
 
     def _text(self, lines: list[str]) -> str:
         return "\n".join([self.style.MIGRATE_HEADING(lines[0]), *lines[1:]])
+
+
+def _outbox_text(lag: OutboxLag | None) -> str:
+    if lag is None:
+        return ""
+    if lag.error:
+        return f"Outbox: the database did not answer: {one_line(lag.error)}"
+    if not lag.jobs:
+        return "Outbox: empty"
+    more = " or more" if lag.jobs == MOST_COUNTED else ""
+    return f"Outbox: {count(lag.jobs, 'job')}{more}, the oldest for {duration(lag.oldest_seconds)}"
 
 
 def _unserved(names: list[str] | None, queues: Sequence[QueueDetails], workers: Sequence[WorkerDetails]) -> list[str]:
