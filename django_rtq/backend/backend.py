@@ -113,12 +113,14 @@ class RTQBackend(BaseTaskBackend):
         if isinstance(task, RTQTask) and task.backend == self.alias:
             return task
         if isinstance(task, Task):
+            changed = {name: getattr(task, name) for name in task.changed.intersection((*RTQ_OPTIONS, "run_after"))}
             return RTQTask(
                 func=task.func,
                 takes_context=task.takes_context,
                 backend=self.alias,
                 queue_name=task.queue,
                 priority=task.priority,
+                **changed,
             )
         values: dict[str, Any] = {each.name: getattr(task, each.name) for each in fields(task)}
         return RTQTask(**{**values, "backend": self.alias})

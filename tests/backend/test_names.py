@@ -39,6 +39,13 @@ def test_headers_go_with_the_jobs(broker, inspector):
     assert inspector.find(result.id).headers == {"tenant": "acme", "a": 1}
 
 
+def test_enqueue_keeps_what_using_has_changed(broker, inspector):
+    copy = task(charge).using(client="acme", headers={"a": 1}, max_attempts=7, run_after=3600, priority=2)
+    details = inspector.find(copy.enqueue(5).id)
+    assert (details.client, details.headers, details.options) == ("acme", {"a": 1}, {"max_attempts": 7})
+    assert (details.state, details.priority) == ("scheduled", 2)
+
+
 @pytest.mark.skipif(django.VERSION < (6, 1), reason="@task of earlier versions takes no other options")
 def test_a_copy_of_a_task_with_any_options_can_be_made(broker, inspector):
     from django.tasks import task as django_task
