@@ -15,6 +15,7 @@ from django_rtq.exceptions import InvalidTask
 from django_rtq.handle import JobHandle
 from django_rtq.jobs.context import JobContext
 from django_rtq.periodic import Schedule, schedules_option
+from django_rtq.tasks.apply_async import CeleryOptions, apply_async
 from django_rtq.tasks.backoff import DEFAULT, Backoff
 from django_rtq.tasks.declaration import aliases_option, check_function, name_option, shown_attributes, task_repr
 from django_rtq.tasks.django_tasks import as_django_task
@@ -208,6 +209,19 @@ class Task(Generic[P, R_co]):
     async def adelay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
         """delay_on_commit() for async code."""
         return await sync_to_async(self.delay_on_commit, thread_sensitive=True)(*args, **kwargs)
+
+    def apply_async(
+        self,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        **options: Unpack[CeleryOptions],
+    ) -> JobHandle[Any]:
+        """delay() with the options of Celery: `countdown` or `eta`, `expires`, `queue`, `priority`, `time_limit`.
+
+        `expires` counts from now. Jobs of a higher `priority` run first. Raises InvalidTask for others, and what
+        delay() raises.
+        """
+        return apply_async(self, args, kwargs, options)
 
     def delay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle[Any]]:
         """Enqueue many jobs, given as (args, kwargs) each: one round trip for a few hundred.
