@@ -34,6 +34,7 @@ from django_rtq.handle import JobHandle
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import made_at
 from django_rtq.tasks import registry
+from django_rtq.tasks.option_types import USING_NAMES
 from django_rtq.tasks.task import Task
 from django_rtq.validation import did_you_mean
 
@@ -72,7 +73,7 @@ class RTQBackend(BaseTaskBackend):
         try:
             if known is not None and task.func is _function_of(known):
                 wanted = own | (options if isinstance(known, WorkerTask) else task.rtq_options)
-                changed = {name: value for name, value in wanted.items() if getattr(known, name) != value}
+                changed = _changes(known, task, wanted)
                 return known.using(**changed) if changed else known
             declared = WorkerTask(
                 func=worker_function(task),
@@ -112,12 +113,14 @@ class RTQBackend(BaseTaskBackend):
         if isinstance(task, RTQTask) and task.backend == self.alias:
             return task
         if isinstance(task, Task):
+            changed = {name: getattr(task, name) for name in task.changed.intersection((*RTQ_OPTIONS, "run_after"))}
             return RTQTask(
                 func=task.func,
                 takes_context=task.takes_context,
                 backend=self.alias,
                 queue_name=task.queue,
                 priority=task.priority,
+                **changed,
             )
         values: dict[str, Any] = {each.name: getattr(task, each.name) for each in fields(task)}
         return RTQTask(**{**values, "backend": self.alias})
@@ -181,6 +184,14 @@ def _default_backend() -> RTQBackend | None:
     """The backend for tasks that were declared for another one: "default" if it is ours, or the first that is."""
     ours = [backend for backend in task_backends.all() if isinstance(backend, RTQBackend)]
     return min(ours, key=lambda backend: backend.alias != DEFAULT_TASK_BACKEND_ALIAS, default=None)
+
+
+def _changes(known: Task[Any, Any], task: RTQTask, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that a copy changes. Those that only a declaration may have are compared as they were written."""
+    declared = known.django_task.rtq_options if isinstance(known, WorkerTask) else {}
+    written = task.rtq_options.items()
+    changes = {name: value for name, value in written if name not in USING_NAMES and value != declared.get(name)}
+    return changes | {n: value for n, value in wanted.items() if n in USING_NAMES and getattr(known, n) != value}
 
 
 def _function_of(task: Task[Any, Any]) -> Any:

@@ -41,6 +41,7 @@ RTQ_OPTIONS = (
     "unique_on_conflict",
     "on_commit",
     "headers",
+    "aliases",
 )
 
 
@@ -66,6 +67,7 @@ class RTQTask(DjangoTask):
     unique_on_conflict: str | None = None
     on_commit: bool | str | None = None
     headers: Mapping[str, Any] | None = field(default=None, hash=False)
+    aliases: Sequence[str] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         DjangoTask.__post_init__(self)
