@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 
 from django.conf import UserSettingsHolder, global_settings, settings
 from django.core.signals import setting_changed
+from django.db import DEFAULT_DB_ALIAS
 from django.dispatch import receiver
 
 from django_rtq.exceptions import ConfigurationError, RedisNotAllowed
@@ -95,6 +96,9 @@ class Config:
     #: Jobs are sent after the commit of an open transaction of the default database (True), of that database (an
     #: alias), or at once (False). None: at once, and with a warning while DEBUG is on.
     enqueue_on_commit: bool | str | None = None
+    #: Jobs of an open transaction of the default database (True) or of that one (an alias) are rows of it, too, until
+    #: they are in Redis.
+    outbox: bool | str | None = None
     #: The modules of each app that are searched for tasks.
     task_modules: tuple[str, ...] = field(default=("tasks",))
     #: Dotted paths of middleware, the outermost first.
@@ -109,13 +113,6 @@ class Config:
 def get_config() -> Config:
     """The settings, read when first needed. Raises ConfigurationError."""
     return read_config(getattr(settings, "RTQ", None), debug=settings.DEBUG or is_under_test())
-
-
-@lru_cache(maxsize=1)
-def ignores_transactions() -> bool:
-    """Whether nothing in the settings asks what transactions are open when jobs are enqueued."""
-    rule = get_config().enqueue_on_commit
-    return not rule and (rule is False or not is_debug())
 
 
 def read_config(options: Any, *, debug: bool) -> Config:
@@ -201,6 +198,13 @@ def _check_values(config: Config) -> None:
     _check_schedules(config.schedules)
     check_queues(config.queues)
     _check_database("ENQUEUE_ON_COMMIT", config.enqueue_on_commit)
+    _check_database("OUTBOX", config.outbox)
+    awaited = {DEFAULT_DB_ALIAS if rule is True else rule for rule in (config.outbox, config.enqueue_on_commit)}
+    if config.outbox and len(awaited - {None}) > 1:
+        raise ConfigurationError(
+            f'RTQ["OUTBOX"] is {config.outbox!r}, but RTQ["ENQUEUE_ON_COMMIT"] is {config.enqueue_on_commit!r}. '
+            "An outbox sends jobs after the commit of its database: remove ENQUEUE_ON_COMMIT."
+        )
     if config.lease_seconds < 1:
         raise ConfigurationError(
             f'RTQ["LEASE_SECONDS"] is {config.lease_seconds}: a lease under 1 s would run out while a machine '
@@ -252,7 +256,6 @@ def forget_config(*, setting: str, **kwargs: object) -> None:
     """Read the settings again when a test overrides them."""
     if setting in ("RTQ", "DEBUG"):
         get_config.cache_clear()
-        ignores_transactions.cache_clear()
 
 
 def task_modules() -> tuple[str, ...]:
@@ -276,6 +279,12 @@ def task_backend_queues() -> set[str]:
         each for each in getattr(settings, "TASKS", {}).values() if str(each.get("BACKEND")).startswith("django_rtq.")
     ]
     return {str(name) for each in ours for name in each.get("QUEUES", ["default"])}
+
+
+def celery_beat_schedule() -> tuple[Mapping[str, Any] | None, str]:
+    """The setting CELERY_BEAT_SCHEDULE, and the time zone of Celery. For projects that come from there."""
+    zone = getattr(settings, "CELERY_TIMEZONE", None) or "UTC"
+    return getattr(settings, "CELERY_BEAT_SCHEDULE", None), str(zone)
 
 
 def uses_time_zones() -> bool:

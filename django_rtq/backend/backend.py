@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django.apps import apps
@@ -19,10 +20,11 @@ from django_rtq.backend.compat import (
     DjangoTask,
     InvalidTask,
     TaskResultDoesNotExist,
+    has_receivers,
     task_backends,
     task_enqueued,
 )
-from django_rtq.backend.results import new_result, result_of, set_fields
+from django_rtq.backend.results import new_result, plain_arguments, result_of, set_fields
 from django_rtq.backend.running import worker_function
 from django_rtq.backend.task import RTQ_OPTIONS, RTQTask, WorkerTask
 from django_rtq.exceptions import InvalidTask as InvalidRTQTask
@@ -32,6 +34,7 @@ from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import made_at
 from django_rtq.queue_options import is_queue_name
 from django_rtq.tasks import registry
+from django_rtq.tasks.option_types import USING_NAMES
 from django_rtq.tasks.task import Task
 from django_rtq.validation import did_you_mean
 
@@ -70,7 +73,7 @@ class RTQBackend(BaseTaskBackend):
         try:
             if known is not None and task.func is _function_of(known):
                 wanted = own | (options if isinstance(known, WorkerTask) else task.rtq_options)
-                changed = {name: value for name, value in wanted.items() if getattr(known, name) != value}
+                changed = _changes(known, task, wanted)
                 return known.using(**changed) if changed else known
             declared = WorkerTask(
                 func=worker_function(task),
@@ -90,12 +93,13 @@ class RTQBackend(BaseTaskBackend):
         if task.__dict__.get("_validated_by") is not self:  # settings may have changed since it was declared
             self.validate_task(task)
             task.__dict__["_validated_by"] = self
-        result = new_result(task, args, kwargs)
-        handle = task.rtq_task.delay(*result.args, **result.kwargs)
+        args, kwargs = plain_arguments(args, kwargs)
+        handle = task.rtq_task.delay(*args, **kwargs)
         if handle.duplicate:
             return self.get_result(handle.id)
-        set_fields(result, id=handle.id, enqueued_at=made_at(handle.id))
-        handle.when_sent(lambda: self._tell_enqueued(handle, result))
+        result = new_result(task, handle.id, args, kwargs)
+        if handle.waits_for_commit or has_receivers():
+            handle.when_sent(partial(self._tell_enqueued, handle, result))
         return result
 
     def _tell_enqueued(self, handle: JobHandle, result: DjangoResult) -> None:
@@ -109,12 +113,14 @@ class RTQBackend(BaseTaskBackend):
         if isinstance(task, RTQTask) and task.backend == self.alias:
             return task
         if isinstance(task, Task):
+            changed = {name: getattr(task, name) for name in task.changed.intersection((*RTQ_OPTIONS, "run_after"))}
             return RTQTask(
                 func=task.func,
                 takes_context=task.takes_context,
                 backend=self.alias,
                 queue_name=task.queue,
                 priority=task.priority,
+                **changed,
             )
         values: dict[str, Any] = {each.name: getattr(task, each.name) for each in fields(task)}
         return RTQTask(**{**values, "backend": self.alias})
@@ -178,6 +184,14 @@ def _default_backend() -> RTQBackend | None:
     """The backend for tasks that were declared for another one: "default" if it is ours, or the first that is."""
     ours = [backend for backend in task_backends.all() if isinstance(backend, RTQBackend)]
     return min(ours, key=lambda backend: backend.alias != DEFAULT_TASK_BACKEND_ALIAS, default=None)
+
+
+def _changes(known: Task[Any, Any], task: RTQTask, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that a copy changes. Those that only a declaration may have are compared as they were written."""
+    declared = known.django_task.rtq_options if isinstance(known, WorkerTask) else {}
+    written = task.rtq_options.items()
+    changes = {name: value for name, value in written if name not in USING_NAMES and value != declared.get(name)}
+    return changes | {n: value for n, value in wanted.items() if n in USING_NAMES and getattr(known, n) != value}
 
 
 def _function_of(task: Task[Any, Any]) -> Any:

@@ -15,7 +15,7 @@ from django_rtq.broker.limits import limit_text, read_limit
 from django_rtq.broker.redis.commands import Command
 from django_rtq.jobs.job import clock_moment
 
-NewLimit: TypeAlias = int | None | Literal["settings"]
+NewLimit: TypeAlias = int | Literal["settings"] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

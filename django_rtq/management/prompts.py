@@ -26,13 +26,8 @@ def job_id(text: str) -> str:
 
 
 def known_queues(inspector: Inspector, names: Iterable[str]) -> list[str]:
-    """The names without duplicates; all queues for '*'.
-
-    Raises CommandError for a queue that was never used: it is likely a typo.
-    """
+    """The names without duplicates. Raises CommandError for a queue that was never used: it is likely a typo."""
     wanted, known = list(dict.fromkeys(names)), inspector.queues.names()
-    if wanted == ["*"]:
-        return known
     for name in wanted:
         if name not in known:
             raise CommandError(f"No queue {one_line(repr(name), 100)} has been used yet.{_hint(name, known)}")

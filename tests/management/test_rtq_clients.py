@@ -1,4 +1,4 @@
-"""rtq_clients: limits of a queue and its clients; rtq_pause and rtq_resume of clients."""
+"""rtq_clients: limits of a queue and its clients, and paused clients."""
 
 import pytest
 
@@ -75,17 +75,18 @@ def test_a_client_is_paused_and_resumed(broker):
     job = queued_job(broker, client="a b")
     queued_job(broker, queue="low", client="a b")
 
-    ran = run("rtq_pause", "*", "--client", "a b")
+    ran = run("rtq_clients", "pause", "*", "a b")
 
     assert ran.out.splitlines() == [
-        "Client 'a b' in queue default is paused. Resume it with  python manage.py rtq_resume default --client 'a b'",
-        "Client 'a b' in queue low is paused. Resume it with  python manage.py rtq_resume low --client 'a b'",
+        "Client 'a b' in queue default is paused. Resume it with  python manage.py rtq_clients resume default 'a b'",
+        "Client 'a b' in queue low is paused. Resume it with  python manage.py rtq_clients resume low 'a b'",
     ]
-    assert run("rtq_pause", "low", "--client", "a b").out == "Client 'a b' in queue low was paused already.\n"
+    assert run("rtq_clients", "pause", "low", "a b").out == "Client 'a b' in queue low was paused already.\n"
     assert "paused since" in run("rtq_clients", "list", "default").out
     assert claim(broker, 5) == []
-    assert run("rtq_resume", "default", "--client", "a b", "--client", "c").out.splitlines() == [
+    assert run("rtq_clients", "resume", "default", "a b", "c").out.splitlines() == [
         "Resumed client 'a b' in queue default.",
         "Client 'c' in queue default was not paused.",
     ]
     assert claim(broker, 5) == [job.id]
+    assert run("rtq_clients", "list", "*").code == 1

@@ -1,7 +1,8 @@
-"""manage.py rtq_clients: show the limits of a queue and its clients, and change them."""
+"""manage.py rtq_clients: show the limits of a queue and its clients, change them, pause and resume clients."""
 
 from __future__ import annotations
 
+import shlex
 from argparse import SUPPRESS, ArgumentTypeError
 from dataclasses import asdict
 from typing import Any
@@ -17,9 +18,17 @@ from django_rtq.tasks.registry import declared_queues
 
 COLUMNS = [Column("CLIENT"), Column("RUNNING", right=True), Column("MAX", right=True), Column("STATE")]
 
+ACTIONS = {
+    "list": "Show the limits of a queue, and its clients that have a limit, are paused, run jobs or are blocked.",
+    "limit": "Set how many jobs of the queue, of each client, or of some clients may run at once, on all machines.",
+    "pause": "Start no more jobs of clients. What they enqueue waits, and their running jobs finish.",
+    "resume": "Start the jobs of paused clients again.",
+}
+EVERY_QUEUE = "The queue; '*' is every queue that was used."
+
 
 class Command(RTQCommand):
-    help = "Show how many jobs a queue and its clients may run at once, and change that. To pause a client: rtq_pause."
+    help = "Show how many jobs a queue and its clients may run at once, change that, and pause and resume clients."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = (
@@ -27,15 +36,19 @@ class Command(RTQCommand):
             "for all workers from their next claim on, and survives restarts."
         )
         actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-        shown = "Show the limits of a queue, and its clients that have a limit, are paused, run jobs or are blocked."
-        changed = "Set how many jobs of the queue, of each client, or of some clients may run at once, on all machines."
-        for name, text in {"list": shown, "limit": changed}.items():
+        for name, text in ACTIONS.items():
             action = actions.add_parser(name, help=text, description=text)
-            action.add_argument("queue", metavar="QUEUE")
+            action.add_argument(
+                "queue", metavar="QUEUE", help=EVERY_QUEUE if name in ("pause", "resume") else "The queue."
+            )
             if name == "list":
                 action.add_argument("--json", action="store_true", default=SUPPRESS, help="Print JSON.")
-            else:
+            elif name == "limit":
                 self._add_limit_arguments(action)
+            else:
+                action.add_argument(
+                    "clients", nargs="+", metavar="CLIENT", help="The client; '' is the one without a name."
+                )
             accept_django_options(action)
 
     def _add_limit_arguments(self, action: CommandParser) -> None:
@@ -53,13 +66,34 @@ class Command(RTQCommand):
         action.add_argument("--whole-queue", action="store_true", help="Of all clients together.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        queue = options["queue"]
-        if queue not in declared_queues():
+        queue, action, known = options["queue"], options["action"], get_inspector().queues.names()
+        if queue not in declared_queues() and not (queue == "*" and action in ("pause", "resume")):
             known_queues(get_inspector(), [queue])
-        if options["action"] == "limit":
+        if action == "limit":
             self._limit(queue, options)
-        else:
+        elif action == "list":
             self._list(queue, is_json=options.get("json", False))
+        else:
+            for name in known if queue == "*" else [queue]:
+                self._pause_or_resume(name, options)
+
+    def _pause_or_resume(self, queue: str, options: dict[str, Any]) -> None:
+        limits = get_inspector().limits
+        for client in options["clients"]:
+            what = f"client {one_line(repr(client), 100)} in queue {queue}"
+            if options["action"] == "resume":
+                text = (
+                    f"Resumed {what}."
+                    if limits.resume_client(queue, client)
+                    else f"{_capitalized(what)} was not paused."
+                )
+            elif limits.pause_client(queue, client):
+                again = f"rtq_clients resume {queue} {shlex.quote(one_line(client))}"
+                text = f"{_capitalized(what)} is paused. Resume it with  python manage.py {again}"
+            else:
+                text = f"{_capitalized(what)} was paused already."
+            if options["verbosity"]:
+                self.stdout.write(text)
 
     def _limit(self, queue: str, options: dict[str, Any]) -> None:
         clients, of_each, of_queue = options["client"], options["each_client"], options["whole_queue"]
@@ -84,6 +118,10 @@ class Command(RTQCommand):
             return
         heading, *rows = table(COLUMNS, _rows(found))
         self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
+
+
+def _capitalized(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def _limit_argument(text: str) -> NewLimit:
