@@ -43,6 +43,11 @@ class JobHandle(Generic[T_co]):
         """For the package: the job is sent later."""
         self._when_sent = []
 
+    @property
+    def waits_for_commit(self) -> bool:
+        """For the package: whether the job is sent later."""
+        return hasattr(self, "_when_sent")
+
     def tell_sent(self) -> None:
         """For the package: the job has been sent."""
         calls = self._when_sent
@@ -52,7 +57,7 @@ class JobHandle(Generic[T_co]):
 
     def when_sent(self, call: Callable[[], None]) -> None:
         """For the package: do something once the job has been sent, which may be now."""
-        if hasattr(self, "_when_sent"):
+        if self.waits_for_commit:
             self._when_sent.append(call)
         else:
             call()
