@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 
 from django.conf import UserSettingsHolder, global_settings, settings
 from django.core.signals import setting_changed
+from django.db import DEFAULT_DB_ALIAS
 from django.dispatch import receiver
 
 from django_rtq.exceptions import ConfigurationError, InvalidTask, RedisNotAllowed
@@ -103,6 +104,9 @@ class Config:
     #: Jobs are sent after the commit of an open transaction of the default database (True), of that database (an
     #: alias), or at once (False). None: at once, and with a warning while DEBUG is on.
     enqueue_on_commit: bool | str | None = None
+    #: Jobs of an open transaction of the default database (True) or of that one (an alias) are rows of it, too, until
+    #: they are in Redis.
+    outbox: bool | str | None = None
     #: The modules of each app that are searched for tasks.
     task_modules: tuple[str, ...] = field(default=("tasks",))
     #: Dotted paths of middleware, the outermost first.
@@ -117,13 +121,6 @@ class Config:
 def get_config() -> Config:
     """The settings, read when first needed. Raises ConfigurationError."""
     return read_config(getattr(settings, "RTQ", None), debug=settings.DEBUG or is_under_test())
-
-
-@lru_cache(maxsize=1)
-def ignores_transactions() -> bool:
-    """Whether nothing in the settings asks what transactions are open when jobs are enqueued."""
-    rule = get_config().enqueue_on_commit
-    return not rule and (rule is False or not is_debug())
 
 
 def read_config(options: Any, *, debug: bool) -> Config:
@@ -225,6 +222,13 @@ def _check_values(config: Config) -> None:
     _check_schedules(config.schedules)
     _check_queues(config.queues)
     _check_database("ENQUEUE_ON_COMMIT", config.enqueue_on_commit)
+    _check_database("OUTBOX", config.outbox)
+    awaited = {DEFAULT_DB_ALIAS if rule is True else rule for rule in (config.outbox, config.enqueue_on_commit)}
+    if config.outbox and len(awaited - {None}) > 1:
+        raise ConfigurationError(
+            f'RTQ["OUTBOX"] is {config.outbox!r}, but RTQ["ENQUEUE_ON_COMMIT"] is {config.enqueue_on_commit!r}. '
+            "An outbox sends jobs after the commit of its database: remove ENQUEUE_ON_COMMIT."
+        )
     if config.lease_seconds < 1:
         raise ConfigurationError(
             f'RTQ["LEASE_SECONDS"] is {config.lease_seconds}: a lease under 1 s would run out while a machine '
@@ -295,7 +299,6 @@ def forget_config(*, setting: str, **kwargs: object) -> None:
     """Read the settings again when a test overrides them."""
     if setting in ("RTQ", "DEBUG"):
         get_config.cache_clear()
-        ignores_transactions.cache_clear()
 
 
 def task_modules() -> tuple[str, ...]:

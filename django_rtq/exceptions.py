@@ -93,7 +93,7 @@ class JobError(RTQError):
     """An error about one job, with its `job_id`."""
 
     def __init__(self, job_id: str, problem: str) -> None:
-        super().__init__(f"Job {job_id}: {problem}")
+        super().__init__(f"Job {job_id} {problem}")
         self.job_id = job_id
 
 
@@ -101,7 +101,7 @@ class JobNotFound(JobError, LookupError):
     """No job with this id: the id is unknown, or the job is over and its result has expired."""
 
     def __init__(self, job_id: str) -> None:
-        super().__init__(job_id, "not found. Unknown id, or its result has expired.")
+        super().__init__(job_id, "was not found: its id is unknown, or its result has expired.")
 
 
 class WrongState(JobError):
@@ -112,7 +112,7 @@ class DuplicateJob(JobError):
     """Raised by delay() with unique_on_conflict="raise": a job like it exists. `job_id` is the id of that job."""
 
     def __init__(self, job_id: str, task: str) -> None:
-        super().__init__(job_id, f"{task} is unique, and this job like it is not over yet.")
+        super().__init__(job_id, f"is not over yet, and its task {task} allows no second job like it.")
 
 
 class JobFailed(JobError):
@@ -127,7 +127,7 @@ class LeaseNotExpired(RTQError):
     """The lease of the worker has not expired (for long enough), so its jobs cannot be reclaimed yet."""
 
     def __init__(self, worker: str) -> None:
-        super().__init__(f"Worker {worker}: its lease has not expired, so it may still be working.")
+        super().__init__(f"The lease of worker {worker} has not expired, so it may still be working.")
         self.worker = worker
 
 
@@ -139,7 +139,7 @@ class WorkerNotFound(RTQError, LookupError):
     """No worker with this name is known: it is gone, or has started a moment ago."""
 
     def __init__(self, worker: str) -> None:
-        super().__init__(f"Worker {worker}: not found. It is gone, or has started a moment ago.")
+        super().__init__(f"Worker {worker} was not found: it is gone, or has started a moment ago.")
 
 
 class TimeLimitExceeded(RTQError):

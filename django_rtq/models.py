@@ -1,4 +1,4 @@
-"""Schedule, CommittedJob, and one model without a table for each entry of the admin menu.
+"""Schedule, rows of jobs, and one model without a table for each entry of the admin menu.
 
 Schedules created in the admin are rows in the database. Jobs, queues and workers exist in Redis only: their models
 give the admin pages a content type, permissions, a URL and an entry in the app list, and are never queried. Their
@@ -160,6 +160,24 @@ class Schedule(models.Model):
     def _check_either(self) -> None:
         if bool(self.cron) == (self.every is not None):
             raise InvalidTask(gettext("Enter either a cron expression or an interval in seconds, not both."))
+
+
+class OutboxJob(models.Model):
+    """A job that is committed and not known to be in Redis yet: see transactions/outbox.py."""
+
+    job_id = models.CharField(primary_key=True, max_length=255)
+    queue = models.CharField(max_length=100)
+    task = models.CharField(max_length=255)
+    job = models.TextField()  # JSON: the fields of NewJob or UniqueJob
+    due_at = models.DateTimeField(db_index=True)  # when relays may take it
+    attempts = models.PositiveIntegerField(default=0)  # of relays, that were refused
+    error = models.TextField(blank=True, default="")  # of the last one
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.job_id
 
 
 class CommittedJob(models.Model):

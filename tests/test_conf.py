@@ -53,6 +53,8 @@ def test_every_option_can_be_set():
         "QUEUES": {"mail": {"delayed_first": True}},
         "ADMIN_REFRESH_SECONDS": 0,
         "ENQUEUE_ON_COMMIT": "default",
+        "OUTBOX": "default",
+        "EXACTLY_ONCE_DAYS": 1,
         "MIDDLEWARE": ["shop.queue.tenant_middleware"],
         "TASK_MODULES": ["tasks", "jobs.mail"],
     }

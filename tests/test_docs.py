@@ -88,7 +88,6 @@ def test_the_quick_start_works_in_a_new_project(redis, redis_server, tmp_path):
     manage(tmp_path, "-m", "django", "startproject", "mysite", ".")
     with (tmp_path / "mysite/settings.py").open("a") as file:
         file.write(our_settings.replace("redis://localhost:6379/0", redis_server.url))
-        file.write('INSTALLED_APPS += ["shop"]\n')
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop/tasks.py").write_text(tasks)
     work = 'import subprocess, sys\nsubprocess.run([sys.executable, "manage.py", "rtq_worker", "--burst", "-v0"])\n'

@@ -103,7 +103,7 @@ def test_there_is_no_result_of_a_job_that_is_not_done(broker):
     with pytest.raises(WrongState) as caught:
         _ = handle.result
 
-    assert str(caught.value) == f"Job {handle.id}: has no result: it is queued."
+    assert str(caught.value) == f"Job {handle.id} has no result: it is queued."
 
 
 def test_there_is_no_result_where_none_is_kept(broker):
@@ -113,7 +113,7 @@ def test_there_is_no_result_where_none_is_kept(broker):
     with pytest.raises(WrongState) as caught:
         _ = handle.result
     assert str(caught.value) == (
-        f"Job {handle.id}: has no result: it succeeded, but its task stores none (result_ttl=0)."
+        f"Job {handle.id} has no result: it succeeded, but its task stores none (result_ttl=0)."
     )
 
 
@@ -130,7 +130,7 @@ def test_a_cancelled_job_never_runs(broker, options):
     assert claim(broker) == []
     with pytest.raises(WrongState) as caught:
         _ = handle.result
-    assert str(caught.value) == f"Job {handle.id}: has no result: it is cancelled."
+    assert str(caught.value) == f"Job {handle.id} has no result: it is cancelled."
 
 
 def test_a_retrying_job_can_be_cancelled(broker):
@@ -158,7 +158,7 @@ def test_a_job_that_is_over_is_not_cancelled(broker, end, problem):
     with pytest.raises(WrongState) as caught:
         handle.cancel()
 
-    assert (str(caught.value), caught.value.job_id) == (f"Job {handle.id}: {problem}", handle.id)
+    assert (str(caught.value), caught.value.job_id) == (f"Job {handle.id} {problem}", handle.id)
 
 
 def test_a_job_that_runs_is_asked_to_stop(broker):
@@ -184,7 +184,7 @@ def test_a_job_that_is_forgotten_or_never_was_is_not_found(broker, ask):
     with pytest.raises(JobNotFound) as caught:
         ask(JobHandle("0" * 32, QUEUE))
 
-    assert str(caught.value) == f"Job {'0' * 32}: not found. Unknown id, or its result has expired."
+    assert str(caught.value) == f"Job {'0' * 32} was not found: its id is unknown, or its result has expired."
 
 
 def test_a_handle_looks_into_its_own_queue_only(broker):

@@ -99,7 +99,7 @@ def test_a_dead_job_tells_of_its_last_failure(broker, later):
     with pytest.raises(JobFailed) as caught:
         handle.get(10)
 
-    assert str(caught.value) == f"Job {handle.id}: is dead. it broke"
+    assert str(caught.value) == f"Job {handle.id} is dead. it broke"
     assert caught.value.job_id == handle.id
 
 
@@ -112,14 +112,14 @@ def test_a_failure_has_its_traceback(broker, monkeypatch):
     with pytest.raises(JobFailed) as caught:
         handle.get()
 
-    assert str(caught.value) == f"Job {handle.id}: is dead. ValueError: no\n\nTraceback: here"
+    assert str(caught.value) == f"Job {handle.id} is dead. ValueError: no\n\nTraceback: here"
 
 
 def test_a_cancelled_job_has_failed(broker, later):
     handle = add.delay(1)
     later(handle.cancel)
 
-    with pytest.raises(JobFailed, match=r": is cancelled\.$"):
+    with pytest.raises(JobFailed, match=r" is cancelled\.$"):
         handle.get(10)
 
 
@@ -127,7 +127,7 @@ def test_an_expired_job_has_failed(broker):
     handle = add.delay(1)
     run(broker, handle, "expire", outcome='{"state":"expired"}')
 
-    with pytest.raises(JobFailed, match=r": is expired\.$"):
+    with pytest.raises(JobFailed, match=r" is expired\.$"):
         handle.get()
 
 
@@ -160,7 +160,7 @@ def test_it_took_too_long(broker, timeout):
         handle.get(timeout)
 
     assert isinstance(caught.value, TimeoutError)
-    assert str(caught.value) == f"Job {handle.id}: is not over after {timeout:g} s."
+    assert str(caught.value) == f"Job {handle.id} is not over after {timeout:g} s."
     assert handle.state is JobState.QUEUED
 
 

@@ -57,7 +57,7 @@ QUIET = [
         {"job": JOB, "seconds": 0.25, "result": "1"},
         "job j1 succeeded after 0.250 s: shop.tasks.mail",
     ),
-    (signals.job_promoted, {"job_ids": ["j1", "j2"], "queue": "mail"}, "promoted 2 due jobs of queue mail"),
+    (signals.job_promoted, {"job_ids": ["j1", "j2"], "queue": "mail"}, "promoted 2 jobs of queue mail"),
 ]
 ALL = {signal for signal, _, _ in [*LINES, *QUIET]}
 

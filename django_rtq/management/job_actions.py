@@ -115,7 +115,7 @@ def _why_not(inspector: Inspector, name: str, options: dict[str, Any]) -> str:
         find_dead_letter(inspector, name, options)
     except JobError as error:
         return one_line(error)
-    return f"Job {name}: is still dead. It has died just now, or it is unique and another job of the same key is alive."
+    return f"Job {name} is still dead: it has died just now, or it is unique and another job of the same key is alive."
 
 
 # -- cancel, run

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from django_rtq.exceptions import InvalidTask
 from django_rtq.tasks import registry
-from django_rtq.tasks.option_types import TASK_NAMES, USING_NAMES, TaskOptions
+from django_rtq.tasks.option_types import SHARED_NAMES, TASK_NAMES, USING_NAMES, SharedOptions, TaskOptions
 from django_rtq.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -17,24 +17,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@overload
-def task(function: Callable[P, R], /) -> Task[P, R]: ...
-
-
-# Callers do not pass the context. Its type is Any, because tests may pass their own.
-@overload
-def task(
-    *, takes_context: Literal[True], **options: Unpack[TaskOptions]
-) -> Callable[[Callable[Concatenate[Any, P], R]], Task[P, R]]: ...
-
-
-@overload
-def task(
-    *, takes_context: Literal[False] = ..., **options: Unpack[TaskOptions]
-) -> Callable[[Callable[P, R]], Task[P, R]]: ...
-
-
-def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+class TaskDecorator:
     """Make a function a task: ``@task``, or ``@task(queue_name="mail", max_attempts=3, …)``.
 
     queue_name          queue of the jobs
@@ -60,20 +43,63 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     unique_on_conflict  for a second call: "return" the first job, "raise" DuplicateJob, "replace" the arguments and
                         the time of the first while it waits, or "rerun": run once more after the first, if it runs
 
+    name                the name by which workers find the task (default: module and name of the function)
+    aliases             other names: of jobs that were enqueued before the task was renamed
+
     Raises InvalidTask.
     """
-    if unknown := options.keys() - TASK_NAMES:
-        raise _unknown_option(unknown)
 
-    def declare(func: Callable[..., Any]) -> Task[Any, Any]:
-        declared: Task[Any, Any] = Task(func=func, **options)
-        registry.register(declared)
-        return declared
+    def __init__(self, shared: Mapping[str, Any]) -> None:
+        self._shared = shared  # options of all tasks that it declares
 
-    return declare if function is None else declare(function)
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
+
+    # Callers do not pass the context. Its type is Any, because tests may pass their own.
+    @overload
+    def __call__(
+        self, /, *, takes_context: Literal[True], **options: Unpack[TaskOptions]
+    ) -> Callable[[Callable[Concatenate[Any, P], R]], Task[P, R]]: ...
+
+    @overload
+    def __call__(
+        self, /, *, takes_context: Literal[False] = ..., **options: Unpack[TaskOptions]
+    ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+
+    def __call__(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        """Declare a function as a task. Raises InvalidTask."""
+        if unknown := options.keys() - TASK_NAMES:
+            raise _unknown_option("@task", unknown, TASK_NAMES)
+
+        def declare(func: Callable[..., Any]) -> Task[Any, Any]:
+            declared: Task[Any, Any] = Task(func=func, **{**self._shared, **options})
+            registry.register(declared)
+            return declared
+
+        return declare if function is None else declare(function)
+
+    def with_options(self, **options: Unpack[SharedOptions]) -> TaskDecorator:
+        """A decorator for several tasks: ``mail_task = task.with_options(queue_name="mail", max_attempts=3)``.
+
+        It is used as @task. Options that a task gives itself replace these. Raises InvalidTask.
+        """
+        if unknown := options.keys() - SHARED_NAMES:
+            raise _unknown_option("with_options()", unknown, SHARED_NAMES)
+        return TaskDecorator({**self._shared, **options})
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={value!r}" for name, value in self._shared.items())
+        return f"<@task{options}>"
 
 
-def _unknown_option(names: Set[str]) -> InvalidTask:
+def _unknown_option(owner: str, names: Set[str], allowed: Set[str]) -> InvalidTask:
     name = min(names & (USING_NAMES - TASK_NAMES), default=min(names))
-    cure = f"Use .using({name}=…)." if name in USING_NAMES else f"It takes: {', '.join(sorted(TASK_NAMES))}."
-    return InvalidTask(f"@task does not take {name!r}. {cure}")
+    cure = f"It takes: {', '.join(sorted(allowed))}."
+    if name in USING_NAMES:
+        cure = f"Use .using({name}=…)."
+    elif name in TASK_NAMES:
+        cure = f"Use @task({name}=…)."
+    return InvalidTask(f"{owner} does not take {name!r}. {cure}")
+
+
+task = TaskDecorator({})

@@ -10,12 +10,12 @@ from django_rtq import signals
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.enqueue_calls import EnqueueCall
 from django_rtq.broker.messages import NewJob, UniqueJob
-from django_rtq.conf import ignores_transactions
-from django_rtq.exceptions import DuplicateJob
+from django_rtq.exceptions import BrokerFull, BrokerUnavailable, DuplicateJob
 from django_rtq.handle import JobHandle
 from django_rtq.tasks.new_jobs import new_job, new_unique_job
 from django_rtq.transactions.debug_warning import warn_if_in_transaction
-from django_rtq.transactions.on_commit import database_to_await, defer, has_transaction
+from django_rtq.transactions.on_commit import defer, has_transaction, store_instead
+from django_rtq.transactions.rules import database_to_await, ignores_transactions
 
 if TYPE_CHECKING:
     from django_rtq.tasks.task import Task
@@ -43,8 +43,12 @@ def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob]) -> list[JobHandle[Any]
         return _enqueue_on_commit(alias, task, jobs)
     queue = task.queue
     if jobs:
-        get_broker().enqueue(queue, jobs)
-        _announce(task, queue, jobs)
+        try:
+            get_broker().enqueue(queue, jobs)
+            _announce(task, queue, jobs)
+        except (BrokerUnavailable, BrokerFull) as error:
+            if not store_instead(task.name, queue, jobs, error):
+                raise
     return [JobHandle(job.id, queue) for job in jobs]
 
 
@@ -52,7 +56,12 @@ def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob]) -> list[JobH
     """Enqueue jobs of new_unique_job(). Raises what delay() raises."""
     if (task.on_commit is not None or not ignores_transactions()) and jobs and (alias := _open_transaction(task)):
         return _enqueue_on_commit(alias, task, jobs)
-    answers = get_broker().enqueue_unique(task.queue, jobs) if jobs else []
+    try:
+        answers = get_broker().enqueue_unique(task.queue, jobs) if jobs else []
+    except (BrokerUnavailable, BrokerFull) as error:
+        if not store_instead(task.name, task.queue, jobs, error):
+            raise
+        return [JobHandle(job.id, task.queue) for job in jobs]
     _announce(task, task.queue, _without_duplicates(jobs, answers))
     return _handles(task, jobs, answers)
 
@@ -92,17 +101,18 @@ def _enqueue_on_commit(alias: str, task: Task[Any, Any], jobs: Sequence[NewJob |
     queue = task.queue
     handles: list[JobHandle[Any]] = [JobHandle(job.id, queue) for job in jobs]
 
-    def finish(answers: Sequence[str]) -> None:
-        for handle, answer in zip(handles, answers, strict=True):
-            if first := answer.partition(" ")[2]:
-                handle.id, handle.duplicate = first, True
-        _announce(task, queue, _without_duplicates(jobs, answers))
+    def finish(answers: Sequence[str] | None) -> None:
+        if answers is not None:  # else the jobs are in the outbox still, whose relay announces them
+            for handle, answer in zip(handles, answers, strict=True):
+                if first := answer.partition(" ")[2]:
+                    handle.id, handle.duplicate = first, True
+            _announce(task, queue, _without_duplicates(jobs, answers))
         for handle in handles:
             handle.tell_sent()
 
     for handle in handles:
         handle.wait_for_commit()
-    defer(alias, EnqueueCall(queue, jobs), finish)
+    defer(alias, task.name, EnqueueCall(queue, jobs), finish)
     return handles
 
 

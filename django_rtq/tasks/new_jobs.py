@@ -12,6 +12,7 @@ from django_rtq.jobs import serializer
 from django_rtq.jobs.job import new_job_id
 from django_rtq.jobs.record import check_body, write_body
 from django_rtq.tasks.options import client_name
+from django_rtq.tasks.unknown_tasks import warn_if_unknown_to_workers
 
 if TYPE_CHECKING:
     from django_rtq.tasks.task import Task
@@ -55,7 +56,11 @@ def check_call(task: Task[Any, Any], args: Sequence[Any], kwargs: dict[str, Any]
 
 
 def write_options(task: Task[Any, Any]) -> str:
-    """The options that workers have to know of a copy, as members of a JSON object."""
+    """The options that workers have to know of a copy, as members of a JSON object.
+
+    This is cached, so it is also the place to warn.
+    """
+    warn_if_unknown_to_workers(task)
     options = {name: getattr(task, name) for name in WORKER_OPTIONS if name in task.changed}
     if None in options.values():  # None: the default of the settings, not that of the task
         options = {name: getattr(get_config(), name) if v is None else v for name, v in options.items()}

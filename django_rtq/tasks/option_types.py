@@ -11,7 +11,7 @@ from django_rtq.periodic import Schedule
 from django_rtq.tasks.backoff import Backoff
 from django_rtq.tasks.options import Moment
 from django_rtq.tasks.uniqueness import OnConflict, UniqueOption, Until
-from django_rtq.transactions.on_commit import OnCommit
+from django_rtq.transactions.rules import OnCommit
 
 Client = str | int | UUID | None
 Errors = type[BaseException] | Sequence[type[BaseException]]
@@ -44,8 +44,8 @@ class UsingOptions(CallOptions, total=False):
     headers: Mapping[str, Any] | None
 
 
-class TaskOptions(CallOptions, total=False):
-    """Options that @task takes, beside takes_context."""
+class SharedOptions(CallOptions, total=False):
+    """Options that task.with_options() takes."""
 
     backoff: Backoff | Delay | Sequence[Delay]
     retry_on: Errors
@@ -54,5 +54,13 @@ class TaskOptions(CallOptions, total=False):
     schedule: Schedule | Sequence[Schedule]
 
 
+class TaskOptions(SharedOptions, total=False):
+    """Options that @task takes, beside takes_context."""
+
+    name: str
+    aliases: Sequence[str]
+
+
 USING_NAMES: frozenset[str] = UsingOptions.__optional_keys__
+SHARED_NAMES: frozenset[str] = SharedOptions.__optional_keys__
 TASK_NAMES: frozenset[str] = TaskOptions.__optional_keys__ | {"takes_context"}

@@ -22,18 +22,6 @@ Moment = float | timedelta | datetime
 MAX_CLIENT_LENGTH = 200
 
 
-def check_function(value: Any) -> None:
-    """Raises InvalidTask unless workers can find the function by its name, and run it."""
-    name = f"{value.__module__}.{value.__qualname__}" if inspect.isfunction(value) else repr(value)
-    if not inspect.isfunction(value) or "<" in name:
-        raise InvalidTask(
-            f"{name} cannot be a task: it has to be a function at the top level of its module. "
-            "If a decorator wraps it, the decorator must use functools.wraps."
-        )
-    if inspect.isgeneratorfunction(value) or inspect.isasyncgenfunction(value):
-        raise InvalidTask(f"{name} cannot be a task: it is a generator function, whose body a call does not run.")
-
-
 def queue_name(owner: str, value: Any) -> str:
     """The name of a queue; "" for the default of the settings. Raises InvalidTask."""
     if value is None or value == "":

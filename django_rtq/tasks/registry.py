@@ -6,6 +6,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from django.apps import apps
+
 from django_rtq.conf import get_config, task_backend_queues
 from django_rtq.exceptions import InvalidTask, TaskNotFound
 from django_rtq.validation import did_you_mean
@@ -15,20 +17,40 @@ if TYPE_CHECKING:
 
 _tasks: dict[str, Task[Any, Any]] = {}
 _OURS = "django_rtq.internal_tasks"  # imported when a job of it comes
+_aliases: dict[str, str] = {}  # other name -> name
+_late: set[str] = set()  # tasks that were registered after Django had started
 _finders: list[Callable[[str], Task[Any, Any] | None]] = []
 
 
 def register(task: Task[Any, Any]) -> None:
-    """Register a task. A module that is reloaded replaces its tasks."""
+    """Register a task. A module that is reloaded replaces its tasks. Raises InvalidTask if a name is taken."""
+    for name in (task.name, *task.aliases):
+        known = find_task(name)
+        if known is not None and _origin(known) != _origin(task):
+            raise InvalidTask(
+                f"{name!r} is the name of two tasks: {_origin(known)} and {_origin(task)}. Change `name` or `aliases`."
+            )
+    for name in [name for name, known in _tasks.items() if _origin(known) == _origin(task)]:
+        del _tasks[name]
+    for alias in [alias for alias, name in _aliases.items() if name not in _tasks]:
+        del _aliases[alias]
     _tasks[task.name] = task
+    _aliases.update(dict.fromkeys(task.aliases, task.name))
+    if apps.ready:
+        _late.add(task.name)
+
+
+def _origin(task: Task[Any, Any]) -> str:
+    """The function of a task, as a path."""
+    return f"{task.func.__module__}.{task.func.__qualname__}"
 
 
 def get_task(name: str) -> Task[Any, Any]:
-    """The task with this name. Raises TaskNotFound."""
+    """The task with this name or alias. Raises TaskNotFound."""
     try:
         return _tasks[name]
     except KeyError:
-        if found := _find(name):
+        if found := find_task(name) or _find(name):
             return found
         hint = did_you_mean(name, _tasks)
         raise TaskNotFound(
@@ -37,8 +59,22 @@ def get_task(name: str) -> Task[Any, Any]:
 
 
 def find_task(name: str) -> Task[Any, Any] | None:
-    """The task with this name, if it is registered."""
-    return _tasks.get(name)
+    """The task with this name or alias, if it is registered."""
+    return _tasks.get(name) or _tasks.get(_aliases.get(name, ""))
+
+
+#: The same without aliases: a dictionary's own method, for workers.
+find_registered = _tasks.get
+
+
+def is_late(name: str) -> bool:
+    """Whether the task was registered after Django had started: workers may not know it."""
+    return name in _late
+
+
+def has_finders() -> bool:
+    """Whether workers import the modules of unknown tasks."""
+    return bool(_finders)
 
 
 def add_finder(finder: Callable[[str], Task[Any, Any] | None]) -> None:

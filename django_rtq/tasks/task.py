@@ -16,6 +16,7 @@ from django_rtq.handle import JobHandle
 from django_rtq.jobs.context import JobContext
 from django_rtq.periodic import Schedule, schedules_option
 from django_rtq.tasks.backoff import DEFAULT, Backoff
+from django_rtq.tasks.declaration import aliases_option, check_function, name_option, shown_attributes, task_repr
 from django_rtq.tasks.django_tasks import as_django_task
 from django_rtq.tasks.enqueuing import checked_calls, enqueue, enqueue_unique, send
 from django_rtq.tasks.exactly_once import ExactlyOnce, database_option
@@ -28,7 +29,6 @@ from django_rtq.tasks.options import (
     backoff_option,
     check_errors,
     check_flag,
-    check_function,
     moment_argument,
 )
 from django_rtq.tasks.patching import with_patchable_methods
@@ -43,7 +43,7 @@ from django_rtq.tasks.uniqueness import (
     Until,
     uniqueness_of,
 )
-from django_rtq.transactions.on_commit import OnCommit, explicit_database
+from django_rtq.transactions.rules import OnCommit, explicit_database
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -55,11 +55,13 @@ Errors = tuple[type[BaseException], ...]
 
 
 @with_patchable_methods
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Task(Generic[P, R_co]):
     """A function with the options of its jobs. An option that is None has the default of the settings."""
 
     func: Callable[P, R_co]
+    name: str = ""  # by which workers find the task; "": module and name of the function
+    aliases: Sequence[str] = ()  # other names, of jobs that were enqueued before it was renamed
     queue_name: str = ""
     client: ClientOption = ""
     priority: int = 0
@@ -82,13 +84,15 @@ class Task(Generic[P, R_co]):
     on_commit: OnCommit = None
     run_after: Moment | None = None
     headers: Mapping[str, Any] = field(default_factory=dict)
-    keeps_call: bool = field(default=False, repr=False)  # arguments and failures are kept with results; not for @task
-    internal: bool = field(default=False, repr=False)  # operators cannot enqueue its jobs; not for @task
-    changed: frozenset[str] = field(default=frozenset(), repr=False)  # options that using() set
+    keeps_call: bool = False  # arguments and failures are kept with results; not for @task
+    internal: bool = False  # operators cannot enqueue its jobs; not for @task
+    changed: frozenset[str] = frozenset()  # options that using() set
 
     def __post_init__(self) -> None:
         check_function(self.func)
+        self._set(name=name_option(self.func, self.name))
         self._set(
+            aliases=aliases_option(self.name, self.func, self.aliases),
             backoff=backoff_option(self.name, self.backoff),
             retry_on=check_errors(self.name, "retry_on", self.retry_on),
             give_up_on=check_errors(self.name, "give_up_on", self.give_up_on),
@@ -96,6 +100,7 @@ class Task(Generic[P, R_co]):
             exactly_once=database_option(self.name, self.exactly_once, self.func),
         )
         check_flag(self.name, "takes_context", self.takes_context)
+        self._set(**shown_attributes(self.func, takes_context=self.takes_context))
         _ = self.call_signature  # created here, so that invalid options raise at import time
         for entry in self.schedule:
             check_call(self, entry.args, dict(entry.kwargs))
@@ -115,11 +120,6 @@ class Task(Generic[P, R_co]):
             self.call_signature.check_applies("client", self.client)
 
     # -- properties
-
-    @cached_property
-    def name(self) -> str:
-        """The full name, by which workers find the task."""
-        return f"{self.func.__module__}.{self.func.__qualname__}"
 
     @cached_property
     def is_async(self) -> bool:
@@ -293,6 +293,9 @@ class Task(Generic[P, R_co]):
     def expires_in(self) -> str:
         """`expires`, as scripts take it."""
         return moment_argument(self.name, "expires", self.expires)
+
+    def __repr__(self) -> str:
+        return task_repr(self)
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():

@@ -13,7 +13,7 @@ from django_rtq.conf import get_config
 from django_rtq.handle import JobHandle
 from django_rtq.middleware.chain import can_wrap, wrap
 from django_rtq.tasks.enqueuing import asend, send
-from django_rtq.transactions.on_commit import database_to_await
+from django_rtq.transactions.rules import database_to_await
 
 if TYPE_CHECKING:
     from django_rtq.tasks.task import Task

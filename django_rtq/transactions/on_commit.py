@@ -9,30 +9,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db import connections, transaction
 
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.enqueue_calls import EnqueueCall
-from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerError
+from django_rtq.transactions.outbox import AnyJob, delete_or_log, store
+from django_rtq.transactions.rules import outbox_database
 
-OnCommit = bool | str | None  # False: at once; True or an alias: after the commit of that database; None: the setting
+logger = logging.getLogger("django_rtq")
 
-
-def database_to_await(option: OnCommit) -> str | None:
-    """The database after whose commit jobs are sent; None: they are sent at once."""
-    rule = get_config().enqueue_on_commit if option is None else option
-    return DEFAULT_DB_ALIAS if rule is True else rule or None
-
-
-def explicit_database(option: OnCommit) -> str:
-    """The database of delay_on_commit(): the one that the option or the setting names, or the default one."""
-    named = option if isinstance(option, str) else get_config().enqueue_on_commit
-    return named if isinstance(named, str) else DEFAULT_DB_ALIAS
+Finish = Callable[[Sequence[str] | None], None]
 
 
 def has_transaction(alias: str) -> bool:
@@ -42,16 +34,30 @@ def has_transaction(alias: str) -> bool:
     return connection.in_atomic_block or (connection.connection is not None and not connection.autocommit)
 
 
-def defer(alias: str, call: EnqueueCall, finish: Callable[[Sequence[str]], None]) -> None:
+def defer(alias: str, task: str, call: EnqueueCall, finish: Finish) -> None:
     """Send the jobs when the open transaction commits, then call `finish` with the broker's answers.
 
-    Raises TransactionManagementError in a connection without autocommit and outside of atomic().
+    If that database has the outbox, they are rows of the transaction until then, and `finish` gets None if Redis did
+    not accept them. Raises TransactionManagementError in a connection without autocommit and outside of atomic().
     """
+    is_stored = alias == outbox_database()
+    if is_stored:
+        call = call._replace(jobs=store(alias, task, *call))
     connection = connections[alias]
     earlier = next(filter(None, map(_deferred, reversed(connection.run_on_commit))), None)
     hooks = earlier.hooks if earlier else _Hooks()
-    transaction.on_commit(_Deferred(alias, call, finish, hooks), using=alias)
+    transaction.on_commit(_Deferred(alias, call, finish, hooks, is_stored), using=alias)
     hooks.latest = connection.run_on_commit
+
+
+def store_instead(task: str, queue: str, jobs: Sequence[AnyJob], error: BrokerError) -> bool:
+    """Insert rows for jobs that Redis did not accept. False: there is no outbox, or a transaction might undo it."""
+    alias = outbox_database()
+    if alias is None or has_transaction(alias):
+        return False
+    store(alias, task, queue, jobs)
+    logger.warning("Redis did not accept %d job(s) of %s; they wait in the outbox: %s", len(jobs), task, error)
+    return True
 
 
 @dataclass(slots=True, eq=False)
@@ -70,13 +76,14 @@ class _Deferred:
 
     alias: str
     call: EnqueueCall
-    finish: Callable[[Sequence[str]], None]
+    finish: Finish
     hooks: _Hooks
-    is_sent: bool = False
+    is_stored: bool  # its jobs are in the outbox
+    is_done: bool = False
 
     def __call__(self) -> None:
-        """Django calls this after the commit. Raises BrokerError."""
-        if not self.is_sent:
+        """Django calls this after the commit. Raises BrokerError, unless its jobs are in the outbox."""
+        if not self.is_done:
             _send([self, *self._following()])
 
     def _following(self) -> list[_Deferred]:
@@ -85,7 +92,7 @@ class _Deferred:
             return []
         if any(_deferred(entry) is self for entry in self.hooks.latest):
             return []  # not the list that Django works through: a savepoint was rolled back later
-        return [each for each in map(_deferred, self.hooks.latest) if each is not None and not each.is_sent]
+        return [each for each in map(_deferred, self.hooks.latest) if each is not None and not each.is_done]
 
     def __repr__(self) -> str:
         return f"<{len(self.call.jobs)} job(s) for queue {self.call.queue}>"
@@ -97,13 +104,29 @@ def _deferred(entry: Any) -> _Deferred | None:
 
 
 def _send(calls: Sequence[_Deferred]) -> None:
-    """Send all. Raises the first error, after the calls that were accepted have been finished."""
-    errors = []
-    for each, answers in zip(calls, get_broker().enqueue_calls([each.call for each in calls]), strict=True):
+    """Send all. Raises the first error of jobs that are not in the outbox, after the others have been finished."""
+    refused, in_redis = [], []
+    for each, answers in zip(calls, _answers(calls), strict=True):
         if isinstance(answers, BrokerError):
-            errors.append(answers)
+            refused.append((each, answers))
             continue
-        each.is_sent = True
+        each.is_done = True
         each.finish(answers)
-    if errors:
-        raise errors[0]
+        in_redis += [job.id for job in each.call.jobs] if each.is_stored else []
+    if in_redis:
+        delete_or_log(calls[0].alias, in_redis)
+    for each, error in refused:
+        if not each.is_stored:
+            raise error
+        each.is_done = True
+        each.finish(None)
+    if refused:
+        logger.warning("Redis did not accept the jobs of a transaction; they wait in the outbox: %s", refused[0][1])
+
+
+def _answers(calls: Sequence[_Deferred]) -> Sequence[list[str] | BrokerError]:
+    """The answers to each call, or why its jobs are not in Redis, or may not be."""
+    try:
+        return get_broker().enqueue_calls([each.call for each in calls])
+    except BrokerError as error:
+        return [error] * len(calls)

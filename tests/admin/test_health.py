@@ -4,9 +4,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from django.test import override_settings
 
 from django_rtq.admin.display.health import check_health
 from django_rtq.admin.display.problems import is_falling_behind, is_silent
+from django_rtq.broker.broker import get_broker
 from django_rtq.broker.settlement import Settlement
 from django_rtq.inspector.details import JobDetails, QueueDetails, RunningJob, WorkerDetails
 from django_rtq.inspector.metrics import TaskMetrics
@@ -15,6 +17,7 @@ from django_rtq.inspector.server_info import ServerDetails
 from django_rtq.inspector.time_series import Series
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import JobState
+from django_rtq.transactions.outbox import OutboxLag
 from tests.admin.conftest import MAIL, body, text
 from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job
 
@@ -81,6 +84,21 @@ def health(*rows, workers=None, warnings=()):
     server = ServerDetails(now_ms=0, warnings=list(warnings))
     workers = [worker()] if workers is None else workers
     return check_health(Overview(now=NOW, queues=list(rows), workers=workers, server=server), url)
+
+
+@pytest.mark.parametrize(
+    ("lag", "text"),
+    [
+        (OutboxLag(jobs=5, oldest_seconds=59.0), ""),
+        (OutboxLag(jobs=1, oldest_seconds=60.0), "1 job waits in the outbox, for 60 s."),
+        (OutboxLag(jobs=5000, oldest_seconds=120.0), "5,000 jobs wait in the outbox, the oldest for 2 min."),
+        (OutboxLag(jobs=0, oldest_seconds=0.0, error="no table"), "The database did not say how many jobs"),
+    ],
+)
+def test_a_lag_of_the_outbox_is_told(lag, text):
+    overview = Overview(now=NOW, queues=[row()], workers=[worker()], server=ServerDetails(now_ms=0))
+    problems = check_health(overview, url, lag).problems
+    assert [(problem.text.startswith(text), problem.is_bad) for problem in problems] == ([(True, True)] if text else [])
 
 
 def said(found):
@@ -265,3 +283,11 @@ def test_declared_queues_that_nobody_serves_are_told_as_a_warning(declared):
 
     assert said(found) == [("No worker serves these queues, which tasks or settings declare: calls, reports.", "")]
     assert found.level == "warn"
+
+
+@pytest.mark.parametrize("rule", [False, True])
+def test_the_page_shows_the_outbox_if_there_is_one(broker, viewer, rule):
+    with override_settings(RTQ={"REDIS": broker.config.redis, "OUTBOX": rule}):
+        html = text(viewer.get(OVERVIEW))
+        get_broker().close()
+    assert ("Outbox" in html) is rule

@@ -26,7 +26,7 @@ def test_what_cannot_be_cancelled_is_told_and_the_rest_is_done(broker, inspector
     ran = run("rtq_jobs", "cancel", dead.id, "unknown", over.id, waiting.id)
 
     assert ran.out == f"Cancelled job {waiting.id}.\n"
-    assert [line.split(": ")[0] for line in ran.err.splitlines()] == [
+    assert [" ".join(line.split()[:2]) for line in ran.err.splitlines()] == [
         f"Job {dead.id}",
         "Job unknown",
         f"Job {over.id}",
@@ -58,7 +58,7 @@ def test_for_programs_there_is_json(broker):
     assert ran.code == 1
     assert json.loads(ran.out) == {
         "jobs": {running.id: "asked", waiting.id: "cancelled"},
-        "failed": {dead.id: f"Job {dead.id}: is dead: discard it instead."},
+        "failed": {dead.id: f"Job {dead.id} is dead: discard it instead."},
     }
 
 

@@ -62,7 +62,7 @@ def test_a_unique_one_stays_dead_while_another_like_it_lives(broker, inspector):
     ran = run("rtq_jobs", "requeue", job.id)
 
     assert (ran.code, ran.error) == (1, "1 of 1 id could not be requeued.")
-    assert ran.err.startswith(f"Job {job.id}: is still dead. ")
+    assert ran.err.startswith(f"Job {job.id} is still dead: ")
     assert dead_ids(inspector) == {job.id}
 
 
@@ -74,8 +74,8 @@ def test_ids_that_are_not_dead_are_told_and_the_rest_is_done(broker, three, insp
 
     assert ran.json == {did: 1, "ids": [three[2]]}
     assert ran.err.splitlines() == [
-        f"Job {alive}: is not a dead letter: it is queued, in queue default.",
-        "Job unknown: not found. Unknown id, or its result has expired.",
+        f"Job {alive} is not a dead letter: it is queued, in queue default.",
+        "Job unknown was not found: its id is unknown, or its result has expired.",
     ]
     assert (ran.code, ran.error) == (1, f"2 of 3 ids could not be {did}.")
     assert dead_ids(inspector) == set(three[:2])
@@ -84,7 +84,7 @@ def test_ids_that_are_not_dead_are_told_and_the_rest_is_done(broker, three, insp
 def test_an_id_is_looked_for_in_the_queue_that_was_named_only(three, inspector):
     ran = run("rtq_jobs", "requeue", three[1], "--queue", QUEUE)
 
-    assert (ran.code, ran.err.startswith(f"Job {three[1]}: not found.")) == (1, True)
+    assert (ran.code, ran.err.startswith(f"Job {three[1]} was not found:")) == (1, True)
     assert dead_ids(inspector) == set(three)
 
 

@@ -141,7 +141,7 @@ def test_jobs_of_any_state_can_be_named(broker, three):
     ran = run("rtq_jobs", "list", three[0], alive, "unknown")
 
     assert [line.split()[:2] for line in ran.out.splitlines()[1:]] == [[three[0], "dead"], [alive, "queued"]]
-    assert ran.err.splitlines() == ["Job unknown: not found. Unknown id, or its result has expired."]
+    assert ran.err.splitlines() == ["Job unknown was not found: its id is unknown, or its result has expired."]
     assert (ran.code, ran.error) == (1, "1 of 3 ids could not be shown.")
 
 

@@ -1,10 +1,12 @@
 """rtq_status: what it shows, to people and to programs."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 
 from django_rtq.management.commands import rtq_status
+from django_rtq.transactions.outbox import OutboxLag
 from tests.management.commands import Terminal, body, dead_letter, run
 from tests.support.jobs import claimed_job, queued_job, retrying_job, scheduled_job
 
@@ -49,10 +51,10 @@ def naps(monkeypatch):
 
 def test_json_has_these_names_and_no_others(busy):
     shown = run("rtq_status", "--json").json
-
     (queue,), (worker,), server = shown["queues"], shown["workers"], shown.pop("server")
     oldest, seen = queue.pop("oldest_seconds"), worker.pop("last_seen_seconds")
     seconds, contact = worker["running"][0].pop("seconds"), queue.pop("contact_seconds")
+    assert shown.pop("outbox") is None
     assert shown == {
         "queues": [
             {
@@ -246,3 +248,31 @@ def test_queues_that_nobody_serves_are_told_with_the_cure(broker, busy, declared
     ]
     assert run("rtq_status", "--json").json["unserved"] == ["calls", "late"]
     assert "No worker serves" not in run("rtq_status", "--queues", "default").out
+
+
+# -- the outbox
+
+
+@pytest.mark.parametrize(
+    ("lag", "text"),
+    [
+        (None, None),
+        (OutboxLag(jobs=0, oldest_seconds=0.0), "Outbox: empty"),
+        (OutboxLag(jobs=1, oldest_seconds=3.2), "Outbox: 1 job, the oldest for 3.2 s"),
+        (OutboxLag(jobs=100_000, oldest_seconds=60.0), "Outbox: 100,000 jobs or more, the oldest for 60 s"),
+        (OutboxLag(jobs=0, oldest_seconds=0.0, error="no\ntable"), "Outbox: the database did not answer: no\\ntable"),
+    ],
+)
+def test_the_outbox(broker, monkeypatch, lag, text):
+    monkeypatch.setattr(rtq_status, "outbox_lag", lambda: lag)
+    found = [line for line in run("rtq_status").out.splitlines() if line.startswith("Outbox")]
+    assert found == ([text] if text else [])
+    assert run("rtq_status", "--json").json["outbox"] == (asdict(lag) if lag else None)
+
+
+def test_between_two_short_lived_processes_no_worker_is_missing(broker):
+    broker.sign_on(["default"], "w1")
+    broker.register_queues(["default"])
+    broker.sign_off(["default"], "w1")
+
+    assert "No worker process is signed on at this moment. A worker or scheduler was there 0." in run("rtq_status").out

@@ -98,7 +98,7 @@ def test_a_worker_without_a_known_rtq_worker_is_told(broker, workers):
 
     ran = run("rtq_workers", "quiet", "--all")
 
-    assert ran.err.startswith("Worker new-1: not found.")
+    assert ran.err.startswith("Worker new-1 was not found:")
     assert (ran.code, ran.error) == (1, "1 of 3 workers could not be asked.")
 
 

@@ -1,7 +1,6 @@
 """Options of tasks and of calls: what they do, and which values are refused."""
 
 import enum
-import functools
 import math
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
@@ -13,7 +12,6 @@ from django.utils.translation import gettext_lazy
 from django_rtq import JobState, constant, exponential, task
 from django_rtq.exceptions import InvalidTask
 from django_rtq.jobs.job import Job
-from django_rtq.tasks import registry
 from django_rtq.tasks.backoff import DEFAULT
 from django_rtq.tasks.options import moment_argument
 from django_rtq.validation import TEN_YEARS
@@ -130,10 +128,10 @@ def test_a_bad_backoff_is_refused(backoff):
 def test_an_option_that_is_not_known_is_refused_with_those_that_are():
     unique = "unique, unique_on_conflict, unique_seconds, unique_until"
     known = "client, expires, max_attempts, max_crashes, on_commit, priority, queue_name, result_ttl"
-    of_task = known.replace("expires", "exactly_once, expires, give_up_on")
+    of_task = known.replace("expires", "exactly_once, expires, give_up_on").replace("on_commit", "name, on_commit")
 
     assert refusal(task, retries=3) == (
-        f"@task does not take 'retries'. It takes: at_front, backoff, {of_task}"
+        f"@task does not take 'retries'. It takes: aliases, at_front, backoff, {of_task}"
         f", retry_on, schedule, takes_context, time_limit, {unique}."
     )
     assert refusal(task, run_after=3) == "@task does not take 'run_after'. Use .using(run_after=…)."
@@ -143,45 +141,6 @@ def test_an_option_that_is_not_known_is_refused_with_those_that_are():
             f"tests.tasks.test_options.plain: using() does not take {name!r}. "
             f"It takes: at_front, {known.replace('max_a', 'headers, max_a')}, run_after, time_limit, {unique}."
         )
-
-
-def nested():
-    def inner():
-        pass
-
-    return inner
-
-
-def steps():
-    yield 1
-
-
-async def asteps():
-    yield 1
-
-
-@pytest.mark.parametrize(
-    ("function", "name", "problem"),
-    [
-        (nested(), "tests.tasks.test_options.nested.<locals>.inner", "function at the top level"),
-        (lambda: None, "tests.tasks.test_options.<lambda>", "function at the top level"),
-        (functools.partial(send, 1), "functools.partial(<function send at", "function at the top level"),
-        ("mail", "'mail'", "function at the top level"),
-        (int, "<class 'int'>", "function at the top level"),
-        (plain, "Task(func=", "function at the top level"),
-        (steps, "tests.tasks.test_options.steps", "it is a generator"),
-        (asteps, "tests.tasks.test_options.asteps", "it is a generator"),
-    ],
-)
-def test_what_a_worker_could_not_find_or_run_is_no_task(function, name, problem):
-    before = registry.all_tasks()
-
-    text = refusal(task, function)
-
-    assert text.startswith(name)
-    assert " cannot be a task: " in text
-    assert problem in text
-    assert registry.all_tasks() == before
 
 
 # -- when, and in which order

@@ -70,6 +70,28 @@ with_options.delay(1, True)  # type: ignore[call-arg]
 with_context.delay(JobContext(), 5)  # type: ignore[call-arg, arg-type]
 with_context.delay("x")  # type: ignore[arg-type]
 
+# Options for several tasks.
+mail_task = task.with_options(queue_name="mail", max_attempts=3)
+
+
+@mail_task
+def welcome(user_id: int) -> str:
+    return ""
+
+
+@mail_task(priority=1, takes_context=True, name="shop.goodbye", aliases=["shop.tasks.goodbye"])
+def goodbye(context: JobContext, user_id: int) -> str:
+    return ""
+
+
+assert_type(welcome.delay(1), JobHandle[str])
+assert_type(goodbye.delay(1), JobHandle[str])
+welcome.delay("x")  # type: ignore[arg-type]
+task.with_options(uniq=True)  # type: ignore[call-arg]
+task.with_options(name="shop.mail")  # type: ignore[call-arg]
+bare.using(headers={"tenant": "acme"}).delay(1)
+bare.using(headers=3)  # type: ignore[arg-type]
+
 # Options are checked where they are written.
 task(uniq=True)  # type: ignore[call-overload]
 task(max_attempts="3")  # type: ignore[call-overload]

@@ -189,7 +189,7 @@ def test_it_raises_when_the_task_says_so(broker, enqueued):
     assert isinstance(caught.value, JobError)
     assert caught.value.job_id == first.id
     assert str(caught.value) == (
-        f"Job {first.id}: tests.tasks.test_uniqueness.sync is unique, and this job like it is not over yet."
+        f"Job {first.id} is not over yet, and its task tests.tasks.test_uniqueness.sync allows no second job like it."
     )
     assert enqueued == [[first.id]]
 

@@ -7,8 +7,10 @@ from django.conf import settings
 from django.db import connections
 from django.test import override_settings
 
+from django_rtq.broker.broker import get_broker
 from django_rtq.broker.redis import hooks
 from django_rtq.conf import get_config
+from django_rtq.inspector.inspector import get_inspector
 
 
 @pytest.fixture
@@ -42,18 +44,24 @@ def with_options(rtq_settings):
     """Sets options of RTQ for the test, beside those of its Redis."""
     entered = []
 
+    def close_broker():
+        if get_broker.cache_info().currsize:
+            get_broker().close()
+
     def enter(**options):
+        close_broker()
         override = override_settings(RTQ={**settings.RTQ, **options})
         override.enable()
         entered.append(override)
-        return get_config()
+        get_config()
 
     yield enter
+    close_broker()
     for override in reversed(entered):
         override.disable()
 
 
 @pytest.fixture
-def names(inspector):
+def names(broker):
     """Reads the first arguments of the waiting jobs, in their order."""
-    return lambda queue="default": [job.args[0] for job in inspector.job_list.page(queue, "queued").jobs]
+    return lambda queue="default": [job.args[0] for job in get_inspector().job_list.page(queue, "queued").jobs]

@@ -18,12 +18,15 @@ from django_rtq.admin.display.problems import (
     new_dead_letters,
     silent_workers,
 )
+from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.urls import PageUrl
 from django_rtq.inspector.overview import Overview
 from django_rtq.inspector.queues import unserved
 from django_rtq.inspector.server_info import problems_of
 from django_rtq.tasks.registry import declared_queues
+from django_rtq.transactions.outbox import OutboxLag
 
+OUTBOX_SECONDS = 60.0  # jobs that are in the outbox for less are not reported
 CLOCK_SECONDS = 1.0  # a clock that is behind by less is not reported
 _MAX_NAMED = 5  # queues in one sentence
 
@@ -45,7 +48,7 @@ class Health:
         return "good" if self.is_well else "plain"
 
 
-def check_health(overview: Overview, url: PageUrl) -> Health:
+def check_health(overview: Overview, url: PageUrl, lag: OutboxLag | None = None) -> Health:
     """Collect all problems, the worst first."""
     waiting = [q.name for q in (row.details for row in overview.queues) if q.queued or q.scheduled or q.retrying]
     idle = unserved(waiting, overview.workers)
@@ -55,6 +58,7 @@ def check_health(overview: Overview, url: PageUrl) -> Health:
         found += detect(overview, url)
     found += [Problem(text=text) for text in (*_clock(overview), *_queues(overview), *_unserved(overview, idle))]
     found += long_waits(overview, url)
+    found += _outbox(lag) if lag else ()
     summary, is_well = _summary(overview)
     return Health(
         problems=sorted(found, key=lambda problem: not problem.is_bad),
@@ -100,6 +104,24 @@ def _unserved(overview: Overview, idle: list[str]) -> Iterator[str]:
         yield _("No worker serves these queues, which tasks or settings declare: %(names)s.") % {
             "names": names_text(names, _MAX_NAMED)
         }
+
+
+def _outbox(lag: OutboxLag) -> Iterator[Problem]:
+    if lag.error:
+        text = _("The database did not say how many jobs wait in the outbox: %(error)s")
+        yield Problem(text=text % {"error": clean_text(lag.error)}, is_bad=True)
+    elif lag.oldest_seconds >= OUTBOX_SECONDS:
+        yield Problem(
+            text=ngettext(
+                "%(count)s job waits in the outbox, for %(duration)s. Is a worker or scheduler running with this "
+                "database, and does its log name an error?",
+                "%(count)s jobs wait in the outbox, the oldest for %(duration)s. Is a worker or scheduler running with "
+                "this database, and does its log name an error?",
+                lag.jobs,
+            )
+            % {"count": format_number(lag.jobs), "duration": format_duration(lag.oldest_seconds)},
+            is_bad=True,
+        )
 
 
 def _clock(overview: Overview) -> Iterator[str]:

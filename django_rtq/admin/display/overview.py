@@ -16,6 +16,7 @@ from django_rtq.admin.display.formatting import format_duration, format_number
 from django_rtq.admin.urls import PageUrl
 from django_rtq.inspector.overview import Overview, QueueRow
 from django_rtq.inspector.time_series import Series
+from django_rtq.transactions.outbox import OutboxLag
 
 #: The time spans of the charts: length in minutes, and minutes for each point.
 SPANS = {"1h": (60, 1), "24h": (1440, 15)}
@@ -23,7 +24,7 @@ SPANS = {"1h": (60, 1), "24h": (1440, 15)}
 _ZERO = SafeString('<td class="rtq-zero">0</td>')
 
 
-def totals(overview: Overview, url: PageUrl) -> list[dict[str, Any]]:
+def totals(overview: Overview, url: PageUrl, lag: OutboxLag | None = None) -> list[dict[str, Any]]:
     """The totals of all queues, for the top of the page."""
     details = [row.details for row in overview.queues]
     dead = sum(queue.dead for queue in details)
@@ -38,6 +39,8 @@ def totals(overview: Overview, url: PageUrl) -> list[dict[str, Any]]:
         _total(_("Workers"), len(overview.workers), url("worker_changelist")),
         _total(_("Done/min"), sum(row.done_per_minute for row in overview.queues)),
     ]
+    if lag:
+        cells.append(_total(_("Outbox"), lag.jobs))
     server = overview.server
     if server.used_memory:
         cells.append({"title": f"{server.name.title()} {server.version}", "text": _size(server.used_memory), "css": ""})

@@ -23,6 +23,7 @@ from django_rtq.conf import get_config, is_queue_name
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.transactions.outbox import outbox_lag
 
 MAX_CLIENTS = 20
 
@@ -46,12 +47,13 @@ class QueueAdmin(PageAdmin):
         span = query_params.get_choice(request.GET, "span", overview.SPANS, "1h")
         minutes, step = overview.SPANS[span]
         front = get_inspector().overview.read(minutes, step=step)
+        lag = outbox_lag()
         titles = {"1h": _("Last hour"), "24h": _("Last 24 hours")}
         context = {
             "title": _("Task queues"),
-            "health": check_health(front, self.url),
+            "health": check_health(front, self.url, lag),
             "workers": front.workers,
-            "totals": overview.totals(front, self.url),
+            "totals": overview.totals(front, self.url, lag),
             "rows": overview.rows(front, self.url),
             "charts": overview.charts(front, span) if front.queues else [],
             "spans": [

@@ -97,6 +97,8 @@ def _options(task: Task[Any, Any]) -> Iterator[str]:
         yield "client=…"
     elif task.client:
         yield f"client={task.client}"
+    if task.aliases:
+        yield f"aliases={', '.join(task.aliases)}"
     for schedule in task.schedule:
         yield schedule_text(schedule)
 

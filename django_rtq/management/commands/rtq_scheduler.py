@@ -22,6 +22,7 @@ from django_rtq.management.worker_setup import (
     warn_about_unknown_queues,
 )
 from django_rtq.scheduler.scheduler import Scheduler
+from django_rtq.transactions.relay import relays
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
 from django_rtq.worker.supervisor.wakeup import stop_signals
 
@@ -57,6 +58,7 @@ class Command(RTQCommand):
         copy_schedules()
         logs.connect()
         loops: list[Loop] = [Heartbeat(broker, queues, lambda: [], promotes=True), Scheduler(broker, queues)]
+        loops += relays(broker)
         # Blocked before the threads start, so that this thread gets the signal. Ignored signals (nohup) stay ignored.
         stopping = stop_signals()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, stopping)

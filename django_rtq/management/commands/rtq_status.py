@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from time import sleep
@@ -9,6 +10,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.inspector.inspector import get_inspector
@@ -18,6 +20,7 @@ from django_rtq.management.command import WRONG_USAGE, RTQCommand
 from django_rtq.management.output import Column, as_json, count, duration, number, one_line, table
 from django_rtq.management.prompts import known_queues, seconds_from
 from django_rtq.tasks.registry import declared_queues
+from django_rtq.transactions.outbox import MOST_COUNTED, OutboxLag, outbox_lag
 
 WATCH_SECONDS = 2.0
 CLEAR_SCREEN = "\x1b[H\x1b[2J"
@@ -41,6 +44,10 @@ WORKER_COLUMNS = [
 ]
 RUNNING = ("id", "queue", "task", "client", "attempt", "seconds", "progress", "is_stopping")  # of a job, as JSON
 NO_QUEUE = "No queue has been used yet. Call .delay() on a task, or start a worker:  python manage.py rtq_worker"
+NO_WORKER_NOW = (
+    "No worker process is signed on at this moment. A worker or scheduler was there {} ago: its processes may be "
+    "restarting. If not, start one:  python manage.py rtq_worker"
+)
 NO_WORKER = "No worker is alive. Start one:  python manage.py rtq_worker"
 
 
@@ -99,15 +106,18 @@ class Command(RTQCommand):
         overview, workers, server = inspector.queues.details(queues), inspector.workers(queues), inspector.server()
         if json:
             shown = {"queues": [asdict(queue) for queue in overview], "workers": list(map(_worker, workers))}
-            return as_json({**shown, "unserved": _unserved(names, overview, workers), "server": _server(server)})
+            lag, unserved = outbox_lag(), _unserved(names, overview, workers)
+            outbox = asdict(lag) if lag else None
+            return as_json({**shown, "unserved": unserved, "outbox": outbox, "server": _server(server)})
         problems = "\n".join(self.style.WARNING(f"Warning: {problem}") for _, problem in problems_of(server))
         return "\n\n".join(
             filter(
                 None,
                 [
                     self._queue_text(overview),
-                    self._worker_text(workers),
+                    self._worker_text(workers, overview),
                     self._unserved_text(_unserved(names, overview, workers) if workers else []),
+                    _outbox_text(outbox_lag()),
                     problems,
                     *_clock_text(overview),
                 ],
@@ -117,8 +127,11 @@ class Command(RTQCommand):
     def _queue_text(self, queues: Sequence[QueueDetails]) -> str:
         return self._text(table(QUEUE_COLUMNS, map(_queue_row, queues))) if queues else NO_QUEUE
 
-    def _worker_text(self, workers: Sequence[WorkerDetails]) -> str:
-        return self._text(table(WORKER_COLUMNS, map(_worker_row, workers))) if workers else NO_WORKER
+    def _worker_text(self, workers: Sequence[WorkerDetails], queues: Sequence[QueueDetails]) -> str:
+        if workers:
+            return self._text(table(WORKER_COLUMNS, map(_worker_row, workers)))
+        contact = min((q.contact_seconds for q in queues if q.contact_seconds is not None), default=math.inf)
+        return NO_WORKER_NOW.format(duration(contact)) if contact < get_config().lease_seconds else NO_WORKER
 
     def _unserved_text(self, names: Sequence[str]) -> str:
         if not names:
@@ -129,6 +142,17 @@ class Command(RTQCommand):
 
     def _text(self, lines: list[str]) -> str:
         return "\n".join([self.style.MIGRATE_HEADING(lines[0]), *lines[1:]])
+
+
+def _outbox_text(lag: OutboxLag | None) -> str:
+    if lag is None:
+        return ""
+    if lag.error:
+        return f"Outbox: the database did not answer: {one_line(lag.error)}"
+    if not lag.jobs:
+        return "Outbox: empty"
+    more = " or more" if lag.jobs == MOST_COUNTED else ""
+    return f"Outbox: {count(lag.jobs, 'job')}{more}, the oldest for {duration(lag.oldest_seconds)}"
 
 
 def _unserved(names: list[str] | None, queues: Sequence[QueueDetails], workers: Sequence[WorkerDetails]) -> list[str]:

@@ -60,7 +60,11 @@ class Run:
         self.may_run_once = max_crashes == b"0"
         if self.options or self.client:
             _check(self.options, self.client)
-        self.task = registry.get_task(self.task_name)
+        task = registry.find_registered(self.task_name)
+        if task is None:
+            task = registry.get_task(self.task_name)
+            self.task_name = task.name  # the record may have an alias
+        self.task = task
         self.is_open = True
 
     @property

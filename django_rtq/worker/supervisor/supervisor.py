@@ -7,7 +7,8 @@
 5. at the first signal: let running jobs finish; at a second one, or after the drain time: kill the processes and give
    their jobs back
 
-It runs no jobs and has no database connection, so a job cannot block it.
+It runs no jobs, so a job cannot block it. Only the relay of an outbox opens database connections, in its own thread
+and for one tick each.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.control import WorkerCommand
 from django_rtq.loop import Loop, pause_loops, stop_all
 from django_rtq.scheduler.scheduler import Scheduler
+from django_rtq.transactions.relay import relays
 from django_rtq.worker.exit_codes import EXIT_CANNOT_START, EXIT_OK
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.supervisor.control import ControlListener
@@ -62,6 +64,7 @@ class Supervisor:
         self._loops: list[Loop] = [self._heartbeat, self._control, self._crash_recovery, self._watchdog]
         if options.scheduler:
             self._loops.append(Scheduler(broker, options.queues))
+            self._loops += relays(broker)
         self._drain_until: float | None = None
         self._cannot_start = False
 

@@ -1,0 +1,126 @@
+"""The outbox: rows for the jobs of a transaction, which the commit makes durable (RTQ["OUTBOX"]).
+
+1. delay() inserts a row for each job, in the open transaction
+2. after the commit the same process sends the jobs to Redis and deletes their rows
+3. if that process was killed or Redis did not respond, the relay of a scheduler does so later: see relay.py
+
+A job has its id from the start, and sending it twice makes one job (G8).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import islice
+from typing import Any
+
+from django.apps import apps
+from django.db import Error, models
+from django.utils import timezone
+
+from django_rtq.broker.enqueue_calls import EnqueueCall
+from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.conf import is_queue_name
+from django_rtq.jobs.job import made_ms
+from django_rtq.transactions.rules import outbox_database
+
+logger = logging.getLogger("django_rtq")
+
+GRACE_SECONDS = 5.0  # for the process that has inserted a row; then relays take it
+AT_ONCE = 500  # rows of one DELETE
+MOST_COUNTED = 100_000
+
+AnyJob = NewJob | UniqueJob
+
+
+def outbox_rows(alias: str) -> models.QuerySet[Any]:
+    """The rows in a database. The model is looked up late: projects import tasks before the models are loaded."""
+    rows: models.QuerySet[Any] = apps.get_model("django_rtq", "OutboxJob")._base_manager.using(alias)
+    return rows
+
+
+def store(alias: str, task: str, queue: str, jobs: Sequence[AnyJob]) -> list[AnyJob]:
+    """Insert a row for each job, in the open transaction. Returns the jobs with times that do not count from now on.
+
+    Raises what the database raises.
+    """
+    stored = [_with_absolute_times(job) for job in jobs]
+    rows, due_at = outbox_rows(alias), timezone.now() + timedelta(seconds=GRACE_SECONDS)
+    rows.bulk_create(
+        rows.model(
+            job_id=job.id,
+            queue=queue,
+            task=task,
+            job=json.dumps(job),
+            due_at=due_at + timedelta(microseconds=place),  # relays keep this order
+        )
+        for place, job in enumerate(stored)
+    )
+    return stored
+
+
+def delete(alias: str, job_ids: Sequence[str]) -> None:
+    """Delete rows, in one statement for some hundreds. Raises what the database raises."""
+    left = iter(job_ids)
+    while part := list(islice(left, AT_ONCE)):
+        outbox_rows(alias).filter(pk__in=part)._raw_delete(alias)
+
+
+def delete_or_log(alias: str, job_ids: Sequence[str]) -> None:
+    """Delete rows of jobs that were sent. If that fails, a relay sends the jobs again and deletes the rows."""
+    try:
+        delete(alias, job_ids)
+    except Error as error:
+        logger.warning("rows of jobs that were sent could not be deleted from the outbox; a relay will: %s", error)
+
+
+def read_call(queue: str, job: str) -> EnqueueCall:
+    """The call that a row stands for. Raises ValueError."""
+    if not is_queue_name(queue):
+        raise ValueError(f"{queue!r} is not the name of a queue.")
+    values = json.loads(job)
+    for kind in (NewJob, UniqueJob):
+        if isinstance(values, list) and len(values) == len(kind._fields):
+            return EnqueueCall(queue, [kind(*values)])
+    raise ValueError("The row has not the fields of a job.")
+
+
+def _with_absolute_times(job: AnyJob) -> AnyJob:
+    """The same job with times that count from the call, not from when it arrives in Redis."""
+    if not job.due.startswith("+") and not job.expires.startswith("+"):
+        return job
+    made = made_ms(job.id)
+    due = _absolute(job.due, made)
+    return job._replace(due=due, expires=_absolute(job.expires, int(due or made)))
+
+
+def _absolute(moment: str, since_ms: int) -> str:
+    return str(since_ms + int(moment)) if moment.startswith("+") else moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxLag:
+    """What waits in the outbox."""
+
+    jobs: int  # MOST_COUNTED at most
+    oldest_seconds: float  # since the call; 0.0 if there is none
+    error: str = ""  # why the database did not say
+
+
+def outbox_lag() -> OutboxLag | None:
+    """The lag of the outbox; None if there is no outbox. Errors of the database are a part of it."""
+    alias = outbox_database()
+    if alias is None:
+        return None
+    try:
+        rows = outbox_rows(alias)
+        oldest = rows.order_by("pk").values_list("pk", flat=True).first()  # ids begin with their time
+        jobs = rows.values("pk")[:MOST_COUNTED].count()
+    except Error as error:
+        return OutboxLag(jobs=0, oldest_seconds=0.0, error=str(error))
+    seconds = max(0.0, time.time_ns() / 1e9 - made_ms(oldest) / 1000) if oldest else 0.0
+    return OutboxLag(jobs=jobs, oldest_seconds=seconds)

@@ -1,0 +1,133 @@
+"""Moves jobs from the outbox to Redis that the process that enqueued them did not send.
+
+Each scheduler has a relay, and any number may run: where the database can skip locked rows each takes other rows, and
+elsewhere a job that two of them send is stored once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from django.db import Error, connections, models, transaction
+from django.utils import timezone
+
+from django_rtq import signals
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.enqueue_calls import EnqueueCall
+from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
+from django_rtq.loop import Loop
+from django_rtq.transactions.outbox import delete, outbox_rows, read_call
+from django_rtq.transactions.rules import outbox_database
+
+logger = logging.getLogger("django_rtq")
+
+INTERVAL_SECONDS = 5.0
+ROWS_AT_ONCE = 200  # a row may have a megabyte
+MIN_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 10.0, 3600.0  # for a row that Redis refuses
+MAX_ERROR_LENGTH = 500
+
+
+class OutboxRelay(Loop):
+    """Moves rows that are due, a bounded number at once. Has a database connection during a tick only."""
+
+    name = "outbox"
+
+    def __init__(self, broker: Broker, alias: str) -> None:
+        super().__init__()
+        self._broker = broker
+        self._alias = alias
+        self._has_failed = False
+
+    def tick(self) -> float:
+        """Move the rows that are due."""
+        try:
+            found = relay(self._broker, self._alias)
+        except Error as error:
+            if not self._has_failed:
+                logger.warning("the outbox in database %r cannot be read, retrying: %s", self._alias, error)
+            self._has_failed = True
+            return INTERVAL_SECONDS
+        self._has_failed = False
+        return 0.0 if found == ROWS_AT_ONCE else INTERVAL_SECONDS
+
+
+def relays(broker: Broker) -> list[OutboxRelay]:
+    """The relay of a scheduler; none if there is no outbox."""
+    alias = outbox_database()
+    return [OutboxRelay(broker, alias)] if alias else []
+
+
+class _Row(NamedTuple):
+    job_id: str
+    queue: str
+    task: str
+    job: str
+    attempts: int
+
+
+def relay(broker: Broker, alias: str) -> int:
+    """Move the rows that are due, ROWS_AT_ONCE at most. Returns how many it found.
+
+    A row that Redis refuses waits, each time for longer, and does not block others. Raises BrokerUnavailable and
+    BrokerFull, and what the database raises: then rows may be left that were sent.
+    """
+    due = outbox_rows(alias).filter(due_at__lte=timezone.now()).order_by("due_at")
+    if not connections[alias].features.has_select_for_update_skip_locked:
+        return _move(broker, alias, due)
+    with transaction.atomic(using=alias):
+        return _move(broker, alias, due.select_for_update(skip_locked=True))
+
+
+def _move(broker: Broker, alias: str, due: models.QuerySet[Any]) -> int:
+    rows = [_Row(*values) for values in due.values_list(*_Row._fields)[:ROWS_AT_ONCE]]
+    calls: list[tuple[_Row, EnqueueCall]] = []
+    refused: list[tuple[_Row, Exception]] = []
+    accepted: list[tuple[_Row, str]] = []
+    for row in rows:
+        try:
+            calls.append((row, read_call(row.queue, row.job)))
+        except ValueError as problem:
+            refused.append((row, problem))
+    for (row, _), answer in zip(calls, _send(broker, [call for _, call in calls]), strict=True):
+        if isinstance(answer, BrokerError):
+            refused.append((row, answer))
+        else:
+            accepted.append((row, answer[0]))
+    delete(alias, [row.job_id for row, _ in accepted])
+    for row, error in refused:
+        _postpone(alias, row, error)
+    _announce(row for row, answer in accepted if answer.partition(" ")[0] in ("ok", "after"))
+    return len(rows)
+
+
+def _send(broker: Broker, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
+    """Send all together. Those of a part that was refused are sent one by one, because one of them may be the cause."""
+    answers = broker.enqueue_calls(calls)
+    for place, answer in enumerate(answers):
+        if isinstance(answer, BrokerError):
+            (alone,) = broker.enqueue_calls([calls[place]])
+            if isinstance(alone, BrokerUnavailable | BrokerFull):
+                raise alone  # Redis accepts nothing at the moment
+            answers[place] = alone
+    return answers
+
+
+def _postpone(alias: str, row: _Row, error: Exception) -> None:
+    seconds = min(MAX_BACKOFF_SECONDS, MIN_BACKOFF_SECONDS * 2.0 ** min(row.attempts, 20))
+    logger.error("job %s of %s stays in the outbox, retrying in %g s: %s", row.job_id, row.task, seconds, error)
+    outbox_rows(alias).filter(pk=row.job_id).update(
+        due_at=timezone.now() + timedelta(seconds=seconds),
+        attempts=row.attempts + 1,
+        error=str(error)[:MAX_ERROR_LENGTH],
+    )
+
+
+def _announce(rows: Iterable[_Row]) -> None:
+    if not signals.job_enqueued.receivers:
+        return
+    for (queue, task), group in groupby(rows, lambda row: (row.queue, row.task)):
+        signals.job_enqueued.send_robust(OutboxRelay, job_ids=[row.job_id for row in group], queue=queue, task=task)

@@ -1,0 +1,219 @@
+"""The outbox: jobs are rows of the transaction, and in Redis right after its commit."""
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from django_rtq import signals, task
+from django_rtq.conf import read_config
+from django_rtq.exceptions import BrokerUnavailable, ConfigurationError
+from django_rtq.jobs.job import made_ms
+from django_rtq.models import OutboxJob
+from django_rtq.transactions import outbox
+from tests.app.tasks import note
+
+UNREACHABLE = "redis://127.0.0.1:1/0"
+
+
+@task(unique=True, unique_on_conflict="raise")
+def once(name):
+    """A job of which one like it exists."""
+
+
+@pytest.fixture(autouse=True)
+def outbox_options(database, broker, with_options):
+    """Switches the outbox on, with more options for some tests."""
+    with_options(OUTBOX=True)
+    return lambda **options: with_options(OUTBOX=True, **options)
+
+
+def queries_of(call):
+    """The statements of a call, by their first word."""
+    with CaptureQueriesContext(connection) as queries:
+        call()
+    return [query["sql"].split(" ")[0] for query in queries.captured_queries]
+
+
+def commit(*names):
+    """A transaction with these jobs."""
+    with transaction.atomic():
+        return [note.delay(name) for name in names]
+
+
+def test_jobs_are_rows_until_the_commit_and_in_redis_right_after(names):
+    with transaction.atomic():
+        job = note.delay("a")
+        row = OutboxJob.objects.get()
+        assert (row.job_id, row.queue, row.task) == (job.id, "default", note.name)
+        assert names() == []
+    assert names() == ["a"]
+    assert job.state == "queued"
+    assert not OutboxJob.objects.exists()
+
+
+def test_a_rollback_leaves_neither(names):
+    with transaction.atomic():
+        note.delay("a")
+        transaction.set_rollback(True)
+    assert names() == []
+    assert not OutboxJob.objects.exists()
+
+
+def test_it_costs_one_insert_for_each_call_and_one_delete(names, round_trips):
+    commit("warm")
+    round_trips.clear()
+
+    def act():
+        with transaction.atomic():
+            note.delay("a")
+            note.using(queue_name="default").delay_many([(("b",), {}), (("c",), {})])
+
+    found = queries_of(act)
+
+    assert [word for word in found if word in ("INSERT", "DELETE", "SELECT", "UPDATE")] == [
+        "INSERT",
+        "INSERT",
+        "DELETE",
+    ]
+    assert not [word for word in found if word in ("SAVEPOINT", "RELEASE")]
+    assert len(round_trips) == 1
+    assert names()[-3:] == ["a", "b", "c"]
+
+
+def test_without_a_transaction_there_is_no_row(names):
+    assert queries_of(lambda: note.delay("a")) == []
+    assert names() == ["a"]
+
+
+def test_at_once_is_at_once(names):
+    with transaction.atomic():
+        note.using(on_commit=False).delay("a")
+        assert names() == ["a"]
+        assert not OutboxJob.objects.exists()
+
+
+# -- Redis is away
+
+
+def test_the_request_succeeds_when_redis_is_away_at_the_commit(outbox_options, caplog):
+    outbox_options(REDIS=UNREACHABLE)
+    jobs = commit("a", "b")
+    assert [row.pk for row in OutboxJob.objects.order_by("due_at")] == [job.id for job in jobs]
+    assert "they wait in the outbox" in caplog.text
+    assert len(caplog.records) == 1
+
+
+def test_and_when_it_is_full(redis, names):
+    commit("known queue")
+    with redis.full_memory():
+        commit("a", "b")
+    assert OutboxJob.objects.count() == 2
+
+
+def test_and_without_a_transaction(outbox_options, caplog):
+    outbox_options(REDIS=UNREACHABLE)
+    job, unique = note.delay("a"), once.delay("b")
+    assert [row.pk for row in OutboxJob.objects.order_by("due_at")] == [job.id, unique.id]
+    assert "they wait in the outbox" in caplog.text
+
+
+def test_not_in_a_transaction_that_might_undo_it(outbox_options):
+    outbox_options(REDIS=UNREACHABLE)
+    with transaction.atomic(), pytest.raises(BrokerUnavailable):
+        note.using(on_commit=False).delay("a")
+    assert not OutboxJob.objects.exists()
+
+
+def test_a_row_that_cannot_be_deleted_fails_no_request(monkeypatch, names, caplog):
+    def fail(*args):
+        raise DatabaseError("gone")
+
+    monkeypatch.setattr(outbox, "delete", fail)
+    commit("a")
+    assert names() == ["a"]
+    assert "could not be deleted from the outbox" in caplog.text
+
+
+def test_the_signal_comes_with_redis(outbox_options):
+    told = []
+
+    def receive(job_ids, **kwargs):
+        told.extend(job_ids)
+
+    signals.job_enqueued.connect(receive)
+    try:
+        (job,) = commit("a")
+        outbox_options(REDIS=UNREACHABLE)
+        commit("b")
+    finally:
+        signals.job_enqueued.disconnect(receive)
+    assert told == [job.id]
+
+
+# -- times count from the call
+
+
+@pytest.mark.parametrize(
+    ("options", "due", "expires"),
+    [
+        ({}, "", ""),
+        ({"run_after": 60.0}, 60_000, ""),
+        ({"expires": 5.0}, "", 5_000),
+        ({"run_after": 60.0, "expires": 5.0}, 60_000, 65_000),
+    ],
+)
+def test_delays_count_from_the_call(options, due, expires):
+    job = note.using(**options)
+    with transaction.atomic():
+        handle = job.delay("a")
+        (stored,) = outbox.read_call("default", OutboxJob.objects.get().job).jobs
+        transaction.set_rollback(True)
+    made = made_ms(handle.id)
+    assert stored.due == (str(made + due) if due else "")
+    assert stored.expires == (str(made + expires) if expires else "")
+
+
+# -- the settings
+
+
+@pytest.mark.parametrize("rule", [True, "default"])
+def test_it_decides_when_jobs_are_sent(rule, with_options):
+    with_options(ENQUEUE_ON_COMMIT=rule)
+    with transaction.atomic():
+        note.delay("a")
+        assert OutboxJob.objects.exists()
+
+
+def test_it_excludes_another_rule():
+    for rule in (False, "other"):
+        options = {"REDIS": UNREACHABLE, "OUTBOX": True, "ENQUEUE_ON_COMMIT": rule}
+        with pytest.raises(ConfigurationError, match="ENQUEUE_ON_COMMIT"):
+            read_config(options, debug=False)
+
+
+# -- the lag
+
+
+def test_the_lag(outbox_options):
+    empty = outbox.outbox_lag()
+    assert (empty.jobs, empty.oldest_seconds, empty.error) == (0, 0.0, "")
+    outbox_options(REDIS=UNREACHABLE)
+    commit("a", "b")
+    OutboxJob.objects.create(
+        pk=f"{made_ms('0' * 12):012x}old", queue="default", task="t", job="", due_at="2026-01-01T00:00Z"
+    )
+    lag = outbox.outbox_lag()
+    assert lag.jobs == 3
+    assert lag.oldest_seconds > 1e9
+
+
+def test_no_lag_without_an_outbox(with_options):
+    with_options(OUTBOX=False)
+    assert outbox.outbox_lag() is None
+
+
+def test_a_missing_table_is_said():
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE django_rtq_outboxjob")
+    lag = outbox.outbox_lag()
+    assert "django_rtq_outboxjob" in lag.error

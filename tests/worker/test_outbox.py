@@ -1,0 +1,76 @@
+"""Processes are killed between their commit and Redis: no job is lost, none is doubled, and a worker runs them all."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.waiting import wait_until
+from tests.worker.outbox_producer import MOMENTS, moment_of
+from tests.worker.processes import ROOT
+
+PROCESSES = 8 * len(MOMENTS)
+
+
+@pytest.fixture
+def produce(database, redis_server, journal):
+    """Runs the producers; returns when they are all gone."""
+    database.query("CREATE TABLE orders (name varchar(50) PRIMARY KEY)")
+
+    def run(processes):
+        subprocess.run(
+            [sys.executable, "-m", "tests.worker.outbox_producer", str(processes)],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                **database.environment,
+                "DJANGO_SETTINGS_MODULE": "tests.settings",
+                "RTQ_REDIS_URL": redis_server.url,
+            },
+            check=True,
+            timeout=120,
+        )
+
+    return run
+
+
+def test_every_committed_job_runs_once(produce, database, rtq_worker, journal):
+    worker = rtq_worker(environment=database.environment, OUTBOX=True)
+
+    produce(PROCESSES)
+    orders = {name for (name,) in database.query("SELECT name FROM orders")}
+    left = {job for (job,) in database.query("SELECT job FROM django_rtq_outboxjob")}
+
+    expected = {f"order-{number}" for number in range(PROCESSES) if moment_of(number) != "before the commit"}
+    assert orders == expected
+    assert len(left) == 3 * PROCESSES // len(MOMENTS)
+    database.query("UPDATE django_rtq_outboxjob SET due_at = '2026-01-01 00:00:00'")  # their grace is over
+    wait_until(lambda: not database.query("SELECT 1 FROM django_rtq_outboxjob"), 15)
+    wait_until(lambda: journal.ends() >= len(orders), 15)
+    assert sorted(journal.names()) == sorted(orders)
+    assert worker.stop() == 0
+
+
+def test_a_scheduler_that_runs_no_jobs_moves_them(produce, database, redis, redis_server, inspector):
+    produce(len(MOMENTS))
+    database.query("UPDATE django_rtq_outboxjob SET due_at = '2026-01-01 00:00:00'")
+    scheduler = subprocess.Popen(
+        [sys.executable, str(ROOT / "testproject/manage.py"), "rtq_scheduler", "-v0"],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            **database.environment,
+            "DJANGO_SETTINGS_MODULE": "tests.settings",
+            "RTQ_REDIS_URL": redis_server.url,
+            "RTQ_TEST_OPTIONS": '{"OUTBOX": true}',
+        },
+    )
+    try:
+        wait_until(lambda: not database.query("SELECT 1 FROM django_rtq_outboxjob"), 15)
+    finally:
+        scheduler.send_signal(signal.SIGTERM)
+        assert scheduler.wait(15) == 0
+    jobs = inspector.job_list.page("default", "queued").jobs
+    assert sorted(job.args[0] for job in jobs) == ["order-0", "order-2", "order-3", "order-4"]
