@@ -1,9 +1,37 @@
 """Redis task queues for Django: fair turns per client, nothing lost."""
 
-from django_rtq.exceptions import Bury, JobCancelled, Retry, TimeLimitExceeded
+from django_rtq.exceptions import (
+    BrokerError,
+    BrokerFull,
+    BrokerRefused,
+    BrokerUnavailable,
+    Bury,
+    ConfigurationError,
+    DuplicateJob,
+    InvalidTask,
+    JobCancelled,
+    JobError,
+    JobFailed,
+    JobNotFound,
+    LeaseNotExpired,
+    PayloadError,
+    PayloadTooLarge,
+    RedisNotAllowed,
+    ResultTimeout,
+    Retry,
+    RTQError,
+    TaskNotFound,
+    TimeLimitExceeded,
+    Unserializable,
+    WorkerLost,
+    WorkerNotFound,
+    WrongState,
+)
 from django_rtq.handle import JobHandle
+from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.inspector import Inspector, get_inspector
 from django_rtq.jobs.context import JobContext, current_job, report_progress
-from django_rtq.jobs.job import Job, JobState
+from django_rtq.jobs.job import CancelAnswer, Job, JobState
 from django_rtq.periodic import cron, every
 from django_rtq.tasks.backoff import constant, exponential, steps
 from django_rtq.tasks.decorator import task
@@ -12,21 +40,46 @@ from django_rtq.tasks.task_call import TaskCall
 
 __version__ = "0.1.0"
 __all__ = [
+    "BrokerError",
+    "BrokerFull",
+    "BrokerRefused",
+    "BrokerUnavailable",
     "Bury",
+    "CancelAnswer",
+    "ConfigurationError",
+    "DuplicateJob",
+    "Inspector",
+    "InvalidTask",
     "Job",
     "JobCancelled",
     "JobContext",
+    "JobDetails",
+    "JobError",
+    "JobFailed",
     "JobHandle",
+    "JobNotFound",
     "JobState",
+    "LeaseNotExpired",
+    "PayloadError",
+    "PayloadTooLarge",
+    "RTQError",
+    "RedisNotAllowed",
+    "ResultTimeout",
     "Retry",
     "Task",
     "TaskCall",
+    "TaskNotFound",
     "TimeLimitExceeded",
+    "Unserializable",
+    "WorkerLost",
+    "WorkerNotFound",
+    "WrongState",
     "constant",
     "cron",
     "current_job",
     "every",
     "exponential",
+    "get_inspector",
     "report_progress",
     "steps",
     "task",

@@ -33,35 +33,24 @@ def only(a):
     return a
 
 
-@pytest.fixture
-def no_threads(monkeypatch):
-    """A call that starts a thread fails; each connects once before, with a thread."""
-
-    def refuse(*args, **kwargs):
-        raise AssertionError("a thread was used")
-
-    def use():
-        monkeypatch.setattr(asyncio, "to_thread", refuse)
-        monkeypatch.setattr(threading.Thread, "start", refuse)
-
-    return use
-
-
 def signals_of(signal, receiver):
     signal.connect(receiver, weak=False)
     return lambda: signal.disconnect(receiver)
 
 
-def test_no_thread_is_used(broker, no_threads):
-    async def call():
-        await add.adelay(0)
-        no_threads()
-        first, (second, third) = await asyncio.gather(add.adelay(1), add.adelay_many([((2,), {}), ((3,), {"b": 4})]))
-        states = [await first.astate(), await second.astate()]
-        await third.acancel()
-        return states, await third.astate(), (await first.arefresh()).args
+def test_no_thread_is_used(broker, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("a thread was used")
 
-    assert asyncio.run(call()) == ([JobState.QUEUED] * 2, JobState.CANCELLED, [1])
+    async def call():
+        await add.adelay(0)  # connects, in a thread
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncio, "to_thread", refuse)
+            patch.setattr(threading.Thread, "start", refuse)
+            one, two = await asyncio.gather(add.adelay(1), add.adelay_many([((2,), {}), ((3,), {"b": 4})]))
+            return [await one.astate(), await two[0].astate()], (await one.arefresh()).args
+
+    assert asyncio.run(call()) == ([JobState.QUEUED] * 2, [1])
 
 
 def test_a_hundred_at_once(broker):
@@ -121,7 +110,7 @@ def test_unique_jobs(broker):
 @pytest.mark.parametrize(
     ("call", "error"),
     [
-        (lambda: add.adelay(), TypeError),
+        (add.adelay, TypeError),
         (lambda: add.adelay(object()), Unserializable),
         (lambda: add.adelay("x" * 2_000_000), PayloadError),
         (lambda: add.adelay_many([((1,), {}), ((), {})]), TypeError),
@@ -207,22 +196,21 @@ def test_finding_a_job_in_any_queue(broker):
 # In tests of projects
 
 
-class InTests(unittest.IsolatedAsyncioTestCase):
-    async def test_captured_jobs(self):
+class TestWithinATestOfAsyncio(unittest.IsolatedAsyncioTestCase):
+    async def test_jobs_are_captured(self):
         with captured() as jobs:
             first, (second,) = await asyncio.gather(add.adelay(1), add.adelay_many([((2,), {})]))
-            self.assertEqual(await first.astate(), JobState.QUEUED)
+            assert await first.astate() is JobState.QUEUED
             await second.acancel()
-            self.assertEqual(await second.astate(), JobState.CANCELLED)
-            with self.assertRaisesRegex(WrongState, "would wait for ever"):
+            assert await second.astate() is JobState.CANCELLED
+            with pytest.raises(WrongState, match="would wait for ever"):
                 await first.aget()
-        self.assertEqual([job.args for job in jobs], [[1], [2]])
-        jobs.assert_enqueued(add, args=(1,))
+        assert [job.args for job in jobs] == [[1], [2]]
 
-    async def test_captured_from_a_thread_of_async_code(self):
+    async def test_jobs_of_its_threads_are_captured(self):
         with captured() as jobs:
             await sync_to_async(add.delay)(1)
-        self.assertEqual(len(jobs), 1)
+        assert len(jobs) == 1
 
 
 @pytest.mark.parametrize(
