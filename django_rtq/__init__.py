@@ -1,5 +1,7 @@
 """Redis task queues for Django: fair turns per client, nothing lost."""
 
+from typing import TYPE_CHECKING, Any
+
 from django_rtq.exceptions import (
     BrokerError,
     BrokerFull,
@@ -28,8 +30,6 @@ from django_rtq.exceptions import (
     WrongState,
 )
 from django_rtq.handle import JobHandle
-from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.inspector import Inspector, get_inspector
 from django_rtq.jobs.context import JobContext, current_job, report_progress
 from django_rtq.jobs.job import CancelAnswer, Job, JobState
 from django_rtq.periodic import cron, every
@@ -37,6 +37,10 @@ from django_rtq.tasks.backoff import constant, exponential, steps
 from django_rtq.tasks.decorator import task
 from django_rtq.tasks.task import Task
 from django_rtq.tasks.task_call import TaskCall
+
+if TYPE_CHECKING:
+    from django_rtq.inspector.details import JobDetails
+    from django_rtq.inspector.inspector import Inspector, get_inspector
 
 __version__ = "0.1.0"
 __all__ = [
@@ -84,3 +88,16 @@ __all__ = [
     "steps",
     "task",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The inspector has many modules, which a process that only enqueues does not need.
+    if name in ("Inspector", "get_inspector"):
+        from django_rtq.inspector import inspector
+
+        return getattr(inspector, name)
+    if name == "JobDetails":
+        from django_rtq.inspector.details import JobDetails
+
+        return JobDetails
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
