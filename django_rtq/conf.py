@@ -324,6 +324,12 @@ def task_backend_queues() -> set[str]:
     return {str(name) for each in ours for name in each.get("QUEUES", ["default"])}
 
 
+def celery_beat_schedule() -> tuple[Mapping[str, Any] | None, str]:
+    """The setting CELERY_BEAT_SCHEDULE, and the time zone of Celery. For projects that come from there."""
+    zone = getattr(settings, "CELERY_TIMEZONE", None) or "UTC"
+    return getattr(settings, "CELERY_BEAT_SCHEDULE", None), str(zone)
+
+
 def uses_time_zones() -> bool:
     """Whether datetimes must be timezone-aware."""
     return bool(settings.USE_TZ)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django.apps import apps
@@ -20,10 +21,11 @@ from django_rtq.backend.compat import (
     DjangoTask,
     InvalidTask,
     TaskResultDoesNotExist,
+    has_receivers,
     task_backends,
     task_enqueued,
 )
-from django_rtq.backend.results import new_result, result_of, set_fields
+from django_rtq.backend.results import new_result, plain_arguments, result_of, set_fields
 from django_rtq.backend.running import worker_function
 from django_rtq.backend.task import RTQ_OPTIONS, RTQTask, WorkerTask
 from django_rtq.conf import is_queue_name
@@ -34,6 +36,7 @@ from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import made_at
 from django_rtq.tasks import registry
+from django_rtq.tasks.option_types import USING_NAMES
 from django_rtq.tasks.task import Task
 from django_rtq.validation import did_you_mean
 
@@ -72,7 +75,7 @@ class RTQBackend(BaseTaskBackend):
         try:
             if known is not None and task.func is _function_of(known):
                 wanted = own | (options if isinstance(known, WorkerTask) else task.rtq_options)
-                changed = {name: value for name, value in wanted.items() if getattr(known, name) != value}
+                changed = _changes(known, task, wanted)
                 return known.using(**changed) if changed else known
             declared = WorkerTask(
                 func=worker_function(task),
@@ -89,25 +92,26 @@ class RTQBackend(BaseTaskBackend):
     def enqueue(self, task: DjangoTask, args: Sequence[Any], kwargs: Mapping[str, Any]) -> DjangoResult:
         """Enqueue a job. Raises InvalidTask, TypeError for arguments that are not JSON, and what delay() raises."""
         task = self._prepared(task)
-        result = new_result(task, args, kwargs)
-        handle = task.rtq_task.delay(*result.args, **result.kwargs)
+        args, kwargs = plain_arguments(args, kwargs)
+        handle = task.rtq_task.delay(*args, **kwargs)
         if handle.duplicate:
             return self.get_result(handle.id)
-        set_fields(result, id=handle.id, enqueued_at=made_at(handle.id))
-        handle.when_sent(lambda: self._tell_enqueued(handle, result))
+        result = new_result(task, handle.id, args, kwargs)
+        if handle.waits_for_commit or has_receivers():
+            handle.when_sent(partial(self._tell_enqueued, handle, result))
         return result
 
     async def aenqueue(self, task: DjangoTask, args: Sequence[Any], kwargs: Mapping[str, Any]) -> DjangoResult:
         """enqueue() for coroutines."""
         task = self._prepared(task)
-        result = new_result(task, args, kwargs)
-        handle = await task.rtq_task.adelay(*result.args, **result.kwargs)
+        args, kwargs = plain_arguments(args, kwargs)
+        handle = await task.rtq_task.adelay(*args, **kwargs)
         if handle.duplicate:
             return await self.aget_result(handle.id)
-        set_fields(result, id=handle.id, enqueued_at=made_at(handle.id))
+        result = new_result(task, handle.id, args, kwargs)
         if handle.waits_for_commit:
-            handle.when_sent(lambda: self._tell_enqueued(handle, result))
-        else:
+            handle.when_sent(partial(self._tell_enqueued, handle, result))
+        elif has_receivers():
             await task_enqueued.asend_robust(type(self), task_result=result)
         return result
 
@@ -129,12 +133,14 @@ class RTQBackend(BaseTaskBackend):
         if isinstance(task, RTQTask) and task.backend == self.alias:
             return task
         if isinstance(task, Task):
+            changed = {name: getattr(task, name) for name in task.changed.intersection((*RTQ_OPTIONS, "run_after"))}
             return RTQTask(
                 func=task.func,
                 takes_context=task.takes_context,
                 backend=self.alias,
                 queue_name=task.queue,
                 priority=task.priority,
+                **changed,
             )
         values: dict[str, Any] = {each.name: getattr(task, each.name) for each in fields(task)}
         return RTQTask(**{**values, "backend": self.alias})
@@ -207,6 +213,14 @@ def _default_backend() -> RTQBackend | None:
     """The backend for tasks that were declared for another one: "default" if it is ours, or the first that is."""
     ours = [backend for backend in task_backends.all() if isinstance(backend, RTQBackend)]
     return min(ours, key=lambda backend: backend.alias != DEFAULT_TASK_BACKEND_ALIAS, default=None)
+
+
+def _changes(known: Task[Any, Any], task: RTQTask, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that a copy changes. Those that only a declaration may have are compared as they were written."""
+    declared = known.django_task.rtq_options if isinstance(known, WorkerTask) else {}
+    written = task.rtq_options.items()
+    changes = {name: value for name, value in written if name not in USING_NAMES and value != declared.get(name)}
+    return changes | {n: value for n, value in wanted.items() if n in USING_NAMES and getattr(known, n) != value}
 
 
 def _function_of(task: Task[Any, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -9,7 +10,7 @@ if TYPE_CHECKING:
     from django.tasks.backends.base import BaseTaskBackend
     from django.tasks.base import Task, TaskError, TaskResult
     from django.tasks.exceptions import InvalidTask, TaskResultDoesNotExist
-    from django.tasks.signals import task_enqueued, task_finished, task_started
+    from django.tasks.signals import log_task_enqueued, logger, task_enqueued, task_finished, task_started
     from django.utils.json import normalize_json
 
     TaskResultStatus: Any  # the stubs have no type for its members
@@ -25,7 +26,7 @@ else:
         from django.tasks.base import TaskError
         from django.tasks.base import TaskResult as DjangoResult
         from django.tasks.exceptions import InvalidTask, TaskResultDoesNotExist
-        from django.tasks.signals import task_enqueued, task_finished, task_started
+        from django.tasks.signals import log_task_enqueued, logger, task_enqueued, task_finished, task_started
         from django.utils.json import normalize_json
     except ImportError:
         from django_tasks import DEFAULT_TASK_BACKEND_ALIAS, TaskResultStatus, task_backends
@@ -36,7 +37,7 @@ else:
         from django_tasks.base import TaskResult as DjangoResult
         from django_tasks.exceptions import InvalidTaskError as InvalidTask
         from django_tasks.exceptions import TaskResultDoesNotExist
-        from django_tasks.signals import task_enqueued, task_finished, task_started
+        from django_tasks.signals import log_task_enqueued, logger, task_enqueued, task_finished, task_started
         from django_tasks.utils import normalize_json
 
 __all__ = [
@@ -49,9 +50,23 @@ __all__ = [
     "TaskError",
     "TaskResultDoesNotExist",
     "TaskResultStatus",
+    "has_receivers",
+    "log_task_enqueued",
     "normalize_json",
     "task_backends",
     "task_enqueued",
     "task_finished",
     "task_started",
 ]
+
+
+def has_receivers() -> bool:
+    """Whether task_enqueued has a receiver beside Django's own, which logs if the level of the log is DEBUG.
+
+    To send a signal takes longer than to find that out.
+    """
+    receivers = task_enqueued.receivers
+    return len(receivers) != 1 or receivers[0][0][0] != _LOG or logger.isEnabledFor(logging.DEBUG)
+
+
+_LOG = id(log_task_enqueued)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
 
 from django_rtq.backend.compat import DjangoResult, DjangoTask, TaskError, TaskResultStatus, normalize_json
 from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs.failure import Attempt
-from django_rtq.jobs.job import JobState
+from django_rtq.jobs.job import JobState, made_at
 from django_rtq.jobs.serializer import DisplayEncoder
 
+_ROUNDING = timedelta(milliseconds=2)
 _STATUSES = {
     JobState.SCHEDULED: TaskResultStatus.READY,
     JobState.QUEUED: TaskResultStatus.READY,
@@ -39,11 +41,11 @@ def result_of(task: DjangoTask, details: JobDetails) -> DjangoResult:
     Redis keeps the last five failures of a job. `worker_ids` has "" for earlier attempts, so that `attempts` is right.
     """
     attempts, last_start = details.attempts, None
-    starts = [each.started_at or each.ended_at for each in attempts]
+    starts = [_start_after(details.made_at, each.started_at or each.ended_at) for each in attempts]
     workers = [each.worker for each in attempts]
     if details.state in (JobState.RUNNING, JobState.SUCCEEDED):
         workers.append(details.worker)
-        last_start = _last_start(details)
+        last_start = _start_after(details.made_at, _last_start(details))
     ended = _ENDED.get(details.state)
     result = DjangoResult(
         task=task,
@@ -64,28 +66,47 @@ def result_of(task: DjangoTask, details: JobDetails) -> DjangoResult:
     return result
 
 
-def new_result(task: DjangoTask, args: Sequence[Any], kwargs: Mapping[str, Any]) -> DjangoResult:
-    """The result of a job that is not enqueued yet. Raises TypeError for arguments that are not JSON."""
-    return DjangoResult(
-        task=task,
-        id="",
-        status=TaskResultStatus.READY,
-        enqueued_at=None,
-        started_at=None,
-        last_attempted_at=None,
-        finished_at=None,
-        args=list(args),
-        kwargs=dict(kwargs),
-        backend=task.backend,
-        errors=[],
-        worker_ids=[],
-    )
+def new_result(task: DjangoTask, job_id: str, args: list[Any], kwargs: dict[str, Any]) -> DjangoResult:
+    """The result of a job that was just enqueued, with arguments of plain_arguments().
+
+    Its fields are set one by one: TaskResult() would check the arguments once more.
+    """
+    result: DjangoResult = _new(DjangoResult)
+    _set(result, "task", task)
+    _set(result, "id", job_id)
+    _set(result, "status", TaskResultStatus.READY)
+    _set(result, "enqueued_at", made_at(job_id))
+    _set(result, "args", args)
+    _set(result, "kwargs", kwargs)
+    _set(result, "backend", task.backend)
+    _set(result, "errors", [])
+    _set(result, "worker_ids", [])
+    for name in _OTHERS:
+        _set(result, name, None)
+    return result
+
+
+_OTHERS = tuple(
+    {each.name for each in fields(DjangoResult)}
+    - {"task", "id", "status", "enqueued_at", "args", "kwargs", "backend", "errors", "worker_ids"}
+)
+_PLAIN = {str, int, float, bool, type(None)}
+_new, _set = object.__new__, object.__setattr__
+
+
+def plain_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call as plain JSON. Raises TypeError."""
+    if _PLAIN.issuperset(map(type, args)) and _PLAIN.issuperset(map(type, kwargs.values())):
+        return list(args), dict(kwargs)  # normalize_json() would not change them
+    plain_args: Any = normalize_json(list(args))
+    plain_kwargs: Any = normalize_json(dict(kwargs))
+    return plain_args, plain_kwargs
 
 
 def set_fields(result: DjangoResult, **values: Any) -> None:
     """Set fields of a TaskResult, which is frozen."""
     for name, value in values.items():
-        object.__setattr__(result, name, value)
+        _set(result, name, value)
 
 
 def _error_of(attempt: Attempt) -> TaskError:
@@ -99,6 +120,13 @@ def _last_start(details: JobDetails) -> datetime | None:
     if details.claimed_at is not None or details.finished_at is None:
         return details.claimed_at
     return details.finished_at - timedelta(seconds=details.seconds or 0)
+
+
+def _start_after(made: datetime | None, start: datetime | None) -> datetime | None:
+    """When a run started. Times are stored in whole milliseconds: it would seem to start before it was enqueued."""
+    if made is None or start is None:
+        return start
+    return made if start < made <= start + _ROUNDING else start
 
 
 def _plain(value: Any) -> Any:

@@ -96,7 +96,7 @@ def _start(task: RTQTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Run
         claimed_at=timezone.now(),
     )
     result = result_of(task, details)
-    task_started.send_robust(type(task.rtq_backend), task_result=result)
+    task_started.send_robust(type(task.get_backend()), task_result=result)
     if task.takes_context:
         args = (DjangoContext(task_result=result), *args[1:])
     return _Running(task, result, args)
@@ -112,7 +112,7 @@ def _failures(queue: str, job_id: str) -> bytes:
 
 def _send_finished(task: RTQTask, result: DjangoResult, status: Any) -> None:
     set_fields(result, status=status, finished_at=timezone.now())
-    task_finished.send_robust(type(task.rtq_backend), task_result=result)
+    task_finished.send_robust(type(task.get_backend()), task_result=result)
 
 
 # -- jobs that end without a value

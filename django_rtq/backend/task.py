@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from django_rtq.backend.compat import DjangoTask
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+
+from django_rtq.backend.compat import DjangoTask, task_backends
 from django_rtq.handle import JobHandle
 from django_rtq.periodic import Schedule
 from django_rtq.tasks.task import Task
@@ -38,6 +41,7 @@ RTQ_OPTIONS = (
     "unique_on_conflict",
     "on_commit",
     "headers",
+    "aliases",
 )
 
 
@@ -63,6 +67,7 @@ class RTQTask(DjangoTask):
     unique_on_conflict: str | None = None
     on_commit: bool | str | None = None
     headers: Mapping[str, Any] | None = field(default=None, hash=False)
+    aliases: Sequence[str] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         DjangoTask.__post_init__(self)
@@ -71,12 +76,11 @@ class RTQTask(DjangoTask):
     @cached_property
     def rtq_task(self) -> Task[Any, Any]:
         """The task that workers run. A copy of using() has the registered one, with what was changed."""
-        return self.rtq_backend.rtq_task_of(self)
+        return self.get_backend().rtq_task_of(self)
 
-    @property
-    def rtq_backend(self) -> RTQBackend:
-        """Its backend. Raises InvalidTaskBackend."""
-        return cast("RTQBackend", self.get_backend())
+    def get_backend(self) -> RTQBackend:
+        """Its backend, the same in all threads. Raises InvalidTaskBackend."""
+        return _backend_of(self.backend)
 
     @property
     def rtq_options(self) -> dict[str, Any]:
@@ -124,3 +128,15 @@ class WorkerTask(Task[Any, Any]):
     """What workers run for a task of django.tasks."""
 
     django_task: RTQTask
+
+
+@cache
+def _backend_of(alias: str) -> RTQBackend:
+    return cast("RTQBackend", task_backends[alias])  # makes one for each thread, which takes a while
+
+
+@receiver(setting_changed)
+def forget_backends(*, setting: str, **kwargs: object) -> None:
+    """Read the settings again when a test overrides them."""
+    if setting == "TASKS":
+        _backend_of.cache_clear()

@@ -37,6 +37,11 @@ class Maintenance:
         self._config = config
         self._schedules = schedules
 
+    def have_outcomes(self, jobs: Sequence[tuple[str, str]]) -> list[bool]:
+        """Whether an outcome is kept of each of these jobs, given as id and queue."""
+        commands: list[Command] = [("HEXISTS", self._keys.of(queue).results, job_id) for job_id, queue in jobs]
+        return [bool(reply) for reply in self._redis.execute(commands, resend=True)]
+
     def are_stored(self, jobs: Sequence[tuple[str, str]]) -> list[bool]:
         """Whether each of these jobs, given as id and queue, is live or a dead letter."""
         commands: list[Command] = [("HEXISTS", self._keys.of(queue).jobs, job_id) for job_id, queue in jobs]

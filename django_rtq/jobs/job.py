@@ -103,10 +103,11 @@ def moment(ms: int | None) -> datetime | None:
 
 def made_at(job_id: str) -> datetime | None:
     """The time in an id of new_job_id(); None for other ids."""
-    is_ours = len(job_id) == 32 and job_id[12] == "7"
+    if len(job_id) != 32 or job_id[12] != "7":
+        return None
     try:
-        return moment(int(job_id[:12], 16)) if is_ours else None
-    except ValueError:
+        return datetime.fromtimestamp(int(job_id[:12], 16) / 1000, timezone.utc)
+    except (ValueError, OverflowError, OSError):
         return None
 
 

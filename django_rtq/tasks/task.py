@@ -15,6 +15,7 @@ from django_rtq.exceptions import InvalidTask
 from django_rtq.handle import JobHandle
 from django_rtq.jobs.context import JobContext
 from django_rtq.periodic import Schedule, schedules_option
+from django_rtq.tasks.apply_async import CeleryOptions, apply_async
 from django_rtq.tasks.backoff import DEFAULT, Backoff
 from django_rtq.tasks.declaration import aliases_option, check_function, name_option, shown_attributes, task_repr
 from django_rtq.tasks.django_tasks import as_django_task
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
+Calls = Iterable[tuple[Sequence[Any], Mapping[str, Any]]]
 Errors = tuple[type[BaseException], ...]
 
 
@@ -209,7 +211,26 @@ class Task(Generic[P, R_co]):
         """delay_on_commit() for async code."""
         return await sync_to_async(self.delay_on_commit, thread_sensitive=True)(*args, **kwargs)
 
-    def delay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle[Any]]:
+    def apply_async(
+        self,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        **options: Unpack[CeleryOptions],
+    ) -> JobHandle[Any]:
+        """delay() with the options of Celery: `countdown` or `eta`, `expires`, `queue`, `priority`, `time_limit`.
+
+        `expires` counts from now. Jobs of a higher `priority` run first. Raises InvalidTask for others, and what
+        delay() raises.
+        """
+        return apply_async(self, args, kwargs, options)
+
+    @overload
+    def delay_many(self: Task[P, Coroutine[Any, Any, T]], calls: Calls) -> list[JobHandle[T]]: ...
+
+    @overload
+    def delay_many(self, calls: Calls) -> list[JobHandle[R_co]]: ...
+
+    def delay_many(self, calls: Calls) -> list[JobHandle[Any]]:
         """Enqueue many jobs, given as (args, kwargs) each: one round trip for a few hundred.
 
         All arguments are checked before the first job is sent. Raises what delay() raises.
@@ -217,7 +238,13 @@ class Task(Generic[P, R_co]):
         each = checked_calls(self.name, calls)
         return send_through_middleware(self, each) if uses_middleware(self) else send(self, each)
 
-    async def adelay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle[Any]]:
+    @overload
+    async def adelay_many(self: Task[P, Coroutine[Any, Any, T]], calls: Calls) -> list[JobHandle[T]]: ...
+
+    @overload
+    async def adelay_many(self, calls: Calls) -> list[JobHandle[R_co]]: ...
+
+    async def adelay_many(self, calls: Calls) -> list[JobHandle[Any]]:
         """delay_many() for coroutines."""
         return await asend_call(self, checked_calls(self.name, calls))
 

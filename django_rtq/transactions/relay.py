@@ -7,6 +7,7 @@ elsewhere a job that two of them send is stored once.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from itertools import groupby
@@ -19,6 +20,7 @@ from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.enqueue_calls import EnqueueCall
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
+from django_rtq.jobs.job import made_ms
 from django_rtq.loop import Loop
 from django_rtq.transactions.outbox import delete, outbox_rows, read_call
 from django_rtq.transactions.rules import outbox_database
@@ -29,6 +31,7 @@ INTERVAL_SECONDS = 5.0
 ROWS_AT_ONCE = 200  # a row may have a megabyte
 MIN_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 10.0, 3600.0  # for a row that Redis refuses
 MAX_ERROR_LENGTH = 500
+RECENT_MS = 60_000  # a job that was made since then cannot be forgotten, whatever the clocks say
 
 
 class OutboxRelay(Loop):
@@ -92,6 +95,8 @@ def _move(broker: Broker, alias: str, due: models.QuerySet[Any]) -> int:
             calls.append((row, read_call(row.queue, row.job)))
         except ValueError as problem:
             refused.append((row, problem))
+    calls, ended = _without_ended(broker, calls)
+    accepted += [(row, "exists") for row in ended]
     for (row, _), answer in zip(calls, _send(broker, [call for _, call in calls]), strict=True):
         if isinstance(answer, BrokerError):
             refused.append((row, answer))
@@ -102,6 +107,20 @@ def _move(broker: Broker, alias: str, due: models.QuerySet[Any]) -> int:
         _postpone(alias, row, error)
     _announce(row for row, answer in accepted if answer.partition(" ")[0] in ("ok", "after"))
     return len(rows)
+
+
+def _without_ended(
+    broker: Broker, calls: Sequence[tuple[_Row, EnqueueCall]]
+) -> tuple[list[tuple[_Row, EnqueueCall]], list[_Row]]:
+    """The calls whose jobs have to be sent, and the rows of jobs that have run although their rows are left.
+
+    When a job is sent, its id is known for two minutes after its end at the least. Its outcome is known for longer.
+    """
+    before_ms = time.time_ns() // 1_000_000 - RECENT_MS
+    old = [(row.job_id, row.queue) for row, _ in calls if made_ms(row.job_id) < before_ms]
+    outcomes = zip(old, broker.maintenance.have_outcomes(old), strict=True)
+    ended = {job_id for (job_id, _), has_outcome in outcomes if has_outcome}
+    return [each for each in calls if each[0].job_id not in ended], [row for row, _ in calls if row.job_id in ended]
 
 
 def _send(broker: Broker, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:

@@ -37,6 +37,21 @@ def test_the_page_of_a_job_that_runs_names_its_worker(broker, operator):
     assert "bakery" in html
 
 
+def test_its_headers_are_shown_without_secrets(broker, operator):
+    record = json.dumps({**json.loads(body("bakery", 7)), "headers": {"tenant": "acme", "api_token": "5ecr3t"}})
+    job = dead_job(broker, body=record)
+    html = text(operator.get(f"{PAGE}{job.id}/")).split('<details id="rtq-raw">')[0]
+    assert "Headers" in html
+    assert "&quot;tenant&quot;: &quot;acme&quot;" in html
+    assert HIDDEN in html
+    assert "5ecr3t" not in html
+
+
+def test_headers_that_are_no_object_are_shown_all_the_same(broker, operator):
+    job = dead_job(broker, body=json.dumps({**json.loads(body("bakery", 7)), "headers": [1, "odd"]}))
+    assert "&quot;odd&quot;" in text(operator.get(f"{PAGE}{job.id}/")).split('<details id="rtq-raw">')[0]
+
+
 def test_a_job_that_is_unknown_says_so(operator, broker):
     answer = operator.get(f"{PAGE}nothing/")
     assert answer.status_code == 404

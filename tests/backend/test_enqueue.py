@@ -1,6 +1,7 @@
 """Enqueue through django.tasks."""
 
 import dataclasses
+import logging
 import pickle
 from datetime import datetime, timedelta, timezone
 
@@ -9,14 +10,19 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.test import override_settings
 
-from django_rtq import constant
+from django_rtq import JobState, constant
 from django_rtq.backend import RTQBackend, RTQTask
 from django_rtq.backend.compat import (
     InvalidTask,
     TaskResultDoesNotExist,
     TaskResultStatus,
+    has_receivers,
+    log_task_enqueued,
     task_backends,
+    task_enqueued,
 )
+from django_rtq.backend.results import result_of
+from django_rtq.inspector.details import JobDetails
 from django_rtq.tasks import registry
 from tests.app import django_tasks as tasks
 from tests.app import tasks as own_tasks
@@ -196,3 +202,53 @@ def test_tasks_and_results_can_be_pickled(broker):
     assert pickle.loads(pickle.dumps(tasks.note)) == tasks.note
     assert pickle.loads(pickle.dumps(result)) == result
     assert dataclasses.asdict(result)["id"] == result.id
+
+
+def test_django_logs_what_is_enqueued_if_that_is_logged(broker, caplog):
+    with caplog.at_level("DEBUG", "django.tasks"), caplog.at_level("DEBUG", "django_tasks"):
+        result = tasks.note.enqueue("x")
+    assert f"Task id={result.id} path={tasks.note.module_path} enqueued backend=default" in caplog.text
+
+
+def test_no_signal_is_made_for_nobody(broker, monkeypatch):
+    monkeypatch.setattr(task_enqueued, "send_robust", None)
+    monkeypatch.setattr(logging.getLogger(log_task_enqueued.__module__.partition(".signals")[0]), "level", 30)
+
+    assert not has_receivers()
+    tasks.note.enqueue("x")
+
+
+def test_a_receiver_in_place_of_the_log_of_django_is_told(broker, monkeypatch):
+    heard = []
+    monkeypatch.setattr(task_enqueued, "receivers", [])
+    task_enqueued.connect(lambda sender, task_result, **kwargs: heard.append(task_result), weak=False)
+    result = tasks.note.enqueue("x")
+    task_enqueued.receivers.clear()
+
+    assert heard == [result]
+
+
+def test_arguments_are_stored_as_plain_json(broker):
+    given = {"a": (1, 2)}
+    result = tasks.add.enqueue((1, "x"), b=given)
+
+    assert (result.args, result.kwargs) == ([[1, "x"]], {"b": {"a": [1, 2]}})
+    assert result == tasks.add.get_result(result.id)
+
+
+def test_a_task_finds_its_backend_again_when_a_test_changes_the_setting():
+    before = tasks.note.get_backend()
+    with with_options(max_attempts=7):
+        assert tasks.note.get_backend().options == {"max_attempts": 7}
+    assert tasks.note.get_backend().options == before.options
+
+
+def test_a_job_does_not_start_before_it_was_enqueued():
+    made = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
+    finished = made + timedelta(milliseconds=1)
+    details = JobDetails(
+        id="1", queue="other", state=JobState.SUCCEEDED, attempt=1, made_at=made, finished_at=finished, seconds=0.0015
+    )
+
+    assert result_of(tasks.note, details).started_at == made
+    assert result_of(tasks.note, dataclasses.replace(details, seconds=5)).started_at == finished - timedelta(seconds=5)

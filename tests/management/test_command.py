@@ -8,7 +8,16 @@ from django.test import override_settings
 
 from tests.management.commands import dead_letter, run
 
-OURS = ["rtq_jobs", "rtq_pause", "rtq_purge", "rtq_queues", "rtq_resume", "rtq_status", "rtq_workers"]
+OURS = [
+    "rtq_import_celery_beat",
+    "rtq_jobs",
+    "rtq_pause",
+    "rtq_purge",
+    "rtq_queues",
+    "rtq_resume",
+    "rtq_status",
+    "rtq_workers",
+]
 CALLS = [
     ("rtq_status",),
     ("rtq_jobs", "list"),

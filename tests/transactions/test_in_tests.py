@@ -8,6 +8,7 @@ from django.test import TestCase, TransactionTestCase, override_settings
 
 from django_rtq import task
 from django_rtq.exceptions import JobNotFound
+from django_rtq.models import OutboxJob
 from django_rtq.testing import captured, eager
 
 
@@ -86,6 +87,16 @@ class TestInATestCase(TestCase):
             with self.captureOnCommitCallbacks(execute=True):
                 note.delay("b")
             assert len(jobs) == 1
+
+    @override_settings(RTQ={"OUTBOX": True})
+    def test_the_outbox(self):
+        with captured() as jobs:
+            with self.captureOnCommitCallbacks(execute=True):
+                note.delay("a")
+                assert OutboxJob.objects.count() == 1
+                assert len(jobs) == 0
+            assert len(jobs) == 1
+            assert not OutboxJob.objects.exists()
 
     async def test_async_tests(self):
         with captured() as jobs:

@@ -150,6 +150,15 @@ def test_the_signal_comes_with_redis(outbox_options):
     assert told == [job.id]
 
 
+def test_what_waits_for_the_commit_is_told_though_redis_is_away(outbox_options):
+    outbox_options(REDIS=UNREACHABLE)
+    told = []
+    with transaction.atomic():
+        note.delay("a").when_sent(lambda: told.append(1))
+        assert told == []
+    assert told == [1]
+
+
 # -- times count from the call
 
 

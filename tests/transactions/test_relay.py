@@ -1,6 +1,8 @@
 """The relay moves rows of the outbox to Redis that the process that enqueued them has left."""
 
+import json
 import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -15,6 +17,7 @@ from django_rtq.models import OutboxJob
 from django_rtq.transactions import relay as relay_module
 from django_rtq.transactions.relay import INTERVAL_SECONDS, OutboxRelay, relay, relays
 from tests.app.tasks import note
+from tests.support.jobs import QUEUE, claim, job_id, new_job, settle
 from tests.transactions.test_outbox import UNREACHABLE
 
 
@@ -84,6 +87,25 @@ def test_a_job_that_was_sent_already_is_not_doubled(names):
 
     assert move() == 1
     assert names() == ["a"]
+    assert not OutboxJob.objects.exists()
+
+
+@pytest.mark.parametrize("has_run", [False, True])
+def test_a_job_that_has_run_is_not_doubled_when_its_id_is_forgotten(names, redis, has_run):
+    made = time.time_ns() // 1_000_000 - 200_000
+    job = new_job(body='{"task": "tests.app.tasks.note", "args": ["a"]}')._replace(id=job_id("a", made))
+    if has_run:
+        get_broker().enqueue(QUEUE, [job])
+        assert claim(get_broker(), worker="w1") == [job.id]
+        settle(get_broker(), "ack", job, worker="w1")
+        get_broker().sign_off([QUEUE], "w1")
+        assert redis.delete("{rtq:default}:finished")
+    OutboxJob.objects.create(
+        pk=job.id, queue=QUEUE, task="tests.app.tasks.note", job=json.dumps(job), due_at=timezone.now()
+    )
+
+    assert move() == 1
+    assert names() == ([] if has_run else ["a"])
     assert not OutboxJob.objects.exists()
 
 

@@ -1,7 +1,8 @@
-"""Runs Django's own tests of django.tasks against a backend: python -m tests.backend.conformance.run FOLDER
+"""Runs Django's own tests of django.tasks against a backend: python -m tests.backend.conformance.run FOLDER [NAME]
 
-FOLDER is `tests/tasks` of Django's source. In a copy of it our backends stand in place of DummyBackend and
-ImmediateBackend; nothing else is changed. RTQ_REDIS_URL is the address of a server that is emptied.
+FOLDER is `tests/tasks` of Django's source. In a copy of it other backends stand in place of DummyBackend and
+ImmediateBackend; nothing else is changed. NAME is a package of others.py; without it, ours. RTQ_REDIS_URL is the
+address of a server that is emptied.
 """
 
 import json
@@ -13,47 +14,50 @@ from pathlib import Path
 
 import django
 from django.conf import settings
+from django.core.management import call_command
+from django.test import SimpleTestCase
 
-PREFIX = "tests.backend.conformance.backends"
-REPLACED = {
-    "django.tasks.backends.dummy.DummyBackend": f"{PREFIX}.CollectingBackend",
-    "django.tasks.backends.immediate.ImmediateBackend": f"{PREFIX}.DrainingBackend",
-    "from django.tasks.backends.dummy import DummyBackend": f"from {PREFIX} import CollectingBackend as DummyBackend",
-    "from django.tasks.backends.immediate import ImmediateBackend": (
-        f"from {PREFIX} import DrainingBackend as ImmediateBackend"
-    ),
-}
+OURS = "tests.backend.conformance.backends"
+OTHERS = "tests.backend.conformance.others"
 MODULES = ("test_dummy_backend", "test_immediate_backend", "test_tasks")
 #: What the tests expect of a backend with fewer features, or of one that keeps its results in a list of Python.
 SKIPPED = {
     "DummyBackendTestCase.test_refresh_result": "changes the status of a job in a list of the backend",
     "DummyBackendTestCase.test_refresh_result_async": "changes the status of a job in a list of the backend",
-    "ImmediateBackendTestCase.test_cannot_get_result": "our backend can",
-    "ImmediateBackendTestCase.test_cannot_refresh_result": "our backend can",
-    "ImmediateBackendTestCase.test_cannot_pass_run_after": "our backend can",
+    "ImmediateBackendTestCase.test_cannot_get_result": "backends with results can",
+    "ImmediateBackendTestCase.test_cannot_refresh_result": "backends with results can",
+    "ImmediateBackendTestCase.test_cannot_pass_run_after": "backends that defer can",
 }
 
 
-def copy_tests(source: Path, target: Path) -> None:
-    """Copy the tests as the package `tasks`, with our backends in them."""
+def copy_tests(source: Path, target: Path, collecting: str, draining: str) -> None:
+    """Copy the tests as the package `tasks`, with two other backends in them."""
     (target / "tasks").mkdir()
     for file in source.glob("*.py"):
         text = file.read_text()
-        for old, new in REPLACED.items():
-            text = text.replace(old, new)
+        for old, new in (("dummy.DummyBackend", collecting), ("immediate.ImmediateBackend", draining)):
+            (name, kind), (there, other) = old.split("."), new.rsplit(".", 1)
+            text = text.replace(f"django.tasks.backends.{old}", new)
+            text = text.replace(
+                f"from django.tasks.backends.{name} import {kind}", f"from {there} import {other} as {kind}"
+            )
         (target / "tasks" / file.name).write_text(text)
 
 
-def set_up() -> None:
-    """Django with our app, and a server of this run."""
+def set_up(collecting: str, app: str, database: Path) -> None:
+    """Django with the app of the backend, and a server and a database of this run."""
     settings.configure(
-        INSTALLED_APPS=["django_rtq"],
-        DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
+        INSTALLED_APPS=[app],
+        DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": str(database)}},
         RTQ={"REDIS": os.environ["RTQ_REDIS_URL"]},
-        TASKS={"default": {"BACKEND": f"{PREFIX}.CollectingBackend", "QUEUES": []}},
+        TASKS={"default": {"BACKEND": collecting, "QUEUES": []}},
         USE_TZ=True,
     )
     django.setup()
+    if not collecting.startswith(OURS):  # backends that keep their jobs in the database
+        os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+        SimpleTestCase.databases = "__all__"
+        call_command("migrate", verbosity=0)
 
 
 def load() -> unittest.TestSuite:
@@ -72,10 +76,14 @@ def _cases(suite: unittest.TestSuite) -> list[unittest.TestCase]:
 
 def main() -> None:
     """Print the counts as JSON in the last line. The exit code is 1 if a test failed."""
+    source, *names = sys.argv[1:]
+    app = names[0] if names else "django_rtq"
+    prefix = f"{OTHERS}.{app.title().replace('_', '')}" if names else f"{OURS}."
+    collecting, draining = f"{prefix}CollectingBackend", f"{prefix}DrainingBackend"
     with tempfile.TemporaryDirectory() as folder:
-        copy_tests(Path(sys.argv[1]), Path(folder))
+        copy_tests(Path(source), Path(folder), collecting, draining)
         sys.path.insert(0, folder)
-        set_up()
+        set_up(collecting, app, Path(folder) / "database.sqlite3")
         found = unittest.TextTestRunner(verbosity=1, stream=sys.stdout).run(load())
     failed = len(found.failures) + len(found.errors)
     sys.stdout.write(json.dumps({"run": found.testsRun, "failed": failed, "skipped": len(found.skipped)}) + "\n")

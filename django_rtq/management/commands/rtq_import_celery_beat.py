@@ -1,0 +1,115 @@
+"""manage.py rtq_import_celery_beat: print schedules of Celery beat as ours, or save them as rows."""
+
+from __future__ import annotations
+
+import pprint
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.apps import apps
+from django.core.exceptions import ValidationError
+from django.core.management.base import CommandError, CommandParser
+from django.db import DatabaseError
+from django.utils.module_loading import import_string
+
+from django_rtq.conf import celery_beat_schedule
+from django_rtq.management.celery_beat import Converted, from_entries, from_rows
+from django_rtq.management.command import WRONG_USAGE, RTQCommand
+from django_rtq.management.output import count, number, one_line
+from django_rtq.models import Schedule
+
+
+class Command(RTQCommand):
+    help = (
+        "Read a schedule of Celery beat, and print it as RTQ['SCHEDULES'] for settings.py, or save it as rows for the "
+        "admin. Nothing of Celery is changed: stop its beat before workers run the new schedule."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.epilog = (
+            "Exit codes: 0 done; 1 some schedules could not be converted or saved (the others are), or there is "
+            "nothing to read; 2 wrong usage."
+        )
+        parser.add_argument(
+            "source",
+            metavar="SOURCE",
+            help="'settings': CELERY_BEAT_SCHEDULE; 'database': the rows of django-celery-beat; or the dotted path of "
+            "a Celery app, such as mysite.celery.app.",
+        )
+        parser.add_argument(
+            "--save", action="store_true", help="Save rows, which the admin shows, instead of printing."
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        found = list(_read(options["source"]))
+        converted = [each for each in found if not each.problem]
+        problems = [f"{one_line(each.name)}: {one_line(each.problem)}" for each in found if each.problem]
+        if options["save"]:
+            problems += self._save(converted)
+        else:
+            self.stdout.write(_as_python(converted))
+        for problem in problems:
+            self.stderr.write(f"Not converted: {problem}")
+        if problems:
+            raise CommandError(f"{number(len(problems))} of {count(len(found), 'schedule')} could not be converted.")
+
+    def _save(self, converted: Iterable[Converted]) -> list[str]:
+        problems = []
+        for each in converted:
+            row = Schedule(name=each.name, queue=each.queue, enabled=each.enabled, **each.options)
+            try:
+                row.full_clean()
+                row.save()
+            except ValidationError as error:
+                problems.append(f"{one_line(each.name)}: {one_line(' '.join(error.messages))}")
+                continue
+            except DatabaseError as error:
+                raise CommandError(f"The database did not answer: {one_line(error)}") from error
+            self.stdout.write(f"Saved {one_line(each.name)}.")
+            for note in each.notes:
+                self.stderr.write(f"{one_line(each.name)}: {one_line(note)}.")
+        return problems
+
+
+def _read(source: str) -> Iterable[Converted]:
+    if source == "database":
+        if not apps.is_installed("django_celery_beat"):
+            raise CommandError("django_celery_beat is not in INSTALLED_APPS.")
+        try:
+            rows = apps.get_app_config("django_celery_beat").get_model("PeriodicTask")._default_manager.all()
+            # beat itself has a row that cleans up its results.
+            return list(from_rows(rows.exclude(task="celery.backend_cleanup").order_by("name")))
+        except DatabaseError as error:
+            raise CommandError(f"The database did not answer: {one_line(error)}") from error
+    if source == "settings":
+        entries, zone = celery_beat_schedule()
+        if entries is None:
+            raise CommandError("The settings have no CELERY_BEAT_SCHEDULE. Name your Celery app: mysite.celery.app")
+        return from_entries(entries, zone)
+    return _from_app(source)
+
+
+def _from_app(path: str) -> Iterable[Converted]:
+    try:
+        app = import_string(path)
+    except ImportError as error:
+        raise CommandError(
+            f"{one_line(path, 100)!r} is not 'settings', 'database' or the path of a Celery app: {one_line(error)}",
+            returncode=WRONG_USAGE,
+        ) from error
+    entries: Mapping[str, Mapping[str, Any]] = app.conf.beat_schedule or {}
+    return from_entries(entries, str(app.conf.timezone or "UTC"))
+
+
+def _as_python(converted: Sequence[Converted]) -> str:
+    lines = ['RTQ["SCHEDULES"] = {']
+    for each in converted:
+        notes = list(each.notes)
+        if each.queue:
+            notes.append(f"its queue was {each.queue!r}: give it to the task, @task(queue_name={each.queue!r})")
+        if not each.enabled:
+            notes.append(f"it is disabled: python manage.py rtq_schedule disable {each.name}")
+        lines += [f"    # {one_line(note)}" for note in notes]
+        value = pprint.pformat(dict(each.options), width=10_000, sort_dicts=False, compact=True)
+        lines.append(f"    {each.name!r}: {value},")
+    return "\n".join([*lines, "}"])

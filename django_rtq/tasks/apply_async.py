@@ -1,0 +1,79 @@
+"""apply_async() as in Celery: its options, as those of using()."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from django.utils import timezone
+
+from django_rtq.exceptions import InvalidTask
+
+if TYPE_CHECKING:
+    from django_rtq.handle import JobHandle
+    from django_rtq.tasks.task import Task
+
+
+class CeleryOptions(TypedDict, total=False):
+    """Options of Celery's apply_async() that have a counterpart."""
+
+    countdown: float | None
+    eta: datetime | None
+    expires: float | timedelta | datetime | None
+    queue: str | None
+    priority: int | None
+    time_limit: float | None
+    headers: Mapping[str, Any] | None
+
+
+_NAMES = {"queue": "queue_name", "priority": "priority", "time_limit": "time_limit", "headers": "headers"}
+_THEN = "Enqueue the next job at the end of the task, or in a receiver of job_succeeded or job_buried."
+_ADDRESS = "Name a queue: queue=."
+#: What to do instead of an option without a counterpart.
+_INSTEAD = {
+    "link": _THEN,
+    "link_error": _THEN,
+    "chain": _THEN,
+    "chord": _THEN,
+    "add_to_parent": _THEN,
+    "task_id": "Ids are made by delay(). For jobs that must not be doubled, use @task(unique=...).",
+    "soft_time_limit": "time_limit raises TimeLimitExceeded inside the job, which may catch it.",
+    "ignore_result": "Use using(result_ttl=0).",
+    "retry": "delay() sends once more by itself after a lost connection.",
+    "retry_policy": "Use the options max_attempts and backoff of @task.",
+    "routing_key": _ADDRESS,
+    "exchange": _ADDRESS,
+    "serializer": "Arguments are JSON.",
+    "compression": "Arguments are not compressed.",
+}
+
+
+def apply_async(
+    task: Task[Any, Any],
+    args: Sequence[Any] | None,
+    kwargs: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+) -> JobHandle[Any]:
+    """Enqueue a job with options of Celery. Raises InvalidTask for an option that has no counterpart."""
+    for name in options:
+        if name not in CeleryOptions.__optional_keys__:
+            instead = _INSTEAD.get(name, f"It takes: {', '.join(sorted(CeleryOptions.__optional_keys__))}.")
+            raise InvalidTask(f"{task.name}: apply_async() does not take {name!r}. {instead}")
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if "countdown" in given and "eta" in given:
+        raise InvalidTask(f"{task.name}: apply_async() takes countdown or eta, not both.")
+    changed: dict[str, Any] = {_NAMES[name]: value for name, value in given.items() if name in _NAMES}
+    run_after = given.get("countdown", given.get("eta"))
+    if run_after is not None:
+        changed["run_after"] = run_after
+    if "expires" in given:
+        changed["expires"] = _expires(given["expires"], is_delayed=run_after is not None)
+    return (task.using(**changed) if changed else task).delay(*(args or ()), **(kwargs or {}))
+
+
+def _expires(value: Any, *, is_delayed: bool) -> Any:
+    """Celery counts from now, and we count from the moment when the job is ready."""
+    if not is_delayed or isinstance(value, datetime | bool):
+        return value
+    return timezone.now() + (value if isinstance(value, timedelta) else timedelta(seconds=value))

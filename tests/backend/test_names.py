@@ -1,0 +1,61 @@
+"""Names, headers and copies of tasks through the door of django.tasks."""
+
+import django
+import pytest
+
+from django_rtq import task
+from django_rtq.backend import RTQTask
+from django_rtq.tasks import registry
+from tests.app import django_tasks as tasks
+
+
+def charge(order_id):
+    return order_id
+
+
+def pay(order_id):
+    return order_id
+
+
+@pytest.fixture(autouse=True)
+def forget(monkeypatch):
+    """Tasks that a test declares are forgotten."""
+    names, aliases = dict(registry._tasks), dict(registry._aliases)
+    yield
+    for now, before in ((registry._tasks, names), (registry._aliases, aliases)):
+        now.clear()
+        now.update(before)
+
+
+def test_a_named_task_is_enqueued_under_its_name(broker, inspector):
+    named = task(name="shop.charge")(charge)
+    result = named.enqueue(5)
+    assert inspector.find(result.id).task == "shop.charge"
+    assert named.get_result(result.id).args == [5]
+
+
+def test_headers_go_with_the_jobs(broker, inspector):
+    result = tasks.add.using(headers={"tenant": "acme"}).using(headers={"a": 1}).enqueue(1)
+    assert inspector.find(result.id).headers == {"tenant": "acme", "a": 1}
+
+
+def test_enqueue_keeps_what_using_has_changed(broker, inspector):
+    copy = task(charge).using(client="acme", headers={"a": 1}, max_attempts=7, run_after=3600, priority=2)
+    details = inspector.find(copy.enqueue(5).id)
+    assert (details.client, details.headers, details.options) == ("acme", {"a": 1}, {"max_attempts": 7})
+    assert (details.state, details.priority) == ("scheduled", 2)
+
+
+@pytest.mark.skipif(django.VERSION < (6, 1), reason="@task of earlier versions takes no other options")
+def test_a_copy_of_a_task_with_any_options_can_be_made(broker, inspector):
+    from django.tasks import task as django_task
+
+    declared = django_task(
+        retry_on=OSError, backoff=3, give_up_on=[ValueError], aliases=["shop.tasks.old_pay"], client=5
+    )(pay)
+    assert isinstance(declared, RTQTask)
+
+    result = declared.using(priority=1).enqueue(1)
+
+    assert inspector.find(result.id).priority == 1
+    assert registry.get_task("shop.tasks.old_pay") is registry.get_task(f"{__name__}.pay")

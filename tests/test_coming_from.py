@@ -1,0 +1,92 @@
+"""The guide for those who come from another queue: what it says to write now works."""
+
+import re
+import shlex
+from datetime import timedelta
+from types import ModuleType
+
+import pytest
+from django.core.management import load_command_class
+from django.utils import timezone
+
+import django_rtq
+from django_rtq import testing
+from django_rtq.broker.redis.settings import read_connection_settings
+from django_rtq.conf import is_queue_name, read_config
+from django_rtq.management.worker_setup import queue_names
+from django_rtq.tasks import registry
+from tests.markdown import read, rows, section
+
+PAGE = read("docs/coming-from.md")
+QUEUES = re.findall(r"^## (.*)$", PAGE, re.M)
+ROWS = [(name, *row) for name in QUEUES for row in rows(section(PAGE, f"## {name}"))]
+CODE = [(name, code) for name, _, now in ROWS for code in re.findall(r"`([^`]+)`", now)]
+
+
+@pytest.fixture
+def module(broker, monkeypatch):
+    """A module of tasks, with a job that was enqueued."""
+    monkeypatch.setattr(registry, "_tasks", dict(registry._tasks))
+    made = ModuleType("shop.tasks")
+    vars(made).update({name: getattr(django_rtq, name) for name in django_rtq.__all__})
+    exec("@task\ndef charge(order_id): ...\n@task\ndef mail(order_id): ...\n", vars(made))
+    vars(made).update(
+        job=made.charge.delay(1),
+        tomorrow=timezone.now() + timedelta(days=1),
+        ids=[1, 2],
+        timedelta=timedelta,
+        eager=testing.eager,
+        drain=testing.drain,
+    )
+    made.job_id = made.job.id
+    return made
+
+
+def parse_command(line):
+    """The line is one that a command of manage.py understands."""
+    _, name, *arguments = shlex.split(line)
+    options = load_command_class("django_rtq", name).create_parser("manage.py", name).parse_args(arguments)
+    assert all(is_queue_name(queue) for queue in queue_names(getattr(options, "queues", None)))
+
+
+@pytest.mark.parametrize(("queue", "code"), CODE, ids=[f"{queue}: {code}" for queue, code in CODE])
+def test_what_you_write_now_runs(module, queue, code, monkeypatch):
+    if code.startswith("manage.py"):
+        parse_command(code)
+    elif code.startswith("@"):
+        exec(f"{code}\ndef another(): ...\n", vars(module))
+        assert module.another.delay()
+    elif code.startswith("raise "):
+        with pytest.raises((django_rtq.Retry, django_rtq.JobCancelled)):
+            exec(code, vars(module))
+    elif code.startswith("job.get("):
+        with testing.eager():
+            done = module.charge.delay(7)
+            assert eval(code, {"job": done}) is None
+    elif code in ("eager()", "drain()"):
+        run_helper(module, code)
+    else:
+        exec(code, vars(module))
+    if code.startswith("RTQ ="):
+        assert "localhost:6379" in str(read_connection_settings(read_config(module.RTQ, debug=False)))
+
+
+def run_helper(module, code):
+    if code == "eager()":
+        with eval(code, vars(module)):
+            assert module.charge.delay(7).state is django_rtq.JobState.SUCCEEDED
+    else:
+        eval(code, vars(module))
+        assert module.job.state is django_rtq.JobState.SUCCEEDED
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[f"{row[0]}: {row[1]}" for row in ROWS])
+def test_every_row_has_code_or_a_page(row):
+    _, before, now = row
+    assert before
+    assert re.search(r"`[^`]+`|\]\(.*\.md\)", now)
+
+
+def test_each_queue_has_its_table():
+    assert QUEUES == ["Celery", "RQ and django-rq", "huey", "dramatiq", "Other backends of django.tasks"]
+    assert all(rows(section(PAGE, f"## {name}")) for name in QUEUES)
