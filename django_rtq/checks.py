@@ -12,7 +12,6 @@ from django_rtq import middleware_chain
 from django_rtq.broker.redis.settings import caches_in, read_connection_settings
 from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError
-from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.server_info import problems_of
 from django_rtq.scheduler.registry import declared_schedules
 from django_rtq.tasks.registry import all_tasks
@@ -82,6 +81,8 @@ def check_server(**kwargs: Any) -> list[CheckMessage]:
     """
     if check_settings():
         return []  # fix these first
+    from django_rtq.inspector.inspector import get_inspector  # processes that only enqueue do not import it
+
     try:
         server = get_inspector().server()
     except (ConfigurationError, BrokerRefused) as error:
