@@ -11,10 +11,7 @@ from tests.management.commands import dead_letter, run
 OURS = [
     "rtq_import_celery_beat",
     "rtq_jobs",
-    "rtq_pause",
-    "rtq_purge",
     "rtq_queues",
-    "rtq_resume",
     "rtq_status",
     "rtq_workers",
 ]
@@ -30,9 +27,9 @@ CALLS = [
     ("rtq_queues", "list"),
     ("rtq_queues", "forget", "q"),
     ("rtq_workers", "quiet", "--all"),
-    ("rtq_pause", "q"),
-    ("rtq_resume", "q"),
-    ("rtq_purge", "q", "--no-input"),
+    ("rtq_queues", "pause", "q"),
+    ("rtq_queues", "resume", "q"),
+    ("rtq_queues", "purge", "q", "--no-input"),
 ]
 
 
@@ -81,7 +78,7 @@ def test_messages_of_redis_stay_on_their_line(redis, broker):
     assert (ran.code, ran.error) == (1, "Redis refused a command: ResponseError: \\x1b[2Jevil")
 
 
-@pytest.mark.parametrize("call", [("rtq_jobs",), ("rtq_jobs", "bury"), ("rtq_pause",), ("rtq_status", "x")])
+@pytest.mark.parametrize("call", [("rtq_jobs",), ("rtq_jobs", "bury"), ("rtq_queues", "pause"), ("rtq_status", "x")])
 def test_wrong_usage_is_code_2(call, capsys):
     assert from_command_line(*call) == 2
     assert "usage:" in capsys.readouterr().err

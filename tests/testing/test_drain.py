@@ -110,10 +110,10 @@ def test_only_named_queues_are_drained(ran):
 @with_redis
 def test_a_paused_queue_is_not_drained(ran):
     handle = send_mail.delay("a")
-    call_command("rtq_pause", "mail", verbosity=0)
+    call_command("rtq_queues", "pause", "mail", verbosity=0)
     assert drain() == []
     assert handle.state is JobState.QUEUED
-    call_command("rtq_resume", "mail", verbosity=0)
+    call_command("rtq_queues", "resume", "mail", verbosity=0)
     assert len(drain()) == 1
 
 

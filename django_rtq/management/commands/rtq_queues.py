@@ -1,4 +1,4 @@
-"""manage.py rtq_queues: list the queues, and forget those that are not used any more."""
+"""manage.py rtq_queues: list, pause, resume and purge queues, and forget those that are not used any more."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from django_rtq.broker.broker import get_broker
+from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import QueueDetails, WorkerDetails
-from django_rtq.inspector.inspector import get_inspector
-from django_rtq.management.command import RTQCommand, accept_django_options
-from django_rtq.management.output import Column, as_json, count, duration, number, one_line, table
-from django_rtq.management.prompts import known_queues
+from django_rtq.inspector.inspector import Inspector, get_inspector
+from django_rtq.management.command import INTERRUPTED, RTQCommand, accept_django_options
+from django_rtq.management.output import Column, ProgressLine, as_json, count, duration, number, one_line, table
+from django_rtq.management.prompts import check_interactive, confirm, known_queues
 from django_rtq.tasks.registry import declared_queues
 
 COLUMNS = [
@@ -25,40 +26,69 @@ COLUMNS = [
 ]
 WHY_NOT = {
     "jobs": "it has jobs or dead letters. See rtq_jobs list --queue {0}",
-    "paused": "it is paused. Resume it first:  python manage.py rtq_resume {0}",
+    "paused": "it is paused. Resume it first:  python manage.py rtq_queues resume {0}",
     "workers": "a worker serves it. See rtq_workers list --queue {0}",
     "recent": "its last jobs finished a few minutes ago, and could be sent again. Try again in two minutes.",
     "outcomes": "it keeps outcomes of finished jobs. Add --discard-outcomes to delete them.",
 }
+ACTIONS = {
+    "list": "Show all queues: those that tasks and settings declare, and those that were used.",
+    "pause": "Pause queues: jobs can still be enqueued and running jobs finish, but no worker starts another one.",
+    "resume": "Resume paused queues. Workers continue at once.",
+    "purge": "Delete all queued, scheduled and retrying jobs of a queue. Running jobs and dead letters stay. Jobs that "
+    "are enqueued meanwhile are deleted too; stop their producers first, if there are many.",
+    "forget": "Remove queues without jobs and workers from all lists. A queue that is used again comes back.",
+}
+EXIT_CODES = (
+    "Exit codes: 0 done, even if there was nothing to do; 1 a queue is unknown (then none is paused or resumed) or in "
+    "use (the others are forgotten), not confirmed, or Redis did not answer (some jobs may have been purged before); 2 "
+    "wrong usage; 130 stopped with Ctrl-C."
+)
+SAID = {
+    ("pause", True): "Queue {0} is paused. Resume it with  python manage.py rtq_queues resume {0}",
+    ("pause", False): "Queue {0} was paused already.",
+    ("resume", True): "Resumed queue {0}.",
+    ("resume", False): "Queue {0} was not paused.",
+}
 
 
 class Command(RTQCommand):
-    help = "List the queues, and forget queues that are not used any more, such as those of a typing error."
+    help = "List, pause, resume and purge queues, and forget those that are not used any more."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.epilog = (
-            "Exit codes: 0 done; 1 a queue is unknown or in use (the others are forgotten), or Redis did not answer; 2 "
-            "wrong usage."
-        )
+        parser.epilog = EXIT_CODES
         parser.add_argument("--json", action="store_true", help="Print JSON. Also accepted after the action.")
         actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-        texts = {
-            "list": "Show all queues: those that tasks and settings declare, and those that were used.",
-            "forget": "Remove queues without jobs and workers from all lists. A queue that is used again comes back.",
-        }
-        for name, text in texts.items():
-            action = actions.add_parser(name, help=text, description=text)
+        for name, text in ACTIONS.items():
+            action = actions.add_parser(name, help=text, description=text, epilog=EXIT_CODES)
             # Without a default, which would overwrite an option before the action.
             action.add_argument("--json", action="store_true", default=SUPPRESS, help="Print JSON.")
+            if name == "purge":
+                action.add_argument("queues", nargs=1, metavar="QUEUE", help="The queue to empty.")
+                action.add_argument(
+                    "--no-input",
+                    "--noinput",
+                    action="store_false",
+                    dest="interactive",
+                    help="Do not ask for confirmation.",
+                )
+            elif name != "list":
+                action.add_argument("queues", nargs="+", metavar="QUEUE", help=f"A queue to {name}.")
             if name == "forget":
-                action.add_argument("queues", nargs="+", metavar="QUEUE", help="A queue to forget.")
                 action.add_argument(
                     "--discard-outcomes", action="store_true", help="Delete the outcomes of finished jobs with it."
                 )
             accept_django_options(action)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        (self._list if options["action"] == "list" else self._forget)(options)
+        if options["action"] == "list":
+            self._list(options)
+        elif options["action"] == "purge":
+            self._purge_one(options)
+        elif options["action"] == "forget":
+            self._forget(options)
+        else:
+            self._pause_or_resume(options)
 
     def _list(self, options: dict[str, Any]) -> None:
         inspector, declared = get_inspector(), declared_queues()
@@ -97,6 +127,55 @@ class Command(RTQCommand):
                 self.stderr.write(f"Queue {name} stays: {why}")
         if failed:
             raise CommandError(f"{number(len(failed))} of {count(len(names), 'queue')} could not be forgotten.")
+
+    def _pause_or_resume(self, options: dict[str, Any]) -> None:
+        inspector, action = get_inspector(), options["action"]
+        names = known_queues(inspector, options["queues"])
+        changed = {name: (inspector.pause if action == "pause" else inspector.resume)(name) for name in names}
+        if options["json"]:
+            self.stdout.write(as_json({f"{action}d": names, "changed": [name for name in names if changed[name]]}))
+        elif options["verbosity"]:
+            for name in names:
+                self.stdout.write(SAID[action, changed[name]].format(name))
+
+    def _purge_one(self, options: dict[str, Any]) -> None:
+        if options["interactive"]:
+            check_interactive()
+        inspector = get_inspector()
+        (queue,) = known_queues(inspector, options["queues"])
+        (details,) = inspector.queues.details([queue])
+        waiting = details.queued + details.scheduled + details.retrying
+        if waiting and options["interactive"]:
+            confirm(
+                self.stderr,
+                f"This deletes {count(waiting, 'waiting job')} of queue {queue}. "
+                "Type the name of the queue to continue:",
+                expected=queue,
+            )
+        purged = self._purge(inspector, queue, waiting, shown=options["verbosity"] > 0)
+        if options["json"]:
+            self.stdout.write(as_json({"queue": queue, "purged": purged}))
+        elif options["verbosity"]:
+            self.stdout.write(
+                f"Purged {count(purged, 'job')} from queue {queue}."
+                if purged
+                else f"No job waits in queue {queue}: nothing was deleted."
+            )
+
+    def _purge(self, inspector: Inspector, queue: str, waiting: int, *, shown: bool) -> int:
+        purged = 0
+        try:
+            with ProgressLine(self.stderr, "Purged", waiting, shown=shown) as progress:
+                while step := inspector.purge(queue):
+                    purged += step
+                    progress.show(purged)
+        except (BrokerError, KeyboardInterrupt) as error:
+            reason = one_line(error) or "Stopped."
+            raise CommandError(
+                f"{reason} Before that, {count(purged, 'job')} of queue {queue} had been purged.",
+                returncode=INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1,
+            ) from error
+        return purged
 
 
 def _served_by(queue: QueueDetails, workers: Sequence[WorkerDetails]) -> int:

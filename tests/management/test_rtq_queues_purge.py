@@ -1,4 +1,4 @@
-"""rtq_purge: throwing away what waits, after a question."""
+"""rtq_queues purge: throwing away what waits, after a question."""
 
 import pytest
 
@@ -24,28 +24,28 @@ def numbers(inspector):
 
 
 def test_what_waits_is_thrown_away_and_the_rest_stays(full, inspector):
-    ran = run("rtq_purge", QUEUE, "--no-input")
+    ran = run("rtq_queues", "purge", QUEUE, "--no-input")
 
     assert (ran.code, ran.out, ran.err) == (0, "Purged 3 jobs from queue default.\n", "")
     assert numbers(inspector) == (0, 1, 1)
 
 
 def test_as_json(full):
-    assert run("rtq_purge", QUEUE, "--no-input", "--json").json == {"queue": QUEUE, "purged": 3}
-    assert run("rtq_purge", QUEUE, "--no-input", "--json").json == {"queue": QUEUE, "purged": 0}
+    assert run("rtq_queues", "purge", QUEUE, "--no-input", "--json").json == {"queue": QUEUE, "purged": 3}
+    assert run("rtq_queues", "purge", QUEUE, "--no-input", "--json").json == {"queue": QUEUE, "purged": 0}
 
 
 def test_an_empty_queue_is_said_in_words_and_asks_nothing(broker, monkeypatch):
     broker.register_queues([QUEUE])
     sit_at_terminal(monkeypatch, AssertionError("asked"))
 
-    assert run("rtq_purge", QUEUE).out == "No job waits in queue default: nothing was deleted.\n"
+    assert run("rtq_queues", "purge", QUEUE).out == "No job waits in queue default: nothing was deleted.\n"
 
 
 def test_the_name_of_the_queue_is_the_answer(full, inspector, monkeypatch):
     sit_at_terminal(monkeypatch, QUEUE)
 
-    ran = run("rtq_purge", QUEUE)
+    ran = run("rtq_queues", "purge", QUEUE)
 
     assert (ran.code, ran.err) == (0, QUESTION + " ")
     assert numbers(inspector) == (0, 1, 1)
@@ -55,27 +55,27 @@ def test_the_name_of_the_queue_is_the_answer(full, inspector, monkeypatch):
 def test_any_other_answer_changes_nothing(full, inspector, monkeypatch, answer):
     sit_at_terminal(monkeypatch, answer)
 
-    ran = run("rtq_purge", QUEUE)
+    ran = run("rtq_queues", "purge", QUEUE)
 
     assert (ran.code, ran.error, ran.out) == (1, "Not confirmed: nothing was changed.", "")
     assert numbers(inspector) == (3, 1, 1)
 
 
 def test_where_nobody_can_answer_it_does_nothing(full, inspector):
-    ran = run("rtq_purge", QUEUE)
+    ran = run("rtq_queues", "purge", QUEUE)
 
     assert (ran.code, "--no-input" in ran.error) == (1, True)
     assert numbers(inspector) == (3, 1, 1)
 
 
 def test_an_unknown_queue_is_an_error(full):
-    assert "Did you mean 'default'?" in run("rtq_purge", "defualt", "--no-input").error
+    assert "Did you mean 'default'?" in run("rtq_queues", "purge", "defualt", "--no-input").error
 
 
 def test_many_are_worked_through_in_steps_with_a_line_that_is_overwritten(broker):
     broker.enqueue(QUEUE, [new_job() for _ in range(250)])
 
-    ran = run("rtq_purge", QUEUE, "--no-input", err=Terminal())
+    ran = run("rtq_queues", "purge", QUEUE, "--no-input", err=Terminal())
 
     assert ran.out == "Purged 250 jobs from queue default.\n"
     shown = [part for part in ran.err.split("\r") if part.strip()]
@@ -94,7 +94,7 @@ def test_an_outage_says_what_was_done_until_then(broker, inspector, monkeypatch)
         return purge(self, queue)
 
     monkeypatch.setattr(type(inspector), "purge", purge_once)
-    ran = run("rtq_purge", QUEUE, "--no-input")
+    ran = run("rtq_queues", "purge", QUEUE, "--no-input")
 
     assert (ran.code, ran.out) == (130, "")
     assert ran.error == "Stopped. Before that, 100 jobs of queue default had been purged."

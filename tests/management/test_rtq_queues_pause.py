@@ -1,0 +1,49 @@
+"""rtq_queues pause: pausing queues by name."""
+
+from tests.management.commands import run
+
+
+def test_queues_are_paused_and_it_says_so(broker, inspector):
+    broker.register_queues(["high", "low", "default"])
+
+    ran = run("rtq_queues", "pause", "high", "low", "high")
+
+    assert [queue.name for queue in inspector.queues.details() if queue.paused] == ["high", "low"]
+    assert ran.out.splitlines() == [
+        "Queue high is paused. Resume it with  python manage.py rtq_queues resume high",
+        "Queue low is paused. Resume it with  python manage.py rtq_queues resume low",
+    ]
+
+
+def test_pausing_twice_is_no_error(broker):
+    broker.register_queues(["high"])
+    run("rtq_queues", "pause", "high")
+
+    assert run("rtq_queues", "pause", "high").out == "Queue high was paused already.\n"
+
+
+def test_one_unknown_name_and_nothing_is_paused(broker, inspector):
+    broker.register_queues(["high", "low"])
+
+    ran = run("rtq_queues", "pause", "high", "lwo")
+
+    assert (ran.code, ran.error) == (1, "No queue 'lwo' has been used yet. Did you mean 'low'?")
+    assert not any(queue.paused for queue in inspector.queues.details())
+
+
+def test_where_no_queue_was_used_there_is_none_to_mean(broker):
+    assert run("rtq_queues", "pause", "high").error == "No queue 'high' has been used yet. Nor has any other."
+
+
+def test_it_can_be_silent(broker):
+    broker.register_queues(["high"])
+
+    assert run("rtq_queues", "pause", "high", verbosity=0).out == ""
+
+
+def test_for_programs_it_is_json(broker):
+    broker.register_queues(["high", "low"])
+    run("rtq_queues", "pause", "low")
+
+    assert run("rtq_queues", "pause", "high", "low", "--json").json == {"paused": ["high", "low"], "changed": ["high"]}
+    assert run("rtq_queues", "resume", "high", "--json").json == {"resumed": ["high"], "changed": ["high"]}
