@@ -7,14 +7,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic
 
 from django_rtq.exceptions import JobFailed, ResultTimeout, WrongState
-from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import CancelAnswer, JobState
 
 _FINAL = (JobState.SUCCEEDED, JobState.CANCELLED)
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
+
+    from django_rtq.inspector.details import JobDetails
+    from django_rtq.inspector.inspector import Inspector
 
     T_co = TypeVar("T_co", covariant=True, default=Any)
 else:
@@ -39,14 +40,14 @@ class JobHandle(Generic[T_co]):
         self.duplicate = duplicate  # delay() made no job: this unique job existed already
         self._details: JobDetails | None = None
 
+    def wait_for_commit(self) -> None:
+        """For the package: the job is sent later."""
+        self._when_sent = []
+
     @property
     def waits_for_commit(self) -> bool:
         """For the package: whether the job is sent later."""
         return hasattr(self, "_when_sent")
-
-    def wait_for_commit(self) -> None:
-        """For the package: the job is sent later."""
-        self._when_sent = []
 
     def tell_sent(self) -> None:
         """For the package: the job has been sent."""
@@ -64,12 +65,12 @@ class JobHandle(Generic[T_co]):
 
     def refresh(self) -> JobDetails:
         """Query Redis for all that is known of the job. Raises JobNotFound when its id or its result has expired."""
-        self._details = get_inspector().find(self.id, self.queue_name)
+        self._details = _inspector().find(self.id, self.queue_name)
         return self._details
 
     async def arefresh(self) -> JobDetails:
         """refresh() for coroutines."""
-        self._details = await get_inspector().afind(self.id, self.queue_name)
+        self._details = await _inspector().afind(self.id, self.queue_name)
         return self._details
 
     @property
@@ -99,13 +100,13 @@ class JobHandle(Generic[T_co]):
         """
         _check_timeout(timeout)
         details = self._final()
-        return self._end_of(details or get_inspector().wait(self.id, self.queue_name, timeout), timeout)
+        return self._end_of(details or _inspector().wait(self.id, self.queue_name, timeout), timeout)
 
     async def aget(self, timeout: float | None = None) -> T_co:
         """get() for coroutines. Any number of them share a few connections while they wait."""
         _check_timeout(timeout)
         details = self._final()
-        return self._end_of(details or await get_inspector().await_end(self.id, self.queue_name, timeout), timeout)
+        return self._end_of(details or await _inspector().await_end(self.id, self.queue_name, timeout), timeout)
 
     def cancel(self, *, terminate: bool = False) -> CancelAnswer:
         """Cancel the job before it runs ("cancelled"), or ask it to stop if it is running ("asked").
@@ -113,11 +114,11 @@ class JobHandle(Generic[T_co]):
         With `terminate`, the process that runs it is killed. A job that was asked to stop never runs again: it ends as
         cancelled, unless it succeeds before it stops. Raises WrongState when it is over, and JobNotFound.
         """
-        return get_inspector().cancel(self.id, self.queue_name, terminate=terminate)
+        return _inspector().cancel(self.id, self.queue_name, terminate=terminate)
 
     async def acancel(self, *, terminate: bool = False) -> CancelAnswer:
         """cancel() for coroutines."""
-        return await get_inspector().acancel(self.id, self.queue_name, terminate=terminate)
+        return await _inspector().acancel(self.id, self.queue_name, terminate=terminate)
 
     def _final(self) -> JobDetails | None:
         return self._details if self._details is not None and self._details.state in _FINAL else None
@@ -149,6 +150,13 @@ class JobHandle(Generic[T_co]):
 
     def __repr__(self) -> str:
         return f"<JobHandle {self.id} in {self.queue_name}>"
+
+
+def _inspector() -> Inspector:
+    # It has many modules, which a process that only enqueues does not need.
+    from django_rtq.inspector.inspector import get_inspector
+
+    return get_inspector()
 
 
 def _check_timeout(timeout: Any) -> None:

@@ -10,6 +10,7 @@ if os.environ.get("RTQ_TEST_CLOCK") == "jumping":
     from tests.app import jumping_clock  # noqa: F401 - it takes the place of the true one
 
 INSTALLED_APPS = ["django_rtq", "tests.app"]  # no admin: they start a third faster
+INSTALLED_APPS += os.environ.get("RTQ_TEST_APPS", "").split()
 RTQ = {
     **RTQ,
     "LEASE_SECONDS": 2.0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from datetime import timedelta
 from functools import partial
@@ -30,6 +31,7 @@ from django_rtq.backend.task import RTQ_OPTIONS, RTQTask, WorkerTask
 from django_rtq.exceptions import InvalidTask as InvalidRTQTask
 from django_rtq.exceptions import JobNotFound, TaskNotFound
 from django_rtq.handle import JobHandle
+from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import made_at
 from django_rtq.queue_options import is_queue_name
@@ -89,10 +91,7 @@ class RTQBackend(BaseTaskBackend):
 
     def enqueue(self, task: DjangoTask, args: Sequence[Any], kwargs: Mapping[str, Any]) -> DjangoResult:
         """Enqueue a job. Raises InvalidTask, TypeError for arguments that are not JSON, and what delay() raises."""
-        task = self.adopt(task)
-        if task.__dict__.get("_validated_by") is not self:  # settings may have changed since it was declared
-            self.validate_task(task)
-            task.__dict__["_validated_by"] = self
+        task = self._prepared(task)
         args, kwargs = plain_arguments(args, kwargs)
         handle = task.rtq_task.delay(*args, **kwargs)
         if handle.duplicate:
@@ -101,6 +100,27 @@ class RTQBackend(BaseTaskBackend):
         if handle.waits_for_commit or has_receivers():
             handle.when_sent(partial(self._tell_enqueued, handle, result))
         return result
+
+    async def aenqueue(self, task: DjangoTask, args: Sequence[Any], kwargs: Mapping[str, Any]) -> DjangoResult:
+        """enqueue() for coroutines."""
+        task = self._prepared(task)
+        args, kwargs = plain_arguments(args, kwargs)
+        handle = await task.rtq_task.adelay(*args, **kwargs)
+        if handle.duplicate:
+            return await self.aget_result(handle.id)
+        result = new_result(task, handle.id, args, kwargs)
+        if handle.waits_for_commit:
+            handle.when_sent(partial(self._tell_enqueued, handle, result))
+        elif has_receivers():
+            await task_enqueued.asend_robust(type(self), task_result=result)
+        return result
+
+    def _prepared(self, task: DjangoTask) -> RTQTask:
+        ours = self.adopt(task)
+        if ours.__dict__.get("_validated_by") is not self:  # settings may have changed since it was declared
+            self.validate_task(ours)
+            ours.__dict__["_validated_by"] = self
+        return ours
 
     def _tell_enqueued(self, handle: JobHandle, result: DjangoResult) -> None:
         if handle.duplicate:  # found out after the commit of a transaction
@@ -127,17 +147,26 @@ class RTQBackend(BaseTaskBackend):
 
     def get_result(self, result_id: str) -> DjangoResult:
         """The result of a job in one of the queues of this backend. Raises TaskResultDoesNotExist, BrokerError."""
-        queues: list[str | None] = [*sorted(self.queues)] or [None]
-        for queue in queues:
-            try:
-                details = get_inspector().find(str(result_id), queue)
-                task = registry.get_task(details.task)
-            except (JobNotFound, TaskNotFound):
-                continue
-            django_task = task.django_task if isinstance(task, WorkerTask) else self.adopt(task)
-            priority = details.priority if details.record else django_task.priority
-            return result_of(_as_called(django_task, details.queue, priority), details)
+        for queue in self._queues_to_search():
+            with suppress(JobNotFound, TaskNotFound):
+                return self._result_of(get_inspector().find(str(result_id), queue))
         raise TaskResultDoesNotExist(result_id)
+
+    async def aget_result(self, result_id: str) -> DjangoResult:
+        """get_result() for coroutines."""
+        for queue in self._queues_to_search():
+            with suppress(JobNotFound, TaskNotFound):
+                return self._result_of(await get_inspector().afind(str(result_id), queue))
+        raise TaskResultDoesNotExist(result_id)
+
+    def _queues_to_search(self) -> list[str | None]:
+        return [*sorted(self.queues)] or [None]
+
+    def _result_of(self, details: JobDetails) -> DjangoResult:
+        task = registry.get_task(details.task)
+        django_task = task.django_task if isinstance(task, WorkerTask) else self.adopt(task)
+        priority = details.priority if details.record else django_task.priority
+        return result_of(_as_called(django_task, details.queue, priority), details)
 
     def check(self, **kwargs: Any) -> list[CheckMessage]:
         """rtq.E005: OPTIONS or QUEUES of the backend are invalid. rtq.E006: django_rtq is not installed."""

@@ -118,6 +118,10 @@ class RTQTask(DjangoTask):
         """As django_rtq.Task.delay_many()."""
         return self.rtq_task.delay_many(calls)
 
+    async def adelay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle]:
+        """As django_rtq.Task.adelay_many()."""
+        return await self.rtq_task.adelay_many(calls)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WorkerTask(Task[Any, Any]):

@@ -1,4 +1,4 @@
-"""Middleware around delay() and around the functions of tasks: RTQ["MIDDLEWARE"]. Some that is ready to use."""
+"""Middleware that is ready to use in RTQ["MIDDLEWARE"]."""
 
 from django_rtq.middleware.language import LanguageMiddleware
 from django_rtq.middleware.request_id import RequestIDFilter, RequestIDMiddleware, http_request_id, request_id

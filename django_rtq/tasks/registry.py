@@ -30,10 +30,11 @@ def register(task: Task[Any, Any]) -> None:
             raise InvalidTask(
                 f"{name!r} is the name of two tasks: {_origin(known)} and {_origin(task)}. Change `name` or `aliases`."
             )
-    for name in [name for name, known in _tasks.items() if _origin(known) == _origin(task)]:
-        del _tasks[name]
-    for alias in [alias for alias, name in _aliases.items() if name not in _tasks]:
-        del _aliases[alias]
+    replaced = find_task(_origin(task))  # each task is found by the name of its function
+    if replaced is not None:
+        del _tasks[replaced.name]
+        for alias in replaced.aliases:
+            _aliases.pop(alias, None)
     _tasks[task.name] = task
     _aliases.update(dict.fromkeys(task.aliases, task.name))
     if apps.ready:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
+Calls = Iterable[tuple[Sequence[Any], Mapping[str, Any]]]
 Errors = tuple[type[BaseException], ...]
 
 
@@ -223,7 +224,13 @@ class Task(Generic[P, R_co]):
         """
         return apply_async(self, args, kwargs, options)
 
-    def delay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle[Any]]:
+    @overload
+    def delay_many(self: Task[P, Coroutine[Any, Any, T]], calls: Calls) -> list[JobHandle[T]]: ...
+
+    @overload
+    def delay_many(self, calls: Calls) -> list[JobHandle[R_co]]: ...
+
+    def delay_many(self, calls: Calls) -> list[JobHandle[Any]]:
         """Enqueue many jobs, given as (args, kwargs) each: one round trip for a few hundred.
 
         All arguments are checked before the first job is sent. Raises what delay() raises.
@@ -231,7 +238,13 @@ class Task(Generic[P, R_co]):
         each = checked_calls(self.name, calls)
         return send_through_middleware(self, each) if uses_middleware(self) else send(self, each)
 
-    async def adelay_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[JobHandle[Any]]:
+    @overload
+    async def adelay_many(self: Task[P, Coroutine[Any, Any, T]], calls: Calls) -> list[JobHandle[T]]: ...
+
+    @overload
+    async def adelay_many(self, calls: Calls) -> list[JobHandle[R_co]]: ...
+
+    async def adelay_many(self, calls: Calls) -> list[JobHandle[Any]]:
         """delay_many() for coroutines."""
         return await asend_call(self, checked_calls(self.name, calls))
 

@@ -8,7 +8,7 @@ from django.db import connection, transaction
 
 from django_rtq import task
 from tests.app import journal
-from tests.app.tasks import AT_ONCE, told, wait_for
+from tests.app.tasks import AT_ONCE, note, told, wait_for
 
 QUEUE = "once"  # no other test has schedules in it
 CREATE_TABLE = "CREATE TABLE effects (name varchar(50) NOT NULL)"
@@ -76,3 +76,12 @@ def return_object(name):
     with told(name):
         write_effect(name)
     return object()
+
+
+@task(exactly_once=True, queue_name=QUEUE, backoff=AT_ONCE)
+def spawn(name):
+    """Enqueues a job, and dies after its commit, before it could be sent to Redis."""
+    with told(name):
+        write_effect(name)
+        transaction.on_commit(die)
+        note.using(queue_name=QUEUE).delay(f"child of {name}")

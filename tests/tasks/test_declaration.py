@@ -128,7 +128,7 @@ def test_a_worker_finds_a_task_by_its_aliases(broker):
 
     runs = drain()
 
-    assert [run.result for run in runs] == [7] * 3
+    assert [(run.result, run.task) for run in runs] == [(7, "shop.charge")] * 3
     assert "shop.tasks.old_charge" not in registry.all_tasks()
 
 

@@ -9,7 +9,7 @@ import pytest
 from django_rtq import JobHandle, Task
 from tests.app.tasks import note
 
-METHODS = ["delay", "adelay", "delay_many", "using"]
+METHODS = ["delay", "adelay", "delay_many", "adelay_many", "using"]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -17,7 +17,7 @@ def test_mock_patch_replaces_a_method_for_a_while(method):
     with mock.patch(f"tests.app.tasks.note.{method}") as replaced:
         called = getattr(note, method)("a", number=2)
         replaced.assert_called_once_with("a", number=2)
-        if method == "adelay":
+        if method in ("adelay", "adelay_many"):
             asyncio.run(called)
 
     assert getattr(note, method).__func__ is getattr(Task, method)

@@ -17,7 +17,8 @@ from typing import Any
 
 from typing_extensions import assert_type
 
-from django_rtq import Bury, JobContext, JobHandle, JobState, Retry, Task, constant, exponential, task
+from django_rtq import Bury, CancelAnswer, JobContext, JobDetails, JobHandle, JobState, Retry, Task
+from django_rtq import constant, exponential, get_inspector, task
 
 
 @task
@@ -116,7 +117,9 @@ assert_type(once.delay(5).duplicate, bool)
 assert_type(once.using(unique=lambda number: number).delay(5), JobHandle[None])
 
 # Many calls, and those of async code.
-assert_type(bare.delay_many([((1,), {}), ((2, "x"), {}), ([3], {"b": "y"})]), list[JobHandle[Any]])
+assert_type(bare.delay_many([((1,), {}), ((2, "x"), {}), ([3], {"b": "y"})]), list[JobHandle[float]])
+assert_type(on_the_loop.delay_many([((1,), {})]), list[JobHandle[str]])
+assert_type(bare.delay_many(iter([((1,), {"b": ""})]))[0].get(), float)
 bare.delay_many([1, 2])  # type: ignore[list-item]
 
 
@@ -125,6 +128,18 @@ async def view() -> JobHandle[float]:
     assert_type(await (await on_the_loop.adelay(5)).aget(), str)
     assert_type(await on_the_loop(5), str)
     await bare.adelay("x")  # type: ignore[arg-type]
+    await bare.adelay()  # type: ignore[call-arg]
+    assert_type(await bare.adelay_many([((1,), {}), ([2], {"b": "x"})]), list[JobHandle[float]])
+    await bare.adelay_many([1, 2])  # type: ignore[list-item]
+    handle = await bare.using(priority=5).adelay(1)
+    assert_type(await handle.aget(5), float)
+    assert_type(await handle.aresult(), float)
+    assert_type(await handle.astate(), JobState)
+    assert_type(await handle.arefresh(), JobDetails)
+    assert_type(await handle.acancel(terminate=True), CancelAnswer)
+    assert_type(await get_inspector().acancel(handle.id), CancelAnswer)
+    await handle.aget("5")  # type: ignore[arg-type]
+    assert_type((await on_the_loop.adelay_many([((5,), {})]))[0], JobHandle[str])
     return await bare.adelay(1)
 
 

@@ -135,3 +135,14 @@ def test_many_jobs_with_many_kills_have_one_effect_each(name, request):
     counts = json.loads(done.stdout.splitlines()[-1])
     assert counts["effects"] == counts["jobs with an effect"] == counts["rows of jobs"] == 200
     assert counts["settled without their function"] >= 6
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_job_that_it_enqueued_is_not_lost_with_an_outbox(worker, database, journal):
+    worker(OUTBOX=True)
+    job = once_tasks.spawn.delay("a")
+    journal.wait("end", "child of a", seconds=30)
+
+    assert job.get(10) is None
+    assert journal.names() == ["a", "child of a"]
+    assert effects(database) == ["a"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextvars import Context
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -90,7 +91,8 @@ class Run:
     @cached_property
     def job(self) -> Job:
         """The job as a value. Raises PayloadError or ValueError if the record cannot be read."""
-        return read_record(self.id, self.queue, self.record, failures=self.failures, crashes=self.crashes)
+        job = read_record(self.id, self.queue, self.record, failures=self.failures, crashes=self.crashes)
+        return replace(job, task=self.task.name) if self.is_open and job.task != self.task.name else job
 
     @property
     def context(self) -> JobContext:

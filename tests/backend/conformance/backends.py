@@ -3,7 +3,7 @@
 from django_rtq.backend import RTQBackend
 from django_rtq.broker.broker import get_broker
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.testing import drain
+from django_rtq.testing import adrain, drain
 
 
 class CollectingBackend(RTQBackend):
@@ -29,3 +29,8 @@ class DrainingBackend(RTQBackend):
         result = super().enqueue(task, args, kwargs)
         drain(raise_errors=False)
         return self.get_result(result.id)
+
+    async def aenqueue(self, task, args, kwargs):
+        result = await super().aenqueue(task, args, kwargs)
+        await adrain(raise_errors=False)
+        return await self.aget_result(result.id)

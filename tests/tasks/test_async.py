@@ -1,0 +1,230 @@
+"""The methods for coroutines do what those for threads do, and use no thread for a call."""
+
+import asyncio
+import threading
+import unittest
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from django_rtq import CancelAnswer, JobHandle, JobState, get_inspector, task
+from django_rtq.exceptions import (
+    DuplicateJob,
+    JobNotFound,
+    PayloadError,
+    RedisNotAllowed,
+    Unserializable,
+    WrongState,
+)
+from django_rtq.signals import job_cancelled, job_enqueued
+from django_rtq.testing import captured
+from tests.support.claims import take, take_all
+from tests.support.jobs import QUEUE, settle
+from tests.support.snapshots import snapshot
+
+
+@task
+def add(a, b=2):
+    return a + b
+
+
+@task(unique=True)
+def only(a):
+    return a
+
+
+def signals_of(signal, receiver):
+    signal.connect(receiver, weak=False)
+    return lambda: signal.disconnect(receiver)
+
+
+def test_no_thread_is_used(broker, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("a thread was used")
+
+    async def call():
+        await add.adelay(0)  # connects, in a thread
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncio, "to_thread", refuse)
+            patch.setattr(threading.Thread, "start", refuse)
+            one, two = await asyncio.gather(add.adelay(1), add.adelay_many([((2,), {}), ((3,), {"b": 4})]))
+            return [await one.astate(), await two[0].astate()], (await one.arefresh()).args
+
+    assert asyncio.run(call()) == ([JobState.QUEUED] * 2, [1])
+
+
+def test_a_hundred_at_once(broker):
+    async def call():
+        return await asyncio.gather(*(add.adelay(i) for i in range(100)))
+
+    handles = asyncio.run(call())
+
+    assert [job.args for job in take_all(broker)] == [[i] for i in range(100)]
+    assert len({handle.id for handle in handles}) == 100
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_lost_connection_makes_neither_none_nor_two(redis, broker, moment):
+    async def call():
+        await add.adelay(0)
+        redis.drop_connection(moment)
+        return await asyncio.gather(*(add.adelay(i) for i in range(10)))
+
+    handles = asyncio.run(call())
+
+    assert [job.id for job in take_all(broker)][1:] == [handle.id for handle in handles]
+
+
+def test_many_calls(broker):
+    async def call():
+        return await add.adelay_many(((i,), {"b": i}) for i in range(1001)), await add.adelay_many([])
+
+    handles, none = asyncio.run(call())
+
+    jobs = take_all(broker, wanted=3)
+    assert [(job.id, job.args) for job in jobs] == [(handle.id, [i]) for i, handle in enumerate(handles[:3])]
+    assert (len(handles), none) == (1001, [])
+
+
+def test_delayed_jobs(broker):
+    async def call():
+        return await (await add.using(run_after=60).adelay(1)).astate()
+
+    assert asyncio.run(call()) is JobState.SCHEDULED
+
+
+def test_unique_jobs(broker):
+    async def call():
+        first, second = await asyncio.gather(only.adelay(1), only.adelay(1))
+        with pytest.raises(DuplicateJob) as caught:
+            await only.using(unique_on_conflict="raise").adelay(1)
+        many = await only.adelay_many([((1,), {}), ((2,), {})])
+        return first, second, caught.value.job_id, [handle.duplicate for handle in many]
+
+    first, second, other, duplicates = asyncio.run(call())
+    assert {first.duplicate, second.duplicate} == {False, True}
+    assert first.id == second.id == other
+    assert duplicates == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (add.adelay, TypeError),
+        (lambda: add.adelay(object()), Unserializable),
+        (lambda: add.adelay("x" * 2_000_000), PayloadError),
+        (lambda: add.adelay_many([((1,), {}), ((), {})]), TypeError),
+        (lambda: add.adelay_many([7]), TypeError),
+    ],
+)
+def test_arguments_are_checked_before_anything_is_sent(redis, broker, call, error):
+    with pytest.raises(error):
+        asyncio.run(call())
+
+    assert snapshot(redis) == {}
+
+
+def test_receivers_of_both_kinds_are_told(broker):
+    told = []
+
+    async def hear_async(job_ids, **kwargs):
+        told.append(("async", job_ids))
+
+    def hear(job_ids, **kwargs):
+        told.append(("sync", job_ids))
+
+    async def call():
+        return await add.adelay(1)
+
+    stop = [signals_of(job_enqueued, hear_async), signals_of(job_enqueued, hear)]
+    handle = asyncio.run(call())
+    for each in stop:
+        each()
+
+    assert sorted(told) == [("async", [handle.id]), ("sync", [handle.id])]
+
+
+# Handles
+
+
+def test_a_handle_tells_what_became_of_its_job(broker):
+    outcome = '{"state":"succeeded","task":"t","attempt":1,"seconds":0.5,"result":[1]}'
+
+    async def call():
+        handle = await add.adelay(1)
+        with pytest.raises(WrongState, match="has no result: it is queued"):
+            await handle.aresult()
+        take(broker, worker="w2")
+        settle(broker, "ack", handle, worker="w2", outcome=outcome)
+        return await handle.aresult(), await handle.astate(), await handle.aget(), handle.result
+
+    assert asyncio.run(call()) == ([1], JobState.SUCCEEDED, [1], [1])
+
+
+def test_cancelling(broker):
+    told = []
+
+    async def call():
+        waiting, running = await add.adelay(1), await add.adelay(2)
+        cancelled = await waiting.acancel()
+        take(broker)
+        asked = await running.acancel(terminate=True)
+        assert (await running.arefresh()).is_stopping
+        with pytest.raises(JobNotFound):
+            await JobHandle("never-was", QUEUE).acancel()
+        again = await get_inspector().acancel(waiting.id)
+        return waiting.id, [cancelled, asked, again]
+
+    stop = signals_of(job_cancelled, lambda job_id, **_: told.append(job_id))
+    job_id, answers = asyncio.run(call())
+    stop()
+
+    assert answers == [CancelAnswer.CANCELLED, CancelAnswer.ASKED, CancelAnswer.CANCELLED]
+    assert told == [job_id]
+
+
+def test_finding_a_job_in_any_queue(broker):
+    async def call():
+        handle = await add.using(queue_name="other").adelay(1)
+        with pytest.raises(JobNotFound):
+            await get_inspector().afind("never-was")
+        return (await get_inspector().afind(handle.id)).queue
+
+    assert asyncio.run(call()) == "other"
+
+
+# In tests of projects
+
+
+class TestWithinATestOfAsyncio(unittest.IsolatedAsyncioTestCase):
+    async def test_jobs_are_captured(self):
+        with captured() as jobs:
+            first, (second,) = await asyncio.gather(add.adelay(1), add.adelay_many([((2,), {})]))
+            assert await first.astate() is JobState.QUEUED
+            await second.acancel()
+            assert await second.astate() is JobState.CANCELLED
+            with pytest.raises(WrongState, match="would wait for ever"):
+                await first.aget()
+        assert [job.args for job in jobs] == [[1], [2]]
+
+    async def test_jobs_of_its_threads_are_captured(self):
+        with captured() as jobs:
+            await sync_to_async(add.delay)(1)
+        assert len(jobs) == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: add.adelay(1),
+        lambda: add.adelay_many([((1,), {})]),
+        lambda: JobHandle("some-id", QUEUE).aget(1),
+        lambda: JobHandle("some-id", QUEUE).arefresh(),
+        lambda: JobHandle("some-id", QUEUE).acancel(),
+    ],
+)
+def test_the_redis_of_the_project_is_refused(call, monkeypatch):
+    monkeypatch.setattr("django_rtq.conf._redis_of_project", lambda: "redis://127.0.0.1:1/0")
+
+    with pytest.raises(RedisNotAllowed, match="captured"):
+        asyncio.run(call())

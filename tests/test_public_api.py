@@ -1,0 +1,96 @@
+"""docs/api.md lists what is public: all of it exists, and nothing is missing."""
+
+import inspect
+import re
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import django_rtq
+from django_rtq import Inspector, JobContext, JobHandle, Task, exceptions
+from tests.markdown import ROOT, read, rows, section
+
+PAGE = read("docs/api.md")
+CLASSES = [Task, JobHandle, JobContext, Inspector]
+# What other modules of the package use, or options.
+PRIVATE = {
+    Task: {"body", "call_signature", "due", "expires_in", "options_in_record", "parameter_names", "uniqueness"},
+    JobHandle: {"wait_for_commit", "waits_for_commit", "tell_sent", "when_sent"},
+    JobContext: set(),
+}
+
+
+def names(heading):
+    """The names in all columns but the last."""
+    cells = [cell for row in rows(section(PAGE, heading)) for cell in row[:-1]]
+    return [name for cell in cells for name in re.findall(r"`(\w+)(?:\(\))?`", cell)]
+
+
+def test_what_can_be_imported_from_the_package_is_on_the_page():
+    assert sorted(names("## `django_rtq`")) == sorted(django_rtq.__all__)
+
+
+def test_all_names_can_be_imported():
+    for name in django_rtq.__all__:
+        assert getattr(django_rtq, name) is not None
+    assert django_rtq.get_inspector is import_module("django_rtq.inspector.inspector").get_inspector
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = django_rtq.nothing
+
+
+def test_all_exceptions_are_exported():
+    own = [
+        name
+        for name, value in vars(exceptions).items()
+        if inspect.isclass(value) and value.__module__ == exceptions.__name__
+    ]
+    assert set(own) <= set(django_rtq.__all__)
+
+
+@pytest.mark.parametrize("owner", CLASSES, ids=lambda owner: owner.__name__)
+def test_every_member_on_the_page_exists(owner):
+    instance_attributes = {"id", "queue_name", "duplicate", "queues"}
+    for name in names(f"## {owner.__name__}"):
+        assert hasattr(owner, name) or name in instance_attributes or name in owner.__annotations__, name
+
+
+@pytest.mark.parametrize("owner", PRIVATE, ids=lambda owner: owner.__name__)
+def test_every_method_is_on_the_page_or_private(owner):
+    options = getattr(owner, "__dataclass_fields__", {})
+    public = {name for name in vars(owner) if not name.startswith("_") and name not in options} - PRIVATE[owner]
+
+    assert public <= set(names(f"## {owner.__name__}"))
+
+
+@pytest.mark.parametrize("owner", [Task, JobHandle, Inspector], ids=lambda owner: owner.__name__)
+def test_a_twin_for_coroutines_takes_the_same_and_says_whose_it_is(owner):
+    twins = [name for name in names(f"## {owner.__name__}") if name[1:] in vars(owner) and name[0] == "a"]
+    assert len(twins) >= 2
+
+    for name in twins:
+        twin, method = getattr(owner, name), getattr(owner, name[1:])
+        assert inspect.iscoroutinefunction(twin)
+        assert name[1:] in twin.__doc__
+        if not isinstance(method, property):
+            assert inspect.signature(twin).parameters == inspect.signature(method).parameters
+
+
+def test_other_modules_exist():
+    for (name,) in [re.findall(r"^`(.*)`$", row[0]) for row in rows(section(PAGE, "## Other modules"))]:
+        if name != "django_rtq.backend":  # needs django.tasks
+            import_module(name)
+
+
+def test_a_process_that_enqueues_does_not_import_what_it_does_not_need():
+    code = (
+        "import sys, django; from django.conf import settings; settings.configure(INSTALLED_APPS=['django_rtq'], "
+        "RTQ={'REDIS': 'redis://127.0.0.1:1/0'}); django.setup(); import django_rtq; "
+        "print([name for name in ('inspector.inspector', 'broker.redis.async_client', 'broker.redis.token_waits', "
+        "'worker', 'testing', 'admin') if 'django_rtq.' + name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "[]\n"
