@@ -8,7 +8,8 @@
 -- ARGV[2] discard     "1": with the outcomes of finished jobs, else ""
 --
 -- returns "forgotten"; "missing": the list did not name it; "more": call it again; or what it still has: "jobs",
---         "paused", "limits", "workers", "recent" (jobs that finished lately may be sent again, or a worker was there), "outcomes"
+--         "paused", "limits", "workers", "recent" (jobs that finished lately may be sent again, or a worker was
+--         there), "outcomes"
 -- sent twice: "missing", and nothing changes, unless the queue was used in between
 
 local q, idle_ms, discard = named(), tonumber(ARGV[1]), ARGV[2] == "1"
