@@ -240,6 +240,11 @@ def translate_error(error: BaseException) -> BrokerError:
         return BrokerFull(
             f"Redis is out of memory, and nothing was stored. Raise its maxmemory, or let workers catch up. ({text})"
         )
+    if isinstance(error, redis_exceptions.TimeoutError) and text.startswith("Timeout connecting"):
+        return BrokerUnavailable(
+            "Redis cannot be reached: connecting took too long. Check address and firewall, and for a rediss:// URL "
+            "that the port speaks TLS."
+        )
     if isinstance(error, redis_exceptions.TimeoutError):
         return BrokerUnavailable(f"Redis did not answer in time: {text}")
     if isinstance(error, _TEMPORARY_ERRORS) or _TEMPORARY.search(text):
