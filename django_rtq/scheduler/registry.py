@@ -140,7 +140,12 @@ def _deletions_of_rows() -> list[ScheduledTask]:
     return [
         ScheduledTask(
             task=registry.get_task("django_rtq.internal_tasks.delete_committed_jobs").using(queue_name=queue),
-            schedule=every(hours=1, name=f"django_rtq: delete committed jobs, {queue}, {database}", args=[database]),
+            schedule=every(
+                hours=1,
+                name=f"django_rtq: delete committed jobs, {queue}, {database}",
+                args=[database],
+                overlap="skip",
+            ),
         )
         for queue, database in places
     ]

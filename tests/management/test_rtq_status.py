@@ -4,11 +4,13 @@ import json
 from dataclasses import asdict
 
 import pytest
+from django.test import override_settings
 
 from django_rtq.management.commands import rtq_status
 from django_rtq.transactions.outbox import OutboxLag
 from tests.management.commands import Terminal, body, dead_letter, run
 from tests.support.jobs import claimed_job, queued_job, retrying_job, scheduled_job
+from tests.support.redis_server import UNREACHABLE
 
 
 @pytest.fixture(autouse=True)
@@ -276,3 +278,11 @@ def test_between_two_short_lived_processes_no_worker_is_missing(broker):
     broker.sign_off(["default"], "w1")
 
     assert "No worker process is signed on at this moment. A worker or scheduler was there 0." in run("rtq_status").out
+
+
+def test_the_outbox_is_shown_when_redis_is_away(monkeypatch):
+    monkeypatch.setattr(rtq_status, "outbox_lag", lambda: OutboxLag(jobs=7, oldest_seconds=3.2))
+    with override_settings(RTQ={"REDIS": UNREACHABLE}):
+        shown = run("rtq_status")
+    assert shown.code == 1
+    assert "Outbox: 7 jobs, the oldest for 3.2 s" in shown.err

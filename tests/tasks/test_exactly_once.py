@@ -217,6 +217,7 @@ def test_a_schedule_deletes_them_in_the_queue_of_each_task(own_tasks):
     (entry,) = declared_schedules(Config())
     assert (entry.task.name, entry.task.queue) == ("django_rtq.internal_tasks.delete_committed_jobs", "a")
     assert (entry.schedule.every_ms, entry.schedule.args) == (3_600_000, ["default"])
+    assert entry.schedule.overlap == "skip"
 
 
 def lambda_free():

@@ -101,6 +101,14 @@ class Command(RTQCommand):
                 sleep(WATCH_SECONDS)
 
     def _render(self, names: list[str] | None, *, json: bool) -> str:
+        try:
+            return self._read(names, json=json)
+        except BrokerUnavailable:
+            if text := _outbox_text(outbox_lag()):
+                self.stderr.write(text)
+            raise
+
+    def _read(self, names: list[str] | None, *, json: bool) -> str:
         inspector = get_inspector()
         queues = inspector.queues.names() if names is None else known_queues(inspector, names)
         overview, workers, server = inspector.queues.details(queues), inspector.workers(queues), inspector.server()
