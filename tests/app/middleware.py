@@ -8,6 +8,7 @@ from asgiref.sync import iscoroutinefunction
 from django.core.exceptions import MiddlewareNotUsed
 from django.utils.decorators import async_only_middleware, sync_and_async_middleware
 
+from tests.app import journal
 from tests.app.context_tasks import TENANT
 
 LOG = []
@@ -95,6 +96,13 @@ def doubling(run):
 
 def unused(run):
     raise MiddlewareNotUsed
+
+
+@sync_and_async_middleware
+def once(run):
+    if not iscoroutinefunction(run):
+        journal.write("factory", "once")
+    return run
 
 
 class DjangoForm:

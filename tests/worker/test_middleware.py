@@ -20,6 +20,14 @@ def test_each_job_has_its_own_tenant(rtq_worker, slots):
     assert [job.get(10)[0] for job in jobs] == [name for _, name in calls]
 
 
+def test_threads_share_the_middleware(rtq_worker, journal):
+    jobs = context_tasks.tenant.delay_many([((number,), {}) for number in range(50)])
+    rtq_worker("--concurrency", 8, MIDDLEWARE=["tests.app.middleware.once"], TASK_MODULES=["tasks", "context_tasks"])
+    for job in jobs:
+        job.get(10)
+    assert journal.names("factory") == ["once"] * 2  # the system check, and the worker process
+
+
 @pytest.mark.parametrize("task", [tasks.sleep, tasks.asleep])
 def test_a_time_limit_covers_function_and_middleware(rtq_worker, journal, task):
     job = task.using(time_limit=0.1, max_attempts=1).delay("long", 60)

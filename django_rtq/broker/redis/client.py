@@ -229,6 +229,12 @@ def clock_ms(reply: Any) -> int:
     return int(seconds) * 1000 + int(micros) // 1000
 
 
+_SLOW_CONNECT = (
+    "Redis cannot be reached: connecting took too long. Check address and firewall, and for a rediss:// URL that the "
+    "port speaks TLS."
+)
+
+
 class ConnectionLost(BrokerUnavailable):
     """The connection was closed: it was idle for long, or the server went away."""
 
@@ -241,7 +247,8 @@ def translate_error(error: BaseException) -> BrokerError:
             f"Redis is out of memory, and nothing was stored. Raise its maxmemory, or let workers catch up. ({text})"
         )
     if isinstance(error, redis_exceptions.TimeoutError):
-        return BrokerUnavailable(f"Redis did not answer in time: {text}")
+        slow = f"Redis did not answer in time: {text}"
+        return BrokerUnavailable(_SLOW_CONNECT if text.startswith("Timeout connecting") else slow)
     if isinstance(error, _TEMPORARY_ERRORS) or _TEMPORARY.search(text):
         return BrokerUnavailable(f"Redis cannot serve now: {text}")
     if isinstance(error, redis_exceptions.AuthenticationError | redis_exceptions.AuthorizationError):

@@ -79,13 +79,16 @@ class Executor:
         started = time.perf_counter()
         try:
             args = (run.context, *run.args) if task.takes_context else run.args
+            around = (
+                self._middleware.call if self._middleware is not None else None
+            )  # before the limit: it takes a lock
             if limit is not None:
                 self._set_kill_deadline(limit, run.entry)
             with self._limit(limit, run.job_id) as run.interruptible:
-                if self._middleware is None or task.internal:
+                if around is None or task.internal:
                     result = self._isolation.call(run, *args)
                 else:
-                    result = self._isolation.call_with(run, self._middleware.call, run.job)
+                    result = self._isolation.call_with(run, around, run.job)
         except MemoryError:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a job raises is its failure, SystemExit as well

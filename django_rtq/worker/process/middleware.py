@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
 from django_rtq.jobs.context import running
@@ -16,16 +16,28 @@ class RunMiddleware:
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = paths
+        self._wrapped: dict[Callable[[Job], Any], Callable[[Job], Any]] = {}
+        self._lock = threading.Lock()
 
-    @cached_property
+    @property
     def call(self) -> Callable[[Job], Any]:
-        """Runs the job whose run is the current one: a function. Raises ConfigurationError."""
-        return wrap(self._paths, "run", _call_task)
+        """Runs the job whose run is the current one: a function. Raises ConfigurationError.
 
-    @cached_property
+        Takes a lock, so no time limit may interrupt it.
+        """
+        return self._wrap(_call_task)
+
+    @property
     def acall(self) -> Callable[[Job], Any]:
-        """call() for a coroutine function."""
-        return wrap(self._paths, "run", _acall_task)
+        """The same, as a coroutine function."""
+        return self._wrap(_acall_task)
+
+    def _wrap(self, innermost: Callable[[Job], Any]) -> Callable[[Job], Any]:
+        """Calls the factories once."""
+        with self._lock:
+            if innermost not in self._wrapped:
+                self._wrapped[innermost] = wrap(self._paths, "run", innermost)
+            return self._wrapped[innermost]
 
 
 def _call_task(job: Job) -> Any:

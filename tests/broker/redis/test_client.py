@@ -1,7 +1,9 @@
 """Commands out, replies in: what is loaded, what is sent again, and what is not."""
 
 import pytest
+from redis import exceptions as redis_exceptions
 
+from django_rtq.broker.redis.client import translate_error
 from django_rtq.broker.redis.speedups import _is_open
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
@@ -321,3 +323,13 @@ def test_an_interrupted_read_closes_its_connection(redis, broker, monkeypatch):
     monkeypatch.undo()
 
     assert broker.waits.execute_blocking(("PING",), ("PING",)) == [b"PONG", b"PONG"]
+
+
+def test_connecting_that_takes_too_long_names_what_to_check():
+    error = translate_error(redis_exceptions.TimeoutError("Timeout connecting to server"))
+
+    assert type(error) is BrokerUnavailable
+    assert str(error) == (
+        "Redis cannot be reached: connecting took too long. Check address and firewall, and for a rediss:// URL that "
+        "the port speaks TLS."
+    )
