@@ -20,11 +20,14 @@ class QueuePosition:
     ahead: int | None
     after: str  # the job whose end it waits for; "": none
     promoted_at: datetime | None  # when a scheduler last looked for due jobs
+    client_paused_at: datetime | None = None
+    is_client_at_limit: bool = False  # its client runs as many jobs as it may
+    is_queue_at_limit: bool = False
 
     @classmethod
     def read(cls, reply: list[Any]) -> QueuePosition:
         """Read the reply of the script `queue_position`."""
-        now_ms, paused, workers, ahead, after, promoted = reply
+        now_ms, paused, workers, ahead, after, promoted, client_paused, client_full, queue_full = reply
         return cls(
             now=clock_moment(now_ms),
             paused_at=moment(int(float(paused))) if paused else None,
@@ -32,4 +35,7 @@ class QueuePosition:
             ahead=ahead if isinstance(ahead, int) else None,
             after=after.decode(errors="replace"),
             promoted_at=moment(int(float(promoted))) if promoted else None,
+            client_paused_at=moment(int(client_paused)) if client_paused else None,
+            is_client_at_limit=client_full == 1,
+            is_queue_at_limit=queue_full == 1,
         )

@@ -41,6 +41,19 @@ def at(**ago):
         (
             "queued",
             {},
+            {"client_paused_at": at(minutes=5)},
+            "Its client was paused 5 min ago, so the jobs of this client do not start.",
+        ),
+        (
+            "queued",
+            {},
+            {"is_client_at_limit": True, "is_queue_at_limit": True},
+            "Its client runs as many jobs as its limit allows. It starts when one of them ends. "
+            "The queue runs as many jobs as its limit allows.",
+        ),
+        (
+            "queued",
+            {},
             {"workers": 0, "paused_at": at(seconds=20)},
             "The queue was paused 20 s ago, so its jobs do not start. No worker serves this queue.",
         ),

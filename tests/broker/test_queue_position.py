@@ -64,3 +64,21 @@ def test_a_job_that_runs_after_another_names_it(broker, inspector):
 
 def test_what_runs_is_in_no_lane(broker, inspector):
     assert standing(inspector, claimed_job(broker)).ahead is None
+
+
+def test_limits_that_hold_it_up_are_told(broker, inspector):
+    waiting, other = queued_job(broker, client="x"), queued_job(broker, client="y")
+    found = standing(inspector, waiting)
+    assert (found.client_paused_at, found.is_client_at_limit, found.is_queue_at_limit) == (None, False, False)
+
+    inspector.limits.pause_client(QUEUE, "x")
+    inspector.limits.set_default(QUEUE, 0)
+    inspector.limits.set_queue(QUEUE, 1)
+
+    found = standing(inspector, waiting)
+    assert 0 <= (found.now - found.client_paused_at).total_seconds() < 60
+    assert (found.is_client_at_limit, found.is_queue_at_limit) == (False, False)
+    found = standing(inspector, other)
+    assert (found.client_paused_at, found.is_client_at_limit) == (None, True)
+    inspector.limits.set_queue(QUEUE, 0)
+    assert standing(inspector, other).is_queue_at_limit

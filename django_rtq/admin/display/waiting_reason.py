@@ -27,11 +27,19 @@ def waiting_reason(job: JobDetails, position: QueuePosition) -> str:
 
 
 def _queue_reasons(position: QueuePosition) -> Iterator[str]:
-    """Reasons that apply to all jobs of the queue."""
+    """Reasons that apply to all jobs of the queue, or of the client."""
     if position.paused_at is not None:
         yield _("The queue was paused %(duration)s ago, so its jobs do not start.") % {
             "duration": _time_since(position.paused_at, position)
         }
+    if position.client_paused_at is not None:
+        yield _("Its client was paused %(duration)s ago, so the jobs of this client do not start.") % {
+            "duration": _time_since(position.client_paused_at, position)
+        }
+    if position.is_client_at_limit:
+        yield _("Its client runs as many jobs as its limit allows. It starts when one of them ends.")
+    if position.is_queue_at_limit:
+        yield _("The queue runs as many jobs as its limit allows.")
     if not position.workers:
         yield _("No worker serves this queue.")
 
