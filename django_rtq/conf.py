@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
@@ -14,7 +13,8 @@ from django.core.signals import setting_changed
 from django.db import DEFAULT_DB_ALIAS
 from django.dispatch import receiver
 
-from django_rtq.exceptions import ConfigurationError, InvalidTask, RedisNotAllowed
+from django_rtq.exceptions import ConfigurationError, RedisNotAllowed
+from django_rtq.queue_options import QueueConfig, check_queues, is_queue_name
 from django_rtq.under_test import is_under_test
 from django_rtq.validation import did_you_mean, is_finite
 
@@ -43,14 +43,6 @@ class NumberRule:
 def _number(default: float | None, *, zero: bool = False, whole: bool = False) -> Any:
     rule = NumberRule(allows_zero=zero, is_whole=whole, is_optional=default is None)
     return field(default=default, metadata={_RULE: rule})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueConfig:
-    """The options of one queue in RTQ["QUEUES"]."""
-
-    #: Delayed jobs that have become due go ahead of the others of their priority.
-    delayed_first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,22 +184,6 @@ def _default_redis(*, debug: bool) -> str:
     )
 
 
-_QUEUE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
-
-
-def is_queue_name(value: object) -> TypeGuard[str]:
-    """Whether a queue may have this name: it becomes a part of keys in Redis."""
-    return isinstance(value, str) and _QUEUE_NAME.fullmatch(value) is not None
-
-
-def check_queue_name(name: object) -> None:
-    """Raises InvalidTask for what is_queue_name() refuses."""
-    if not is_queue_name(name):
-        raise InvalidTask(
-            f"{name!r} is not a queue name: use 1 to 100 of the letters A-Z and a-z, digits, '.', '_' and '-'."
-        )
-
-
 def _check_values(config: Config) -> None:
     for option in fields(Config):
         value, rule = getattr(config, option.name), option.metadata.get(_RULE)
@@ -220,7 +196,7 @@ def _check_values(config: Config) -> None:
             '["shop.queue.TenantMiddleware"].'
         )
     _check_schedules(config.schedules)
-    _check_queues(config.queues)
+    check_queues(config.queues)
     _check_database("ENQUEUE_ON_COMMIT", config.enqueue_on_commit)
     _check_database("OUTBOX", config.outbox)
     awaited = {DEFAULT_DB_ALIAS if rule is True else rule for rule in (config.outbox, config.enqueue_on_commit)}
@@ -256,25 +232,6 @@ def _check_schedules(schedules: Any) -> None:
             'RTQ["SCHEDULES"] has to be a dictionary of names and options, like '
             '{"report": {"task": "shop.tasks.report", "cron": "0 5 * * *"}}.'
         )
-
-
-def _check_queues(queues: Any) -> None:
-    known = [option.name for option in fields(QueueConfig)]
-    if not isinstance(queues, Mapping):
-        raise ConfigurationError(
-            'RTQ["QUEUES"] has to be a dictionary of names and options, like {"mail": {"delayed_first": True}}.'
-        )
-    for name, options in queues.items():
-        where = f'RTQ["QUEUES"][{name!r}]'
-        if not is_queue_name(name):
-            raise ConfigurationError(f"{where}: {name!r} is not the name of a queue.")
-        if not isinstance(options, Mapping):
-            raise ConfigurationError(f"{where} is {options!r}, but has to be a dictionary of options.")
-        for option, value in options.items():
-            if option not in known:
-                raise ConfigurationError(f"{where} has an unknown option {option!r}.{_hint(option, known)}")
-            if not isinstance(value, bool):
-                raise ConfigurationError(f"{where}[{option!r}] is {value!r}, but has to be True or False.")
 
 
 def _check_database(option: str, value: Any) -> None:

@@ -8,9 +8,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 
 from django_rtq.broker.broker import get_broker
-from django_rtq.conf import DEBUG_REDIS, Config, check_queue_name, get_config, is_queue_name, read_config, task_modules
+from django_rtq.conf import DEBUG_REDIS, Config, get_config, read_config, task_modules
 from django_rtq.exceptions import ConfigurationError, InvalidTask, RTQError
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.queue_options import check_queue_name, is_queue_name
 
 URL = "redis://localhost:6379/3"
 
@@ -179,7 +180,7 @@ def test_settings_and_keys_agree_on_what_a_queue_name_is(name):
         ({5: {}}, "5 is not the name of a queue"),
         ({"mail": True}, "RTQ[\"QUEUES\"]['mail'] is True, but has to be a dictionary of options."),
         ({"mail": {"delay_first": True}}, "unknown option 'delay_first'. Did you mean 'delayed_first'?"),
-        ({"mail": {5: True}}, "unknown option 5. Known are: delayed_first."),
+        ({"mail": {5: True}}, "unknown option 5. Known are: client, clients, delayed_first, max_running."),
         ({"mail": {"delayed_first": 1}}, "['delayed_first'] is 1, but has to be True or False."),
     ],
 )

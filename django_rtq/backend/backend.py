@@ -28,13 +28,13 @@ from django_rtq.backend.compat import (
 from django_rtq.backend.results import new_result, plain_arguments, result_of, set_fields
 from django_rtq.backend.running import worker_function
 from django_rtq.backend.task import RTQ_OPTIONS, RTQTask, WorkerTask
-from django_rtq.conf import is_queue_name
 from django_rtq.exceptions import InvalidTask as InvalidRTQTask
 from django_rtq.exceptions import JobNotFound, TaskNotFound
 from django_rtq.handle import JobHandle
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import made_at
+from django_rtq.queue_options import is_queue_name
 from django_rtq.tasks import registry
 from django_rtq.tasks.option_types import USING_NAMES
 from django_rtq.tasks.task import Task

@@ -16,6 +16,7 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from django_rtq.broker.keys import Keys
+from django_rtq.broker.limits import LimitStore
 from django_rtq.broker.maintenance import Maintenance, promoted_ids
 from django_rtq.broker.messages import ClaimResult, HeartbeatResult, earliest_seconds, read_cancel_requests
 from django_rtq.broker.producer import Producer
@@ -60,6 +61,7 @@ class Broker(Producer):
         )
         self.schedules = ScheduleStore(self.redis, self.keys)
         self.maintenance = Maintenance(self.redis, self.keys, config, self.schedules)
+        self.limits = LimitStore(self.redis, self.keys, config)
 
     @cached_property
     def waits(self) -> BlockingClient:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import overload
 
-from django_rtq.conf import check_queue_name
+from django_rtq.queue_options import check_queue_name
 
 
 class Key:
@@ -61,6 +61,12 @@ class QueueKeys:
     cancelled_in_lane = Key("hash", "id -> lane; cancelled jobs whose id is still in a lane")
     work_signal = Key("zset", "one member while there is something to claim; workers block on it")
     paused = Key("string", "since when the queue is paused, ms; missing while it is not")
+
+    # Limits; they exist only where there are any
+    limits = Key("hash", "queue, clients (default), client:<name>, paused:<name> -> the limit")
+    limit_sources = Key("hash", "run:<field of limits>, settings:<field of limits> -> where it comes from; run: wins")
+    running_counts = Key("hash", "queue, client:<name> -> number of running jobs")
+    blocked = Key("hash", "client -> bands in which it waits until it may start a job; its turn in these rings is inf")
 
     # Waiting for a time
     scheduled = Key("zset", "id -> due, ms")

@@ -33,6 +33,7 @@ from django_rtq.inspector.dead_letters import (
 from django_rtq.inspector.details import JobDetails, QueueDetails, WorkerDetails, read_found
 from django_rtq.inspector.job_filter import ALL_JOBS, JobFilter
 from django_rtq.inspector.job_list import JobListReader, JobPage, JobSearch
+from django_rtq.inspector.limits import LimitEditor
 from django_rtq.inspector.metrics import Clients, MetricsReader
 from django_rtq.inspector.overview import OverviewReader
 from django_rtq.inspector.queue_position import QueuePosition
@@ -64,6 +65,7 @@ class Inspector:
         self.job_list = JobListReader(broker)
         self.metrics = MetricsReader(broker)
         self.dead_letters = DeadLetters(broker)
+        self.limits = LimitEditor(broker)
 
     # -- look
 

@@ -237,7 +237,7 @@ def _liveness(queues: Sequence[QueueDetails]) -> dict[str, Any]:
 
 def _running(queue: str, worker: str, lease_ms: float, held: Iterable[Any], now_ms: int) -> Iterable[RunningJob]:
     for job_id, claim, head, wish, progress in held:
-        attempt, claimed_ms = claim.split(b" ")
+        attempt, claimed_ms = claim.split(b" ", 2)[:2]
         header, task = read_head(head)
         limit = _LIMIT.search(head)
         yield RunningJob(

@@ -9,11 +9,13 @@ from django_rtq.broker.broker import Broker
 from tests.broker.model.drain import drain
 from tests.broker.model.found_by import FOUND_BY
 from tests.broker.model.mutants import MUTANTS, mutated
+from tests.broker.model.mutants_limits import LIMIT_MUTANTS
 from tests.broker.model.mutants_outcomes import OUTCOME_MUTANTS
 from tests.broker.model.parallel_run import ParallelRun, parallel_config
 from tests.broker.model.random_verbs import run_randomly
 from tests.broker.model.scenarios import SCENARIOS as OTHER_SCENARIOS
 from tests.broker.model.scenarios_delayed import DELAYED_SCENARIOS
+from tests.broker.model.scenarios_limits import LIMIT_SCENARIOS
 from tests.broker.model.scenarios_operators import OPERATOR_SCENARIOS
 from tests.broker.model.scenarios_outcomes import OUTCOME_SCENARIOS
 from tests.broker.model.scenarios_turns import TURN_SCENARIOS
@@ -22,6 +24,7 @@ from tests.broker.model.scenarios_unique import UNIQUE_SCENARIOS
 SCENARIOS = (
     *OTHER_SCENARIOS,
     *DELAYED_SCENARIOS,
+    *LIMIT_SCENARIOS,
     *OUTCOME_SCENARIOS,
     *OPERATOR_SCENARIOS,
     *TURN_SCENARIOS,
@@ -82,7 +85,7 @@ def test_the_scripts_do_what_the_model_says(redis, broker, scenario):
 
 
 # An error in the script itself would be found out by anybody: only AssertionError counts.
-@pytest.mark.parametrize("mutant", [*MUTANTS, *OUTCOME_MUTANTS], ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", [*MUTANTS, *OUTCOME_MUTANTS, *LIMIT_MUTANTS], ids=lambda mutant: mutant.name)
 def test_a_wrong_script_is_found_out(redis, broker, mutant):
     with loaded(redis, mutant), pytest.raises(AssertionError):
         play_all(redis, broker, mutant)

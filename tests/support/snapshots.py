@@ -1,5 +1,6 @@
 """Snapshots of all keys as plain Python values, and the difference between two of them."""
 
+import math
 import re
 from collections import Counter
 
@@ -89,7 +90,7 @@ def _plain(value):
         case bytes():
             return value.decode()
         case float():
-            return int(value)
+            return int(value) if math.isfinite(value) else value
         case dict():
             return {_plain(key): _plain(item) for key, item in value.items()}
         case [(_, float()), *_]:

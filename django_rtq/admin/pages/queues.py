@@ -19,10 +19,11 @@ from django_rtq.admin.display.health import check_health
 from django_rtq.admin.display.job_table import PAGE_SIZE, JobTable
 from django_rtq.admin.pages.bulk_actions import REQUEST_SECONDS
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
-from django_rtq.conf import get_config, is_queue_name
+from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.queue_options import is_queue_name
 from django_rtq.transactions.outbox import outbox_lag
 
 MAX_CLIENTS = 20

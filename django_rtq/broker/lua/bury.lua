@@ -1,9 +1,10 @@
 -- bury: move failed jobs to the dead letters, where they stay until a person requeues or discards them.
 -- running -> dead; cancelled, if it was asked to stop
--- uses: prelude unique outcomes settle failures
+-- uses: prelude unique outcomes settle failures running_counts
 -- keys: running jobs failures errors dead clock scratch stats waiters finished_signal scheduled retrying
 --       due_signal digests unique crashes waiting_since results recent_results finished no_outcome
 --       cancel_requests progress result_times result_expiry scheduled_by_client
+--       limits running_counts blocked bands turn work_signal ring lane
 -- ARGV[...] jobs      of each: id, failures to count (1 or 0), the failure as one line of JSON; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to settle
@@ -11,7 +12,7 @@
 
 local q, jobs = named(), ARGV
 local now = now_ms(q.clock)
-local mine, stale = split_held(q.running, jobs, 3)
+local mine, stale, entries = split_held(q.running, jobs, 3)
 if #mine == 0 then return stale end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
@@ -28,4 +29,5 @@ for _, i in ipairs(mine) do
   end
   redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job
 end
+count_ended(q, entries)
 return stale

@@ -1,10 +1,11 @@
 -- claim: settle jobs that have succeeded, and give the worker the next ones, round-robin between clients, from the first
 -- queues that have any. There are several queues: first those to claim from, in the order of the worker.
 -- running -> succeeded, queued -> running
--- uses: prelude settle assign
+-- uses: prelude settle assign limits
 -- keys: running_of jobs workers bands turn lanes work_signal clock scratch ring lane finished no_outcome results
 --       recent_results result_times result_expiry stats failures crashes errors waiting_since retrying digests progress
 --       cancel_requests cancelled_in_lane paused waiters finished_signal unique scheduled scheduled_by_client due_signal
+--       limits running_counts blocked
 -- ARGV[1] worker      its name
 -- ARGV[2] wanted      jobs, at most 500
 -- ARGV[3] slots       how many jobs it can run at once, if it runs none now; else 0: then it gets no suspect, a job that
@@ -36,9 +37,9 @@ local function open_queue(place)
   q = named(place)
   queues[place], q.running, q.now = q, q.running_of .. worker, now_ms(q.clock)
   q.has_rare = redis.call("EXISTS", q.failures, q.crashes, q.errors, q.waiting_since, q.retrying, q.progress, q.digests,
-    q.cancel_requests, q.cancelled_in_lane, q.paused, q.waiters) > 0
+    q.cancel_requests, q.cancelled_in_lane, q.paused, q.waiters, q.limits) > 0
   q.has_failures, q.has_crashes, q.has_waiting_since = has(q, q.failures), has(q, q.crashes), has(q, q.waiting_since)
-  q.has_cancelled_in_lane = has(q, q.cancelled_in_lane)
+  q.has_cancelled_in_lane, q.has_limits = has(q, q.cancelled_in_lane), has(q, q.limits)
   redis.call("DEL", q.scratch) -- lets a full server be drained
   return q
 end
@@ -62,8 +63,11 @@ local function claim_from(place, band)
     claim.wanted = 0
     return claim.found == 0 and begin_answer(q, place, "unknown", reply)
   end
-  if has(q, q.paused) then return end
-  take_jobs(q, band, claim, reply, begin_answer(q, place, "ok", reply))
+  local room = q.has_limits and queue_room(q) or math.huge
+  if room <= 0 or has(q, q.paused) then return end
+  local others = math.max(0, claim.wanted - room) -- for other queues
+  claim.wanted = claim.wanted - others
+  if take_jobs(q, band, claim, reply, begin_answer(q, place, "ok", reply)) then claim.wanted = claim.wanted + others end
   local has_more = q.has_more or redis.call("EXISTS", q.bands) == 1
   if has_more then redis.call("ZADD", q.work_signal, "0", "work") else redis.call("DEL", q.work_signal) end
 end

@@ -3,12 +3,13 @@
 -- keys: jobs workers signed_on finished finished_before results clock stats lanes lane bands ring scratch
 --       failures crashes errors progress waiting_since dead cancelled_in_lane turn work_signal paused scheduled
 --       retrying scheduled_by_client due_signal schedules cancel_requests recent_results result_times
---       result_expiry no_outcome no_outcome_before waiters digests
+--       result_expiry no_outcome no_outcome_before waiters digests limit_sources blocked
 -- ARGV[1] idle_ms     for how long no worker may have shown a sign of life; 0: it does not matter
 -- ARGV[2] discard     "1": with the outcomes of finished jobs, else ""
 --
 -- returns "forgotten"; "missing": the list did not name it; "more": call it again; or what it still has: "jobs",
---         "paused", "workers", "recent" (jobs that finished lately may be sent again, or a worker was there), "outcomes"
+--         "paused", "limits", "workers", "recent" (jobs that finished lately may be sent again, or a worker was
+--         there), "outcomes"
 -- sent twice: "missing", and nothing changes, unless the queue was used in between
 
 local q, idle_ms, discard = named(), tonumber(ARGV[1]), ARGV[2] == "1"
@@ -18,6 +19,7 @@ local contact = tonumber(redis.call("HGET", q.clock, "contact") or 0)
 
 if redis.call("HLEN", q.jobs) > 0 then return "jobs" end
 if redis.call("EXISTS", q.paused) == 1 then return "paused" end
+if redis.call("EXISTS", q.limit_sources, q.blocked) > 0 then return "limits" end
 if redis.call("EXISTS", q.workers, q.signed_on) > 0 then return "workers" end
 if redis.call("EXISTS", q.finished, q.finished_before) > 0 or now - contact < idle_ms then return "recent" end
 if not discard and redis.call("EXISTS", q.results) == 1 then return "outcomes" end

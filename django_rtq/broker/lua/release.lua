@@ -1,10 +1,11 @@
 -- release: return jobs that did not run, to be claimed next; no attempt is counted.
 -- running -> queued; cancelled, if it was asked to stop
--- uses: prelude lanes settle
+-- uses: prelude lanes settle running_counts
 -- keys: running jobs bands turn lanes waiting_since work_signal clock scratch ring lane failures crashes
 --       errors retrying results recent_results finished no_outcome stats waiters finished_signal
 --       cancel_requests progress digests due_signal scheduled unique result_times result_expiry
 --       scheduled_by_client
+--       limits running_counts blocked
 -- ARGV[...] ids       in the order in which they were claimed; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to release
@@ -12,7 +13,7 @@
 
 local q, ids = named(), ARGV
 local now = now_ms(q.clock)
-local mine, stale = split_held(q.running, ids, 1)
+local mine, stale, entries = split_held(q.running, ids, 1)
 if #mine == 0 then return stale end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
@@ -23,4 +24,5 @@ for place = #mine, 1, -1 do -- the first claimed is pushed last, to the front
   if record then push_front(q, id, record, now, true) end
   redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job
 end
+count_ended(q, entries)
 return stale

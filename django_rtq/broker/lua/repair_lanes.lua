@@ -1,7 +1,9 @@
 -- repair_lanes: repair indexes after a torn log, some lanes and workers in a call: lanes with jobs that are in no ring, and
--- processing lists of workers without a lease. These get an expired lease, so that their jobs are reclaimed.
--- uses: prelude lanes
--- keys: bands turn lanes waiting_since work_signal clock scratch ring lane workers signed_on running_of
+-- processing lists of workers without a lease. These get an expired lease, so that their jobs are reclaimed. Counts
+-- running jobs again if there are limits, and lets clients go on that may.
+-- uses: prelude lanes limits recount
+-- keys: bands turn lanes waiting_since work_signal clock scratch ring lane workers signed_on running_of jobs limits
+--       running_counts blocked
 -- ARGV[1] start       how many lanes, and how many workers, to skip
 -- ARGV[2] limit       lanes, and workers, to check in this call, at most 100
 --
@@ -15,12 +17,19 @@ local holders = redis.call("ZRANGE", q.signed_on, start, start + limit - 1)
 local removed, gone = 0, 0
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
+if start == 0 and redis.call("EXISTS", q.limits) == 1 then recount(q) end
 for _, lane in ipairs(lanes) do
   local band, client = string.match(lane, "^(%-?%d+%+?):(.*)$")
   local first = redis.call("LINDEX", q.lane .. lane, 0)
   if first then
-    if not redis.call("ZSCORE", q.ring .. band, client) then index_lane(q, band, client, now) end
-    redis.call("ZADD", q.bands, rank(band), band)
+    local turn = redis.call("ZSCORE", q.ring .. band, client)
+    if not turn then index_lane(q, band, client, now) end
+    if turn == "inf" then
+      block(q, band, client)
+      unblock(q, client)
+    else
+      redis.call("ZADD", q.bands, rank(band), band)
+    end
     redis.call("ZADD", q.lanes, waiting_since(q, first, now), lane)
   else
     redis.call("ZREM", q.lanes, lane)

@@ -1,9 +1,10 @@
 -- retry: schedule the next attempt of failed jobs.
 -- running -> retrying; cancelled, if it was asked to stop
--- uses: prelude schedule settle failures
+-- uses: prelude schedule settle failures running_counts
 -- keys: running jobs failures errors scheduled retrying due_signal clock scratch stats crashes waiting_since
 --       results recent_results finished no_outcome waiters finished_signal cancel_requests progress digests
 --       unique result_times result_expiry scheduled_by_client
+--       limits running_counts blocked bands turn work_signal ring lane
 -- ARGV[...] jobs      of each: id, ms to wait, failures to count (1, or 0 for a job that this worker could not run),
 --                     the failure as one line of JSON, client (a newline: the caller does not know it); at most 500
 --
@@ -12,7 +13,7 @@
 
 local q, jobs = named(), ARGV
 local now = now_ms(q.clock)
-local mine, stale = split_held(q.running, jobs, 5)
+local mine, stale, entries = split_held(q.running, jobs, 5)
 if #mine == 0 then return stale end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
@@ -29,4 +30,5 @@ for _, i in ipairs(mine) do
   end
   redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job
 end
+count_ended(q, entries)
 return stale

@@ -27,6 +27,7 @@ COLUMNS = [
 WHY_NOT = {
     "jobs": "it has jobs or dead letters. See rtq_jobs list --queue {0}",
     "paused": "it is paused. Resume it first:  python manage.py rtq_queues resume {0}",
+    "limits": "it has limits, or clients that are paused. See rtq_clients list {0}",
     "workers": "a worker serves it. See rtq_workers list --queue {0}",
     "recent": "its last jobs finished a few minutes ago, and could be sent again. Try again in two minutes.",
     "outcomes": "it keeps outcomes of finished jobs. Add --discard-outcomes to delete them.",

@@ -98,7 +98,7 @@ class WorkerProcess:
     def run(self) -> int:
         """Steps 1 to 4. Returns the exit code of the process."""
         try:
-            self._retry_until_connected(self._session.sign_on)
+            self._retry_until_connected(self._sign_on)
             while not self._is_stopping and not self._must_recycle() and not self._is_orphan():
                 if self._shared.is_quiet:
                     self._stay_quiet()
@@ -112,6 +112,10 @@ class WorkerProcess:
             exit_out_of_memory(self._session)
         self._shut_down()
         return EXIT_RECYCLED if self._must_recycle() and not self._is_stopping else EXIT_DONE
+
+    def _sign_on(self) -> None:
+        self._broker.limits.apply_settings(self._options.queues)
+        self._session.sign_on()
 
     # -- claiming
 

@@ -10,8 +10,10 @@ ROUNDS = 500
 
 
 def drain(parallel: ParallelRun) -> None:
-    """Everything is worked off."""
+    """Everything is worked off, within the limits that let every client go on."""
     for queue in QUEUES:
+        limits = parallel.models[queue].limit_sources
+        parallel.change_limits(queue, {name: "" for name in limits if "paused:" in name or limits[name][-2:] == "=0"})
         parallel.resume(queue)
         for worker in list(parallel.models[queue].workers):
             parallel.reclaim_child(queue, worker, [])
@@ -23,6 +25,7 @@ def drain(parallel: ParallelRun) -> None:
         promote_all(parallel)
         work_off(parallel)
     for queue in QUEUES:
+        parallel.change_limits(queue, dict.fromkeys(parallel.models[queue].limit_sources, ""))
         parallel.discard(queue, list(parallel.models[queue].dead))
     parallel.sign_off("last")
     parallel.advance(RESULT_MS)

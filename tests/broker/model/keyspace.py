@@ -46,6 +46,7 @@ _KINDS = {
         "digests",
         "cancel_requests",
         "progress",
+        *("limits", "limit_sources", "running_counts", "blocked"),
     },
     "zset": {
         *("bands", "ring", "lanes", "scheduled", "retrying", "scheduled_by_client", "workers", "signed_on", "dead"),
@@ -114,7 +115,8 @@ def problems(keyspace: dict[str, Any], tag: str) -> list[str]:
     found += [f"{worker} runs jobs and has no lease" for worker in running if worker not in queue.get("workers", {})]
     for lane in lanes:
         band, _, client = lane.partition(":")
-        if client not in queue.get(f"ring:{band}", ()) or band not in queue.get("bands", {}):
+        is_blocked = band in queue.get("blocked", {}).get(client, "").split()
+        if client not in queue.get(f"ring:{band}", ()) or not (is_blocked or band in queue.get("bands", {})):
             found.append(f"the lane {lane} is in no ring")
         if lane not in queue.get("lanes", {}):
             found.append(f"no audit would find the lane {lane}")

@@ -21,7 +21,7 @@ class Mutant(NamedTuple):
     only: tuple[str, ...] = ()
 
 
-IS_MINE, IS_ANYBODYS = "if held[i] then", "if true then"
+IS_MINE, IS_ANYBODYS = "if held[i] then", 'held[i] = held[i] or ""\n    if true then'
 NOTHING = ""
 
 MUTANTS = (
@@ -83,7 +83,7 @@ MUTANTS = (
     # the index: nobody who has work is forgotten
     Mutant("no_ring_entry_on_give_back", "index_lane(q, band, client, now)\n  if is_unrun", "if false"),
     Mutant("no_turn_for_a_client", 'ring, "NX", redis', 'ring, "XX", redis'),
-    Mutant("no_turn_beside_an_old_lane", 'if is_new or not redis.call("ZSCORE", ring, client) then', "if is_new then"),
+    Mutant("no_turn_beside_an_old_lane", "  if not turn then\n", "  if is_new then\n"),
     Mutant("no_turns_for_many_clients", 'q.ring .. band, "NX", unpack', 'q.ring .. band, "XX", unpack'),
     Mutant(
         "work_signal_not_set",
@@ -109,8 +109,8 @@ MUTANTS = (
     Mutant("repair_overlooks_the_ring", "then index_lane(q, band, client, now) end", "then end"),
     Mutant(
         "repair_overlooks_the_band",
-        'redis.call("ZADD", q.bands, rank(band), band)\n    redis.call("ZADD", q.lanes',
-        'redis.call("ZADD", q.lanes',
+        '      redis.call("ZADD", q.bands, rank(band), band)\n    end',
+        "    end",
     ),
     # G6: order
     Mutant("band_order_reversed", '"ZREVRANGE", q.bands', '"ZRANGE", q.bands'),
@@ -206,7 +206,7 @@ MUTANTS = (
         "an_empty_queue_has_clients", 'math.min(redis.call("ZCARD", q.lanes), queued)', 'redis.call("ZCARD", q.lanes)'
     ),
     Mutant("an_empty_queue_has_an_oldest", "queued > 0 and oldest_since(now)", "oldest_since(now)"),
-    Mutant("paused_is_ignored", "if has(q, q.paused) then return end", NOTHING, ("claim",)),
+    Mutant("paused_is_ignored", " or has(q, q.paused)", "", ("claim",)),
     # a queue is forgotten only while it is empty and unused, and an enqueue brings it back
     Mutant("forget_overlooks_jobs", 'if redis.call("HLEN", q.jobs) > 0', "if false", ("forget",)),
     Mutant("forget_overlooks_a_pause", 'if redis.call("EXISTS", q.paused) == 1', "if false", ("forget",)),

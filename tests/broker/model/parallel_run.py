@@ -12,6 +12,7 @@ from django_rtq.conf import Config
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.jobs.outcome import CANCELLED_UNRUN
+from tests.broker.model.accidents import RESULT_MS, Accidents
 from tests.broker.model.keyspace import differences, problems, read_keyspace
 from tests.broker.model.queries import overview_of, seconds, settlement, state_in
 from tests.broker.model.queue import Queue, claim
@@ -19,7 +20,7 @@ from tests.broker.model.state import Clock, Limits, lane_name
 from tests.support.single_steps import promote, renew
 
 QUEUES = ("mail", "bulk")
-LEASE_MS, RESULT_MS, DEAD_MS = 15_000, 300_000, 120_000
+LEASE_MS, DEAD_MS = 15_000, 120_000
 LONGEST_MS = 40 * 60_000  # time that may pass; a script believes `high` when it is less than an hour ahead
 
 Plan = Mapping[str, Mapping[str, Sequence[tuple[Any, ...]]]]  # queue -> verb -> for each job its arguments
@@ -32,7 +33,7 @@ def parallel_config(url: str) -> Config:
     return Config(redis=url, lease_seconds=LEASE_MS / 1000, queues={"bulk": {"delayed_first": True}}, **kept)
 
 
-class ParallelRun:
+class ParallelRun(Accidents):
     """Two queues and their models, at a time that stands still until `advance`."""
 
     def __init__(self, redis: Any, broker: Broker) -> None:
@@ -89,7 +90,7 @@ class ParallelRun:
     def fetch(self, worker: str, plan: Plan, queues: Sequence[str] = (), *, wanted: int = 0, idle: int = 1) -> None:
         """Settle and claim in one round trip."""
         settlements = {queue: settlement(self._told_whose(queue, verbs)) for queue, verbs in plan.items()}
-        stale = [job_id for queue, verbs in plan.items() for job_id in self._settle_model(worker, queue, verbs)]
+        stale = self._settle_models(worker, plan, ack_last=wanted > 0)
         found = claim([self.models[name] for name in queues], worker, wanted, idle) if wanted else {}
         claims = {queues[place]: answer for place, answer in found.items()}
         fetched = self.broker.claim(worker, queues, wanted, settlements=settlements, idle=idle)
@@ -101,6 +102,15 @@ class ParallelRun:
         assert not any(settlements.values())
         told = {part.queue: self._told(part) for part in fetched.claimed}
         self.same((sorted(fetched.stale), told), (sorted(stale), claims))
+
+    def _settle_models(self, worker: str, plan: Plan, *, ack_last: bool) -> list[str]:
+        """A claim acks in its own script, and everything else before."""
+        stale = []
+        for is_ack in (False, True) if ack_last else (None,):
+            for queue, verbs in plan.items():
+                chosen = {verb: entries for verb, entries in verbs.items() if is_ack in (None, verb == "ack")}
+                stale += self._settle_model(worker, queue, chosen)
+        return stale
 
     def _settle_model(self, worker: str, queue: str, verbs: Mapping[str, Sequence[Any]]) -> list[str]:
         model, stale = self.models[queue], []
@@ -214,6 +224,14 @@ class ParallelRun:
     def resume(self, queue: str) -> None:
         self.same(self.inspector.resume(queue), self.models[queue].resume())
 
+    def change_limits(self, queue: str, entries: Mapping[str, str]) -> None:
+        """And let those go on that may. Limits that name no source are changed at run time."""
+        entries = {name if name.startswith(("run:", "settings:")) else f"run:{name}": t for name, t in entries.items()}
+        arguments = [text for entry in entries.items() for text in entry]
+        self.same(self._script(queue, "set_limits", *arguments), self.models[queue].change_limits(entries))
+        if names := sorted(self.models[queue].blocked):
+            self.same(self._script(queue, "check_blocked", *names), self.models[queue].check_blocked(names))
+
     def forget(self, queue: str, idle_ms: int = 0, *, discard: bool = False) -> None:
         expected = self.models[queue].forget(idle_ms, discard=discard)
         if expected in ("forgotten", "missing"):
@@ -236,65 +254,6 @@ class ParallelRun:
         assert details.failures == model.failures.get(job_id, 0)
         assert details.crashes == model.crashes.get(job_id, 0)
         assert len(details.errors) == len(model.errors.get(job_id, ()))
-
-    # -- by accident
-
-    def take_token(self, queue: str, token: str) -> None:
-        """Somebody was woken."""
-        self.redis.zpopmin(getattr(self.broker.keys.of(queue), token))
-        setattr(self.models[queue], token, False)
-        self.check()
-
-    def let_limit_pass(self, queue: str, digest: str) -> None:
-        """A digest was held for as long as it may be."""
-        self.redis.delete(self.broker.keys.of(queue).unique + digest.encode())
-        self.models[queue].unique.pop(digest, None)
-        self.check()
-
-    def lose_turn(self, queue: str, lane: tuple[int, str]) -> None:
-        """A torn log lost that a client has work; the audit finds it."""
-        keys, model = self.broker.keys.of(queue), self.models[queue]
-        self.redis.zrem(keys.ring + str(lane[0]).encode(), lane[1])
-        model.rings[lane[0]].remove(lane[1])
-        self.audit(queue)
-
-    def lose_band(self, queue: str, band: int) -> None:
-        """A torn log lost that a band has work; the audit finds it."""
-        self.redis.zrem(self.broker.keys.of(queue).bands, band)
-        self.models[queue].bands.discard(band)
-        self.audit(queue)
-
-    def bend_index(self, queue: str, client: str) -> None:
-        """A torn log kept in the index what waits for its time no more; promote comes by."""
-        self.promote(queue)
-        keys, now = self.broker.keys.of(queue), self.clock.now
-        self.redis.zadd(keys.scheduled_by_client + f":{client}".encode(), {"torn": now})
-        self.redis.zadd(keys.scheduled_by_client, {client: now}, lt=True)
-        model = self.models[queue]
-        model.scheduled_by_client[client] = min(now, model.scheduled_by_client.get(client, now))
-        self.promote(queue)
-
-    def lose_worker(self, queue: str, worker: str) -> None:
-        """A torn log kept what a worker holds, and not that it is there; the audit finds it."""
-        self.redis.zrem(self.broker.keys.of(queue).workers, worker)
-        self.models[queue].workers.pop(worker, None)
-        self.audit(queue)
-        self.advance(0)
-
-    def claim_half(self, queue: str, worker: str, job_id: str, guilty: Sequence[str]) -> None:
-        """A torn log kept that a worker holds a job, and not that it left its lane. Then the worker dies."""
-        held = f"1 {self.clock.now}"
-        self.redis.hset(self.broker.keys.of(queue).running(worker), job_id, held)
-        self.models[queue].running[worker][job_id] = held
-        self.reclaim_child(queue, worker, guilty)
-
-    def stop_half(self, queue: str, worker: str, job_id: str) -> None:
-        """A torn log kept that a job which was to stop is over, and not that no worker has it. Then that one dies."""
-        keys, wish, held = self.broker.keys.of(queue), f"ask {RESULT_MS} 4 {CANCELLED_UNRUN}", f"1 {self.clock.now}"
-        self.redis.hset(keys.cancel_requests, job_id, wish)
-        self.redis.hset(keys.running(worker), job_id, held)
-        self.models[queue].cancel_requests[job_id], self.models[queue].running[worker][job_id] = wish, held
-        self.reclaim_child(queue, worker, [job_id])
 
     # -- the comparison
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django_rtq.broker.messages import NewJob, UniqueJob
+from tests.broker.model.blocking import Blocking
 from tests.broker.model.state import Lane, Note, Record, due_at, in_order, made_at
-from tests.broker.model.unique import Holdings
 
 SKEW_MS = 1000  # a job whose id tells another time than the server's notes since when it waits
 KEPT_ERRORS = 5
@@ -20,7 +20,7 @@ READ_AT_ONCE = 100  # outcomes that trim reads
 Entry = tuple[str, int, str]  # id, ms to keep or failures to count, outcome or failure
 
 
-class Parts(Holdings):
+class Parts(Blocking):
     """One queue, and the steps of which the verbs are made."""
 
     def _whose_turn(self) -> Lane | None:
@@ -29,9 +29,11 @@ class Parts(Holdings):
             band = max(self.bands)
             for client in list(self.rings[band]):
                 self.pass_over((band, client))
-                if self.lanes[band, client]:
+                if self.lanes[band, client] and self.room_of(client) > 0:
                     return band, client
                 self.rings[band].remove(client)
+                if self.lanes[band, client]:
+                    self._block(band, client)
             self.bands.remove(band)
         return None
 
@@ -141,7 +143,7 @@ class Parts(Holdings):
     def _give_back(self, job_id: str, *, is_unrun: bool) -> None:
         lane = band, client = self.jobs[job_id].lane
         self._index(lane, self.clock.now)
-        if is_unrun:  # it has not had its turn
+        if is_unrun and client in self.rings[band]:  # it has not had its turn
             self.rings[band].remove(client)
             self.rings[band].insert(0, client)
         if job_id not in self.lanes[lane]:  # a torn log may have left it there
@@ -149,10 +151,14 @@ class Parts(Holdings):
             self.waiting[lane] = self.waits_since(job_id)
 
     def _index(self, lane: Lane, since: int, *, wakes: bool = True) -> None:
+        """A client that is blocked wakes nobody, unless its lane was empty."""
         band, client = lane
+        is_new = lane not in self.waiting
         self.waiting.setdefault(lane, since)
+        if client in self.blocked_in[band] and not is_new and not self.is_bulk:
+            return
         self.bands.add(band)
-        if client not in self.rings[band]:
+        if client not in self.rings[band] and client not in self.blocked_in[band]:
             self.rings[band].append(client)
         self.work_signal = self.work_signal or wakes
 
@@ -170,8 +176,7 @@ class Parts(Holdings):
             self._remember(mine)
             self._forget([job_id for job_id, _, _ in mine])
             self._count(ending, len(mine))
-        for job_id, _, _ in mine:
-            del self.running[worker][job_id]
+        self._end_run(worker, [job_id for job_id, _, _ in mine])
         return stale, len(mine)
 
     def _end_stopped(self, job_ids: Iterable[str]) -> set[str]:
@@ -287,7 +292,6 @@ class Parts(Holdings):
         job_ids = sorted(self.running[worker], reverse=True)[:limit]
         ended = self._end_stopped(job_ids)
         for job_id in job_ids:
-            del self.running[worker][job_id]
             if job_id in ended:
                 taken.append((job_id, "cancelled"))
                 continue
@@ -300,6 +304,7 @@ class Parts(Holdings):
                 self._give_back(job_id, is_unrun=job_id not in guilty)
                 taken.append((job_id, "queued"))
             self._count("reclaimed")
+        self._end_run(worker, job_ids)
         return taken
 
     def _forget_worker(self, worker: str) -> None:
@@ -340,8 +345,3 @@ class Parts(Holdings):
 
     def _until(self, moments: dict[str, int]) -> int | None:
         return max(0, min(moments.values()) - self.clock.now) if moments else None
-
-    def _count(self, name: str, n: int = 1) -> None:
-        counters = self.stats[self.clock.now // 60_000]
-        self.is_listed = self.is_listed or (name == "enqueued" and not counters[name])
-        counters[name] += n

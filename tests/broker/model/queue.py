@@ -23,15 +23,15 @@ class Queue(Parts):
     # -- by whoever has work to be done
 
     def enqueue(self, jobs: Iterable[NewJob]) -> list[str]:
-        answers = []
+        answers, jobs = [], list(jobs)
+        self.is_bulk = len(jobs) != 1 or bool(jobs[0].due)
         for job in jobs:
-            if self._knows(job.id):
-                answers.append("exists")
-                continue
-            answers.append("ok")
-            self._take_in(job)
+            answers.append("exists" if self._knows(job.id) else "ok")
+            if answers[-1] == "ok":
+                self._take_in(job)
         if "ok" in answers:
             self._count("enqueued", answers.count("ok"))
+        self.is_bulk = False
         return answers
 
     def enqueue_unique(self, jobs: Iterable[UniqueJob]) -> list[str]:
@@ -83,7 +83,8 @@ class Queue(Parts):
                 status = "suspect"
                 break
             jobs[job_id] = str(1 + self.failures.get(job_id, 0) + self.crashes.get(job_id, 0))
-            self.running[worker][job_id] = f"{jobs[job_id]} {self.clock.now}"
+            owner = f" {lane[1]}" if self.set_limits else ""
+            self.running[worker][job_id] = f"{jobs[job_id]} {self.clock.now}{owner}"
             self._leave_lane(lane)
         self.work_signal = bool(self.bands)
         return "suspect" if self.crashes.keys() & jobs.keys() else status, jobs
@@ -107,32 +108,32 @@ class Queue(Parts):
         mine, stale = self._held(worker, entries)
         ended = self._end_stopped(entry[0] for entry in mine)
         for job_id, delay_ms, failures, line in mine:
-            del self.running[worker][job_id]
             if job_id in ended:
                 continue
             self._schedule(job_id, self.clock.now + delay_ms)
             self.retrying[job_id] = self.clock.now + delay_ms
             if failures or not self._failed_so(job_id, line):
                 self._fail(job_id, failures, line)
+        self._end_run(worker, [entry[0] for entry in mine])
         return stale
 
     def bury(self, worker: str, entries: Sequence[Entry]) -> list[str]:
         mine, stale = self._held(worker, entries)
         ended = self._end_stopped(entry[0] for entry in mine)
         for job_id, failures, line in mine:
-            del self.running[worker][job_id]
             if job_id not in ended:
                 self._die(job_id)
                 self._fail(job_id, failures, line)
+        self._end_run(worker, [entry[0] for entry in mine])
         return stale
 
     def release(self, worker: str, job_ids: Sequence[str]) -> list[str]:
         mine, stale = self._held(worker, [(job_id,) for job_id in job_ids])
         ended = self._end_stopped(entry[0] for entry in mine)
         for (job_id,) in reversed(mine):
-            del self.running[worker][job_id]
             if job_id not in ended:
                 self._give_back(job_id, is_unrun=True)
+        self._end_run(worker, [entry[0] for entry in mine])
         return stale
 
     # -- by supervisors and schedulers
@@ -212,7 +213,11 @@ class Queue(Parts):
         seen = in_order({name: self.waiting[lane] for name, lane in names.items()})[start : start + limit]
         for lane in [names[name] for name in seen]:
             if self.lanes[lane]:
-                self._index(lane, self.clock.now, wakes=lane[1] not in self.rings[lane[0]])
+                if lane[1] in self.blocked_in[lane[0]]:
+                    self._block(*lane)
+                    self.unblock(lane[1])
+                else:
+                    self._index(lane, self.clock.now, wakes=lane[1] not in self.rings[lane[0]])
                 self.waiting[lane] = self.waits_since(self.lanes[lane][0])
         self.work_signal = self.work_signal or bool(self.bands)
         gone = self._audit_workers(in_order(self.signed_on)[start : start + limit])
@@ -332,10 +337,10 @@ def claim(queues: Sequence[Queue], worker: str, wanted: int, slots: int) -> dict
             continue
         if worker not in queue.workers:
             # What others have assigned may run; the worker hears of this when it asks again.
-            return answers or {place: ("unknown", {})}
-        if queue.paused is not None:
+            return answers if any(jobs for _, jobs in answers.values()) else {**answers, place: ("unknown", {})}
+        if queue.paused is not None or queue.queue_room() <= 0:
             continue
-        answers[place] = status, jobs = queue.claim(worker, wanted, slots)
+        answers[place] = status, jobs = queue.claim(worker, int(min(wanted, queue.queue_room())), slots)
         wanted, slots = wanted - len(jobs), 0 if jobs else slots
         wanted = 0 if status == "suspect" else wanted
     unknown = [place for place, queue in enumerate(queues) if worker not in queue.workers]

@@ -19,49 +19,26 @@ from hypothesis.stateful import (
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import NewJob, UniqueJob
 from tests.broker.model.drain import drain
-from tests.broker.model.parallel_run import LEASE_MS, QUEUES, RESULT_MS, ParallelRun
+from tests.broker.model.parallel_run import LEASE_MS, QUEUES, ParallelRun
 from tests.broker.model.queries import lanes_of
-
-CLIENTS = ("", "acme", "a:b c", "ü")
-BODY = '{"task":"täsk","args":[[],{}]}'
-CHANGED = '{"task":"täsk","args":["ü"]}'
-PROGRESS = '{"done":1,"total":null,"text":"ü"}'
-ERROR = '{"error":"it broke","traceback":"line\\n"}'
-DUES = ("", "", "", "", "+0", "+1", "+3000", "+20000", "past", "now", "soon")
-EXPIRIES = ("", "", "+5000", "now", "soon")
-# How far the clock is off that made the id; None: an id that tells no time.
-SKEWS = (0, 0, 0, -1000, -1001, 1000, 1001, 5000, None)
-TORN = ("turn", "band", "index", "trim", "worker")  # what a torn log has lost, or bent
-KEEPS = (1000, 120_000, RESULT_MS)
-PAUSES = (1, 999, 3000, LEASE_MS // 2, LEASE_MS // 2 + 1, LEASE_MS - 1, LEASE_MS, LEASE_MS, LEASE_MS + 1, 60_000)
-
-queues = st.sampled_from((*QUEUES[:1] * 3, *QUEUES[1:]))
-orders = st.sampled_from((QUEUES[:1], QUEUES, QUEUES[::-1], QUEUES[1:]))
-indexes = st.integers(0, 11)  # of a thing in a list, modulo its length
-several = st.lists(indexes, min_size=1, max_size=4, unique=True)
-limits = st.sampled_from((1, 2, 100))
-twice = st.sampled_from((1, 1, 2))
-new_jobs = st.lists(
-    st.tuples(*map(st.sampled_from, (CLIENTS, (0, 0, 5, -5), (3, 3, 1, 0), DUES, EXPIRIES, ("", "", "", "1"), SKEWS))),
-    min_size=1,
-    max_size=4,
-)
-# Digest, until when it is held, for how long, and what becomes of the second.
-holdings = st.tuples(
-    *map(
-        st.sampled_from,
-        (
-            ("d1", "d1", "d1", "d2", ""),
-            ("done", "done", "start"),
-            (50_000, 3_600_000),
-            ("return", "rerun", "rerun", "replace", "replace"),
-        ),
-    )
-)
-settlements = st.lists(
-    st.tuples(st.sampled_from(("ack", "expire", "finish_cancel", "retry", "bury", "release")), st.booleans(), indexes),
-    min_size=1,
-    max_size=3,
+from tests.broker.model.strategies import (
+    BODY,
+    CHANGED,
+    ERROR,
+    KEEPS,
+    PAUSES,
+    PROGRESS,
+    TORN,
+    holdings,
+    indexes,
+    limit_entries,
+    limits,
+    new_jobs,
+    orders,
+    queues,
+    settlements,
+    several,
+    twice,
 )
 
 
@@ -231,6 +208,10 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(queue=queues, verb=st.sampled_from(("pause", "resume", "resume")))
     def pause_or_resume(self, queue: str, verb: str) -> None:
         getattr(self.parallel, verb)(queue)
+
+    @rule(queue=queues, entries=st.lists(limit_entries, min_size=1, max_size=2))
+    def change_limits(self, queue: str, entries: list[tuple[str, str]]) -> None:
+        self.parallel.change_limits(queue, dict(entries))
 
     @rule(queue=queues, limit=st.sampled_from((1, 1, 1, 2, 3, 100)), forgets=st.booleans())
     def purge(self, queue: str, limit: int, forgets: bool) -> None:

@@ -33,20 +33,11 @@ from tests.support.single_steps import promote, renew, repair_lanes, trim
 PROGRESS = '{"done":1,"total":2,"text":""}'
 # Scripts that write nothing.
 READ_ONLY = {
-    "client_metrics",
-    "find_job",
-    "time_series",
-    "dead_groups",
-    "latest_failures",
-    "list_queued",
-    "list_finished",
-    "count_matching",
-    "queue_overview",
-    "list_running",
-    "filter_jobs",
-    "queue_position",
-    "task_metrics",
+    *("client_metrics", "find_job", "time_series", "dead_groups", "latest_failures"),
+    *("list_queued", "list_finished", "count_matching", "queue_overview", "list_running"),
+    *("filter_jobs", "queue_position", "task_metrics"),
 }
+LIMITS = {"run:clients": "max_running=1", "settings:queue": "max_running=3", "run:paused:x": "1 me"}
 SLOT_MS = 1_700_000_000_000
 
 
@@ -237,6 +228,13 @@ def _claimed_of_many(broker):
     return [*jobs, *others]
 
 
+def _blocked(broker):
+    jobs = _claimed_of_many(broker)
+    broker.limits.change(QUEUE, LIMITS)
+    broker.claim(WORKER, [QUEUE], 2)
+    return jobs
+
+
 def _settle_and_claim(broker, jobs):
     fetched = broker.claim(WORKER, [QUEUE], 2, settlements={QUEUE: settlement("ack", *jobs[:4])})
     assert fetched.error is None
@@ -307,6 +305,8 @@ SCRIPT_CALLS = {
     "queue_position": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).find_with_position(jobs[0].id)),
     "add_metrics": ScriptCall(_nobody_is_known, _tally, is_resent=False, grows=True),
     "task_metrics": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).metrics.tasks()),
+    "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
+    "check_blocked": ScriptCall(_blocked, lambda broker, jobs: broker.limits.change(QUEUE, dict.fromkeys(LIMITS, ""))),
     "trim": ScriptCall(_too_old, lambda broker, jobs: trim(broker, QUEUE), may_vanish=True),
     "register_waiter": ScriptCall(_queued, _register),
 }

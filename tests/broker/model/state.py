@@ -122,6 +122,11 @@ class State:
     stats: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     tasks: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # of each hour
     paused: int | None = None
+    is_bulk: bool = False  # enqueue_many is at work
+    limit_sources: dict[str, str] = field(default_factory=dict)
+    set_limits: dict[str, str] = field(default_factory=dict)  # the key "limits"
+    blocked: dict[str, list[int]] = field(default_factory=dict)  # client -> bands, as written
+    blocked_in: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # clients whose turn is "inf"
     is_listed: bool = True  # in the list of queues
 
     def forget(self, idle_ms: int, *, discard: bool) -> str:
@@ -129,6 +134,8 @@ class State:
             return "jobs"
         if self.paused is not None:
             return "paused"
+        if self.limit_sources or self.blocked:
+            return "limits"
         if self.workers or self.signed_on:
             return "workers"
         is_recent = self.clock.now - self.clock_state.get("contact", 0) < idle_ms
@@ -175,7 +182,7 @@ class State:
         for name in ("waiting_since", "failures", "crashes", "digests", "cancel_requests", "progress"):
             keys[name] = texts(getattr(self, name))
         keys["clock"] = texts(self.clock_state)
-        keys |= {f"ring:{band}": list(clients) for band, clients in self.rings.items()}
+        keys |= self._limit_keys()
         keys |= {f"lane:{lane_name(lane)}": list(job_ids) for lane, job_ids in self.lanes.items()}
         keys |= {f"scheduled_by_client:{client}": self.scheduled_of(client) for client in self.scheduled_by_client}
         keys |= {f"running:{worker}": dict(held) for worker, held in self.running.items()}
@@ -183,6 +190,23 @@ class State:
         keys |= {f"stats:{minute}": texts(counters) for minute, counters in self.stats.items()}
         keys |= {f"tasks:{hour}": texts(counters) for hour, counters in self.tasks.items()}
         return {name: value for name, value in keys.items() if value}
+
+    def _limit_keys(self) -> dict[str, object]:
+        """Of a ring: those that take turns, and behind them those that are blocked, in the order of their names."""
+        bands = {*self.rings, *self.blocked_in}
+        return {
+            "limits": dict(self.set_limits),
+            "limit_sources": dict(self.limit_sources),
+            "running_counts": texts(self.running_counts()),
+            "blocked": {client: " ".join(map(str, bands)) for client, bands in self.blocked.items()},
+            **{f"ring:{band}": [*self.rings[band], *sorted(self.blocked_in[band])] for band in bands},
+        }
+
+    def running_counts(self) -> Counter[str]:
+        """How many jobs run, as scripts count them while there are limits."""
+        entries = [entry for held in self.running.values() for entry in held.values()] if self.set_limits else []
+        owners = [entry.split(" ", 2)[2] for entry in entries if entry.count(" ") > 1]
+        return Counter([*(f"client:{client}" for client in owners), *("queue" for _ in owners)])
 
     def scheduled_of(self, client: str) -> dict[str, int]:
         """The jobs of a client that wait for their time."""

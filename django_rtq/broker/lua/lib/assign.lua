@@ -1,5 +1,5 @@
 -- assign: take the next jobs of a queue, and put them into the reply of a claim.
--- uses: turns
+-- uses: turns running_counts
 
 -- Add a queue to the reply: its place, status, the time, number of jobs, number of counts. Returns the position before.
 local function begin_answer(q, place, status, reply)
@@ -10,8 +10,8 @@ end
 
 -- Enter jobs into the processing list before they leave their lanes. An id without a record was left by a torn log.
 -- `head` is the position in the reply before this queue. Returns how many were assigned.
-local function assign_jobs(q, ids, reply, head, counts)
-  local held, claimed_at, n, h = {}, " " .. q.now, #reply, 0
+local function assign_jobs(q, ids, owners, reply, head, counts)
+  local held, claimed_at, n, h, started = {}, " " .. q.now, #reply, 0, {}
   local untried = "1" .. claimed_at
   local failures = q.has_failures and redis.call("HMGET", q.failures, unpack(ids)) or {}
   local crashes = q.has_crashes and redis.call("HMGET", q.crashes, unpack(ids)) or {}
@@ -25,24 +25,29 @@ local function assign_jobs(q, ids, reply, head, counts)
       held[h] = (failed + crashed + 1) .. claimed_at
       counts[c + 1], counts[c + 2], counts[c + 3] = (n - head - 5) / 2 - 1, failed, crashed
     end
+    if record and q.has_limits then
+      held[h] = held[h] .. " " .. owners[i]
+      add_job(started, owners[i])
+    end
   end
   if h > 0 then redis.call("HSET", q.running, unpack(held)) end
+  if #started > 0 then count_started(q, started, h / 2) end
   return h / 2
 end
 
--- Take the jobs of the next turns, from the highest band on.
+-- Take the jobs of the next turns, from the highest band on. Returns whether the worker may take others beside them.
 local function take_jobs(q, band, claim, reply, head)
   local counts, status = {}, "ok"
   while band and status == "ok" do
     local turns = take_turns(q, band, claim)
     local ids = turns.ids
-    local given = #ids > 0 and assign_jobs(q, ids, reply, head, counts) or 0
+    local given = #ids > 0 and assign_jobs(q, ids, turns.owners, reply, head, counts) or 0
     q.has_more = end_turns(q, band, turns)
     if #ids > 0 and q.has_waiting_since then redis.call("HDEL", q.waiting_since, unpack(ids)) end
     -- After a torn log a live job may be among them.
     if #ids > 0 and q.has_cancelled_in_lane then redis.call("HDEL", q.cancelled_in_lane, unpack(ids)) end
     claim.wanted, claim.found = claim.wanted - given, claim.found + given
-    claim.may_skip = claim.may_skip - (#ids > 0 and #ids - given or #turns.clients)
+    claim.may_skip = claim.may_skip - (#ids > 0 and #ids - given or math.max(1, #turns.clients))
     if given > 0 and claim.suspects == 0 then claim.slots = 0 end
     local is_in_vain = given == 0 and #ids > 0 -- all were left by a torn log: try again
     if turns.is_stopped and not is_in_vain then status = "suspect" end
@@ -53,4 +58,5 @@ local function take_jobs(q, band, claim, reply, head)
   if status ~= "ok" then claim.wanted = 0 end
   reply[head + 2], reply[head + 4], reply[head + 5] = status, (#reply - head - 5) / 2, #counts
   for i = 1, #counts do reply[#reply + 1] = counts[i] end
+  return status == "ok"
 end

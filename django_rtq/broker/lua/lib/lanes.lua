@@ -17,10 +17,13 @@ end
 
 -- Enter a client with work into all indexes, before the push. A client is written into the ring last and removed from it
 -- first: while it is there, its band is known as well. Whether its lane was empty says nothing after a torn log.
+-- A client with the turn "inf" is blocked, see limits, and wakes nobody.
 local function index_lane(q, band, client, since)
   local ring = q.ring .. band
   local is_new = redis.call("ZADD", q.lanes, "NX", since, band .. ":" .. client) == 1
-  if is_new or not redis.call("ZSCORE", ring, client) then
+  local turn = not is_new and redis.call("ZSCORE", ring, client)
+  if turn == "inf" then return end
+  if not turn then
     redis.call("ZADD", q.bands, rank(band), band)
     redis.call("ZADD", ring, "NX", redis.call("INCR", q.turn), client)
   end
@@ -34,7 +37,9 @@ local function push_front(q, id, record, now, is_unrun)
   index_lane(q, band, client, now)
   if is_unrun then -- ahead of all other clients of its band
     local first = redis.call("ZRANGE", q.ring .. band, 0, 0, "WITHSCORES")
-    if first[1] ~= client then redis.call("ZADD", q.ring .. band, first[2] - 1, client) end
+    if first[1] ~= client and redis.call("ZSCORE", q.ring .. band, client) ~= "inf" then
+      redis.call("ZADD", q.ring .. band, first[2] - 1, client)
+    end
   end
   if redis.call("LPOS", lane, id, "MAXLEN", NEAR) then return end
   redis.call("LPUSH", lane, id)

@@ -1,5 +1,5 @@
 -- reclaim: take jobs back from a dead worker, and count the runs that crashed.
--- uses: prelude lanes unique outcomes settle failures metrics
+-- uses: prelude lanes unique outcomes settle failures metrics running_counts
 
 -- Count a crashed run for its queue and its task, in place of the dead worker.
 local function count_crash(q, record, end_name, now)
@@ -38,7 +38,9 @@ end
 -- Returns how many jobs are left.
 local function reclaim_jobs(q, worker, is_guilty, limit, now, answer)
   local running = q.running_of .. worker
-  local ids = redis.call("HKEYS", running)
+  local held, ids, entries = {}, {}, {}
+  local pairs_held = redis.call("HGETALL", running)
+  for i = 1, #pairs_held, 2 do ids[#ids + 1], held[pairs_held[i]] = pairs_held[i], pairs_held[i + 1] end
   table.sort(ids, function(a, b) return a > b end) -- ids sort by the time at which they were made
   local left = math.max(0, #ids - limit)
   for i = #ids, limit + 1, -1 do ids[i] = nil end
@@ -55,6 +57,8 @@ local function reclaim_jobs(q, worker, is_guilty, limit, now, answer)
       count(q.stats, now, "reclaimed", 1)
     end
     redis.call("HDEL", running, id) -- last: a torn log may cost a second run, not a job
+    entries[#entries + 1] = held[id]
   end
+  count_ended(q, entries)
   return left
 end

@@ -1,10 +1,10 @@
 -- settle: end runs of a worker. A job with a cancel request does not run again, however its run ends.
--- uses: prelude outcomes
+-- uses: prelude outcomes running_counts
 
 -- Split a list in which every `step`-th entry is an id, from `first` to `last` if given. Returns the positions of ids that
--- the worker holds, and the stale ids.
+-- the worker holds, the stale ids, and the entries of the processing list.
 local function split_held(running, list, step, first, last)
-  local ids, mine, stale, n, m = {}, {}, {}, 0, 0 -- counted: # and ipairs are expensive
+  local ids, mine, stale, entries, n, m = {}, {}, {}, {}, 0, 0 -- counted: # and ipairs are expensive
   first = first or 1
   for i = first, last or #list, step do
     n = n + 1
@@ -14,22 +14,23 @@ local function split_held(running, list, step, first, last)
   for i = 1, n do
     if held[i] then
       m = m + 1
-      mine[m] = first + (i - 1) * step
+      mine[m], entries[m] = first + (i - 1) * step, held[i]
     else
       stale[#stale + 1] = ids[i]
     end
   end
-  return mine, stale
+  return mine, stale, entries
 end
 
 -- Finish the jobs in a part of a list: id, ms to keep, outcome in turn. Returns the stale ids.
 local function finish_runs(q, list, first, last, most, now, field)
-  local mine, stale = split_held(q.running, list, 3, first, last)
+  local mine, stale, entries = split_held(q.running, list, 3, first, last)
   if #mine == 0 then return stale end
   local ids = store_outcomes(q, list, mine, most, now)
   delete_jobs(q, ids)
   count(q.stats, now, field, #ids)
   redis.call("HDEL", q.running, unpack(ids)) -- last: a torn log may cost a second run, not a job
+  if q.has_limits ~= false then count_ended(q, entries) end
   return stale
 end
 

@@ -1,12 +1,20 @@
 -- turns: round-robin between clients. The ring holds the clients with work; the lowest turn is served first and gets a new
 -- one.
--- uses: lanes claim
+-- uses: lanes claim limits
+
+-- The first clients of a band, of those that are not blocked.
+local function first_clients(q, band, n)
+  if not q.has_limits then return redis.call("ZRANGE", q.ring .. band, "0", n - 1) end
+  return redis.call("ZRANGEBYSCORE", q.ring .. band, "-inf", "(inf", "LIMIT", "0", n)
+end
 
 -- Collect the jobs of the next turns of a band, as if each job were claimed alone.
 local function take_turns(q, band, claim)
-  local clients = redis.call("ZRANGE", q.ring .. band, "0", claim.wanted) -- one more: whether others have work
-  local turns = { clients = clients, is_alone = #clients == 1, lanes = {}, lines = {}, taken = {}, ids = {} }
+  local clients = first_clients(q, band, claim.wanted + 1) -- one more: whether others have work
+  local turns = { clients = clients, is_alone = #clients == 1, lanes = {}, lines = {}, taken = {}, blocked = {} }
+  turns.ids, turns.owners = {}, {}
   clients[claim.wanted + 1] = nil
+  local rooms = q.has_limits and read_rooms(q, clients)
   local share = math.ceil(claim.wanted / math.max(#clients, 1))
   local lane, last = q.lane .. band .. ":", tostring(share) -- one more: the next head of the lane
   for c, client in ipairs(clients) do
@@ -19,11 +27,15 @@ local function take_turns(q, band, claim)
       local id = turns.lines[c][round]
       if #turns.ids == claim.wanted then return turns end
       if id and q.has_cancelled_in_lane and redis.call("HEXISTS", q.jobs, id) == 0 then return turns end
+      if id and rooms and turns.taken[c] >= rooms[c] then
+        if not turns.blocked[c] then block(q, band, clients[c]) end
+        id, turns.blocked[c] = nil, true
+      end
       if id and q.has_crashes and not may_join(q, claim, id, #turns.ids) then
         turns.is_stopped = true
         return turns
       end
-      if id then turns.ids[#turns.ids + 1], turns.taken[c] = id, round end
+      if id then turns.ids[#turns.ids + 1], turns.owners[#turns.ids + 1], turns.taken[c] = id, clients[c], round end
     end
   end
   return turns
@@ -49,7 +61,7 @@ local function end_turns(q, band, turns)
     elseif taken > 0 then
       heads[#heads + 1], heads[#heads + 2] = waiting_since(q, first, q.now), lane
       local list = taken == most and later or going_on
-      list[#list + 1] = client
+      if not turns.blocked[c] then list[#list + 1] = client end
     end
   end
   for _, client in ipairs(later) do going_on[#going_on + 1] = client end
@@ -62,7 +74,7 @@ local function end_turns(q, band, turns)
   end
   if #going_on > 0 and #gone == 0 then return true end
   if #gone > 0 then redis.call("ZREM", ring, unpack(gone)) end
-  local is_empty = redis.call("EXISTS", ring) == 0
+  local is_empty = #first_clients(q, band, 1) == 0
   if is_empty then redis.call("ZREM", q.bands, band) end
   return not is_empty
 end

@@ -1,0 +1,21 @@
+-- recount: count the jobs in the processing lists, after the first limit, or a torn log.
+-- uses: prelude running_counts
+
+-- Write `running_counts` anew. Jobs that were claimed without limits get their client written behind their entry.
+local function recount(q)
+  local owners, total, counts = {}, 0, {}
+  for _, worker in ipairs(redis.call("ZRANGE", q.signed_on, 0, -1)) do
+    local held = redis.call("HGETALL", q.running_of .. worker)
+    for i = 1, #held, 2 do
+      local client = owner_of(held[i + 1])
+      if not client then
+        client = select(2, read_header(redis.call("HGET", q.jobs, held[i]) or ""))
+        redis.call("HSET", q.running_of .. worker, held[i], held[i + 1] .. " " .. client)
+      end
+      add_job(owners, client)
+      total = total + 1
+    end
+  end
+  redis.call("DEL", q.running_counts)
+  if total > 0 then count_started(q, owners, total) end
+end

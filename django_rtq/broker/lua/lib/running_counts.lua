@@ -1,0 +1,41 @@
+-- running_counts: count the running jobs of a queue and of its clients, while there are limits.
+-- uses: limits
+
+-- The client in an entry of a processing list; nil: it was claimed without limits.
+local function owner_of(held)
+  return string.match(held, "^%d+ %d+ (.*)$")
+end
+
+-- Count jobs by client: `owners` is a list of clients, and has the number of jobs of each.
+local function add_job(owners, client)
+  if not owners[client] then owners[#owners + 1] = client end
+  owners[client] = (owners[client] or 0) + 1
+end
+
+local function add_running(q, name, n)
+  if redis.call("HINCRBY", q.running_counts, name, n) <= 0 then redis.call("HDEL", q.running_counts, name) end
+end
+
+local function count_started(q, owners, total)
+  for _, client in ipairs(owners) do add_running(q, "client:" .. client, owners[client]) end
+  add_running(q, "queue", total)
+end
+
+-- These entries have left the processing lists: give their places back.
+local function count_ended(q, held)
+  local owners, total = {}, 0
+  for _, entry in ipairs(held) do
+    local client = owner_of(entry)
+    if client then
+      add_job(owners, client)
+      total = total + 1
+    end
+  end
+  if total == 0 or redis.call("EXISTS", q.limits) == 0 then return end
+  add_running(q, "queue", -total)
+  for _, client in ipairs(owners) do
+    add_running(q, "client:" .. client, -owners[client])
+    unblock(q, client)
+  end
+  if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.work_signal, "0", "work") end
+end

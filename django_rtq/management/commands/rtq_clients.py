@@ -1,0 +1,160 @@
+"""manage.py rtq_clients: show the limits of a queue and its clients, change them, pause and resume clients."""
+
+from __future__ import annotations
+
+import shlex
+from argparse import SUPPRESS, ArgumentTypeError
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.limits import ClientLimits, Limit, NewLimit, QueueLimits
+from django_rtq.management.command import WRONG_USAGE, RTQCommand, accept_django_options
+from django_rtq.management.output import Column, as_json, number, one_line, table
+from django_rtq.management.prompts import known_queues
+from django_rtq.tasks.registry import declared_queues
+
+COLUMNS = [Column("CLIENT"), Column("RUNNING", right=True), Column("MAX", right=True), Column("STATE")]
+
+ACTIONS = {
+    "list": "Show the limits of a queue, and its clients that have a limit, are paused, run jobs or are blocked.",
+    "limit": "Set how many jobs of the queue, of each client, or of some clients may run at once, on all machines.",
+    "pause": "Start no more jobs of clients. What they enqueue waits, and their running jobs finish.",
+    "resume": "Start the jobs of paused clients again.",
+}
+EVERY_QUEUE = "The queue; '*' is every queue that was used."
+
+
+class Command(RTQCommand):
+    help = "Show how many jobs a queue and its clients may run at once, change that, and pause and resume clients."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.epilog = (
+            "Exit codes: 0 done; 1 the queue is unknown, or Redis did not answer; 2 wrong usage. A change holds "
+            "for all workers from their next claim on, and survives restarts."
+        )
+        actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
+        for name, text in ACTIONS.items():
+            action = actions.add_parser(name, help=text, description=text)
+            action.add_argument(
+                "queue", metavar="QUEUE", help=EVERY_QUEUE if name in ("pause", "resume") else "The queue."
+            )
+            if name == "list":
+                action.add_argument("--json", action="store_true", default=SUPPRESS, help="Print JSON.")
+            elif name == "limit":
+                self._add_limit_arguments(action)
+            else:
+                action.add_argument(
+                    "clients", nargs="+", metavar="CLIENT", help="The client; '' is the one without a name."
+                )
+            accept_django_options(action)
+
+    def _add_limit_arguments(self, action: CommandParser) -> None:
+        action.add_argument(
+            "--max-running",
+            required=True,
+            type=_limit_argument,
+            metavar="N",
+            help="A number; 'none' for no limit; 'settings' for what RTQ[\"QUEUES\"] says.",
+        )
+        action.add_argument(
+            "--client", action="append", default=[], metavar="NAME", help="Of this client. May be repeated."
+        )
+        action.add_argument("--each-client", action="store_true", help="Of each client without a limit of its own.")
+        action.add_argument("--whole-queue", action="store_true", help="Of all clients together.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        queue, action, known = options["queue"], options["action"], get_inspector().queues.names()
+        if queue not in declared_queues() and not (queue == "*" and action in ("pause", "resume")):
+            known_queues(get_inspector(), [queue])
+        if action == "limit":
+            self._limit(queue, options)
+        elif action == "list":
+            self._list(queue, is_json=options.get("json", False))
+        else:
+            for name in known if queue == "*" else [queue]:
+                self._pause_or_resume(name, options)
+
+    def _pause_or_resume(self, queue: str, options: dict[str, Any]) -> None:
+        limits = get_inspector().limits
+        for client in options["clients"]:
+            what = f"client {one_line(repr(client), 100)} in queue {queue}"
+            if options["action"] == "resume":
+                text = (
+                    f"Resumed {what}."
+                    if limits.resume_client(queue, client)
+                    else f"{_capitalized(what)} was not paused."
+                )
+            elif limits.pause_client(queue, client):
+                again = f"rtq_clients resume {queue} {shlex.quote(one_line(client))}"
+                text = f"{_capitalized(what)} is paused. Resume it with  python manage.py {again}"
+            else:
+                text = f"{_capitalized(what)} was paused already."
+            if options["verbosity"]:
+                self.stdout.write(text)
+
+    def _limit(self, queue: str, options: dict[str, Any]) -> None:
+        clients, of_each, of_queue = options["client"], options["each_client"], options["whole_queue"]
+        if bool(clients) + of_each + of_queue != 1:
+            raise CommandError(
+                "Whose limit? Give --client NAME, --each-client or --whole-queue.", returncode=WRONG_USAGE
+            )
+        limits, most = get_inspector().limits, options["max_running"]
+        for client in clients:
+            limits.set_client(queue, client, most)
+        if of_each:
+            limits.set_default(queue, most)
+        if of_queue:
+            limits.set_queue(queue, most)
+        if options["verbosity"]:
+            self._list(queue, is_json=False)
+
+    def _list(self, queue: str, *, is_json: bool) -> None:
+        found = get_inspector().limits.read(queue)
+        if is_json:
+            self.stdout.write(as_json({**asdict(found), "clients": list(map(asdict, found.clients.values()))}))
+            return
+        heading, *rows = table(COLUMNS, _rows(found))
+        self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
+
+
+def _capitalized(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _limit_argument(text: str) -> NewLimit:
+    if text == "settings":
+        return "settings"
+    if text == "none":
+        return None
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"{text!r} is not a whole number, 'none' or 'settings'.")
+    return int(text)
+
+
+def _rows(found: QueueLimits) -> list[list[str]]:
+    return [
+        ["(whole queue)", number(found.running) if found.queue or found.clients else "-", _most(found.queue), ""],
+        ["(each client)", "", _most(found.default), ""],
+        *([_name(each), number(each.running), _most(each.limit), _state(each)] for each in found.clients.values()),
+    ]
+
+
+def _name(client: ClientLimits) -> str:
+    return one_line(client.name, 60) or "(none)"
+
+
+def _most(limit: Limit | None) -> str:
+    if limit is None:
+        return "-"
+    most = "none" if limit.max_running is None else number(limit.max_running)
+    return f"{most} (settings)" if limit.is_from_settings else most
+
+
+def _state(client: ClientLimits) -> str:
+    if client.pause:
+        by = f" by {one_line(client.pause.by, 60)}" if client.pause.by else ""
+        return f"paused{by} since {client.pause.since:%Y-%m-%d %H:%M:%S} UTC"
+    return "blocked" if client.is_blocked else "open"

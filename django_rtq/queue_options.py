@@ -1,0 +1,87 @@
+"""The names of queues, and their options in RTQ["QUEUES"]."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeGuard
+
+from django_rtq.exceptions import ConfigurationError, InvalidTask
+from django_rtq.validation import did_you_mean
+
+_QUEUE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+
+
+def is_queue_name(value: object) -> TypeGuard[str]:
+    """Whether a queue may have this name: it becomes a part of keys in Redis."""
+    return isinstance(value, str) and _QUEUE_NAME.fullmatch(value) is not None
+
+
+def check_queue_name(name: object) -> None:
+    """Raises InvalidTask for what is_queue_name() refuses."""
+    if not is_queue_name(name):
+        raise InvalidTask(
+            f"{name!r} is not a queue name: use 1 to 100 of the letters A-Z and a-z, digits, '.', '_' and '-'."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueConfig:
+    """The options of one queue in RTQ["QUEUES"]."""
+
+    #: Delayed jobs that have become due go ahead of the others of their priority.
+    delayed_first: bool = False
+    #: How many of its jobs may run at once, on all machines together. None: any number.
+    max_running: int | None = None
+    #: Limits of each client: {"max_running": 2}.
+    client: Mapping[str, int] = field(default_factory=dict)
+    #: Limits of single clients: name -> the same.
+    clients: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+def check_queues(queues: Any) -> None:
+    known = [option.name for option in fields(QueueConfig)]
+    if not isinstance(queues, Mapping):
+        raise ConfigurationError(
+            'RTQ["QUEUES"] has to be a dictionary of names and options, like {"mail": {"delayed_first": True}}.'
+        )
+    for name, options in queues.items():
+        where = f'RTQ["QUEUES"][{name!r}]'
+        if not is_queue_name(name):
+            raise ConfigurationError(f"{where}: {name!r} is not the name of a queue.")
+        if not isinstance(options, Mapping):
+            raise ConfigurationError(f"{where} is {options!r}, but has to be a dictionary of options.")
+        for option, value in options.items():
+            if option not in known:
+                names = ", ".join(sorted(known))
+                hint = did_you_mean(str(option), known, otherwise=f" Known are: {names}.", quoted=True)
+                raise ConfigurationError(f"{where} has an unknown option {option!r}.{hint}")
+            _check_queue_option(f"{where}[{option!r}]", option, value)
+
+
+def _check_queue_option(where: str, option: str, value: Any) -> None:
+    if option == "delayed_first" and not isinstance(value, bool):
+        raise ConfigurationError(f"{where} is {value!r}, but has to be True or False.")
+    if option == "max_running" and not _is_limit(value):
+        raise ConfigurationError(f"{where} is {value!r}, but has to be a whole number from 0 on, or None for no limit.")
+    if option == "client":
+        _check_client_limits(where, value)
+    if option == "clients":
+        if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+            raise ConfigurationError(
+                f'{where} has to be a dictionary of clients, like {{"acme": {{"max_running": 5}}}}.'
+            )
+        for name, limits in value.items():
+            _check_client_limits(f"{where}[{name!r}]", limits)
+
+
+def _check_client_limits(where: str, limits: Any) -> None:
+    if not isinstance(limits, Mapping) or set(limits) - {"max_running"} or not all(map(_is_limit, limits.values())):
+        raise ConfigurationError(
+            f'{where} is {limits!r}, but has to be a dictionary like {{"max_running": 2}}: a whole number from 0 on.'
+        )
+
+
+def _is_limit(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0)

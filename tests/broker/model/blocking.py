@@ -1,0 +1,77 @@
+"""Limits of the model: how many jobs may run, and who waits until it may start one. And counters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tests.broker.model.unique import Holdings
+
+
+class Blocking(Holdings):
+    """One queue, its limits, its counters, and clients that are blocked."""
+
+    def change_limits(self, entries: Mapping[str, str]) -> int:
+        """Empty texts delete. While there are limits, what runs has its client behind its entry."""
+        self.limit_sources = {name: text for name, text in {**self.limit_sources, **entries}.items() if text}
+        run, settings = (
+            {name.removeprefix(source): text for name, text in self.limit_sources.items() if name.startswith(source)}
+            for source in ("run:", "settings:")
+        )
+        self.set_limits = settings | run
+        for worker in self.signed_on if self.set_limits else ():
+            for job_id, entry in self.running[worker].items():
+                if entry.count(" ") == 1:
+                    client = self.jobs[job_id].client if job_id in self.jobs else ""
+                    self.running[worker][job_id] = f"{entry} {client}"
+        self.work_signal = self.work_signal or bool(self.bands)
+        return len(self.blocked)
+
+    def check_blocked(self, clients: Sequence[str]) -> int:
+        for client in clients:
+            self.unblock(client)
+        return sum(client in self.blocked for client in clients)
+
+    def room_of(self, client: str) -> float:
+        """How many more jobs a client may start."""
+        if f"paused:{client}" in self.set_limits:
+            return 0
+        entry = self.set_limits.get(f"client:{client}", self.set_limits.get("clients", ""))
+        return self._left(entry, self.running_counts()[f"client:{client}"])
+
+    def queue_room(self) -> float:
+        return self._left(self.set_limits.get("queue", ""), self.running_counts()["queue"])
+
+    def _left(self, entry: str, running: int) -> float:
+        return int(entry.removeprefix("max_running=")) - running if "max_running" in entry else float("inf")
+
+    def _block(self, band: int, client: str) -> None:
+        self.blocked_in[band].add(client)
+        bands = self.blocked.setdefault(client, [])
+        if band not in bands:
+            bands.append(band)
+
+    def unblock(self, client: str) -> None:
+        if client not in self.blocked or self.room_of(client) <= 0:
+            return
+        for band in self.blocked.pop(client):
+            if client not in self.blocked_in[band]:
+                continue
+            self.blocked_in[band].remove(client)
+            if self.lanes[band, client]:
+                self.bands.add(band)
+                self.rings[band].append(client)
+                self.work_signal = True
+
+    def _end_run(self, worker: str, job_ids: Sequence[str]) -> None:
+        """The jobs leave the processing list, and others may start in their places."""
+        entries = [self.running[worker].pop(job_id) for job_id in job_ids]
+        owners = [entry.split(" ", 2)[2] for entry in entries if entry.count(" ") > 1]
+        if owners and self.set_limits:
+            for client in dict.fromkeys(owners):
+                self.unblock(client)
+            self.work_signal = self.work_signal or bool(self.bands)
+
+    def _count(self, name: str, n: int = 1) -> None:
+        counters = self.stats[self.clock.now // 60_000]
+        self.is_listed = self.is_listed or (name == "enqueued" and not counters[name])
+        counters[name] += n

@@ -1,0 +1,173 @@
+"""Limits and pauses of a queue and its clients are stored, and claims keep to them."""
+
+import pytest
+
+from django_rtq.conf import Config, read_config
+from django_rtq.exceptions import ConfigurationError
+from tests.support.jobs import QUEUE, claim, claimed_job, claimed_jobs, new_job, queued_job, settle
+from tests.support.snapshots import changes, snapshot
+
+
+def ids(jobs):
+    return sorted(job.id for job in jobs)
+
+
+def claimed_ids(broker, wanted=10):
+    return sorted(claim(broker, wanted))
+
+
+@pytest.fixture
+def limits(inspector):
+    return inspector.limits
+
+
+def test_a_client_runs_no_more_than_it_may(broker, limits):
+    limits.set_default(QUEUE, 2)
+    x = [queued_job(broker, client="x") for _ in range(3)]
+    y = queued_job(broker, client="y")
+
+    assert claimed_ids(broker) == ids([*x[:2], y])
+    assert claimed_ids(broker) == []
+    settle(broker, "ack", x[0], worker="w2")
+    assert claimed_ids(broker) == [x[2].id]
+
+
+def test_its_own_limit_comes_before_the_default(broker, limits):
+    limits.set_default(QUEUE, 1)
+    limits.set_client(QUEUE, "big", 3)
+    limits.set_client(QUEUE, "free", None)
+    for client in ("big", "free", "small"):
+        for _ in range(5):
+            queued_job(broker, client=client)
+
+    while claim(broker, 10):
+        pass
+
+    running = {name: each.running for name, each in limits.read(QUEUE).clients.items()}
+    assert running == {"big": 3, "free": 5, "small": 1}
+    assert limits.read(QUEUE).running == 9
+    assert limits.read(QUEUE).clients["big"].is_blocked
+    assert not limits.read(QUEUE).clients["free"].is_blocked
+
+
+def test_a_queue_runs_no_more_than_it_may(broker, limits):
+    limits.set_queue(QUEUE, 2)
+    jobs = [queued_job(broker) for _ in range(3)]
+    other = queued_job(broker, queue="low")
+
+    fetched = broker.claim("w1", [QUEUE, "low"], 5) if broker.sign_on(["low", QUEUE], "w1") is None else None
+
+    assert {part.queue: len(part.ids) for part in fetched.claimed} == {QUEUE: 2, "low": 1}
+    assert (len(jobs), other.id.encode()) == (3, fetched.claimed[1].ids[0])
+
+
+def test_a_paused_client_waits_and_others_go_on(broker, limits):
+    x, y = queued_job(broker, client="x"), queued_job(broker, client="y")
+
+    assert limits.pause_client(QUEUE, "x", "me")
+    assert not limits.pause_client(QUEUE, "x", "you")
+
+    assert claimed_ids(broker) == [y.id]
+    pause = limits.read(QUEUE).clients["x"].pause
+    assert pause.by == "me"
+    assert limits.resume_client(QUEUE, "x")
+    assert not limits.resume_client(QUEUE, "x")
+    assert claimed_ids(broker) == [x.id]
+
+
+def test_what_runs_when_the_first_limit_is_set_counts(broker, limits):
+    running = claimed_jobs(broker, *[new_job(client="x") for _ in range(2)])
+    waiting = queued_job(broker, client="x")
+
+    limits.set_client(QUEUE, "x", 2)
+
+    assert limits.read(QUEUE).clients["x"].running == 2
+    assert claimed_ids(broker) == []
+    settle(broker, "ack", running[0])
+    assert claimed_ids(broker) == [waiting.id]
+
+
+def test_running_jobs_are_shown_as_before(broker, limits, inspector):
+    limits.set_default(QUEUE, 5)
+    job = claimed_job(broker, client="a client")
+
+    (worker,) = inspector.workers([QUEUE])
+
+    assert [running.id for running in worker.running] == [job.id]
+    assert inspector.find(job.id).attempt == 1
+
+
+def test_nothing_is_left_when_the_last_limit_is_gone(redis, broker, limits):
+    queued_job(broker)
+    before = snapshot(redis)
+    limits.set_queue(QUEUE, 0)
+    claim(broker)
+    limits.pause_client(QUEUE, "x")
+
+    limits.set_queue(QUEUE, "settings")
+    limits.resume_client(QUEUE, "x")
+
+    assert {
+        key for key in changes(before, snapshot(redis)) if "limit" in key or "count" in key or "block" in key
+    } == set()
+
+
+@pytest.mark.parametrize("wrong", [-1, 1.5, "2", True])
+def test_a_limit_is_a_whole_number(limits, wrong):
+    with pytest.raises(ValueError, match="max_running"):
+        limits.set_queue(QUEUE, wrong)
+
+
+def settings_broker(broker, **options):
+    """The store of a worker with these options of the queue."""
+    broker.limits._config = Config(redis="redis://", queues={QUEUE: options})
+    return broker.limits
+
+
+def test_workers_store_the_limits_of_the_settings(redis, broker, limits):
+    limits.set_client(QUEUE, "own", 9)
+    options = {
+        "max_running": 50,
+        "client": {"max_running": 2},
+        "clients": {"big": {"max_running": 20}, "own": {"max_running": 1}},
+    }
+
+    settings_broker(broker, **options).apply_settings([QUEUE, "low"])
+
+    found = limits.read(QUEUE)
+    assert (found.queue.max_running, found.queue.is_from_settings) == (50, True)
+    assert (found.default.max_running, found.clients["big"].limit.max_running) == (2, 20)
+    assert (found.clients["own"].limit.max_running, found.clients["own"].limit.is_from_settings) == (9, False)
+    limits.set_client(QUEUE, "own", "settings")
+    assert limits.read(QUEUE).clients["own"].limit.max_running == 1
+
+    settings_broker(broker).apply_settings([QUEUE])
+    assert not redis.exists("{rtq:default}:limits", "{rtq:default}:limit_sources")
+
+
+def test_limits_that_are_stored_already_are_not_written_again(redis, broker):
+    store = settings_broker(broker, max_running=50)
+    store.apply_settings([QUEUE])
+    calls = redis.info("commandstats")["cmdstat_evalsha"]["calls"]
+
+    store.apply_settings([QUEUE])
+
+    assert redis.info("commandstats")["cmdstat_evalsha"]["calls"] == calls
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_running": -1},
+        {"max_running": "5"},
+        {"client": 5},
+        {"client": {"max_run": 5}},
+        {"client": {"max_running": True}},
+        {"clients": {"acme": 5}},
+        {"clients": {5: {}}},
+        {"clients": ["acme"]},
+    ],
+)
+def test_wrong_settings_are_refused(options):
+    with pytest.raises(ConfigurationError, match="QUEUES"):
+        read_config({"REDIS": "redis://", "QUEUES": {"mail": options}}, debug=False)

@@ -1,0 +1,92 @@
+"""rtq_clients: limits of a queue and its clients, and paused clients."""
+
+import pytest
+
+from tests.management.commands import run
+from tests.support.jobs import claim, queued_job
+
+
+def test_limits_are_set_and_shown(broker):
+    for _ in range(3):
+        queued_job(broker, client="acme")
+    queued_job(broker, client="")
+
+    assert run("rtq_clients", "limit", "default", "--each-client", "--max-running", "1").code == 0
+    run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "1000")
+    run("rtq_clients", "limit", "default", "--client", "acme", "--client", "zeta", "--max-running", "2")
+    while claim(broker, 5):
+        pass
+
+    assert [line.split() for line in run("rtq_clients", "list", "default", "--no-color").out.splitlines()] == [
+        ["CLIENT", "RUNNING", "MAX", "STATE"],
+        ["(whole", "queue)", "3", "1,000"],
+        ["(each", "client)", "1"],
+        ["(none)", "1", "-", "open"],
+        ["acme", "2", "2", "blocked"],
+        ["zeta", "0", "2", "open"],
+    ]
+
+
+def test_limits_are_removed(broker, inspector):
+    queued_job(broker)
+    inspector.limits.set_queue("default", 5)
+    inspector.limits.set_client("default", "acme", 5)
+
+    run("rtq_clients", "limit", "default", "--client", "acme", "--max-running", "none")
+    assert inspector.limits.read("default").clients["acme"].limit.max_running is None
+    run("rtq_clients", "limit", "default", "--client", "acme", "--max-running", "settings")
+    run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "settings")
+
+    found = inspector.limits.read("default")
+    assert (found.queue, found.clients) == (None, {})
+
+
+def test_for_programs_it_is_json(broker, inspector):
+    queued_job(broker)
+    inspector.limits.pause_client("default", "acme", "me")
+
+    found = run("rtq_clients", "list", "default", "--json").json
+
+    assert (found["queue"], found["default"], found["running"]) == (None, None, 0)
+    (client,) = found["clients"]
+    assert (client["name"], client["pause"]["by"], client["limit"]) == ("acme", "me", None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["limit", "default", "--max-running", "5"], 2),
+        (["limit", "default", "--max-running", "5", "--client", "x", "--whole-queue"], 2),
+        (["limit", "default", "--max-running", "-5", "--whole-queue"], 1),
+        (["limit", "default", "--max-running", "many", "--whole-queue"], 1),
+        (["limit", "unknown", "--max-running", "5", "--whole-queue"], 1),
+        (["list", "unknown"], 1),
+    ],
+)
+def test_wrong_usage_changes_nothing(broker, inspector, arguments, code):
+    queued_job(broker)
+
+    assert run("rtq_clients", *arguments).code == code
+
+    assert inspector.limits.read("default").queue is None
+
+
+def test_a_client_is_paused_and_resumed(broker):
+    job = queued_job(broker, client="a b")
+    queued_job(broker, queue="low", client="a b")
+
+    ran = run("rtq_clients", "pause", "*", "a b")
+
+    assert ran.out.splitlines() == [
+        "Client 'a b' in queue default is paused. Resume it with  python manage.py rtq_clients resume default 'a b'",
+        "Client 'a b' in queue low is paused. Resume it with  python manage.py rtq_clients resume low 'a b'",
+    ]
+    assert run("rtq_clients", "pause", "low", "a b").out == "Client 'a b' in queue low was paused already.\n"
+    assert "paused since" in run("rtq_clients", "list", "default").out
+    assert claim(broker, 5) == []
+    assert run("rtq_clients", "resume", "default", "a b", "c").out.splitlines() == [
+        "Resumed client 'a b' in queue default.",
+        "Client 'c' in queue default was not paused.",
+    ]
+    assert claim(broker, 5) == [job.id]
+    assert run("rtq_clients", "list", "*").code == 1
