@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
 from collections.abc import Callable
 
@@ -9,6 +11,8 @@ from benchmarks.environment import Environment
 from benchmarks.figures import Readings
 
 SINGLES = 300  # calls in a row: they take far less than the second after which an id counts as old
+AT_ONCE = 2000  # calls of threads or coroutines
+THREADS, COROUTINES = 8, 100  # that enqueue at once
 CHUNKS = (300, 1000, 3000)
 MANY = 3000  # jobs in a row
 
@@ -16,10 +20,13 @@ MANY = 3000  # jobs in a row
 def measure(env: Environment, readings: Readings) -> None:
     """One round: all variants in turn, in slices of about 20 ms."""
     env.clear()
+    loop = asyncio.new_event_loop()
     ways: dict[str, Callable[[], float]] = {
         "enqueue.delay": _delay,
         "enqueue.evalsha": lambda: _evalsha(env),
         "enqueue.using": _using,
+        "enqueue.threads": _threads,
+        "enqueue.coroutines": lambda: _coroutines(loop),
         **{f"enqueue.many_{size}": lambda size=size: _delay_many(size) for size in CHUNKS},  # type: ignore[misc]
     }
     seconds = dict.fromkeys(ways, 0.0)
@@ -29,11 +36,13 @@ def measure(env: Environment, readings: Readings) -> None:
             spent = way()
             if turn:  # the first turn loads the script and connects
                 seconds[name] += spent
+    loop.close()
     for name, spent in seconds.items():
-        jobs = MANY if "many" in name else SINGLES
+        jobs = MANY if "many" in name else AT_ONCE if name in ("enqueue.threads", "enqueue.coroutines") else SINGLES
         readings.add(name, turns * jobs / spent)
     readings.ratio("enqueue.delay_vs_evalsha", "enqueue.delay", "enqueue.evalsha")
     readings.ratio("enqueue.using_cost", "enqueue.delay", "enqueue.using")  # these are rates: the ratio is inverse
+    readings.ratio("enqueue.coroutines_vs_threads", "enqueue.coroutines", "enqueue.threads")
     slowest = min((f"enqueue.many_{size}" for size in CHUNKS), key=lambda name: readings.rounds[name][-1])
     readings.ratio("enqueue.many_vs_delay", slowest, "enqueue.delay")
 
@@ -44,6 +53,37 @@ def _delay() -> float:
     started = time.perf_counter()
     for number in range(SINGLES):
         noop.delay(7, number)
+    return time.perf_counter() - started
+
+
+def _threads() -> float:
+    from benchmarks.jobs import noop
+
+    def call() -> None:
+        for number in range(AT_ONCE // THREADS):
+            noop.delay(7, number)
+
+    threads = [threading.Thread(target=call) for _ in range(THREADS)]
+    started = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - started
+
+
+def _coroutines(loop: asyncio.AbstractEventLoop) -> float:
+    from benchmarks.jobs import noop
+
+    async def call() -> None:
+        for number in range(AT_ONCE // COROUTINES):
+            await noop.adelay(7, number)
+
+    async def calls() -> None:
+        await asyncio.gather(*(call() for _ in range(COROUTINES)))
+
+    started = time.perf_counter()
+    loop.run_until_complete(calls())
     return time.perf_counter() - started
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 import pwd
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -19,6 +21,8 @@ from testproject.redis_server import free_port
 START_SECONDS = 30.0
 DEFAULT_PORT = 5432  # part of the name of a Unix socket
 USER = "rtq"
+PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class PostgresUnavailable(RuntimeError):
@@ -96,7 +100,13 @@ class PrivatePostgres:
         command += ["-c", f"listen_addresses={tcp}", "-c", f"unix_socket_directories={folder}"]
         with (self._directory / "log").open("ab") as log:
             process = subprocess.Popen(
-                command, cwd=self._directory, user=self._user, stdout=log, stderr=log, start_new_session=True
+                command,
+                cwd=self._directory,
+                user=self._user,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=_end_with_parent,  # noqa: PLW1509 - takes no locks
             )
         deadline = time.monotonic() + START_SECONDS
         while True:
@@ -114,6 +124,12 @@ class PrivatePostgres:
         import psycopg
 
         return psycopg.connect(host=self.host, port=self.port, user=USER, dbname="postgres")
+
+
+def _end_with_parent() -> None:
+    """On Linux: shut down at once when the process that starts the server is killed."""
+    if _libc is not None:
+        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGQUIT)
 
 
 def _programs() -> Path:
