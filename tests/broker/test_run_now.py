@@ -54,7 +54,7 @@ def test_who_waits_for_the_end_of_one_like_it_goes_on_waiting(redis, broker, ins
     (successor,) = (job_id.decode() for job_id in redis.zrange(broker.keys.of(QUEUE).scheduled, 0, -1))
     before = snapshot(redis)
 
-    with pytest.raises(WrongState, match=f"{successor}: waits until job {first.id} has ended: only one"):
+    with pytest.raises(WrongState, match=f"{successor} waits until job {first.id} has ended: only one"):
         inspector.run_now(successor)
 
     assert snapshot(redis) == before
