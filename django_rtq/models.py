@@ -27,7 +27,7 @@ from django_rtq.scheduler.registry import ScheduledTask, declared_schedules, sch
 from django_rtq.scheduler.sync import sync_rows
 from django_rtq.tasks import exactly_once, registry
 from django_rtq.tasks.new_jobs import check_call
-from django_rtq.tasks.options import client_name, queue_name
+from django_rtq.tasks.options.values import client_name, queue_name
 
 logger = logging.getLogger("django_rtq")
 

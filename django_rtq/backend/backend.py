@@ -36,7 +36,7 @@ from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import made_at
 from django_rtq.queue_options import is_queue_name
 from django_rtq.tasks import registry
-from django_rtq.tasks.option_types import USING_NAMES
+from django_rtq.tasks.options.types import USING_NAMES
 from django_rtq.tasks.task import Task
 from django_rtq.validation import did_you_mean
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from django_rtq.exceptions import InvalidTask
-from django_rtq.tasks.signature import signature_of
+from django_rtq.tasks.options.signature import signature_of
 
 if TYPE_CHECKING:
     from django_rtq.tasks.task import Task

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar,
 
 from django_rtq.exceptions import InvalidTask
 from django_rtq.tasks import registry
-from django_rtq.tasks.option_types import SHARED_NAMES, TASK_NAMES, USING_NAMES, SharedOptions, TaskOptions
+from django_rtq.tasks.options.types import SHARED_NAMES, TASK_NAMES, USING_NAMES, SharedOptions, TaskOptions
 from django_rtq.tasks.task import Task
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from django_rtq.exceptions import InvalidTask, PayloadError
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import new_job_id
 from django_rtq.jobs.record import check_body, write_body
-from django_rtq.tasks.options import client_name
+from django_rtq.tasks.options.values import client_name
 from django_rtq.tasks.unknown_tasks import warn_if_unknown_to_workers
 
 if TYPE_CHECKING:

@@ -16,14 +16,24 @@ from django_rtq.handle import JobHandle
 from django_rtq.jobs.context import JobContext
 from django_rtq.periodic import Schedule, schedules_option
 from django_rtq.tasks.apply_async import CeleryOptions, apply_async
-from django_rtq.tasks.backoff import DEFAULT, Backoff
 from django_rtq.tasks.declaration import aliases_option, check_function, name_option, shown_attributes, task_repr
 from django_rtq.tasks.django_tasks import as_django_task
 from django_rtq.tasks.enqueuing import checked_calls, enqueue, enqueue_unique, send
 from django_rtq.tasks.exactly_once import ExactlyOnce, database_option
 from django_rtq.tasks.new_jobs import WORKER_OPTIONS, check_call, new_job, new_unique_job, write_options
-from django_rtq.tasks.option_types import USING_NAMES, UsingOptions
-from django_rtq.tasks.options import (
+from django_rtq.tasks.options.backoff import DEFAULT, Backoff
+from django_rtq.tasks.options.signature import Signature, signature_of
+from django_rtq.tasks.options.types import USING_NAMES, UsingOptions
+from django_rtq.tasks.options.uniqueness import (
+    DAY_SECONDS,
+    UNIQUE_OPTIONS,
+    OnConflict,
+    Uniqueness,
+    UniqueOption,
+    Until,
+    uniqueness_of,
+)
+from django_rtq.tasks.options.values import (
     NORMALIZERS,
     ClientOption,
     Moment,
@@ -33,17 +43,7 @@ from django_rtq.tasks.options import (
     moment_argument,
 )
 from django_rtq.tasks.patching import with_patchable_methods
-from django_rtq.tasks.signature import Signature, signature_of
 from django_rtq.tasks.task_call import asend_call, send_through_middleware, uses_middleware
-from django_rtq.tasks.uniqueness import (
-    DAY_SECONDS,
-    UNIQUE_OPTIONS,
-    OnConflict,
-    Uniqueness,
-    UniqueOption,
-    Until,
-    uniqueness_of,
-)
 from django_rtq.transactions.rules import OnCommit, explicit_database
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from asgiref.sync import async_to_sync
 from django_rtq.conf import Config
 from django_rtq.jobs.context import CurrentRun, Interruptible, current_run
 from django_rtq.worker.outcome import Outcome
-from django_rtq.worker.process.executor import Executor
-from django_rtq.worker.process.interrupts import MainThreadInterrupts, ThreadInterrupts
-from django_rtq.worker.process.isolation import Isolation
 from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.process.run import Run
+from django_rtq.worker.process.running.executor import Executor
+from django_rtq.worker.process.running.interrupts import MainThreadInterrupts, ThreadInterrupts
+from django_rtq.worker.process.running.isolation import Isolation
 from django_rtq.worker.shared_memory import SharedState
 
 

@@ -9,13 +9,13 @@ from asgiref.sync import sync_to_async
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker, get_broker
-from django_rtq.tasks.options import Moment, moment_argument
+from django_rtq.tasks.options.values import Moment, moment_argument
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
 from django_rtq.testing.due_times import bring_forward, due_times, server_ms
 from django_rtq.testing.finished_job import FinishedJob, raise_foreign_error
 from django_rtq.worker.outcome import Outcome, Retried
 from django_rtq.worker.process.run import Run
-from django_rtq.worker.process.runner import Runner
+from django_rtq.worker.process.running.runner import Runner
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_memory import SharedState
 

@@ -13,7 +13,7 @@ from django_rtq.exceptions import Bury, Retry, TaskNotFound
 from django_rtq.jobs.failure import Failure
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.tracebacks import format_error
-from django_rtq.tasks.backoff import delay_seconds
+from django_rtq.tasks.options.backoff import delay_seconds
 from django_rtq.tasks.task import Task
 from django_rtq.validation import TEN_YEARS
 

@@ -27,11 +27,11 @@ from django_rtq.worker.exit_codes import EXIT_DONE, EXIT_RECYCLED
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.os_signals import ignore_signal
-from django_rtq.worker.process.batch import MAX_ACK_DELAY_SECONDS
 from django_rtq.worker.process.run import Run
-from django_rtq.worker.process.runner import Runner, exit_out_of_memory
+from django_rtq.worker.process.running.batch import MAX_ACK_DELAY_SECONDS
+from django_rtq.worker.process.running.runner import Runner, exit_out_of_memory
+from django_rtq.worker.process.running.threaded_runner import make_runner
 from django_rtq.worker.process.session import WorkerSession
-from django_rtq.worker.process.threaded_runner import make_runner
 from django_rtq.worker.process.work_signals import WorkSignalReader
 from django_rtq.worker.shared_memory import SharedState
 

@@ -11,10 +11,10 @@ from django_rtq import signals
 from django_rtq.conf import Config
 from django_rtq.exceptions import PayloadTooLarge, TaskNotFound, TimeLimitExceeded
 from django_rtq.worker.outcome import Acked, Buried, Expired, Retried, UnknownTask
-from django_rtq.worker.process.executor import Executor
-from django_rtq.worker.process.interrupts import MainThreadInterrupts
-from django_rtq.worker.process.isolation import Isolation
 from django_rtq.worker.process.run import Run
+from django_rtq.worker.process.running.executor import Executor
+from django_rtq.worker.process.running.interrupts import MainThreadInterrupts
+from django_rtq.worker.process.running.isolation import Isolation
 from django_rtq.worker.shared_memory import SharedState
 
 NOW_MS = 1_800_000_000_000

@@ -14,10 +14,10 @@ from django.db import connections
 
 from django_rtq.conf import Config
 from django_rtq.worker.outcome import Outcome
-from django_rtq.worker.process.executor import Executor
-from django_rtq.worker.process.interrupts import ThreadInterrupts
 from django_rtq.worker.process.run import Run
-from django_rtq.worker.process.runner import Runner, exit_after_error
+from django_rtq.worker.process.running.executor import Executor
+from django_rtq.worker.process.running.interrupts import ThreadInterrupts
+from django_rtq.worker.process.running.runner import Runner, exit_after_error
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_memory import SharedState
 

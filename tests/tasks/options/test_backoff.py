@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_rtq.exceptions import InvalidTask, TimeLimitExceeded
-from django_rtq.tasks import backoff
-from django_rtq.tasks.backoff import DEFAULT, as_backoff, constant, delay_seconds, exponential, steps
+from django_rtq.tasks.options import backoff
+from django_rtq.tasks.options.backoff import DEFAULT, as_backoff, constant, delay_seconds, exponential, steps
 from django_rtq.validation import TEN_YEARS
 
 ERROR = KeyError("x")

@@ -10,9 +10,9 @@ import pytest
 from django_rtq.conf import Config
 from django_rtq.worker import os_signals
 from django_rtq.worker.outcome import Acked, Buried, Retried
-from django_rtq.worker.process import threaded_runner
 from django_rtq.worker.process.run import Run
-from django_rtq.worker.process.threaded_runner import make_runner
+from django_rtq.worker.process.running import threaded_runner
+from django_rtq.worker.process.running.threaded_runner import make_runner
 from django_rtq.worker.shared_entries import ACKED, Revoked
 from django_rtq.worker.shared_memory import SharedState
 from tests.support.waiting import wait_until

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from django_rtq import task
 from django_rtq.exceptions import InvalidTask
-from django_rtq.tasks.signature import Signature
+from django_rtq.tasks.options.signature import Signature
 from tests.support.claims import take, take_all
 from tests.support.snapshots import snapshot
 
-NAME = "tests.tasks.test_signature.send"
+NAME = "tests.tasks.options.test_signature.send"
 ID = UUID("12345678123456781234567812345678")
 
 
@@ -202,5 +202,5 @@ def test_a_client_function_that_fails_leaves_nothing_behind(redis, broker):
         plain.using(client=lambda a, b: 1 / a).delay(0)
     text = refusal(plain.using(client=lambda a, b: [a]).delay, 0)
 
-    assert text == "tests.tasks.test_signature.plain: client is [0], but has to be text, a whole number or a UUID."
+    assert text == f"{__name__}.plain: client is [0], but has to be text, a whole number or a UUID."
     assert snapshot(redis) == {}

@@ -16,13 +16,13 @@ from django_rtq.loop import ReconnectDelay
 from django_rtq.worker.exit_codes import EXIT_FAILED, EXIT_OUT_OF_MEMORY
 from django_rtq.worker.os_signals import SignalHandlers
 from django_rtq.worker.outcome import Outcome
-from django_rtq.worker.process.batch import Batch, BatchSize, BatchWatch
-from django_rtq.worker.process.event_loop import EventLoop
-from django_rtq.worker.process.executor import Executor
-from django_rtq.worker.process.interrupts import MainThreadInterrupts, ThreadInterrupts
-from django_rtq.worker.process.isolation import Isolation
 from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.process.run import Run
+from django_rtq.worker.process.running.batch import Batch, BatchSize, BatchWatch
+from django_rtq.worker.process.running.event_loop import EventLoop
+from django_rtq.worker.process.running.executor import Executor
+from django_rtq.worker.process.running.interrupts import MainThreadInterrupts, ThreadInterrupts
+from django_rtq.worker.process.running.isolation import Isolation
 from django_rtq.worker.process.session import WorkerSession
 from django_rtq.worker.shared_entries import Revoked
 from django_rtq.worker.shared_memory import SharedState

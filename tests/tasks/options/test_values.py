@@ -12,8 +12,8 @@ from django.utils.translation import gettext_lazy
 from django_rtq import JobState, constant, exponential, task
 from django_rtq.exceptions import InvalidTask
 from django_rtq.jobs.job import Job
-from django_rtq.tasks.backoff import DEFAULT
-from django_rtq.tasks.options import moment_argument
+from django_rtq.tasks.options.backoff import DEFAULT
+from django_rtq.tasks.options.values import moment_argument
 from django_rtq.validation import TEN_YEARS
 from tests.support.claims import take, take_all
 from tests.support.jobs import QUEUE
@@ -21,7 +21,7 @@ from tests.support.jobs import QUEUE
 HOUR = timedelta(hours=1)
 UTC = timezone.utc
 HUGE = 10**400
-NAME = "tests.tasks.test_options.send"
+NAME = "tests.tasks.options.test_values.send"
 
 
 class Urgency(enum.IntEnum):
@@ -115,7 +115,7 @@ def test_a_naive_moment_is_refused_where_the_project_has_time_zones(option):
     moment = datetime(2030, 1, 1)
 
     assert refusal(plain.using, **{option: moment}) == (
-        f"tests.tasks.test_options.plain: {option} is {moment!r}, a datetime without a time zone, but USE_TZ is on. "
+        f"{__name__}.plain: {option} is {moment!r}, a datetime without a time zone, but USE_TZ is on. "
         "Use django.utils.timezone.now() and the like."
     )
 
@@ -138,7 +138,7 @@ def test_an_option_that_is_not_known_is_refused_with_those_that_are():
     assert refusal(task, headers={}) == "@task does not take 'headers'. Use .using(headers=…)."
     for name in ("queue", "backoff", "retry_on", "give_up_on", "takes_context", "func", "changed"):
         assert refusal(plain.using, **{name: 1}) == (
-            f"tests.tasks.test_options.plain: using() does not take {name!r}. "
+            f"tests.tasks.options.test_values.plain: using() does not take {name!r}. "
             f"It takes: at_front, {known.replace('max_a', 'headers, max_a')}, run_after, time_limit, {unique}."
         )
 
@@ -233,7 +233,7 @@ def test_every_option_of_a_task_is_carried_or_known_by_it(broker):
     job = take(broker, queue="mail")
     assert job == Job(
         id=handle.id,
-        task="tests.tasks.test_options.full",
+        task="tests.tasks.options.test_values.full",
         queue="mail",
         client="acme",
         priority=7,
@@ -277,9 +277,9 @@ def test_what_using_changed_travels_in_the_record(broker):
     full.using(priority=1, queue_name=QUEUE).delay(1)
 
     assert {(job.task, job.priority): job.options for job in take_all(broker)} == {
-        ("tests.tasks.test_options.full", 7): {"max_attempts": 9, "time_limit": 1.5, "result_ttl": 5},
-        ("tests.tasks.test_options.full", 1): {},
-        ("tests.tasks.test_options.plain", 0): {"max_attempts": 9},
+        ("tests.tasks.options.test_values.full", 7): {"max_attempts": 9, "time_limit": 1.5, "result_ttl": 5},
+        ("tests.tasks.options.test_values.full", 1): {},
+        ("tests.tasks.options.test_values.plain", 0): {"max_attempts": 9},
     }
 
 

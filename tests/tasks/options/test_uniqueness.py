@@ -16,7 +16,7 @@ from tests.support.jobs import QUEUE, claim, settle
 from tests.support.single_steps import promote
 from tests.support.snapshots import snapshot
 
-NAME = "tests.tasks.test_uniqueness.send"
+NAME = "tests.tasks.options.test_uniqueness.send"
 
 
 @task(unique=True)
@@ -189,7 +189,7 @@ def test_it_raises_when_the_task_says_so(broker, enqueued):
     assert isinstance(caught.value, JobError)
     assert caught.value.job_id == first.id
     assert str(caught.value) == (
-        f"Job {first.id} is not over yet, and its task tests.tasks.test_uniqueness.sync allows no second job like it."
+        f"Job {first.id} is not over yet, and its task {__name__}.sync allows no second job like it."
     )
     assert enqueued == [[first.id]]
 
@@ -270,7 +270,7 @@ def test_what_is_no_answer_to_what_counts_is_refused(value):
     problem = f"unique is {value!r}, but has to be True or False, a list of argument names, or a function."
 
     assert refusal(task(unique=value), send) == f"{NAME}: {problem}"
-    assert refusal(plain.using, unique=value) == f"tests.tasks.test_uniqueness.plain: {problem}"
+    assert refusal(plain.using, unique=value) == f"tests.tasks.options.test_uniqueness.plain: {problem}"
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def test_an_option_that_makes_no_sense_is_refused_in_words(options, problem):
 
 def test_a_copy_that_is_not_unique_refuses_to_say_how():
     assert refusal(plain.using, unique_until="done") == (
-        "tests.tasks.test_uniqueness.plain: unique_until has no effect without unique: set that too."
+        "tests.tasks.options.test_uniqueness.plain: unique_until has no effect without unique: set that too."
     )
     assert refusal(sync.using, unique=False, unique_seconds=5)
     assert sync.using(unique=False).unique is False  # it may have the rest from its task
@@ -342,7 +342,6 @@ def test_what_the_function_says_has_to_be_plain_data(redis, broker):
         plain.using(unique=lambda number: {number}).delay(1)
 
     assert str(caught.value) == (
-        "tests.tasks.test_uniqueness.plain: the value of `unique` for this call is a set, which JSON cannot carry. "
-        "Pass a list instead."
+        f"{__name__}.plain: the value of `unique` for this call is a set, which JSON cannot carry. Pass a list instead."
     )
     assert snapshot(redis) == {}

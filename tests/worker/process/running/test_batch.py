@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.worker.process.batch import MAX_ACK_DELAY_SECONDS, MAX_JOBS, Batch, BatchSize, BatchWatch
+from django_rtq.worker.process.running.batch import MAX_ACK_DELAY_SECONDS, MAX_JOBS, Batch, BatchSize, BatchWatch
 from tests.support.waiting import wait_until
 
 IDS = [b"a", b"b", b"c", b"d"]

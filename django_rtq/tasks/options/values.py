@@ -14,8 +14,8 @@ from django_rtq.conf import is_database, uses_time_zones
 from django_rtq.exceptions import InvalidTask
 from django_rtq.jobs.job import EPOCH
 from django_rtq.queue_options import check_queue_name
-from django_rtq.tasks.backoff import Backoff, as_backoff
-from django_rtq.tasks.headers import headers_option
+from django_rtq.tasks.options.backoff import Backoff, as_backoff
+from django_rtq.tasks.options.headers import headers_option
 from django_rtq.validation import TEN_YEARS, is_finite, is_whole
 
 Moment = float | timedelta | datetime

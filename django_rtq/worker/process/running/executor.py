@@ -25,11 +25,11 @@ from django_rtq.jobs import serializer
 from django_rtq.jobs.context import CurrentRun, Interruptible, current_run
 from django_rtq.jobs.outcome import write_details, write_succeeded
 from django_rtq.worker.outcome import Acked, Buried, Cancelled, Expired, Outcome, UnknownTask, decide, task_traceback
-from django_rtq.worker.process.interrupts import CoroutineInterrupts
-from django_rtq.worker.process.isolation import Isolation
-from django_rtq.worker.process.middleware import RunMiddleware
 from django_rtq.worker.process.progress import ProgressWriter
 from django_rtq.worker.process.run import Run
+from django_rtq.worker.process.running.interrupts import CoroutineInterrupts
+from django_rtq.worker.process.running.isolation import Isolation
+from django_rtq.worker.process.running.middleware import RunMiddleware
 from django_rtq.worker.shared_memory import SharedState
 
 Limit = Callable[[float | None, bytes], AbstractContextManager[Interruptible | None]]

@@ -8,9 +8,9 @@ from typing import Any, TypedDict
 from uuid import UUID
 
 from django_rtq.periodic import Schedule
-from django_rtq.tasks.backoff import Backoff
-from django_rtq.tasks.options import Moment
-from django_rtq.tasks.uniqueness import OnConflict, UniqueOption, Until
+from django_rtq.tasks.options.backoff import Backoff
+from django_rtq.tasks.options.uniqueness import OnConflict, UniqueOption, Until
+from django_rtq.tasks.options.values import Moment
 from django_rtq.transactions.rules import OnCommit
 
 Client = str | int | UUID | None

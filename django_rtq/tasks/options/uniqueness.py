@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from django_rtq.exceptions import InvalidTask, Unserializable
 from django_rtq.jobs import serializer
-from django_rtq.tasks.options import check_seconds
-from django_rtq.tasks.signature import Signature
+from django_rtq.tasks.options.signature import Signature
+from django_rtq.tasks.options.values import check_seconds
 
 UniqueOption = bool | Sequence[str] | Callable[..., Any]
 Until = Literal["start", "done"]

@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import Any
 
 from django_rtq.worker.outcome import Outcome
-from django_rtq.worker.process.executor import Executor
 from django_rtq.worker.process.run import Run
+from django_rtq.worker.process.running.executor import Executor
 
 
 class EventLoop:

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from django_rtq.exceptions import JobCancelled, TimeLimitExceeded
-from django_rtq.worker.process.interrupts import (
+from django_rtq.worker.process.running.interrupts import (
     CoroutineInterrupts,
     MainThreadInterrupts,
     ThreadInterrupts,

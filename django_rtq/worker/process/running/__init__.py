@@ -1,0 +1,1 @@
+"""Runs claimed jobs: in the main thread, in threads, or on an event loop."""
