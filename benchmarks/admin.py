@@ -12,7 +12,7 @@ from benchmarks.environment import Environment, MeasurementFailed, print_progres
 from benchmarks.figures import Readings
 
 if TYPE_CHECKING:
-    from django_rtq.broker.broker import NewJob
+    from django_rtq.broker.messages import NewJob
 
 QUEUE, DEAD_QUEUE, QUEUES, CLIENTS, DAY = "flood", "dead-letters", 50, 10_000, 1440
 WORKER = "admin:1:benchmark"
@@ -123,7 +123,7 @@ def _bury(jobs: int) -> None:
 
 
 def _job(client: int, task: str = "noop") -> NewJob:
-    from django_rtq.broker.broker import NewJob
+    from django_rtq.broker.messages import NewJob
     from django_rtq.jobs.job import new_job_id
 
     return NewJob(new_job_id(), 0, 3, f"client-{client}", "", "", "", BODY % task)

@@ -10,6 +10,7 @@ import json
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -103,9 +104,9 @@ def _try(name: str, measure: Callable[[], None], readings: Any) -> None:
 
     try:
         measure()
-    except MeasurementFailed as problem:
-        print_progress(str(problem))
-        readings.remark(f"{name} failed: {str(problem).splitlines()[0]}")
+    except Exception as problem:  # noqa: BLE001 - the figures of the other groups took minutes
+        print_progress(str(problem) if isinstance(problem, MeasurementFailed) else traceback.format_exc())
+        readings.remark(f"{name} failed: {(str(problem).splitlines() or [type(problem).__name__])[0]}")
 
 
 def _options() -> argparse.Namespace:

@@ -12,7 +12,7 @@ from benchmarks.environment import Environment, MeasurementFailed, print_progres
 from benchmarks.figures import Readings
 
 if TYPE_CHECKING:
-    from django_rtq.broker.broker import NewJob
+    from django_rtq.broker.messages import NewJob
 
 WORKER = "scale:1:benchmark"
 BODY = '{"task":"benchmarks.jobs.noop","args":[7,42]}'
@@ -58,7 +58,7 @@ def _fill(queue: str, jobs: int, clients: int) -> None:
 
 
 def _job(client: int) -> NewJob:
-    from django_rtq.broker.broker import NewJob
+    from django_rtq.broker.messages import NewJob
     from django_rtq.jobs.job import new_job_id
 
     return NewJob(new_job_id(), 0, 3, f"client-{client}", "", "", "", BODY)
