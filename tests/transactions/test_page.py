@@ -1,15 +1,8 @@
 """The examples of the page about transactions run in a project."""
 
-import os
-import subprocess
-import sys
-
-import pytest
-
 from django_rtq.conf import read_config
-from tests.markdown import ROOT, blocks, cells, read, section
-from tests.testing.test_page import MODELS, SETTINGS
-from tests.testing.test_project import plugin_options
+from tests.markdown import blocks, cells, read, section
+from tests.support.projects import MODELS, SETTINGS, pytest_arguments, run_python, write_project
 
 PAGE = blocks(read("docs/transactions.md"))
 BILLING = """
@@ -56,33 +49,12 @@ class MoreTests(TransactionTestCase):
 FILES = ["shop/tests.py", "shop/more_tests.py"]
 
 
-@pytest.fixture
-def project(tmp_path):
-    """A project with the files of the page, but for its settings."""
-    (tmp_path / "shop").mkdir()
-    files = {"shop_settings.py": SETTINGS + BILLING, "shop/__init__.py": "", "shop/models.py": MODELS}
-    files |= {"shop/tasks.py": TASKS, "shop/more_tests.py": MORE_TESTS}
-    files |= {name: code for name, code in PAGE if name != "settings.py"}
-    for name, code in files.items():
-        (tmp_path / name).write_text(code)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nDJANGO_SETTINGS_MODULE = shop_settings\nfilterwarnings = error\n")
-    return tmp_path
-
-
-def test_the_examples_pass(project):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "DJANGO"))}
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(project)])
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin_options(), *FILES],
-        cwd=project,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert "3 passed" in done.stdout, done.stdout
+def test_the_examples_pass(tmp_path):
+    examples = {name: code for name, code in PAGE if name != "settings.py"}
+    files = {"shop_settings.py": SETTINGS + BILLING, "shop/models.py": MODELS}
+    write_project(tmp_path, {**files, "shop/tasks.py": TASKS, "shop/more_tests.py": MORE_TESTS, **examples})
+    _, output = run_python(tmp_path, *pytest_arguments(), *FILES)
+    assert "3 passed" in output, output
 
 
 def test_the_settings_are_understood():
