@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from argparse import SUPPRESS, ArgumentParser
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -46,7 +47,25 @@ class RTQCommand(BaseCommand):
             raise CommandError(one_line(error)) from error
 
 
-def accept_django_options(parser: ArgumentParser) -> None:
+def add_actions(
+    parser: ArgumentParser, texts: Mapping[str, str], *, epilog: str | None = None, all_print_json: bool = False
+) -> Iterator[tuple[str, ArgumentParser]]:
+    """Add a sub-command for each action. Yields its name and its parser, which accepts Django's options as well.
+
+    With `all_print_json`, each accepts --json, and so does the command before the action.
+    """
+    if all_print_json:
+        parser.add_argument("--json", action="store_true", help="Print JSON. Also accepted after the action.")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
+    for name, text in texts.items():
+        action = actions.add_parser(name, help=text, description=text, epilog=epilog)
+        if all_print_json:  # without a default, which would overwrite an option before the action
+            action.add_argument("--json", action="store_true", default=SUPPRESS, help="Print JSON.")
+        yield name, action
+        _accept_django_options(action)
+
+
+def _accept_django_options(parser: ArgumentParser) -> None:
     """Accept Django's options after the action too, where most people write them.
 
     Without defaults, because those of a sub-parser would overwrite options before the action.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, _SubParsersAction
+from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
 from django.core.management.base import CommandError
 
 from django_rtq.inspector.job_list import LISTS
-from django_rtq.management.command import WRONG_USAGE, accept_django_options
+from django_rtq.management.command import WRONG_USAGE, add_actions
 from django_rtq.management.prompts import job_id, past_moment
 
 ACTIONS = {
@@ -36,10 +36,9 @@ STATES = {
 FILTERS = ("queue", "task", "client", "state", "error", "since")
 
 
-def add_actions(actions: _SubParsersAction[Any]) -> None:
+def add_job_arguments(command: ArgumentParser) -> None:
     """One sub-command for each action."""
-    for name, text in ACTIONS.items():
-        parser = actions.add_parser(name, help=text, description=text, epilog=EXIT_CODES)
+    for name, parser in add_actions(command, ACTIONS, epilog=EXIT_CODES):
         nargs = "+" if name == "show" else "*"
         parser.add_argument("ids", nargs=nargs, type=job_id, metavar="ID", help="Ids of jobs, of any queue.")
         parser.add_argument("--queue", metavar="QUEUE", help="Only those of this queue.")
@@ -57,7 +56,6 @@ def add_actions(actions: _SubParsersAction[Any]) -> None:
             parser.add_argument(
                 "--no-input", "--noinput", action="store_false", dest="interactive", help="Do not ask for confirmation."
             )
-        accept_django_options(parser)
 
 
 def _add_filters(parser: ArgumentParser, name: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from argparse import SUPPRESS, ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +11,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.limits import ClientLimits, Limit, NewLimit, QueueLimits
-from django_rtq.management.command import WRONG_USAGE, RTQCommand, accept_django_options
+from django_rtq.management.command import WRONG_USAGE, RTQCommand, add_actions
 from django_rtq.management.output import Column, as_json, number, one_line, table
 from django_rtq.management.prompts import known_queues
 from django_rtq.tasks.registry import declared_queues
@@ -35,23 +35,20 @@ class Command(RTQCommand):
             "Exit codes: 0 done; 1 the queue is unknown, or Redis did not answer; 2 wrong usage. A change holds "
             "for all workers from their next claim on, and survives restarts."
         )
-        actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-        for name, text in ACTIONS.items():
-            action = actions.add_parser(name, help=text, description=text)
+        for name, action in add_actions(parser, ACTIONS):
             action.add_argument(
                 "queue", metavar="QUEUE", help=EVERY_QUEUE if name in ("pause", "resume") else "The queue."
             )
             if name == "list":
-                action.add_argument("--json", action="store_true", default=SUPPRESS, help="Print JSON.")
+                action.add_argument("--json", action="store_true", help="Print JSON.")
             elif name == "limit":
                 self._add_limit_arguments(action)
             else:
                 action.add_argument(
                     "clients", nargs="+", metavar="CLIENT", help="The client; '' is the one without a name."
                 )
-            accept_django_options(action)
 
-    def _add_limit_arguments(self, action: CommandParser) -> None:
+    def _add_limit_arguments(self, action: ArgumentParser) -> None:
         action.add_argument(
             "--max-running",
             required=True,
@@ -66,16 +63,14 @@ class Command(RTQCommand):
         action.add_argument("--whole-queue", action="store_true", help="Of all clients together.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        queue, action, known = options["queue"], options["action"], get_inspector().queues.names()
-        if queue not in declared_queues() and not (queue == "*" and action in ("pause", "resume")):
-            known_queues(get_inspector(), [queue])
-        if action == "limit":
-            self._limit(queue, options)
-        elif action == "list":
-            self._list(queue, is_json=options.get("json", False))
+        queue, action = options["queue"], options["action"]
+        if queue == "*" and action in ("pause", "resume"):
+            queues = get_inspector().queues.names()
         else:
-            for name in known if queue == "*" else [queue]:
-                self._pause_or_resume(name, options)
+            queues = [queue] if queue in declared_queues() else known_queues(get_inspector(), [queue])
+        act = {"limit": self._limit, "list": self._list}.get(action, self._pause_or_resume)
+        for name in queues:
+            act(name, options)
 
     def _pause_or_resume(self, queue: str, options: dict[str, Any]) -> None:
         limits = get_inspector().limits
@@ -109,11 +104,11 @@ class Command(RTQCommand):
         if of_queue:
             limits.set_queue(queue, most)
         if options["verbosity"]:
-            self._list(queue, is_json=False)
+            self._list(queue, options)
 
-    def _list(self, queue: str, *, is_json: bool) -> None:
+    def _list(self, queue: str, options: dict[str, Any]) -> None:
         found = get_inspector().limits.read(queue)
-        if is_json:
+        if options.get("json"):
             self.stdout.write(as_json({**asdict(found), "clients": list(map(asdict, found.clients.values()))}))
             return
         heading, *rows = table(COLUMNS, _rows(found))

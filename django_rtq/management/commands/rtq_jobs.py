@@ -12,7 +12,7 @@ from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.management.command import RTQCommand
 from django_rtq.management.job_actions import act_on_dead_letters, act_on_jobs
-from django_rtq.management.job_arguments import EXIT_CODES, add_actions, check_selection, is_filtered
+from django_rtq.management.job_arguments import EXIT_CODES, add_job_arguments, check_selection, is_filtered
 from django_rtq.management.job_display import COLUMNS, job_dict, job_dict_in_full, job_lines, job_row
 from django_rtq.management.job_selection import find_jobs, find_one
 from django_rtq.management.output import as_json, count, number, one_line, table
@@ -28,7 +28,7 @@ class Command(RTQCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = EXIT_CODES
-        add_actions(parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions"))
+        add_job_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["action"] == "show":

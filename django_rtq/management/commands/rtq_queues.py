@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import SUPPRESS
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -13,7 +12,7 @@ from django_rtq.broker.broker import get_broker
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import QueueDetails, WorkerDetails
 from django_rtq.inspector.inspector import Inspector, get_inspector
-from django_rtq.management.command import INTERRUPTED, RTQCommand, accept_django_options
+from django_rtq.management.command import INTERRUPTED, RTQCommand, add_actions
 from django_rtq.management.output import Column, ProgressLine, as_json, count, duration, number, one_line, table
 from django_rtq.management.prompts import check_interactive, confirm, known_queues
 from django_rtq.tasks.registry import declared_queues
@@ -58,12 +57,7 @@ class Command(RTQCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = EXIT_CODES
-        parser.add_argument("--json", action="store_true", help="Print JSON. Also accepted after the action.")
-        actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-        for name, text in ACTIONS.items():
-            action = actions.add_parser(name, help=text, description=text, epilog=EXIT_CODES)
-            # Without a default, which would overwrite an option before the action.
-            action.add_argument("--json", action="store_true", default=SUPPRESS, help="Print JSON.")
+        for name, action in add_actions(parser, ACTIONS, epilog=EXIT_CODES, all_print_json=True):
             if name == "purge":
                 action.add_argument("queues", nargs=1, metavar="QUEUE", help="The queue to empty.")
                 action.add_argument(
@@ -79,7 +73,6 @@ class Command(RTQCommand):
                 action.add_argument(
                     "--discard-outcomes", action="store_true", help="Delete the outcomes of finished jobs with it."
                 )
-            accept_django_options(action)
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["action"] == "list":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import SUPPRESS
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +12,7 @@ from django.utils.timezone import localtime
 
 from django_rtq.broker.broker import get_broker
 from django_rtq.conf import get_config
-from django_rtq.management.command import RTQCommand, accept_django_options
+from django_rtq.management.command import RTQCommand, add_actions
 from django_rtq.management.output import Column, as_json, count, one_line, table
 from django_rtq.models import Schedule, sync_schedules
 from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, declared_schedules, load_schedules
@@ -24,6 +23,16 @@ TITLES = ("NAME", "TASK", "QUEUE", "FROM", "ON", "WHEN", "MISSED", "OVERLAP", "L
 COLUMNS = [Column(title) for title in TITLES]
 
 
+ACTIONS = {
+    "list": "Show all schedules, with their times and their last jobs.",
+    "run": "Enqueue the job of a schedule now, in addition to its slots, and print the id of the job.",
+    "enable": "Enable a schedule from now on.",
+    "disable": "Disable a schedule on all machines.",
+    "sync": "Copy the schedules from the database to Redis. Needed after Redis has lost its data, or when the "
+    "table was changed without Django.",
+}
+
+
 class Command(RTQCommand):
     help = "List the schedules of periodic jobs, run one now, or enable or disable one."
 
@@ -31,20 +40,7 @@ class Command(RTQCommand):
         parser.epilog = (
             "Exit codes: 0 done; 1 unknown or invalid schedule, or Redis or the database did not answer; 2 wrong usage."
         )
-        parser.add_argument("--json", action="store_true", help="Print JSON. Also accepted after the action.")
-        actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-        for name, text in {
-            "list": "Show all schedules, with their times and their last jobs.",
-            "run": "Enqueue the job of a schedule now, in addition to its slots, and print the id of the job.",
-            "enable": "Enable a schedule from now on.",
-            "disable": "Disable a schedule on all machines.",
-            "sync": "Copy the schedules from the database to Redis. Needed after Redis has lost its data, or when the "
-            "table was changed without Django.",
-        }.items():
-            action = actions.add_parser(name, help=text, description=text)
-            # Without a default, which would overwrite an option before the action.
-            action.add_argument("--json", action="store_true", default=SUPPRESS, help="Print JSON.")
-            accept_django_options(action)
+        for name, action in add_actions(parser, ACTIONS, all_print_json=True):
             if name not in ("list", "sync"):
                 action.add_argument("name", metavar="NAME", help="The schedule's name: see list.")
 

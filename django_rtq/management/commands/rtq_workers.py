@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import SUPPRESS
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any
@@ -13,7 +12,7 @@ from django.template.defaultfilters import filesizeformat
 from django_rtq.exceptions import WorkerNotFound
 from django_rtq.inspector.details import WorkerDetails
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.management.command import WRONG_USAGE, RTQCommand, accept_django_options
+from django_rtq.management.command import WRONG_USAGE, RTQCommand, add_actions
 from django_rtq.management.output import Column, as_json, count, duration, number, one_line, table
 from django_rtq.management.prompts import known_queues
 from django_rtq.validation import did_you_mean
@@ -49,10 +48,7 @@ class Command(RTQCommand):
             "Exit codes: 0 done; 1 there is no such worker, or Redis did not answer; 2 wrong usage. Workers follow "
             "within a second; list shows it some seconds later."
         )
-        parser.add_argument("--json", action="store_true", help="Print JSON. Also accepted after the action.")
-        actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-        for name, text in ACTIONS.items():
-            action = actions.add_parser(name, help=text, description=text)
+        for name, action in add_actions(parser, ACTIONS, all_print_json=True):
             action.add_argument(
                 "names",
                 nargs="*",
@@ -62,9 +58,6 @@ class Command(RTQCommand):
             action.add_argument("--queue", metavar="QUEUE", help="Only workers that serve this queue.")
             if name != "list":
                 action.add_argument("--all", action="store_true", help="Every worker.")
-            # Without a default, which would overwrite an option before the action.
-            action.add_argument("--json", action="store_true", default=SUPPRESS, help="Print JSON.")
-            accept_django_options(action)
 
     def handle(self, *args: Any, **options: Any) -> None:
         names, queue, action = options["names"], options["queue"], options["action"]
