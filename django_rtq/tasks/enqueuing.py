@@ -39,7 +39,7 @@ async def asend(task: Task[Any, Any], calls: Iterable[tuple[Sequence[Any], dict[
 
 def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob]) -> list[JobHandle[Any]]:
     """Enqueue jobs of new_job(). Raises what delay() raises."""
-    if (task.on_commit is not None or not ignores_transactions()) and jobs and (alias := _open_transaction(task)):
+    if jobs and (alias := _open_transaction(task)):
         return _enqueue_on_commit(alias, task, jobs)
     queue = task.queue
     if jobs:
@@ -54,7 +54,7 @@ def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob]) -> list[JobHandle[Any]
 
 def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob]) -> list[JobHandle[Any]]:
     """Enqueue jobs of new_unique_job(). Raises what delay() raises."""
-    if (task.on_commit is not None or not ignores_transactions()) and jobs and (alias := _open_transaction(task)):
+    if jobs and (alias := _open_transaction(task)):
         return _enqueue_on_commit(alias, task, jobs)
     try:
         answers = get_broker().enqueue_unique(task.queue, jobs) if jobs else []
@@ -90,6 +90,8 @@ def _handles(task: Task[Any, Any], jobs: Sequence[UniqueJob], answers: Sequence[
 
 def _open_transaction(task: Task[Any, Any]) -> str | None:
     """The database whose commit the jobs have to wait for."""
+    if task.on_commit is None and ignores_transactions():
+        return None
     alias = database_to_await(task.on_commit)
     if alias is None and task.on_commit is None:
         warn_if_in_transaction(task.name)  # the setting is not set, and DEBUG is on
