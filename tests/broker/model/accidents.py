@@ -9,9 +9,7 @@ from typing import Any
 from django_rtq.broker.broker import Broker
 from django_rtq.jobs.outcome import CANCELLED_UNRUN
 from tests.broker.model.queue import Queue
-from tests.broker.model.state import Clock
-
-RESULT_MS = 300_000
+from tests.broker.model.state import RESULT_MS, Clock
 
 
 class Accidents:

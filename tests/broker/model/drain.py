@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tests.broker.model.keyspace import FIXED, read_keyspace
-from tests.broker.model.parallel_run import QUEUES, RESULT_MS, ParallelRun
+from tests.broker.model.parallel_run import QUEUES, ParallelRun
+from tests.broker.model.state import RESULT_MS
 
 LAST_MS = 60_000  # longer than any job waits for its time
 ROUNDS = 500

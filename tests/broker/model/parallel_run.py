@@ -12,15 +12,14 @@ from django_rtq.conf import Config
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.jobs.outcome import CANCELLED_UNRUN
-from tests.broker.model.accidents import RESULT_MS, Accidents
+from tests.broker.model.accidents import Accidents
 from tests.broker.model.keyspace import differences, problems, read_keyspace
 from tests.broker.model.queries import overview_of, seconds, settlement, state_in
 from tests.broker.model.queue import Queue, claim
-from tests.broker.model.state import Clock, Limits, lane_name
+from tests.broker.model.state import DEAD_MS, LEASE_MS, RESULT_MS, Clock, Limits, lane_name
 from tests.support.single_steps import promote, renew
 
 QUEUES = ("mail", "bulk")
-LEASE_MS, DEAD_MS = 15_000, 120_000
 LONGEST_MS = 40 * 60_000  # time that may pass; a script believes `high` when it is less than an hour ahead
 
 Plan = Mapping[str, Mapping[str, Sequence[tuple[Any, ...]]]]  # queue -> verb -> for each job its arguments

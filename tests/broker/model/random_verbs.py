@@ -19,8 +19,9 @@ from hypothesis.stateful import (
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import NewJob, UniqueJob
 from tests.broker.model.drain import drain
-from tests.broker.model.parallel_run import LEASE_MS, QUEUES, ParallelRun
+from tests.broker.model.parallel_run import QUEUES, ParallelRun
 from tests.broker.model.queries import lanes_of
+from tests.broker.model.state import LEASE_MS
 from tests.broker.model.strategies import (
     BODY,
     CHANGED,

@@ -6,7 +6,8 @@ from typing import Any
 
 from django_rtq.broker.messages import NewJob
 from django_rtq.broker.scripts import SCRIPTS
-from tests.broker.model.parallel_run import DEAD_MS, LEASE_MS, RESULT_MS, ParallelRun
+from tests.broker.model.parallel_run import ParallelRun
+from tests.broker.model.state import DEAD_MS, LEASE_MS, RESULT_MS
 
 ERROR = '{"error":"it broke"}'
 PROGRESS = '{"done":1,"total":null,"text":""}'

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from django_rtq.broker.messages import NewJob, UniqueJob
-from tests.broker.model.parallel_run import LEASE_MS, RESULT_MS, ParallelRun
+from tests.broker.model.parallel_run import ParallelRun
 from tests.broker.model.scenarios import DONE, ERROR, KEEP_MS, PROGRESS, new_job, run, send
+from tests.broker.model.state import LEASE_MS, RESULT_MS
 
 
 def people_cancel(parallel: ParallelRun) -> None:

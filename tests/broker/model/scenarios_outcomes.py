@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tests.broker.model.parallel_run import RESULT_MS, ParallelRun
+from tests.broker.model.parallel_run import ParallelRun
 from tests.broker.model.scenarios import DONE, KEEP_MS, new_job, run, send
+from tests.broker.model.state import RESULT_MS
 
 TOMBSTONE_MS = 120_000
 

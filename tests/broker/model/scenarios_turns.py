@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tests.broker.model.parallel_run import LEASE_MS, ParallelRun
+from tests.broker.model.parallel_run import ParallelRun
 from tests.broker.model.scenarios import KEEP_MS, run, send
+from tests.broker.model.state import LEASE_MS
 
 
 def cancelled_jobs_cost_no_turn(parallel: ParallelRun) -> None:

@@ -9,6 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+LEASE_MS, RESULT_MS, DEAD_MS = 15_000, 300_000, 120_000  # what the models keep, and for how long
+
 Lane = tuple[int, str]  # band and client
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from tests.broker.model.parallel_run import LEASE_MS, QUEUES, RESULT_MS
+from tests.broker.model.parallel_run import QUEUES
+from tests.broker.model.state import LEASE_MS, RESULT_MS
 
 CLIENTS = ("", "acme", "a:b c", "ü")
 BODY = '{"task":"täsk","args":[[],{}]}'
