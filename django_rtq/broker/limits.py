@@ -14,7 +14,7 @@ _UNLIMITED = "unlimited"
 
 
 class LimitStore:
-    """Any thread may use it. All methods raise BrokerUnavailable."""
+    """Writes limits to Redis. Any thread may use it. All methods raise BrokerUnavailable."""
 
     def __init__(self, redis: RedisClient, keys: Keys, config: Config) -> None:
         self._redis = redis

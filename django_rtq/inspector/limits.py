@@ -56,7 +56,7 @@ class QueueLimits:
 
 
 class LimitEditor:
-    """Any thread may use it. All methods raise BrokerUnavailable."""
+    """Reads and changes limits, and pauses clients. Any thread may use it. All methods raise BrokerUnavailable."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
