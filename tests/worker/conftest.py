@@ -144,8 +144,8 @@ def start(rtq_worker, fragile, client):
     def start(*arguments, query="", **options):
         options = {"LEASE_SECONDS": 1.0, **options}
         worker = rtq_worker(*arguments, url=fragile.url + query, is_ready=False, **options)
-        wait_until(lambda: client.zcard("{rtq:default}:workers") >= len(started) + 1)
         started.append(worker)
+        wait_until(lambda: has_signed_on(client, worker))
         return worker
 
     yield start
