@@ -254,7 +254,7 @@ def test_what_is_called_begins_with_what_it_uses_of_its_parts_and_nothing_else(n
     used = re.findall(r"(?<![.\w])(\w+)\(|\b([A-Z][A-Z_]+)\b", reach_of(name))
     parts = used_parts(name)
 
-    assert text.endswith(FILES[name])
+    assert re.sub(r"\w+_functions\(\)\.", "", text).endswith(FILES[name])
     for function in {function for part in parts for function in functions_of(part)}:
         first = re.search(rf"(?<![.\w]){function}\(", code)
         assert bool(first) == ((function, "") in used)
@@ -263,6 +263,18 @@ def test_what_is_called_begins_with_what_it_uses_of_its_parts_and_nothing_else(n
         first = re.search(rf"\b{constant}\b", code)
         assert first or ("", constant) not in used
         assert not first or re.search(r"local [A-Z_, ]*$", code[: first.start()])
+
+
+@every_script
+def test_functions_of_some_parts_are_created_when_one_is_first_called(name):
+    text = SCRIPTS[name].text
+    lazy = [part for part in used_parts(name) if "\n-- created when first called\n" in FILES[part]]
+
+    for part in lazy:
+        for function in functions_of(part):
+            assert not re.search(rf"^local function {function}\(", text, re.MULTILINE)
+    assert text.count("_part end\n") == len(re.findall(r"^local function \w+_functions\(\)$", text, re.MULTILINE))
+    assert name != "claim" or {"lib/limits", "lib/unique"} < set(lazy)
 
 
 def test_no_file_is_read_before_its_script_is_called():

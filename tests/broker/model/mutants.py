@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import copy
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import NamedTuple
+from unittest import mock
 
+from django_rtq.broker import scripts
 from django_rtq.broker.redis.commands import SCRIPTS_BY_SHA, LuaScript
 from django_rtq.broker.scripts import SCRIPTS, Script
 
@@ -317,13 +318,10 @@ MUTANTS = (
 @contextmanager
 def mutated(mutant: Mutant) -> Iterator[None]:
     """Meanwhile, the broker uses the wrong scripts."""
-    right = {
-        name: script
-        for name, script in SCRIPTS.items()
-        if mutant.old in script.text and (not mutant.only or name in mutant.only)
-    }
-    assert right, f"{mutant.name}: no script has {mutant.old!r} any more"
-    wrong = {name: _wrong(script, mutant) for name, script in right.items()}
+    names = [name for name in mutant.only or SCRIPTS if mutant.old in _files_of(name)]
+    right = {name: SCRIPTS[name] for name in names}
+    wrong = {name: script for name in names if (script := _wrong(right[name], mutant)).text != right[name].text}
+    assert wrong, f"{mutant.name}: no script has {mutant.old!r} any more"
     SCRIPTS.update(wrong)
     SCRIPTS_BY_SHA.update({script.sha: LuaScript(script.name, script.text) for script in wrong.values()})
     try:
@@ -334,10 +332,22 @@ def mutated(mutant: Mutant) -> Iterator[None]:
             del SCRIPTS_BY_SHA[script.sha]
 
 
+@cache
+def _files_of(name: str) -> str:
+    source = SCRIPTS[name]._source
+    return "\n".join([*scripts._parts(source).values(), source])
+
+
 def _wrong(script: Script, mutant: Mutant) -> Script:
-    assert script.text.count(mutant.old) == 1, f"{mutant.name}: {script.name} has it several times"
-    wrong = copy.copy(script)
-    wrong.text = script.text.replace(mutant.old, mutant.new)
-    wrong.sha = hashlib.sha1(wrong.text.encode(), usedforsecurity=False).hexdigest().encode()
-    wrong._heads, wrong._text_commands = {}, {}
+    """The script, made of files in which the mutant has replaced its text. The same if it uses none of that."""
+    right = scripts._read
+
+    def read(folder: str, name: str) -> str:
+        text = right(folder, name)
+        assert text.count(mutant.old) <= 1, f"{mutant.name}: {name}.lua has it several times"
+        return text.replace(mutant.old, mutant.new)
+
+    wrong = Script(script.name, script._folder)
+    with mock.patch.object(scripts, "_read", read):
+        wrong.text  # noqa: B018 - made of the files
     return wrong

@@ -47,7 +47,7 @@ LIMIT_MUTANTS = (
     ),
     Mutant("ends_in_reclaim_not_counted", ENDED + "\n  return left", "return left"),
     Mutant(
-        "ends_wake_nobody", f'if redis.call("EXISTS", q.bands) == 1 then {WAKES} end\nend', "end", ("finish", "claim")
+        "ends_wake_nobody", f'if redis.call("EXISTS", q.bands) == 1 then {WAKES} end\nend', "\nend", ("finish", "claim")
     ),
     Mutant("a_place_lets_nobody_go_on", "-owners[client])\n    unblock(q, client)", "-owners[client])"),
     # changes, and the audit

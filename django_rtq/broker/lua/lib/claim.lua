@@ -1,4 +1,5 @@
 -- claim: decide which jobs of a lane a claim may take.
+-- created when first called
 -- uses: prelude lanes
 
 -- Whether a suspect, a job that has crashed a worker, may run beside the jobs that this claim has taken. After its first

@@ -2,6 +2,7 @@
 -- A client that may not start a job is blocked: it stays in its ring, behind all others, with the turn "inf", until it
 -- may. Claims find that out when its turn comes, so nothing else has to know the limits. A claim that finds limits writes
 -- the client behind each entry of a processing list, and these jobs are counted in `running_counts`.
+-- created when first called
 -- uses: lanes
 
 local function max_running(entry)

@@ -1,4 +1,5 @@
 -- running_counts: count the running jobs of a queue and of its clients, while there are limits.
+-- created when first called
 -- uses: limits
 
 -- The client in an entry of a processing list; nil: it was claimed without limits.

@@ -4,6 +4,7 @@
 -- due: `scheduled_by_client` + ":" + client holds the ids of one client with the same times, and `scheduled_by_client`
 -- itself when promote looks at a client next. No job depends on it: after a torn log, promote drops what is too much in it,
 -- and promotes what is missing by its time alone.
+-- created when first called
 
 -- The due time of the first scheduled job.
 local function first_due(q)

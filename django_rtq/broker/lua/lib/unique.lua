@@ -3,6 +3,7 @@
 -- A digest is equal for calls that are alike. `unique` + digest names its owner, the job that holds it. `digests` says of
 -- that job, and of dead letters: until when it holds the digest ("done" or "start"), for how many ms at the most, the
 -- digest, and its successor, if any: the job that waits in `scheduled` for the end of the owner.
+-- created when first called
 -- uses: prelude schedule workers
 
 -- Returns until when, ms, digest and successor ("": none) of a job.
