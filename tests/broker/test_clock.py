@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from django_rtq.broker.scripts import SCRIPTS
-from tests.broker.model.mutants import Mutant, mutated
+from tests.broker.model.mutant import Mutant, mutated
 from tests.support.jobs import QUEUE, WORKER, claimed_job, new_job
 from tests.support.redis_server import LEASE_SECONDS
 from tests.support.single_steps import promote, renew

@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq.exceptions import JobNotFound
 from django_rtq.jobs.job import JobState
-from tests.broker.model.mutants import Mutant, mutated
+from tests.broker.model.mutant import Mutant, mutated
 from tests.support.jobs import (
     QUEUE,
     WORKER,

@@ -8,7 +8,8 @@ from hypothesis import Phase
 from django_rtq.broker.broker import Broker
 from tests.broker.model.drain import drain
 from tests.broker.model.found_by import FOUND_BY
-from tests.broker.model.mutants import MUTANTS, mutated
+from tests.broker.model.mutant import mutated
+from tests.broker.model.mutants import MUTANTS
 from tests.broker.model.mutants_limits import LIMIT_MUTANTS
 from tests.broker.model.mutants_outcomes import OUTCOME_MUTANTS
 from tests.broker.model.parallel_run import ParallelRun, parallel_config

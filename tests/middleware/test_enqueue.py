@@ -8,6 +8,7 @@ from django_rtq import every, task
 from django_rtq.exceptions import ConfigurationError, InvalidTask
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.scheduler.registry import ScheduledTask
+from django_rtq.tasks import registry
 from django_rtq.testing import captured
 from tests.app.context_tasks import TENANT
 from tests.app.middleware import LOG
@@ -75,7 +76,8 @@ def test_unique_jobs_are_duplicates_as_without_it(broker):
 
 
 @pytest.mark.usefixtures("tenant")
-def test_periodic_jobs_go_through_it(broker):
+def test_periodic_jobs_go_through_it(broker, monkeypatch):
+    monkeypatch.setattr(registry, "_tasks", dict(registry._tasks))  # no other test is to have the schedule
     (schedule,) = task(schedule=every(seconds=60, args=[1]))(plain.func).schedule
     broker.schedules.begin("default", schedule.name, schedule.definition, 5)
     for slot_ms, each in ((60_000, plain), (120_000, only)):

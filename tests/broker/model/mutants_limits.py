@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.broker.model.mutants import NOTHING, Mutant
+from tests.broker.model.mutant import NOTHING, Mutant
 
 WAKES = 'redis.call("ZADD", q.work_signal, "0", "work")'
 ENDED = "count_ended(q, entries)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.broker.model.mutants import NOTHING, Mutant
+from tests.broker.model.mutant import NOTHING, Mutant
 
 # Lines of lib/retention.lua that differ from others by what is before or behind them.
 OLD_TEXTS_GO = '    redis.call("HDEL", q.results, unpack(ids))\n'
