@@ -59,6 +59,14 @@ class Command(RTQCommand):
             help="A number; 'none' for no limit; 'settings' for what RTQ[\"QUEUES\"] says.",
         )
         action.add_argument(
+            "--weight",
+            type=_weight_argument,
+            default=NOT_GIVEN,
+            metavar="W",
+            help="How many starts a client gets where one of weight 1 gets one: a number from 0.01 to 1,000; "
+            "'settings' for what RTQ[\"QUEUES\"] says.",
+        )
+        action.add_argument(
             "--client", action="append", default=[], metavar="NAME", help="Of this client. May be repeated."
         )
         action.add_argument("--each-client", action="store_true", help="Of each client without a limit of its own.")
@@ -131,6 +139,15 @@ def _number_argument(text: str) -> int | str | None:
     if not text.isdecimal():
         raise ArgumentTypeError(f"{text!r} is not a whole number, 'none' or 'settings'.")
     return int(text)
+
+
+def _weight_argument(text: str) -> float | str:
+    if text == "settings":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a number or 'settings'.") from None
 
 
 def _rows(found: QueueLimits) -> list[list[str]]:
