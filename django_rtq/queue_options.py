@@ -68,9 +68,7 @@ def _weight(value: Any) -> str:
 
 _KINDS = (
     LimitKind(name="max_running", allowed="a whole number from 0 on", encode=_whole_number, decode=int),
-    LimitKind(
-        name="weight", allowed="a number from 0.01 to 1,000", encode=_weight, decode=float, may_be_none=False
-    ),
+    LimitKind(name="weight", allowed="a number from 0.01 to 1,000", encode=_weight, decode=float, may_be_none=False),
 )
 LIMIT_KINDS = {kind.name: kind for kind in _KINDS}
 QUEUE_LIMITS = ("max_running",)  # what a queue may have

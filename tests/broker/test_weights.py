@@ -23,11 +23,10 @@ def enqueue_many(broker, client, jobs):
 
 def starts(broker, sizes, total):
     """The names of the clients whose jobs are claimed, in batches of these sizes in turn."""
-    found = []
-    for size in itertools.cycle(sizes):
-        found += names(claim(broker, min(size, total - len(found))))
-        if len(found) == total:
-            return found
+    found, sizes = [], itertools.cycle(sizes)
+    while len(found) < total:
+        found += names(claim(broker, min(next(sizes), total - len(found))))
+    return found
 
 
 @pytest.mark.parametrize("sizes", [(1,), (7,), (64,), (500,), (1, 3, 40, 200)], ids=str)
@@ -70,7 +69,9 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("enqueue"), st.sampled_from(("x", "xy", "z", "ü")), st.sampled_from([0, 0, 7])),
         st.tuples(st.just("claim"), st.integers(1, 12)),
-        st.tuples(st.just("weight"), st.sampled_from(("xy", "z")), st.sampled_from((0.01, 0.3, 1, 2, 1000, "settings"))),
+        st.tuples(
+            st.just("weight"), st.sampled_from(("xy", "z")), st.sampled_from((0.01, 0.3, 1, 2, 1000, "settings"))
+        ),
     ),
     max_size=40,
 )

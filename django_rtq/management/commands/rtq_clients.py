@@ -17,11 +17,17 @@ from django_rtq.management.prompts import known_queues
 from django_rtq.queue_options import LIMIT_KINDS
 from django_rtq.tasks.registry import declared_queues
 
-COLUMNS = [Column("CLIENT"), Column("RUNNING", right=True), Column("MAX", right=True), Column("STATE")]
+COLUMNS = [
+    Column("CLIENT"),
+    Column("RUNNING", right=True),
+    Column("MAX", right=True),
+    Column("WEIGHT", right=True),
+    Column("STATE"),
+]
 
 ACTIONS = {
     "list": "Show the limits of a queue, and its clients that have a limit, are paused, run jobs or are blocked.",
-    "limit": "Set how many jobs of the queue, of each client, or of some clients may run at once, on all machines.",
+    "limit": "Set how many jobs of the queue or of clients may run at once, on all machines, and weights of clients.",
     "pause": "Start no more jobs of clients. What they enqueue waits, and their running jobs finish.",
     "resume": "Start the jobs of paused clients again.",
 }
@@ -152,9 +158,12 @@ def _weight_argument(text: str) -> float | str:
 
 def _rows(found: QueueLimits) -> list[list[str]]:
     return [
-        ["(whole queue)", number(found.running) if found.queue or found.clients else "-", _most(found.queue), ""],
-        ["(each client)", "", _most(found.default), ""],
-        *([_name(each), number(each.running), _most(each.limits), _state(each)] for each in found.clients.values()),
+        ["(whole queue)", number(found.running) if found.queue or found.clients else "-", _most(found.queue), "", ""],
+        ["(each client)", "", _most(found.default), _weight(found.default), ""],
+        *(
+            [_name(each), number(each.running), _most(each.limits), _weight(each.limits), _state(each)]
+            for each in found.clients.values()
+        ),
     ]
 
 
@@ -168,6 +177,13 @@ def _most(limits: Limits) -> str:
         return "-"
     most = "none" if limit.value is None else number(limit.value)
     return f"{most} (settings)" if limit.is_from_settings else most
+
+
+def _weight(limits: Limits) -> str:
+    limit = limits.get("weight")
+    if limit is None:
+        return ""
+    return f"{limit.value:g} (settings)" if limit.is_from_settings else f"{limit.value:g}"
 
 
 def _state(client: ClientLimits) -> str:
