@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeGuard
 
@@ -27,6 +27,39 @@ def check_queue_name(name: object) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LimitKind:
+    """A limit of a queue or of a client: which values it may have, and how they are stored."""
+
+    name: str
+    #: What it may be, as a part of a sentence.
+    allowed: str
+    #: How a value is stored, without spaces. Raises TypeError or ValueError for a wrong one.
+    encode: Callable[[Any], str]
+    decode: Callable[[str], Any]
+
+    def text(self, value: Any) -> str:
+        """The value as it is stored; None: no limit. Raises ValueError."""
+        if value is None:
+            return f"{self.name}=none"
+        try:
+            return f"{self.name}={self.encode(value)}"
+        except (TypeError, ValueError):
+            raise ValueError(f"{self.name} is {value!r}, but has to be {self.allowed}, or None for no limit.") from None
+
+
+def _whole_number(value: Any) -> str:
+    if type(value) is not int or value < 0:
+        raise ValueError
+    return str(value)
+
+
+_KINDS = (LimitKind(name="max_running", allowed="a whole number from 0 on", encode=_whole_number, decode=int),)
+LIMIT_KINDS = {kind.name: kind for kind in _KINDS}
+QUEUE_LIMITS = ("max_running",)  # what a queue may have
+CLIENT_LIMITS = ("max_running",)  # what a client may have
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueConfig:
     """The options of one queue in RTQ["QUEUES"]."""
 
@@ -35,9 +68,14 @@ class QueueConfig:
     #: How many of its jobs may run at once, on all machines together. None: any number.
     max_running: int | None = None
     #: Limits of each client: {"max_running": 2}.
-    client: Mapping[str, int] = field(default_factory=dict)
+    client: Mapping[str, Any] = field(default_factory=dict)
     #: Limits of single clients: name -> the same.
-    clients: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    clients: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The limits of the queue itself, by name."""
+        return {name: value for name in QUEUE_LIMITS if (value := getattr(self, name)) is not None}
 
 
 def check_queues(queues: Any) -> None:
@@ -63,8 +101,8 @@ def check_queues(queues: Any) -> None:
 def _check_queue_option(where: str, option: str, value: Any) -> None:
     if option == "delayed_first" and not isinstance(value, bool):
         raise ConfigurationError(f"{where} is {value!r}, but has to be True or False.")
-    if option == "max_running" and not _is_limit(value):
-        raise ConfigurationError(f"{where} is {value!r}, but has to be a whole number from 0 on, or None for no limit.")
+    if option in QUEUE_LIMITS:
+        _check_limit(where, option, value)
     if option == "client":
         _check_client_limits(where, value)
     if option == "clients":
@@ -77,11 +115,21 @@ def _check_queue_option(where: str, option: str, value: Any) -> None:
 
 
 def _check_client_limits(where: str, limits: Any) -> None:
-    if not isinstance(limits, Mapping) or set(limits) - {"max_running"} or not all(map(_is_limit, limits.values())):
+    if not isinstance(limits, Mapping):
         raise ConfigurationError(
-            f'{where} is {limits!r}, but has to be a dictionary like {{"max_running": 2}}: a whole number from 0 on.'
+            f'{where} is {limits!r}, but has to be a dictionary of limits, like {{"max_running": 2}}.'
         )
+    for name, value in limits.items():
+        if name not in CLIENT_LIMITS:
+            known = ", ".join(CLIENT_LIMITS)
+            hint = did_you_mean(str(name), CLIENT_LIMITS, otherwise=f" Known are: {known}.", quoted=True)
+            raise ConfigurationError(f"{where} has an unknown limit {name!r}.{hint}")
+        _check_limit(f"{where}[{name!r}]", name, value)
 
 
-def _is_limit(value: Any) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0)
+def _check_limit(where: str, name: str, value: Any) -> None:
+    kind = LIMIT_KINDS[name]
+    try:
+        kind.text(value)
+    except ValueError:
+        raise ConfigurationError(f"{where} is {value!r}, but has to be {kind.allowed}, or None for no limit.") from None

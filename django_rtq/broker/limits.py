@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.conf import Config
-
-_MAX_RUNNING = "max_running="
-_UNLIMITED = "unlimited"
+from django_rtq.queue_options import LIMIT_KINDS
 
 
 class LimitStore:
@@ -21,10 +20,10 @@ class LimitStore:
         self._keys = keys
         self._config = config
 
-    def change(self, queue: str, sources: Mapping[str, str]) -> None:
-        """Write into the key `limit_sources`; "" deletes. Then let those clients go on that may."""
+    def change(self, queue: str, changes: Mapping[str, str]) -> None:
+        """Change the texts of sources: see set_limits.lua. Then let those clients go on that may."""
         keys = self._keys.of(queue)
-        arguments = [text for source in sources.items() for text in source]
+        arguments = [text for change in changes.items() for text in change]
         if not self._redis.execute_one(SCRIPTS["set_limits"].call(keys, arguments), resend=True):
             return  # no client is blocked
         clients = self._redis.execute_one(("HKEYS", keys.blocked), resend=True)
@@ -38,29 +37,28 @@ class LimitStore:
         for name, reply in zip(names, replies, strict=True):
             stored = {source.decode(): text.decode() for source, text in zip(reply[::2], reply[1::2], strict=True)}
             given = self._settings_of(name)
-            gone = {source: "" for source in stored if source.startswith("settings:") and source not in given}
-            new = {source: text for source, text in given.items() if stored.get(source) != text}
-            if gone or new:
-                self.change(name, gone | new)
+            sources = sorted({source for source in stored if source.startswith("settings:")} | given.keys())
+            changes = {source: _change(stored.get(source, ""), given.get(source, {})) for source in sources}
+            if changes := {source: change for source, change in changes.items() if change is not None}:
+                self.change(name, changes)
 
-    def _settings_of(self, queue: str) -> dict[str, str]:
+    def _settings_of(self, queue: str) -> dict[str, Mapping[str, Any]]:
         options = self._config.queue(queue)
-        most = {"settings:queue": options.max_running, "settings:clients": options.client.get("max_running")}
-        most |= {f"settings:client:{name}": limits.get("max_running") for name, limits in options.clients.items()}
-        return {source: limit_text(number) for source, number in most.items() if number is not None}
+        limits = {"settings:queue": options.limits, "settings:clients": options.client}
+        limits |= {f"settings:client:{name}": values for name, values in options.clients.items()}
+        return {source: values for source, values in limits.items() if values}
 
 
-def limit_text(max_running: int | None) -> str:
-    """A limit as it is stored; None: any number. Raises ValueError."""
-    if max_running is None:
-        return _UNLIMITED
-    if type(max_running) is not int or max_running < 0:
-        raise ValueError(
-            f"max_running is {max_running!r}, but has to be a whole number from 0 on, or None for no limit."
-        )
-    return f"{_MAX_RUNNING}{max_running}"
+def limit_values(text: str) -> dict[str, str]:
+    """The values in a stored text, by name. The first of a name holds."""
+    pairs = [pair.partition("=") for pair in text.split()]
+    return {name: value for name, _, value in reversed(pairs)}
 
 
-def read_limit(text: str) -> int | None:
-    """The number in a stored limit; None: any number."""
-    return int(text.removeprefix(_MAX_RUNNING)) if text.startswith(_MAX_RUNNING) else None
+def _change(stored: str, limits: Mapping[str, Any]) -> str | None:
+    """What makes the stored text that of these limits; None if it is."""
+    before = limit_values(stored)
+    after = limit_values(" ".join(LIMIT_KINDS[name].text(value) for name, value in limits.items()))
+    if before == after:
+        return None
+    return " ".join(f"{name}={after.get(name, '')}" for name in before | after) if after else ""

@@ -5,25 +5,28 @@ What is set here is stored in Redis, holds for all workers at once, and wins ove
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.limits import limit_text, read_limit
+from django_rtq.broker.limits import limit_values
 from django_rtq.broker.redis.commands import Command
 from django_rtq.jobs.job import clock_moment
-
-NewLimit: TypeAlias = int | Literal["settings"] | None
+from django_rtq.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
+from django_rtq.validation import did_you_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """How many jobs may run at once; None: any number."""
+    """A limit in force, and where it comes from."""
 
-    max_running: int | None
+    value: Any  # as in RTQ["QUEUES"]; None: no limit
     is_from_settings: bool  # and not set at run time
+
+
+Limits: TypeAlias = Mapping[str, Limit]  # by name, like "max_running"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +42,7 @@ class ClientLimits:
     """What one client may run, and what it does run."""
 
     name: str
-    limit: Limit | None  # its own
+    limits: Limits  # its own
     pause: ClientPause | None
     running: int  # counted while there are limits
     is_blocked: bool  # it has jobs, and waits until it may start one
@@ -49,8 +52,8 @@ class ClientLimits:
 class QueueLimits:
     """The limits of a queue, and the clients that have one, are paused, run jobs, or are blocked."""
 
-    queue: Limit | None = None
-    default: Limit | None = None  # of each client that has no limit of its own
+    queue: Limits = field(default_factory=dict)
+    default: Limits = field(default_factory=dict)  # of each client, where it has none of its own
     running: int = 0  # counted while there are limits
     clients: Mapping[str, ClientLimits] = field(default_factory=dict)
 
@@ -73,13 +76,13 @@ class LimitEditor:
         )
         clients = {name.partition(":")[2] for name in (*limits, *counts) if ":" in name} | blocked.keys()
         return QueueLimits(
-            queue=_limit("queue", limits, sources),
-            default=_limit("clients", limits, sources),
+            queue=_limits("queue", limits, sources),
+            default=_limits("clients", limits, sources),
             running=int(counts.get("queue", 0)),
             clients={
                 name: ClientLimits(
                     name=name,
-                    limit=_limit(f"client:{name}", limits, sources),
+                    limits=_limits(f"client:{name}", limits, sources),
                     pause=_pause(limits.get(f"paused:{name}")),
                     running=int(counts.get(f"client:{name}", 0)),
                     is_blocked=name in blocked,
@@ -88,20 +91,20 @@ class LimitEditor:
             },
         )
 
-    def set_queue(self, queue: str, max_running: NewLimit) -> None:
-        """Let at most so many jobs of the queue run at once, on all machines together.
+    def set_queue(self, queue: str, **limits: Any) -> None:
+        """Change limits of a queue: set_queue("mail", max_running=5). The names and values are those of RTQ["QUEUES"].
 
-        None: any number. "settings": what RTQ["QUEUES"] says. Raises ValueError.
+        None: no limit. "settings": what RTQ["QUEUES"] says. Other limits stay. Raises ValueError.
         """
-        self._broker.limits.change(queue, {"run:queue": _new_text(max_running)})
+        self._broker.limits.change(queue, {"run:queue": _change(QUEUE_LIMITS, limits)})
 
-    def set_default(self, queue: str, max_running: NewLimit) -> None:
-        """The same for each client that has no limit of its own."""
-        self._broker.limits.change(queue, {"run:clients": _new_text(max_running)})
+    def set_default(self, queue: str, **limits: Any) -> None:
+        """The same for each client, where it has no limit of its own."""
+        self._broker.limits.change(queue, {"run:clients": _change(CLIENT_LIMITS, limits)})
 
-    def set_client(self, queue: str, client: str, max_running: NewLimit) -> None:
+    def set_client(self, queue: str, client: str, **limits: Any) -> None:
         """The same for one client."""
-        self._broker.limits.change(queue, {f"run:client:{client}": _new_text(max_running)})
+        self._broker.limits.change(queue, {f"run:client:{client}": _change(CLIENT_LIMITS, limits)})
 
     def pause_client(self, queue: str, client: str, by: str = "") -> bool:
         """Start no more jobs of a client. What it enqueues waits. False: it was paused already."""
@@ -120,15 +123,27 @@ class LimitEditor:
         return ("HEXISTS", self._keys.of(queue).limits, f"paused:{client}")
 
 
-def _new_text(max_running: NewLimit) -> str:
-    return "" if max_running == "settings" else limit_text(max_running)
+def _change(known: Collection[str], limits: Mapping[str, Any]) -> str:
+    if not limits:
+        raise ValueError(f"Which limit? Give at least one of: {', '.join(known)}.")
+    for name in limits:
+        if name not in known:
+            hint = did_you_mean(name, known, otherwise=f" Known are: {', '.join(known)}.")
+            raise ValueError(f"{name!r} is not a limit here.{hint}")
+    return " ".join(
+        f"{name}=" if value == "settings" else LIMIT_KINDS[name].text(value) for name, value in limits.items()
+    )
 
 
-def _limit(name: str, limits: Mapping[str, str], sources: Mapping[str, str]) -> Limit | None:
-    text = limits.get(name)
-    if text is None:
-        return None
-    return Limit(max_running=read_limit(text), is_from_settings=f"run:{name}" not in sources)
+def _limits(field_name: str, limits: Mapping[str, str], sources: Mapping[str, str]) -> Limits:
+    at_run_time = limit_values(sources.get(f"run:{field_name}", ""))
+    return {
+        name: Limit(
+            value=None if text == "none" else LIMIT_KINDS[name].decode(text), is_from_settings=name not in at_run_time
+        )
+        for name, text in limit_values(limits.get(field_name, "")).items()
+        if name in LIMIT_KINDS  # a later version may have stored others
+    }
 
 
 def _pause(text: str | None) -> ClientPause | None:

@@ -22,7 +22,7 @@ from django_rtq.broker.enqueue_calls import EnqueueCall
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
 from django_rtq.jobs.job import made_ms
 from django_rtq.jobs.log_fields import about_jobs
-from django_rtq.loop import Loop
+from django_rtq.threads.loop import Loop
 from django_rtq.transactions.outbox import delete, outbox_rows, read_call
 from django_rtq.transactions.rules import outbox_database
 

@@ -10,10 +10,10 @@ def check(broker, *clients):
 
 
 def test_who_may_go_on_takes_turns_again(redis, broker, inspector):
-    inspector.limits.set_default(QUEUE, 0)
+    inspector.limits.set_default(QUEUE, max_running=0)
     x, y = queued_job(broker, client="x"), queued_job(broker, client="y")
     assert claim(broker, 5) == []
-    redis.hset("{rtq:default}:limits", "client:x", "unlimited")
+    redis.hset("{rtq:default}:limits", "client:x", "max_running=none")
 
     assert check(broker, "x", "y", "nobody") == 1
 
@@ -23,7 +23,7 @@ def test_who_may_go_on_takes_turns_again(redis, broker, inspector):
 
 
 def test_the_second_time_changes_nothing(redis, broker, inspector):
-    inspector.limits.set_default(QUEUE, 0)
+    inspector.limits.set_default(QUEUE, max_running=0)
     queued_job(broker, client="x")
     claim(broker, 5)
     before = snapshot(redis)

@@ -72,13 +72,13 @@ def test_limits_that_hold_it_up_are_told(broker, inspector):
     assert (found.client_paused_at, found.is_client_at_limit, found.is_queue_at_limit) == (None, False, False)
 
     inspector.limits.pause_client(QUEUE, "x")
-    inspector.limits.set_default(QUEUE, 0)
-    inspector.limits.set_queue(QUEUE, 1)
+    inspector.limits.set_default(QUEUE, max_running=0)
+    inspector.limits.set_queue(QUEUE, max_running=1)
 
     found = standing(inspector, waiting)
     assert 0 <= (found.now - found.client_paused_at).total_seconds() < 60
     assert (found.is_client_at_limit, found.is_queue_at_limit) == (False, False)
     found = standing(inspector, other)
     assert (found.client_paused_at, found.is_client_at_limit) == (None, True)
-    inspector.limits.set_queue(QUEUE, 0)
+    inspector.limits.set_queue(QUEUE, max_running=0)
     assert standing(inspector, other).is_queue_at_limit

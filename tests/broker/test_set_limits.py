@@ -4,6 +4,7 @@ import pytest
 
 from django_rtq.conf import Config, read_config
 from django_rtq.exceptions import ConfigurationError
+from django_rtq.inspector.limits import Limit
 from tests.support.jobs import QUEUE, claim, claimed_job, claimed_jobs, new_job, queued_job, settle
 from tests.support.snapshots import changes, snapshot
 
@@ -22,7 +23,7 @@ def limits(inspector):
 
 
 def test_a_client_runs_no_more_than_it_may(broker, limits):
-    limits.set_default(QUEUE, 2)
+    limits.set_default(QUEUE, max_running=2)
     x = [queued_job(broker, client="x") for _ in range(3)]
     y = queued_job(broker, client="y")
 
@@ -33,9 +34,9 @@ def test_a_client_runs_no_more_than_it_may(broker, limits):
 
 
 def test_its_own_limit_comes_before_the_default(broker, limits):
-    limits.set_default(QUEUE, 1)
-    limits.set_client(QUEUE, "big", 3)
-    limits.set_client(QUEUE, "free", None)
+    limits.set_default(QUEUE, max_running=1)
+    limits.set_client(QUEUE, "big", max_running=3)
+    limits.set_client(QUEUE, "free", max_running=None)
     for client in ("big", "free", "small"):
         for _ in range(5):
             queued_job(broker, client=client)
@@ -51,7 +52,7 @@ def test_its_own_limit_comes_before_the_default(broker, limits):
 
 
 def test_a_queue_runs_no_more_than_it_may(broker, limits):
-    limits.set_queue(QUEUE, 2)
+    limits.set_queue(QUEUE, max_running=2)
     jobs = [queued_job(broker) for _ in range(3)]
     other = queued_job(broker, queue="low")
 
@@ -79,7 +80,7 @@ def test_what_runs_when_the_first_limit_is_set_counts(broker, limits):
     running = claimed_jobs(broker, *[new_job(client="x") for _ in range(2)])
     waiting = queued_job(broker, client="x")
 
-    limits.set_client(QUEUE, "x", 2)
+    limits.set_client(QUEUE, "x", max_running=2)
 
     assert limits.read(QUEUE).clients["x"].running == 2
     assert claimed_ids(broker) == []
@@ -88,7 +89,7 @@ def test_what_runs_when_the_first_limit_is_set_counts(broker, limits):
 
 
 def test_running_jobs_are_shown_as_before(broker, limits, inspector):
-    limits.set_default(QUEUE, 5)
+    limits.set_default(QUEUE, max_running=5)
     job = claimed_job(broker, client="a client")
 
     (worker,) = inspector.workers([QUEUE])
@@ -100,11 +101,11 @@ def test_running_jobs_are_shown_as_before(broker, limits, inspector):
 def test_nothing_is_left_when_the_last_limit_is_gone(redis, broker, limits):
     queued_job(broker)
     before = snapshot(redis)
-    limits.set_queue(QUEUE, 0)
+    limits.set_queue(QUEUE, max_running=0)
     claim(broker)
     limits.pause_client(QUEUE, "x")
 
-    limits.set_queue(QUEUE, "settings")
+    limits.set_queue(QUEUE, max_running="settings")
     limits.resume_client(QUEUE, "x")
 
     assert {
@@ -112,10 +113,38 @@ def test_nothing_is_left_when_the_last_limit_is_gone(redis, broker, limits):
     } == set()
 
 
+def test_other_limits_of_a_client_stay(broker, limits):
+    limits._broker.limits.change(
+        QUEUE, {"run:client:x": "max_running=3 other=7", "settings:client:x": "max_running=1 more=5"}
+    )
+
+    limits.set_client(QUEUE, "x", max_running=None)
+    assert broker.redis.execute_one(("HGET", "{rtq:default}:limits", "client:x")) == (
+        b"other=7 max_running=none max_running=1 more=5"
+    )
+    limits.set_client(QUEUE, "x", max_running="settings")
+    assert broker.redis.execute_one(("HGET", "{rtq:default}:limits", "client:x")) == b"other=7 max_running=1 more=5"
+
+
+def test_no_limit_of_its_own_comes_before_the_default(broker, limits):
+    limits.set_default(QUEUE, max_running=1)
+    limits.set_client(QUEUE, "x", max_running=None)
+    jobs = [queued_job(broker, client="x") for _ in range(3)]
+
+    assert claimed_ids(broker) == ids(jobs)
+
+
+def test_unknown_limits_are_refused(limits):
+    with pytest.raises(ValueError, match="Did you mean"):
+        limits.set_client(QUEUE, "x", max_runing=1)
+    with pytest.raises(ValueError, match="Which limit"):
+        limits.set_client(QUEUE, "x")
+
+
 @pytest.mark.parametrize("wrong", [-1, 1.5, "2", True])
 def test_a_limit_is_a_whole_number(limits, wrong):
     with pytest.raises(ValueError, match="max_running"):
-        limits.set_queue(QUEUE, wrong)
+        limits.set_queue(QUEUE, max_running=wrong)
 
 
 def settings_broker(broker, **options):
@@ -125,7 +154,7 @@ def settings_broker(broker, **options):
 
 
 def test_workers_store_the_limits_of_the_settings(redis, broker, limits):
-    limits.set_client(QUEUE, "own", 9)
+    limits.set_client(QUEUE, "own", max_running=9)
     options = {
         "max_running": 50,
         "client": {"max_running": 2},
@@ -135,11 +164,14 @@ def test_workers_store_the_limits_of_the_settings(redis, broker, limits):
     settings_broker(broker, **options).apply_settings([QUEUE, "low"])
 
     found = limits.read(QUEUE)
-    assert (found.queue.max_running, found.queue.is_from_settings) == (50, True)
-    assert (found.default.max_running, found.clients["big"].limit.max_running) == (2, 20)
-    assert (found.clients["own"].limit.max_running, found.clients["own"].limit.is_from_settings) == (9, False)
-    limits.set_client(QUEUE, "own", "settings")
-    assert limits.read(QUEUE).clients["own"].limit.max_running == 1
+    assert found.queue == {"max_running": Limit(value=50, is_from_settings=True)}
+    assert (found.default["max_running"].value, found.clients["big"].limits["max_running"].value) == (2, 20)
+    assert (
+        found.clients["own"].limits["max_running"].value,
+        found.clients["own"].limits["max_running"].is_from_settings,
+    ) == (9, False)
+    limits.set_client(QUEUE, "own", max_running="settings")
+    assert limits.read(QUEUE).clients["own"].limits["max_running"].value == 1
 
     settings_broker(broker).apply_settings([QUEUE])
     assert not redis.exists("{rtq:default}:limits", "{rtq:default}:limit_sources")

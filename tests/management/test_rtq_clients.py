@@ -29,16 +29,16 @@ def test_limits_are_set_and_shown(broker):
 
 def test_limits_are_removed(broker, inspector):
     queued_job(broker)
-    inspector.limits.set_queue("default", 5)
-    inspector.limits.set_client("default", "acme", 5)
+    inspector.limits.set_queue("default", max_running=5)
+    inspector.limits.set_client("default", "acme", max_running=5)
 
     run("rtq_clients", "limit", "default", "--client", "acme", "--max-running", "none")
-    assert inspector.limits.read("default").clients["acme"].limit.max_running is None
+    assert inspector.limits.read("default").clients["acme"].limits["max_running"].value is None
     run("rtq_clients", "limit", "default", "--client", "acme", "--max-running", "settings")
     run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "settings")
 
     found = inspector.limits.read("default")
-    assert (found.queue, found.clients) == (None, {})
+    assert (found.queue, found.clients) == ({}, {})
 
 
 def test_for_programs_it_is_json(broker, inspector):
@@ -47,9 +47,9 @@ def test_for_programs_it_is_json(broker, inspector):
 
     found = run("rtq_clients", "list", "default", "--json").json
 
-    assert (found["queue"], found["default"], found["running"]) == (None, None, 0)
+    assert (found["queue"], found["default"], found["running"]) == ({}, {}, 0)
     (client,) = found["clients"]
-    assert (client["name"], client["pause"]["by"], client["limit"]) == ("acme", "me", None)
+    assert (client["name"], client["pause"]["by"], client["limits"]) == ("acme", "me", {})
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_wrong_usage_changes_nothing(broker, inspector, arguments, code):
 
     assert run("rtq_clients", *arguments).code == code
 
-    assert inspector.limits.read("default").queue is None
+    assert inspector.limits.read("default").queue == {}
 
 
 def test_a_client_is_paused_and_resumed(broker):

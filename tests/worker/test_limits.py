@@ -39,7 +39,7 @@ def test_clients_run_no_more_than_they_may(rtq_worker, journal, slots):
 
 
 def test_a_killed_process_gives_its_places_back(rtq_worker, journal, inspector):
-    inspector.limits.set_queue("default", 1)
+    inspector.limits.set_queue("default", max_running=1)
     first, second = tasks.gate.delay("first", "gate"), tasks.note.delay("second")
     rtq_worker("--processes", 2)
     started = journal.wait("start", "first")

@@ -37,8 +37,6 @@ def produce(database, redis_server, journal):
 
 
 def test_every_committed_job_runs_once(produce, database, rtq_worker, journal):
-    worker = rtq_worker(environment=database.environment, OUTBOX=True)
-
     produce(PROCESSES)
     orders = {name for (name,) in database.query("SELECT name FROM orders")}
     left = {job for (job,) in database.query("SELECT job FROM django_rtq_outboxjob")}
@@ -47,6 +45,7 @@ def test_every_committed_job_runs_once(produce, database, rtq_worker, journal):
     assert orders == expected
     assert len(left) == 3 * PROCESSES // len(MOMENTS)
     database.query("UPDATE django_rtq_outboxjob SET due_at = '2026-01-01 00:00:00'")  # their grace is over
+    worker = rtq_worker(environment=database.environment, OUTBOX=True)
     wait_until(lambda: not database.query("SELECT 1 FROM django_rtq_outboxjob"), 15)
     wait_until(lambda: journal.ends() >= len(orders), 15)
     assert sorted(journal.names()) == sorted(orders)

@@ -3,8 +3,8 @@
 -- uses: recount
 -- keys: limits limit_sources running_counts blocked bands work_signal scratch jobs signed_on
 --       running_of
--- ARGV[...] entries   field of `limit_sources` and its new value in turn; "": delete it. "run:<field of limits>" was
---                     set at run time, and wins over "settings:<field of limits>"
+-- ARGV[...] entries   field of `limit_sources` and a change in turn: "name=value ..." sets values, "name=" removes one, ""
+--                     all. "run:<field of limits>" was set at run time, and wins over "settings:<field of limits>"
 --
 -- returns the number of blocked clients
 -- sent twice: nothing changes the second time
@@ -15,12 +15,24 @@ local function set(key, field, value)
   if value == "" then redis.call("HDEL", key, field) else redis.call("HSET", key, field, value) end
 end
 
+-- The text of a source after a change. A pause is one text.
+local function changed(text, field, change)
+  if change == "" or string.find(field, "paused:", 1, true) == 1 then return change end
+  text = " " .. (text or "")
+  for name, value in string.gmatch(change, "([%l_]+)=(%S*)") do
+    text = string.gsub(text, " " .. name .. "=%S*", "")
+    if value ~= "" then text = text .. " " .. name .. "=" .. value end
+  end
+  return (string.gsub(text, "^ +", ""))
+end
+
 redis.call("DEL", q.scratch) -- lets a full server be drained
 for i = 1, #entries, 2 do
-  local field = string.match(entries[i], "^%l+:(.*)$")
-  set(q.limit_sources, entries[i], entries[i + 1])
+  local source, field = entries[i], string.match(entries[i], "^%l+:(.*)$")
+  set(q.limit_sources, source, changed(redis.call("HGET", q.limit_sources, source), field, entries[i + 1]))
   local sources = redis.call("HMGET", q.limit_sources, "run:" .. field, "settings:" .. field)
-  set(q.limits, field, sources[1] or sources[2] or "")
+  local both = sources[1] and sources[2] and sources[1] .. " " .. sources[2]
+  set(q.limits, field, both or sources[1] or sources[2] or "")
 end
 if redis.call("EXISTS", q.limits) == 1 then recount(q) else redis.call("DEL", q.running_counts) end
 if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.work_signal, "0", "work") end

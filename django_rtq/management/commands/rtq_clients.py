@@ -10,10 +10,11 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.limits import ClientLimits, Limit, NewLimit, QueueLimits
+from django_rtq.inspector.limits import ClientLimits, Limits, QueueLimits
 from django_rtq.management.command import WRONG_USAGE, RTQCommand, add_actions
 from django_rtq.management.output import Column, as_json, number, one_line, table
 from django_rtq.management.prompts import known_queues
+from django_rtq.queue_options import LIMIT_KINDS
 from django_rtq.tasks.registry import declared_queues
 
 COLUMNS = [Column("CLIENT"), Column("RUNNING", right=True), Column("MAX", right=True), Column("STATE")]
@@ -24,6 +25,7 @@ ACTIONS = {
     "pause": "Start no more jobs of clients. What they enqueue waits, and their running jobs finish.",
     "resume": "Start the jobs of paused clients again.",
 }
+NOT_GIVEN = object()
 EVERY_QUEUE = "The queue; '*' is every queue that was used."
 
 
@@ -51,8 +53,8 @@ class Command(RTQCommand):
     def _add_limit_arguments(self, action: ArgumentParser) -> None:
         action.add_argument(
             "--max-running",
-            required=True,
-            type=_limit_argument,
+            type=_number_argument,
+            default=NOT_GIVEN,
             metavar="N",
             help="A number; 'none' for no limit; 'settings' for what RTQ[\"QUEUES\"] says.",
         )
@@ -96,13 +98,17 @@ class Command(RTQCommand):
             raise CommandError(
                 "Whose limit? Give --client NAME, --each-client or --whole-queue.", returncode=WRONG_USAGE
             )
-        limits, most = get_inspector().limits, options["max_running"]
-        for client in clients:
-            limits.set_client(queue, client, most)
-        if of_each:
-            limits.set_default(queue, most)
-        if of_queue:
-            limits.set_queue(queue, most)
+        values = {name: options[name] for name in LIMIT_KINDS if options[name] is not NOT_GIVEN}
+        limits = get_inspector().limits
+        try:
+            for client in clients:
+                limits.set_client(queue, client, **values)
+            if of_each:
+                limits.set_default(queue, **values)
+            if of_queue:
+                limits.set_queue(queue, **values)
+        except ValueError as error:
+            raise CommandError(str(error), returncode=WRONG_USAGE) from None
         if options["verbosity"]:
             self._list(queue, options)
 
@@ -119,11 +125,9 @@ def _capitalized(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _limit_argument(text: str) -> NewLimit:
-    if text == "settings":
-        return "settings"
-    if text == "none":
-        return None
+def _number_argument(text: str) -> int | str | None:
+    if text in ("settings", "none"):
+        return None if text == "none" else text
     if not text.isdecimal():
         raise ArgumentTypeError(f"{text!r} is not a whole number, 'none' or 'settings'.")
     return int(text)
@@ -133,7 +137,7 @@ def _rows(found: QueueLimits) -> list[list[str]]:
     return [
         ["(whole queue)", number(found.running) if found.queue or found.clients else "-", _most(found.queue), ""],
         ["(each client)", "", _most(found.default), ""],
-        *([_name(each), number(each.running), _most(each.limit), _state(each)] for each in found.clients.values()),
+        *([_name(each), number(each.running), _most(each.limits), _state(each)] for each in found.clients.values()),
     ]
 
 
@@ -141,10 +145,11 @@ def _name(client: ClientLimits) -> str:
     return one_line(client.name, 60) or "(none)"
 
 
-def _most(limit: Limit | None) -> str:
+def _most(limits: Limits) -> str:
+    limit = limits.get("max_running")
     if limit is None:
         return "-"
-    most = "none" if limit.max_running is None else number(limit.max_running)
+    most = "none" if limit.value is None else number(limit.value)
     return f"{most} (settings)" if limit.is_from_settings else most
 
 

@@ -20,8 +20,8 @@ from django_rtq.broker.histogram import counter_name
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
 from django_rtq.jobs.log_fields import about_jobs
-from django_rtq.loop import Loop
 from django_rtq.tasks import registry
+from django_rtq.threads.loop import Loop
 from django_rtq.worker.outcome import Retried, decide, failure_line, send_failed
 from django_rtq.worker.shared_entries import Finished
 from django_rtq.worker.shared_memory import SharedState

@@ -23,8 +23,8 @@ from django_rtq import logs
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.control import WorkerCommand
 from django_rtq.jobs.log_fields import about_jobs
-from django_rtq.loop import Loop, pause_loops, stop_all
 from django_rtq.scheduler.scheduler import Scheduler
+from django_rtq.threads.loop import Loop, pause_loops, stop_all
 from django_rtq.transactions.relay import relays
 from django_rtq.worker.exit_codes import EXIT_CANNOT_START, EXIT_OK
 from django_rtq.worker.options import WorkerOptions

@@ -11,13 +11,14 @@ class Blocking(Holdings):
     """One queue, its limits, its counters, and clients that are blocked."""
 
     def change_limits(self, entries: Mapping[str, str]) -> int:
-        """Empty texts delete. While there are limits, what runs has its client behind its entry."""
-        self.limit_sources = {name: text for name, text in {**self.limit_sources, **entries}.items() if text}
-        run, settings = (
-            {name.removeprefix(source): text for name, text in self.limit_sources.items() if name.startswith(source)}
-            for source in ("run:", "settings:")
-        )
-        self.set_limits = settings | run
+        """While there are limits, what runs has its client behind its entry."""
+        for source, change in entries.items():
+            field = source.partition(":")[2]
+            self.limit_sources[source] = _changed(self.limit_sources.get(source, ""), field, change)
+            self.limit_sources = {name: text for name, text in self.limit_sources.items() if text}
+            texts = [self.limit_sources.get(f"{origin}:{field}", "") for origin in ("run", "settings")]
+            self.set_limits[field] = " ".join(filter(None, texts))
+        self.set_limits = {field: text for field, text in self.set_limits.items() if text}
         for worker in self.signed_on if self.set_limits else ():
             for job_id, entry in self.running[worker].items():
                 if entry.count(" ") == 1:
@@ -35,14 +36,15 @@ class Blocking(Holdings):
         """How many more jobs a client may start."""
         if f"paused:{client}" in self.set_limits:
             return 0
-        entry = self.set_limits.get(f"client:{client}", self.set_limits.get("clients", ""))
-        return self._left(entry, self.running_counts()[f"client:{client}"])
+        own, default = self.set_limits.get(f"client:{client}", ""), self.set_limits.get("clients", "")
+        return self._left(f"{own} {default}", self.running_counts()[f"client:{client}"])
 
     def queue_room(self) -> float:
         return self._left(self.set_limits.get("queue", ""), self.running_counts()["queue"])
 
-    def _left(self, entry: str, running: int) -> float:
-        return int(entry.removeprefix("max_running=")) - running if "max_running" in entry else float("inf")
+    def _left(self, texts: str, running: int) -> float:
+        most = _values(texts).get("max_running", "none")
+        return float("inf") if most == "none" else int(most) - running
 
     def _block(self, band: int, client: str) -> None:
         self.blocked_in[band].add(client)
@@ -75,3 +77,19 @@ class Blocking(Holdings):
         counters = self.stats[self.clock.now // 60_000]
         self.is_listed = self.is_listed or (name == "enqueued" and not counters[name])
         counters[name] += n
+
+
+def _values(texts: str) -> dict[str, str]:
+    """The first value of each name holds."""
+    return dict(pair.split("=") for pair in reversed(texts.split()))
+
+
+def _changed(text: str, field: str, change: str) -> str:
+    if change == "" or field.startswith("paused:"):
+        return change
+    values = dict(pair.split("=") for pair in text.split())
+    for pair in change.split():
+        name, value = pair.split("=")
+        values.pop(name, None)
+        values |= {name: value} if value else {}
+    return " ".join(f"{name}={value}" for name, value in values.items())

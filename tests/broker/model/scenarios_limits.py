@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.broker.model.parallel_run import ParallelRun
 from tests.broker.model.scenarios import KEEP_MS, run, send
 
-ONE, TWO, NONE = "max_running=1", "max_running=2", ""
+ONE, TWO, NONE, RESUMED = "max_running=1", "max_running=2", "max_running=", ""
 
 
 def a_client_at_its_limit_lets_others_pass(parallel: ParallelRun) -> None:
@@ -62,7 +62,7 @@ def a_paused_client(parallel: ParallelRun) -> None:
     parallel.cancel("mail", b)
     parallel.claim("w1", ("mail",), 2)
     parallel.take_token("mail", "work_signal")
-    parallel.change_limits("mail", {"paused:x": NONE})
+    parallel.change_limits("mail", {"paused:x": RESUMED})
     parallel.claim("w1", ("mail",), 2)
 
 
@@ -102,7 +102,7 @@ def an_unrun_job_of_a_blocked_client(parallel: ParallelRun) -> None:
     run(parallel, "release", x[:2])
     send(parallel, "f", client="y")
     parallel.claim("w1", ("mail",))
-    parallel.change_limits("mail", {"paused:x": NONE})
+    parallel.change_limits("mail", {"paused:x": RESUMED})
     parallel.claim("w1", ("mail",), 4)
 
 
@@ -148,6 +148,9 @@ def what_was_set_at_run_time_wins(parallel: ParallelRun) -> None:
     parallel.claim("w0", ("mail",), 4)
     parallel.change_limits("mail", {"settings:client:x": NONE})
     parallel.change_limits("mail", {"run:clients": NONE, "run:queue": NONE})
+    parallel.change_limits("mail", {"run:client:x": "max_running=none", "settings:client:x": ONE})
+    parallel.claim("w0", ("mail",), 4)
+    parallel.change_limits("mail", {"run:client:x": ""})
     parallel.change_limits("bulk", {"queue": ONE})
     parallel.forget("bulk")
 

@@ -48,7 +48,7 @@ settlements = st.lists(
     min_size=1,
     max_size=3,
 )
-# Limits of a queue and its clients; "" deletes one.
+# Limits of a queue and its clients; "" deletes all of one.
 limit_entries = st.tuples(
     st.sampled_from(
         (
@@ -56,5 +56,7 @@ limit_entries = st.tuples(
             *("settings:queue", "settings:clients", "settings:client:acme"),
         )
     ),
-    st.sampled_from(("max_running=1", "max_running=2", "max_running=0", "max_running=4", "", "")),
+    st.sampled_from(
+        ("max_running=1", "max_running=2", "max_running=0", "max_running=4", "max_running=none", "max_running=", "")
+    ),
 )

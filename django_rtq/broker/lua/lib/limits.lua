@@ -5,8 +5,10 @@
 -- created when first called
 -- uses: lanes
 
-local function max_running(entry)
-  return tonumber(string.match(entry or "", "max_running=(%d+)"))
+-- A limit from the values of a client and those of each client, or of the queue; nil: none. Values are "name=value", the
+-- first of a name holds.
+local function limit_of(name, own, default)
+  return tonumber(string.match(" " .. (own or "") .. " " .. (default or ""), " " .. name .. "=(%S+)"))
 end
 
 -- How many more jobs each of these clients may start.
@@ -19,7 +21,7 @@ local function read_rooms(q, clients)
   end
   local entries = redis.call("HMGET", q.limits, unpack(fields))
   for i, running in ipairs(redis.call("HMGET", q.running_counts, unpack(names))) do
-    local most = max_running(entries[2 * i] or entries[1])
+    local most = limit_of("max_running", entries[2 * i], entries[1])
     rooms[i] = entries[2 * i + 1] and 0 or most and most - tonumber(running or 0) or math.huge
   end
   return rooms
@@ -27,7 +29,7 @@ end
 
 -- How many more jobs the queue may start.
 local function queue_room(q)
-  local most = max_running(redis.call("HGET", q.limits, "queue"))
+  local most = limit_of("max_running", redis.call("HGET", q.limits, "queue"))
   return most and most - tonumber(redis.call("HGET", q.running_counts, "queue") or 0) or math.huge
 end
 

@@ -13,7 +13,7 @@ from typing import NoReturn
 from django_rtq.conf import Config
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.log_fields import about_jobs
-from django_rtq.loop import ReconnectDelay
+from django_rtq.threads.loop import ReconnectDelay
 from django_rtq.worker.exit_codes import EXIT_FAILED, EXIT_OUT_OF_MEMORY
 from django_rtq.worker.os_signals import SignalHandlers
 from django_rtq.worker.outcome import Outcome
