@@ -2,7 +2,6 @@
 
 import time
 
-
 PATIENCE = 40.0  # seconds: enough on a busy machine, and less than what anything falls back to
 
 
