@@ -8,11 +8,11 @@ from typing import Any
 from django.core.checks import CheckMessage, Error, Warning
 from django.db import connections
 
-from django_rtq import middleware_chain
 from django_rtq.broker.redis.settings import caches_in, read_connection_settings
 from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError
 from django_rtq.inspector.server_info import problems_of
+from django_rtq.middleware import chain
 from django_rtq.scheduler.registry import declared_schedules
 from django_rtq.tasks.registry import all_tasks
 
@@ -68,7 +68,7 @@ def check_middleware(**kwargs: Any) -> list[CheckMessage]:
         return []  # reported as rtq.E001
     kinds = {task.is_async for task in all_tasks().values() if not task.internal}
     try:
-        middleware_chain.check(config.middleware, has_functions=False in kinds, has_coroutines=True in kinds)
+        chain.check(config.middleware, has_functions=False in kinds, has_coroutines=True in kinds)
     except ConfigurationError as error:
         return [Error(str(error), id="rtq.E007")]
     return []

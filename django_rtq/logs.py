@@ -4,6 +4,7 @@ Where log lines are written:
 
 1. What happens to a job is a signal, and its log line is here: wording and level in one place. Errors are logged with
    the traceback; arguments are never logged, and secret arguments are replaced in error messages (see redaction.py).
+   `extra` says which jobs a line is about: see jobs/log_fields.py.
    Success is logged at DEBUG only; at other levels no receiver is connected, so it costs nothing.
 2. The life of a process (start, stop, fork, kill, lost connection) is logged in the module where it happens.
 """
@@ -13,9 +14,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from django_rtq import signals
 from django_rtq.jobs.job import Job
+from django_rtq.jobs.log_fields import about, about_jobs
 from django_rtq.jobs.tracebacks import format_error
 from django_rtq.redaction import Secrets
 
@@ -49,35 +52,36 @@ def _jobs(job_ids: Sequence[str]) -> str:
 
 
 def log_enqueued(*, job_ids: Sequence[str], queue: str, task: str, **kwargs: object) -> None:
-    logger.debug("enqueued %s of %s to queue %s: %s", _jobs(job_ids), task, queue, _first_ids(job_ids))
+    extra = about_jobs(job_ids, queue=queue, task=task)
+    logger.debug("enqueued %s of %s to queue %s: %s", _jobs(job_ids), task, queue, _first_ids(job_ids), extra=extra)
 
 
 def log_started(*, job: Job, **kwargs: object) -> None:
-    logger.debug("job %s started: %s, attempt %d", job.id, job.task, job.attempt)
+    logger.debug("job %s started: %s, attempt %d", job.id, job.task, job.attempt, extra=about(job))
 
 
 def log_succeeded(*, job: Job, seconds: float, **kwargs: object) -> None:
-    logger.debug("job %s succeeded after %.3f s: %s", job.id, seconds, job.task)
+    logger.debug("job %s succeeded after %.3f s: %s", job.id, seconds, job.task, extra=about(job))
 
 
 def log_promoted(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
-    logger.debug("promoted %s of queue %s", _jobs(job_ids), queue)
+    logger.debug("promoted %s of queue %s", _jobs(job_ids), queue, extra=about_jobs(job_ids, queue=queue))
 
 
 def log_retried(*, job: Job | None, job_id: str, error: BaseException, delay_seconds: float, **kwargs: object) -> None:
     attempt, task = (job.attempt, job.task) if job else ("?", "?")
     text = "job %s failed in attempt %s, will be retried in %.3g s: %s"
-    _log_error(logging.WARNING, error, job, text, job_id, attempt, delay_seconds, task)
+    _log_error(logging.WARNING, error, job, text, (job_id, attempt, delay_seconds, task))
 
 
 def log_buried(*, job: Job | None, job_id: str, error: BaseException, **kwargs: object) -> None:
     attempt, task = (job.attempt, job.task) if job else ("?", "?")
     text = "job %s failed permanently in attempt %s, buried as a dead letter: %s"
-    _log_error(logging.ERROR, error, job, text, job_id, attempt, task)
+    _log_error(logging.ERROR, error, job, text, (job_id, attempt, task))
 
 
 def log_expired(*, job: Job, **kwargs: object) -> None:
-    logger.warning("job %s expired before a worker started it: %s", job.id, job.task)
+    logger.warning("job %s expired before a worker started it: %s", job.id, job.task, extra=about(job))
 
 
 def log_reclaimed(
@@ -85,38 +89,50 @@ def log_reclaimed(
 ) -> None:
     source = f"worker {worker}" if worker else "workers with expired leases"
     if job_ids:
-        logger.warning("reclaimed %s from %s to queue %s: %s", _jobs(job_ids), source, queue, _first_ids(job_ids))
+        logger.warning(
+            "reclaimed %s from %s to queue %s: %s", _jobs(job_ids), source, queue, _first_ids(job_ids),
+            extra=about_jobs(job_ids, queue=queue),
+        )  # fmt: skip
     if buried_ids:
-        logger.error("buried %s of %s after too many crashes: %s", _jobs(buried_ids), source, _first_ids(buried_ids))
+        logger.error(
+            "buried %s of %s after too many crashes: %s", _jobs(buried_ids), source, _first_ids(buried_ids),
+            extra=about_jobs(buried_ids, queue=queue),
+        )  # fmt: skip
 
 
 def log_released(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
-    logger.debug("released %s that did not run to queue %s: %s", _jobs(job_ids), queue, _first_ids(job_ids))
+    extra = about_jobs(job_ids, queue=queue)
+    logger.debug(
+        "released %s that did not run to queue %s: %s", _jobs(job_ids), queue, _first_ids(job_ids), extra=extra
+    )
 
 
 def log_cancelled(*, job_id: str, queue: str, **kwargs: object) -> None:
-    logger.info("cancelled job %s of queue %s", job_id, queue)
+    logger.info("cancelled job %s of queue %s", job_id, queue, extra=about_jobs([job_id], queue=queue))
 
 
 def log_requeued(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
-    logger.info("requeued %d dead letters of queue %s: %s", len(job_ids), queue, _first_ids(job_ids))
+    extra = about_jobs(job_ids, queue=queue)
+    logger.info("requeued %d dead letters of queue %s: %s", len(job_ids), queue, _first_ids(job_ids), extra=extra)
 
 
 def log_discarded(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
-    logger.info("discarded %d dead letters of queue %s: %s", len(job_ids), queue, _first_ids(job_ids))
+    extra = about_jobs(job_ids, queue=queue)
+    logger.info("discarded %d dead letters of queue %s: %s", len(job_ids), queue, _first_ids(job_ids), extra=extra)
 
 
 def log_stale(*, job_ids: Sequence[str], worker: str, **kwargs: object) -> None:
     logger.warning(
-        "ignored %d results of worker %s, which no longer held the jobs: %s", len(job_ids), worker, _first_ids(job_ids)
-    )
+        "ignored %d results of worker %s, which no longer held the jobs: %s", len(job_ids), worker, _first_ids(job_ids),
+        extra=about_jobs(job_ids),
+    )  # fmt: skip
 
 
 def _first_ids(job_ids: Sequence[str]) -> str:
     return ", ".join(job_ids[:10]) + (", …" if len(job_ids) > 10 else "")
 
 
-def _log_error(level: int, error: BaseException, job: Job | None, message: str, *values: object) -> None:
+def _log_error(level: int, error: BaseException, job: Job | None, message: str, values: tuple[Any, ...]) -> None:
     if logger.isEnabledFor(level):
         safe = (
             error
@@ -124,7 +140,8 @@ def _log_error(level: int, error: BaseException, job: Job | None, message: str, 
             else Secrets.of(job.task, job.args, {"kwargs": job.kwargs, "headers": job.headers}).hide_in_error(error)
         )
         exc_info = (type(safe), safe, safe.__traceback__)
-        record = logger.makeRecord(logger.name, level, __file__, 0, message, values, exc_info)
+        extra = about_jobs([values[0]]) if job is None else about(job)
+        record = logger.makeRecord(logger.name, level, __file__, 0, message, values, exc_info, extra=extra)
         with suppress(Exception):  # of the exception's own __str__: then the formatter tries
             record.exc_text = format_error(safe, safe.__traceback__).rstrip("\n")
         logger.handle(record)

@@ -117,3 +117,26 @@ def test_what_went_well_is_told_at_debug_only(connected, caplog, signal, values,
     (record,) = caplog.records
     assert (record.levelno, record.getMessage()) == (logging.DEBUG, line)
     assert "secret" not in caplog.text
+
+
+def test_lines_have_the_job_as_extra(connected, caplog):
+    connected(logging.DEBUG)
+    signals.job_started.send_robust(None, job=JOB)
+    signals.job_retried.send_robust(None, job=JOB, job_id="j1", error=ValueError("x"), delay_seconds=1)
+    for record in caplog.records:
+        fields = (record.job_id, record.task, record.queue, record.client, record.attempt)
+        assert fields == ("j1", "shop.tasks.mail", "mail", "acme", 2)
+    assert len(caplog.records) == 2
+
+
+def test_lines_about_several_jobs_have_all_ids_as_extra(connected, caplog):
+    connected(logging.DEBUG)
+    ids = [f"j{number}" for number in range(12)]
+    signals.job_promoted.send_robust(None, job_ids=ids, queue="mail")
+    signals.job_promoted.send_robust(None, job_ids=["j1"], queue="mail")
+    signals.job_buried.send_robust(None, job=None, job_id="j2", error=ValueError("x"))
+
+    many, one, unreadable = caplog.records
+    assert (many.job_ids, many.queue, hasattr(many, "job_id")) == (ids, "mail", False)
+    assert (one.job_ids, one.job_id) == (["j1"], "j1")
+    assert (unreadable.job_id, hasattr(unreadable, "task")) == ("j2", False)

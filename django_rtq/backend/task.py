@@ -15,7 +15,7 @@ from django.dispatch import receiver
 
 from django_rtq.backend.compat import DjangoTask, task_backends
 from django_rtq.handle import JobHandle
-from django_rtq.periodic import Schedule
+from django_rtq.schedules.schedule import Schedule
 from django_rtq.tasks.task import Task
 
 if TYPE_CHECKING:

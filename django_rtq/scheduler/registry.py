@@ -14,7 +14,7 @@ from django_rtq.broker.schedule_store import StoredSchedules, read_switch
 from django_rtq.conf import Config
 from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
 from django_rtq.handle import JobHandle
-from django_rtq.periodic import Schedule, cron, every, schedule_from_settings
+from django_rtq.schedules.schedule import Schedule, cron, every, schedule_from_settings
 from django_rtq.tasks import registry
 from django_rtq.tasks.new_jobs import check_call, new_job, new_unique_job
 from django_rtq.tasks.task import Task

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.blocking_reader import BlockingReader
-from django_rtq.loop import Loop
 from django_rtq.scheduler.dispatcher import Dispatcher
 from django_rtq.tasks import registry
+from django_rtq.threads.loop import Loop
 
 logger = logging.getLogger("django_rtq")
 

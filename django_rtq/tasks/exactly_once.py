@@ -18,6 +18,7 @@ from django_rtq.conf import get_config
 from django_rtq.exceptions import Bury, InvalidTask, PayloadError
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import running
+from django_rtq.jobs.log_fields import about_current_job
 
 logger = logging.getLogger("django_rtq")
 
@@ -63,7 +64,8 @@ class ExactlyOnce:
                     run.interruptible.end()  # before the commit, or not at all
                 return result
         except _HasCommittedError:
-            logger.info("job %s has committed in an earlier run: its function was not called again", job.job_id)
+            text = "job %s has committed in an earlier run: its function was not called again"
+            logger.info(text, job.job_id, extra=about_current_job())
             return None
 
     def _check(self, result: Any) -> None:

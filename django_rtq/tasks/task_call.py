@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 
 from django_rtq.conf import get_config
 from django_rtq.handle import JobHandle
-from django_rtq.middleware_chain import can_wrap, wrap
+from django_rtq.middleware.chain import can_wrap, wrap
 from django_rtq.tasks.enqueuing import asend, send
 from django_rtq.transactions.rules import database_to_await, outbox_database
 

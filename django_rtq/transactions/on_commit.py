@@ -19,6 +19,7 @@ from django.db import connections, transaction
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.enqueue_calls import EnqueueCall
 from django_rtq.exceptions import BrokerError
+from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.transactions.outbox import AnyJob, delete_or_log, store
 from django_rtq.transactions.rules import outbox_database
 
@@ -56,7 +57,9 @@ def store_instead(task: str, queue: str, jobs: Sequence[AnyJob], error: BrokerEr
     if alias is None or has_transaction(alias):
         return False
     store(alias, task, queue, jobs)
-    logger.warning("Redis did not accept %d job(s) of %s; they wait in the outbox: %s", len(jobs), task, error)
+    extra = about_jobs([job.id for job in jobs], task=task, queue=queue)
+    text = "Redis did not accept %d job(s) of %s; they wait in the outbox: %s"
+    logger.warning(text, len(jobs), task, error, extra=extra)
     return True
 
 
@@ -121,7 +124,9 @@ def _send(calls: Sequence[_Deferred]) -> None:
         each.is_done = True
         each.finish(None)
     if refused:
-        logger.warning("Redis did not accept the jobs of a transaction; they wait in the outbox: %s", refused[0][1])
+        extra = about_jobs([job.id for each, _ in refused for job in each.call.jobs])
+        text = "Redis did not accept the jobs of a transaction; they wait in the outbox: %s"
+        logger.warning(text, refused[0][1], extra=extra)
 
 
 def _answers(calls: Sequence[_Deferred]) -> Sequence[list[str] | BrokerError]:

@@ -21,7 +21,8 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.enqueue_calls import EnqueueCall
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
 from django_rtq.jobs.job import made_ms
-from django_rtq.loop import Loop
+from django_rtq.jobs.log_fields import about_jobs
+from django_rtq.threads.loop import Loop
 from django_rtq.transactions.outbox import delete, outbox_rows, read_call
 from django_rtq.transactions.rules import outbox_database
 
@@ -137,7 +138,9 @@ def _send(broker: Broker, calls: Sequence[EnqueueCall]) -> list[list[str] | Brok
 
 def _postpone(alias: str, row: _Row, error: Exception) -> None:
     seconds = min(MAX_BACKOFF_SECONDS, MIN_BACKOFF_SECONDS * 2.0 ** min(row.attempts, 20))
-    logger.error("job %s of %s stays in the outbox, retrying in %g s: %s", row.job_id, row.task, seconds, error)
+    extra = about_jobs([row.job_id], task=row.task, queue=row.queue)
+    text = "job %s of %s stays in the outbox, retrying in %g s: %s"
+    logger.error(text, row.job_id, row.task, seconds, error, extra=extra)
     outbox_rows(alias).filter(pk=row.job_id).update(
         due_at=timezone.now() + timedelta(seconds=seconds),
         attempts=row.attempts + 1,

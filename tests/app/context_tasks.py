@@ -1,11 +1,15 @@
-"""Jobs that look at what receivers of signals have set for them, and one that leaves a broken connection."""
+"""Jobs that return what belongs to their context, and one that leaves a broken connection."""
 
+import asyncio
+import logging
+import time
 from contextvars import ContextVar
 
 from django.db import OperationalError, connection
 from django.utils import timezone, translation
 
 from django_rtq import constant, task
+from django_rtq.monitoring import JobLogFilter
 from tests.app import journal
 
 AT_ONCE = constant(0)
@@ -34,3 +38,24 @@ def query_and_break_close(name):
 
 def fail_to_close():
     raise OperationalError("server has gone away")
+
+
+@task(backoff=AT_ONCE)
+def log_fields(name):
+    """What log lines of this job say, before and after others may have run."""
+    before = logged_fields()
+    time.sleep(0.01)
+    return [before, logged_fields()]
+
+
+@task(backoff=AT_ONCE)
+async def alog_fields(name):
+    before = logged_fields()
+    await asyncio.sleep(0.01)
+    return [before, logged_fields()]
+
+
+def logged_fields():
+    record = logging.makeLogRecord({})
+    JobLogFilter().filter(record)
+    return [record.job_id, record.task, record.queue, record.client, record.attempt]

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq.admin.display.formatting import format_number
 from django_rtq.jobs.job import CancelAnswer, JobState
-from django_rtq.periodic import Schedule
+from django_rtq.schedules.schedule import Schedule
 
 #: The state of one job.
 STATE_LABELS: dict[JobState, Any] = {

@@ -11,7 +11,6 @@ from django.core.management.base import CommandParser
 from django_rtq import logs
 from django_rtq.broker.broker import Broker
 from django_rtq.conf import get_config
-from django_rtq.loop import Loop, stop_all
 from django_rtq.management.command import RTQCommand
 from django_rtq.management.worker_setup import (
     check_server,
@@ -22,6 +21,7 @@ from django_rtq.management.worker_setup import (
     warn_about_unknown_queues,
 )
 from django_rtq.scheduler.scheduler import Scheduler
+from django_rtq.threads.loop import Loop, stop_all
 from django_rtq.transactions.relay import relays
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
 from django_rtq.worker.supervisor.wakeup import stop_signals

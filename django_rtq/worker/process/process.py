@@ -22,7 +22,7 @@ from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import Claimed, ClaimResult
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
-from django_rtq.loop import ReconnectDelay
+from django_rtq.threads.loop import ReconnectDelay
 from django_rtq.worker.exit_codes import EXIT_DONE, EXIT_RECYCLED
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.options import WorkerOptions

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 
 from django_rtq.exceptions import BrokerError
-from django_rtq.loop import ReconnectDelay
+from django_rtq.threads.loop import ReconnectDelay
 
 
 class Reconciler:

@@ -98,7 +98,16 @@ class Run:
     def context(self) -> JobContext:
         """The context argument of a task with takes_context."""
         headers = self.options.get("headers", {})
-        return JobContext(self.id, self.attempt, self.queue, self.client.decode(), self.worker, headers, self._report)
+        return JobContext(
+            job_id=self.id,
+            attempt=self.attempt,
+            queue_name=self.queue,
+            client=self.client.decode(),
+            worker=self.worker,
+            task_name=self.task_name,
+            headers=headers,
+            _report=self._report,
+        )
 
     @property
     def body(self) -> str:

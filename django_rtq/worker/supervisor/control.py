@@ -19,7 +19,8 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.control import WorkerCommand, read_commands
 from django_rtq.broker.messages import CancelRequest
 from django_rtq.broker.redis.blocking_reader import BlockingReader
-from django_rtq.loop import Loop
+from django_rtq.jobs.log_fields import about_jobs
+from django_rtq.threads.loop import Loop
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.supervisor.heartbeat import LiveProcesses
 from django_rtq.worker.supervisor.process_pool import ChildProcess
@@ -95,7 +96,8 @@ class ControlListener(Loop):
             modes = (polled.get(job), from_heartbeat.get(job))
             if "terminate" in modes and job_id not in process.terminated:
                 process.terminated.append(job_id)
-                logger.warning("process %d killed: job %s is to be terminated", process.pid, job_id)
+                extra = about_jobs([job_id])
+                logger.warning("process %d killed: job %s is to be terminated", process.pid, job_id, extra=extra)
                 process.kill(signal.SIGKILL)
             elif "ask" in modes and job_id not in process.terminated:
                 process.shared.request_cancel(job_id)

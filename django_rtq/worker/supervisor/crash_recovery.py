@@ -19,8 +19,9 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.histogram import counter_name
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
-from django_rtq.loop import Loop
+from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.tasks import registry
+from django_rtq.threads.loop import Loop
 from django_rtq.worker.outcome import Retried, decide, failure_line, send_failed
 from django_rtq.worker.shared_entries import Finished
 from django_rtq.worker.shared_memory import SharedState
@@ -100,7 +101,8 @@ class CrashRecovery(Loop):
             except BrokerError:
                 raise
             except Exception:  # e.g. of the task's `backoff`: it must not keep other jobs from being reclaimed
-                logger.exception("job %s: cannot decide what follows from its time limit, so it counts a crash", job_id)
+                text = "job %s: cannot decide what follows from its time limit, so it counts a crash"
+                logger.exception(text, job_id, extra=about_jobs([job_id]))
                 process.crashed = [*{*process.crashed, job_id}]
             self._progress_at = time.monotonic()
         for queue in self._queues:

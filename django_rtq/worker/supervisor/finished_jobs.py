@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.settlement import UNKNOWN_CLIENT, Settlement
 from django_rtq.jobs.failure import Failure
+from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.jobs.outcome import is_result_lost
 from django_rtq.worker.shared_entries import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, Finished
 
@@ -33,7 +34,9 @@ def settle_finished(broker: Broker, queues: Sequence[str], worker: str, finished
             logger.info("settled finished jobs of worker %s: %d", worker, len(unreported))
             for job in unreported:
                 if job.verb == ACKED and is_result_lost(job.text):
-                    logger.warning("job %s succeeded, but its result is lost", job.job_id.decode(errors="replace"))
+                    job_id = job.job_id.decode(errors="replace")
+                    extra = about_jobs([job_id], queue=queue)
+                    logger.warning("job %s succeeded, but its result is lost", job_id, extra=extra)
 
 
 def _add(settlement: Settlement, job: Finished, text: bytes) -> None:

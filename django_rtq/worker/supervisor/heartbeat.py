@@ -14,7 +14,7 @@ from django_rtq import __version__, signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import CancelRequest
 from django_rtq.broker.redis.commands import Argument
-from django_rtq.loop import Loop
+from django_rtq.threads.loop import Loop
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.shared_entries import Revoked
 from django_rtq.worker.shared_memory import SharedState

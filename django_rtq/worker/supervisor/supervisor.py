@@ -22,8 +22,9 @@ import time
 from django_rtq import logs
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.control import WorkerCommand
-from django_rtq.loop import Loop, pause_loops, stop_all
+from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.scheduler.scheduler import Scheduler
+from django_rtq.threads.loop import Loop, pause_loops, stop_all
 from django_rtq.transactions.relay import relays
 from django_rtq.worker.exit_codes import EXIT_CANNOT_START, EXIT_OK
 from django_rtq.worker.options import WorkerOptions
@@ -134,7 +135,7 @@ class Supervisor:
             logging.WARNING if process.killed_at_shutdown or process.terminated else logging.ERROR,
             "process %d of worker %s %s; jobs run before: %d; running then: %s",
             process.pid, process.shared.worker, process.exit_reason(status), process.shared.last_claim()[0],
-            ", ".join(process.shared.running()) or "nothing",
+            ", ".join(process.shared.running()) or "nothing", extra=about_jobs(process.shared.running()),
         )  # fmt: skip
         self._crash_recovery.add(process.shared, crashed=crashed, overdue=overdue)
         if process.was_killed_by_us:
@@ -163,7 +164,10 @@ class Supervisor:
             overdue = process.shared.overdue(now)
             if overdue and not process.overdue:
                 process.overdue = overdue
-                logger.error("process %d killed: job %s ignores its time limit", process.pid, ", ".join(overdue))
+                logger.error(
+                    "process %d killed: job %s ignores its time limit", process.pid, ", ".join(overdue),
+                    extra=about_jobs(overdue),
+                )  # fmt: skip
                 process.kill(signal.SIGKILL)
 
     def _apply_commands(self) -> None:

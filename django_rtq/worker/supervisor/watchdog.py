@@ -21,7 +21,8 @@ from functools import partial
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.settlement import Settlement
-from django_rtq.loop import Loop
+from django_rtq.jobs.log_fields import about_jobs
+from django_rtq.threads.loop import Loop
 from django_rtq.worker.shared_entries import Revoked
 from django_rtq.worker.shared_memory import SharedState
 from django_rtq.worker.supervisor.finished_jobs import settle_finished
@@ -125,7 +126,7 @@ class Watchdog(Loop):
                 self._broker.settle(worker, queue, Settlement(release=list(job_ids)))
                 logger.warning(
                     "process %d: job %s blocks the process; jobs that were claimed with it and are given back: %d",
-                    pid, ", ".join(shared.running()), len(job_ids),
+                    pid, ", ".join(shared.running()), len(job_ids), extra=about_jobs(shared.running(), queue=queue),
                 )  # fmt: skip
                 send_later.append(partial(signals.job_released.send_robust, Watchdog, job_ids=job_ids, queue=queue))
         observed.released = number

@@ -8,7 +8,7 @@ from typing import Any
 
 from django_rtq.jobs.context import running
 from django_rtq.jobs.job import Job
-from django_rtq.middleware_chain import wrap
+from django_rtq.middleware.chain import wrap
 
 
 class RunMiddleware:

@@ -12,7 +12,8 @@ from typing import NoReturn
 
 from django_rtq.conf import Config
 from django_rtq.exceptions import BrokerError
-from django_rtq.loop import ReconnectDelay
+from django_rtq.jobs.log_fields import about_jobs
+from django_rtq.threads.loop import ReconnectDelay
 from django_rtq.worker.exit_codes import EXIT_FAILED, EXIT_OUT_OF_MEMORY
 from django_rtq.worker.os_signals import SignalHandlers
 from django_rtq.worker.outcome import Outcome
@@ -146,8 +147,9 @@ class Runner:
                 seconds = backoff.next_seconds()
                 if seconds <= 0.1:
                     logger.warning(
-                        "job %s must not run twice: waiting until its outcome is in Redis: %s", run.id, error
-                    )
+                        "job %s must not run twice: waiting until its outcome is in Redis: %s", run.id, error,
+                        extra=about_jobs([run.id], queue=run.queue, task=run.task_name),
+                    )  # fmt: skip
             time.sleep(seconds)
 
     def _execute(self, run: Run) -> Outcome:

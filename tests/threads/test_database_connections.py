@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import pytest
 from django.db import connection, connections
 
-from django_rtq import database_connections
-from django_rtq.loop import Loop
+from django_rtq.threads import database_connections
+from django_rtq.threads.loop import Loop
 from tests.support.waiting import wait_until
 
 

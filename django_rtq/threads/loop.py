@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from django_rtq import database_connections
 from django_rtq.exceptions import BrokerError
+from django_rtq.threads import database_connections
 
 logger = logging.getLogger("django_rtq")
 

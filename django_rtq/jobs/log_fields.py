@@ -1,0 +1,36 @@
+"""Attributes of log records that say which jobs a line is about: the `extra` of our log lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django_rtq.jobs.context import current_job
+from django_rtq.jobs.job import Job
+
+FIELDS = ("job_id", "task", "queue", "client", "attempt")
+
+
+def about(job: Job) -> dict[str, Any]:
+    """The fields of a line about one job."""
+    return {"job_id": job.id, "task": job.task, "queue": job.queue, "client": job.client, "attempt": job.attempt}
+
+
+def about_jobs(job_ids: Sequence[str], **known: str) -> dict[str, Any]:
+    """The fields of a line about several jobs: `job_ids`, and `job_id` if it is one. `known` holds for all of them."""
+    one = {"job_id": job_ids[0]} if len(job_ids) == 1 else {}
+    return {"job_ids": list(job_ids), **one, **known}
+
+
+def about_current_job() -> dict[str, Any]:
+    """The fields of the job that runs in this thread or coroutine; empty outside a job."""
+    job = current_job()
+    if job is None:
+        return {}
+    return {
+        "job_id": job.job_id,
+        "task": job.task_name,
+        "queue": job.queue_name,
+        "client": job.client,
+        "attempt": job.attempt,
+    }

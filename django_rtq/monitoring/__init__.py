@@ -1,0 +1,5 @@
+"""Monitoring of jobs with the tools of a project. What needs a package that may be missing is a module of its own."""
+
+from django_rtq.monitoring.log_records import JobLogFilter, add_job_fields
+
+__all__ = ["JobLogFilter", "add_job_fields"]

@@ -1,0 +1,1 @@
+"""Our background threads, and their database connections."""

@@ -1,0 +1,3 @@
+"""Tests with real workers."""
+
+from tests.worker.conftest import databases_of_the_session, journal, rtq_worker  # noqa: F401

@@ -1,0 +1,65 @@
+"""The examples of the page about monitoring run as tests of a project."""
+
+import re
+
+import pytest
+
+from tests.markdown import blocks, read, section
+from tests.support.projects import SETTINGS, pytest_arguments, run_python, write_project
+
+PAGE = read("docs/monitoring.md")
+STRUCTLOG_TEST = """
+import json
+
+import structlog
+
+import shop.structured
+from django_rtq import task
+from django_rtq.testing import eager
+
+
+@task
+def export():
+    structlog.get_logger().info("exported", client="mine")
+
+
+def test_events_have_the_fields_of_the_job(capsys):
+    with eager():
+        job = export.delay()
+    structlog.get_logger().info("outside")
+    inside, outside = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (inside["job_id"], inside["task"], inside["attempt"]) == (job.id, export.name, 1)
+    assert inside["client"] == "mine"
+    assert set(outside) == {"event", "level", "timestamp"}
+"""
+
+
+def files_of(heading):
+    """The files that a section shows, as a project."""
+    files = {"settings.py": SETTINGS}
+    for name, code in blocks(section(PAGE, heading)):
+        files[name] = files.get(name, "") + code
+    files["settings.py"] = files["settings.py"].replace("redis://localhost:6379/0", "redis://localhost:1/0")
+    return files
+
+
+def passed(folder, files):
+    """Run the tests of a project. Returns how many there are, after all have passed."""
+    write_project(folder, files, settings="settings")
+    _, output = run_python(folder, *pytest_arguments())
+    tests = sum(len(re.findall(r"def test_", code)) for code in files.values())
+    assert f"{tests} passed" in output, output
+    return tests
+
+
+def test_the_examples_of_logging_pass(tmp_path):
+    files = files_of("## Logs")
+    del files["shop/structured.py"]
+    assert passed(tmp_path, files)
+
+
+def test_the_example_of_structlog_passes(tmp_path):
+    pytest.importorskip("structlog")
+    shown = files_of("## Logs")
+    files = {"settings.py": SETTINGS, "shop/structured.py": shown["shop/structured.py"]}
+    assert passed(tmp_path, {**files, "shop/test_structured.py": STRUCTLOG_TEST})
