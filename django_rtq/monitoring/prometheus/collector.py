@@ -103,17 +103,20 @@ def _task_counters(queues: Sequence[QueueNumbers]) -> Iterator[Metric]:
 
 
 def _histograms(queues: Sequence[QueueNumbers]) -> Iterator[Metric]:
-    run = HistogramMetricFamily("rtq_task_run_seconds", "How long runs of a task took.", labels=["queue", "task"])
-    wait = HistogramMetricFamily(
-        "rtq_task_wait_seconds",
-        "How long jobs that succeeded had waited for their first run.",
-        labels=["queue", "task"],
-    )
+    """Runs by task and waits by queue. By both they would be most of the text of a scrape."""
+    run = HistogramMetricFamily("rtq_task_run_seconds", "How long runs took.", labels=["task"])
+    text = "How long jobs that succeeded had waited for their first run."
+    wait = HistogramMetricFamily("rtq_queue_wait_seconds", text, labels=["queue"])
+    runs: dict[str, Counter[str]] = {}
     for queue in queues:
-        for task, numbers in sorted(queue.tasks.items()):
-            labels = [queue.details.name, task]
-            run.add_metric(labels, _buckets(numbers, "r", RUN_BOUNDS, 1), numbers.get("run_us", 0) / 1_000_000)
-            wait.add_metric(labels, _buckets(numbers, "w", WAIT_BOUNDS_MS, 1000), numbers.get("wait_ms", 0) / 1000)
+        waits: Counter[str] = Counter()
+        for task, numbers in queue.tasks.items():
+            waits.update(numbers)
+            runs.setdefault(task, Counter()).update(numbers)
+        seconds = waits["wait_ms"] / 1000
+        wait.add_metric([queue.details.name], _buckets(waits, "w", WAIT_BOUNDS_MS, 1000), seconds)
+    for task, numbers in sorted(runs.items()):
+        run.add_metric([task], _buckets(numbers, "r", RUN_BOUNDS, 1), numbers["run_us"] / 1_000_000)
     yield from (run, wait)
 
 
