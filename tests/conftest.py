@@ -12,7 +12,7 @@ from django_rtq.inspector.inspector import get_inspector
 from testproject.postgres_server import PostgresUnavailable, PrivatePostgres
 from testproject.redis_server import PrivateRedis
 from tests.support.databases import as_default, sqlite_settings
-from tests.support.proxy import Proxy
+from tests.support.fault_proxy import FaultProxy
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE, Redis
 from tests.support.signals import stop_passing_on_ignored_signals
 from tests.support.snapshots import is_foreign
@@ -45,9 +45,8 @@ def redis_server():
 @pytest.fixture(scope="session")
 def proxy(redis_server):
     """A proxy between the server and the brokers."""
-    proxy = Proxy(redis_server.port)
-    yield proxy
-    proxy.close()
+    with FaultProxy(redis_server.port) as proxy:
+        yield proxy
 
 
 @pytest.fixture
