@@ -106,3 +106,22 @@ def test_a_client_is_paused_and_resumed(broker):
     ]
     assert claim(broker, 5) == [job.id]
     assert run("rtq_clients", "list", "*").code == 1
+
+
+def test_the_jobs_of_clients_are_purged(broker, inspector):
+    for client in ("acme", "acme", "zeta", "other"):
+        queued_job(broker, client=client)
+
+    found = run("rtq_clients", "purge", "default", "acme", "zeta", "nobody", "--no-input")
+
+    assert found.code == 0
+    assert "Purged 2 jobs of client 'acme' in queue default." in found.out
+    assert "No job of client 'nobody' in queue default waits: nothing was deleted." in found.out
+    assert [one.client for one in inspector.metrics.clients("default").clients] == ["other"]
+
+
+def test_purging_asks_first(broker, inspector):
+    queued_job(broker, client="acme")
+
+    assert run("rtq_clients", "purge", "default", "acme").code == 1
+    assert inspector.clients.get("acme", ["default"])[0].queued == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tests.broker.model.state import Lane, lane_name
 from tests.broker.model.weights import Weights, values_of
 
 
@@ -68,6 +69,13 @@ class Blocking(Weights):
                 self.bands.add(band)
                 self._enter(band, client)
                 self.work_signal = True
+
+    def lane_to_purge(self, client: str | None) -> Lane | None:
+        """One that has jobs."""
+        if client is None:
+            return min(self.waiting, key=lambda lane: (self.waiting[lane], lane_name(lane)), default=None)
+        bands = [*sorted(self.bands), *(band for band in self.blocked.get(client, ()) if band not in self.bands)]
+        return next(((band, client) for band in bands if self.lanes[band, client]), None)
 
     def _end_run(self, worker: str, job_ids: Sequence[str]) -> None:
         """The jobs leave the processing list, and others may start in their places."""

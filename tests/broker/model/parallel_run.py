@@ -248,8 +248,9 @@ class ParallelRun(Accidents):
             self._turns.pop(queue, None)
         self.same(self._script(queue, "forget", idle_ms, "1" if discard else "").decode(), expected)
 
-    def purge(self, queue: str, limit: int = 100) -> None:
-        self.same(self._script(queue, "purge", limit), self.models[queue].purge(limit))
+    def purge(self, queue: str, limit: int = 100, client: str | None = None) -> None:
+        whose = ("all", "") if client is None else ("client", client)
+        self.same(self._script(queue, "purge", limit, *whose), self.models[queue].purge(limit, client))
 
     def find(self, queue: str, job_id: str) -> None:
         """What is told of a job."""
