@@ -20,6 +20,7 @@ BUSY_LOAD = 0.5  # load average from which other programs distort the figures
 GROUPS = (
     *("raw", "enqueue", "unique", "drain", "latency", "delayed", "memory", "fairness"),
     *("ordinary", "threads", "coroutines", "database", "get", "retries", "payload", "queues", "producers", "clients"),
+    "weights",
     *("idle", "scale", "admin"),
 )
 
@@ -59,7 +60,7 @@ def main() -> int:
 def _measure(env: Any, readings: Any, options: argparse.Namespace) -> None:
     from benchmarks import admin, delayed, drain, enqueue, fairness, idle, latency, memory, raw, scale, unique
     from benchmarks.environment import print_progress
-    from benchmarks.loads import clients, database, get, payload, producers, queues, retries, waiting
+    from benchmarks.loads import clients, database, get, payload, producers, queues, retries, waiting, weights
 
     by_rounds = {
         "raw": raw.measure,
@@ -80,6 +81,7 @@ def _measure(env: Any, readings: Any, options: argparse.Namespace) -> None:
         "queues": queues.measure,
         "producers": producers.measure,
         "clients": clients.measure,
+        "weights": weights.measure,
     }
     once: dict[str, Callable[[Any, Any], None]] = {
         "idle": idle.measure,
