@@ -18,13 +18,26 @@ def test_limits_are_set_and_shown(broker):
         pass
 
     assert [line.split() for line in run("rtq_clients", "list", "default", "--no-color").out.splitlines()] == [
-        ["CLIENT", "RUNNING", "MAX", "STATE"],
+        ["CLIENT", "RUNNING", "MAX", "WEIGHT", "STATE"],
         ["(whole", "queue)", "3", "1,000"],
         ["(each", "client)", "1"],
         ["(none)", "1", "-", "open"],
         ["acme", "2", "2", "blocked"],
         ["zeta", "0", "2", "open"],
     ]
+
+
+def test_weights_are_set_and_shown(broker, settings):
+    queued_job(broker)
+    run("rtq_clients", "limit", "default", "--each-client", "--weight", "0.5")
+    ran = run("rtq_clients", "limit", "default", "--client", "acme", "--weight", "5")
+
+    assert [line.split() for line in ran.out.splitlines()][2:] == [
+        ["(each", "client)", "-", "0.5"],
+        ["acme", "0", "-", "5", "open"],
+    ]
+    run("rtq_clients", "limit", "default", "--client", "acme", "--weight", "settings")
+    assert "acme" not in run("rtq_clients", "list", "default").out
 
 
 def test_limits_are_removed(broker, inspector):
@@ -59,6 +72,9 @@ def test_for_programs_it_is_json(broker, inspector):
         (["limit", "default", "--max-running", "5", "--client", "x", "--whole-queue"], 2),
         (["limit", "default", "--max-running", "-5", "--whole-queue"], 1),
         (["limit", "default", "--max-running", "many", "--whole-queue"], 1),
+        (["limit", "default", "--weight", "0", "--client", "x"], 2),
+        (["limit", "default", "--weight", "none", "--client", "x"], 1),
+        (["limit", "default", "--weight", "5", "--whole-queue"], 2),
         (["limit", "unknown", "--max-running", "5", "--whole-queue"], 1),
         (["list", "unknown"], 1),
     ],

@@ -18,11 +18,17 @@ from django_rtq.management.purging import add_no_input, purge, purge_options
 from django_rtq.queue_options import LIMIT_KINDS
 from django_rtq.tasks.registry import declared_queues
 
-COLUMNS = [Column("CLIENT"), Column("RUNNING", right=True), Column("MAX", right=True), Column("STATE")]
+COLUMNS = [
+    Column("CLIENT"),
+    Column("RUNNING", right=True),
+    Column("MAX", right=True),
+    Column("WEIGHT", right=True),
+    Column("STATE"),
+]
 
 ACTIONS = {
     "list": "Show the limits of a queue, and its clients that have a limit, are paused, run jobs or are blocked.",
-    "limit": "Set how many jobs of the queue, of each client, or of some clients may run at once, on all machines.",
+    "limit": "Set how many jobs of the queue or of clients may run at once, on all machines, and weights of clients.",
     "pause": "Start no more jobs of clients. What they enqueue waits, and their running jobs finish.",
     "resume": "Start the jobs of paused clients again.",
     "purge": "Delete all queued, scheduled and retrying jobs of clients. Running jobs and dead letters stay.",
@@ -63,6 +69,14 @@ class Command(RTQCommand):
             default=NOT_GIVEN,
             metavar="N",
             help="A number; 'none' for no limit; 'settings' for what RTQ[\"QUEUES\"] says.",
+        )
+        action.add_argument(
+            "--weight",
+            type=_weight_argument,
+            default=NOT_GIVEN,
+            metavar="W",
+            help="How many starts a client gets where one of weight 1 gets one: a number from 0.01 to 1,000; "
+            "'settings' for what RTQ[\"QUEUES\"] says.",
         )
         action.add_argument(
             "--client", action="append", default=[], metavar="NAME", help="Of this client. May be repeated."
@@ -152,11 +166,23 @@ def _number_argument(text: str) -> int | str | None:
     return int(text)
 
 
+def _weight_argument(text: str) -> float | str:
+    if text == "settings":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a number or 'settings'.") from None
+
+
 def _rows(found: QueueLimits) -> list[list[str]]:
     return [
-        ["(whole queue)", number(found.running) if found.queue or found.clients else "-", _most(found.queue), ""],
-        ["(each client)", "", _most(found.default), ""],
-        *([_name(each), number(each.running), _most(each.limits), _state(each)] for each in found.clients.values()),
+        ["(whole queue)", number(found.running) if found.queue or found.clients else "-", _most(found.queue), "", ""],
+        ["(each client)", "", _most(found.default), _weight(found.default), ""],
+        *(
+            [_name(each), number(each.running), _most(each.limits), _weight(each.limits), _state(each)]
+            for each in found.clients.values()
+        ),
     ]
 
 
@@ -170,6 +196,13 @@ def _most(limits: Limits) -> str:
         return "-"
     most = "none" if limit.value is None else number(limit.value)
     return f"{most} (settings)" if limit.is_from_settings else most
+
+
+def _weight(limits: Limits) -> str:
+    limit = limits.get("weight")
+    if limit is None:
+        return ""
+    return f"{limit.value:g} (settings)" if limit.is_from_settings else f"{limit.value:g}"
 
 
 def _state(client: ClientLimits) -> str:

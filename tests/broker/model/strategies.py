@@ -58,6 +58,9 @@ limit_entries = st.tuples(
         )
     ),
     st.sampled_from(
-        ("max_running=1", "max_running=2", "max_running=0", "max_running=4", "max_running=none", "max_running=", "")
+        (
+            *("max_running=1", "max_running=2", "max_running=0", "max_running=4", "max_running=none", "max_running="),
+            *("weight=3", "weight=0.1", "weight=40", "weight=", ""),
+        )
     ),
 )
