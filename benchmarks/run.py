@@ -62,26 +62,14 @@ def _measure(env: Any, readings: Any, options: argparse.Namespace) -> None:
     from benchmarks.environment import print_progress
     from benchmarks.loads import clients, database, get, payload, producers, queues, retries, waiting, weights
 
-    by_rounds = {
-        "raw": raw.measure,
-        "enqueue": enqueue.measure,
-        "unique": unique.measure,
-        "drain": drain.measure,
-        "latency": latency.measure,
-        "delayed": delayed.measure,
-        "memory": memory.measure,
-        "fairness": fairness.measure,
+    modules = (
+        *(raw, enqueue, unique, drain, latency, delayed, memory, fairness, database, get, retries, payload, queues),
+        *(producers, clients, weights),
+    )
+    by_rounds = {module.__name__.rpartition(".")[2]: module.measure for module in modules} | {
         "ordinary": waiting.measure_ordinary,
         "threads": waiting.measure_threads,
         "coroutines": waiting.measure_coroutines,
-        "database": database.measure,
-        "get": get.measure,
-        "retries": retries.measure,
-        "payload": payload.measure,
-        "queues": queues.measure,
-        "producers": producers.measure,
-        "clients": clients.measure,
-        "weights": weights.measure,
     }
     once: dict[str, Callable[[Any, Any], None]] = {
         "idle": idle.measure,
