@@ -14,16 +14,17 @@ def test_limits_are_set_and_shown(broker):
     assert run("rtq_clients", "limit", "default", "--each-client", "--max-running", "1").code == 0
     run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "1000")
     run("rtq_clients", "limit", "default", "--client", "acme", "--client", "zeta", "--max-running", "2")
+    run("rtq_clients", "limit", "default", "--whole-queue", "--max-waiting", "5000")
     while claim(broker, 5):
         pass
 
     assert [line.split() for line in run("rtq_clients", "list", "default", "--no-color").out.splitlines()] == [
-        ["CLIENT", "RUNNING", "MAX", "STATE"],
-        ["(whole", "queue)", "3", "1,000"],
-        ["(each", "client)", "1"],
-        ["(none)", "1", "-", "open"],
-        ["acme", "2", "2", "blocked"],
-        ["zeta", "0", "2", "open"],
+        ["CLIENT", "RUNNING", "MAX", "MAX", "WAITING", "STATE"],
+        ["(whole", "queue)", "3", "1,000", "5,000"],
+        ["(each", "client)", "1", "-"],
+        ["(none)", "1", "-", "-", "open"],
+        ["acme", "2", "2", "-", "blocked"],
+        ["zeta", "0", "2", "-", "open"],
     ]
 
 

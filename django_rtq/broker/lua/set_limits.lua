@@ -1,7 +1,7 @@
 -- set_limits: change the limits of a queue and its clients. Pausing a client is a limit, too. Clients that are blocked stay
 -- so until check_blocked, or until one of their jobs ends.
 -- uses: recount
--- keys: limits limit_sources running_counts blocked bands work_signal scratch jobs signed_on
+-- keys: limits waiting_limits limit_sources running_counts blocked bands work_signal scratch jobs signed_on
 --       running_of
 -- ARGV[...] entries   field of `limit_sources` and a change in turn: "name=value ..." sets values, "name=" removes one, ""
 --                     all. "run:<field of limits>" was set at run time, and wins over "settings:<field of limits>"
@@ -32,7 +32,11 @@ for i = 1, #entries, 2 do
   set(q.limit_sources, source, changed(redis.call("HGET", q.limit_sources, source), field, entries[i + 1]))
   local sources = redis.call("HMGET", q.limit_sources, "run:" .. field, "settings:" .. field)
   local both = sources[1] and sources[2] and sources[1] .. " " .. sources[2]
-  set(q.limits, field, both or sources[1] or sources[2] or "")
+  local text = both or sources[1] or sources[2] or ""
+  set(q.limits, field, text)
+  if string.find(field, "paused:", 1, true) ~= 1 then -- enqueue asks whether there are any
+    set(q.waiting_limits, field, string.match(" " .. text, " max_waiting=(%S+)") or "")
+  end
 end
 if redis.call("EXISTS", q.limits) == 1 then recount(q) else redis.call("DEL", q.running_counts) end
 if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.work_signal, "0", "work") end

@@ -26,6 +26,7 @@ indexes = st.integers(0, 11)  # of a thing in a list, modulo its length
 several = st.lists(indexes, min_size=1, max_size=4, unique=True)
 limits = st.sampled_from((1, 2, 100))
 twice = st.sampled_from((1, 1, 2))
+rarely = st.sampled_from((False, False, False, True))
 new_jobs = st.lists(
     st.tuples(*map(st.sampled_from, (CLIENTS, (0, 0, 5, -5), (3, 3, 1, 0), DUES, EXPIRIES, ("", "", "", "1"), SKEWS))),
     min_size=1,
@@ -57,6 +58,9 @@ limit_entries = st.tuples(
         )
     ),
     st.sampled_from(
-        ("max_running=1", "max_running=2", "max_running=0", "max_running=4", "max_running=none", "max_running=", "")
+        (
+            *("max_running=1", "max_running=2", "max_running=0", "max_running=4", "max_running=none", "max_running="),
+            *("max_waiting=2", "max_waiting=4 max_running=3", "max_waiting=none", "max_waiting=", ""),
+        )
     ),
 )
