@@ -106,8 +106,8 @@ def all_or_none_of_unique_jobs(parallel: ParallelRun) -> None:
     again = unique(parallel, "c", "d2")
     jobs = [unique(parallel, "b", "d2"), unique(parallel, "d", "d2"), unique(parallel, "e"), unique(parallel, "f", "")]
     parallel.enqueue_unique("mail", [*jobs, unique(parallel, "g", "d3")], together=True)
-    parallel.enqueue_unique("mail", [*jobs, jobs[0], again], together=True)
-    parallel.enqueue_unique("mail", [*jobs, jobs[0], jobs[3]], together=True)
+    parallel.enqueue_unique("mail", [*jobs, jobs[0], jobs[3], again], together=True)
+    parallel.enqueue_unique("mail", [*jobs, jobs[0]], together=True)
     parallel.change_limits("mail", {"queue": THREE})
     rerun = [unique(parallel, name, conflict="rerun") for name in "hi"]
     parallel.enqueue_unique("mail", [*rerun, unique(parallel, "j", "d4")], together=True)
