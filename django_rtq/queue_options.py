@@ -36,15 +36,22 @@ class LimitKind:
     #: How a value is stored, without spaces. Raises TypeError or ValueError for a wrong one.
     encode: Callable[[Any], str]
     decode: Callable[[str], Any]
+    #: Whether None is a value, too: no limit.
+    may_be_none: bool = True
 
     def text(self, value: Any) -> str:
         """The value as it is stored; None: no limit. Raises ValueError."""
-        if value is None:
+        if value is None and self.may_be_none:
             return f"{self.name}=none"
         try:
             return f"{self.name}={self.encode(value)}"
         except (TypeError, ValueError):
-            raise ValueError(f"{self.name} is {value!r}, but has to be {self.allowed}, or None for no limit.") from None
+            raise ValueError(f"{self.name} is {value!r}, but has to be {self.cure}") from None
+
+    @property
+    def cure(self) -> str:
+        """What a value may be, as the end of a sentence."""
+        return f"{self.allowed}, or None for no limit." if self.may_be_none else f"{self.allowed}."
 
 
 def _whole_number(value: Any) -> str:
@@ -53,10 +60,20 @@ def _whole_number(value: Any) -> str:
     return str(value)
 
 
-_KINDS = (LimitKind(name="max_running", allowed="a whole number from 0 on", encode=_whole_number, decode=int),)
+def _weight(value: Any) -> str:
+    if isinstance(value, bool) or not 0.01 <= value <= 1000:
+        raise ValueError
+    return f"{value:g}"
+
+
+_KINDS = (
+    LimitKind(name="max_running", allowed="a whole number from 0 on", encode=_whole_number, decode=int),
+    LimitKind(name="max_waiting", allowed="a whole number from 0 on", encode=_whole_number, decode=int),
+    LimitKind(name="weight", allowed="a number from 0.01 to 1,000", encode=_weight, decode=float, may_be_none=False),
+)
 LIMIT_KINDS = {kind.name: kind for kind in _KINDS}
-QUEUE_LIMITS = ("max_running",)  # what a queue may have
-CLIENT_LIMITS = ("max_running",)  # what a client may have
+QUEUE_LIMITS = ("max_running", "max_waiting")  # what a queue may have
+CLIENT_LIMITS = ("max_running", "max_waiting", "weight")  # what a client may have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +84,8 @@ class QueueConfig:
     delayed_first: bool = False
     #: How many of its jobs may run at once, on all machines together. None: any number.
     max_running: int | None = None
+    #: How many of its jobs may wait, for a worker or for their time. None: any number.
+    max_waiting: int | None = None
     #: Limits of each client: {"max_running": 2}.
     client: Mapping[str, Any] = field(default_factory=dict)
     #: Limits of single clients: name -> the same.
@@ -132,4 +151,4 @@ def _check_limit(where: str, name: str, value: Any) -> None:
     try:
         kind.text(value)
     except ValueError:
-        raise ConfigurationError(f"{where} is {value!r}, but has to be {kind.allowed}, or None for no limit.") from None
+        raise ConfigurationError(f"{where} is {value!r}, but has to be {kind.cure}") from None

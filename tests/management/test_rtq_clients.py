@@ -14,17 +14,31 @@ def test_limits_are_set_and_shown(broker):
     assert run("rtq_clients", "limit", "default", "--each-client", "--max-running", "1").code == 0
     run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "1000")
     run("rtq_clients", "limit", "default", "--client", "acme", "--client", "zeta", "--max-running", "2")
+    run("rtq_clients", "limit", "default", "--whole-queue", "--max-waiting", "5000")
     while claim(broker, 5):
         pass
 
     assert [line.split() for line in run("rtq_clients", "list", "default", "--no-color").out.splitlines()] == [
-        ["CLIENT", "RUNNING", "MAX", "STATE"],
-        ["(whole", "queue)", "3", "1,000"],
-        ["(each", "client)", "1"],
-        ["(none)", "1", "-", "open"],
-        ["acme", "2", "2", "blocked"],
-        ["zeta", "0", "2", "open"],
+        ["CLIENT", "RUNNING", "MAX", "MAX", "WAITING", "WEIGHT", "STATE"],
+        ["(whole", "queue)", "3", "1,000", "5,000"],
+        ["(each", "client)", "1", "-"],
+        ["(none)", "1", "-", "-", "open"],
+        ["acme", "2", "2", "-", "blocked"],
+        ["zeta", "0", "2", "-", "open"],
     ]
+
+
+def test_weights_are_set_and_shown(broker, settings):
+    queued_job(broker)
+    run("rtq_clients", "limit", "default", "--each-client", "--weight", "0.5")
+    ran = run("rtq_clients", "limit", "default", "--client", "acme", "--weight", "5")
+
+    assert [line.split() for line in ran.out.splitlines()][2:] == [
+        ["(each", "client)", "-", "-", "0.5"],
+        ["acme", "0", "-", "-", "5", "open"],
+    ]
+    run("rtq_clients", "limit", "default", "--client", "acme", "--weight", "settings")
+    assert "acme" not in run("rtq_clients", "list", "default").out
 
 
 def test_limits_are_removed(broker, inspector):
@@ -59,6 +73,9 @@ def test_for_programs_it_is_json(broker, inspector):
         (["limit", "default", "--max-running", "5", "--client", "x", "--whole-queue"], 2),
         (["limit", "default", "--max-running", "-5", "--whole-queue"], 1),
         (["limit", "default", "--max-running", "many", "--whole-queue"], 1),
+        (["limit", "default", "--weight", "0", "--client", "x"], 2),
+        (["limit", "default", "--weight", "none", "--client", "x"], 1),
+        (["limit", "default", "--weight", "5", "--whole-queue"], 2),
         (["limit", "unknown", "--max-running", "5", "--whole-queue"], 1),
         (["list", "unknown"], 1),
     ],
@@ -90,3 +107,22 @@ def test_a_client_is_paused_and_resumed(broker):
     ]
     assert claim(broker, 5) == [job.id]
     assert run("rtq_clients", "list", "*").code == 1
+
+
+def test_the_jobs_of_clients_are_purged(broker, inspector):
+    for client in ("acme", "acme", "zeta", "other"):
+        queued_job(broker, client=client)
+
+    found = run("rtq_clients", "purge", "default", "acme", "zeta", "nobody", "--no-input")
+
+    assert found.code == 0
+    assert "Purged 2 jobs of client 'acme' in queue default." in found.out
+    assert "No job of client 'nobody' in queue default waits: nothing was deleted." in found.out
+    assert [one.client for one in inspector.metrics.clients("default").clients] == ["other"]
+
+
+def test_purging_asks_first(broker, inspector):
+    queued_job(broker, client="acme")
+
+    assert run("rtq_clients", "purge", "default", "acme").code == 1
+    assert inspector.clients.get("acme", ["default"])[0].queued == 1

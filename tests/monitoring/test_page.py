@@ -32,6 +32,50 @@ def test_events_have_the_fields_of_the_job(capsys):
     assert inside["client"] == "mine"
     assert set(outside) == {"event", "level", "timestamp"}
 """
+METRICS_TEST = """
+from django.test import Client
+from django.urls import resolve
+
+from shop import metrics, urls
+
+
+def test_the_view_is_there(settings):
+    settings.ROOT_URLCONF = "shop.urls"
+    assert resolve("/metrics/rtq/").func is urls.metrics_view
+    assert Client().get("/metrics/rtq/").status_code == 503  # no Redis
+
+
+def test_registering_reads_nothing():
+    assert metrics.registry is not None
+"""
+SENTRY_TEST = """
+import sentry_sdk
+
+from django_rtq.conf import get_config
+from django_rtq.monitoring.sentry import RTQIntegration
+
+
+def test_it_is_on():
+    assert sentry_sdk.get_client().get_integration(RTQIntegration)
+    assert get_config().middleware == ("django_rtq.monitoring.sentry.SentryMiddleware",)
+"""
+OPENTELEMETRY_TEST = """
+from django.core.management import call_command
+
+from django_rtq import task
+from django_rtq.testing import eager
+
+
+@task
+def export():
+    return 5
+
+
+def test_it_does_nothing_without_an_sdk():
+    call_command("check")
+    with eager():
+        assert export.delay().get() == 5
+"""
 
 
 def files_of(heading):
@@ -63,3 +107,22 @@ def test_the_example_of_structlog_passes(tmp_path):
     shown = files_of("## Logs")
     files = {"settings.py": SETTINGS, "shop/structured.py": shown["shop/structured.py"]}
     assert passed(tmp_path, {**files, "shop/test_structured.py": STRUCTLOG_TEST})
+
+
+def test_the_examples_of_prometheus_pass(tmp_path):
+    pytest.importorskip("prometheus_client")
+    files = files_of("## Prometheus")
+    files["settings.py"] += 'RTQ = {"REDIS": "redis://localhost:1/0", "TEST_REDIS": "redis://localhost:1/0"}\n'
+    assert passed(tmp_path, {**files, "shop/test_metrics.py": METRICS_TEST})
+
+
+def test_the_example_of_sentry_passes(tmp_path):
+    pytest.importorskip("sentry_sdk")
+    files = files_of("## Sentry")
+    files["settings.py"] = files["settings.py"].replace("https://key@sentry.example.com/1", "")
+    assert passed(tmp_path, {**files, "shop/test_sentry.py": SENTRY_TEST})
+
+
+def test_the_example_of_opentelemetry_passes(tmp_path):
+    pytest.importorskip("opentelemetry")
+    assert passed(tmp_path, {**files_of("## OpenTelemetry"), "shop/test_opentelemetry.py": OPENTELEMETRY_TEST})

@@ -1,4 +1,4 @@
-"""manage.py rtq_clients: show the limits of a queue and its clients, change them, pause and resume clients."""
+"""manage.py rtq_clients: show the limits of a queue and its clients, change them; pause, resume and purge clients."""
 
 from __future__ import annotations
 
@@ -10,32 +10,39 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.limits import ClientLimits, Limits, QueueLimits
+from django_rtq.inspector.limits import ClientLimits, Limit, Limits, QueueLimits
 from django_rtq.management.command import WRONG_USAGE, RTQCommand, add_actions
-from django_rtq.management.output import Column, as_json, number, one_line, table
+from django_rtq.management.output import Column, as_json, count, number, one_line, table
 from django_rtq.management.prompts import known_queues
+from django_rtq.management.purging import add_no_input, purge, purge_options
 from django_rtq.queue_options import LIMIT_KINDS
 from django_rtq.tasks.registry import declared_queues
 
-COLUMNS = [Column("CLIENT"), Column("RUNNING", right=True), Column("MAX", right=True), Column("STATE")]
+COLUMNS = [
+    *(Column("CLIENT"), Column("RUNNING", right=True), Column("MAX", right=True)),
+    *(Column("MAX WAITING", right=True), Column("WEIGHT", right=True), Column("STATE")),
+]
 
 ACTIONS = {
     "list": "Show the limits of a queue, and its clients that have a limit, are paused, run jobs or are blocked.",
-    "limit": "Set how many jobs of the queue, of each client, or of some clients may run at once, on all machines.",
+    "limit": "Set how many jobs of the queue or of clients may run at once, or wait, and weights of clients.",
     "pause": "Start no more jobs of clients. What they enqueue waits, and their running jobs finish.",
     "resume": "Start the jobs of paused clients again.",
+    "purge": "Delete all queued, scheduled and retrying jobs of clients. Running jobs and dead letters stay.",
 }
 NOT_GIVEN = object()
 EVERY_QUEUE = "The queue; '*' is every queue that was used."
 
 
 class Command(RTQCommand):
-    help = "Show how many jobs a queue and its clients may run at once, change that, and pause and resume clients."
+    help = (
+        "Show how many jobs a queue and its clients may run at once, change that, and pause, resume and purge clients."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = (
-            "Exit codes: 0 done; 1 the queue is unknown, or Redis did not answer; 2 wrong usage. A change holds "
-            "for all workers from their next claim on, and survives restarts."
+            "Exit codes: 0 done; 1 the queue is unknown, not confirmed, or Redis did not answer; 2 wrong usage. "
+            "A change holds for all workers from their next claim on, and survives restarts."
         )
         for name, action in add_actions(parser, ACTIONS):
             action.add_argument(
@@ -49,14 +56,25 @@ class Command(RTQCommand):
                 action.add_argument(
                     "clients", nargs="+", metavar="CLIENT", help="The client; '' is the one without a name."
                 )
+            if name == "purge":
+                add_no_input(action)
 
     def _add_limit_arguments(self, action: ArgumentParser) -> None:
+        for option, what in (("--max-running", "How many jobs may run"), ("--max-waiting", "How many may wait")):
+            action.add_argument(
+                option,
+                type=_number_argument,
+                default=NOT_GIVEN,
+                metavar="N",
+                help=f"{what}: a number; 'none' for no limit; 'settings' for what RTQ[\"QUEUES\"] says.",
+            )
         action.add_argument(
-            "--max-running",
-            type=_number_argument,
+            "--weight",
+            type=_weight_argument,
             default=NOT_GIVEN,
-            metavar="N",
-            help="A number; 'none' for no limit; 'settings' for what RTQ[\"QUEUES\"] says.",
+            metavar="W",
+            help="How many starts a client gets where one of weight 1 gets one: a number from 0.01 to 1,000; "
+            "'settings' for what RTQ[\"QUEUES\"] says.",
         )
         action.add_argument(
             "--client", action="append", default=[], metavar="NAME", help="Of this client. May be repeated."
@@ -70,7 +88,7 @@ class Command(RTQCommand):
             queues = get_inspector().queues.names()
         else:
             queues = [queue] if queue in declared_queues() else known_queues(get_inspector(), [queue])
-        act = {"limit": self._limit, "list": self._list}.get(action, self._pause_or_resume)
+        act = {"limit": self._limit, "list": self._list, "purge": self._purge}.get(action, self._pause_or_resume)
         for name in queues:
             act(name, options)
 
@@ -91,6 +109,19 @@ class Command(RTQCommand):
                 text = f"{_capitalized(what)} was paused already."
             if options["verbosity"]:
                 self.stdout.write(text)
+
+    def _purge(self, queue: str, options: dict[str, Any]) -> None:
+        for client in options["clients"]:
+            (found,) = get_inspector().clients.get(client, [queue])
+            waiting = found.queued + found.scheduled
+            purged = purge(self.stderr, queue, client, waiting=waiting, **purge_options(options))
+            what = f"client {one_line(repr(client), 100)} in queue {queue}"
+            if options["verbosity"]:
+                self.stdout.write(
+                    f"Purged {count(purged, 'job')} of {what}."
+                    if purged
+                    else f"No job of {what} waits: nothing was deleted."
+                )
 
     def _limit(self, queue: str, options: dict[str, Any]) -> None:
         clients, of_each, of_queue = options["client"], options["each_client"], options["whole_queue"]
@@ -133,11 +164,23 @@ def _number_argument(text: str) -> int | str | None:
     return int(text)
 
 
+def _weight_argument(text: str) -> float | str:
+    if text == "settings":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a number or 'settings'.") from None
+
+
 def _rows(found: QueueLimits) -> list[list[str]]:
     return [
-        ["(whole queue)", number(found.running) if found.queue or found.clients else "-", _most(found.queue), ""],
-        ["(each client)", "", _most(found.default), ""],
-        *([_name(each), number(each.running), _most(each.limits), _state(each)] for each in found.clients.values()),
+        ["(whole queue)", number(found.running) if found.queue or found.clients else "-", *_most(found.queue), "", ""],
+        ["(each client)", "", *_most(found.default), _weight(found.default), ""],
+        *(
+            [_name(each), number(each.running), *_most(each.limits), _weight(each.limits), _state(each)]
+            for each in found.clients.values()
+        ),
     ]
 
 
@@ -145,12 +188,22 @@ def _name(client: ClientLimits) -> str:
     return one_line(client.name, 60) or "(none)"
 
 
-def _most(limits: Limits) -> str:
-    limit = limits.get("max_running")
+def _most(limits: Limits) -> list[str]:
+    return [_value(limits.get(name)) for name in ("max_running", "max_waiting")]
+
+
+def _value(limit: Limit | None) -> str:
     if limit is None:
         return "-"
     most = "none" if limit.value is None else number(limit.value)
     return f"{most} (settings)" if limit.is_from_settings else most
+
+
+def _weight(limits: Limits) -> str:
+    limit = limits.get("weight")
+    if limit is None:
+        return ""
+    return f"{limit.value:g} (settings)" if limit.is_from_settings else f"{limit.value:g}"
 
 
 def _state(client: ClientLimits) -> str:

@@ -132,4 +132,47 @@ FOUND_BY = {
         replaced_job_is_in_two_places replaced_job_keeps_its_time replaced_beside_its_client
     """,
     "the_last_client_counts": "changed_beside_its_client",
+    "a_queue_is_full": """
+        one_more_of_a_queue_waits what_runs_waits one_job_ignores_limits many_jobs_ignore_limits
+        clients_of_a_call_have_one_place a_refused_job_is_stored limits_of_waiting_outlast_their_end
+    """,
+    "what_is_dead_or_runs_does_not_wait": """
+        the_dead_wait
+    """,
+    "a_client_is_full": """
+        delayed_do_not_wait one_more_of_a_client_waits jobs_of_a_call_have_one_place
+        own_limit_of_waiting_ignored no_default_of_waiting
+    """,
+    "a_blocked_client_is_full": """
+        blocked_do_not_wait a_band_counts_twice a_pause_may_limit_waiting
+    """,
+    "a_job_is_sent_twice_to_a_full_queue": """
+        a_known_job_is_refused
+    """,
+    "all_or_none": """
+        some_of_all_or_none none_said_to_be_stored
+    """,
+    "unique_jobs_of_a_full_queue": """
+        unique_jobs_ignore_limits duplicates_are_refused a_second_run_needs_no_place
+        each_second_run_needs_a_place a_second_before_the_first_needs_a_place
+    """,
+    "all_or_none_of_unique_jobs": """
+        some_unique_of_all_or_none preview_overlooks_ids preview_overlooks_digests
+        preview_overlooks_owners preview_overlooks_known_ids
+    """,
+    "heavy_clients_start_more_often": """
+        weights_are_not_noted weights_are_noted_twice weights_outlast_their_end light_is_heavy
+        newcomers_without_a_mark newcomers_are_not_placed newcomers_come_first newcomers_one_too_far
+        newcomers_without_stride turns_without_weights turns_do_not_move_on turns_of_the_same_stride
+        turns_of_a_ring_of_one who_has_gone_takes_turns turns_move_on_once turns_in_the_order_of_reading
+        heap_takes_the_first_child turns_are_lost a_lane_is_read_once
+    """,
+    "strides_follow_the_default": "weights_without_default weights_without_a_weight_of_the_default",
+    "weights_come_when_clients_wait": "newcomers_begin_at_zero newcomers_are_pulled_back",
+    "heavy_clients_have_limits_too": "blocked_are_newcomers",
+    "of_equal_turns_names_decide": "ties_end_as_they_come",
+    "others_come_before_the_second_job_of_the_last": "a_batch_goes_beyond_what_it_has_read",
+    "nobody_waits_for_an_old_turn": "old_turns_stay",
+    "two_light_clients_become_heavy": "old_turns_stay_when_weights_end only_one_is_pulled_back",
+    "a_cancelled_job_costs_no_turn": "cancelled_jobs_of_the_heavy_cost_turns",
 }

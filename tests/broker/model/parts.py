@@ -27,6 +27,7 @@ class Parts(Blocking):
         """The highest band, and who comes first in its ring. Who has no work leaves it."""
         while self.bands:
             band = max(self.bands)
+            self.place_newcomers(band)
             for client in list(self.rings[band]):
                 self.pass_over((band, client))
                 if self.lanes[band, client] and self.room_of(client) > 0:
@@ -65,11 +66,11 @@ class Parts(Blocking):
         band, client = lane
         job_id = self.lanes[lane].pop(0)
         self.waiting_since.pop(job_id, None)
-        self.rings[band].remove(client)
         if self.lanes[lane]:
-            self.rings[band].append(client)
+            self._move_on(band, client)
             self.waiting[lane] = self.waits_since(self.lanes[lane][0])
         else:
+            self.rings[band].remove(client)
             del self.waiting[lane]
         if not self.rings[band]:
             self.bands.remove(band)
@@ -144,8 +145,7 @@ class Parts(Blocking):
         lane = band, client = self.jobs[job_id].lane
         self._index(lane, self.clock.now)
         if is_unrun and client in self.rings[band]:  # it has not had its turn
-            self.rings[band].remove(client)
-            self.rings[band].insert(0, client)
+            self._come_first(band, client)
         if job_id not in self.lanes[lane]:  # a torn log may have left it there
             self.lanes[lane].insert(0, job_id)
             self.waiting[lane] = self.waits_since(job_id)
@@ -159,7 +159,7 @@ class Parts(Blocking):
             return
         self.bands.add(band)
         if client not in self.rings[band] and client not in self.blocked_in[band]:
-            self.rings[band].append(client)
+            self._enter(band, client)
         self.work_signal = self.work_signal or wakes
 
     def waits_since(self, job_id: str) -> int:
@@ -332,7 +332,9 @@ class Parts(Blocking):
         self._count("failed")
         if task := json.loads(self.jobs[job_id].body).get("task"):
             counters = self.tasks[self.clock.now // 3_600_000]
-            counters.update([f"failed {task}", f"{'dead' if crashes > allowed else 'retried'} {task}"])
+            counters.update(
+                [f"failed {task}", f"crashed {task}", f"{'dead' if crashes > allowed else 'retried'} {task}"]
+            )
         return crashes > allowed
 
     def _contact(self) -> None:

@@ -36,7 +36,9 @@ from tests.broker.model.strategies import (
     limits,
     new_jobs,
     orders,
+    purged_clients,
     queues,
+    rarely,
     settlements,
     several,
     twice,
@@ -68,14 +70,14 @@ class QueueMachine(RuleBasedStateMachine):
 
     # -- by whoever has work to be done
 
-    @rule(queue=queues, jobs=new_jobs, known=st.lists(indexes, max_size=2), times=twice)
-    def enqueue(self, queue: str, jobs: list[Any], known: list[int], times: int) -> None:
+    @rule(queue=queues, jobs=new_jobs, known=st.lists(indexes, max_size=2), times=twice, together=rarely)
+    def enqueue(self, queue: str, jobs: list[Any], known: list[int], times: int, together: bool = False) -> None:
         """New ones, and some whose ids are known already."""
         new = [self.new_job(job) for job in jobs]
         new += [new[0]._replace(id=job_id) for job_id in self._pick(self.known[queue], known)]
         self.known[queue] += [job.id for job in new if job.id not in self.known[queue]]
         for _ in range(times):
-            self.parallel.enqueue(queue, new)
+            self.parallel.enqueue(queue, new, together=together)
 
     @rule(queue=queues, jobs=new_jobs, held=holdings, known=st.lists(indexes, max_size=1), times=twice)
     def enqueue_unique(self, queue: str, jobs: list[Any], held: Any, known: list[int], times: int) -> None:
@@ -84,7 +86,7 @@ class QueueMachine(RuleBasedStateMachine):
         new += [new[0]._replace(id=job_id) for job_id in self._pick(self.known[queue], known)]
         self.known[queue] += [job.id for job in new if job.id not in self.known[queue]]
         for _ in range(times):
-            self.parallel.enqueue_unique(queue, new)
+            self.parallel.enqueue_unique(queue, new, together=times > 1)
 
     # -- by workers
 
@@ -214,9 +216,14 @@ class QueueMachine(RuleBasedStateMachine):
     def change_limits(self, queue: str, entries: list[tuple[str, str]]) -> None:
         self.parallel.change_limits(queue, dict(entries))
 
-    @rule(queue=queues, limit=st.sampled_from((1, 1, 1, 2, 3, 100)), forgets=st.booleans())
-    def purge(self, queue: str, limit: int, forgets: bool) -> None:
-        self.parallel.purge(queue, limit)
+    @rule(
+        queue=queues,
+        limit=st.sampled_from((1, 1, 1, 2, 3, 100)),
+        client=purged_clients,
+        forgets=st.booleans(),
+    )
+    def purge(self, queue: str, limit: int, client: str | None, forgets: bool) -> None:
+        self.parallel.purge(queue, limit, client)
         _ = forgets and self.parallel.forget(queue, LEASE_MS * (limit - 1), discard=limit > 2)
 
     # -- by accident

@@ -28,14 +28,14 @@ from tests.support.jobs import (
     settlement,
     unique_job,
 )
-from tests.support.single_steps import promote, renew, repair_lanes, trim
+from tests.support.single_steps import count_in_the_past, promote, renew, repair_lanes, trim, update_totals
 
 PROGRESS = '{"done":1,"total":2,"text":""}'
 # Scripts that write nothing.
 READ_ONLY = {
     *("client_metrics", "find_job", "time_series", "dead_groups", "latest_failures"),
     *("list_queued", "list_finished", "count_matching", "queue_overview", "list_running"),
-    *("filter_jobs", "queue_position", "task_metrics"),
+    *("filter_jobs", "queue_position", "task_metrics", "client_state"),
 }
 LIMITS = {"run:clients": "max_running=1", "settings:queue": "max_running=3", "run:paused:x": "1 me"}
 SLOT_MS = 1_700_000_000_000
@@ -165,8 +165,7 @@ def _register(broker, jobs):
 
 
 def _tally(broker, jobs):
-    told = Settlement(metrics=[(13, 7, 2, "done task", 3, "r-3 task", 3, "x", 3, 4_000_000)])
-    broker.settle(WORKER, QUEUE, told)
+    broker.settle(WORKER, QUEUE, Settlement(metrics=[(13, 7, 2, "done task", 3, "r-3 task", 3, "x", 3, 4_000_000)]))
 
 
 def _held(broker):
@@ -253,15 +252,14 @@ NO_JOB = JobFilter(task="none")
 SCRIPT_CALLS = {
     "finish": _settling("ack"),
     "repair_lanes": ScriptCall(_bent, lambda broker, jobs: repair_lanes(broker, QUEUE)),
-    "begin_schedule": ScriptCall(
-        _nobody_is_known, lambda broker, jobs: broker.schedules.begin(QUEUE, "report", "d1", SLOT_MS)
-    ),
+    "begin_schedule": ScriptCall(_nobody_is_known, lambda broker, jobs: _begun(broker)),
     "bury": _settling("bury"),
     "cancel": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).cancel(jobs[0].id)),
     "claim": ScriptCall(
         _queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3).claimed, is_resent=False, grows=True
     ),
     "client_metrics": _by_hand(_queued, "metrics.clients"),
+    "client_state": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).clients.get("x")),
     "discard": ScriptCall(
         _dead, lambda broker, jobs: Inspector(broker).discard(QUEUE, [job.id for job in jobs]), may_vanish=True
     ),
@@ -304,6 +302,7 @@ SCRIPT_CALLS = {
     "sign_on": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
     "queue_position": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).find_with_position(jobs[0].id)),
     "add_metrics": ScriptCall(_nobody_is_known, _tally, is_resent=False, grows=True),
+    "update_totals": ScriptCall(count_in_the_past, lambda broker, jobs: update_totals(broker)),
     "task_metrics": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).metrics.tasks()),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
     "check_blocked": ScriptCall(_blocked, lambda broker, jobs: broker.limits.change(QUEUE, dict.fromkeys(LIMITS, ""))),
