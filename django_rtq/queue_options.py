@@ -68,11 +68,12 @@ def _weight(value: Any) -> str:
 
 _KINDS = (
     LimitKind(name="max_running", allowed="a whole number from 0 on", encode=_whole_number, decode=int),
+    LimitKind(name="max_waiting", allowed="a whole number from 0 on", encode=_whole_number, decode=int),
     LimitKind(name="weight", allowed="a number from 0.01 to 1,000", encode=_weight, decode=float, may_be_none=False),
 )
 LIMIT_KINDS = {kind.name: kind for kind in _KINDS}
-QUEUE_LIMITS = ("max_running",)  # what a queue may have
-CLIENT_LIMITS = ("max_running", "weight")  # what a client may have
+QUEUE_LIMITS = ("max_running", "max_waiting")  # what a queue may have
+CLIENT_LIMITS = ("max_running", "max_waiting", "weight")  # what a client may have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +84,8 @@ class QueueConfig:
     delayed_first: bool = False
     #: How many of its jobs may run at once, on all machines together. None: any number.
     max_running: int | None = None
+    #: How many of its jobs may wait, for a worker or for their time. None: any number.
+    max_waiting: int | None = None
     #: Limits of each client: {"max_running": 2}.
     client: Mapping[str, Any] = field(default_factory=dict)
     #: Limits of single clients: name -> the same.

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.limits import ClientLimits, Limits, QueueLimits
+from django_rtq.inspector.limits import ClientLimits, Limit, Limits, QueueLimits
 from django_rtq.management.command import WRONG_USAGE, RTQCommand, add_actions
 from django_rtq.management.output import Column, as_json, count, number, one_line, table
 from django_rtq.management.prompts import known_queues
@@ -19,16 +19,13 @@ from django_rtq.queue_options import LIMIT_KINDS
 from django_rtq.tasks.registry import declared_queues
 
 COLUMNS = [
-    Column("CLIENT"),
-    Column("RUNNING", right=True),
-    Column("MAX", right=True),
-    Column("WEIGHT", right=True),
-    Column("STATE"),
+    *(Column("CLIENT"), Column("RUNNING", right=True), Column("MAX", right=True)),
+    *(Column("MAX WAITING", right=True), Column("WEIGHT", right=True), Column("STATE")),
 ]
 
 ACTIONS = {
     "list": "Show the limits of a queue, and its clients that have a limit, are paused, run jobs or are blocked.",
-    "limit": "Set how many jobs of the queue or of clients may run at once, on all machines, and weights of clients.",
+    "limit": "Set how many jobs of the queue or of clients may run at once, or wait, and weights of clients.",
     "pause": "Start no more jobs of clients. What they enqueue waits, and their running jobs finish.",
     "resume": "Start the jobs of paused clients again.",
     "purge": "Delete all queued, scheduled and retrying jobs of clients. Running jobs and dead letters stay.",
@@ -63,13 +60,14 @@ class Command(RTQCommand):
                 add_no_input(action)
 
     def _add_limit_arguments(self, action: ArgumentParser) -> None:
-        action.add_argument(
-            "--max-running",
-            type=_number_argument,
-            default=NOT_GIVEN,
-            metavar="N",
-            help="A number; 'none' for no limit; 'settings' for what RTQ[\"QUEUES\"] says.",
-        )
+        for option, what in (("--max-running", "How many jobs may run"), ("--max-waiting", "How many may wait")):
+            action.add_argument(
+                option,
+                type=_number_argument,
+                default=NOT_GIVEN,
+                metavar="N",
+                help=f"{what}: a number; 'none' for no limit; 'settings' for what RTQ[\"QUEUES\"] says.",
+            )
         action.add_argument(
             "--weight",
             type=_weight_argument,
@@ -177,10 +175,10 @@ def _weight_argument(text: str) -> float | str:
 
 def _rows(found: QueueLimits) -> list[list[str]]:
     return [
-        ["(whole queue)", number(found.running) if found.queue or found.clients else "-", _most(found.queue), "", ""],
-        ["(each client)", "", _most(found.default), _weight(found.default), ""],
+        ["(whole queue)", number(found.running) if found.queue or found.clients else "-", *_most(found.queue), "", ""],
+        ["(each client)", "", *_most(found.default), _weight(found.default), ""],
         *(
-            [_name(each), number(each.running), _most(each.limits), _weight(each.limits), _state(each)]
+            [_name(each), number(each.running), *_most(each.limits), _weight(each.limits), _state(each)]
             for each in found.clients.values()
         ),
     ]
@@ -190,8 +188,11 @@ def _name(client: ClientLimits) -> str:
     return one_line(client.name, 60) or "(none)"
 
 
-def _most(limits: Limits) -> str:
-    limit = limits.get("max_running")
+def _most(limits: Limits) -> list[str]:
+    return [_value(limits.get(name)) for name in ("max_running", "max_waiting")]
+
+
+def _value(limit: Limit | None) -> str:
     if limit is None:
         return "-"
     most = "none" if limit.value is None else number(limit.value)
