@@ -5,25 +5,38 @@ from __future__ import annotations
 import shlex
 from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.limits import ClientLimits, Limits, QueueLimits
+from django_rtq.inspector.limits import ClientLimits, Limit, Limits, QueueLimits
 from django_rtq.management.command import WRONG_USAGE, RTQCommand, add_actions
-from django_rtq.management.output import Column, as_json, number, one_line, table
+from django_rtq.management.output import Column, as_json, duration, number, one_line, table
 from django_rtq.management.prompts import known_queues
-from django_rtq.queue_options import LIMIT_KINDS
+from django_rtq.queue_options import LIMIT_KINDS, LimitKind
 from django_rtq.tasks.registry import declared_queues
 
-COLUMNS = [Column("CLIENT"), Column("RUNNING", right=True), Column("MAX", right=True), Column("STATE")]
+COLUMNS = [
+    Column("CLIENT"),
+    Column("RUNNING", right=True),
+    Column("MAX", right=True),
+    Column("RATE", right=True),
+    Column("STATE"),
+]
 
 ACTIONS = {
     "list": "Show the limits of a queue, and its clients that have a limit, are paused, run jobs or are blocked.",
-    "limit": "Set how many jobs of the queue, of each client, or of some clients may run at once, on all machines.",
+    "limit": "Set how many jobs of the queue, of each client, or of some clients may run at once, and may start in a "
+    "time, on all machines.",
     "pause": "Start no more jobs of clients. What they enqueue waits, and their running jobs finish.",
     "resume": "Start the jobs of paused clients again.",
+}
+LIMIT_HELP = {
+    "max_running": "How many jobs may run at once.",
+    "rate": 'How many jobs may start in a time, like "100/s", or with m, h or d.',
+    "burst": "How many of the jobs of --rate may start at once.",
 }
 NOT_GIVEN = object()
 EVERY_QUEUE = "The queue; '*' is every queue that was used."
@@ -51,13 +64,14 @@ class Command(RTQCommand):
                 )
 
     def _add_limit_arguments(self, action: ArgumentParser) -> None:
-        action.add_argument(
-            "--max-running",
-            type=_number_argument,
-            default=NOT_GIVEN,
-            metavar="N",
-            help="A number; 'none' for no limit; 'settings' for what RTQ[\"QUEUES\"] says.",
-        )
+        for name, meaning in LIMIT_HELP.items():
+            action.add_argument(
+                f"--{name.replace('_', '-')}",
+                type=partial(_limit_argument, LIMIT_KINDS[name]),
+                default=NOT_GIVEN,
+                metavar="N/s" if name == "rate" else "N",
+                help=f"{meaning} 'none' for no limit; 'settings' for what RTQ[\"QUEUES\"] says.",
+            )
         action.add_argument(
             "--client", action="append", default=[], metavar="NAME", help="Of this client. May be repeated."
         )
@@ -98,7 +112,7 @@ class Command(RTQCommand):
             raise CommandError(
                 "Whose limit? Give --client NAME, --each-client or --whole-queue.", returncode=WRONG_USAGE
             )
-        values = {name: options[name] for name in LIMIT_KINDS if options[name] is not NOT_GIVEN}
+        values = {name: options[name] for name in LIMIT_HELP if options[name] is not NOT_GIVEN}
         limits = get_inspector().limits
         try:
             for client in clients:
@@ -125,19 +139,30 @@ def _capitalized(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _number_argument(text: str) -> int | str | None:
+def _limit_argument(kind: LimitKind, text: str) -> int | str | None:
     if text in ("settings", "none"):
         return None if text == "none" else text
-    if not text.isdecimal():
-        raise ArgumentTypeError(f"{text!r} is not a whole number, 'none' or 'settings'.")
-    return int(text)
+    value = int(text) if text.isdecimal() else text
+    try:
+        kind.text(value)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not {kind.allowed}, 'none' or 'settings'.") from None
+    return value
 
 
 def _rows(found: QueueLimits) -> list[list[str]]:
     return [
-        ["(whole queue)", number(found.running) if found.queue or found.clients else "-", _most(found.queue), ""],
-        ["(each client)", "", _most(found.default), ""],
-        *([_name(each), number(each.running), _most(each.limits), _state(each)] for each in found.clients.values()),
+        [
+            "(whole queue)",
+            number(found.running) if found.queue or found.clients else "-",
+            *_limit_cells(found.queue),
+            _next_start(found.starts_in_seconds),
+        ],
+        ["(each client)", "", *_limit_cells(found.default), ""],
+        *(
+            [_name(each), number(each.running), *_limit_cells(each.limits), _state(each)]
+            for each in found.clients.values()
+        ),
     ]
 
 
@@ -145,16 +170,31 @@ def _name(client: ClientLimits) -> str:
     return one_line(client.name, 60) or "(none)"
 
 
-def _most(limits: Limits) -> str:
-    limit = limits.get("max_running")
+def _limit_cells(limits: Limits) -> list[str]:
+    rate = _limit_text(limits.get("rate"))
+    burst = f", burst {_limit_text(limits['burst'])}" if "burst" in limits else ""
+    return [_limit_text(limits.get("max_running")), rate + burst]
+
+
+def _limit_text(limit: Limit | None) -> str:
     if limit is None:
         return "-"
-    most = "none" if limit.value is None else number(limit.value)
+    if isinstance(limit.value, tuple):
+        starts, period = limit.value
+        most = f"{number(starts)}/{period.total_seconds():g}s"
+    else:
+        most = number(limit.value) if isinstance(limit.value, int) else limit.value or "none"
     return f"{most} (settings)" if limit.is_from_settings else most
+
+
+def _next_start(seconds: float | None) -> str:
+    return "" if seconds is None else f"next start in {duration(seconds)}"
 
 
 def _state(client: ClientLimits) -> str:
     if client.pause:
         by = f" by {one_line(client.pause.by, 60)}" if client.pause.by else ""
         return f"paused{by} since {client.pause.since:%Y-%m-%d %H:%M:%S} UTC"
-    return "blocked" if client.is_blocked else "open"
+    if not client.is_blocked:
+        return "open"
+    return _next_start(client.starts_in_seconds) or "blocked"

@@ -14,7 +14,9 @@ def drain(parallel: ParallelRun) -> None:
     """Everything is worked off, within the limits that let every client go on."""
     for queue in QUEUES:
         limits = parallel.models[queue].limit_sources
-        parallel.change_limits(queue, {name: "" for name in limits if "paused:" in name or limits[name][-2:] == "=0"})
+        texts = {name: name + " " + text for name, text in limits.items()}
+        ends = [name for name, text in texts.items() if "paused:" in text or "rate=" in text or text.endswith("=0")]
+        parallel.change_limits(queue, dict.fromkeys(ends, ""))
         parallel.resume(queue)
         for worker in list(parallel.models[queue].workers):
             parallel.reclaim_child(queue, worker, [])

@@ -34,6 +34,7 @@ class Parts(Blocking):
                 self.rings[band].remove(client)
                 if self.lanes[band, client]:
                     self._block(band, client)
+                    self.wait_for_rate(f"client:{client}")
             self.bands.remove(band)
         return None
 
@@ -65,6 +66,7 @@ class Parts(Blocking):
         band, client = lane
         job_id = self.lanes[lane].pop(0)
         self.waiting_since.pop(job_id, None)
+        self.count_starts([client] if self.set_limits else [])
         self.rings[band].remove(client)
         if self.lanes[lane]:
             self.rings[band].append(client)

@@ -165,6 +165,130 @@ def a_suspect_of_a_blocked_client(parallel: ParallelRun) -> None:
     parallel.claim("w1", ("mail",), 3, idle=4)
 
 
+def a_client_waits_for_its_rate(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"clients": "rate=10/1000 burst=2", "client:z": "rate=3/1000"})
+    x, _ = send(parallel, *"abcde", client="x"), send(parallel, *"fgh", client="y")
+    send(parallel, *"ijk", client="z", priority=-5)
+    parallel.claim("w0", ("mail",), 3)
+    parallel.claim("w1", ("mail",), 5)
+    parallel.take_token("mail", "work_signal")
+    parallel.take_token("mail", "due_signal")
+    parallel.advance(99)
+    parallel.promote("mail")
+    parallel.advance(1)
+    parallel.promote("mail")
+    parallel.claim("w1", ("mail",), 5)
+    run(parallel, "release", [x[2]])
+    parallel.claim("w1", ("mail",), 5)
+    parallel.advance(250)
+    parallel.promote("mail", 1)
+    parallel.promote("mail", 1)
+    parallel.claim("w1", ("mail",), 1)
+    parallel.claim("w0", ("mail",), 5)
+    parallel.advance(500)
+    parallel.promote("mail")
+
+
+def a_rate_and_a_cap_stop_a_client(parallel: ParallelRun) -> None:
+    """Whichever lasts longer decides."""
+    parallel.change_limits("mail", {"client:x": "max_running=1 rate=1/1000"})
+    a, b, c, _ = send(parallel, *"abcd", client="x")
+    parallel.claim("w0", ("mail",), 2)
+    run(parallel, "ack", [a], KEEP_MS, "")
+    parallel.advance(1000)
+    parallel.promote("mail")
+    parallel.claim("w0", ("mail",), 2)
+    parallel.advance(1000)
+    parallel.promote("mail")
+    run(parallel, "ack", [b], KEEP_MS, "")
+    parallel.claim("w0", ("mail",), 2)
+    parallel.change_limits("mail", {"paused:x": "1 me"})
+    run(parallel, "ack", [c], KEEP_MS, "")
+    parallel.advance(2000)
+    parallel.promote("mail")
+    parallel.change_limits("mail", {"paused:x": RESUMED})
+    parallel.claim("w0", ("mail",), 2)
+
+
+def a_queue_waits_for_its_rate(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"queue": "rate=1000/1000 burst=10"})
+    mail = send(parallel, *(f"{n}" for n in range(40)), client="x")
+    send(parallel, "a", client="x", queue="bulk")
+    parallel.claim("w0", ("mail", "bulk"), 12)
+    parallel.take_token("mail", "work_signal")
+    parallel.claim("w1", ("mail", "bulk"), 12)
+    parallel.take_token("mail", "due_signal")
+    parallel.advance(5)
+    parallel.promote("mail")
+    parallel.claim("w1", ("mail",), 12)
+    run(parallel, "release", mail[:4])
+    parallel.claim("w1", ("mail",), 12)
+    parallel.claim("w1", ("mail",), 1)
+    parallel.advance(5)
+    parallel.promote("mail")
+    parallel.change_limits("mail", {"queue": "max_running=19"})
+    parallel.claim("w1", ("mail",), 12)
+    parallel.claim("w1", ("mail",), 12)
+    parallel.purge("mail")
+    parallel.advance(100)
+    parallel.promote("mail")
+
+
+def a_rate_changes_while_a_client_waits(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"clients": "rate=1/3600000", "client:y": "rate=2/3600000"})
+    send(parallel, *"abcdef", client="x")
+    send(parallel, *"ghi", client="y")
+    parallel.claim("w0", ("mail",), 4)
+    parallel.change_limits("mail", {"clients": "rate=10/1000"})
+    parallel.advance(100)
+    parallel.promote("mail")
+    parallel.claim("w0", ("mail",), 2)
+    parallel.change_limits("mail", {"clients": "rate=none"})
+    parallel.claim("w0", ("mail",), 2)
+    parallel.change_limits("mail", {"clients": "rate=10/1000"})
+    parallel.claim("w0", ("mail",), 2)
+    parallel.change_limits("mail", {"clients": "", "client:y": ""})
+    parallel.claim("w0", ("mail",), 5)
+
+
+def busy_workers_need_no_scheduler(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {f"client:{name}": "rate=10/1000" for name in "xz"})
+    send(parallel, *"abc", client="x", priority=5)
+    send(parallel, *"def", client="z")
+    send(parallel, *"ghijklm", client="y", priority=-5)
+    parallel.claim("w0", ("mail",), 3)
+    parallel.advance(99)
+    parallel.claim("w0", ("mail",), 1)
+    parallel.advance(1)
+    parallel.claim("w0", ("mail",), 3)
+
+
+def a_rate_of_a_client_without_jobs(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"clients": "rate=10/1000"})
+    send(parallel, "a", "b", client="x")
+    parallel.claim("w0", ("mail",), 2)
+    parallel.purge("mail")
+    parallel.advance(50)
+    send(parallel, "c", client="y")
+    parallel.claim("w0", ("mail",), 2)
+    parallel.advance(50)
+    parallel.promote("mail")
+    send(parallel, "d", client="x")
+    parallel.claim("w0", ("mail",), 2)
+    parallel.advance(100)
+    parallel.claim("w0", ("mail",), 2)
+
+
+def the_log_has_lost_when_a_client_may_start(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"clients": "rate=10/1000"})
+    send(parallel, *"abc", client="x")
+    parallel.claim("w0", ("mail",), 2)
+    parallel.lose_next_start("mail", "x")
+    parallel.advance(100)
+    parallel.lose_next_start("mail", "x")
+    parallel.claim("w0", ("mail",), 2)
+
+
 LIMIT_SCENARIOS = (
     a_client_at_its_limit_lets_others_pass,
     a_client_reaches_its_limit_in_the_same_claim,
@@ -178,4 +302,11 @@ LIMIT_SCENARIOS = (
     the_log_has_lost_that_a_client_is_blocked,
     what_was_set_at_run_time_wins,
     a_suspect_of_a_blocked_client,
+    a_client_waits_for_its_rate,
+    a_rate_and_a_cap_stop_a_client,
+    a_queue_waits_for_its_rate,
+    a_rate_changes_while_a_client_waits,
+    busy_workers_need_no_scheduler,
+    a_rate_of_a_client_without_jobs,
+    the_log_has_lost_when_a_client_may_start,
 )

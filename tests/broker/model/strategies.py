@@ -57,6 +57,17 @@ limit_entries = st.tuples(
         )
     ),
     st.sampled_from(
-        ("max_running=1", "max_running=2", "max_running=0", "max_running=4", "max_running=none", "max_running=", "")
+        (
+            *(
+                "max_running=1",
+                "max_running=2",
+                "max_running=0",
+                "max_running=4",
+                "max_running=none",
+                "max_running=",
+                "",
+            ),
+            *("rate=1/3000", "rate=2/1000 burst=2", "rate=1000/1000", "rate=", "max_running=2 rate=3/2000 burst=1"),
+        )
     ),
 )
