@@ -4,5 +4,8 @@ import json
 import os
 
 from benchmarks.settings import *  # noqa: F403
+from testproject.mariadb_server import install_driver
 
 DATABASES = {"default": json.loads(os.environ["RTQ_BENCH_DATABASE"])}
+if DATABASES["default"]["ENGINE"].endswith("mysql"):
+    install_driver()

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from benchmarks import drain
+from benchmarks.counting_proxy import CountingProxy
 from benchmarks.environment import Environment, MeasurementFailed
 from benchmarks.figures import Readings, percentile
 from benchmarks.processes import cpu_seconds
-from benchmarks.proxy import CountingProxy
 
 JOBS, FROM_MS, TO_MS = 200, 1000, 5000
 SAMPLE_SECONDS = 0.01

@@ -6,10 +6,10 @@ import subprocess
 import time
 from collections import Counter
 
+from benchmarks.counting_proxy import CountingProxy
 from benchmarks.environment import Environment, MeasurementFailed
 from benchmarks.figures import Readings
 from benchmarks.processes import children_of, cpu_seconds, memory_mb
-from benchmarks.proxy import CountingProxy
 
 SETTLE_SECONDS = 6.0  # more than one heartbeat: start-up is over by then
 JOBS_BEFORE = 1000  # a process that has never run a job is smaller than real ones

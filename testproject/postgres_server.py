@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
-import os
-import pwd
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -17,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from testproject.redis_server import free_port
+from testproject.server_process import end_with_parent, server_user
 
 START_SECONDS = 30.0
 DEFAULT_PORT = 5432  # part of the name of a Unix socket
 USER = "rtq"
-PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class PostgresUnavailable(RuntimeError):
@@ -43,7 +38,7 @@ class PrivatePostgres:
         if importlib.util.find_spec("psycopg") is None:
             raise PostgresUnavailable("psycopg is not installed: pip install 'psycopg[binary,pool]'")
         programs = _programs()
-        self._user = _user()
+        self._user = server_user("postgres")  # it refuses to run as root
         self._directory = Path(tempfile.mkdtemp(prefix="rtq-postgres-"))
         if self._user:
             shutil.chown(self._directory, self._user)
@@ -106,7 +101,7 @@ class PrivatePostgres:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509 - takes no locks
+                preexec_fn=end_with_parent(signal.SIGQUIT),  # noqa: PLW1509 - takes no locks
             )
         deadline = time.monotonic() + START_SECONDS
         while True:
@@ -126,12 +121,6 @@ class PrivatePostgres:
         return psycopg.connect(host=self.host, port=self.port, user=USER, dbname="postgres")
 
 
-def _end_with_parent() -> None:
-    """On Linux: shut down at once when the process that starts the server is killed."""
-    if _libc is not None:
-        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGQUIT)
-
-
 def _programs() -> Path:
     """The folder with initdb and postgres: of the newest version that Debian has installed, or on PATH."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: float(folder.parent.name))
@@ -141,13 +130,3 @@ def _programs() -> Path:
         if (folder / "initdb").exists() and (folder / "postgres").exists():
             return folder
     raise PostgresUnavailable("neither initdb nor postgres was found: apt-get install postgresql")
-
-
-def _user() -> str | None:
-    """PostgreSQL refuses to run as root."""
-    if os.getuid():
-        return None
-    try:
-        return pwd.getpwnam("postgres").pw_name
-    except KeyError:
-        return "nobody"

@@ -9,10 +9,11 @@ from django.test import override_settings
 
 from django_rtq.broker.broker import get_broker
 from django_rtq.inspector.inspector import get_inspector
+from testproject.mariadb_server import MariaDBUnavailable, PrivateMariaDB
 from testproject.postgres_server import PostgresUnavailable, PrivatePostgres
 from testproject.redis_server import PrivateRedis
 from tests.support.databases import as_default, sqlite_settings
-from tests.support.proxy import Proxy
+from tests.support.fault_proxy import FaultProxy
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE, Redis
 from tests.support.signals import stop_passing_on_ignored_signals
 from tests.support.snapshots import is_foreign
@@ -45,9 +46,8 @@ def redis_server():
 @pytest.fixture(scope="session")
 def proxy(redis_server):
     """A proxy between the server and the brokers."""
-    proxy = Proxy(redis_server.port)
-    yield proxy
-    proxy.close()
+    with FaultProxy(redis_server.port) as proxy:
+        yield proxy
 
 
 @pytest.fixture
@@ -103,14 +103,26 @@ def postgres():
     server.__exit__()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(scope="session")
+def mariadb():
+    """A MariaDB server of this session. Without the programs, tests that need it are skipped."""
+    server = PrivateMariaDB()
+    try:
+        server.__enter__()
+    except MariaDBUnavailable as problem:
+        pytest.skip(f"MariaDB: {problem}")
+    yield server
+    server.__exit__()
+
+
+@pytest.fixture(params=["sqlite", "postgres", "mariadb"])
 def database(request, tmp_path, django_db_blocker):
-    """An empty database as the default one, on SQLite and on PostgreSQL. Its transactions are real, and its data is
-    there for other processes: rtq_worker(environment=database.environment)."""
+    """An empty database as the default one, on SQLite, PostgreSQL and MariaDB. Its transactions are real, and its data
+    is there for other processes: rtq_worker(environment=database.environment)."""
     if request.param == "sqlite":
         settings = sqlite_settings(tmp_path / "database.sqlite3")
     else:
-        settings = request.getfixturevalue("postgres").create_database(f"test_{uuid.uuid4().hex}")
+        settings = request.getfixturevalue(request.param).create_database(f"test_{uuid.uuid4().hex}")
     with django_db_blocker.unblock(), as_default(settings) as database:
         yield database
 

@@ -3,6 +3,7 @@
 import json
 import os
 
+from testproject.mariadb_server import install_driver
 from testproject.settings import *  # noqa: F403
 from testproject.settings import DATABASES, RTQ
 
@@ -22,4 +23,6 @@ SILENCED_SYSTEM_CHECKS = ["rtq.W001"]  # short leases are what makes the tests s
 DATABASES["default"]["NAME"] = os.environ.get("RTQ_DATABASE", ":memory:")
 if "RTQ_TEST_DATABASE" in os.environ:
     DATABASES["default"] = json.loads(os.environ["RTQ_TEST_DATABASE"])
+    if DATABASES["default"]["ENGINE"].endswith("mysql"):
+        install_driver()
 LANGUAGE_CODE = "en"

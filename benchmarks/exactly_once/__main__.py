@@ -1,9 +1,9 @@
 """Counts the effects of jobs whose workers are killed: python -m benchmarks.exactly_once --jobs 20000 --kills 500
 
 Two fifths of the kills come before a commit, two fifths after a commit and before Redis is told: the job kills its own
-process. The others hit processes at random moments, each tenth of these a whole worker with its supervisor. Redis and
-PostgreSQL are servers of its own. The exit code is 1 unless each job has had its effect exactly once. The last line is
-JSON.
+process. The others hit processes at random moments, each tenth of these a whole worker with its supervisor. Redis,
+PostgreSQL and MariaDB are servers of its own. The exit code is 1 unless each job has had its effect exactly once. The
+last line is JSON.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.processes import children_of
+from testproject.mariadb_server import PrivateMariaDB
 from testproject.postgres_server import PrivatePostgres
 from testproject.redis_server import PrivateRedis
 
@@ -132,6 +133,9 @@ def _database(name: str, folder: Path) -> Iterator[dict[str, Any]]:
     if name == "postgresql":
         with PrivatePostgres(unix_socket=True) as server:
             yield {**server.settings, "CONN_MAX_AGE": None}
+    elif name == "mariadb":
+        with PrivateMariaDB() as server:
+            yield {**server.create_database("proof"), "CONN_MAX_AGE": None}
     else:
         pragmas = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
         yield {
@@ -165,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.exactly_once", description=__doc__)
     parser.add_argument("--jobs", type=int, default=20_000)
     parser.add_argument("--kills", type=int, default=500)
-    parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
+    parser.add_argument("--database", choices=("sqlite", "postgresql", "mariadb"), default="sqlite")
     parser.add_argument("--plain", action="store_true", help="without exactly_once: shows what it prevents")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)

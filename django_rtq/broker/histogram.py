@@ -23,6 +23,11 @@ def midpoint_of(bucket: int) -> float:
     return float((eighths + 0.5) / BUCKETS * 2.0**octave) if bucket else 0.0
 
 
+def upper_bound(bucket: int) -> float:
+    """The next power of two, which the durations in the bucket are below; 0 for bucket 0."""
+    return float(2.0 ** (bucket // BUCKETS)) if bucket else 0.0
+
+
 def percentile(buckets: Mapping[int, int], share: float) -> float | None:
     """The duration that this share (0 to 1) of all is shorter than, as exact as a bucket is wide; None if empty."""
     left = sum(buckets.values()) * share
@@ -34,7 +39,7 @@ def percentile(buckets: Mapping[int, int], share: float) -> float | None:
 
 
 def counter_name(kind: str, task: str) -> str:
-    """The name of a task's counter. The kind: done, failed, retried, dead or expired; or r (run) or w (wait) and the
-    number of a bucket.
+    """The name of a task's counter. The kind: done, failed, crashed, retried, dead or expired; run_us or wait_ms; or
+    r (run) or w (wait) and the number of a bucket.
     """
     return f"{kind} {task}"

@@ -108,9 +108,10 @@ class QueueKeys:
     unique = Key("string", "id of the job that holds this digest; expires", per="digest")
     digests = Key("hash", "id -> until when it holds a digest, for how many ms, the digest, and its successor's id")
 
-    # Metrics; all expire
+    # Metrics; all but `totals` expire
     stats = Key("hash", "counters of the queue", per="minute")
     tasks = Key("hash", "counters of each task, and its histograms", per="hour")
+    totals = Key("hash", "counter of the queue or of a task -> sum; minute, hour -> the first that is not in the sums")
     client_runs = Key("hash", "client -> number of runs; and the time of all runs, µs", per="slice")
     client_time = Key("zset", "client -> how long its runs took together, µs", per="slice")
 

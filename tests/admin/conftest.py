@@ -89,6 +89,8 @@ def url_of(name, jobs=None):
     args = {"job": [dead], "queue": [QUEUE], "worker": ["w1"], "registeredtask": [MAIL]}
     model, _, action = name.partition("_")
     wants = args.get(model, []) if action not in ("changelist", "find") else []
+    if name == "queue_forget":
+        wants = ["mail"]  # which has no jobs
     if name in ("job_run_now", "job_cancel") and jobs:
         wants = [jobs.scheduled.id]
     if name == "job_terminate" and jobs:

@@ -22,6 +22,7 @@ def given(name, jobs):
         "deadletter_requeue_all": {"queue": QUEUE, "until_ms": 10**15},
         "deadletter_discard_all": {"queue": QUEUE, "until_ms": 10**15},
         "queue_purge": {"name": QUEUE},
+        "queue_forget": {"name": "mail"},
         "job_edit": {"queue": QUEUE, "args": '["bakery", 9]', "kwargs": "{}"},
         "registeredtask_enqueue": {"args": '["bakery", 9]'},
     }.get(name, {"queue": QUEUE})
@@ -31,6 +32,7 @@ def given(name, jobs):
 def seen(redis, broker, jobs):
     """A snapshot of Redis, without the keys that change by themselves."""
     broker.sign_on([QUEUE], "w1")
+    broker.register_queues(["mail"])
     redis.hset(broker.keys.worker("w1"), "supervisor_name", "supervisor-1")
     broker.enqueue(QUEUE, [])
     return lambda: snapshot(redis, times=False)

@@ -8,7 +8,7 @@ from django.contrib.admin.models import LogEntry
 from django_rtq.admin.display import job_table, overview
 from tests.admin.conftest import body, text
 from tests.admin.test_dead_letters import said
-from tests.support.jobs import QUEUE, claimed_job, let_lapse, queued_job
+from tests.support.jobs import QUEUE, claimed_job, finished_job, let_lapse, queued_job
 from tests.support.single_steps import renew
 
 OVERVIEW = "/admin/django_rtq/queue/"
@@ -160,6 +160,53 @@ def test_purging_asks_for_the_name(typed, left, jobs, operator, inspector):
     assert details.queued + details.scheduled + details.retrying == left
     assert (details.dead, details.finished) == (1, 1)
     assert LogEntry.objects.count() == (left == 0)
+
+
+@pytest.fixture
+def unused(broker, inspector):
+    """A queue that is in the lists and holds nothing."""
+    queued_job(broker, "a")
+    inspector.purge(QUEUE)
+
+
+@pytest.mark.parametrize(("typed", "left"), [(QUEUE, []), ("", [QUEUE]), ("Default", [QUEUE])])
+def test_forgetting_asks_for_the_name(typed, left, unused, operator, inspector):
+    assert "Forget …" in text(operator.get(PAGE))
+    assert "removes queue default from all lists" in text(operator.get(f"{PAGE}forget/"))
+    operator.post(f"{PAGE}forget/", {"name": typed})
+    assert inspector.queues.names() == left
+    assert [entry.get_change_message() for entry in LogEntry.objects.all()] == ([] if left else ["Forgotten."])
+
+
+def test_a_queue_that_is_in_use_is_not_forgotten(jobs, operator, inspector):
+    assert "Forget …" not in text(operator.get(PAGE))
+    operator.post(f"{PAGE}forget/", {"name": QUEUE})
+    assert f"Queue {QUEUE} stays: it has jobs or dead letters." in said(operator)
+    assert inspector.queues.names() == [QUEUE]
+    assert LogEntry.objects.count() == 0
+
+
+@pytest.mark.parametrize("answer", ["paused", "limits", "workers", "recent", "outcomes"])
+def test_the_page_says_why_a_queue_is_not_forgotten(answer, unused, operator, inspector, monkeypatch):
+    monkeypatch.setattr(type(inspector), "forget", lambda *args, **options: answer)
+    operator.post(f"{PAGE}forget/", {"name": QUEUE})
+    assert f"Queue {QUEUE} stays: " in said(operator)
+
+
+def test_outcomes_are_deleted_with_a_queue_if_they_are_ticked(broker, redis, operator, inspector):
+    finished_job(broker)
+    redis.delete("{rtq:default}:finished")  # as after some minutes
+    operator.post(f"{PAGE}forget/", {"name": QUEUE})
+    assert "keeps outcomes" in said(operator)
+    assert "discard_outcomes" in text(operator.get(f"{PAGE}forget/"))
+    operator.post(f"{PAGE}forget/", {"name": QUEUE, "discard_outcomes": "on"})
+    assert inspector.queues.names() == []
+
+
+def test_forgetting_a_queue_that_no_list_has_changes_nothing(broker, operator):
+    operator.post(f"{PAGE}forget/", {"name": QUEUE})
+    assert "is in no list" in said(operator)
+    assert LogEntry.objects.count() == 0
 
 
 def test_the_jobs_of_a_lost_worker_are_given_back_by_hand(broker, operator, inspector):

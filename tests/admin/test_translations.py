@@ -35,6 +35,7 @@ ACTS = {
     "queue_pause": {},
     "queue_resume": {},
     "queue_purge": {"name": "another"},
+    "queue_forget": {"name": "another"},
     "deadletter_requeue": {"queue": QUEUE},
     "deadletter_requeue_all": {"queue": QUEUE, "until_ms": 10**15},
     "job_requeue": {"queue": QUEUE},

@@ -19,6 +19,7 @@ from tests.broker.model.scenarios_delayed import DELAYED_SCENARIOS
 from tests.broker.model.scenarios_limits import LIMIT_SCENARIOS
 from tests.broker.model.scenarios_operators import OPERATOR_SCENARIOS
 from tests.broker.model.scenarios_outcomes import OUTCOME_SCENARIOS
+from tests.broker.model.scenarios_rates import RATE_SCENARIOS
 from tests.broker.model.scenarios_turns import TURN_SCENARIOS
 from tests.broker.model.scenarios_unique import UNIQUE_SCENARIOS
 
@@ -28,6 +29,7 @@ SCENARIOS = (
     *LIMIT_SCENARIOS,
     *OUTCOME_SCENARIOS,
     *OPERATOR_SCENARIOS,
+    *RATE_SCENARIOS,
     *TURN_SCENARIOS,
     *UNIQUE_SCENARIOS,
 )

@@ -113,7 +113,7 @@ def manage(project):
 def run_job(manage, name):
     call = f"from shop.tasks import note; note.delay({str(name)!r})"
     assert manage("shell", "-v", "0", "-c", call).wait(20) == 0
-    wait_until(name.exists, 20)
+    wait_until(name.exists)
     wait_until(name.read_text, 5)
     return name.read_text()
 

@@ -60,7 +60,7 @@ def rtq_scheduler(redis, redis_server, broker, tmp_path):
             tmp_path / f"scheduler-{len(started)}.log",
         )
         started.append(scheduler)
-        wait_until(lambda: "scheduler starts" in scheduler.log or scheduler.process.poll() is not None, 20)
+        wait_until(lambda: "scheduler starts" in scheduler.log or scheduler.process.poll() is not None)
         wait_until(lambda: any(c["cmd"] == "bzpopmin" for c in redis.clients_of_ours()) or started[-1].process.poll())
         return scheduler
 

@@ -32,6 +32,22 @@ def test_events_have_the_fields_of_the_job(capsys):
     assert inside["client"] == "mine"
     assert set(outside) == {"event", "level", "timestamp"}
 """
+METRICS_TEST = """
+from django.test import Client
+from django.urls import resolve
+
+from shop import metrics, urls
+
+
+def test_the_view_is_there(settings):
+    settings.ROOT_URLCONF = "shop.urls"
+    assert resolve("/metrics/rtq/").func is urls.metrics_view
+    assert Client().get("/metrics/rtq/").status_code == 503  # no Redis
+
+
+def test_registering_reads_nothing():
+    assert metrics.registry is not None
+"""
 
 
 def files_of(heading):
@@ -63,3 +79,10 @@ def test_the_example_of_structlog_passes(tmp_path):
     shown = files_of("## Logs")
     files = {"settings.py": SETTINGS, "shop/structured.py": shown["shop/structured.py"]}
     assert passed(tmp_path, {**files, "shop/test_structured.py": STRUCTLOG_TEST})
+
+
+def test_the_examples_of_prometheus_pass(tmp_path):
+    pytest.importorskip("prometheus_client")
+    files = files_of("## Prometheus")
+    files["settings.py"] += 'RTQ = {"REDIS": "redis://localhost:1/0", "TEST_REDIS": "redis://localhost:1/0"}\n'
+    assert passed(tmp_path, {**files, "shop/test_metrics.py": METRICS_TEST})

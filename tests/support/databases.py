@@ -18,7 +18,7 @@ class Database:
 
     @property
     def vendor(self):
-        """ "sqlite" or "postgresql"."""
+        """ "sqlite", "postgresql" or "mysql"."""
         return connection.vendor
 
     @property
@@ -30,7 +30,7 @@ class Database:
         """The rows of a statement; none if it returns no rows."""
         with connection.cursor() as cursor:
             cursor.execute(sql, parameters)
-            return cursor.fetchall() if cursor.description else []
+            return list(cursor.fetchall()) if cursor.description else []
 
 
 def sqlite_settings(path):

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import redis as redis_py
 
 from django_rtq.broker.scripts import SCRIPTS
-from tests.support.proxy import Fault
+from tests.support.fault_proxy import Fault
 
 UNREACHABLE = "redis://127.0.0.1:1/0"
 LEASE_SECONDS = 2.0

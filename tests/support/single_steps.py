@@ -2,6 +2,9 @@
 
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE, promoted_ids
 from django_rtq.broker.messages import earliest_seconds
+from django_rtq.broker.redis.client import as_dict
+from django_rtq.broker.scripts import SCRIPTS
+from tests.support.jobs import QUEUE
 
 
 def renew(broker, queues, workers):
@@ -25,3 +28,22 @@ def trim(broker, queue):
 def repair_lanes(broker, queue, cursor=0):
     """Repair some lanes and workers after a torn append-only file. Returns the next cursor; 0: all were seen."""
     return broker.redis.execute_one(broker.maintenance.repair_command(queue, cursor), resend=True)
+
+
+def update_totals(broker, queue=QUEUE):
+    """Add past counters to the totals. Returns the totals, and the counters of this minute and this hour."""
+    replies = broker.redis.execute_one(SCRIPTS["update_totals"].call(broker.keys.of(queue), ()), resend=True)
+    return [{name.decode(): int(number) for name, number in as_dict(reply).items()} for reply in replies]
+
+
+def count_in_the_past(broker):
+    """Make counters of an earlier minute that are not in the totals. Returns the jobs: none."""
+    keys, minute = broker.keys.of(QUEUE), int(broker.redis.execute_one(("TIME",))[0]) // 60
+    broker.redis.execute(
+        [
+            ("HSET", keys.totals, "minute", minute - 2, "hour", minute // 60 - 1, "enqueued", 5),
+            ("HSET", keys.stats_of(minute - 1), "enqueued", 2),
+            ("EXPIRE", keys.stats_of(minute - 1), 1000),
+        ]
+    )
+    return []

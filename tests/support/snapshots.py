@@ -39,6 +39,8 @@ def snapshot(redis, *, times=True):
     for key, value in zip(keys, values, strict=True):
         name = _short(key.decode())
         taken[name] = _added_up(taken.get(name, {}), value) if name.endswith("stats") else _plain(value)
+        if name.endswith("totals"):  # the next minute may have begun since the last snapshot
+            taken[name] = {each: number for each, number in taken[name].items() if each not in ("minute", "hour")}
     return taken if times else _without_times(taken)
 
 

@@ -2,8 +2,10 @@
 
 import time
 
+PATIENCE = 40.0  # seconds: enough on a busy machine, and less than what anything falls back to
 
-def wait_until(condition, seconds=10.0):
+
+def wait_until(condition, seconds=PATIENCE):
     """Poll until `condition()` is true, and less often the longer it takes. The only sleep in the test suite."""
     began = time.monotonic()
     while not condition():

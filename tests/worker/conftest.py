@@ -18,7 +18,7 @@ from tests.app import journal as journals
 from tests.app import tasks  # noqa: F401 - so that they are registered here as well
 from tests.support.jobs import QUEUE
 from tests.support.redis_server import LEASE_SECONDS, Redis
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 from tests.worker.conservation import assert_conserved
 from tests.worker.processes import WorkerProcess
 
@@ -53,7 +53,7 @@ class Journal:
     def names(self, word="start"):
         return [entry.name for entry in self.entries(word)]
 
-    def wait(self, word, name, times=1, seconds=10.0):
+    def wait(self, word, name, times=1, seconds=PATIENCE):
         """Until the line is there so many times. Returns the last of them."""
         wait_until(lambda: len(self.entries(word, name)) >= times, seconds)
         return self.entries(word, name)[times - 1]

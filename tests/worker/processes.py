@@ -7,6 +7,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from tests.support.waiting import PATIENCE
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -63,7 +65,7 @@ class WorkerProcess:
         self.kill(signum)
         return self.wait()
 
-    def wait(self, seconds=20.0):
+    def wait(self, seconds=PATIENCE):
         """Its exit code. The default is less than the time that running jobs have when a worker stops."""
         return self._process.wait(seconds)
 

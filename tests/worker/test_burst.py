@@ -20,7 +20,7 @@ def test_a_burst_runs_all_that_is_due_and_leaves(rtq_worker, redis, journal, opt
     wait_until(lambda: float(redis.time()[0]) + redis.time()[1] / 1e6 > int(due.id[:12], 16) / 1000 + 0.01)
     worker = rtq_worker("--burst", "--no-scheduler", "--queues", "default,low", *options, is_ready=False)
 
-    assert worker.wait(20) == 0
+    assert worker.wait() == 0
     assert {handle.state for handle in [*handles, due]} == {JobState.SUCCEEDED}
     assert later.state is JobState.SCHEDULED
     assert records(redis) == {later.id}
@@ -40,7 +40,7 @@ def test_a_burst_ends_after_a_suspect_that_waited_to_run_alone(rtq_worker, redis
     beside = [tasks.sleep.delay(f"beside-{i}", 0.02) for i in range(20)]
     worker = rtq_worker("--burst", "--concurrency", concurrency, is_ready=False)
 
-    assert worker.wait(20) == 0
+    assert worker.wait() == 0
     assert {job.state for job in poison} == {JobState.DEAD}
     assert {job.state for job in beside} == {JobState.SUCCEEDED}
     assert_all_settled(redis)
@@ -54,7 +54,7 @@ def test_a_burst_does_not_end_at_cancelled_jobs(rtq_worker, redis, inspector, jo
         inspector.cancel(handle.id, "default")
     worker = rtq_worker("--burst", "--concurrency", concurrency, is_ready=False)
 
-    assert worker.wait(20) == 0
+    assert worker.wait() == 0
     assert {handle.state for handle in handles} == {JobState.SUCCEEDED}
     assert_all_settled(redis)
 

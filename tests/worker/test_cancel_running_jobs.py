@@ -72,7 +72,7 @@ def test_only_the_job_that_is_meant_is_hit(rtq_worker, redis, journal, concurren
             if job.state not in (JobState.SUCCEEDED, JobState.CANCELLED):
                 with suppress(WrongState):  # it was quicker
                     job.cancel()
-    wait_until(lambda: all(job.state.is_final for job in jobs), 20)
+    wait_until(lambda: all(job.state.is_final for job in jobs))
 
     for i, job in enumerate(jobs):
         assert job.state in ((JobState.SUCCEEDED, JobState.CANCELLED) if i % 3 == 0 else (JobState.SUCCEEDED,))
@@ -120,7 +120,7 @@ def test_asked_it_never_runs_again_though_its_worker_is_killed(rtq_worker, redis
         rtq_worker(LEASE_SECONDS=1)
     else:
         os.kill(worker.child, signal.SIGKILL)
-    wait_until(lambda: job.state.is_final, 20)
+    wait_until(lambda: job.state.is_final)
 
     assert job.state is JobState.CANCELLED
     assert tasks.note.delay("after").get(10) == "after"

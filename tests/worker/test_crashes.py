@@ -61,7 +61,7 @@ def test_what_was_finished_does_not_run_again_when_others_take_the_process_down(
         handles += tasks.note.delay_many([((name,), {}) for name in batch])
         names += batch
     worker = rtq_worker("--processes", 2)
-    wait_until(lambda: not records(redis) - dead(redis), 20)
+    wait_until(lambda: not records(redis) - dead(redis))
 
     assert worker.log.count("was killed by SIGKILL (out of memory?); jobs run before") == 10
     assert sorted(name for name in journal.names() if not name.startswith("killer")) == sorted(names)  # each once
@@ -100,7 +100,7 @@ def test_every_way_to_die_is_a_crash_and_the_innocent_all_succeed(rtq_worker, re
     innocent = tasks.note.delay_many([((f"good-{i}",), {}) for i in range(200)])
 
     worker = rtq_worker("--concurrency", concurrency)
-    wait_until(lambda: records(redis) == {job.id for job in poison.values()}, 15)
+    wait_until(lambda: records(redis) == {job.id for job in poison.values()})
     wait_until(lambda: {state_of(job) for job in poison.values()} == {JobState.DEAD})
 
     for how, job in poison.items():
@@ -121,12 +121,12 @@ def test_every_way_to_die_is_a_crash_and_the_innocent_all_succeed(rtq_worker, re
 def test_after_a_crash_many_jobs_of_one_process_are_all_taken_back_and_run_in_groups(rtq_worker, redis, journal):
     handles = tasks.agate.delay_many([((f"job-{i}", "gate"), {}) for i in range(1100)])
     worker = rtq_worker("--concurrency", 1100)
-    wait_until(lambda: journal.starts() == 1100, 30)
+    wait_until(lambda: journal.starts() == 1100)
 
     os.kill(worker.child, signal.SIGKILL)
-    wait_until(lambda: journal.starts() == 1100 + 500, 30)  # half of the slots, and no more than a claim brings
+    wait_until(lambda: journal.starts() == 1100 + 500)  # half of the slots, and no more than a claim brings
     journal.open("gate")
-    wait_until(lambda: not records(redis), 30)
+    wait_until(lambda: not records(redis))
 
     assert {handle.state for handle in handles[::100]} == {JobState.SUCCEEDED}
     assert journal.starts() == 2200

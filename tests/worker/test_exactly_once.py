@@ -118,10 +118,10 @@ def test_two_runs_at_once_have_one_effect(worker, database, journal):
     assert committed(database) == [job.id]
 
 
-@pytest.mark.parametrize("name", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("name", ["sqlite", "postgresql", "mariadb"])
 def test_many_jobs_with_many_kills_have_one_effect_each(name, request):
-    if name == "postgresql":
-        request.getfixturevalue("postgres")  # or the test is skipped
+    if name != "sqlite":
+        request.getfixturevalue({"postgresql": "postgres"}.get(name, name))  # or the test is skipped
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.exactly_once", "--jobs", "200", "--kills", "15", "--database", name],
         cwd=ROOT,

@@ -21,7 +21,7 @@ def test_whatever_a_job_raises_it_has_failed_and_the_worker_goes_on(rtq_worker, 
     after = tasks.note.delay("after")
     worker = rtq_worker()
     child = worker.child
-    wait_until(lambda: all(job.state is JobState.DEAD for job in jobs.values()), 20)
+    wait_until(lambda: all(job.state is JobState.DEAD for job in jobs.values()))
 
     details = {kind: job.refresh() for kind, job in jobs.items()}
     assert {kind: (d.failures, d.crashes) for kind, d in details.items()} == dict.fromkeys(jobs, (2, 0))

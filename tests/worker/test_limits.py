@@ -65,7 +65,7 @@ def test_an_idle_worker_wakes_when_a_client_is_resumed(rtq_worker, journal, insp
 
 
 def assert_rate_holds(entries, starts, seconds, *, more):
-    """In any time between two starts there are no more than the rate allows, and `more`: a burst, and what is claimed."""
+    """In no time there are more starts than the rate allows, and `more`: a burst, and what has been claimed."""
     times = sorted(entry.at for entry in entries)
     for i, began in enumerate(times):
         for n, ended in enumerate(times[i:], 1):

@@ -46,8 +46,8 @@ def test_every_committed_job_runs_once(produce, database, rtq_worker, journal):
     assert len(left) == 3 * PROCESSES // len(MOMENTS)
     database.query("UPDATE django_rtq_outboxjob SET due_at = '2026-01-01 00:00:00'")  # their grace is over
     worker = rtq_worker(environment=database.environment, OUTBOX=True)
-    wait_until(lambda: not database.query("SELECT 1 FROM django_rtq_outboxjob"), 15)
-    wait_until(lambda: journal.ends() >= len(orders), 15)
+    wait_until(lambda: not database.query("SELECT 1 FROM django_rtq_outboxjob"))
+    wait_until(lambda: journal.ends() >= len(orders))
     assert sorted(journal.names()) == sorted(orders)
     assert worker.stop() == 0
 
@@ -67,7 +67,7 @@ def test_a_scheduler_that_runs_no_jobs_moves_them(produce, database, redis, redi
         },
     )
     try:
-        wait_until(lambda: not database.query("SELECT 1 FROM django_rtq_outboxjob"), 15)
+        wait_until(lambda: not database.query("SELECT 1 FROM django_rtq_outboxjob"))
     finally:
         scheduler.send_signal(signal.SIGTERM)
         assert scheduler.wait(15) == 0

@@ -99,14 +99,14 @@ def test_false_starts_while_it_is_away_end_no_worker(start, client, fragile):
         children = worker.children
         for pid in children:
             os.kill(pid, signal.SIGKILL)
-        wait_until(lambda children=children: len(set(worker.children) - set(children)) == 4, 15)
+        wait_until(lambda children=children: len(set(worker.children) - set(children)) == 4)
     assert worker.log.count("was killed by SIGKILL") >= 12 > MAX_FAILED_STARTS
     assert "gives up" not in worker.log
 
     fragile.start()
     job = tasks.note.delay("after")
-    wait_until(lambda: job.state is JobState.SUCCEEDED, 15)
-    wait_until(lambda: signed_on(client) == set(worker.children), 15)  # and nobody of those that died
+    wait_until(lambda: job.state is JobState.SUCCEEDED)
+    wait_until(lambda: signed_on(client) == set(worker.children))  # and nobody of those that died
     worker.stop()
     assert_nothing_left(client)
 

@@ -25,7 +25,7 @@ def test_jobs_behind_one_that_holds_the_interpreter_lock_are_run_by_others(rtq_w
     behind = tasks.note.delay_many([((f"behind-{i}",), {}) for i in range(200)])
     with journal.locked("file"):
         worker = rtq_worker("--processes", 2, LEASE_SECONDS=2)
-        wait_until(lambda: records(redis) == {hog.id}, 30)
+        wait_until(lambda: records(redis) == {hog.id})
 
         assert state_of(hog) is JobState.RUNNING
         assert {job.state for job in behind} == {JobState.SUCCEEDED}
@@ -48,7 +48,7 @@ def test_jobs_that_a_frozen_process_was_given_are_run_by_others(rtq_worker, redi
     (name,) = workers_of(redis, frozen)
     os.kill(frozen, signal.SIGSTOP)
     jobs = [tasks.note.delay(f"job-{i}") for i in range(6)]
-    wait_until(lambda: not records(redis), 20)
+    wait_until(lambda: not records(redis))
 
     assert {(job.state, job.refresh().attempt) for job in jobs} == {(JobState.SUCCEEDED, 1)}
     assert max(map(journal.starts, {*journal.names()})) == 1

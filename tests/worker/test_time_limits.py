@@ -86,7 +86,7 @@ def test_jobs_that_end_at_the_very_moment_of_their_limit_leave_the_worker_sound(
     close = tasks.sleep.using(time_limit=0.01, max_attempts=1).delay_many(
         [((f"close-{i}", 0.0092 + i % 20 * 0.0001), {}) for i in range(400)]
     )
-    wait_until(lambda: settled(close), 20)
+    wait_until(lambda: settled(close))
     after = tasks.note.using(time_limit=5).delay_many([((f"after-{i}",), {}) for i in range(40)])
     wait_until(lambda: settled(after))
 

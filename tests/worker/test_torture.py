@@ -56,7 +56,7 @@ def torture(injector, redis, workload, dice):
         workload.let_pass(time.monotonic() + dice.uniform(0.05, 0.4), lambda: records(redis), injector.release)
         injector.act()
     injector.release(all_of_them=True)
-    wait_until(lambda: not waiting(redis), 30)
+    wait_until(lambda: not waiting(redis))
     wait_until(lambda: all(worker.children for worker in injector.workers))  # the last may be starting still
     assert [worker.stop() for worker in injector.workers] == [0, 0]
 

@@ -21,7 +21,7 @@ def test_batches_that_are_cut_change_nothing_about_the_turns(rtq_worker, redis, 
             slow.using(**using).delay(name, 0.01) if slow else tasks.note.using(**using).delay(name)
 
     worker = rtq_worker()
-    wait_until(lambda: not records(redis), 20)
+    wait_until(lambda: not records(redis))
     worker.stop()
 
     assert [name for name in journal.names() if not name.startswith("warm")] == in_turn

@@ -29,7 +29,7 @@ def call_in_processes(redis_server, journal):
         subprocess.Popen([sys.executable, "-c", CALL], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
         for _ in range(CALLERS)
     ]
-    return [job_id for caller in callers for job_id in caller.communicate(timeout=30)[0].split()]
+    return [job_id for caller in callers for job_id in caller.communicate(timeout=120)[0].split()]
 
 
 def test_a_burst_from_several_processes_makes_one_job(redis, redis_server, rtq_worker, journal):

@@ -96,7 +96,7 @@ class Workload:
     def let_pass(self, until, records, release):
         """So that faults do not come all at once, and not more waits than can be done."""
         wait_until(lambda: time.monotonic() > until)
-        wait_until(lambda: release() or len(records()) < 3000, 30)
+        wait_until(lambda: release() or len(records()) < 3000)
 
 
 def outcomes(redis):

@@ -1,4 +1,4 @@
-"""The overview, the page of a queue, and its actions: pause, resume and purge."""
+"""The overview, the page of a queue, and its actions: pause, resume, purge and forget."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ class QueueAdmin(PageAdmin):
             Route("<str:name>/pause/", "pause", self.pause, permissions.PAUSE, "POST"),
             Route("<str:name>/resume/", "resume", self.resume, permissions.PAUSE, "POST"),
             Route("<str:name>/purge/", "purge", self.purge, permissions.PURGE, "BOTH"),
+            Route("<str:name>/forget/", "forget", self.forget, permissions.PURGE, "BOTH"),
             Route("<str:name>/", "change", self.queue),
         ]
 
@@ -132,7 +133,33 @@ class QueueAdmin(PageAdmin):
         }
         return self.render(request, "purge.html", context, is_form=True)
 
+    def forget(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Remove a queue without jobs and workers from all lists, after its name was typed."""
+        _check_name(name)
+        if request.method == "POST":
+            if request.POST.get("name", "") == name:
+                return self._forget(request, name)
+            messages.error(request, _("Nothing was changed: the name you typed is not the name of the queue."))
+        context = {
+            "title": _("Forget queue %(name)s") % {"name": name},
+            "row": get_inspector().queues.get(name),
+            "breadcrumbs": [{"url": self.url("queue_change", name), "title": name}],
+        }
+        return self.render(request, "forget.html", context, is_form=True)
+
     # -- helpers
+
+    def _forget(self, request: HttpRequest, name: str) -> HttpResponse:
+        answer = get_inspector().forget(name, discard_outcomes="discard_outcomes" in request.POST)
+        if reason := _why_it_stays(answer):
+            messages.error(request, reason % {"name": name})
+            return HttpResponseRedirect(self.url("queue_forget", name))
+        if answer == "forgotten":
+            log_action(request, models.Queue(name=name), _("Forgotten."))
+            messages.success(request, _("Queue %(name)s was forgotten.") % {"name": name})
+        else:
+            messages.warning(request, _("Queue %(name)s is in no list: nothing was changed.") % {"name": name})
+        return HttpResponseRedirect(self.url("queue_changelist"))
 
     def _purge(self, request: HttpRequest, name: str) -> HttpResponse:
         purged, is_over, error = _purge_for_a_while(name)
@@ -177,6 +204,18 @@ def _purge_for_a_while(name: str) -> tuple[int, bool, BrokerError | None]:
     return total, False, None
 
 
+def _why_it_stays(answer: str) -> str:
+    """Why a queue was not forgotten; "": it was, or no list had it."""
+    return {
+        "jobs": _("Queue %(name)s stays: it has jobs or dead letters."),
+        "paused": _("Queue %(name)s stays: it is paused. Resume it first."),
+        "limits": _("Queue %(name)s stays: it has limits, or clients that are paused."),
+        "workers": _("Queue %(name)s stays: a worker serves it."),
+        "recent": _("Queue %(name)s stays: its last jobs finished a few minutes ago. Try again in two minutes."),
+        "outcomes": _("Queue %(name)s stays: it keeps outcomes of finished jobs."),
+    }.get(answer, "")
+
+
 def _state_of(details: QueueDetails) -> dict[str, Any]:
     """The state of a queue and its warning, shown above its jobs."""
     is_alone = details.contact_seconds is None or details.contact_seconds > get_config().lease_seconds
@@ -184,6 +223,7 @@ def _state_of(details: QueueDetails) -> dict[str, Any]:
     waits = format_duration(details.oldest_seconds)
     return {
         "waiting": _waiting(details),
+        "is_empty": not (_waiting(details) or details.running or details.dead or details.paused),
         "warning": warning,
         "command": f"python manage.py rtq_worker --queues {details.name}" if is_alone else "",
         "state_text": _("oldest job waiting for %(duration)s") % {"duration": waits} if details.queued else "",

@@ -8,7 +8,6 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from django_rtq.broker.broker import get_broker
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import QueueDetails, WorkerDetails
 from django_rtq.inspector.inspector import Inspector, get_inspector
@@ -102,10 +101,10 @@ class Command(RTQCommand):
         self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
 
     def _forget(self, options: dict[str, Any]) -> None:
-        names = known_queues(get_inspector(), options["queues"])
-        maintenance, failed = get_broker().maintenance, {}
+        inspector, failed = get_inspector(), {}
+        names = known_queues(inspector, options["queues"])
         for name in names:
-            answer = maintenance.forget(name, discard_outcomes=options["discard_outcomes"])
+            answer = inspector.forget(name, discard_outcomes=options["discard_outcomes"])
             if answer in WHY_NOT:
                 failed[name] = WHY_NOT[answer].format(name)
         done = [name for name in names if name not in failed]

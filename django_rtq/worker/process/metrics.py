@@ -24,16 +24,21 @@ _Counted = TypeVar("_Counted")
 class _TaskMetrics:
     """Outcomes and durations of the runs of one task."""
 
-    __slots__ = ("outcomes", "runs", "waits")
+    __slots__ = ("done_seconds", "failed_seconds", "outcomes", "runs", "wait_ms", "waits")
 
     def __init__(self) -> None:
         self.outcomes: defaultdict[str, int] = defaultdict(int)  # done, failed, retried, dead, expired
+        self.done_seconds = 0.0  # how long the runs that succeeded took, together
+        self.failed_seconds = 0.0
+        self.wait_ms = 0  # how long the jobs that succeeded had waited, together
         self.runs: dict[int, int] = {}  # bucket -> number of runs
         self.waits: dict[int, int] = {}
 
     def counters(self) -> Iterator[tuple[str, int]]:
         """Name (without the task) and value of each counter."""
         yield from self.outcomes.items()
+        yield "run_us", round((self.done_seconds + self.failed_seconds) * 1_000_000)
+        yield "wait_ms", self.wait_ms
         for letter, buckets in (("r", self.runs), ("w", self.waits)):
             for bucket, number in buckets.items():
                 yield f"{letter}{bucket}", number
@@ -52,11 +57,9 @@ class _ClientMetrics:
 class _QueueMetrics:
     """Metrics of one queue."""
 
-    __slots__ = ("clients", "run_seconds", "tasks", "wait_ms")
+    __slots__ = ("clients", "tasks")
 
     def __init__(self) -> None:
-        self.run_seconds = 0.0  # how long the jobs that succeeded ran, together
-        self.wait_ms = 0  # how long these had waited
         self.tasks: defaultdict[str, _TaskMetrics] = defaultdict(_TaskMetrics)
         self.clients: defaultdict[bytes, _ClientMetrics] = defaultdict(_ClientMetrics)
 
@@ -67,7 +70,8 @@ class _QueueMetrics:
             for task, of_task in self.tasks.items()
             for name, number in of_task.counters()
         ]
-        sums = (round(self.run_seconds * 1000), self.wait_ms)
+        seconds = sum(of_task.done_seconds for of_task in self.tasks.values())
+        sums = (round(seconds * 1000), sum(of_task.wait_ms for of_task in self.tasks.values()))
         for part in _parts(counters):
             yield (*sums, len(part), *(value for pair in part for value in pair))
             sums = (0, 0)
@@ -91,8 +95,8 @@ class RunMetrics:
         of_queue = self._queues[run.queue]
         of_task, of_client, seconds = of_queue.tasks[run.task_name], of_queue.clients[run.client], run.seconds
         of_task.outcomes["done"] += 1
-        of_queue.run_seconds += seconds
-        of_queue.wait_ms += wait_ms
+        of_task.done_seconds += seconds
+        of_task.wait_ms += wait_ms
         of_client.runs += 1
         of_client.seconds += seconds
         runs, waits = of_task.runs, of_task.waits
@@ -114,6 +118,7 @@ class RunMetrics:
         if "failed" in outcomes:
             bucket = bucket_of(run.seconds)
             of_task.runs[bucket] = of_task.runs.get(bucket, 0) + 1
+            of_task.failed_seconds += run.seconds
             of_client = of_queue.clients[run.client]
             of_client.runs += 1
             of_client.seconds += run.seconds

@@ -105,8 +105,7 @@ class Blocking(Holdings):
             return
         interval, burst = rate
         arrival = self.clock.now + self._ahead(member, interval, burst)
-        if self.rate_times[member] > arrival:
-            self.rate_times[member] = arrival  # it was written when the rate was lower
+        self.rate_times[member] = min(self.rate_times[member], arrival)  # it was written when the rate was lower
         due = ceil(arrival - (burst - 1) * interval)
         if interval < 5:
             due = max(due, min(self.clock.now + 5, ceil(arrival)))
@@ -135,6 +134,7 @@ class Blocking(Holdings):
         bands = self.blocked.setdefault(client, [])
         if band not in bands:
             bands.append(band)
+        self.wait_for_rate(f"client:{client}")
 
     def unblock(self, client: str) -> None:
         if client not in self.blocked:

@@ -43,6 +43,7 @@ _KINDS = {
         "clock",
         "stats",
         "tasks",
+        "totals",
         "digests",
         "cancel_requests",
         "progress",

@@ -33,7 +33,7 @@ LIMIT_MUTANTS = (
     Mutant("blocked_without_jobs_stay", 'redis.call("ZREM", ring, client)', NOTHING),
     Mutant("who_is_not_blocked_loses_its_turn", 'if redis.call("ZSCORE", ring, client) == "inf" then', "if true then"),
     # the counts
-    Mutant("starts_not_counted", "if #started > 0 then count_started(q, started, h / 2) end", NOTHING),
+    Mutant("starts_not_counted", "    count_started(q, started, h / 2)\n", NOTHING),
     Mutant("starts_not_counted_for_clients", 'add_running(q, "client:" .. client, owners[client])', NOTHING),
     Mutant("starts_not_counted_for_queue", 'add_running(q, "queue", total)', NOTHING),
     Mutant("ends_not_counted_for_queue", 'add_running(q, "queue", -total)', NOTHING),
@@ -81,8 +81,12 @@ LIMIT_MUTANTS = (
         "math.max(1, math.floor(100 * starts / period))",
         "math.floor(100 * starts / period)",
     ),
-    Mutant("rates_save_starts_up_without_end", "math.max(q.now, arrival or 0)", "(arrival or q.now)"),
-    Mutant("a_lower_rate_holds_on", ", q.now + rate.burst * rate.interval)", ", math.huge)"),
+    Mutant("a_lower_rate_holds_on", "math.min(math.max(q.now, arrival or 0), latest)", "math.max(q.now, arrival or 0)"),
+    Mutant(
+        "a_lower_rate_is_cut_again_and_again",
+        'if rate.is_cut then redis.call("ZADD"',
+        'if false then redis.call("ZADD"',
+    ),
     Mutant("one_more_start_than_the_rate_allows", "/ rate.interval + 1e-6)", "/ rate.interval + 1)"),
     Mutant("part_of_a_start_is_one", "/ rate.interval + 1e-6)", "/ rate.interval + 0.2)"),
     Mutant("rounded_starts_are_missing", "/ rate.interval + 1e-6)", "/ rate.interval - 1e-6)"),

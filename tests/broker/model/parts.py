@@ -34,7 +34,6 @@ class Parts(Blocking):
                 self.rings[band].remove(client)
                 if self.lanes[band, client]:
                     self._block(band, client)
-                    self.wait_for_rate(f"client:{client}")
             self.bands.remove(band)
         return None
 
@@ -334,7 +333,9 @@ class Parts(Blocking):
         self._count("failed")
         if task := json.loads(self.jobs[job_id].body).get("task"):
             counters = self.tasks[self.clock.now // 3_600_000]
-            counters.update([f"failed {task}", f"{'dead' if crashes > allowed else 'retried'} {task}"])
+            counters.update(
+                [f"failed {task}", f"crashed {task}", f"{'dead' if crashes > allowed else 'retried'} {task}"]
+            )
         return crashes > allowed
 
     def _contact(self) -> None:

@@ -28,7 +28,7 @@ from tests.support.jobs import (
     settlement,
     unique_job,
 )
-from tests.support.single_steps import promote, renew, repair_lanes, trim
+from tests.support.single_steps import count_in_the_past, promote, renew, repair_lanes, trim, update_totals
 
 PROGRESS = '{"done":1,"total":2,"text":""}'
 # Scripts that write nothing.
@@ -165,8 +165,7 @@ def _register(broker, jobs):
 
 
 def _tally(broker, jobs):
-    told = Settlement(metrics=[(13, 7, 2, "done task", 3, "r-3 task", 3, "x", 3, 4_000_000)])
-    broker.settle(WORKER, QUEUE, told)
+    broker.settle(WORKER, QUEUE, Settlement(metrics=[(13, 7, 2, "done task", 3, "r-3 task", 3, "x", 3, 4_000_000)]))
 
 
 def _held(broker):
@@ -304,6 +303,7 @@ SCRIPT_CALLS = {
     "sign_on": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
     "queue_position": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).find_with_position(jobs[0].id)),
     "add_metrics": ScriptCall(_nobody_is_known, _tally, is_resent=False, grows=True),
+    "update_totals": ScriptCall(count_in_the_past, lambda broker, jobs: update_totals(broker)),
     "task_metrics": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).metrics.tasks()),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
     "check_blocked": ScriptCall(_blocked, lambda broker, jobs: broker.limits.change(QUEUE, dict.fromkeys(LIMITS, ""))),

@@ -19,7 +19,7 @@ from tests.broker.redis.connections import (
     settings_of,
     settings_of_alias,
 )
-from tests.support.proxy import Fault, Proxy
+from tests.support.fault_proxy import Fault, FaultProxy
 
 DEAD = "redis://127.0.0.1:1"
 LOSSY_SECONDS = 0.3
@@ -102,9 +102,8 @@ def lossy_settings(kind, url, factory):
 @pytest.fixture
 def lossy(empty):
     """A way to the server on which a command, or its reply, can get lost."""
-    proxy = Proxy(empty.port)
-    yield proxy
-    proxy.close()
+    with FaultProxy(empty.port) as proxy:
+        yield proxy
 
 
 def pushed(server, *, db):

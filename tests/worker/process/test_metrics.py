@@ -59,6 +59,8 @@ def test_runs_are_counted_by_task_and_client():
     run_ms, wait_ms, number, *told = counters
     assert dict(zip(told[::2], told[1::2], strict=True)) == {
         f"done {TASK}": 3,
+        f"run_us {TASK}": 3_000_000,
+        f"wait_ms {TASK}": 90,
         f"r{bucket_of(0.5)} {TASK}": 2,
         f"r{bucket_of(2.0)} {TASK}": 1,
         f"w{bucket_of(30)} {TASK}": 3,
@@ -66,6 +68,19 @@ def test_runs_are_counted_by_task_and_client():
     assert number == len(told) / 2
     assert (run_ms, wait_ms) == (3000, 90)
     assert clients == (0, 0, 0, b"x", 2, 1_000_000, b"y", 1, 2_000_000)
+
+
+def test_the_time_of_failed_runs_counts_for_the_task_only():
+    metrics = RunMetrics()
+    metrics.add_done(run_of(seconds=0.5), 30)
+    metrics.add_failed(run_of(seconds=1.0), "failed", "retried")
+
+    ((counters, _),) = metrics.take_due().values()
+
+    run_ms, wait_ms, _, *told = counters
+    of_task = dict(zip(told[::2], told[1::2], strict=True))
+    assert (run_ms, wait_ms) == (500, 30)
+    assert (of_task[f"run_us {TASK}"], of_task[f"wait_ms {TASK}"]) == (1_500_000, 30)
 
 
 def test_no_wait_and_no_time_at_all_are_counted_too():

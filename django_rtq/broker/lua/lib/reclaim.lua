@@ -7,7 +7,7 @@ local function count_crash(q, record, end_name, now)
   local task = string.match(record, '^[^\n]*\n{"task":"([^"\\]+)"')
   if not task then return end
   local tasks = task_counters(q, now)
-  for _, name in ipairs({ "failed " .. task, end_name .. " " .. task }) do
+  for _, name in ipairs({ "failed " .. task, "crashed " .. task, end_name .. " " .. task }) do
     if has_room(tasks, name) then redis.call("HINCRBY", tasks, name, 1) end
   end
   redis.call("EXPIRE", tasks, TASKS_SECONDS)

@@ -1,0 +1,157 @@
+"""The metrics: their names, labels and help texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from django_rtq.broker.broker import get_broker
+from django_rtq.broker.histogram import upper_bound
+from django_rtq.monitoring.prometheus.snapshot import QueueNumbers, Snapshot, WorkerNumbers, read_snapshot
+
+STATES = ("queued", "scheduled", "retrying", "running", "dead")
+# Counter in Redis -> name of the metric without _total, and help text.
+QUEUE_COUNTERS = {
+    "enqueued": ("rtq_jobs_enqueued", "Jobs that were enqueued."),
+    "succeeded": ("rtq_jobs_succeeded", "Jobs that succeeded."),
+    "failed": ("rtq_runs_failed", "Runs that failed or crashed."),
+    "dead": ("rtq_dead_letters", "Jobs that became dead letters."),
+    "cancelled": ("rtq_jobs_cancelled", "Jobs that were cancelled."),
+    "expired": ("rtq_jobs_expired", "Jobs that expired before a worker started them."),
+    "reclaimed": ("rtq_jobs_reclaimed", "Jobs that were taken back from dead workers."),
+    "requeued": ("rtq_dead_letters_requeued", "Dead letters that were queued again."),
+    "discarded": ("rtq_dead_letters_discarded", "Dead letters that were deleted by a person."),
+    "purged": ("rtq_jobs_purged", "Waiting jobs that were deleted by a purge."),
+}
+TASK_COUNTERS = {
+    "done": ("rtq_task_runs_succeeded", "Runs of a task that succeeded."),
+    "failed": ("rtq_task_runs_failed", "Runs of a task that failed or crashed."),
+    "crashed": ("rtq_task_runs_crashed", "Runs of a task that died with their process."),
+    "retried": ("rtq_task_retries", "Failed runs of a task that were followed by a retry."),
+    "dead": ("rtq_task_dead_letters", "Jobs of a task that became dead letters."),
+    "expired": ("rtq_task_jobs_expired", "Jobs of a task that expired before a worker started them."),
+}
+# Powers of two, because the buckets in Redis end there. Runs are counted in seconds, waits in milliseconds.
+RUN_BOUNDS = [2.0**power for power in (-10, -8, *range(-6, 9), 10, 12)]
+WAIT_BOUNDS_MS = [2.0**power for power in (0, 2, *range(4, 19), 20, 22)]
+
+
+class RTQCollector(Collector):
+    """Reads Redis when it is scraped, in two round trips. Any thread may use it.
+
+    Registering it does not read Redis. collect() raises BrokerError if Redis does not answer.
+    """
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing, because the labels are known after a scrape only."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics."""
+        return metrics_of(read_snapshot(get_broker()))
+
+
+def metrics_of(snapshot: Snapshot) -> Iterator[Metric]:
+    """The metrics of a snapshot."""
+    yield from _queue_gauges(snapshot)
+    yield from _queue_counters(snapshot.queues)
+    yield from _task_counters(snapshot.queues)
+    yield from _histograms(snapshot.queues)
+    yield from _worker_gauges(snapshot.workers.values())
+
+
+def _queue_gauges(snapshot: Snapshot) -> Iterator[Metric]:
+    jobs = GaugeMetricFamily("rtq_jobs", "Jobs in the queue now, by state.", labels=["queue", "state"])
+    oldest = _gauge("rtq_queue_oldest_job_age_seconds", "For how long the oldest queued job waits; 0: none waits.")
+    clients = _gauge("rtq_queue_waiting_clients", "Clients with queued jobs, counted once for each priority.")
+    paused = _gauge("rtq_queue_paused", "1 while the queue is paused, else 0.")
+    slots = _gauge("rtq_queue_slots", "Jobs that the workers of the queue can run at once. They may serve others, too.")
+    idle = _gauge("rtq_queue_scheduler_idle_seconds", "Seconds since a scheduler looked for due jobs of the queue.")
+    for queue in snapshot.queues:
+        details = queue.details
+        label = [details.name]
+        for state in STATES:
+            jobs.add_metric([details.name, state], getattr(details, state))
+        oldest.add_metric(label, details.oldest_seconds or 0)
+        clients.add_metric(label, details.clients)
+        paused.add_metric(label, details.paused)
+        serving = [each.slots for each in snapshot.workers.values() if details.name in each.queues and not each.is_lost]
+        slots.add_metric(label, sum(serving))
+        if details.scheduler_seconds is not None:
+            idle.add_metric(label, details.scheduler_seconds)
+    yield from (jobs, oldest, clients, paused, slots, idle)
+
+
+def _queue_counters(queues: Sequence[QueueNumbers]) -> Iterator[Metric]:
+    for counter, (name, text) in QUEUE_COUNTERS.items():
+        metric = CounterMetricFamily(name, text, labels=["queue"])
+        for queue in queues:
+            metric.add_metric([queue.details.name], queue.counters.get(counter, 0))
+        yield metric
+
+
+def _task_counters(queues: Sequence[QueueNumbers]) -> Iterator[Metric]:
+    for counter, (name, text) in TASK_COUNTERS.items():
+        metric = CounterMetricFamily(name, text, labels=["queue", "task"])
+        for queue in queues:
+            for task, numbers in sorted(queue.tasks.items()):
+                metric.add_metric([queue.details.name, task], numbers.get(counter, 0))
+        yield metric
+
+
+def _histograms(queues: Sequence[QueueNumbers]) -> Iterator[Metric]:
+    """Runs by task and waits by queue. By both they would be most of the text of a scrape."""
+    run = HistogramMetricFamily("rtq_task_run_seconds", "How long runs took.", labels=["task"])
+    text = "How long jobs that succeeded had waited for their first run."
+    wait = HistogramMetricFamily("rtq_queue_wait_seconds", text, labels=["queue"])
+    runs: dict[str, Counter[str]] = {}
+    for queue in queues:
+        waits: Counter[str] = Counter()
+        for task, numbers in queue.tasks.items():
+            waits.update(numbers)
+            runs.setdefault(task, Counter()).update(numbers)
+        seconds = waits["wait_ms"] / 1000
+        wait.add_metric([queue.details.name], _buckets(waits, "w", WAIT_BOUNDS_MS, 1000), seconds)
+    for task, numbers in sorted(runs.items()):
+        run.add_metric([task], _buckets(numbers, "r", RUN_BOUNDS, 1), numbers["run_us"] / 1_000_000)
+    yield from (run, wait)
+
+
+def _buckets(numbers: Mapping[str, int], kind: str, bounds: Sequence[float], unit: int) -> list[tuple[str, float]]:
+    """Cumulative buckets: upper bound in seconds, and the number of all that took no longer."""
+    counted: list[tuple[float, int]] = []
+    for name, number in numbers.items():
+        if name.startswith(kind) and name[1:].lstrip("-").isdigit():
+            counted.append((upper_bound(int(name[1:])), number))
+    below = [(str(bound / unit), float(sum(number for end, number in counted if end <= bound))) for bound in bounds]
+    return [*below, ("+Inf", float(sum(number for _, number in counted)))]
+
+
+def _worker_gauges(workers: Iterable[WorkerNumbers]) -> Iterator[Metric]:
+    count = GaugeMetricFamily("rtq_workers", "Worker processes, by state.", labels=["host", "state"])
+    slots = GaugeMetricFamily("rtq_worker_slots", "Jobs that the workers can run at once.", labels=["host"])
+    busy = GaugeMetricFamily("rtq_worker_slots_busy", "Slots in which a job runs.", labels=["host"])
+    memory = GaugeMetricFamily("rtq_worker_memory_bytes", "Resident memory of the worker processes.", labels=["host"])
+    states: Counter[tuple[str, str]] = Counter()
+    sums: dict[str, Counter[str]] = {}
+    for worker in workers:
+        state = "lost" if worker.is_lost else "quiet" if worker.is_quiet else "active"
+        states[worker.host, state] += 1
+        of_host = sums.setdefault(worker.host, Counter())
+        if not worker.is_lost:
+            busy_slots = min(worker.held, worker.slots)  # it claims short jobs in batches
+            of_host.update(slots=worker.slots, busy=busy_slots, memory=worker.memory_bytes)
+    for host, numbers in sorted(sums.items()):
+        for state in ("active", "quiet", "lost"):
+            count.add_metric([host, state], states[host, state])
+        slots.add_metric([host], numbers["slots"])
+        busy.add_metric([host], numbers["busy"])
+        memory.add_metric([host], numbers["memory"])
+    yield from (count, slots, busy, memory)
+
+
+def _gauge(name: str, text: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, text, labels=["queue"])

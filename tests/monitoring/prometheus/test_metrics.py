@@ -1,0 +1,185 @@
+"""What the metrics say about queues, tasks and workers."""
+
+import pytest
+
+from django_rtq.broker.histogram import bucket_of, upper_bound
+from django_rtq.broker.redis.hooks import command_hooks
+from django_rtq.broker.settlement import Settlement
+from django_rtq.monitoring.prometheus import RTQCollector
+from django_rtq.monitoring.prometheus.collector import RUN_BOUNDS, STATES
+from django_rtq.monitoring.prometheus.exposition import metrics_text
+from tests.app import tasks
+from tests.monitoring.prometheus.samples import Samples
+from tests.support.jobs import (
+    QUEUE,
+    WORKER,
+    claimed_job,
+    dead_job,
+    let_lapse,
+    new_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+)
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def scrape(broker):
+    """Scrape the metrics. Counters began before the test."""
+    broker.register_queues([QUEUE])
+    metrics_text()
+    return lambda: Samples(metrics_text()[1].decode())
+
+
+def tell(broker, *counters):
+    broker.settle(WORKER, QUEUE, Settlement(metrics=[(0, 0, len(counters) // 2, *counters)]))
+
+
+def test_jobs_are_counted_by_state(broker, scrape):
+    dead_job(broker)
+    retrying_job(broker)
+    claimed_job(broker)
+    scheduled_job(broker)
+    queued_job(broker, client="a")
+    queued_job(broker, client="b")
+
+    found = scrape()
+
+    counts = {state: found.value("rtq_jobs", queue=QUEUE, state=state) for state in STATES}
+    assert counts == {"queued": 2, "scheduled": 1, "retrying": 1, "running": 1, "dead": 1}
+    assert found.value("rtq_queue_waiting_clients", queue=QUEUE) == 2
+    assert found.value("rtq_jobs_enqueued_total", queue=QUEUE) == 6
+    assert found.value("rtq_runs_failed_total", queue=QUEUE) == 2
+    assert found.value("rtq_dead_letters_total", queue=QUEUE) == 1
+    assert found.value("rtq_jobs_purged_total", queue=QUEUE) == 0
+
+
+def test_the_oldest_job_has_an_age(redis, broker, scrape):
+    queued_job(broker)
+    keys = broker.keys.of(QUEUE)
+    redis.zincrby(keys.lanes, -60_000, redis.zrange(keys.lanes, 0, 0)[0])
+
+    assert 60 <= scrape().value("rtq_queue_oldest_job_age_seconds", queue=QUEUE) < 600
+
+
+def test_a_pause_is_visible(broker, inspector, scrape):
+    queued_job(broker)
+    assert scrape().value("rtq_queue_paused", queue=QUEUE) == 0
+    inspector.pause(QUEUE)
+    assert scrape().value("rtq_queue_paused", queue=QUEUE) == 1
+
+
+def test_counters_go_on_when_the_minute_and_the_hour_are_over(redis, broker, scrape):
+    queued_job(broker)
+    tell(broker, "done ship", 3, "retried ship", 1, "crashed ship", 2)
+    scrape()
+    keys = broker.keys.of(QUEUE)
+    minute = redis.time()[0] // 60
+    # As if what was counted had been counted a minute and an hour ago.
+    redis.rename(redis.keys("*stats:*")[0], keys.stats_of(minute - 1))
+    redis.rename(redis.keys("*tasks:*")[0], keys.tasks + str(minute // 60 - 1).encode())
+    redis.hset(keys.totals, mapping={"minute": minute - 1, "hour": minute // 60 - 1})
+    queued_job(broker)
+    tell(broker, "done ship", 1)
+
+    for _ in range(2):
+        found = scrape()
+        assert found.value("rtq_jobs_enqueued_total", queue=QUEUE) == 2
+        assert found.value("rtq_task_runs_succeeded_total", queue=QUEUE, task="ship") == 4
+        assert found.value("rtq_task_retries_total", queue=QUEUE, task="ship") == 1
+        assert found.value("rtq_task_runs_crashed_total", queue=QUEUE, task="ship") == 2
+
+
+def test_a_histogram_has_the_runs_below_each_bound(broker, scrape):
+    queued_job(broker)
+    runs = {0.0: 1, 0.0004: 2, 0.3: 4, 0.5: 8, 3.0: 16, 1e6: 32}
+    tell(broker, "run_us ship", 2_500_000, *(v for s, n in runs.items() for v in (f"r{bucket_of(s)} ship", n)))
+
+    found = scrape()
+
+    def below(bound):
+        return found.value("rtq_task_run_seconds_bucket", task="ship", le=bound)
+
+    assert (below("0.0009765625"), below("0.25"), below("0.5"), below("1.0"), below("4.0")) == (3, 3, 7, 15, 31)
+    assert (below("4096.0"), below("+Inf")) == (31, 63)
+    assert found.value("rtq_task_run_seconds_count", task="ship") == 63
+    assert found.value("rtq_task_run_seconds_sum", task="ship") == 2.5
+
+
+def test_waits_are_in_seconds(broker, scrape):
+    queued_job(broker)
+    tell(broker, f"w{bucket_of(100)} ship", 2, f"w{bucket_of(300)} ship", 1, "wait_ms ship", 500)
+
+    found = scrape()
+
+    assert found.value("rtq_queue_wait_seconds_bucket", queue=QUEUE, le="0.064") == 0
+    assert found.value("rtq_queue_wait_seconds_bucket", queue=QUEUE, le="0.128") == 2
+    assert found.value("rtq_queue_wait_seconds_bucket", queue=QUEUE, le="0.512") == 3
+    assert found.value("rtq_queue_wait_seconds_sum", queue=QUEUE) == 0.5
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e-6, 0.004, 0.25, 0.3, 1.0, 7.9, 4000.0])
+def test_a_bucket_ends_at_a_power_of_two(seconds):
+    end = upper_bound(bucket_of(seconds))
+    assert end / 2 <= seconds <= end
+    assert all(bound <= seconds or bound >= end for bound in RUN_BOUNDS)
+
+
+def test_workers_are_counted_by_host(redis, broker, scrape):
+    broker.enqueue(QUEUE, [new_job(), new_job()])
+    broker.sign_on([QUEUE], "w1")
+    broker.sign_on([QUEUE], "w2")
+    broker.claim("w1", [QUEUE], 2)  # a batch: it runs one at a time
+    let_lapse(broker, "w2")
+    for worker, slots in (("w1", 1), ("w2", 4)):
+        info = {"host": "web1", "queues": "default,bulk", "slots": slots, "memory": 1000, "quiet": "1"}
+        redis.hset(f"rtq:worker:{worker}", mapping=info)
+        redis.zadd("rtq:workers", {worker: 1})
+
+    found = scrape()
+
+    states = {state: found.value("rtq_workers", host="web1", state=state) for state in ("active", "quiet", "lost")}
+    assert states == {"active": 0, "quiet": 1, "lost": 1}
+    assert found.value("rtq_worker_slots", host="web1") == 1
+    assert found.value("rtq_worker_slots_busy", host="web1") == 1
+    assert found.value("rtq_worker_memory_bytes", host="web1") == 1000
+    assert found.value("rtq_queue_slots", queue=QUEUE) == 1
+
+
+def test_it_takes_two_round_trips_however_many_queues_there_are(broker, scrape, round_trips):
+    for number in range(20):
+        broker.enqueue(f"queue-{number}", [new_job()])
+    scrape()
+    round_trips.clear()
+
+    assert len(scrape().of("rtq_queue_paused")) == 21
+    assert len(round_trips) == 2
+
+
+def test_without_a_queue_there_is_no_sample(redis, broker):
+    assert Samples(metrics_text()[1].decode()).names == set()
+
+
+def test_a_collector_is_registered_without_redis(monkeypatch):
+    from prometheus_client import CollectorRegistry
+
+    registry = CollectorRegistry(auto_describe=True)
+    registry.register(RTQCollector())
+    assert not command_hooks
+
+
+def test_a_worker_counts_what_it_does(rtq_worker, broker, scrape):
+    good = tasks.note.delay_many([((f"job-{number}",), {}) for number in range(5)])
+    rtq_worker()
+    for job in good:
+        job.get(10)
+
+    name = tasks.note.name
+    wait_until(lambda: scrape().value("rtq_task_runs_succeeded_total", queue=QUEUE, task=name) == 5)
+    found = scrape()
+    assert found.value("rtq_jobs_succeeded_total", queue=QUEUE) == 5
+    assert found.value("rtq_task_run_seconds_count", task=name) == 5
+    assert found.value("rtq_queue_wait_seconds_count", queue=QUEUE) == 5
+    assert sum(found.of("rtq_worker_slots").values()) == 1
+    assert found.value("rtq_queue_slots", queue=QUEUE) == 1

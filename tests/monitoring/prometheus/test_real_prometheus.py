@@ -1,0 +1,147 @@
+"""Prometheus itself reads the metrics, the alert rules and the dashboard. Needs its programs (Debian: prometheus)."""
+
+import json
+import re
+import shutil
+import subprocess
+import threading
+import urllib.parse
+import urllib.request
+
+import pytest
+
+from django_rtq.monitoring.prometheus.exposition import metrics_server, metrics_text
+from testproject.redis_server import free_port
+from tests.markdown import ROOT, blocks, read, rows, section
+from tests.monitoring.prometheus.samples import Samples
+from tests.support.jobs import QUEUE, claimed_job, dead_job, queued_job
+from tests.support.waiting import wait_until
+
+RULES = ROOT / "docs/prometheus/alerts.yml"
+DASHBOARD = ROOT / "docs/prometheus/dashboard.json"
+needs_prometheus = pytest.mark.skipif(
+    not (shutil.which("promtool") and shutil.which("prometheus")),
+    reason="Prometheus is not installed: the metrics are NOT checked with it",
+)
+
+
+@pytest.fixture
+def busy(redis, broker):
+    """A queue with jobs, a worker on a host, and counters of a task: every metric has a sample."""
+    broker.register_queues([QUEUE])
+    metrics_text()
+    dead_job(broker)
+    claimed_job(broker, body='{"task":"shop.tasks.mail"}')
+    queued_job(broker)
+    broker.reclaim_child(QUEUE, "w1", ["x"])
+    redis.hset(broker.keys.of(QUEUE).tasks + str(redis.time()[0] // 3600).encode(), "done shop.tasks.mail", 3)
+    broker.sign_on([QUEUE], "w2")
+    redis.hset("rtq:worker:w2", mapping={"queues": QUEUE, "host": "web1"})
+    redis.zadd("rtq:workers", {"w2": 1})
+    redis.hset(broker.keys.of(QUEUE).clock, "promoted", redis.time()[0] * 1000)
+
+
+def names_in(text):
+    """The metrics that expressions name."""
+    return set(re.findall(r"\brtq_[a-z_]+", text))
+
+
+@needs_prometheus
+def test_promtool_finds_nothing_wrong(busy):
+    text = metrics_text()[1]
+    checked = subprocess.run(
+        ["promtool", "check", "metrics"], input=text, capture_output=True, timeout=60, check=False
+    )  # fmt: skip
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")
+
+
+@needs_prometheus
+def test_the_alert_rules_are_valid():
+    checked = subprocess.run(
+        ["promtool", "check", "rules", str(RULES)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@needs_prometheus
+def test_the_configuration_on_the_page_is_valid(tmp_path):
+    ((_, code),) = blocks(section(read("docs/monitoring.md"), "## Prometheus"), "yaml")
+    (tmp_path / "prometheus.yml").write_text(code)
+    shutil.copy(RULES, tmp_path / "alerts.yml")
+    checked = subprocess.run(
+        ["promtool", "check", "config", "prometheus.yml"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.usefixtures("busy")
+def test_rules_and_dashboard_name_metrics_that_exist():
+    found = Samples(metrics_text()[1].decode()).names
+    rules = names_in(" ".join(re.findall(r"expr: (.*(?:\n {10}.*)*)", RULES.read_text())))
+    panels = names_in(json.dumps([panel["targets"] for panel in json.loads(DASHBOARD.read_text())["panels"]]))
+
+    assert len(rules) >= 8
+    assert len(panels) >= 12
+    assert (rules | panels) - found == set()
+
+
+@pytest.mark.usefixtures("busy")
+def test_the_page_lists_all_metrics():
+    found = Samples(metrics_text()[1].decode()).names
+    names = {re.sub(r"_(bucket|sum|count|created)$", "", name) for name in found}
+    said = {name for row in rows(section(read("docs/monitoring.md"), "### Metrics")) for name in names_in(row[0])}
+    assert said == names
+
+
+@pytest.fixture
+def prometheus(tmp_path, busy):
+    """A Prometheus that scrapes the metrics; gives back a function that runs a query."""
+    server = metrics_server("127.0.0.1", 0)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    port = free_port()
+    config = {
+        "global": {"scrape_interval": "200ms", "evaluation_interval": "200ms"},
+        "rule_files": [str(RULES)],
+        "scrape_configs": [
+            {"job_name": "rtq", "static_configs": [{"targets": [f"127.0.0.1:{server.server_address[1]}"]}]}
+        ],
+    }
+    (tmp_path / "prometheus.yml").write_text(json.dumps(config))  # JSON is YAML
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(
+            [
+                "prometheus",
+                f"--config.file={tmp_path / 'prometheus.yml'}",
+                f"--storage.tsdb.path={tmp_path / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+            ],
+            stdout=log,
+            stderr=log,
+        )
+
+    def query(expression):
+        address = f"http://127.0.0.1:{port}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
+        try:
+            with urllib.request.urlopen(address, timeout=10) as response:
+                return [float(found["value"][1]) for found in json.load(response)["data"]["result"]]
+        except OSError:
+            return []
+
+    yield query
+    process.terminate()
+    process.wait(20)
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@needs_prometheus
+def test_prometheus_scrapes_them_and_an_alert_goes_off(redis, prometheus):
+    wait_until(lambda: prometheus('up{job="rtq"}') == [1], seconds=60)
+    wait_until(lambda: prometheus('rtq_jobs{state="queued"}') != [], seconds=60)
+    assert prometheus('rtq_jobs_enqueued_total{queue="default"}') == [3]
+    assert prometheus('rtq_task_runs_succeeded_total{task="shop.tasks.mail"}') == [3]
+    redis.hset("rtq:worker:w2", "queues", "other")
+    wait_until(lambda: prometheus('ALERTS{alertname="RTQNobodyServesQueue", alertstate="pending"}') == [1], seconds=60)
