@@ -109,10 +109,21 @@ class Config:
         return QueueConfig(**self.queues.get(name, {}))
 
 
+_added_middleware: list[str] = []
+
+
 @lru_cache(maxsize=1)
 def get_config() -> Config:
     """The settings, read when first needed. Raises ConfigurationError."""
-    return read_config(getattr(settings, "RTQ", None), debug=settings.DEBUG or is_under_test())
+    config = read_config(getattr(settings, "RTQ", None), debug=settings.DEBUG or is_under_test())
+    return replace(config, middleware=(*_added_middleware, *config.middleware)) if _added_middleware else config
+
+
+def add_middleware(path: str) -> None:
+    """Put middleware around that of the setting: for integrations. May be called twice."""
+    if path not in _added_middleware:
+        _added_middleware.append(path)
+        get_config.cache_clear()
 
 
 def read_config(options: Any, *, debug: bool) -> Config:

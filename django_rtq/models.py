@@ -256,6 +256,8 @@ class Queue(AdminEntry):
             ("enqueue_job", "Can enqueue jobs by hand"),
             ("edit_job", "Can change the arguments of jobs"),
             ("control_worker", "Can quiet, wake and stop workers"),
+            ("pause_client", "Can pause and resume clients"),
+            ("change_limits", "Can change the limits of queues and clients"),
         ]
 
 
@@ -281,6 +283,14 @@ class Worker(AdminEntry):
     class Meta(AdminEntry.Meta):
         verbose_name = _("worker")
         verbose_name_plural = _("workers")
+
+
+class Client(AdminEntry):
+    """A client, on whose behalf jobs run."""
+
+    class Meta(AdminEntry.Meta):
+        verbose_name = _("client")
+        verbose_name_plural = _("clients")
 
 
 class RegisteredTask(AdminEntry):

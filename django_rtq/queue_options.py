@@ -37,15 +37,22 @@ class LimitKind:
     #: How a value is stored, without spaces. Raises TypeError or ValueError for a wrong one.
     encode: Callable[[Any], str]
     decode: Callable[[str], Any]
+    #: Whether None is a value, too: no limit.
+    may_be_none: bool = True
 
     def text(self, value: Any) -> str:
         """The value as it is stored; None: no limit. Raises ValueError."""
-        if value is None:
+        if value is None and self.may_be_none:
             return f"{self.name}=none"
         try:
             return f"{self.name}={self.encode(value)}"
         except (TypeError, ValueError):
-            raise ValueError(f"{self.name} is {value!r}, but has to be {self.allowed}, or None for no limit.") from None
+            raise ValueError(f"{self.name} is {value!r}, but has to be {self.cure}") from None
+
+    @property
+    def cure(self) -> str:
+        """What a value may be, as the end of a sentence."""
+        return f"{self.allowed}, or None for no limit." if self.may_be_none else f"{self.allowed}."
 
 
 def _whole_number(value: Any) -> str:
@@ -60,17 +67,17 @@ def _burst(value: Any) -> str:
     return _whole_number(value)
 
 
-_PERIODS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}  # ms
-_RATE = re.compile(r"([0-9]{1,9})/([smhd])")
+_UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000}  # ms
+_RATE = re.compile(r"([0-9]{1,9})/([0-9]{1,9}(?:\.[0-9]{1,3})?)?([smhd])")
 _MOST_PER_MS = 100  # a start moves a rate on by an interval, and times in Redis are exact to 0.25 µs
 
 
 def _encode_rate(value: Any) -> str:
-    """ "100/s" or (100, timedelta(seconds=1)), as starts and ms."""
+    """ "100/s", "100/30s" or (100, timedelta(seconds=1)), as starts and ms."""
     if isinstance(value, str):
         if not (found := _RATE.fullmatch(value)):
             raise ValueError
-        starts, period_ms = int(found[1]), _PERIODS[found[2]]
+        starts, period_ms = int(found[1]), round(float(found[2] or 1) * _UNITS[found[3]])
     else:
         starts, period = value
         if not isinstance(period, timedelta):
@@ -81,25 +88,35 @@ def _encode_rate(value: Any) -> str:
     return f"{starts}/{period_ms}"
 
 
-def _decode_rate(text: str) -> str | tuple[int, timedelta]:
+def _decode_rate(text: str) -> str:
     starts, period_ms = map(int, text.split("/"))
-    units = [unit for unit, ms in _PERIODS.items() if ms == period_ms]
-    return f"{starts}/{units[0]}" if units else (starts, timedelta(milliseconds=period_ms))
+    for unit, ms in _UNITS.items():
+        if period_ms % ms == 0:
+            return f"{starts}/{'' if period_ms == ms else period_ms // ms}{unit}"
+    return f"{starts}/{period_ms / 1000:.3f}".rstrip("0") + "s"
+
+
+def _weight(value: Any) -> str:
+    if isinstance(value, bool) or not 0.01 <= value <= 1000:
+        raise ValueError
+    return f"{value:g}"
 
 
 _KINDS = (
     LimitKind(name="max_running", allowed="a whole number from 0 on", encode=_whole_number, decode=int),
     LimitKind(
         name="rate",
-        allowed='"100/s" or the like, with s, m, h or d, or (100, timedelta(seconds=1)), of 100,000 a second at most',
+        allowed='"100/s" or the like, with s, m, h or d, like "100/30s", or (100, timedelta(seconds=30)), and at most '
+        "100,000 a second",
         encode=_encode_rate,
         decode=_decode_rate,
     ),
     LimitKind(name="burst", allowed="a whole number from 1 on", encode=_burst, decode=int),
+    LimitKind(name="weight", allowed="a number from 0.01 to 1,000", encode=_weight, decode=float, may_be_none=False),
 )
 LIMIT_KINDS = {kind.name: kind for kind in _KINDS}
 QUEUE_LIMITS = ("max_running", "rate", "burst")  # what a queue may have
-CLIENT_LIMITS = ("max_running", "rate", "burst")  # what a client may have
+CLIENT_LIMITS = ("max_running", "rate", "burst", "weight")  # what a client may have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,4 +196,4 @@ def _check_limit(where: str, name: str, value: Any) -> None:
     try:
         kind.text(value)
     except ValueError:
-        raise ConfigurationError(f"{where} is {value!r}, but has to be {kind.allowed}, or None for no limit.") from None
+        raise ConfigurationError(f"{where} is {value!r}, but has to be {kind.cure}") from None

@@ -23,6 +23,7 @@ job_cancelled = Signal()  # job_id, queue
 job_requeued = Signal()  # job_ids, queue
 job_discarded = Signal()  # job_ids, queue
 job_stale = Signal()  # job_ids, worker: finished after other workers had got them; the results were ignored
+worker_process_shutdown = Signal()  # worker: its process has settled all jobs and is about to exit
 
 
 def send_promoted(sender: type, promoted: Mapping[str, Sequence[str]]) -> None:

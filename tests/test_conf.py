@@ -182,6 +182,13 @@ def test_settings_and_keys_agree_on_what_a_queue_name_is(name):
         ({"mail": {"delay_first": True}}, "unknown option 'delay_first'. Did you mean 'delayed_first'?"),
         ({"mail": {5: True}}, "unknown option 5. Known are: burst, client, clients, delayed_first, max_running, rate."),
         ({"mail": {"delayed_first": 1}}, "['delayed_first'] is 1, but has to be True or False."),
+        ({"mail": {"client": {"weight": 0}}}, "['weight'] is 0, but has to be a number from 0.01 to 1,000."),
+        ({"mail": {"client": {"weight": None}}}, "['weight'] is None, but has to be a number from 0.01 to 1,000."),
+        ({"mail": {"clients": {"x": {"weight": "5"}}}}, "['x']['weight'] is '5', but has to be a number from 0.01"),
+        (
+            {"mail": {"client": {"max_running": -1}}},
+            "is -1, but has to be a whole number from 0 on, or None for no limit.",
+        ),
     ],
 )
 def test_queues_have_options_that_are_known(queues, problem):

@@ -5,18 +5,20 @@ from __future__ import annotations
 from django.contrib import admin
 from django.contrib.admin import AdminSite
 
+from django_rtq.admin.pages.clients import ClientAdmin
 from django_rtq.admin.pages.dead_letters import DeadLetterAdmin
 from django_rtq.admin.pages.jobs import JobAdmin
 from django_rtq.admin.pages.queues import QueueAdmin
 from django_rtq.admin.pages.schedules import ScheduleAdmin
 from django_rtq.admin.pages.tasks import TaskAdmin
 from django_rtq.admin.pages.workers import WorkerAdmin
-from django_rtq.models import DeadLetter, Job, Queue, RegisteredTask, Schedule, Worker
+from django_rtq.models import Client, DeadLetter, Job, Queue, RegisteredTask, Schedule, Worker
 
 ENTRIES = (
     (Queue, QueueAdmin),
     (Job, JobAdmin),
     (DeadLetter, DeadLetterAdmin),
+    (Client, ClientAdmin),
     (Worker, WorkerAdmin),
     (RegisteredTask, TaskAdmin),
 )

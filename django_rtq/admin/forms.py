@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from django import forms
@@ -11,8 +13,9 @@ from django.utils.translation import gettext_lazy
 
 from django_rtq.conf import get_config
 from django_rtq.exceptions import InvalidTask, PayloadError, RTQError
+from django_rtq.inspector.limits import Limits
 from django_rtq.jobs import serializer
-from django_rtq.queue_options import check_queue_name
+from django_rtq.queue_options import LIMIT_KINDS, check_queue_name
 from django_rtq.redaction import hidden, hidden_args
 from django_rtq.tasks.new_jobs import new_job
 from django_rtq.tasks.registry import all_tasks
@@ -134,3 +137,49 @@ def restore_secrets(value: Any, shown: Any, old: Any) -> Any:
     if isinstance(value, list) and isinstance(shown, list) and isinstance(old, list):
         return [restore_secrets(v, shown[i], old[i]) if i < len(old) else v for i, v in enumerate(value)]
     return value
+
+
+class LimitsForm(forms.Form):
+    """The limits of a queue or a client that were set at run time. An empty field is what the settings say."""
+
+    def __init__(self, data: Any = None, *, labels: Mapping[str, str], limits: Limits) -> None:
+        set_here = {name: limit for name, limit in limits.items() if not limit.is_from_settings}
+        self._names = list(labels)
+        initial = {name: "none" if limit.value is None else str(limit.value) for name, limit in set_here.items()}
+        super().__init__(data, initial=initial)
+        for name, label in labels.items():
+            hint = _("Empty: as in the settings. “none”: no limit.")
+            if name in limits and name not in set_here:
+                hint += " " + _("The settings say %(value)s.") % {"value": limits[name].value}
+            self.fields[name] = forms.CharField(label=label, required=False, max_length=100, help_text=hint)
+
+    def clean(self) -> dict[str, Any]:
+        """Each limit as a value, or "settings"."""
+        given = super().clean() or {}
+        for name in self._names:
+            value = _limit_value(str(given.get(name, "")))
+            try:
+                if value != "settings":
+                    LIMIT_KINDS[name].text(value)
+            except ValueError:
+                self.add_error(
+                    name, _("This cannot be a limit: it has to be %(what)s.") % {"what": LIMIT_KINDS[name].allowed}
+                )
+            given[name] = value
+        return given
+
+    @property
+    def changed_limits(self) -> dict[str, Any]:
+        """The limits that were changed, for Inspector.limits."""
+        return {name: self.cleaned_data[name] for name in self.changed_data}
+
+
+def _limit_value(text: str) -> int | float | str | None:
+    """What a person has entered: a number, a text like "100/s", None or "settings"."""
+    text = text.strip()
+    if text in ("", "none"):
+        return "settings" if not text else None
+    for read in (int, float):
+        with suppress(ValueError):
+            return read(text)
+    return text

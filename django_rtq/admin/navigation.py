@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.text import capfirst
 
-_ENTRIES = ("Queue", "Job", "DeadLetter", "Schedule", "Worker", "RegisteredTask")
+_ENTRIES = ("Queue", "Job", "DeadLetter", "Client", "Schedule", "Worker", "RegisteredTask")
 
 
 class NavigationLink(NamedTuple):

@@ -20,6 +20,7 @@ from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.broker.wait import await_end, wait_for_end
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
 from django_rtq.inspector import lost_replies, one_job
+from django_rtq.inspector.clients import ClientReader
 from django_rtq.inspector.dead_letters import (
     LATEST,
     STEP,
@@ -66,6 +67,7 @@ class Inspector:
         self.metrics = MetricsReader(broker)
         self.dead_letters = DeadLetters(broker)
         self.limits = LimitEditor(broker)
+        self.clients = ClientReader(broker)
 
     # -- look
 
@@ -279,10 +281,12 @@ class Inspector:
         """Resume a paused queue. False: it was not paused."""
         return bool(self._call(queue, "resume", ()) == b"resumed")
 
-    def purge(self, queue: str) -> int:
-        """Delete some of the waiting jobs. Returns how many; call it again until it returns 0."""
+    def purge(self, queue: str, client: str | None = None) -> int:
+        """Delete some of the waiting jobs, of one client if it is given. Returns how many; call it again until it
+        returns 0."""
+        whose = ("all", "") if client is None else ("client", client)
         while True:
-            deleted, searched = self._call(queue, "purge", (MAINTAIN_AT_ONCE,))
+            deleted, searched = self._call(queue, "purge", (MAINTAIN_AT_ONCE, *whose))
             if deleted or not searched:  # else they had all been cancelled
                 return int(deleted)
 

@@ -89,7 +89,7 @@ class LimitEditor:
                 name: ClientLimits(
                     name=name,
                     limits=_limits(f"client:{name}", limits, sources),
-                    pause=_pause(limits.get(f"paused:{name}")),
+                    pause=read_pause(limits.get(f"paused:{name}", "")),
                     running=int(counts.get(f"client:{name}", 0)),
                     is_blocked=name in blocked,
                     starts_in_seconds=waits.get(f"client:{name}"),
@@ -142,13 +142,14 @@ def _change(known: Collection[str], limits: Mapping[str, Any]) -> str:
     )
 
 
-def _limits(field_name: str, limits: Mapping[str, str], sources: Mapping[str, str]) -> Limits:
-    at_run_time = limit_values(sources.get(f"run:{field_name}", ""))
+def read_limits(text: str, at_run_time: str) -> Limits:
+    """The limits in a stored text, and those of them that were set at run time."""
+    set_names = limit_values(at_run_time)
     return {
         name: Limit(
-            value=None if text == "none" else LIMIT_KINDS[name].decode(text), is_from_settings=name not in at_run_time
+            value=None if value == "none" else LIMIT_KINDS[name].decode(value), is_from_settings=name not in set_names
         )
-        for name, text in limit_values(limits.get(field_name, "")).items()
+        for name, value in limit_values(text).items()
         if name in LIMIT_KINDS  # a later version may have stored others
     }
 
@@ -159,8 +160,13 @@ def _waits(next_starts: Sequence[bytes], now_ms: int) -> dict[str, float]:
     return {member.decode(): max(0.0, (float(due) - now_ms) / 1000) for member, due in pairs}
 
 
-def _pause(text: str | None) -> ClientPause | None:
-    if text is None:
+def _limits(field_name: str, limits: Mapping[str, str], sources: Mapping[str, str]) -> Limits:
+    return read_limits(limits.get(field_name, ""), sources.get(f"run:{field_name}", ""))
+
+
+def read_pause(text: str) -> ClientPause | None:
+    """A stored pause; "" is none."""
+    if not text:
         return None
     ms, _, by = text.partition(" ")
     return ClientPause(since=clock_moment(int(ms)), by=by)

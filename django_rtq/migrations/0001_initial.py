@@ -9,6 +9,20 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
+            name="Client",
+            fields=[
+                ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),
+            ],
+            options={
+                "verbose_name": "client",
+                "verbose_name_plural": "clients",
+                "abstract": False,
+                "managed": False,
+                "default_permissions": (),
+                "base_manager_name": "objects",
+            },
+        ),
+        migrations.CreateModel(
             name="DeadLetter",
             fields=[
                 ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),
@@ -53,6 +67,8 @@ class Migration(migrations.Migration):
                     ("enqueue_job", "Can enqueue jobs by hand"),
                     ("edit_job", "Can change the arguments of jobs"),
                     ("control_worker", "Can quiet, wake and stop workers"),
+                    ("pause_client", "Can pause and resume clients"),
+                    ("change_limits", "Can change the limits of queues and clients"),
                 ],
                 "abstract": False,
                 "managed": False,

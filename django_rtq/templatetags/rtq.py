@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from typing import Any
+from urllib.parse import urlencode
 
 import django
 from django import template
@@ -43,6 +44,12 @@ def rtq_json(value: Any, max_length: int = 0) -> str:
 def rtq_short(task: object) -> str:
     """The last part of a dotted name."""
     return sanitize.clean_text(task, 300).rpartition(".")[2]
+
+
+@register.filter
+def rtq_query(value: str, name: str) -> str:
+    """A query parameter, also an empty one."""
+    return urlencode({name: value})
 
 
 @register.simple_tag

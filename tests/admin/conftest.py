@@ -96,6 +96,8 @@ def url_of(name, jobs=None):
     if name == "job_terminate" and jobs:
         wants = [jobs.running.id]
     query = {"queue": QUEUE} if model in ("deadletter", "job") and action != "changelist" else {}
+    if model == "client" and action != "changelist":
+        query = {"queue": QUEUE, "client": "florist"}
     if name == "job_find":
         query = {"id": dead}
     elif name == "job_terminate":

@@ -22,6 +22,8 @@ def given(name, jobs):
         "deadletter_requeue_all": {"queue": QUEUE, "until_ms": 10**15},
         "deadletter_discard_all": {"queue": QUEUE, "until_ms": 10**15},
         "queue_purge": {"name": QUEUE},
+        **{f"client_{action}": {"queue": QUEUE, "client": "florist"} for action in ("pause", "purge", "resume")},
+        "client_limits": {"queue": QUEUE, "client": "florist", "max_running": "3"},
         "queue_forget": {"name": "mail"},
         "job_edit": {"queue": QUEUE, "args": '["bakery", 9]', "kwargs": "{}"},
         "registeredtask_enqueue": {"args": '["bakery", 9]'},
@@ -89,6 +91,8 @@ def test_who_has_the_permission_acts_and_it_is_written_down_once(name, jobs, per
     let_lapse(broker, "w1")
     if name == "queue_resume":
         inspector.pause(QUEUE)
+    if name == "client_resume":
+        inspector.limits.pause_client(QUEUE, "florist")
     before = seen()
 
     answer = client.post(url_of(name, jobs), given(name, jobs))

@@ -20,7 +20,7 @@ def test_limits_are_set_and_shown(broker):
         pass
 
     assert [line.split() for line in run("rtq_clients", "list", "default", "--no-color").out.splitlines()] == [
-        ["CLIENT", "RUNNING", "MAX", "RATE", "STATE"],
+        ["CLIENT", "RUNNING", "MAX", "RATE", "WEIGHT", "STATE"],
         ["(whole", "queue)", "3", "1,000", "-"],
         ["(each", "client)", "1", "-"],
         ["(none)", "1", "-", "-", "open"],
@@ -40,9 +40,9 @@ def test_rates_are_set_and_shown(broker, inspector):
     claim(broker, 5)
 
     assert [line.split() for line in run("rtq_clients", "list", "default", "--no-color").out.splitlines()] == [
-        ["CLIENT", "RUNNING", "MAX", "RATE", "STATE"],
+        ["CLIENT", "RUNNING", "MAX", "RATE", "WEIGHT", "STATE"],
         ["(whole", "queue)", "1", "-", "3/d", "next", "start", "in", "8", "h"],
-        ["(each", "client)", "-", "1,000/129600s"],
+        ["(each", "client)", "-", "1000/36h"],
         ["acme", "1", "-", "2/h,", "burst", "2", "open"],
     ]
     run("rtq_clients", "limit", "default", "--whole-queue", "--rate", "none")
@@ -51,7 +51,20 @@ def test_rates_are_set_and_shown(broker, inspector):
     assert "next start in 30 min" in run("rtq_clients", "list", "default").out
     found = run("rtq_clients", "list", "default", "--json").json
     assert found["clients"][0]["starts_in_seconds"] > 1000
-    assert found["default"]["rate"]["value"] == [1000, "P1DT12H00M00S"]
+    assert found["default"]["rate"]["value"] == "1000/36h"
+
+
+def test_weights_are_set_and_shown(broker, settings):
+    queued_job(broker)
+    run("rtq_clients", "limit", "default", "--each-client", "--weight", "0.5")
+    ran = run("rtq_clients", "limit", "default", "--client", "acme", "--weight", "5")
+
+    assert [line.split() for line in ran.out.splitlines()][2:] == [
+        ["(each", "client)", "-", "-", "0.5"],
+        ["acme", "0", "-", "-", "5", "open"],
+    ]
+    run("rtq_clients", "limit", "default", "--client", "acme", "--weight", "settings")
+    assert "acme" not in run("rtq_clients", "list", "default").out
 
 
 def test_limits_are_removed(broker, inspector):
@@ -89,6 +102,9 @@ def test_for_programs_it_is_json(broker, inspector):
         (["limit", "default", "--rate", "5", "--whole-queue"], 1),
         (["limit", "default", "--rate", "0/s", "--whole-queue"], 1),
         (["limit", "default", "--burst", "0", "--whole-queue"], 1),
+        (["limit", "default", "--weight", "0", "--client", "x"], 2),
+        (["limit", "default", "--weight", "none", "--client", "x"], 1),
+        (["limit", "default", "--weight", "5", "--whole-queue"], 2),
         (["limit", "unknown", "--max-running", "5", "--whole-queue"], 1),
         (["list", "unknown"], 1),
     ],
@@ -120,3 +136,22 @@ def test_a_client_is_paused_and_resumed(broker):
     ]
     assert claim(broker, 5) == [job.id]
     assert run("rtq_clients", "list", "*").code == 1
+
+
+def test_the_jobs_of_clients_are_purged(broker, inspector):
+    for client in ("acme", "acme", "zeta", "other"):
+        queued_job(broker, client=client)
+
+    found = run("rtq_clients", "purge", "default", "acme", "zeta", "nobody", "--no-input")
+
+    assert found.code == 0
+    assert "Purged 2 jobs of client 'acme' in queue default." in found.out
+    assert "No job of client 'nobody' in queue default waits: nothing was deleted." in found.out
+    assert [one.client for one in inspector.metrics.clients("default").clients] == ["other"]
+
+
+def test_purging_asks_first(broker, inspector):
+    queued_job(broker, client="acme")
+
+    assert run("rtq_clients", "purge", "default", "acme").code == 1
+    assert inspector.clients.get("acme", ["default"])[0].queued == 1

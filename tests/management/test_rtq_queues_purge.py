@@ -87,7 +87,7 @@ def test_an_outage_says_what_was_done_until_then(broker, inspector, monkeypatch)
     broker.enqueue(QUEUE, [new_job() for _ in range(250)])
     purge, steps = type(inspector).purge, []
 
-    def purge_once(self, queue):
+    def purge_once(self, queue, client):
         if steps:
             raise KeyboardInterrupt
         steps.append(queue)

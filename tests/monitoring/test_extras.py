@@ -5,7 +5,7 @@ import pytest
 from tests.support.projects import run_python
 
 EXTRAS = ["prometheus_client", "sentry_sdk", "opentelemetry", "structlog"]
-PACKAGES = ["prometheus"]  # of ours, that need them
+PACKAGES = ["prometheus", "sentry"]  # of ours, that need them
 IMPORT_ALL = f"""
 import importlib, pkgutil, sys
 sys.modules.update(dict.fromkeys({EXTRAS}))  # importing them fails

@@ -48,6 +48,17 @@ def test_the_view_is_there(settings):
 def test_registering_reads_nothing():
     assert metrics.registry is not None
 """
+SENTRY_TEST = """
+import sentry_sdk
+
+from django_rtq.conf import get_config
+from django_rtq.monitoring.sentry import RTQIntegration
+
+
+def test_it_is_on():
+    assert sentry_sdk.get_client().get_integration(RTQIntegration)
+    assert get_config().middleware == ("django_rtq.monitoring.sentry.SentryMiddleware",)
+"""
 
 
 def files_of(heading):
@@ -86,3 +97,10 @@ def test_the_examples_of_prometheus_pass(tmp_path):
     files = files_of("## Prometheus")
     files["settings.py"] += 'RTQ = {"REDIS": "redis://localhost:1/0", "TEST_REDIS": "redis://localhost:1/0"}\n'
     assert passed(tmp_path, {**files, "shop/test_metrics.py": METRICS_TEST})
+
+
+def test_the_example_of_sentry_passes(tmp_path):
+    pytest.importorskip("sentry_sdk")
+    files = files_of("## Sentry")
+    files["settings.py"] = files["settings.py"].replace("https://key@sentry.example.com/1", "")
+    assert passed(tmp_path, {**files, "shop/test_sentry.py": SENTRY_TEST})

@@ -14,13 +14,21 @@ import pytest
 from tests.support.waiting import wait_until
 from tests.worker.conservation import assert_nothing_left, dead, records
 from tests.worker.torture_faults import FaultInjector, is_hit_by, long_over, runs_by_name, terminations, unexplained
-from tests.worker.torture_workload import Workload, not_followed, outcomes, ran_after_cancel, twice_alive
+from tests.worker.torture_workload import (
+    Workload,
+    most_at_once,
+    not_followed,
+    outcomes,
+    ran_after_cancel,
+    twice_alive,
+)
 
 SECONDS = float(os.environ.get("RTQ_TORTURE_SECONDS", "8"))
 LEASE_SECONDS = 1.0
 OPTIONS = [("--processes", 2), ("--processes", 2, "--concurrency", 3)]
 MOST_RESULTS = 10_000_000
 STEP_MS = 200
+LIMITS = {"QUEUES": {"default": {"max_running": 5, "client": {"max_running": 2}}}}
 TICK = {"task": "tests.app.torture_tasks.tick", "every": STEP_MS / 1000, "missed": "all"}
 
 
@@ -38,10 +46,15 @@ def rtq_settings(rtq_settings, settings):
     return rtq_settings
 
 
+@pytest.fixture(params=[{}, LIMITS], ids=["without limits", "with limits"])
+def limits(request):
+    return request.param
+
+
 @pytest.fixture
-def injector(seed, rtq_worker, redis, redis_server, inspector):
+def injector(seed, rtq_worker, redis, redis_server, inspector, limits):
     def start(number):
-        options = {"LEASE_SECONDS": LEASE_SECONDS, "MAX_RESULTS": MOST_RESULTS, "SCHEDULES": {"tick": TICK}}
+        options = {"LEASE_SECONDS": LEASE_SECONDS, "MAX_RESULTS": MOST_RESULTS, "SCHEDULES": {"tick": TICK}, **limits}
         return rtq_worker("--queues", "default,ticks", *OPTIONS[number], is_ready=False, **options)
 
     return FaultInjector(seed, redis, redis_server, inspector, start, lease_seconds=LEASE_SECONDS)
@@ -78,7 +91,36 @@ def gaps_of_ticks(redis):
     return {after - before for before, after in itertools.pairwise(slots)}
 
 
-def test_nothing_is_lost_and_every_run_too_many_has_a_fault_to_explain_it(seed, injector, redis, inspector, journal):
+def check_limits(workload, runs, ends, faults, inspector):
+    """Nobody ran more than it may, at no moment, and all places are free again."""
+
+    def is_hit(run, end):
+        return any(fault.began <= end for fault in faults if fault.pid in (run.pid, run.parent))
+
+    clients = set(workload.client_of.values())
+    busiest = {
+        client: most_at_once(runs, ends, lambda name: workload.client_of.get(name) == client, is_hit)  # noqa: B023
+        for client in clients
+    }
+    print(f"at once, by client: {busiest}")  # noqa: T201
+    assert 0 < max(busiest.values()) <= 2
+    assert most_at_once(runs, ends, lambda name: True, is_hit) <= 5
+    found = inspector.limits.read("default")
+    assert (found.running, [client for client in found.clients.values() if client.is_blocked]) == (0, [])
+    broker = inspector.limits._broker
+    broker.limits.change("default", {"settings:queue": "", "settings:clients": ""})
+
+
+def tidy_up(redis, inspector):
+    while dead_ids := dead(redis):
+        inspector.discard("default", list(dead_ids)[:100])
+    inspector.purge("ticks")
+    redis.delete(*("{rtq:ticks}:" + name for name in ("schedules", "bands", "ring:0")))  # claim tidies up the others
+
+
+def test_nothing_is_lost_and_every_run_too_many_has_a_fault_to_explain_it(
+    seed, injector, redis, inspector, journal, limits
+):
     dice = random.Random(seed)
     workload = Workload(dice)
 
@@ -109,8 +151,7 @@ def test_nothing_is_lost_and_every_run_too_many_has_a_fault_to_explain_it(seed, 
     assert not too_many or max(too_many.values()) <= 2  # their failures
     assert gaps_of_ticks(redis) <= {STEP_MS}
     assert {inspector.find(job_id, "default").task for job_id in dead_ids} <= {"tests.app.torture_tasks.once"}
-    while dead_ids := dead(redis):
-        inspector.discard("default", list(dead_ids)[:100])
-    inspector.purge("ticks")
-    redis.delete(*("{rtq:ticks}:" + name for name in ("schedules", "bands", "ring:0")))  # claim tidies up the others
+    if limits:
+        check_limits(workload, runs, ends, faults, inspector)
+    tidy_up(redis, inspector)
     assert_nothing_left(redis)

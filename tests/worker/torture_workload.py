@@ -44,6 +44,7 @@ class Workload:
         self._latest = []  # handle and name of what was enqueued last
         self.ids = set()
         self.names = set()
+        self.client_of = {}  # name -> client
         self.calls = []
         self.cancelled = []
 
@@ -69,6 +70,7 @@ class Workload:
             handles = task.delay_many([((name, *rest), {}) for name in names[kind]])
             self.ids |= {handle.id for handle in handles}
             self.names |= set(names[kind])
+            self.client_of |= dict.fromkeys(names[kind], task.client or "")
             self._latest += zip(handles, names[kind], strict=True) if kind != "failing" else ()
         for place in range(10):
             self._call_unique(f"unique-{self._number + place}")
@@ -143,3 +145,14 @@ def not_followed(calls, runs, cancelled):
     touched = {keys[name] for name in dropped if name in keys}
     changes = [call for call in calls if call.key.startswith("afresh") and call.key not in touched]
     return [call for call in changes if begun[call.key] < call.at]
+
+
+def most_at_once(runs, ends, wanted, is_hit):
+    """How many of the wanted jobs ran at the same moment: runs that ended before anything happened to their process."""
+    moments = []
+    for name in filter(wanted, runs):
+        for run in runs[name]:
+            end = ends.get((name, run.pid, run.attempt))
+            if end is not None and not is_hit(run, end):
+                moments += [(run.at, 1), (end, -1)]
+    return max(itertools.accumulate(change for _, change in sorted(moments)), default=0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from django.contrib import messages
@@ -17,10 +16,9 @@ from django_rtq.admin.display import overview
 from django_rtq.admin.display.formatting import format_duration
 from django_rtq.admin.display.health import check_health
 from django_rtq.admin.display.job_table import PAGE_SIZE, JobTable
-from django_rtq.admin.pages.bulk_actions import REQUEST_SECONDS
+from django_rtq.admin.pages.bulk_actions import purge_for_a_while
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.conf import get_config
-from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.queue_options import is_queue_name
@@ -162,7 +160,7 @@ class QueueAdmin(PageAdmin):
         return HttpResponseRedirect(self.url("queue_changelist"))
 
     def _purge(self, request: HttpRequest, name: str) -> HttpResponse:
-        purged, is_over, error = _purge_for_a_while(name)
+        purged, is_over, error = purge_for_a_while(name)
         message = ngettext("%(count)d job was purged.", "%(count)d jobs were purged.", purged)
         text = message % {"count": purged}
         if purged:
@@ -188,20 +186,6 @@ def _check_name(name: str) -> None:
 def _waiting(details: QueueDetails) -> int:
     """The number of jobs that a purge deletes."""
     return details.queued + details.scheduled + details.retrying
-
-
-def _purge_for_a_while(name: str) -> tuple[int, bool, BrokerError | None]:
-    """Purge for as long as a request may take. Returns the number of jobs, whether it is done, and an error or None."""
-    inspector, ends, total = get_inspector(), time.monotonic() + REQUEST_SECONDS, 0
-    while time.monotonic() < ends:
-        try:
-            purged = inspector.purge(name)
-        except BrokerError as error:
-            return total, False, error
-        total += purged
-        if not purged:
-            return total, True, None
-    return total, False, None
 
 
 def _why_it_stays(answer: str) -> str:

@@ -1,31 +1,44 @@
--- purge: delete all queued and scheduled jobs of a queue.
+-- purge: delete all queued and scheduled jobs of a queue, or of one client. What a torn log has left out of the index of
+-- the client's scheduled jobs stays.
 -- queued, scheduled, retrying -> gone
--- uses: prelude schedule outcomes
+-- uses: prelude schedule outcomes lanes
 -- keys: jobs scheduled lanes cancelled_in_lane failures crashes errors waiting_since retrying clock scratch
 --       stats lane waiters finished_signal due_signal digests unique cancel_requests progress
---       scheduled_by_client
+--       scheduled_by_client bands blocked
 -- ARGV[1] limit       jobs in this call, at most 100
+-- ARGV[2] whose       "all", or "client": only those of one client
+-- ARGV[3] client      its name
 --
 -- returns {how many jobs were deleted, how many ids were read}; {0, 0}: none is left
 -- sent twice: goes on where the first call stopped
 
-local q, limit = named(), tonumber(ARGV[1])
-local ids = redis.call("ZRANGE", q.scheduled, 0, limit - 1)
-local lane = #ids == 0 and redis.call("ZRANGE", q.lanes, 0, 0)[1]
+local q, limit, is_of_client, client = named(), tonumber(ARGV[1]), ARGV[2] == "client", ARGV[3]
+
+-- A lane that has jobs.
+local function find_lane()
+  if not is_of_client then return redis.call("ZRANGE", q.lanes, 0, 0)[1] end
+  for _, band in ipairs(bands_of(q, client)) do
+    if redis.call("EXISTS", q.lane .. band .. ":" .. client) == 1 then return band .. ":" .. client end
+  end
+end
+
+local scheduled = is_of_client and q.scheduled_by_client .. ":" .. client or q.scheduled
+local ids = redis.call("ZRANGE", scheduled, 0, limit - 1)
+local lane = #ids == 0 and find_lane()
 if lane then ids = redis.call("LRANGE", q.lane .. lane, 0, limit - 1) end
 
 local thrown, of_clients = 0, {}
 for i, record in ipairs(#ids > 0 and not lane and redis.call("HMGET", q.jobs, unpack(ids)) or {}) do
-  local _, client = read_header(record or "")
-  of_clients[client] = of_clients[client] or {}
-  table.insert(of_clients[client], ids[i])
+  local _, owner = read_header(record or "")
+  of_clients[owner] = of_clients[owner] or {}
+  table.insert(of_clients[owner], ids[i])
 end
 redis.call("DEL", q.scratch) -- lets a full server be drained
 if #ids > 0 then
   -- The jobs first: a torn log then leaves ids without a record, which claim skips.
   thrown = delete_jobs(q, ids)
   redis.call("HDEL", q.cancelled_in_lane, unpack(ids))
-  for client, of_client in pairs(of_clients) do unschedule(q, client, of_client) end
+  for owner, of_owner in pairs(of_clients) do unschedule(q, owner, of_owner) end
   count(q.stats, now_ms(q.clock), "purged", thrown)
 end
 if lane then

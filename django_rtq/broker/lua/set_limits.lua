@@ -1,8 +1,8 @@
 -- set_limits: change the limits of a queue and its clients. Pausing a client is a limit, too. Clients that are blocked stay
 -- so until check_blocked, or until one of their jobs ends.
--- uses: recount
+-- uses: recount weights
 -- keys: limits limit_sources running_counts blocked bands work_signal scratch jobs signed_on
---       running_of rate_times next_starts
+--       running_of turn ring rate_times next_starts
 -- ARGV[...] entries   field of `limit_sources` and a change in turn: "name=value ..." sets values, "name=" removes one, ""
 --                     all. "run:<field of limits>" was set at run time, and wins over "settings:<field of limits>"
 --
@@ -10,9 +10,20 @@
 -- sent twice: nothing changes the second time
 
 local q, entries = named(), ARGV
+local weights, has_new_weights = 0, false -- by how many the fields with weights change, and whether any changes
 
 local function set(key, field, value)
   if value == "" then redis.call("HDEL", key, field) else redis.call("HSET", key, field, value) end
+end
+
+-- Set a field of `limits`.
+local function set_limit(field, values)
+  if field == "clients" or string.find(field, "client:", 1, true) == 1 then
+    local before, after = count_weight(redis.call("HGET", q.limits, field)), count_weight(values)
+    weights, has_new_weights = weights + after - before, has_new_weights or before + after > 0
+    if after == 1 then mark_newcomers(q) end
+  end
+  set(q.limits, field, values)
 end
 
 -- The text of a source after a change. A pause is one text.
@@ -32,8 +43,10 @@ for i = 1, #entries, 2 do
   set(q.limit_sources, source, changed(redis.call("HGET", q.limit_sources, source), field, entries[i + 1]))
   local sources = redis.call("HMGET", q.limit_sources, "run:" .. field, "settings:" .. field)
   local both = sources[1] and sources[2] and sources[1] .. " " .. sources[2]
-  set(q.limits, field, both or sources[1] or sources[2] or "")
+  set_limit(field, both or sources[1] or sources[2] or "")
 end
+if weights ~= 0 then add_weights(q, weights) end
+if has_new_weights then pull_back(q) end
 if redis.call("EXISTS", q.limits) == 1 then recount(q) else redis.call("DEL", q.running_counts, q.rate_times, q.next_starts) end
 if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.work_signal, "0", "work") end
 return redis.call("HLEN", q.blocked)

@@ -1,4 +1,4 @@
-"""manage.py rtq_clients: show the limits of a queue and its clients, change them, pause and resume clients."""
+"""manage.py rtq_clients: show the limits of a queue and its clients, change them; pause, resume and purge clients."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from django.core.management.base import CommandError, CommandParser
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.limits import ClientLimits, Limit, Limits, QueueLimits
 from django_rtq.management.command import WRONG_USAGE, RTQCommand, add_actions
-from django_rtq.management.output import Column, as_json, duration, number, one_line, table
+from django_rtq.management.output import Column, as_json, count, duration, number, one_line, table
 from django_rtq.management.prompts import known_queues
+from django_rtq.management.purging import add_no_input, purge, purge_options
 from django_rtq.queue_options import LIMIT_KINDS, LimitKind
 from django_rtq.tasks.registry import declared_queues
 
@@ -23,15 +24,17 @@ COLUMNS = [
     Column("RUNNING", right=True),
     Column("MAX", right=True),
     Column("RATE", right=True),
+    Column("WEIGHT", right=True),
     Column("STATE"),
 ]
 
 ACTIONS = {
     "list": "Show the limits of a queue, and its clients that have a limit, are paused, run jobs or are blocked.",
-    "limit": "Set how many jobs of the queue, of each client, or of some clients may run at once, and may start in a "
-    "time, on all machines.",
+    "limit": "Set how many jobs of the queue or of clients may run at once and start in a time, on all machines, and "
+    "weights of clients.",
     "pause": "Start no more jobs of clients. What they enqueue waits, and their running jobs finish.",
     "resume": "Start the jobs of paused clients again.",
+    "purge": "Delete all queued, scheduled and retrying jobs of clients. Running jobs and dead letters stay.",
 }
 LIMIT_HELP = {
     "max_running": "How many jobs may run at once.",
@@ -43,12 +46,14 @@ EVERY_QUEUE = "The queue; '*' is every queue that was used."
 
 
 class Command(RTQCommand):
-    help = "Show how many jobs a queue and its clients may run at once, change that, and pause and resume clients."
+    help = (
+        "Show how many jobs a queue and its clients may run at once, change that, and pause, resume and purge clients."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = (
-            "Exit codes: 0 done; 1 the queue is unknown, or Redis did not answer; 2 wrong usage. A change holds "
-            "for all workers from their next claim on, and survives restarts."
+            "Exit codes: 0 done; 1 the queue is unknown, not confirmed, or Redis did not answer; 2 wrong usage. "
+            "A change holds for all workers from their next claim on, and survives restarts."
         )
         for name, action in add_actions(parser, ACTIONS):
             action.add_argument(
@@ -62,6 +67,8 @@ class Command(RTQCommand):
                 action.add_argument(
                     "clients", nargs="+", metavar="CLIENT", help="The client; '' is the one without a name."
                 )
+            if name == "purge":
+                add_no_input(action)
 
     def _add_limit_arguments(self, action: ArgumentParser) -> None:
         for name, meaning in LIMIT_HELP.items():
@@ -72,6 +79,14 @@ class Command(RTQCommand):
                 metavar="N/s" if name == "rate" else "N",
                 help=f"{meaning} 'none' for no limit; 'settings' for what RTQ[\"QUEUES\"] says.",
             )
+        action.add_argument(
+            "--weight",
+            type=_weight_argument,
+            default=NOT_GIVEN,
+            metavar="W",
+            help="How many starts a client gets where one of weight 1 gets one: a number from 0.01 to 1,000; "
+            "'settings' for what RTQ[\"QUEUES\"] says.",
+        )
         action.add_argument(
             "--client", action="append", default=[], metavar="NAME", help="Of this client. May be repeated."
         )
@@ -84,7 +99,7 @@ class Command(RTQCommand):
             queues = get_inspector().queues.names()
         else:
             queues = [queue] if queue in declared_queues() else known_queues(get_inspector(), [queue])
-        act = {"limit": self._limit, "list": self._list}.get(action, self._pause_or_resume)
+        act = {"limit": self._limit, "list": self._list, "purge": self._purge}.get(action, self._pause_or_resume)
         for name in queues:
             act(name, options)
 
@@ -106,13 +121,26 @@ class Command(RTQCommand):
             if options["verbosity"]:
                 self.stdout.write(text)
 
+    def _purge(self, queue: str, options: dict[str, Any]) -> None:
+        for client in options["clients"]:
+            (found,) = get_inspector().clients.get(client, [queue])
+            waiting = found.queued + found.scheduled
+            purged = purge(self.stderr, queue, client, waiting=waiting, **purge_options(options))
+            what = f"client {one_line(repr(client), 100)} in queue {queue}"
+            if options["verbosity"]:
+                self.stdout.write(
+                    f"Purged {count(purged, 'job')} of {what}."
+                    if purged
+                    else f"No job of {what} waits: nothing was deleted."
+                )
+
     def _limit(self, queue: str, options: dict[str, Any]) -> None:
         clients, of_each, of_queue = options["client"], options["each_client"], options["whole_queue"]
         if bool(clients) + of_each + of_queue != 1:
             raise CommandError(
                 "Whose limit? Give --client NAME, --each-client or --whole-queue.", returncode=WRONG_USAGE
             )
-        values = {name: options[name] for name in LIMIT_HELP if options[name] is not NOT_GIVEN}
+        values = {name: options[name] for name in LIMIT_KINDS if options[name] is not NOT_GIVEN}
         limits = get_inspector().limits
         try:
             for client in clients:
@@ -150,17 +178,27 @@ def _limit_argument(kind: LimitKind, text: str) -> int | str | None:
     return value
 
 
+def _weight_argument(text: str) -> float | str:
+    if text == "settings":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a number or 'settings'.") from None
+
+
 def _rows(found: QueueLimits) -> list[list[str]]:
     return [
         [
             "(whole queue)",
             number(found.running) if found.queue or found.clients else "-",
             *_limit_cells(found.queue),
+            "",
             _next_start(found.starts_in_seconds),
         ],
-        ["(each client)", "", *_limit_cells(found.default), ""],
+        ["(each client)", "", *_limit_cells(found.default), _weight(found.default), ""],
         *(
-            [_name(each), number(each.running), *_limit_cells(each.limits), _state(each)]
+            [_name(each), number(each.running), *_limit_cells(each.limits), _weight(each.limits), _state(each)]
             for each in found.clients.values()
         ),
     ]
@@ -179,16 +217,19 @@ def _limit_cells(limits: Limits) -> list[str]:
 def _limit_text(limit: Limit | None) -> str:
     if limit is None:
         return "-"
-    if isinstance(limit.value, tuple):
-        starts, period = limit.value
-        most = f"{number(starts)}/{period.total_seconds():g}s"
-    else:
-        most = number(limit.value) if isinstance(limit.value, int) else limit.value or "none"
+    most = number(limit.value) if isinstance(limit.value, int) else limit.value or "none"
     return f"{most} (settings)" if limit.is_from_settings else most
 
 
 def _next_start(seconds: float | None) -> str:
     return "" if seconds is None else f"next start in {duration(seconds)}"
+
+
+def _weight(limits: Limits) -> str:
+    limit = limits.get("weight")
+    if limit is None:
+        return ""
+    return f"{limit.value:g} (settings)" if limit.is_from_settings else f"{limit.value:g}"
 
 
 def _state(client: ClientLimits) -> str:

@@ -8,12 +8,12 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import QueueDetails, WorkerDetails
-from django_rtq.inspector.inspector import Inspector, get_inspector
-from django_rtq.management.command import INTERRUPTED, RTQCommand, add_actions
-from django_rtq.management.output import Column, ProgressLine, as_json, count, duration, number, one_line, table
-from django_rtq.management.prompts import check_interactive, confirm, known_queues
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.management.command import RTQCommand, add_actions
+from django_rtq.management.output import Column, as_json, count, duration, number, one_line, table
+from django_rtq.management.prompts import known_queues
+from django_rtq.management.purging import add_no_input, purge, purge_options
 from django_rtq.tasks.registry import declared_queues
 
 COLUMNS = [
@@ -59,13 +59,7 @@ class Command(RTQCommand):
         for name, action in add_actions(parser, ACTIONS, epilog=EXIT_CODES, all_print_json=True):
             if name == "purge":
                 action.add_argument("queues", nargs=1, metavar="QUEUE", help="The queue to empty.")
-                action.add_argument(
-                    "--no-input",
-                    "--noinput",
-                    action="store_false",
-                    dest="interactive",
-                    help="Do not ask for confirmation.",
-                )
+                add_no_input(action)
             elif name != "list":
                 action.add_argument("queues", nargs="+", metavar="QUEUE", help=f"A queue to {name}.")
             if name == "forget":
@@ -132,20 +126,11 @@ class Command(RTQCommand):
                 self.stdout.write(SAID[action, changed[name]].format(name))
 
     def _purge_one(self, options: dict[str, Any]) -> None:
-        if options["interactive"]:
-            check_interactive()
         inspector = get_inspector()
         (queue,) = known_queues(inspector, options["queues"])
         (details,) = inspector.queues.details([queue])
         waiting = details.queued + details.scheduled + details.retrying
-        if waiting and options["interactive"]:
-            confirm(
-                self.stderr,
-                f"This deletes {count(waiting, 'waiting job')} of queue {queue}. "
-                "Type the name of the queue to continue:",
-                expected=queue,
-            )
-        purged = self._purge(inspector, queue, waiting, shown=options["verbosity"] > 0)
+        purged = purge(self.stderr, queue, None, waiting=waiting, **purge_options(options))
         if options["json"]:
             self.stdout.write(as_json({"queue": queue, "purged": purged}))
         elif options["verbosity"]:
@@ -154,21 +139,6 @@ class Command(RTQCommand):
                 if purged
                 else f"No job waits in queue {queue}: nothing was deleted."
             )
-
-    def _purge(self, inspector: Inspector, queue: str, waiting: int, *, shown: bool) -> int:
-        purged = 0
-        try:
-            with ProgressLine(self.stderr, "Purged", waiting, shown=shown) as progress:
-                while step := inspector.purge(queue):
-                    purged += step
-                    progress.show(purged)
-        except (BrokerError, KeyboardInterrupt) as error:
-            reason = one_line(error) or "Stopped."
-            raise CommandError(
-                f"{reason} Before that, {count(purged, 'job')} of queue {queue} had been purged.",
-                returncode=INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1,
-            ) from error
-        return purged
 
 
 def _served_by(queue: QueueDetails, workers: Sequence[WorkerDetails]) -> int:

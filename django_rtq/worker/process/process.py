@@ -321,6 +321,7 @@ class WorkerProcess:
             self._session.sign_off()
         except BrokerError as error:
             logger.warning("worker %s exits without reaching Redis: %s", self._session.worker, error)
+        signals.worker_process_shutdown.send_robust(WorkerProcess, worker=self._session.worker)
 
     def _should_keep_trying(self) -> bool:
         """Whether finished jobs would run again. Jobs that have not started are reclaimed by the supervisor anyway."""

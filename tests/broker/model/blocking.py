@@ -6,21 +6,26 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor
 
-from tests.broker.model.state import due_at
-from tests.broker.model.unique import Holdings
+from tests.broker.model.state import Lane, due_at, lane_name
+from tests.broker.model.weights import Weights, values_of
 
 
-class Blocking(Holdings):
+class Blocking(Weights):
     """One queue, its limits, its counters, and clients that are blocked."""
 
     def change_limits(self, entries: Mapping[str, str]) -> int:
         """While there are limits, what runs has its client behind its entry."""
+        is_weight = False
         for source, change in entries.items():
             field = source.partition(":")[2]
+            before = self.set_limits.get(field, "")
             self.limit_sources[source] = _changed(self.limit_sources.get(source, ""), field, change)
             self.limit_sources = {name: text for name, text in self.limit_sources.items() if text}
             texts = [self.limit_sources.get(f"{origin}:{field}", "") for origin in ("run", "settings")]
             self.set_limits[field] = " ".join(filter(None, texts))
+            is_weight = is_weight or (field.startswith("client") and "weight=" in before + self.set_limits[field])
+        if is_weight:
+            self.pull_back()
         self.set_limits = {field: text for field, text in self.set_limits.items() if text}
         for worker in self.signed_on if self.set_limits else ():
             for job_id, entry in self.running[worker].items():
@@ -55,7 +60,7 @@ class Blocking(Holdings):
 
     def _values_of(self, member: str) -> dict[str, str]:
         default = "" if member == "queue" else self.set_limits.get("clients", "")
-        return _values(f"{self.set_limits.get(member, '')} {default}")
+        return values_of(f"{self.set_limits.get(member, '')} {default}")
 
     # -- rates
 
@@ -149,8 +154,15 @@ class Blocking(Holdings):
             self.blocked_in[band].remove(client)
             if self.lanes[band, client]:
                 self.bands.add(band)
-                self.rings[band].append(client)
+                self._enter(band, client)
                 self.work_signal = True
+
+    def lane_to_purge(self, client: str | None) -> Lane | None:
+        """One that has jobs."""
+        if client is None:
+            return min(self.waiting, key=lambda lane: (self.waiting[lane], lane_name(lane)), default=None)
+        bands = [*sorted(self.bands), *(band for band in self.blocked.get(client, ()) if band not in self.bands)]
+        return next(((band, client) for band in bands if self.lanes[band, client]), None)
 
     def _end_run(self, worker: str, job_ids: Sequence[str], *, are_unrun: bool = False) -> None:
         """The jobs leave the processing list, and others may start in their places."""
@@ -167,11 +179,6 @@ class Blocking(Holdings):
         counters = self.stats[self.clock.now // 60_000]
         self.is_listed = self.is_listed or (name == "enqueued" and not counters[name])
         counters[name] += n
-
-
-def _values(texts: str) -> dict[str, str]:
-    """The first value of each name holds."""
-    return dict(pair.split("=") for pair in reversed(texts.split()))
 
 
 def _changed(text: str, field: str, change: str) -> str:

@@ -14,8 +14,9 @@ def drain(parallel: ParallelRun) -> None:
     """Everything is worked off, within the limits that let every client go on."""
     for queue in QUEUES:
         limits = parallel.models[queue].limit_sources
-        texts = {name: name + " " + text for name, text in limits.items()}
-        ends = [name for name, text in texts.items() if "paused:" in text or "rate=" in text or text.endswith("=0")]
+        texts = {name: f"{name} {text}" for name, text in limits.items()}
+        stops = ("paused:", "rate=", "max_running=0")
+        ends = [name for name, text in texts.items() if any(stop in text for stop in stops)]
         parallel.change_limits(queue, dict.fromkeys(ends, ""))
         parallel.resume(queue)
         for worker in list(parallel.models[queue].workers):

@@ -160,4 +160,19 @@ FOUND_BY = {
     "busy_workers_need_no_scheduler": """
         claims_let_nobody_go_on claims_overlook_a_new_band
     """,
+    "heavy_clients_start_more_often": """
+        weights_are_not_noted weights_are_noted_twice weights_outlast_their_end light_is_heavy
+        newcomers_without_a_mark newcomers_are_not_placed newcomers_come_first newcomers_one_too_far
+        newcomers_without_stride turns_without_weights turns_do_not_move_on turns_of_the_same_stride
+        turns_of_a_ring_of_one who_has_gone_takes_turns turns_move_on_once turns_in_the_order_of_reading
+        heap_takes_the_first_child turns_are_lost a_lane_is_read_once
+    """,
+    "strides_follow_the_default": "weights_without_default weights_without_a_weight_of_the_default",
+    "weights_come_when_clients_wait": "newcomers_begin_at_zero newcomers_are_pulled_back",
+    "heavy_clients_have_limits_too": "blocked_are_newcomers",
+    "of_equal_turns_names_decide": "ties_end_as_they_come",
+    "others_come_before_the_second_job_of_the_last": "a_batch_goes_beyond_what_it_has_read",
+    "nobody_waits_for_an_old_turn": "old_turns_stay",
+    "two_light_clients_become_heavy": "old_turns_stay_when_weights_end only_one_is_pulled_back",
+    "a_cancelled_job_costs_no_turn": "cancelled_jobs_of_the_heavy_cost_turns",
 }

@@ -273,7 +273,7 @@ MUTANTS = (
         "== 0 then end",
         ("cancel",),
     ),
-    Mutant("purge_keeps_the_scheduled", "unschedule(q, client, of_client)", NOTHING, ("purge",)),
+    Mutant("purge_keeps_the_scheduled", "unschedule(q, owner, of_owner)", NOTHING, ("purge",)),
     Mutant("trim_keeps_the_old_dead", '"-inf", now - dead_ms', '"-inf", 0'),
     Mutant("errors_without_end", "KEPT_ERRORS = 5", "KEPT_ERRORS = 6"),
     Mutant(
@@ -283,6 +283,11 @@ MUTANTS = (
     ),
     Mutant("forget_keeps_the_wish", 'redis.call("HDEL", q.cancel_requests, unpack(ids))', NOTHING),
     Mutant("forget_keeps_progress", "q.digests, q.progress", "q.digests"),
+    Mutant("purge_takes_others_lanes", "if not is_of_client then return", "if true then return", ("purge",)),
+    Mutant(
+        "purge_takes_others_scheduled", "local scheduled = is_of_client and", "local scheduled = false and", ("purge",)
+    ),
+    Mutant("purge_overlooks_blocked_clients", "if not known[band] then bands", "if false then bands", ("purge",)),
     Mutant("purge_keeps_cancelled_ids", 'redis.call("HDEL", q.cancelled_in_lane, unpack(ids))', NOTHING, ("purge",)),
     Mutant("since_is_kept", "q.has_waiting_since then", "false then"),
     # time

@@ -227,9 +227,20 @@ class ParallelRun(Accidents):
         """And let those go on that may. Limits that name no source are changed at run time."""
         entries = {name if name.startswith(("run:", "settings:")) else f"run:{name}": t for name, t in entries.items()}
         arguments = [text for entry in entries.items() for text in entry]
+        self._adopt_turns(queue)
         self.same(self._script(queue, "set_limits", *arguments), self.models[queue].change_limits(entries))
         if names := sorted(self.models[queue].blocked):
             self.same(self._script(queue, "check_blocked", *names), self.models[queue].check_blocked(names))
+
+    def _adopt_turns(self, queue: str) -> None:
+        """Without weights only their order matters."""
+        model, ring = self.models[queue], self.broker.keys.of(queue).ring
+        for band, clients in model.rings.items() if not model.weights else ():
+            turns = dict(self.redis.zrange(ring + str(band).encode(), 0, -1, withscores=True))
+            for client in clients:
+                turn = turns.get(client.encode(), 1e15)
+                model.turns.pop((band, client), None)
+                model.turns |= {(band, client): turn} if turn < 1e15 else {}
 
     def forget(self, queue: str, idle_ms: int = 0, *, discard: bool = False) -> None:
         expected = self.models[queue].forget(idle_ms, discard=discard)
@@ -237,8 +248,9 @@ class ParallelRun(Accidents):
             self._turns.pop(queue, None)
         self.same(self._script(queue, "forget", idle_ms, "1" if discard else "").decode(), expected)
 
-    def purge(self, queue: str, limit: int = 100) -> None:
-        self.same(self._script(queue, "purge", limit), self.models[queue].purge(limit))
+    def purge(self, queue: str, limit: int = 100, client: str | None = None) -> None:
+        whose = ("all", "") if client is None else ("client", client)
+        self.same(self._script(queue, "purge", limit, *whose), self.models[queue].purge(limit, client))
 
     def find(self, queue: str, job_id: str) -> None:
         """What is told of a job."""

@@ -27,6 +27,7 @@ class Parts(Blocking):
         """The highest band, and who comes first in its ring. Who has no work leaves it."""
         while self.bands:
             band = max(self.bands)
+            self.place_newcomers(band)
             for client in list(self.rings[band]):
                 self.pass_over((band, client))
                 if self.lanes[band, client] and self.room_of(client) > 0:
@@ -66,11 +67,11 @@ class Parts(Blocking):
         job_id = self.lanes[lane].pop(0)
         self.waiting_since.pop(job_id, None)
         self.count_starts([client] if self.set_limits else [])
-        self.rings[band].remove(client)
         if self.lanes[lane]:
-            self.rings[band].append(client)
+            self._move_on(band, client)
             self.waiting[lane] = self.waits_since(self.lanes[lane][0])
         else:
+            self.rings[band].remove(client)
             del self.waiting[lane]
         if not self.rings[band]:
             self.bands.remove(band)
@@ -145,8 +146,7 @@ class Parts(Blocking):
         lane = band, client = self.jobs[job_id].lane
         self._index(lane, self.clock.now)
         if is_unrun and client in self.rings[band]:  # it has not had its turn
-            self.rings[band].remove(client)
-            self.rings[band].insert(0, client)
+            self._come_first(band, client)
         if job_id not in self.lanes[lane]:  # a torn log may have left it there
             self.lanes[lane].insert(0, job_id)
             self.waiting[lane] = self.waits_since(job_id)
@@ -160,7 +160,7 @@ class Parts(Blocking):
             return
         self.bands.add(band)
         if client not in self.rings[band] and client not in self.blocked_in[band]:
-            self.rings[band].append(client)
+            self._enter(band, client)
         self.work_signal = self.work_signal or wakes
 
     def waits_since(self, job_id: str) -> int:

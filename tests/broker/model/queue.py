@@ -313,11 +313,10 @@ class Queue(Parts):
         changed, self.paused, self.work_signal = self.paused is not None, None, True
         return changed
 
-    def purge(self, limit: int) -> list[int]:
+    def purge(self, limit: int, client: str | None = None) -> list[int]:
         """First what is scheduled, then lane after lane. Rings keep the clients until a claim comes by."""
-        job_ids = in_order(self.scheduled)[:limit]
-        if not job_ids and self.waiting:
-            lane = min(self.waiting, key=lambda lane: (self.waiting[lane], lane_name(lane)))
+        job_ids = in_order(self.scheduled if client is None else self.scheduled_of(client))[:limit]
+        if not job_ids and (lane := self.lane_to_purge(client)):
             job_ids, self.lanes[lane] = self.lanes[lane][:limit], self.lanes[lane][limit:]
             if not self.lanes[lane]:
                 del self.waiting[lane]

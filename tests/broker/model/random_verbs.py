@@ -36,6 +36,7 @@ from tests.broker.model.strategies import (
     limits,
     new_jobs,
     orders,
+    purged_clients,
     queues,
     settlements,
     several,
@@ -214,9 +215,14 @@ class QueueMachine(RuleBasedStateMachine):
     def change_limits(self, queue: str, entries: list[tuple[str, str]]) -> None:
         self.parallel.change_limits(queue, dict(entries))
 
-    @rule(queue=queues, limit=st.sampled_from((1, 1, 1, 2, 3, 100)), forgets=st.booleans())
-    def purge(self, queue: str, limit: int, forgets: bool) -> None:
-        self.parallel.purge(queue, limit)
+    @rule(
+        queue=queues,
+        limit=st.sampled_from((1, 1, 1, 2, 3, 100)),
+        client=purged_clients,
+        forgets=st.booleans(),
+    )
+    def purge(self, queue: str, limit: int, client: str | None, forgets: bool) -> None:
+        self.parallel.purge(queue, limit, client)
         _ = forgets and self.parallel.forget(queue, LEASE_MS * (limit - 1), discard=limit > 2)
 
     # -- by accident

@@ -27,6 +27,20 @@ def people_cancel(parallel: ParallelRun) -> None:
     run(parallel, "ack", [runs], KEEP_MS, DONE)
 
 
+def people_purge_one_client(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:blocked": "max_running=0"})
+    send(parallel, "e", "f", client="blocked", priority=9)
+    parallel.claim("w0", ("mail",))  # nobody else waits there
+    for client in ("acme", "other", "blocked"):
+        send(parallel, *(f"{client}{place}" for place in "abc"), client=client)
+        send(parallel, f"{client}d", client=client, priority=5)
+        send(parallel, f"{client}e", client=client, due="+60000")
+    for client in ("acme", "nobody", "blocked"):
+        for _ in range(5):
+            parallel.purge("mail", 2, client)
+    parallel.claim("w0", ("mail",), 9)
+
+
 def people_stop_what_runs(parallel: ParallelRun) -> None:
     ids = send(parallel, *"abcdefgh", client="acme", max_crashes=3)
     (stays,) = send(parallel, "stays")
@@ -170,6 +184,7 @@ def people_release_a_worker(parallel: ParallelRun) -> None:
 
 OPERATOR_SCENARIOS = (
     people_cancel,
+    people_purge_one_client,
     people_stop_what_runs,
     who_stops_leaves_nothing,
     people_purge,

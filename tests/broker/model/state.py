@@ -127,6 +127,7 @@ class State:
     is_bulk: bool = False  # enqueue_many is at work
     limit_sources: dict[str, str] = field(default_factory=dict)
     set_limits: dict[str, str] = field(default_factory=dict)  # the key "limits"
+    turns: dict[Lane, float] = field(default_factory=dict)  # of the clients in rings, while there are weights
     blocked: dict[str, list[int]] = field(default_factory=dict)  # client -> bands, as written
     blocked_in: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # clients whose turn is "inf"
     rate_times: dict[str, float] = field(default_factory=dict)  # "queue", "client:<name>" -> theoretical arrival time
@@ -201,7 +202,7 @@ class State:
         """Of a ring: those that take turns, and behind them those that are blocked, in the order of their names."""
         bands = {*self.rings, *self.blocked_in}
         return {
-            "limits": dict(self.set_limits),
+            "limits": {**self.set_limits, **({"weights": str(self.weights)} if self.weights else {})},
             "limit_sources": dict(self.limit_sources),
             "running_counts": texts(self.running_counts()),
             "rate_times": {member: round(moment, 2) for member, moment in self.rate_times.items()},
@@ -209,6 +210,12 @@ class State:
             "blocked": {client: " ".join(map(str, bands)) for client, bands in self.blocked.items()},
             **{f"ring:{band}": [*self.rings[band], *sorted(self.blocked_in[band])] for band in bands},
         }
+
+    @property
+    def weights(self) -> int:
+        """How many clients, or defaults, have a weight."""
+        fields = [text for field, text in self.set_limits.items() if field.startswith("client")]
+        return sum("weight=" in text for text in fields)
 
     def running_counts(self) -> Counter[str]:
         """How many jobs run, as scripts count them while there are limits."""

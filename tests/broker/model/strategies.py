@@ -25,6 +25,7 @@ orders = st.sampled_from((QUEUES[:1], QUEUES, QUEUES[::-1], QUEUES[1:]))
 indexes = st.integers(0, 11)  # of a thing in a list, modulo its length
 several = st.lists(indexes, min_size=1, max_size=4, unique=True)
 limits = st.sampled_from((1, 2, 100))
+purged_clients = st.sampled_from((None, None, *CLIENTS))
 twice = st.sampled_from((1, 1, 2))
 new_jobs = st.lists(
     st.tuples(*map(st.sampled_from, (CLIENTS, (0, 0, 5, -5), (3, 3, 1, 0), DUES, EXPIRIES, ("", "", "", "1"), SKEWS))),
@@ -58,16 +59,9 @@ limit_entries = st.tuples(
     ),
     st.sampled_from(
         (
-            *(
-                "max_running=1",
-                "max_running=2",
-                "max_running=0",
-                "max_running=4",
-                "max_running=none",
-                "max_running=",
-                "",
-            ),
+            *("max_running=1", "max_running=2", "max_running=0", "max_running=4", "max_running=none", "max_running="),
             *("rate=1/3000", "rate=2/1000 burst=2", "rate=1000/1000", "rate=", "max_running=2 rate=3/2000 burst=1"),
+            *("weight=3", "weight=0.1", "weight=40", "weight=", ""),
         )
     ),
 )

@@ -59,9 +59,10 @@ local function resume_due(q, most)
   return tonumber(redis.call("ZRANGE", q.next_starts, "0", "0", "WITHSCORES")[2])
 end
 
--- How many more jobs the queue may start. Lets clients go on whose next start is due, so that busy workers need no
--- scheduler.
+-- Begin a claim with limits: how many more jobs the queue may start. Lets clients go on whose next start is due, so that
+-- busy workers need no scheduler.
 local function open_limits(q)
+  q.has_weights = redis.call("HEXISTS", q.limits, "weights") == 1
   remove_past(q, 100)
   local room, moment = queue_room(q)
   if moment then wait_for_rate(q, "queue", moment) end

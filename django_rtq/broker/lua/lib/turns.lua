@@ -1,6 +1,6 @@
 -- turns: round-robin between clients. The ring holds the clients with work; the lowest turn is served first and gets a new
 -- one.
--- uses: lanes claim limits blocking
+-- uses: lanes claim limits blocking weighted_turns
 
 -- The first clients of a band, of those that are not blocked.
 local function first_clients(q, band, n)
@@ -10,6 +10,7 @@ end
 
 -- Collect the jobs of the next turns of a band, as if each job were claimed alone.
 local function take_turns(q, band, claim)
+  if q.has_weights then return take_weighted_turns(q, band, claim) end
   local clients = first_clients(q, band, claim.wanted + 1) -- one more: whether others have work
   local turns = { clients = clients, is_alone = #clients == 1, lanes = {}, lines = {}, taken = {}, blocked = {} }
   turns.ids, turns.owners = {}, {}
@@ -68,8 +69,10 @@ local function end_turns(q, band, turns)
   local ring, places = q.ring .. band, {}
   if #heads > 0 then redis.call("ZADD", q.lanes, unpack(heads)) end
   if #going_on > 0 and not turns.is_alone then
-    local last = redis.call("INCRBY", q.turn, #going_on) - #going_on
-    for i, client in ipairs(going_on) do places[2 * i - 1], places[2 * i] = last + i, client end
+    local last = turns.scores and 0 or redis.call("INCRBY", q.turn, #going_on) - #going_on
+    for i, client in ipairs(going_on) do
+      places[2 * i - 1], places[2 * i] = turns.scores and turns.scores[client] or last + i, client
+    end
     redis.call("ZADD", ring, unpack(places))
   end
   if #going_on > 0 and #gone == 0 then return true end

@@ -1,0 +1,73 @@
+"""Shows limits of queues and clients, and why a client waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from django_rtq.admin.display.formatting import format_moment, format_number
+from django_rtq.admin.display.sanitize import clean_text
+from django_rtq.inspector.clients import ClientInQueue
+from django_rtq.inspector.limits import Limit, Limits
+
+#: What people call a limit.
+LIMIT_LABELS = {
+    "max_running": gettext_lazy("Running jobs"),
+    "rate": gettext_lazy("Starts"),
+    "burst": gettext_lazy("Starts at once"),
+    "weight": gettext_lazy("Weight"),
+    "max_waiting": gettext_lazy("Waiting jobs"),
+}
+
+
+def limit_label(name: str) -> str:
+    """The label of a limit."""
+    return str(LIMIT_LABELS.get(name, name))
+
+
+def limit_text(limit: Limit) -> str:
+    """The value of a limit."""
+    if limit.value is None:
+        return _("no limit")
+    return format_number(limit.value) if isinstance(limit.value, int) else str(limit.value)
+
+
+def limit_rows(limits: Limits, own: Limits | None = None) -> list[dict[str, str]]:
+    """A row for each limit: its label, its value, and where it comes from. `own`: those of the client itself."""
+    rows = []
+    for name, limit in limits.items():
+        source = _("settings") if limit.is_from_settings else _("set at run time")
+        if own is not None and name not in own:
+            source = _("%(source)s, for each client") % {"source": source}
+        rows.append({"label": limit_label(name), "value": limit_text(limit), "source": source})
+    return rows
+
+
+def client_state(client: ClientInQueue) -> str:
+    """Whether a client may start jobs in a queue, and why not."""
+    if client.pause:
+        since = format_moment(client.pause.since)
+        if client.pause.by:
+            return _("paused by %(user)s since %(time)s") % {"user": clean_text(client.pause.by, 60), "time": since}
+        return _("paused since %(time)s") % {"time": since}
+    if client.is_at_limit:
+        most = client.in_force["max_running"].value
+        return _("at its limit of %(count)s running jobs") % {"count": format_number(most)}
+    if client.is_blocked:
+        return _("waits until it may start a job")
+    return ""
+
+
+def client_rows(clients: list[ClientInQueue]) -> list[dict[str, Any]]:
+    """A row for each queue of a client."""
+    return [
+        {
+            "client": client,
+            "state": client_state(client),
+            "limits": limit_rows(client.in_force, client.own),
+            "waiting": client.queued + client.scheduled,
+        }
+        for client in clients
+    ]

@@ -1,0 +1,220 @@
+"""The pages of clients: who waits and who works, pauses, limits, and purging the jobs of one client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from django_rtq import models
+from django_rtq.admin import permissions, query_params
+from django_rtq.admin.action_log import log_action
+from django_rtq.admin.display.limits import client_rows, limit_label
+from django_rtq.admin.display.sanitize import clean_text
+from django_rtq.admin.forms import LimitsForm
+from django_rtq.admin.pages.bulk_actions import purge_for_a_while
+from django_rtq.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.limits import Limits
+from django_rtq.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
+from django_rtq.tasks.options.values import MAX_CLIENT_LENGTH
+
+SCOPES = ("client", "each", "queue")  # whose limits a form changes
+
+
+class ClientAdmin(PageAdmin):
+    """The pages of the clients. A client may have no name, so names are in the query, not in the path."""
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("", "changelist", self.clients),
+            Route("client/", "change", self.client),
+            Route("pause/", "pause", self.pause, permissions.PAUSE_CLIENT, "POST"),
+            Route("resume/", "resume", self.resume, permissions.PAUSE_CLIENT, "POST"),
+            Route("limits/", "limits", self.limits, permissions.LIMIT, "BOTH"),
+            Route("purge/", "purge", self.purge, permissions.PURGE, "BOTH"),
+        ]
+
+    # -- pages
+
+    def clients(self, request: HttpRequest) -> HttpResponse:
+        """The clients with most waiting jobs or most work, over all queues, and those that are paused or limited."""
+        context = {
+            "title": _("Clients"),
+            "rows": get_inspector().clients.busiest(),
+            "most_length": MAX_CLIENT_LENGTH,
+        }
+        return self.render(request, "clients.html", context)
+
+    def client(self, request: HttpRequest) -> HttpResponse:
+        """One client in all queues."""
+        name = _client_of(request.GET)
+        found = [each for each in get_inspector().clients.get(name) if each.is_known]
+        context = {
+            "title": _("Client %(name)s") % {"name": _shown(name)},
+            "name": name,
+            "rows": client_rows(found),
+            "is_paused": bool(found) and all(each.pause for each in found),
+            "breadcrumbs": [{"url": self.url("client_changelist"), "title": _("Clients")}],
+        }
+        return self.render(request, "client.html", context)
+
+    # -- actions
+
+    def pause(self, request: HttpRequest) -> HttpResponse:
+        """Pause a client in one queue, or in all queues."""
+        name, limits, by = _client_of(request.POST), get_inspector().limits, request.user.get_username()
+        done = [queue for queue in _queues_of(request) if limits.pause_client(queue, name, by)]
+        if done:
+            message = _("Client %(name)s is paused in %(queues)s. Its running jobs continue, and no new jobs start.")
+            self._log(request, name, _("Paused in %(queues)s.") % {"queues": ", ".join(done)})
+            messages.success(request, message % {"name": _shown(name), "queues": ", ".join(done)})
+        else:
+            messages.warning(request, _("Client %(name)s was already paused.") % {"name": _shown(name)})
+        return self._back(request, name)
+
+    def resume(self, request: HttpRequest) -> HttpResponse:
+        """Resume a client in one queue, or in all queues."""
+        name, limits = _client_of(request.POST), get_inspector().limits
+        done = [queue for queue in _queues_of(request) if limits.resume_client(queue, name)]
+        if done:
+            self._log(request, name, _("Resumed in %(queues)s.") % {"queues": ", ".join(done)})
+            message = _("Client %(name)s was resumed in %(queues)s.")
+            messages.success(request, message % {"name": _shown(name), "queues": ", ".join(done)})
+        else:
+            messages.warning(request, _("Client %(name)s is not paused.") % {"name": _shown(name)})
+        return self._back(request, name)
+
+    def limits(self, request: HttpRequest) -> HttpResponse:
+        """Change the limits of a client in a queue, of each client, or of the whole queue."""
+        data = request.POST if request.method == "POST" else request.GET
+        queue, name = _queue_of(data), _client_of(data)
+        scope = query_params.get_choice(data, "scope", SCOPES, "client")
+        form = LimitsForm(
+            request.POST if request.method == "POST" else None,
+            labels={limit: limit_label(limit) for limit in (QUEUE_LIMITS if scope == "queue" else CLIENT_LIMITS)},
+            limits=_limits_of(queue, name, scope),
+        )
+        if request.method == "POST" and form.is_valid():
+            return self._set_limits(request, queue, name, scope, form)
+        titles = {
+            "client": _("Limits of client %(client)s in queue %(queue)s"),
+            "each": _("Limits of each client in queue %(queue)s"),
+            "queue": _("Limits of queue %(queue)s"),
+        }
+        context = {
+            "title": titles[scope] % {"client": _shown(name), "queue": queue},
+            "form": form,
+            "fields": [("queue", queue), ("client", name), ("scope", scope)],
+            "back": self._page_of(queue, name, scope),
+        }
+        return self.render(request, "limits.html", context, is_form=True)
+
+    def purge(self, request: HttpRequest) -> HttpResponse:
+        """Delete the waiting jobs of a client in a queue, after confirmation."""
+        data = request.POST if request.method == "POST" else request.GET
+        queue, name = _queue_of(data), _client_of(data)
+        if request.method == "POST":
+            return self._purge(request, queue, name)
+        (found,) = get_inspector().clients.get(name, [queue])
+        waiting = found.queued + found.scheduled
+        question = ngettext(
+            "This deletes %(count)d job of client %(name)s that is waiting in queue %(queue)s.",
+            "This deletes %(count)d jobs of client %(name)s that are waiting in queue %(queue)s.",
+            waiting,
+        )
+        context = {
+            "title": _("Purge the jobs of client %(name)s") % {"name": _shown(name)},
+            "question": question % {"count": waiting, "name": _shown(name), "queue": queue},
+            "consequence": _(
+                "This includes scheduled jobs and jobs waiting for a retry. They will never run, and this cannot be "
+                "undone. Running jobs and dead letters are kept."
+            ),
+            "fields": [("queue", queue), ("client", name)],
+            "action": self.url("client_purge"),
+            "verb": _("Purge"),
+            "back": self._page_of(queue, name, "client"),
+        }
+        return self.render(request, "confirm.html", context, is_form=True)
+
+    # -- helpers
+
+    def _set_limits(self, request: HttpRequest, queue: str, name: str, scope: str, form: LimitsForm) -> HttpResponse:
+        limits, changed = get_inspector().limits, form.changed_limits
+        if changed and scope == "client":
+            limits.set_client(queue, name, **changed)
+        elif changed:
+            (limits.set_default if scope == "each" else limits.set_queue)(queue, **changed)
+        if changed:
+            what = ", ".join(f"{limit}={value}" for limit, value in changed.items())
+            text = _("Limits in queue %(queue)s changed: %(limits)s") % {"queue": queue, "limits": what}
+            if scope == "client":
+                self._log(request, name, text)
+            else:
+                log_action(request, models.Queue(name=queue), text)
+            messages.success(request, text)
+        else:
+            messages.warning(request, _("Nothing was changed."))
+        return HttpResponseRedirect(self._page_of(queue, name, scope))
+
+    def _purge(self, request: HttpRequest, queue: str, name: str) -> HttpResponse:
+        purged, is_over, error = purge_for_a_while(queue, name)
+        message = ngettext("%(count)d job was purged.", "%(count)d jobs were purged.", purged)
+        text = message % {"count": purged}
+        if purged:
+            self._log(request, name, f"{queue}: {text}")
+        if error is not None:
+            raise error
+        if is_over:
+            messages.success(request, text)
+            return HttpResponseRedirect(self._page_of(queue, name, "client"))
+        messages.warning(request, _("%(done)s More jobs are waiting. Purge again to continue.") % {"done": text})
+        return HttpResponseRedirect(self.url("client_purge", query={"queue": queue, "client": name}))
+
+    def _log(self, request: HttpRequest, name: str, message: str) -> None:
+        log_action(request, models.Client(name=name), message)
+
+    def _page_of(self, queue: str, name: str, scope: str) -> str:
+        if scope != "client":
+            return self.url("queue_change", queue)
+        return self.url("client_change", query={"client": name})
+
+    def _back(self, request: HttpRequest, name: str) -> HttpResponse:
+        return HttpResponseRedirect(query_params.get_next_url(request, self._page_of("", name, "client")))
+
+
+def _client_of(data: Any) -> str:
+    """The client of a request; "" is the one without a name. Raises Http404."""
+    name = str(data.get("client", ""))
+    if len(name) > MAX_CLIENT_LENGTH or not name.isprintable():
+        raise Http404
+    return name
+
+
+def _queue_of(data: Any) -> str:
+    """The queue of a request. Raises Http404."""
+    if not (queue := query_params.get_queue_name(data)):
+        raise Http404
+    return queue
+
+
+def _queues_of(request: HttpRequest) -> list[str]:
+    """The queue of a form; without one, all queues."""
+    if "queue" in request.POST:
+        return [_queue_of(request.POST)]
+    return get_inspector().queues.names()
+
+
+def _limits_of(queue: str, name: str, scope: str) -> Limits:
+    if scope == "client":
+        (found,) = get_inspector().clients.get(name, [queue])
+        return found.own
+    found_limits = get_inspector().limits.read(queue)
+    return found_limits.default if scope == "each" else found_limits.queue
+
+
+def _shown(name: str) -> str:
+    return clean_text(name, 80) or _("(none)")

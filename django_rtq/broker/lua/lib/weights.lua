@@ -1,0 +1,66 @@
+-- weights: turns by the weights of clients, where there are any: stride scheduling (C. Waldspurger and W. Weihl, Stride
+-- Scheduling: Deterministic Proportional-Share Resource Management, MIT/LCS/TM-528, 1995).
+-- Each job moves the turn of its client on by N * stride: N clients take turns, and a stride is the default weight divided
+-- by that of the client. A client that enters the ring gets a number from `turn`, as in other queues. While there are
+-- weights, these numbers are greater than all turns, and the next claim changes them into turns.
+-- created when first called
+
+local NEWCOMERS = "1e15" -- from here on, a turn is only a number in the order of arrival
+local FIRST_NEWCOMER = "2000000000000000" -- so far beyond that a job which is given back may come before it
+
+-- Whether these values have a weight: 1 or 0.
+local function count_weight(values)
+  return string.find(" " .. (values or ""), " weight=", 1, true) and 1 or 0
+end
+
+-- Note how many more fields of `limits` have a weight now. Claims ask whether any has.
+local function add_weights(q, n)
+  if redis.call("HINCRBY", q.limits, "weights", n) <= 0 then redis.call("HDEL", q.limits, "weights") end
+end
+
+-- From now on, newcomers get numbers that are greater than all turns. It stays so when the last weight is removed.
+local function mark_newcomers(q)
+  if tonumber(redis.call("GET", q.turn) or 0) < tonumber(NEWCOMERS) then redis.call("INCRBY", q.turn, FIRST_NEWCOMER) end
+end
+
+-- The first clients of a ring and their turns, and how many clients have one.
+local function first_turns(ring, most)
+  local found = redis.call("ZRANGEBYSCORE", ring, "-inf", "(" .. NEWCOMERS, "WITHSCORES", "LIMIT", 0, most)
+  return found, redis.call("ZCOUNT", ring, "-inf", "(" .. NEWCOMERS)
+end
+
+-- The strides of these clients.
+local function read_strides(q, clients)
+  local fields, strides, default = { "clients" }, {}, 1
+  for i, client in ipairs(clients) do fields[i + 1] = "client:" .. client end
+  for i, values in ipairs(redis.call("HMGET", q.limits, unpack(fields))) do
+    local weight = tonumber(string.match(" " .. (values or ""), " weight=(%S+)")) or default
+    if i == 1 then default = weight end
+    strides[i - 1] = default / weight
+  end
+  return strides
+end
+
+-- Give those who have entered the ring turns at its end; the greater their weight, the nearer to its first.
+local function place_newcomers(q, ring)
+  local newcomers = redis.call("ZRANGEBYSCORE", ring, NEWCOMERS, "(inf", "LIMIT", 0, 500)
+  if #newcomers == 0 then return end
+  local first, n = first_turns(ring, 1)
+  local places = {}
+  for i, stride in ipairs(read_strides(q, newcomers)) do
+    places[2 * i - 1], places[2 * i] = (first[2] or 0) + (n + i - 1) * stride, newcomers[i]
+  end
+  redis.call("ZADD", ring, unpack(places))
+end
+
+-- After a change of weights nobody waits for longer than until the end of the ring.
+local function pull_back(q)
+  for _, band in ipairs(redis.call("ZRANGE", q.bands, 0, -1)) do
+    local ring = q.ring .. band
+    local first, n = first_turns(ring, 1)
+    local last = string.format("%.17g", (first[2] or 0) + n)
+    for _, client in ipairs(redis.call("ZREVRANGEBYSCORE", ring, "(" .. NEWCOMERS, "(" .. last, "LIMIT", 0, 500)) do
+      redis.call("ZADD", ring, last, client)
+    end
+  end
+end

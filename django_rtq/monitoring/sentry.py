@@ -1,0 +1,194 @@
+"""Reports failures of jobs to Sentry, and traces from delay() to the end of the job.
+
+    sentry_sdk.init(dsn=..., integrations=[RTQIntegration()])
+
+The integration puts SentryMiddleware around the middleware of RTQ["MIDDLEWARE"]. Failures that middleware does not see,
+such as a task that is unknown, come from signals. Needs sentry-sdk: pip install "django-rtq[sentry]".
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from asgiref.sync import iscoroutinefunction
+from django.utils.decorators import sync_and_async_middleware
+
+try:
+    import sentry_sdk
+except ImportError as error:
+    raise ImportError(
+        'django_rtq.monitoring.sentry needs the package sentry-sdk. Install it with: pip install "django-rtq[sentry]"'
+    ) from error
+from sentry_sdk.consts import OP, SPANDATA
+from sentry_sdk.integrations import Integration
+from sentry_sdk.scope import add_global_event_processor
+from sentry_sdk.tracing import BAGGAGE_HEADER_NAME, SENTRY_TRACE_HEADER_NAME, Span, TransactionSource
+from sentry_sdk.utils import event_from_exception
+
+from django_rtq import signals
+from django_rtq.conf import add_middleware
+from django_rtq.exceptions import JobCancelled, Retry
+from django_rtq.jobs.job import Job
+from django_rtq.jobs.log_fields import about
+from django_rtq.redaction import Secrets
+
+if TYPE_CHECKING:
+    from sentry_sdk._types import Event, Hint
+
+    from django_rtq.tasks.task_call import TaskCall
+
+ORIGIN = "auto.queue.rtq"
+FLUSH_SECONDS = 2.0
+_NO_FAILURES = (Retry, JobCancelled)
+_REPORTED = "_rtq_is_reported_to_sentry"  # an attribute of exceptions
+
+
+class RTQIntegration(Integration):
+    """For sentry_sdk.init(integrations=[...])."""
+
+    identifier = "rtq"
+    origin = ORIGIN
+
+    @staticmethod
+    def setup_once() -> None:
+        """Connect to the package. The SDK calls it once."""
+        add_middleware(f"{__name__}.SentryMiddleware")
+        signals.job_retried.connect(_report_failure, dispatch_uid="rtq-sentry")
+        signals.job_buried.connect(_report_failure, dispatch_uid="rtq-sentry")
+        signals.worker_process_shutdown.connect(_flush, dispatch_uid="rtq-sentry")
+        add_global_event_processor(_drop_log_lines_of_failures)
+
+
+class SentryMiddleware:
+    """Spans around delay(), and a scope and a transaction around each run. RTQIntegration adds it."""
+
+    @sync_and_async_middleware
+    def enqueue(self, enqueue: Callable[..., Any]) -> Callable[..., Any]:
+        """A span `queue.publish`, and the trace in the headers of the jobs."""
+        if iscoroutinefunction(enqueue):
+
+            async def apublish(call: TaskCall) -> Any:
+                with _publishing(call) as span:
+                    return _with_id(span, await enqueue(call))
+
+            return apublish
+
+        def publish(call: TaskCall) -> Any:
+            with _publishing(call) as span:
+                return _with_id(span, enqueue(call))
+
+        return publish
+
+    @sync_and_async_middleware
+    def run(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """A transaction `queue.process` that continues the trace, in an isolation scope of the job."""
+        if iscoroutinefunction(run):
+
+            async def aprocess(job: Job) -> Any:
+                with _processing(job):
+                    return await run(job)
+
+            return aprocess
+
+        def process(job: Job) -> Any:
+            with _processing(job):
+                return run(job)
+
+        return process
+
+
+@contextmanager
+def _publishing(call: TaskCall) -> Iterator[Span]:
+    with sentry_sdk.start_span(op=OP.QUEUE_PUBLISH, name=call.task.name, origin=ORIGIN) as span:
+        span.set_data(SPANDATA.MESSAGING_SYSTEM, "redis")
+        span.set_data(SPANDATA.MESSAGING_DESTINATION_NAME, call.task.queue)
+        for name, value in (
+            (SENTRY_TRACE_HEADER_NAME, sentry_sdk.get_traceparent()),
+            (BAGGAGE_HEADER_NAME, sentry_sdk.get_baggage()),
+        ):
+            if value:
+                call.headers[name] = value
+        yield span
+
+
+def _with_id(span: Span, handles: Any) -> Any:
+    if len(handles) == 1:
+        span.set_data(SPANDATA.MESSAGING_MESSAGE_ID, handles[0].id)
+    return handles
+
+
+@contextmanager
+def _processing(job: Job) -> Iterator[None]:
+    with _scope_of(job):
+        transaction = sentry_sdk.continue_trace(
+            {name: str(job.headers.get(name) or "") for name in (SENTRY_TRACE_HEADER_NAME, BAGGAGE_HEADER_NAME)},
+            op=OP.QUEUE_PROCESS,
+            name=job.task,
+            source=TransactionSource.TASK,
+            origin=ORIGIN,
+        )
+        with sentry_sdk.start_transaction(transaction, custom_sampling_context={"rtq_job": about(job)}):
+            transaction.set_data(SPANDATA.MESSAGING_SYSTEM, "redis")
+            transaction.set_data(SPANDATA.MESSAGING_DESTINATION_NAME, job.queue)
+            transaction.set_data(SPANDATA.MESSAGING_MESSAGE_ID, job.id)
+            transaction.set_data(SPANDATA.MESSAGING_MESSAGE_RETRY_COUNT, job.attempt - 1)
+            if job.attempt == 1:
+                waited_ms = max(0, time.time_ns() // 1_000_000 - job.ready_ms)
+                transaction.set_data(SPANDATA.MESSAGING_MESSAGE_RECEIVE_LATENCY, waited_ms)
+            try:
+                yield
+            except _NO_FAILURES:
+                transaction.set_status("aborted")
+                raise
+            except Exception as error:
+                _report(job, error)
+                raise
+
+
+@contextmanager
+def _scope_of(job: Job) -> Iterator[None]:
+    """What is reported here has the tags of the job, and no breadcrumbs of other jobs."""
+    with sentry_sdk.isolation_scope() as scope:
+        scope.clear_breadcrumbs()
+        scope.set_transaction_name(job.task, source=TransactionSource.TASK)
+        fields = about(job)
+        scope.set_context("rtq job", fields)
+        scope.set_tags({name: str(fields[name]) for name in ("task", "queue", "client", "attempt")})
+        yield
+
+
+def _report(job: Job, error: BaseException) -> None:
+    """Capture an event, with the secret arguments of the job replaced in its texts and variables."""
+    client = sentry_sdk.get_client()
+    if client.get_integration(RTQIntegration) is None:
+        return
+    mechanism = {"type": RTQIntegration.identifier, "handled": False}
+    event, hint = event_from_exception(error, client_options=client.options, mechanism=mechanism)
+    secrets = Secrets.of(job.task, job.args, {"kwargs": job.kwargs, "headers": job.headers})
+    if secrets.texts:
+        event["exception"] = secrets.hide_in(event["exception"])
+    sentry_sdk.capture_event(event, hint=hint)
+    vars(error)[_REPORTED] = True
+
+
+def _report_failure(*, job: Job | None, job_id: str, error: BaseException, **kwargs: object) -> None:
+    """Report a failure that middleware did not see: an unknown task, a result that cannot be stored, a killed run."""
+    if isinstance(error, _NO_FAILURES) or _REPORTED in vars(error):
+        return
+    job = job or Job(id=job_id, task="", queue="")
+    with _scope_of(job):
+        _report(job, error)
+
+
+def _flush(**kwargs: object) -> None:
+    sentry_sdk.flush(FLUSH_SECONDS)
+
+
+def _drop_log_lines_of_failures(event: Event, hint: Hint) -> Event | None:
+    """Drop what the SDK makes of our log lines about failures: the failure itself is an event already."""
+    record = hint.get("log_record")
+    is_known = record is not None and record.name == "django_rtq" and record.exc_info and hasattr(record, "job_id")
+    return None if is_known else event

@@ -1,0 +1,155 @@
+"""The pages of clients: pauses, limits and purging."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from django_rtq.admin import permissions
+from tests.admin.conftest import text
+from tests.admin.test_dead_letters import said
+from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, scheduled_job
+
+LIST = "/admin/django_rtq/client/"
+PAGE = f"{LIST}client/"
+WITHOUT_A_NAME = f"{PAGE}?client="
+
+
+def test_the_list_shows_who_waits_over_all_queues(broker, inspector, operator):
+    queued_job(broker, client="bakery")
+    queued_job(broker, client="bakery", queue="low")
+    inspector.limits.pause_client(QUEUE, "florist")
+    inspector.limits.set_client(QUEUE, "grocer", max_running=1)
+
+    html = text(operator.get(LIST))
+
+    assert f'href="{PAGE}?client=bakery"' in html
+    assert f'href="{PAGE}?client=florist"' in html
+    assert "has limits" in html
+    (bakery,) = [one for one in inspector.clients.busiest() if one.client == "bakery"]
+    assert (bakery.queued, bakery.is_paused, bakery.is_limited) == (2, False, False)
+
+
+def test_without_clients_it_says_so(broker, operator):
+    assert "No client has jobs." in text(operator.get(LIST))
+
+
+def test_a_client_is_shown_with_its_limits_and_why_it_waits(broker, inspector, operator):
+    inspector.limits.set_default(QUEUE, max_running=1)
+    claimed_job(broker, client="bakery")
+    queued_job(broker, client="bakery")
+    claim(broker)
+
+    html = text(operator.get(f"{PAGE}?client=bakery"))
+
+    assert "at its limit of 1 running jobs" in html
+    assert "set at run time, for each client" in html
+    assert "Pause in all queues" in html
+
+
+def test_the_client_without_a_name_has_a_page(broker, operator):
+    queued_job(broker)
+    assert "Client (none)" in text(operator.get(WITHOUT_A_NAME))
+    queued_job(broker, client="x")
+    assert f'href="{WITHOUT_A_NAME}"' in text(operator.get(LIST))
+
+
+def test_a_client_that_nobody_knows_is_no_error(broker, operator):
+    queued_job(broker)
+    assert "Nothing is known of this client." in text(operator.get(f"{PAGE}?client=nobody"))
+
+
+@pytest.mark.parametrize("client", ["x" * 201, "a\nb"])
+def test_what_cannot_be_a_client_is_not_found(broker, operator, client):
+    assert operator.get(PAGE, {"client": client}).status_code == 404
+
+
+def test_a_client_is_paused_and_resumed(broker, inspector, operator):
+    queued_job(broker, client="bakery")
+    queued_job(broker, client="bakery", queue="low")
+
+    answer = operator.post(f"{LIST}pause/", {"client": "bakery", "queue": QUEUE})
+    assert answer["Location"] == f"{PAGE}?client=bakery"
+    assert claim(broker) == []
+    (found,) = inspector.clients.get("bakery", [QUEUE])
+    assert found.pause.by.startswith("user-")
+    assert "paused by user-" in text(operator.get(f"{PAGE}?client=bakery"))
+    operator.post(f"{LIST}pause/", {"client": "bakery"})
+    assert all(one.pause for one in inspector.clients.get("bakery"))
+    operator.post(f"{LIST}pause/", {"client": "bakery"})
+    assert "already paused" in said(operator)
+
+    operator.post(f"{LIST}resume/", {"client": "bakery"})
+    assert not any(one.pause for one in inspector.clients.get("bakery"))
+    operator.post(f"{LIST}resume/", {"client": "bakery"})
+    assert "is not paused" in said(operator)
+    assert sorted(entry.change_message for entry in LogEntry.objects.all()) == [
+        "Paused in default.",
+        "Paused in low.",
+        "Resumed in default, low.",
+    ]
+    assert {entry.object_id for entry in LogEntry.objects.all()} == {"bakery"}
+
+
+def test_limits_of_a_client_are_changed(broker, inspector, operator):
+    broker.limits.change(QUEUE, {"settings:client:bakery": "max_running=7"})
+    page = f"{LIST}limits/?queue={QUEUE}&client=bakery"
+    assert "The settings say 7." in text(operator.get(page))
+
+    answer = operator.post(page, {"queue": QUEUE, "client": "bakery", "max_running": "3"})
+
+    assert answer["Location"] == f"{PAGE}?client=bakery"
+    (found,) = inspector.clients.get("bakery", [QUEUE])
+    assert (found.own["max_running"].value, found.own["max_running"].is_from_settings) == (3, False)
+    assert 'value="3"' in text(operator.get(page))
+    operator.post(page, {"queue": QUEUE, "client": "bakery", "max_running": "none"})
+    assert inspector.clients.get("bakery", [QUEUE])[0].own["max_running"].value is None
+    operator.post(page, {"queue": QUEUE, "client": "bakery", "max_running": ""})
+    assert inspector.clients.get("bakery", [QUEUE])[0].own["max_running"].value == 7
+    assert [entry.object_id for entry in LogEntry.objects.all()] == ["bakery"] * 3
+
+
+@pytest.mark.parametrize(("scope", "part"), [("each", "default"), ("queue", "queue")])
+def test_limits_of_a_queue_are_changed(broker, inspector, operator, scope, part):
+    queued_job(broker)
+    assert f"limits/?queue={QUEUE}&amp;scope={scope}" in text(operator.get(f"/admin/django_rtq/queue/{QUEUE}/"))
+
+    data = {"queue": QUEUE, "scope": scope, "client": "", "max_running": "3"}
+    answer = operator.post(f"{LIST}limits/", data)
+
+    assert answer["Location"] == f"/admin/django_rtq/queue/{QUEUE}/"
+    assert getattr(inspector.limits.read(QUEUE), part)["max_running"].value == 3
+    operator.post(f"{LIST}limits/", data)
+    assert "Nothing was changed" in said(operator)
+    assert LogEntry.objects.get().object_id == QUEUE
+
+
+@pytest.mark.parametrize("wrong", ["-1", "many", "1.5"])
+def test_a_wrong_limit_changes_nothing(broker, inspector, operator, wrong):
+    answer = operator.post(f"{LIST}limits/", {"queue": QUEUE, "client": "bakery", "max_running": wrong})
+
+    assert "a whole number from 0 on" in text(answer)
+    assert inspector.limits.read(QUEUE).clients == {}
+    assert operator.post(f"{LIST}limits/", {"queue": "no queue", "max_running": "1"}).status_code == 404
+
+
+def test_the_jobs_of_a_client_are_purged_after_a_question(broker, inspector, operator):
+    kept = queued_job(broker, client="florist")
+    queued_job(broker, client="bakery")
+    scheduled_job(broker, client="bakery")
+    page = f"{LIST}purge/?queue={QUEUE}&client=bakery"
+
+    assert "This deletes 2 jobs of client bakery that are waiting in queue default." in text(operator.get(page))
+    assert inspector.clients.get("bakery", [QUEUE])[0].is_known
+    while inspector.clients.get("bakery", [QUEUE])[0].is_known:
+        operator.post(f"{LIST}purge/", {"queue": QUEUE, "client": "bakery"})
+
+    assert "2 jobs were purged." in said(operator)
+    assert claim(broker) == [kept.id]
+    assert LogEntry.objects.get().change_message == "default: 2 jobs were purged."
+
+
+def test_who_may_only_look_sees_no_buttons(broker, viewer):
+    queued_job(broker, client="bakery")
+    html = text(viewer.get(f"{PAGE}?client=bakery"))
+    assert "bakery" in html
+    assert not [word for word in ("<button", "Limits …", "Purge …") if word in html.partition("rtq-page")[2]]
+    assert permissions.LIMIT not in html
