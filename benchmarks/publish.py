@@ -29,7 +29,7 @@ GROUPS = {
     "database": ("database",),
     "latency": ("latency", "get", "delayed"),
     "payload": ("payload",),
-    "queues": ("queues", "fairness"),
+    "queues": ("queues", "fairness", "weights"),
     "idle": ("idle", "memory"),
 }
 README_FIGURES = """

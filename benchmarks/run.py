@@ -20,6 +20,7 @@ BUSY_LOAD = 0.5  # load average from which other programs distort the figures
 GROUPS = (
     *("raw", "enqueue", "unique", "drain", "latency", "delayed", "memory", "fairness"),
     *("ordinary", "threads", "coroutines", "database", "get", "retries", "payload", "queues", "producers", "clients"),
+    "weights",
     *("idle", "scale", "admin"),
 )
 
@@ -59,27 +60,16 @@ def main() -> int:
 def _measure(env: Any, readings: Any, options: argparse.Namespace) -> None:
     from benchmarks import admin, delayed, drain, enqueue, fairness, idle, latency, memory, raw, scale, unique
     from benchmarks.environment import print_progress
-    from benchmarks.loads import clients, database, get, payload, producers, queues, retries, waiting
+    from benchmarks.loads import clients, database, get, payload, producers, queues, retries, waiting, weights
 
-    by_rounds = {
-        "raw": raw.measure,
-        "enqueue": enqueue.measure,
-        "unique": unique.measure,
-        "drain": drain.measure,
-        "latency": latency.measure,
-        "delayed": delayed.measure,
-        "memory": memory.measure,
-        "fairness": fairness.measure,
+    modules = (
+        *(raw, enqueue, unique, drain, latency, delayed, memory, fairness, database, get, retries, payload, queues),
+        *(producers, clients, weights),
+    )
+    by_rounds = {module.__name__.rpartition(".")[2]: module.measure for module in modules} | {
         "ordinary": waiting.measure_ordinary,
         "threads": waiting.measure_threads,
         "coroutines": waiting.measure_coroutines,
-        "database": database.measure,
-        "get": get.measure,
-        "retries": retries.measure,
-        "payload": payload.measure,
-        "queues": queues.measure,
-        "producers": producers.measure,
-        "clients": clients.measure,
     }
     once: dict[str, Callable[[Any, Any], None]] = {
         "idle": idle.measure,

@@ -12,6 +12,7 @@ RTQError
 │   ├── BrokerUnavailable   connection error, timeout, or a server that cannot serve now
 │   │   └── BrokerRefused   wrong credentials, database number or TLS certificate: retrying does not help
 │   └── BrokerFull          Redis is out of memory
+├── QueueFull               delay(): as many jobs wait as max_waiting allows
 ├── JobError                about one job; has its job_id
 │   ├── JobNotFound         unknown id, or its result has expired
 │   ├── WrongState          the action is not possible in the current state of the job
@@ -31,7 +32,10 @@ JobCancelled is a BaseException and no RTQError: raised inside a job that was as
 from __future__ import annotations
 
 import math
+import shlex
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -87,6 +91,40 @@ class BrokerRefused(BrokerUnavailable):
 
 class BrokerFull(BrokerError):
     """Redis is out of memory and rejected the command. Nothing was stored."""
+
+
+class QueueFull(RTQError):
+    """As many jobs of the queue or of one client wait as max_waiting allows. The job was not stored."""
+
+    def __init__(self, queue: str, client: str | None, waiting: int, limit: int, handles: Sequence[Any] = ()) -> None:
+        self.queue = queue
+        #: Whose limit it is; None: that of the whole queue.
+        self.client = client
+        #: How many jobs wait, and how many may.
+        self.waiting = waiting
+        self.limit = limit
+        #: Of delay_many(): for each call the JobHandle of its job; None: the job was not stored.
+        self.handles: list[Any] = list(handles)
+        whose = f"client {client!r} of queue {queue}" if client is not None else f"queue {queue}"
+        owner = "--whole-queue" if client is None else f"--client {shlex.quote(client)}"
+        super().__init__(
+            f"{whose[0].upper()}{whose[1:]} is full: {waiting} jobs wait, and max_waiting is {limit}. {self._counts()}"
+            f"Enqueue later, run more workers, or raise the limit: "
+            f"manage.py rtq_clients limit {queue} {owner} --max-waiting N"
+        )
+
+    @property
+    def accepted(self) -> int:
+        """How many jobs were stored."""
+        return sum(handle is not None for handle in self.handles)
+
+    def _counts(self) -> str:
+        if len(self.handles) < 2:
+            return ""
+        return f"{self.accepted} of {len(self.handles)} jobs were stored. "
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.queue, self.client, self.waiting, self.limit, self.handles)
 
 
 class JobError(RTQError):

@@ -112,11 +112,12 @@ _KINDS = (
         decode=_decode_rate,
     ),
     LimitKind(name="burst", allowed="a whole number from 1 on", encode=_burst, decode=int),
+    LimitKind(name="max_waiting", allowed="a whole number from 0 on", encode=_whole_number, decode=int),
     LimitKind(name="weight", allowed="a number from 0.01 to 1,000", encode=_weight, decode=float, may_be_none=False),
 )
 LIMIT_KINDS = {kind.name: kind for kind in _KINDS}
-QUEUE_LIMITS = ("max_running", "rate", "burst")  # what a queue may have
-CLIENT_LIMITS = ("max_running", "rate", "burst", "weight")  # what a client may have
+QUEUE_LIMITS = ("max_running", "rate", "burst", "max_waiting")  # what a queue may have
+CLIENT_LIMITS = (*QUEUE_LIMITS, "weight")  # what a client may have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +132,8 @@ class QueueConfig:
     rate: str | tuple[int, timedelta] | None = None
     #: How many of them may start at once. None: as many as in a tenth of a second, at least 1.
     burst: int | None = None
+    #: How many of its jobs may wait, for a worker or for their time. None: any number.
+    max_waiting: int | None = None
     #: Limits of each client: {"max_running": 2}.
     client: Mapping[str, Any] = field(default_factory=dict)
     #: Limits of single clients: name -> the same.

@@ -93,4 +93,8 @@ LOADS = {
         for name, figure in rate(f"clients.{clients}", f"no-op jobs of {clients:,} clients, one process").items()
     },
     "clients.most_vs_one": Figure("ratio", "the most clients to one", Target(">=", 0.6)),
+    "weights.deviation": Figure("ratio", "largest error of shares by weights 1, 2, 5, 10", Target("<=", 0.02)),
+    **rate("weights.none", "no-op jobs of 100 clients without weights, one process"),
+    **rate("weights.drain", "the same with weights"),
+    "weights.drain_vs_none": Figure("ratio", "with weights to without", Target(">=", 0.7)),
 }

@@ -22,6 +22,7 @@ class EnqueueCall(NamedTuple):
 
     queue: str
     jobs: Sequence[NewJob | UniqueJob]  # all of one kind
+    all_or_none: bool = False  # store no job if one does not fit
 
 
 class _Part(NamedTuple):
@@ -48,16 +49,23 @@ def enqueue_calls(redis: RedisClient, keys: Keys, calls: Sequence[EnqueueCall]) 
 def _parts(keys: Keys, calls: Sequence[EnqueueCall]) -> Iterator[_Part]:
     """The calls of scripts: few for each queue, with its jobs in the order of the calls."""
     queues: dict[str, list[tuple[int, NewJob | UniqueJob]]] = {}
-    for number, (queue, jobs) in enumerate(calls):
+    for number, (queue, jobs, _) in enumerate(calls):
         queues.setdefault(queue, []).extend((number, job) for job in jobs)
     for queue, owned in queues.items():
-        for is_unique, group in groupby(owned, lambda each: isinstance(each[1], UniqueJob)):
+        # Calls for all or none go alone: more jobs than a script takes are refused by the caller.
+        for (is_unique, together), group in groupby(owned, lambda each: _kind(calls, *each)):
             same = list(group)
             script = SCRIPTS["enqueue_unique" if is_unique else "enqueue_many"]
             at_once = MAINTAIN_AT_ONCE if is_unique else AT_ONCE
             for start in range(0, len(same), at_once):
                 owners, jobs_of_part = zip(*same[start : start + at_once], strict=True)
-                yield _Part(script.call(keys.of(queue), chain.from_iterable(jobs_of_part)), owners)
+                mode = ("" if together is None else "1",)
+                yield _Part(script.call(keys.of(queue), chain(mode, chain.from_iterable(jobs_of_part))), owners)
+
+
+def _kind(calls: Sequence[EnqueueCall], number: int, job: NewJob | UniqueJob) -> tuple[bool, int | None]:
+    """Which jobs may share a call of a script."""
+    return isinstance(job, UniqueJob), number if calls[number].all_or_none else None
 
 
 def _trips(parts: Iterator[_Part]) -> Iterator[list[_Part]]:

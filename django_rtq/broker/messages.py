@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from django_rtq.broker.settlement import Settlement
-from django_rtq.exceptions import BrokerError
+from django_rtq.exceptions import BrokerError, QueueFull
 
 
 class NewJob(NamedTuple):
@@ -38,6 +38,24 @@ class UniqueJob(NamedTuple):
     until: str  # what releases the lock: "start" or "done"
     limit_ms: int  # the longest time that the lock is held, counted from when the job is ready
     on_conflict: str  # what to do with a duplicate: "return", "raise", "replace", "rerun"
+
+
+def queue_full(
+    queue: str, jobs: Sequence[NewJob | UniqueJob], answers: Sequence[str], handles: Sequence[Any] = ()
+) -> QueueFull | None:
+    """The error for jobs that did not fit, by the answers of scripts; None: all fitted."""
+    refused = [place for place, answer in enumerate(answers) if is_refusal(answer)]
+    if not refused:
+        return None
+    place = next(place for place in refused if answers[place] != "full")  # says why: the others were to come with it
+    _, scope, waiting, limit = answers[place].split(" ")
+    stored = [None if is_refusal(answer) else handle for answer, handle in zip(answers, handles, strict=False)]
+    return QueueFull(queue, jobs[place].client if scope == "client" else None, int(waiting), int(limit), stored)
+
+
+def is_refusal(answer: str) -> bool:
+    """Whether a script did not store a job because it does not fit (max_waiting)."""
+    return answer.startswith("full")
 
 
 class Claimed(NamedTuple):

@@ -35,6 +35,7 @@ class Producer:
         self.connection_settings = connection_settings
         self.keys = keys
         self._registered_queues: set[str] = set()
+        self._plain_queues: set[str] = set()  # those of them that were not seen to have max_waiting
 
     @cached_property
     def async_redis(self) -> AsyncRedisClient:
@@ -43,40 +44,47 @@ class Producer:
 
         return AsyncRedisClient(self.connection_settings.command_pool(role="async"))
 
-    def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
-        """Enqueue jobs: "ok", or "exists" for a known id (G8). Raises BrokerUnavailable, BrokerFull."""
-        if len(jobs) == 1 and not jobs[0].due and queue in self._registered_queues:
+    def enqueue(self, queue: str, jobs: Sequence[NewJob], *, all_or_none: bool = False) -> list[str]:
+        """Enqueue jobs: "ok", "exists" for a known id (G8), or "full ..." for one that does not fit (max_waiting).
+
+        `all_or_none`: store no job if one does not fit; at most AT_ONCE. Raises BrokerUnavailable, BrokerFull.
+        """
+        if len(jobs) == 1 and not jobs[0].due and queue in self._plain_queues:
             answer: bytes = self.redis.execute_one(_enqueue_command(self.keys.of(queue), jobs[0]), resend=True)
-            return [answer.decode()]
-        return self.redis.run(self._enqueue(queue, jobs))
+            if answer != b"limited":
+                return [answer.decode()]
+        return self.redis.run(self._enqueue(queue, jobs, all_or_none))
 
-    async def aenqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
+    async def aenqueue(self, queue: str, jobs: Sequence[NewJob], *, all_or_none: bool = False) -> list[str]:
         """enqueue() for coroutines."""
-        return await self.async_redis.run(self._enqueue(queue, jobs))
+        return await self.async_redis.run(self._enqueue(queue, jobs, all_or_none))
 
-    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
-        """Enqueue jobs that have no duplicate alive (G9): "ok", "exists", "duplicate <id>", "after <id>"."""
-        return self.redis.run(self._enqueue_unique(queue, jobs))
+    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob], *, all_or_none: bool = False) -> list[str]:
+        """enqueue() of jobs that have no duplicate alive (G9): also "duplicate <id>", "after <id>"."""
+        return self.redis.run(self._enqueue_unique(queue, jobs, all_or_none))
 
-    async def aenqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
+    async def aenqueue_unique(self, queue: str, jobs: Sequence[UniqueJob], *, all_or_none: bool = False) -> list[str]:
         """enqueue_unique() for coroutines."""
-        return await self.async_redis.run(self._enqueue_unique(queue, jobs))
+        return await self.async_redis.run(self._enqueue_unique(queue, jobs, all_or_none))
 
     def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
         """Enqueue the jobs of several calls in one round trip. For each call its answers, or a BrokerError."""
         self.register_queues({call.queue for call in calls} - self._registered_queues)
         return enqueue_calls(self.redis, self.keys, calls)
 
-    def _enqueue(self, queue: str, jobs: Sequence[NewJob]) -> Steps[list[str]]:
+    def _enqueue(self, queue: str, jobs: Sequence[NewJob], all_or_none: bool) -> Steps[list[str]]:
         yield from self._register_queue(queue)
-        if len(jobs) == 1 and not jobs[0].due:
+        if len(jobs) == 1 and not jobs[0].due and queue in self._plain_queues:
             (answer,) = checked((yield [_enqueue_command(self.keys.of(queue), jobs[0])]))
-            return [answer.decode()]
-        return (yield from _enqueue_many(self.keys.of(queue), "enqueue_many", jobs, AT_ONCE))
+            if answer != b"limited":
+                return [answer.decode()]
+            self._plain_queues.discard(queue)
+        return (yield from _enqueue_many(self.keys.of(queue), "enqueue_many", jobs, AT_ONCE, all_or_none))
 
-    def _enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> Steps[list[str]]:
+    def _enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob], all_or_none: bool) -> Steps[list[str]]:
         yield from self._register_queue(queue)
-        return (yield from _enqueue_many(self.keys.of(queue), "enqueue_unique", jobs, MAINTAIN_AT_ONCE))
+        keys = self.keys.of(queue)
+        return (yield from _enqueue_many(keys, "enqueue_unique", jobs, MAINTAIN_AT_ONCE, all_or_none))
 
     def _register_queue(self, queue: str) -> Steps[None]:
         if queue not in self._registered_queues:
@@ -92,6 +100,7 @@ class Producer:
         check_server_mode(hello)
         checked([added])
         self._registered_queues.update(names)
+        self._plain_queues.update(names)
 
 
 def _enqueue_command(keys: QueueKeys, job: NewJob) -> Command:
@@ -104,13 +113,17 @@ def _enqueue_command(keys: QueueKeys, job: NewJob) -> Command:
     return SCRIPTS["enqueue"].packed_call(keys, arguments)
 
 
-def _enqueue_many(keys: QueueKeys, name: str, jobs: Sequence[NewJob | UniqueJob], at_once: int) -> Steps[list[str]]:
+def _enqueue_many(
+    keys: QueueKeys, name: str, jobs: Sequence[NewJob | UniqueJob], at_once: int, all_or_none: bool
+) -> Steps[list[str]]:
     """Call a script for many jobs, `at_once` in a call. Returns an answer for each job. Raises BrokerError."""
-    script = SCRIPTS[name]
+    script, together = SCRIPTS[name], "1" if all_or_none else ""
+    if all_or_none and len(jobs) > at_once:
+        raise ValueError(f"delay_many(all_or_none=True) takes at most {at_once} jobs of such a task, not {len(jobs)}.")
     answers: list[str] = []
     for start in range(0, len(jobs), CALLS_IN_FLIGHT * at_once):
         batch = jobs[start : start + CALLS_IN_FLIGHT * at_once]
         parts = [batch[i : i + at_once] for i in range(0, len(batch), at_once)]
-        replies = yield [script.call(keys, chain.from_iterable(part)) for part in parts]
+        replies = yield [script.call(keys, chain((together,), chain.from_iterable(part))) for part in parts]
         answers += [answer.decode() for reply in checked(replies) for answer in reply]
     return answers

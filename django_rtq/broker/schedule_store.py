@@ -110,7 +110,7 @@ class ScheduleStore:
         """Enqueue the job of one slot of a schedule.
 
         Returns "fired", or why not: "already", "overlap" (the last job is alive), "duplicate <id>" (that job holds the
-        uniqueness lock), "unknown" (the schedule has not begun).
+        uniqueness lock), "unknown" (the schedule has not begun), "full ..." (max_waiting).
         """
         overlap = "allow" if may_overlap else "skip"
         unique = (job.digest, job.until, job.limit_ms) if isinstance(job, UniqueJob) else ("", "", 0)

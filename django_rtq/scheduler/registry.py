@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -10,6 +11,7 @@ from typing import Any, Literal
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.messages import is_refusal, queue_full
 from django_rtq.broker.schedule_store import StoredSchedules, read_switch
 from django_rtq.conf import Config
 from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
@@ -19,6 +21,8 @@ from django_rtq.tasks import registry
 from django_rtq.tasks.new_jobs import check_call, new_job, new_unique_job
 from django_rtq.tasks.task import Task
 from django_rtq.tasks.task_call import Arguments, send_through_middleware, uses_middleware
+
+logger = logging.getLogger("django_rtq")
 
 Source = Literal["code", "settings", "admin"]
 
@@ -65,6 +69,9 @@ class ScheduledTask:
         # The schedule keeps its state in the queue of its task.
         queue, may_overlap = self.task.queue, self.schedule.overlap == "allow"
         answer = broker.schedules.fire(queue, self.name, slot_ms, job, may_overlap=may_overlap)
+        if is_refusal(answer):
+            full = queue_full(queue, [job], [answer])
+            logger.warning("schedule %s: the job of this slot is skipped: %s", self.name, full)
         if answer == "fired" and signals.job_enqueued.receivers:
             signals.job_enqueued.send_robust(ScheduledTask, job_ids=[job.id], queue=queue, task=task.name)
         return answer

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from django_rtq import signals
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.enqueue_calls import EnqueueCall
-from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.broker.messages import NewJob, UniqueJob, is_refusal, queue_full
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable, DuplicateJob
 from django_rtq.handle import JobHandle
 from django_rtq.tasks.new_jobs import new_job, new_unique_job
@@ -20,72 +20,87 @@ from django_rtq.transactions.rules import database_to_await, ignores_transaction
 if TYPE_CHECKING:
     from django_rtq.tasks.task import Task
 
+Calls: TypeAlias = Iterable[tuple[Sequence[Any], dict[str, Any]]]
+STORED = frozenset(("ok", "exists"))  # what most answers are
 Job = TypeVar("Job", NewJob, UniqueJob, NewJob | UniqueJob)
 
 
-def send(task: Task[Any, Any], calls: Iterable[tuple[Sequence[Any], dict[str, Any]]]) -> list[JobHandle[Any]]:
+def send(task: Task[Any, Any], calls: Calls, all_or_none: bool = False) -> list[JobHandle[Any]]:
     """Make the jobs of some calls and enqueue them. Raises what delay() raises."""
     if task.uniqueness is not None:
-        return enqueue_unique(task, [new_unique_job(task, *call) for call in calls])
-    return enqueue(task, [new_job(task, *call) for call in calls])
+        return enqueue_unique(task, [new_unique_job(task, *call) for call in calls], all_or_none)
+    return enqueue(task, [new_job(task, *call) for call in calls], all_or_none)
 
 
-async def asend(task: Task[Any, Any], calls: Iterable[tuple[Sequence[Any], dict[str, Any]]]) -> list[JobHandle[Any]]:
+async def asend(task: Task[Any, Any], calls: Calls, all_or_none: bool = False) -> list[JobHandle[Any]]:
     """send() for coroutines, without waiting for a commit."""
     if task.uniqueness is not None:
-        return await _aenqueue_unique(task, [new_unique_job(task, *call) for call in calls])
-    return await _aenqueue(task, [new_job(task, *call) for call in calls])
+        return await _aenqueue_unique(task, [new_unique_job(task, *call) for call in calls], all_or_none)
+    return await _aenqueue(task, [new_job(task, *call) for call in calls], all_or_none)
 
 
-def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob]) -> list[JobHandle[Any]]:
+def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool = False) -> list[JobHandle[Any]]:
     """Enqueue jobs of new_job(). Raises what delay() raises."""
     if jobs and (alias := _open_transaction(task)):
-        return _enqueue_on_commit(alias, task, jobs)
+        return _enqueue_on_commit(alias, task, jobs, all_or_none)
     queue = task.queue
-    if jobs:
-        try:
-            get_broker().enqueue(queue, jobs)
-            _announce(task, queue, jobs)
-        except (BrokerUnavailable, BrokerFull) as error:
-            if not store_instead(task.name, queue, jobs, error):
-                raise
-    return [JobHandle(job.id, queue) for job in jobs]
+    try:
+        answers = get_broker().enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
+    except (BrokerUnavailable, BrokerFull) as error:
+        if not store_instead(task.name, queue, jobs, error):
+            raise
+        return [JobHandle(job.id, queue) for job in jobs]
+    stored = jobs if STORED.issuperset(answers) else _added(jobs, answers)
+    _announce(task, queue, stored)
+    return _handles(task, jobs, answers)
 
 
-def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob]) -> list[JobHandle[Any]]:
+def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_or_none: bool = False) -> list[JobHandle[Any]]:
     """Enqueue jobs of new_unique_job(). Raises what delay() raises."""
     if jobs and (alias := _open_transaction(task)):
-        return _enqueue_on_commit(alias, task, jobs)
+        return _enqueue_on_commit(alias, task, jobs, all_or_none)
     try:
-        answers = get_broker().enqueue_unique(task.queue, jobs) if jobs else []
+        answers = get_broker().enqueue_unique(task.queue, jobs, all_or_none=all_or_none) if jobs else []
     except (BrokerUnavailable, BrokerFull) as error:
         if not store_instead(task.name, task.queue, jobs, error):
             raise
         return [JobHandle(job.id, task.queue) for job in jobs]
-    _announce(task, task.queue, _without_duplicates(jobs, answers))
+    _announce(task, task.queue, _added(jobs, answers))
+    return _unique_handles(task, jobs, answers)
+
+
+async def _aenqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool) -> list[JobHandle[Any]]:
+    answers = await get_broker().aenqueue(task.queue, jobs, all_or_none=all_or_none) if jobs else []
+    stored = jobs if STORED.issuperset(answers) else _added(jobs, answers)
+    await _aannounce(task, task.queue, stored)
     return _handles(task, jobs, answers)
 
 
-async def _aenqueue(task: Task[Any, Any], jobs: Sequence[NewJob]) -> list[JobHandle[Any]]:
+async def _aenqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_or_none: bool) -> list[JobHandle[Any]]:
+    answers = await get_broker().aenqueue_unique(task.queue, jobs, all_or_none=all_or_none) if jobs else []
+    await _aannounce(task, task.queue, _added(jobs, answers))
+    return _unique_handles(task, jobs, answers)
+
+
+def _handles(task: Task[Any, Any], jobs: Sequence[NewJob], answers: Sequence[str]) -> list[JobHandle[Any]]:
     queue = task.queue
-    if jobs:
-        await get_broker().aenqueue(queue, jobs)
-        await _aannounce(task, queue, jobs)
-    return [JobHandle(job.id, queue) for job in jobs]
+    handles: list[JobHandle[Any]] = [JobHandle(job.id, queue) for job in jobs]
+    if not STORED.issuperset(answers) and (full := queue_full(queue, jobs, answers, handles)):
+        raise full
+    return handles
 
 
-async def _aenqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob]) -> list[JobHandle[Any]]:
-    answers = await get_broker().aenqueue_unique(task.queue, jobs) if jobs else []
-    await _aannounce(task, task.queue, _without_duplicates(jobs, answers))
-    return _handles(task, jobs, answers)
-
-
-def _handles(task: Task[Any, Any], jobs: Sequence[UniqueJob], answers: Sequence[str]) -> list[JobHandle[Any]]:
-    firsts = [answer.partition(" ")[2] for answer in answers]
+def _unique_handles(task: Task[Any, Any], jobs: Sequence[UniqueJob], answers: Sequence[str]) -> list[JobHandle[Any]]:
+    queue = task.queue
+    firsts = ["" if is_refusal(answer) else answer.partition(" ")[2] for answer in answers]
+    handles: list[JobHandle[Any]] = [
+        JobHandle(first or job.id, queue, duplicate=bool(first)) for job, first in zip(jobs, firsts, strict=True)
+    ]
+    if full := queue_full(queue, jobs, answers, handles):
+        raise full
     if task.unique_on_conflict == "raise" and any(firsts):
         raise DuplicateJob(next(filter(None, firsts)), task.name)
-    queue = task.queue
-    return [JobHandle(first or job.id, queue, duplicate=bool(first)) for job, first in zip(jobs, firsts, strict=True)]
+    return handles
 
 
 def _open_transaction(task: Task[Any, Any]) -> str | None:
@@ -98,7 +113,9 @@ def _open_transaction(task: Task[Any, Any]) -> str | None:
     return alias if alias and has_transaction(alias) else None
 
 
-def _enqueue_on_commit(alias: str, task: Task[Any, Any], jobs: Sequence[NewJob | UniqueJob]) -> list[JobHandle[Any]]:
+def _enqueue_on_commit(
+    alias: str, task: Task[Any, Any], jobs: Sequence[NewJob | UniqueJob], all_or_none: bool
+) -> list[JobHandle[Any]]:
     """Enqueue the jobs when the transaction commits. The handles of duplicates are corrected then."""
     queue = task.queue
     handles: list[JobHandle[Any]] = [JobHandle(job.id, queue) for job in jobs]
@@ -106,20 +123,21 @@ def _enqueue_on_commit(alias: str, task: Task[Any, Any], jobs: Sequence[NewJob |
     def finish(answers: Sequence[str] | None) -> None:
         if answers is not None:  # else the jobs are in the outbox still, whose relay announces them
             for handle, answer in zip(handles, answers, strict=True):
-                if first := answer.partition(" ")[2]:
+                if not is_refusal(answer) and (first := answer.partition(" ")[2]):
                     handle.id, handle.duplicate = first, True
-            _announce(task, queue, _without_duplicates(jobs, answers))
+            _announce(task, queue, _added(jobs, answers))
         for handle in handles:
             handle.tell_sent()
 
     for handle in handles:
         handle.wait_for_commit()
-    defer(alias, task.name, EnqueueCall(queue, jobs), finish)
+    defer(alias, task.name, EnqueueCall(queue, jobs, all_or_none), finish)
     return handles
 
 
-def _without_duplicates(jobs: Sequence[Job], answers: Sequence[str]) -> list[Job]:
-    return [job for job, answer in zip(jobs, answers, strict=True) if not answer.startswith("duplicate")]
+def _added(jobs: Sequence[Job], answers: Sequence[str]) -> list[Job]:
+    """The jobs that are neither duplicates nor refused."""
+    return [job for job, answer in zip(jobs, answers, strict=True) if not answer.startswith(("duplicate", "full"))]
 
 
 def _announce(task: Task[Any, Any], queue: str, jobs: Sequence[NewJob | UniqueJob]) -> None:

@@ -18,7 +18,7 @@ from django_rtq.schedules.schedule import Schedule, schedules_option
 from django_rtq.tasks.apply_async import CeleryOptions, apply_async
 from django_rtq.tasks.declaration import aliases_option, check_function, name_option, shown_attributes, task_repr
 from django_rtq.tasks.django_tasks import as_django_task
-from django_rtq.tasks.enqueuing import checked_calls, enqueue, enqueue_unique, send
+from django_rtq.tasks.enqueuing import checked_calls, enqueue, enqueue_unique
 from django_rtq.tasks.exactly_once import ExactlyOnce, database_option
 from django_rtq.tasks.new_jobs import WORKER_OPTIONS, check_call, new_job, new_unique_job, write_options
 from django_rtq.tasks.options.backoff import DEFAULT, Backoff
@@ -43,7 +43,7 @@ from django_rtq.tasks.options.values import (
     moment_argument,
 )
 from django_rtq.tasks.patching import with_patchable_methods
-from django_rtq.tasks.task_call import asend_call, send_through_middleware, uses_middleware
+from django_rtq.tasks.task_call import asend_call, send_call, send_through_middleware, uses_middleware
 from django_rtq.transactions.rules import OnCommit, explicit_database
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class Task(Generic[P, R_co]):
         """Enqueue a job that calls the function in a worker. When this returns, the job is stored in Redis (G1).
 
         Raises TypeError if the arguments do not match the signature, PayloadError if they cannot be stored,
-        BrokerUnavailable (the job may be stored) and BrokerFull (it is not stored). If the task is unique and a job
+        BrokerUnavailable (the job may be stored), BrokerFull and QueueFull (it is not). If the task is unique and a job
         like it exists, returns that job with `duplicate=True`, or raises DuplicateJob, as unique_on_conflict says.
         """
         if uses_middleware(self):
@@ -225,28 +225,33 @@ class Task(Generic[P, R_co]):
         return apply_async(self, args, kwargs, options)
 
     @overload
-    def delay_many(self: Task[P, Coroutine[Any, Any, T]], calls: Calls) -> list[JobHandle[T]]: ...
+    def delay_many(
+        self: Task[P, Coroutine[Any, Any, T]], calls: Calls, *, all_or_none: bool = ...
+    ) -> list[JobHandle[T]]: ...
 
     @overload
-    def delay_many(self, calls: Calls) -> list[JobHandle[R_co]]: ...
+    def delay_many(self, calls: Calls, *, all_or_none: bool = ...) -> list[JobHandle[R_co]]: ...
 
-    def delay_many(self, calls: Calls) -> list[JobHandle[Any]]:
+    def delay_many(self, calls: Calls, *, all_or_none: bool = False) -> list[JobHandle[Any]]:
         """Enqueue many jobs, given as (args, kwargs) each: one round trip for a few hundred.
 
-        All arguments are checked before the first job is sent. Raises what delay() raises.
+        All arguments are checked before the first job is sent. Raises what delay() raises; QueueFull has the handles
+        of those jobs that were stored. `all_or_none`: if one job does not fit, no job is stored; at most 500 jobs, or
+        100 of a unique task, else it raises ValueError.
         """
-        each = checked_calls(self.name, calls)
-        return send_through_middleware(self, each) if uses_middleware(self) else send(self, each)
+        return send_call(self, checked_calls(self.name, calls), all_or_none)
 
     @overload
-    async def adelay_many(self: Task[P, Coroutine[Any, Any, T]], calls: Calls) -> list[JobHandle[T]]: ...
+    async def adelay_many(
+        self: Task[P, Coroutine[Any, Any, T]], calls: Calls, *, all_or_none: bool = ...
+    ) -> list[JobHandle[T]]: ...
 
     @overload
-    async def adelay_many(self, calls: Calls) -> list[JobHandle[R_co]]: ...
+    async def adelay_many(self, calls: Calls, *, all_or_none: bool = ...) -> list[JobHandle[R_co]]: ...
 
-    async def adelay_many(self, calls: Calls) -> list[JobHandle[Any]]:
+    async def adelay_many(self, calls: Calls, *, all_or_none: bool = False) -> list[JobHandle[Any]]:
         """delay_many() for coroutines."""
-        return await asend_call(self, checked_calls(self.name, calls))
+        return await asend_call(self, checked_calls(self.name, calls), all_or_none)
 
     def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co]:
         """A copy of the task with other options for some calls: those of @task, `run_after` and `headers`.

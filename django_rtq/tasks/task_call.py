@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
@@ -54,22 +54,26 @@ def send_through_middleware(
     return _checked(_chain(get_config().middleware)(call), call)
 
 
-async def asend_call(task: Task[Any, Any], arguments: Iterable[Arguments]) -> Handles:
+async def asend_call(task: Task[Any, Any], arguments: Iterable[Arguments], all_or_none: bool = False) -> Handles:
     """Enqueue jobs from a coroutine, inside of middleware if there is any. Raises what delay() raises."""
     if database_to_await(task.on_commit) is not None or outbox_database() is not None:
         # Django keeps the connections of async code, and their transactions, in the thread-sensitive thread.
-        return await sync_to_async(_send_call, thread_sensitive=True)(task, arguments)
+        return await sync_to_async(send_call, thread_sensitive=True)(task, arguments, all_or_none)
     if not uses_middleware(task):
-        return await asend(task, arguments)
+        return await asend(task, arguments, all_or_none)
     chain = _async_chain(get_config().middleware)
     if chain is None:
-        return await sync_to_async(_send_call, thread_sensitive=False)(task, arguments)
-    call = TaskCall(task=task, arguments=list(arguments), headers=dict(task.headers), _send=asend)
+        return await sync_to_async(send_call, thread_sensitive=False)(task, arguments, all_or_none)
+    send_them = partial(asend, all_or_none=all_or_none)
+    call = TaskCall(task=task, arguments=list(arguments), headers=dict(task.headers), _send=send_them)
     return _checked(await chain(call), call)
 
 
-def _send_call(task: Task[Any, Any], arguments: Iterable[Arguments]) -> Handles:
-    return send_through_middleware(task, arguments) if uses_middleware(task) else send(task, arguments)
+def send_call(task: Task[Any, Any], arguments: Iterable[Arguments], all_or_none: bool = False) -> Handles:
+    """Enqueue jobs, inside of middleware if there is any. Raises what delay() raises."""
+    if uses_middleware(task):
+        return send_through_middleware(task, arguments, partial(send, all_or_none=all_or_none))
+    return send(task, arguments, all_or_none)
 
 
 @lru_cache(maxsize=8)

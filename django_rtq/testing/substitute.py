@@ -91,17 +91,19 @@ class _SubstituteBroker(Broker):
         self.config: Config = get_config()
         self._substitute = self.inspector = substitute
 
-    def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
+    # There is no queue here that could be full.
+
+    def enqueue(self, queue: str, jobs: Sequence[NewJob], *, all_or_none: bool = False) -> list[str]:
         return self._substitute.enqueue(queue, jobs)
 
-    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
+    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob], *, all_or_none: bool = False) -> list[str]:
         return self._substitute.enqueue_unique(queue, jobs)
 
-    async def aenqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
+    async def aenqueue(self, queue: str, jobs: Sequence[NewJob], *, all_or_none: bool = False) -> list[str]:
         # In the thread in which async code runs queries: its transaction is that of the test.
         return await sync_to_async(self.enqueue, thread_sensitive=True)(queue, jobs)
 
-    async def aenqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> list[str]:
+    async def aenqueue_unique(self, queue: str, jobs: Sequence[UniqueJob], *, all_or_none: bool = False) -> list[str]:
         return await sync_to_async(self.enqueue_unique, thread_sensitive=True)(queue, jobs)
 
     def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
@@ -109,7 +111,7 @@ class _SubstituteBroker(Broker):
             self.enqueue_unique(queue, [job for job in jobs if isinstance(job, UniqueJob)])
             if isinstance(jobs[0], UniqueJob)
             else self.enqueue(queue, [job for job in jobs if isinstance(job, NewJob)])
-            for queue, jobs in calls
+            for queue, jobs, _ in calls
         ]
 
     def errors(self, queue: str, job_id: bytes) -> bytes:

@@ -18,7 +18,8 @@ from django.db import connections, transaction
 
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.enqueue_calls import EnqueueCall
-from django_rtq.exceptions import BrokerError
+from django_rtq.broker.messages import is_refusal, queue_full
+from django_rtq.exceptions import BrokerError, QueueFull
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.transactions.outbox import AnyJob, delete_or_log, store
 from django_rtq.transactions.rules import outbox_database
@@ -43,7 +44,7 @@ def defer(alias: str, task: str, call: EnqueueCall, finish: Finish) -> None:
     """
     is_stored = alias == outbox_database()
     if is_stored:
-        call = call._replace(jobs=store(alias, task, *call))
+        call = call._replace(jobs=store(alias, task, call.queue, call.jobs))
     connection = connections[alias]
     earlier = next(filter(None, map(_deferred, reversed(connection.run_on_commit))), None)
     hooks = earlier.hooks if earlier else _Hooks()
@@ -85,7 +86,7 @@ class _Deferred:
     is_done: bool = False
 
     def __call__(self) -> None:
-        """Django calls this after the commit. Raises BrokerError, unless its jobs are in the outbox."""
+        """Django calls this after the commit. Raises BrokerError, QueueFull, unless its jobs are in the outbox."""
         if not self.is_done:
             _send([self, *self._following()])
 
@@ -108,21 +109,26 @@ def _deferred(entry: Any) -> _Deferred | None:
 
 def _send(calls: Sequence[_Deferred]) -> None:
     """Send all. Raises the first error of jobs that are not in the outbox, after the others have been finished."""
-    refused, in_redis = [], []
+    refused: list[tuple[_Deferred, BrokerError | QueueFull]] = []
+    in_redis: list[str] = []
     for each, answers in zip(calls, _answers(calls), strict=True):
         if isinstance(answers, BrokerError):
             refused.append((each, answers))
             continue
         each.is_done = True
         each.finish(answers)
-        in_redis += [job.id for job in each.call.jobs] if each.is_stored else []
+        if full := queue_full(each.call.queue, each.call.jobs, answers):
+            refused.append((each, full))
+        if each.is_stored:
+            in_redis += [job.id for job, answer in zip(each.call.jobs, answers, strict=True) if not is_refusal(answer)]
     if in_redis:
         delete_or_log(calls[0].alias, in_redis)
     for each, error in refused:
         if not each.is_stored:
             raise error
-        each.is_done = True
-        each.finish(None)
+        if not each.is_done:
+            each.is_done = True
+            each.finish(None)
     if refused:
         extra = about_jobs([job.id for each, _ in refused for job in each.call.jobs])
         text = "Redis did not accept the jobs of a transaction; they wait in the outbox: %s"

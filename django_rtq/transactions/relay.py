@@ -19,7 +19,8 @@ from django.utils import timezone
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.enqueue_calls import EnqueueCall
-from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
+from django_rtq.broker.messages import queue_full
+from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable, QueueFull
 from django_rtq.jobs.job import made_ms
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.threads.loop import Loop
@@ -31,6 +32,7 @@ logger = logging.getLogger("django_rtq")
 INTERVAL_SECONDS = 5.0
 ROWS_AT_ONCE = 200  # a row may have a megabyte
 MIN_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 10.0, 3600.0  # for a row that Redis refuses
+FULL_BACKOFF_SECONDS = 60.0  # for a row whose queue is full, at most
 MAX_ERROR_LENGTH = 500
 RECENT_MS = 60_000  # a job that was made since then cannot be forgotten, whatever the clocks say
 
@@ -98,9 +100,11 @@ def _move(broker: Broker, alias: str, due: models.QuerySet[Any]) -> int:
             refused.append((row, problem))
     calls, ended = _without_ended(broker, calls)
     accepted += [(row, "exists") for row in ended]
-    for (row, _), answer in zip(calls, _send(broker, [call for _, call in calls]), strict=True):
+    for (row, call), answer in zip(calls, _send(broker, [call for _, call in calls]), strict=True):
         if isinstance(answer, BrokerError):
             refused.append((row, answer))
+        elif full := queue_full(call.queue, call.jobs, answer):
+            refused.append((row, full))
         else:
             accepted.append((row, answer[0]))
     delete(alias, [row.job_id for row, _ in accepted])
@@ -137,10 +141,12 @@ def _send(broker: Broker, calls: Sequence[EnqueueCall]) -> list[list[str] | Brok
 
 
 def _postpone(alias: str, row: _Row, error: Exception) -> None:
-    seconds = min(MAX_BACKOFF_SECONDS, MIN_BACKOFF_SECONDS * 2.0 ** min(row.attempts, 20))
+    is_full = isinstance(error, QueueFull)
+    most = FULL_BACKOFF_SECONDS if is_full else MAX_BACKOFF_SECONDS
+    seconds = min(most, MIN_BACKOFF_SECONDS * 2.0 ** min(row.attempts, 20))
     extra = about_jobs([row.job_id], task=row.task, queue=row.queue)
     text = "job %s of %s stays in the outbox, retrying in %g s: %s"
-    logger.error(text, row.job_id, row.task, seconds, error, extra=extra)
+    logger.log(logging.INFO if is_full else logging.ERROR, text, row.job_id, row.task, seconds, error, extra=extra)
     outbox_rows(alias).filter(pk=row.job_id).update(
         due_at=timezone.now() + timedelta(seconds=seconds),
         attempts=row.attempts + 1,

@@ -12,6 +12,7 @@ from tests.broker.model.mutant import mutated
 from tests.broker.model.mutants import MUTANTS
 from tests.broker.model.mutants_limits import LIMIT_MUTANTS
 from tests.broker.model.mutants_outcomes import OUTCOME_MUTANTS
+from tests.broker.model.mutants_waiting import WAITING_MUTANTS
 from tests.broker.model.mutants_weights import WEIGHT_MUTANTS
 from tests.broker.model.parallel_run import ParallelRun, parallel_config
 from tests.broker.model.random_verbs import run_randomly
@@ -23,6 +24,7 @@ from tests.broker.model.scenarios_outcomes import OUTCOME_SCENARIOS
 from tests.broker.model.scenarios_rates import RATE_SCENARIOS
 from tests.broker.model.scenarios_turns import TURN_SCENARIOS
 from tests.broker.model.scenarios_unique import UNIQUE_SCENARIOS
+from tests.broker.model.scenarios_waiting import WAITING_SCENARIOS
 from tests.broker.model.scenarios_weights import WEIGHT_SCENARIOS
 
 SCENARIOS = (
@@ -34,6 +36,7 @@ SCENARIOS = (
     *RATE_SCENARIOS,
     *TURN_SCENARIOS,
     *UNIQUE_SCENARIOS,
+    *WAITING_SCENARIOS,
     *WEIGHT_SCENARIOS,
 )
 
@@ -92,7 +95,9 @@ def test_the_scripts_do_what_the_model_says(redis, broker, scenario):
 
 # An error in the script itself would be found out by anybody: only AssertionError counts.
 @pytest.mark.parametrize(
-    "mutant", [*MUTANTS, *OUTCOME_MUTANTS, *LIMIT_MUTANTS, *WEIGHT_MUTANTS], ids=lambda mutant: mutant.name
+    "mutant",
+    [*MUTANTS, *OUTCOME_MUTANTS, *LIMIT_MUTANTS, *WAITING_MUTANTS, *WEIGHT_MUTANTS],
+    ids=lambda mutant: mutant.name,
 )
 def test_a_wrong_script_is_found_out(redis, broker, mutant):
     with loaded(redis, mutant), pytest.raises(AssertionError):

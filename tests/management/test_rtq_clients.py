@@ -16,16 +16,17 @@ def test_limits_are_set_and_shown(broker):
     assert run("rtq_clients", "limit", "default", "--each-client", "--max-running", "1").code == 0
     run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "1000")
     run("rtq_clients", "limit", "default", "--client", "acme", "--client", "zeta", "--max-running", "2")
+    run("rtq_clients", "limit", "default", "--whole-queue", "--max-waiting", "5000")
     while claim(broker, 5):
         pass
 
     assert [line.split() for line in run("rtq_clients", "list", "default", "--no-color").out.splitlines()] == [
-        ["CLIENT", "RUNNING", "MAX", "RATE", "WEIGHT", "STATE"],
-        ["(whole", "queue)", "3", "1,000", "-"],
-        ["(each", "client)", "1", "-"],
-        ["(none)", "1", "-", "-", "open"],
-        ["acme", "2", "2", "-", "blocked"],
-        ["zeta", "0", "2", "-", "open"],
+        ["CLIENT", "RUNNING", "MAX", "MAX", "WAITING", "RATE", "WEIGHT", "STATE"],
+        ["(whole", "queue)", "3", "1,000", "5,000", "-"],
+        ["(each", "client)", "1", "-", "-"],
+        ["(none)", "1", "-", "-", "-", "open"],
+        ["acme", "2", "2", "-", "-", "blocked"],
+        ["zeta", "0", "2", "-", "-", "open"],
     ]
 
 
@@ -40,10 +41,10 @@ def test_rates_are_set_and_shown(broker, inspector):
     claim(broker, 5)
 
     assert [line.split() for line in run("rtq_clients", "list", "default", "--no-color").out.splitlines()] == [
-        ["CLIENT", "RUNNING", "MAX", "RATE", "WEIGHT", "STATE"],
-        ["(whole", "queue)", "1", "-", "3/d", "next", "start", "in", "8", "h"],
-        ["(each", "client)", "-", "1000/36h"],
-        ["acme", "1", "-", "2/h,", "burst", "2", "open"],
+        ["CLIENT", "RUNNING", "MAX", "MAX", "WAITING", "RATE", "WEIGHT", "STATE"],
+        ["(whole", "queue)", "1", "-", "-", "3/d", "next", "start", "in", "8", "h"],
+        ["(each", "client)", "-", "-", "1000/36h"],
+        ["acme", "1", "-", "-", "2/h,", "burst", "2", "open"],
     ]
     run("rtq_clients", "limit", "default", "--whole-queue", "--rate", "none")
     claim(broker, 5)
@@ -60,8 +61,8 @@ def test_weights_are_set_and_shown(broker, settings):
     ran = run("rtq_clients", "limit", "default", "--client", "acme", "--weight", "5")
 
     assert [line.split() for line in ran.out.splitlines()][2:] == [
-        ["(each", "client)", "-", "-", "0.5"],
-        ["acme", "0", "-", "-", "5", "open"],
+        ["(each", "client)", "-", "-", "-", "0.5"],
+        ["acme", "0", "-", "-", "-", "5", "open"],
     ]
     run("rtq_clients", "limit", "default", "--client", "acme", "--weight", "settings")
     assert "acme" not in run("rtq_clients", "list", "default").out

@@ -2,7 +2,7 @@
 -- — -> queued
 -- uses: prelude enqueue known_ids
 -- keys: jobs finished finished_before cancelled_in_lane bands turn lanes waiting_since work_signal clock ring
---       lane stats
+--       lane stats waiting_limits
 -- ARGV[1] id          the job
 -- ARGV[2] band        its priority
 -- ARGV[3] max_crashes "": the body is a whole record, and says when the job was made by the caller's clock
@@ -11,7 +11,7 @@
 -- ARGV[6] front       "1": before the other jobs of its client, else ""
 -- ARGV[7] body        JSON; a large one comes as a record, because Lua hashes every string, so joining costs a lot
 --
--- returns "ok", or "exists" if its id is known: live, or finished lately
+-- returns "ok"; "exists" if its id is known: live, or finished lately; "limited" if enqueue_many has to see whether it fits
 -- sent twice: the id exists the second time, and nothing changes
 
 local q, id, band, max_crashes, client = named(), ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -20,6 +20,7 @@ local now = now_ms(q.clock)
 local at, recent = string.format("%.0f", now), is_recent(id, now) -- formatted once: Redis prints numbers slowly
 
 if is_known(q, id, recent) then return "exists" end
+if redis.call("EXISTS", q.waiting_limits) == 1 then return "limited" end
 local record = body
 if max_crashes ~= "" then record = new_record(band, max_crashes, at, expires, client, body) end
 if max_crashes == "" and not recent then record = string.gsub(body, "^(%S+ %S+) %d+", "%1 " .. at, 1) end

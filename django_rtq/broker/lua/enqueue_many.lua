@@ -1,15 +1,17 @@
 -- enqueue_many: add many jobs, each once however often it is sent.
 -- — -> queued, or scheduled when it has a time
--- uses: prelude bulk_enqueue known_ids
+-- uses: prelude bulk_enqueue known_ids waiting
 -- keys: jobs finished finished_before cancelled_in_lane scheduled bands turn lanes waiting_since work_signal due_signal clock
---       ring lane stats scheduled_by_client
+--       ring lane stats scheduled_by_client waiting_limits dead running_counts blocked
+-- ARGV[1] together    "1": add all jobs or none, else ""
 -- ARGV[...] jobs      of each, as in enqueue: id, band, max_crashes, client, due ("+ms" from now, "ms" since 1970,
 --                     "" now), expires ("+ms" after it is due), front, body; at most 500
 --
--- returns for each job "ok", or "exists" if its id is known: live, or finished lately
+-- returns for each job "ok"; "exists" if its id is known: live, or finished lately; "full queue" or "full client" with how
+--         many wait and may wait; "full" if it was not added because another did not fit
 -- sent twice: every id exists the second time, and nothing changes
 
-local q, jobs = named(), ARGV
+local q, together, jobs = named(), ARGV[1] == "1", ARGV
 local now = now_ms(q.clock)
 
 -- index_lane() for many lanes.
@@ -29,7 +31,8 @@ local function index_lanes(lanes, at)
   redis.call("ZADD", q.work_signal, "0", "work")
 end
 
-local plan = plan_jobs(jobs, find_known(q, ids_of(jobs)), now)
+local plan = plan_jobs(q, jobs, find_known(q, ids_of(jobs)), now)
+if together and plan.is_full then return none_added(plan.answers) end
 if #plan.lanes > 0 then index_lanes(plan.lanes, plan.at) end
 if #plan.since > 0 then redis.call("HSET", q.waiting_since, unpack(plan.since)) end
 for _, lane in ipairs(plan.lanes) do

@@ -1,8 +1,9 @@
 -- fire_schedule: enqueue a periodic job for one slot of its schedule, once, however many schedulers try.
 -- — -> queued
--- uses: prelude lanes enqueue unique known_ids
+-- uses: prelude lanes enqueue unique known_ids waiting
 -- keys: schedules jobs dead finished finished_before bands turn lanes work_signal clock ring lane stats
 --       digests unique workers running_of failures crashes scheduled retrying
+--       waiting_limits scheduled_by_client running_counts blocked
 -- ARGV[1] name        of the schedule
 -- ARGV[2] slot        the moment for which it fires, ms
 -- ARGV[3] overlap     "allow", or "skip" while the last job lives
@@ -18,7 +19,7 @@
 -- ARGV[13] ms         for how long at the most
 --
 -- returns "fired"; or why not: "already" for a slot that has fired, "overlap" while the last job lives,
---         "duplicate <id>" of the owner of its digest, "unknown" for a schedule that has not begun
+--         "duplicate <id>" of the owner of its digest, "unknown" for a schedule that has not begun; "full ..." as enqueue_many
 -- sent twice: "already", and nothing changes
 
 local q, name, slot, overlap, id = named(), ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -40,7 +41,13 @@ if first and first ~= id then
   return "duplicate " .. first
 end
 -- A server that was restored to an older state may know the job, but not that its slot has fired.
-if redis.call("HEXISTS", q.jobs, id) == 0 and not is_finished(q, id) then
+local is_new = redis.call("HEXISTS", q.jobs, id) == 0 and not is_finished(q, id)
+local full = is_new and redis.call("EXISTS", q.waiting_limits) == 1 and take_place(q, {}, client)
+if full then
+  redis.call("HSET", q.schedules, name, slot .. " " .. last_id .. rest)
+  return full
+end
+if is_new then
   local record = new_record(band, max_crashes, slot, expires, client, body)
   if digest ~= "" then acquire_unique(q, id, digest, ms) end
   index_lane(q, band, client, slot)

@@ -1,7 +1,7 @@
 -- set_limits: change the limits of a queue and its clients. Pausing a client is a limit, too. Clients that are blocked stay
 -- so until check_blocked, or until one of their jobs ends.
 -- uses: recount weights
--- keys: limits limit_sources running_counts blocked bands work_signal scratch jobs signed_on
+-- keys: limits waiting_limits limit_sources running_counts blocked bands work_signal scratch jobs signed_on
 --       running_of turn ring rate_times next_starts
 -- ARGV[...] entries   field of `limit_sources` and a change in turn: "name=value ..." sets values, "name=" removes one, ""
 --                     all. "run:<field of limits>" was set at run time, and wins over "settings:<field of limits>"
@@ -43,7 +43,11 @@ for i = 1, #entries, 2 do
   set(q.limit_sources, source, changed(redis.call("HGET", q.limit_sources, source), field, entries[i + 1]))
   local sources = redis.call("HMGET", q.limit_sources, "run:" .. field, "settings:" .. field)
   local both = sources[1] and sources[2] and sources[1] .. " " .. sources[2]
-  set_limit(field, both or sources[1] or sources[2] or "")
+  local text = both or sources[1] or sources[2] or ""
+  set_limit(field, text)
+  if string.find(field, "paused:", 1, true) ~= 1 then -- enqueue asks whether there are any
+    set(q.waiting_limits, field, string.match(" " .. text, " max_waiting=(%S+)") or "")
+  end
 end
 if weights ~= 0 then add_weights(q, weights) end
 if has_new_weights then pull_back(q) end

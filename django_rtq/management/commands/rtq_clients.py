@@ -20,24 +20,21 @@ from django_rtq.queue_options import LIMIT_KINDS, LimitKind
 from django_rtq.tasks.registry import declared_queues
 
 COLUMNS = [
-    Column("CLIENT"),
-    Column("RUNNING", right=True),
-    Column("MAX", right=True),
-    Column("RATE", right=True),
-    Column("WEIGHT", right=True),
-    Column("STATE"),
+    *(Column("CLIENT"), Column("RUNNING", right=True), Column("MAX", right=True)),
+    *(Column("MAX WAITING", right=True), Column("RATE", right=True), Column("WEIGHT", right=True), Column("STATE")),
 ]
 
 ACTIONS = {
     "list": "Show the limits of a queue, and its clients that have a limit, are paused, run jobs or are blocked.",
-    "limit": "Set how many jobs of the queue or of clients may run at once and start in a time, on all machines, and "
-    "weights of clients.",
+    "limit": "Set how many jobs of the queue or of clients may run at once, start in a time, or wait, and weights of "
+    "clients.",
     "pause": "Start no more jobs of clients. What they enqueue waits, and their running jobs finish.",
     "resume": "Start the jobs of paused clients again.",
     "purge": "Delete all queued, scheduled and retrying jobs of clients. Running jobs and dead letters stay.",
 }
 LIMIT_HELP = {
     "max_running": "How many jobs may run at once.",
+    "max_waiting": "How many jobs may wait.",
     "rate": 'How many jobs may start in a time, like "100/s", or with m, h or d.',
     "burst": "How many of the jobs of --rate may start at once.",
 }
@@ -211,7 +208,7 @@ def _name(client: ClientLimits) -> str:
 def _limit_cells(limits: Limits) -> list[str]:
     rate = _limit_text(limits.get("rate"))
     burst = f", burst {_limit_text(limits['burst'])}" if "burst" in limits else ""
-    return [_limit_text(limits.get("max_running")), rate + burst]
+    return [*(_limit_text(limits.get(name)) for name in ("max_running", "max_waiting")), rate + burst]
 
 
 def _limit_text(limit: Limit | None) -> str:

@@ -134,6 +134,21 @@ class Blocking(Weights):
 
     # -- clients that wait
 
+    def refusal(self, client: str) -> str:
+        """Why one more job of a client does not fit; "": it fits."""
+        own, default = self.set_limits.get(f"client:{client}", ""), self.set_limits.get("clients", "")
+        lanes = [ids for (band, name), ids in self.lanes.items() if name == client and self._is_served(band, client)]
+        waiting = {"client": sum(map(len, lanes)) + len(self.scheduled_of(client))}
+        waiting["queue"] = len(self.jobs) - len(self.dead) - self.running_counts()["queue"]
+        for scope, texts in (("client", f"{own} {default}"), ("queue", self.set_limits.get("queue", ""))):
+            most = values_of(texts).get("max_waiting", "none")
+            if most != "none" and waiting[scope] >= int(most):
+                return f"full {scope} {waiting[scope]} {most}"
+        return ""
+
+    def _is_served(self, band: int, client: str) -> bool:
+        return band in self.bands or band in self.blocked.get(client, ())
+
     def _block(self, band: int, client: str) -> None:
         self.blocked_in[band].add(client)
         bands = self.blocked.setdefault(client, [])

@@ -160,6 +160,34 @@ FOUND_BY = {
     "busy_workers_need_no_scheduler": """
         claims_let_nobody_go_on claims_overlook_a_new_band
     """,
+    "a_queue_is_full": """
+        one_more_of_a_queue_waits what_runs_waits one_job_ignores_limits many_jobs_ignore_limits
+        clients_of_a_call_have_one_place a_refused_job_is_stored limits_of_waiting_outlast_their_end
+    """,
+    "what_is_dead_or_runs_does_not_wait": """
+        the_dead_wait
+    """,
+    "a_client_is_full": """
+        delayed_do_not_wait one_more_of_a_client_waits jobs_of_a_call_have_one_place
+        own_limit_of_waiting_ignored no_default_of_waiting
+    """,
+    "a_blocked_client_is_full": """
+        blocked_do_not_wait a_band_counts_twice a_pause_may_limit_waiting
+    """,
+    "a_job_is_sent_twice_to_a_full_queue": """
+        a_known_job_is_refused
+    """,
+    "all_or_none": """
+        some_of_all_or_none none_said_to_be_stored
+    """,
+    "unique_jobs_of_a_full_queue": """
+        unique_jobs_ignore_limits duplicates_are_refused a_second_run_needs_no_place
+        each_second_run_needs_a_place a_second_before_the_first_needs_a_place
+    """,
+    "all_or_none_of_unique_jobs": """
+        some_unique_of_all_or_none preview_overlooks_ids preview_overlooks_digests
+        preview_overlooks_owners preview_overlooks_known_ids
+    """,
     "heavy_clients_start_more_often": """
         weights_are_not_noted weights_are_noted_twice weights_outlast_their_end light_is_heavy
         newcomers_without_a_mark newcomers_are_not_placed newcomers_come_first newcomers_one_too_far

@@ -47,7 +47,7 @@ _KINDS = {
         "digests",
         "cancel_requests",
         "progress",
-        *("limits", "limit_sources", "running_counts", "blocked"),
+        *("limits", "waiting_limits", "limit_sources", "running_counts", "blocked"),
     },
     "zset": {
         *("bands", "ring", "lanes", "scheduled", "retrying", "scheduled_by_client", "workers", "signed_on", "dead"),

@@ -66,11 +66,13 @@ class ParallelRun(Accidents):
 
     # -- by whoever has work to be done
 
-    def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> None:
-        self.same(self.broker.enqueue(queue, jobs), self.models[queue].enqueue(jobs))
+    def enqueue(self, queue: str, jobs: Sequence[NewJob], *, together: bool = False) -> None:
+        expected = self.models[queue].enqueue(jobs, together)
+        self.same(self.broker.enqueue(queue, jobs, all_or_none=together), expected)
 
-    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob]) -> None:
-        self.same(self.broker.enqueue_unique(queue, jobs), self.models[queue].enqueue_unique(jobs))
+    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob], *, together: bool = False) -> None:
+        expected = self.models[queue].enqueue_unique(jobs, together)
+        self.same(self.broker.enqueue_unique(queue, jobs, all_or_none=together), expected)
 
     # -- by workers
 

@@ -10,52 +10,15 @@ import re
 from collections.abc import Iterable, Sequence
 from math import ceil
 
-from django_rtq.broker.messages import NewJob, UniqueJob
-from tests.broker.model.parts import Entry, Parts
+from tests.broker.model.enqueuing import Enqueuing
+from tests.broker.model.parts import Entry
 from tests.broker.model.state import Ahead, due_at, in_order, lane_name
 
 WORKERS_AT_ONCE = 10  # whose leases ran out, in one call of reclaim
 
 
-class Queue(Parts):
+class Queue(Enqueuing):
     """One queue, and all that may happen to its jobs."""
-
-    # -- by whoever has work to be done
-
-    def enqueue(self, jobs: Iterable[NewJob]) -> list[str]:
-        answers, jobs = [], list(jobs)
-        self.is_bulk = len(jobs) != 1 or bool(jobs[0].due)
-        for job in jobs:
-            answers.append("exists" if self._knows(job.id) else "ok")
-            if answers[-1] == "ok":
-                self._take_in(job)
-        if "ok" in answers:
-            self._count("enqueued", answers.count("ok"))
-        self.is_bulk = False
-        return answers
-
-    def enqueue_unique(self, jobs: Iterable[UniqueJob]) -> list[str]:
-        return [self._enqueue_unique(job) for job in jobs]
-
-    def _enqueue_unique(self, job: UniqueJob) -> str:
-        first = self._holder(job.digest)
-        if first and self._successor_of(first) == job.id:
-            return f"after {first}"
-        if self._knows(job.id):
-            return "exists"
-        if not first:
-            self._take_in(job)
-            self._hold(job)
-            self._count("enqueued")
-            return "ok"
-        if job.on_conflict == "replace" and not self._runs(first):
-            self._replace(first, job)
-        if job.on_conflict == "rerun" and (successor := self._successor_of(first)):
-            self._move(successor, self._record(job), self.scheduled[successor])
-        elif job.on_conflict == "rerun" and self._runs(first):
-            self._come_after(first, job)
-            return f"after {first}"
-        return f"duplicate {first}"
 
     # -- by workers
 

@@ -38,6 +38,7 @@ from tests.broker.model.strategies import (
     orders,
     purged_clients,
     queues,
+    rarely,
     settlements,
     several,
     twice,
@@ -69,14 +70,14 @@ class QueueMachine(RuleBasedStateMachine):
 
     # -- by whoever has work to be done
 
-    @rule(queue=queues, jobs=new_jobs, known=st.lists(indexes, max_size=2), times=twice)
-    def enqueue(self, queue: str, jobs: list[Any], known: list[int], times: int) -> None:
+    @rule(queue=queues, jobs=new_jobs, known=st.lists(indexes, max_size=2), times=twice, together=rarely)
+    def enqueue(self, queue: str, jobs: list[Any], known: list[int], times: int, together: bool = False) -> None:
         """New ones, and some whose ids are known already."""
         new = [self.new_job(job) for job in jobs]
         new += [new[0]._replace(id=job_id) for job_id in self._pick(self.known[queue], known)]
         self.known[queue] += [job.id for job in new if job.id not in self.known[queue]]
         for _ in range(times):
-            self.parallel.enqueue(queue, new)
+            self.parallel.enqueue(queue, new, together=together)
 
     @rule(queue=queues, jobs=new_jobs, held=holdings, known=st.lists(indexes, max_size=1), times=twice)
     def enqueue_unique(self, queue: str, jobs: list[Any], held: Any, known: list[int], times: int) -> None:
@@ -85,7 +86,7 @@ class QueueMachine(RuleBasedStateMachine):
         new += [new[0]._replace(id=job_id) for job_id in self._pick(self.known[queue], known)]
         self.known[queue] += [job.id for job in new if job.id not in self.known[queue]]
         for _ in range(times):
-            self.parallel.enqueue_unique(queue, new)
+            self.parallel.enqueue_unique(queue, new, together=times > 1)
 
     # -- by workers
 

@@ -203,6 +203,12 @@ class State:
         bands = {*self.rings, *self.blocked_in}
         return {
             "limits": {**self.set_limits, **({"weights": str(self.weights)} if self.weights else {})},
+            "waiting_limits": {
+                field: pair.partition("=")[2]
+                for field, text in self.set_limits.items()
+                for pair in reversed(text.split())
+                if pair.startswith("max_waiting=") and not field.startswith("paused:")
+            },
             "limit_sources": dict(self.limit_sources),
             "running_counts": texts(self.running_counts()),
             "rate_times": {member: round(moment, 2) for member, moment in self.rate_times.items()},

@@ -27,6 +27,7 @@ several = st.lists(indexes, min_size=1, max_size=4, unique=True)
 limits = st.sampled_from((1, 2, 100))
 purged_clients = st.sampled_from((None, None, *CLIENTS))
 twice = st.sampled_from((1, 1, 2))
+rarely = st.sampled_from((False, False, False, True))
 new_jobs = st.lists(
     st.tuples(*map(st.sampled_from, (CLIENTS, (0, 0, 5, -5), (3, 3, 1, 0), DUES, EXPIRIES, ("", "", "", "1"), SKEWS))),
     min_size=1,
@@ -61,6 +62,7 @@ limit_entries = st.tuples(
         (
             *("max_running=1", "max_running=2", "max_running=0", "max_running=4", "max_running=none", "max_running="),
             *("rate=1/3000", "rate=2/1000 burst=2", "rate=1000/1000", "rate=", "max_running=2 rate=3/2000 burst=1"),
+            *("max_waiting=2", "max_waiting=4 max_running=3", "max_waiting=none", "max_waiting="),
             *("weight=3", "weight=0.1", "weight=40", "weight=", ""),
         )
     ),

@@ -1,11 +1,11 @@
 -- bulk_enqueue: plan the writes for many new jobs.
--- uses: schedule enqueue
+-- uses: schedule enqueue waiting
 
 local FIELDS = 8
 
 local function ids_of(jobs)
   local ids = {}
-  for i = 1, #jobs, FIELDS do ids[#ids + 1] = jobs[i] end
+  for i = FIRST, #jobs, FIELDS do ids[#ids + 1] = jobs[i] end
   return ids
 end
 
@@ -22,14 +22,17 @@ local function plan_lane(plan, id, band, client, front, now)
   ids[#ids + 1] = id
 end
 
--- Plan each job that is not known yet: into a lane, or into `scheduled`.
-local function plan_jobs(jobs, known, now)
+-- Plan each job that is not known yet, and fits: into a lane, or into `scheduled`.
+local function plan_jobs(q, jobs, known, now)
   local plan = { at = string.format("%.0f", now), answers = {}, lanes = {}, later = {}, later_of = {}, since = {}, records = {} }
   local later, records = plan.later, plan.records
-  for i = 1, #jobs, FIELDS do
+  local rooms = redis.call("EXISTS", q.waiting_limits) == 1 and {}
+  for i = FIRST, #jobs, FIELDS do
     local id, band, max_crashes, client, due, expires, front, body = unpack(jobs, i, i + FIELDS - 1)
-    plan.answers[#plan.answers + 1] = known[id] and "exists" or "ok"
-    if not known[id] then
+    local full = rooms and not known[id] and take_place(q, rooms, client)
+    plan.is_full = plan.is_full or full
+    plan.answers[#plan.answers + 1] = known[id] and "exists" or full or "ok"
+    if not known[id] and not full then
       local ready, at = parse_time(due, now) or now, plan.at
       if due ~= "" then at = string.format("%.0f", ready) end
       if ready > now then

@@ -69,3 +69,8 @@ local function enqueue_after(q, id, successor, job)
   redis.call("HSET", q.digests, job.id, job.note)
   return true
 end
+
+-- Whether this call would add a job whose id is not known: no duplicate, or the first that is to run after the owner.
+local function is_new(q, job, first, successor)
+  return not first or job.conflict == "rerun" and not successor and find_runner(q, first)
+end

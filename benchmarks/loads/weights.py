@@ -1,0 +1,63 @@
+"""Weights of clients: their shares of starts, and what claims cost where clients have weights."""
+
+from __future__ import annotations
+
+from benchmarks.backlog import run_backlog
+from benchmarks.counters import marks
+from benchmarks.environment import Environment
+from benchmarks.figures import Readings
+from benchmarks.usage import Cost
+
+WEIGHTS = (1, 2, 5, 10)
+STARTS = 20_000
+WAITING = STARTS * max(WEIGHTS) // sum(WEIGHTS) * 6 // 5  # of each client: none has its last job within so many starts
+CLIENTS = 100  # of the drain
+
+
+def measure(env: Environment, readings: Readings) -> None:
+    """One round."""
+    readings.add("weights.deviation", _deviation(env))
+    jobs = 20_000 if env.is_quick else 100_000
+    _drain(env, jobs, has_weights=False).record(readings, "weights.none")
+    _drain(env, jobs, has_weights=True).record(readings, "weights.drain")
+    readings.ratio("weights.drain_vs_none", "weights.drain", "weights.none")
+
+
+def _deviation(env: Environment) -> float:
+    """How far the share of a client is from that of its weight, at the most, with two processes."""
+    from benchmarks.jobs import take
+
+    env.clear()
+    for place, weight in enumerate(WEIGHTS):
+        _set_weight(f"weight-{weight}", weight)
+        numbers = range(place * WAITING, (place + 1) * WAITING)
+        take.using(client=f"weight-{weight}").delay_many([((number, ""), {}) for number in numbers])
+    with env.worker("--processes", "2") as worker:
+        env.wait_until(lambda: sum(_started()) >= STARTS, f"{STARTS} starts", worker)
+        starts = _started()
+    expected = [sum(starts) * weight / sum(WEIGHTS) for weight in WEIGHTS]
+    return max(abs(1 - number / share) for number, share in zip(starts, expected, strict=True))
+
+
+def _started() -> list[int]:
+    """How many jobs of each client."""
+    return [marks()[place * WAITING : (place + 1) * WAITING].count(b"\1") for place in range(len(WEIGHTS))]
+
+
+def _drain(env: Environment, jobs: int, *, has_weights: bool) -> Cost:
+    """Jobs of many clients. Each tenth of them has a weight of its own."""
+    from benchmarks.jobs import take
+
+    env.clear()
+    for client in range(0, CLIENTS, 10) if has_weights else ():
+        _set_weight(f"account-{client}", 1 + client / 10)
+    for client in range(CLIENTS):
+        numbers = range(client, jobs, CLIENTS)
+        take.using(client=f"account-{client}").delay_many([((number, ""), {}) for number in numbers])
+    return run_backlog(env, jobs)
+
+
+def _set_weight(client: str, weight: float) -> None:
+    from django_rtq.inspector.inspector import get_inspector
+
+    get_inspector().limits.set_client("default", client, weight=weight)

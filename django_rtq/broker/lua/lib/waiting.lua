@@ -1,0 +1,48 @@
+-- waiting: whether a queue and a client have room for one job more (max_waiting).
+-- Jobs wait in a lane or for their time. Those of a queue are all jobs that are not dead and do not run. Those of a client
+-- are the ids in its lanes and in its index of `scheduled`: a cancelled job counts until its turn has come.
+-- created when first called
+
+local function queue_waiting(q)
+  local running = tonumber(redis.call("HGET", q.running_counts, "queue") or 0)
+  return redis.call("HLEN", q.jobs) - redis.call("ZCARD", q.dead) - running
+end
+
+-- A band in which only blocked clients have work is not in `bands`.
+local function client_waiting(q, client)
+  local waiting = redis.call("ZCARD", q.scheduled_by_client .. ":" .. client)
+  local bands, seen = redis.call("ZRANGE", q.bands, 0, -1), {}
+  for band in string.gmatch(redis.call("HGET", q.blocked, client) or "", "%S+") do bands[#bands + 1] = band end
+  for _, band in ipairs(bands) do
+    if not seen[band] then waiting = waiting + redis.call("LLEN", q.lane .. band .. ":" .. client) end
+    seen[band] = true
+  end
+  return waiting
+end
+
+-- How many jobs wait, and how many may. Where there is no limit, nothing is counted.
+local function read_room(q, scope, client)
+  local own = scope == "queue" and "queue" or "client:" .. client
+  local found = redis.call("HMGET", q.waiting_limits, own, scope == "queue" and own or "clients")
+  local most = tonumber(found[1] or found[2] or "")
+  if not most then return { waiting = 0, most = math.huge } end
+  return { waiting = scope == "queue" and queue_waiting(q) or client_waiting(q, client), most = most }
+end
+
+-- Take a place for a new job. Returns nothing, or why there is none. `rooms` is a table for the calls in one script.
+local function take_place(q, rooms, client)
+  rooms.queue, rooms.clients = rooms.queue or read_room(q, "queue"), rooms.clients or {}
+  rooms.clients[client] = rooms.clients[client] or read_room(q, "client", client)
+  local of_queue, of_client = rooms.queue, rooms.clients[client]
+  if of_client.waiting >= of_client.most then return "full client " .. of_client.waiting .. " " .. of_client.most end
+  if of_queue.waiting >= of_queue.most then return "full queue " .. of_queue.waiting .. " " .. of_queue.most end
+  of_client.waiting, of_queue.waiting = of_client.waiting + 1, of_queue.waiting + 1
+end
+
+-- The answers if all jobs were to be added together, and one did not fit.
+local function none_added(answers)
+  for i, answer in ipairs(answers) do
+    if answer == "ok" then answers[i] = "full" end
+  end
+  return answers
+end

@@ -1,0 +1,72 @@
+"""Mutants of the limits of waiting jobs."""
+
+from __future__ import annotations
+
+from tests.broker.model.mutant import NOTHING, Mutant
+
+LIMITED = 'redis.call("EXISTS", q.waiting_limits) == 1'
+
+WAITING_MUTANTS = (
+    # who waits
+    Mutant("the_dead_wait", ' - redis.call("ZCARD", q.dead) - running', " - running"),
+    Mutant("what_runs_waits", ' - redis.call("ZCARD", q.dead) - running', ' - redis.call("ZCARD", q.dead)'),
+    Mutant(
+        "delayed_do_not_wait",
+        'local waiting = redis.call("ZCARD", q.scheduled_by_client .. ":" .. client)',
+        "local waiting = 0",
+    ),
+    Mutant("blocked_do_not_wait", "do bands[#bands + 1] = band end", "do end"),
+    Mutant("a_band_counts_twice", "if not seen[band] then", "if true then"),
+    # what fits
+    Mutant("one_more_of_a_client_waits", "of_client.waiting >= of_client.most", "of_client.waiting > of_client.most"),
+    Mutant("one_more_of_a_queue_waits", "of_queue.waiting >= of_queue.most", "of_queue.waiting > of_queue.most"),
+    Mutant(
+        "jobs_of_a_call_have_one_place",
+        "of_client.waiting + 1, of_queue.waiting + 1",
+        "of_client.waiting, of_queue.waiting + 1",
+    ),
+    Mutant(
+        "clients_of_a_call_have_one_place",
+        "of_client.waiting + 1, of_queue.waiting + 1",
+        "of_client.waiting + 1, of_queue.waiting",
+    ),
+    Mutant(
+        "own_limit_of_waiting_ignored", 'tonumber(found[1] or found[2] or "")', 'tonumber(found[2] or found[1] or "")'
+    ),
+    Mutant("no_default_of_waiting", 'tonumber(found[1] or found[2] or "")', 'tonumber(found[1] or "")'),
+    # one job, and many
+    Mutant("one_job_ignores_limits", f'if {LIMITED} then return "limited" end', NOTHING),
+    Mutant("many_jobs_ignore_limits", f"local rooms = {LIMITED} and {{}}", "local rooms = false", ("enqueue_many",)),
+    Mutant("a_known_job_is_refused", "rooms and not known[id] and take_place", "rooms and take_place"),
+    Mutant("a_refused_job_is_stored", "if not known[id] and not full then", "if not known[id] then"),
+    Mutant("some_of_all_or_none", "if together and plan.is_full then", "if false then"),
+    Mutant("none_said_to_be_stored", 'if answer == "ok" then answers[i] = "full" end', NOTHING),
+    # unique jobs
+    Mutant("unique_jobs_ignore_limits", "  if full then return full end\n", NOTHING, ("enqueue_unique",)),
+    Mutant("duplicates_are_refused", "rooms and is_new(q, job, first, successor) and take", "rooms and take"),
+    Mutant(
+        "a_second_run_needs_no_place",
+        'not first or job.conflict == "rerun" and not successor and find_runner(q, first)',
+        "not first",
+    ),
+    Mutant("each_second_run_needs_a_place", "and not successor and find_runner(q, first)", "and find_runner(q, first)"),
+    Mutant(
+        "a_second_before_the_first_needs_a_place", "and not successor and find_runner(q, first)", "and not successor"
+    ),
+    Mutant(
+        "some_unique_of_all_or_none",
+        "local refused = together and rooms and preview(q, jobs, now)",
+        "local refused = nil",
+    ),
+    Mutant("preview_overlooks_ids", 'seen[job.id] and "exists" or is_known', "is_known"),
+    Mutant("preview_overlooks_digests", "(seen[job.digest] or not is_new", "(not is_new"),
+    Mutant("preview_overlooks_owners", "or not is_new(q, job, first, successor))", ")"),
+    Mutant("preview_overlooks_known_ids", 'is_known(q, job.id, is_recent(job.id, now)) and "exists"', "false"),
+    # changes
+    Mutant(
+        "limits_of_waiting_outlast_their_end",
+        'string.match(" " .. text, " max_waiting=(%S+)") or "")',
+        'string.match(" " .. text, " max_waiting=(%S+)") or "0")',
+    ),
+    Mutant("a_pause_may_limit_waiting", 'if string.find(field, "paused:", 1, true) ~= 1 then', "if true then"),
+)

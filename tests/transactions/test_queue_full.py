@@ -1,0 +1,56 @@
+"""Jobs of a transaction that do not fit into their queue (max_waiting)."""
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+
+from django_rtq import QueueFull
+from django_rtq.broker.broker import get_broker
+from django_rtq.models import OutboxJob
+from django_rtq.transactions.relay import relay
+from tests.app.tasks import note
+from tests.support.jobs import QUEUE
+from tests.transactions.test_relay import make_due
+
+pytestmark = pytest.mark.usefixtures("database", "broker")
+
+
+@pytest.fixture
+def limits(inspector):
+    return inspector.limits
+
+
+def commit(*names):
+    with transaction.atomic():
+        for name in names:
+            note.delay_on_commit(name)
+
+
+def test_after_a_commit_it_is_raised(limits, names):
+    limits.set_queue(QUEUE, max_waiting=1)
+
+    with pytest.raises(QueueFull):
+        commit("a", "b")
+
+    assert names() == ["a"]
+
+
+def test_the_outbox_keeps_what_does_not_fit(with_options, limits):
+    with_options(OUTBOX=True)
+    limits.set_queue(QUEUE, max_waiting=1)
+    with transaction.atomic():
+        jobs = note.delay_many([((name,), {}) for name in "abc"])
+        other = note.using(queue_name="other").delay("d")
+
+    assert [row.job_id for row in OutboxJob.objects.order_by("due_at")] == [jobs[1].id, jobs[2].id]
+    assert other.state == "queued"
+    make_due()
+    assert relay(get_broker(), "default") == 2
+    assert {row.attempts for row in OutboxJob.objects.all()} == {1}
+    assert "max_waiting is 1" in OutboxJob.objects.first().error
+
+    limits.set_queue(QUEUE, max_waiting=None)
+    OutboxJob.objects.update(due_at=timezone.now())
+    assert relay(get_broker(), "default") == 2
+    assert not OutboxJob.objects.exists()
+    assert [job.state for job in jobs] == ["queued"] * 3
