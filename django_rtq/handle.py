@@ -32,13 +32,12 @@ class JobHandle(Generic[T_co]):
 
     __slots__ = ("_details", "_when_sent", "duplicate", "id", "queue_name")
 
-    _when_sent: list[Callable[[], None]]  # exists while the job waits for the commit of a transaction
-
     def __init__(self, job_id: str, queue_name: str, *, duplicate: bool = False) -> None:
         self.id = job_id
         self.queue_name = queue_name
         self.duplicate = duplicate  # delay() made no job: this unique job existed already
         self._details: JobDetails | None = None
+        self._when_sent: list[Callable[[], None]] | None = None  # not None while it waits for a commit
 
     def wait_for_commit(self) -> None:
         """For the package: the job is sent later."""
@@ -47,21 +46,20 @@ class JobHandle(Generic[T_co]):
     @property
     def waits_for_commit(self) -> bool:
         """For the package: whether the job is sent later."""
-        return hasattr(self, "_when_sent")
+        return self._when_sent is not None
 
     def tell_sent(self) -> None:
         """For the package: the job has been sent."""
-        calls = self._when_sent
-        del self._when_sent
+        calls, self._when_sent = self._when_sent or [], None
         for call in calls:
             call()
 
     def when_sent(self, call: Callable[[], None]) -> None:
         """For the package: do something once the job has been sent, which may be now."""
-        if self.waits_for_commit:
-            self._when_sent.append(call)
-        else:
+        if self._when_sent is None:
             call()
+        else:
+            self._when_sent.append(call)
 
     def refresh(self) -> JobDetails:
         """Query Redis for all that is known of the job. Raises JobNotFound when its id or its result has expired."""

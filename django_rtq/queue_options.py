@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from datetime import timedelta
 from typing import Any, TypeGuard
 
 from django_rtq.exceptions import ConfigurationError, InvalidTask
@@ -60,6 +61,41 @@ def _whole_number(value: Any) -> str:
     return str(value)
 
 
+def _burst(value: Any) -> str:
+    if value == 0:
+        raise ValueError
+    return _whole_number(value)
+
+
+_UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000}  # ms
+_RATE = re.compile(r"([0-9]{1,9})/([0-9]{1,9}(?:\.[0-9]{1,3})?)?([smhd])")
+_MOST_PER_MS = 100  # a start moves a rate on by an interval, and times in Redis are exact to 0.25 µs
+
+
+def _encode_rate(value: Any) -> str:
+    """ "100/s", "100/30s" or (100, timedelta(seconds=1)), as starts and ms."""
+    if isinstance(value, str):
+        if not (found := _RATE.fullmatch(value)):
+            raise ValueError
+        starts, period_ms = int(found[1]), round(float(found[2] or 1) * _UNITS[found[3]])
+    else:
+        starts, period = value
+        if not isinstance(period, timedelta):
+            raise TypeError
+        period_ms = round(period / timedelta(milliseconds=1))
+    if type(starts) is not int or not 0 < starts <= period_ms * _MOST_PER_MS:
+        raise ValueError
+    return f"{starts}/{period_ms}"
+
+
+def _decode_rate(text: str) -> str:
+    starts, period_ms = map(int, text.split("/"))
+    for unit, ms in _UNITS.items():
+        if period_ms % ms == 0:
+            return f"{starts}/{'' if period_ms == ms else period_ms // ms}{unit}"
+    return f"{starts}/{period_ms / 1000:.3f}".rstrip("0") + "s"
+
+
 def _weight(value: Any) -> str:
     if isinstance(value, bool) or not 0.01 <= value <= 1000:
         raise ValueError
@@ -68,12 +104,20 @@ def _weight(value: Any) -> str:
 
 _KINDS = (
     LimitKind(name="max_running", allowed="a whole number from 0 on", encode=_whole_number, decode=int),
+    LimitKind(
+        name="rate",
+        allowed='"100/s" or the like, with s, m, h or d, like "100/30s", or (100, timedelta(seconds=30)), and at most '
+        "100,000 a second",
+        encode=_encode_rate,
+        decode=_decode_rate,
+    ),
+    LimitKind(name="burst", allowed="a whole number from 1 on", encode=_burst, decode=int),
     LimitKind(name="max_waiting", allowed="a whole number from 0 on", encode=_whole_number, decode=int),
     LimitKind(name="weight", allowed="a number from 0.01 to 1,000", encode=_weight, decode=float, may_be_none=False),
 )
 LIMIT_KINDS = {kind.name: kind for kind in _KINDS}
-QUEUE_LIMITS = ("max_running", "max_waiting")  # what a queue may have
-CLIENT_LIMITS = ("max_running", "max_waiting", "weight")  # what a client may have
+QUEUE_LIMITS = ("max_running", "rate", "burst", "max_waiting")  # what a queue may have
+CLIENT_LIMITS = (*QUEUE_LIMITS, "weight")  # what a client may have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +128,10 @@ class QueueConfig:
     delayed_first: bool = False
     #: How many of its jobs may run at once, on all machines together. None: any number.
     max_running: int | None = None
+    #: How many of its jobs may start in a time: "100/s", "500/m", "3/h", or (500, timedelta(minutes=1)).
+    rate: str | tuple[int, timedelta] | None = None
+    #: How many of them may start at once. None: as many as in a tenth of a second, at least 1.
+    burst: int | None = None
     #: How many of its jobs may wait, for a worker or for their time. None: any number.
     max_waiting: int | None = None
     #: What delay() does with a job that does not fit: "raise" QueueFull, or "wait" for room first.

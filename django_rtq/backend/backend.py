@@ -116,6 +116,8 @@ class RTQBackend(BaseTaskBackend):
         return result
 
     def _prepared(self, task: DjangoTask) -> RTQTask:
+        if isinstance(task, RTQTask) and task.__dict__.get("_validated_by") is self:
+            return task
         ours = self.adopt(task)
         if ours.__dict__.get("_validated_by") is not self:  # settings may have changed since it was declared
             self.validate_task(ours)
@@ -133,7 +135,8 @@ class RTQBackend(BaseTaskBackend):
         if isinstance(task, RTQTask) and task.backend == self.alias:
             return task
         if isinstance(task, Task):
-            changed = {name: getattr(task, name) for name in task.changed.intersection((*RTQ_OPTIONS, "run_after"))}
+            changed: dict[str, Any] = {name: getattr(task, name) for name in task.changed.intersection(RTQ_OPTIONS)}
+            changed["run_after"] = task.run_after  # has no default in Django 6.0
             return RTQTask(
                 func=task.func,
                 takes_context=task.takes_context,

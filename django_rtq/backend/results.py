@@ -69,34 +69,27 @@ def result_of(task: DjangoTask, details: JobDetails) -> DjangoResult:
 def new_result(task: DjangoTask, job_id: str, args: list[Any], kwargs: dict[str, Any]) -> DjangoResult:
     """The result of a job that was just enqueued, with arguments of plain_arguments().
 
-    Its fields are set one by one: TaskResult() would check the arguments once more.
+    Its fields are set one by one, through their slots: TaskResult() would check the arguments once more (D80).
     """
     result: DjangoResult = _new(DjangoResult)
-    _set(result, "task", task)
-    _set(result, "id", job_id)
-    _set(result, "status", TaskResultStatus.READY)
-    _set(result, "enqueued_at", made_at(job_id))
-    _set(result, "args", args)
-    _set(result, "kwargs", kwargs)
-    _set(result, "backend", task.backend)
-    _set(result, "errors", [])
-    _set(result, "worker_ids", [])
-    for name in _OTHERS:
-        _set(result, name, None)
+    values = (task, job_id, _READY, made_at(job_id), args, kwargs, task.backend, [], [], *_NONE)
+    for set_field, value in zip(_SETTERS, values):  # noqa: B905 - strict=True would look at the lengths each time
+        set_field(result, value)
     return result
 
 
-_OTHERS = tuple(
-    {each.name for each in fields(DjangoResult)}
-    - {"task", "id", "status", "enqueued_at", "args", "kwargs", "backend", "errors", "worker_ids"}
-)
+_GIVEN = ("task", "id", "status", "enqueued_at", "args", "kwargs", "backend", "errors", "worker_ids")
+_OTHERS = tuple({each.name for each in fields(DjangoResult)}.difference(_GIVEN))
+_NONE = (None,) * len(_OTHERS)
+_SETTERS = tuple(getattr(DjangoResult, name).__set__ for name in (*_GIVEN, *_OTHERS))
+_READY = TaskResultStatus.READY
 _PLAIN = {str, int, float, bool, type(None)}
 _new, _set = object.__new__, object.__setattr__
 
 
 def plain_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """The arguments of a call as plain JSON. Raises TypeError."""
-    if _PLAIN.issuperset(map(type, args)) and _PLAIN.issuperset(map(type, kwargs.values())):
+    if _PLAIN.issuperset(map(type, args)) and (not kwargs or _PLAIN.issuperset(map(type, kwargs.values()))):
         return list(args), dict(kwargs)  # normalize_json() would not change them
     plain_args: Any = normalize_json(list(args))
     plain_kwargs: Any = normalize_json(dict(kwargs))

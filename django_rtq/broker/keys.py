@@ -68,6 +68,10 @@ class QueueKeys:
     limit_sources = Key("hash", "run:<field of limits>, settings:<field of limits> -> where it comes from; run: wins")
     running_counts = Key("hash", "queue, client:<name> -> number of running jobs")
     blocked = Key("hash", "client -> bands in which it waits until it may start a job; its turn in these rings is inf")
+    rate_times = Key(
+        "zset", "queue, client:<name> -> theoretical arrival time of its rate, ms and fractions; if not over"
+    )
+    next_starts = Key("zset", "queue, client:<name> -> when it may start a job, ms; those that only their rate stops")
 
     # Waiting for a time
     scheduled = Key("zset", "id -> due, ms")

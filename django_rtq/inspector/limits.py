@@ -5,7 +5,7 @@ What is set here is stored in Redis, holds for all workers at once, and wins ove
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -46,6 +46,7 @@ class ClientLimits:
     pause: ClientPause | None
     running: int  # counted while there are limits
     is_blocked: bool  # it has jobs, and waits until it may start one
+    starts_in_seconds: float | None  # until it may, if only its rate stops it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,7 @@ class QueueLimits:
     queue: Limits = field(default_factory=dict)
     default: Limits = field(default_factory=dict)  # of each client, where it has none of its own
     running: int = 0  # counted while there are limits
+    starts_in_seconds: float | None = None  # until it may start a job, if only its rate stops it
     clients: Mapping[str, ClientLimits] = field(default_factory=dict)
 
 
@@ -69,7 +71,10 @@ class LimitEditor:
         """The limits in force, in one round trip."""
         keys = self._keys.of(queue)
         hashes = [keys.limits, keys.limit_sources, keys.running_counts, keys.blocked]
-        replies = self._redis.execute([("HGETALL", key) for key in hashes], resend=True)
+        commands: list[Command] = [("HGETALL", key) for key in hashes]
+        starts = ("ZRANGE", keys.next_starts, 0, -1, "WITHSCORES")
+        *replies, next_starts, (seconds, micros) = self._redis.execute([*commands, starts, ("TIME",)], resend=True)
+        waits = _waits(next_starts, int(seconds) * 1000 + int(micros) // 1000)
         limits, sources, counts, blocked = (
             {name.decode(): text.decode() for name, text in zip(reply[::2], reply[1::2], strict=True)}
             for reply in replies
@@ -79,6 +84,7 @@ class LimitEditor:
             queue=_limits("queue", limits, sources),
             default=_limits("clients", limits, sources),
             running=int(counts.get("queue", 0)),
+            starts_in_seconds=waits.get("queue"),
             clients={
                 name: ClientLimits(
                     name=name,
@@ -86,6 +92,7 @@ class LimitEditor:
                     pause=read_pause(limits.get(f"paused:{name}", "")),
                     running=int(counts.get(f"client:{name}", 0)),
                     is_blocked=name in blocked,
+                    starts_in_seconds=waits.get(f"client:{name}"),
                 )
                 for name in sorted(clients)
             },
@@ -145,6 +152,12 @@ def read_limits(text: str, at_run_time: str) -> Limits:
         for name, value in limit_values(text).items()
         if name in LIMIT_KINDS  # a later version may have stored others
     }
+
+
+def _waits(next_starts: Sequence[bytes], now_ms: int) -> dict[str, float]:
+    """Seconds until those members may start a job."""
+    pairs = zip(next_starts[::2], next_starts[1::2], strict=True)
+    return {member.decode(): max(0.0, (float(due) - now_ms) / 1000) for member, due in pairs}
 
 
 def _limits(field_name: str, limits: Mapping[str, str], sources: Mapping[str, str]) -> Limits:

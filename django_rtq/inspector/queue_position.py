@@ -23,11 +23,13 @@ class QueuePosition:
     client_paused_at: datetime | None = None
     is_client_at_limit: bool = False  # its client runs as many jobs as it may
     is_queue_at_limit: bool = False
+    client_starts_at: datetime | None = None  # when its client may start a job, if only its rate stops it
+    queue_starts_at: datetime | None = None  # the same of the queue
 
     @classmethod
     def read(cls, reply: list[Any]) -> QueuePosition:
         """Read the reply of the script `queue_position`."""
-        now_ms, paused, workers, ahead, after, promoted, client_paused, client_full, queue_full = reply
+        now_ms, paused, workers, ahead, after, promoted, client_paused, client_full, queue_full, *starts = reply
         return cls(
             now=clock_moment(now_ms),
             paused_at=moment(int(float(paused))) if paused else None,
@@ -38,4 +40,6 @@ class QueuePosition:
             client_paused_at=moment(int(client_paused)) if client_paused else None,
             is_client_at_limit=client_full == 1,
             is_queue_at_limit=queue_full == 1,
+            client_starts_at=clock_moment(starts[0]) if starts[0] else None,
+            queue_starts_at=clock_moment(starts[1]) if starts[1] else None,
         )

@@ -54,6 +54,13 @@ def at(**ago):
         (
             "queued",
             {},
+            {"client_starts_at": at(milliseconds=-340), "queue_starts_at": at(seconds=-2)},
+            "Its client has started as many jobs as its rate allows. The next one may start in 340 ms. "
+            "The queue has started as many jobs as its rate allows. The next one may start in 2.0 s.",
+        ),
+        (
+            "queued",
+            {},
             {"workers": 0, "paused_at": at(seconds=20)},
             "The queue was paused 20 s ago, so its jobs do not start. No worker serves this queue.",
         ),

@@ -21,6 +21,7 @@ from tests.broker.model.scenarios_delayed import DELAYED_SCENARIOS
 from tests.broker.model.scenarios_limits import LIMIT_SCENARIOS
 from tests.broker.model.scenarios_operators import OPERATOR_SCENARIOS
 from tests.broker.model.scenarios_outcomes import OUTCOME_SCENARIOS
+from tests.broker.model.scenarios_rates import RATE_SCENARIOS
 from tests.broker.model.scenarios_turns import TURN_SCENARIOS
 from tests.broker.model.scenarios_unique import UNIQUE_SCENARIOS
 from tests.broker.model.scenarios_waiting import WAITING_SCENARIOS
@@ -32,6 +33,7 @@ SCENARIOS = (
     *LIMIT_SCENARIOS,
     *OUTCOME_SCENARIOS,
     *OPERATOR_SCENARIOS,
+    *RATE_SCENARIOS,
     *TURN_SCENARIOS,
     *UNIQUE_SCENARIOS,
     *WAITING_SCENARIOS,

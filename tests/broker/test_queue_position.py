@@ -3,7 +3,17 @@
 import pytest
 
 from django_rtq.exceptions import JobNotFound
-from tests.support.jobs import QUEUE, WORKER, claimed_job, enqueue_unique, held_job, let_lapse, queued_job, unique_job
+from tests.support.jobs import (
+    QUEUE,
+    WORKER,
+    claim,
+    claimed_job,
+    enqueue_unique,
+    held_job,
+    let_lapse,
+    queued_job,
+    unique_job,
+)
 from tests.support.snapshots import snapshot
 
 
@@ -82,3 +92,20 @@ def test_limits_that_hold_it_up_are_told(broker, inspector):
     assert (found.client_paused_at, found.is_client_at_limit) == (None, True)
     inspector.limits.set_queue(QUEUE, max_running=0)
     assert standing(inspector, other).is_queue_at_limit
+
+
+def test_rates_that_hold_it_up_are_told(broker, inspector):
+    inspector.limits.set_client(QUEUE, "x", rate="1/h")
+    inspector.limits.set_queue(QUEUE, rate="2/h", burst=2)
+    claimed_job(broker, client="x")
+    waiting, other = queued_job(broker, client="x"), queued_job(broker, client="y")
+
+    found = standing(inspector, waiting)
+    assert 3500 < (found.client_starts_at - found.now).total_seconds() <= 3600
+    assert (found.is_client_at_limit, found.queue_starts_at) == (False, None)
+    assert standing(inspector, other).client_starts_at is None
+
+    assert claim(broker, 5) == [other.id]
+    found = standing(inspector, queued_job(broker))
+    assert 1700 < (found.queue_starts_at - found.now).total_seconds() <= 1800
+    assert not found.is_queue_at_limit

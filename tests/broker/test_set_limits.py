@@ -1,5 +1,7 @@
 """Limits and pauses of a queue and its clients are stored, and claims keep to them."""
 
+from datetime import timedelta
+
 import pytest
 
 from django_rtq.conf import Config, read_config
@@ -139,6 +141,84 @@ def test_unknown_limits_are_refused(limits):
         limits.set_client(QUEUE, "x", max_runing=1)
     with pytest.raises(ValueError, match="Which limit"):
         limits.set_client(QUEUE, "x")
+
+
+RATES = [
+    ("100/s", "100/1000", "100/s"),
+    ("500/m", "500/60000", "500/m"),
+    ("3/h", "3/3600000", "3/h"),
+    ("1/d", "1/86400000", "1/d"),
+    ((500, timedelta(minutes=1)), "500/60000", "500/m"),
+    ((5, timedelta(seconds=1.5)), "5/1500", "5/1.5s"),
+    ("5/1.500s", "5/1500", "5/1.5s"),
+    ("10/90m", "10/5400000", "10/90m"),
+    ("10/24h", "10/86400000", "10/d"),
+]
+
+
+@pytest.mark.parametrize(("rate", "stored", "told"), RATES)
+def test_rates_are_starts_in_a_time(redis, limits, rate, stored, told):
+    limits.set_client(QUEUE, "x", rate=rate, burst=3)
+
+    assert redis.hget("{rtq:default}:limits", "client:x").decode() == f"rate={stored} burst=3"
+    assert limits.read(QUEUE).clients["x"].limits["rate"].value == told
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["100", "0/s", "-1/s", "1.5/s", "1/w", "1 / s", 5, (0, timedelta(1)), (5, 1), (1,), "100001/s", (5, timedelta(0))],
+)
+def test_wrong_rates_are_refused(limits, wrong):
+    with pytest.raises(ValueError, match='has to be "100/s"'):
+        limits.set_queue(QUEUE, rate=wrong)
+    with pytest.raises(ConfigurationError, match="rate"):
+        read_config({"REDIS": "redis://", "QUEUES": {"mail": {"client": {"rate": wrong}}}}, debug=False)
+
+
+def test_a_client_starts_no_more_than_its_rate_allows(broker, limits):
+    limits.set_default(QUEUE, rate="2/h", burst=2)
+    limits.set_client(QUEUE, "free", rate=None)
+    x, free = [queued_job(broker, client="x") for _ in range(3)], [queued_job(broker, client="free") for _ in range(3)]
+
+    assert claimed_ids(broker) == ids([*x[:2], *free])
+    assert claimed_ids(broker) == []
+    found = limits.read(QUEUE).clients["x"]
+    assert found.is_blocked
+    assert 1700 < found.starts_in_seconds <= 1800
+
+
+def test_a_queue_starts_no_more_than_its_rate_allows(broker, limits):
+    limits.set_queue(QUEUE, rate="20/m")
+    job, _ = [queued_job(broker) for _ in range(2)]
+
+    assert claimed_ids(broker) == [job.id]
+    assert claimed_ids(broker) == []
+    assert 0 < limits.read(QUEUE).starts_in_seconds <= 3
+
+
+def test_a_job_that_did_not_run_gives_its_start_back(broker, limits):
+    limits.set_default(QUEUE, rate="1/h")
+    limits.set_queue(QUEUE, rate="1/h")
+    job = claimed_job(broker, client="x")
+
+    settle(broker, "release", job)
+
+    assert claimed_ids(broker) == [job.id]
+    assert claimed_ids(broker) == []
+
+
+def test_a_higher_rate_holds_from_the_next_claim_on(broker, limits):
+    limits.set_default(QUEUE, rate="1/d")
+    for _ in range(3):
+        queued_job(broker, client="x")
+    assert len(claimed_ids(broker)) == 1
+    assert claimed_ids(broker) == []
+
+    limits.set_default(QUEUE, rate="1/d", burst=2)
+
+    assert len(claimed_ids(broker)) == 1
+    limits.set_default(QUEUE, rate=None)
+    assert len(claimed_ids(broker)) == 1
 
 
 @pytest.mark.parametrize("wrong", [-1, 1.5, "2", True])

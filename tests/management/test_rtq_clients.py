@@ -1,5 +1,7 @@
 """rtq_clients: limits of a queue and its clients, and paused clients."""
 
+from datetime import timedelta
+
 import pytest
 
 from tests.management.commands import run
@@ -19,13 +21,38 @@ def test_limits_are_set_and_shown(broker):
         pass
 
     assert [line.split() for line in run("rtq_clients", "list", "default", "--no-color").out.splitlines()] == [
-        ["CLIENT", "RUNNING", "MAX", "MAX", "WAITING", "WEIGHT", "STATE"],
-        ["(whole", "queue)", "3", "1,000", "5,000"],
-        ["(each", "client)", "1", "-"],
-        ["(none)", "1", "-", "-", "open"],
-        ["acme", "2", "2", "-", "blocked"],
-        ["zeta", "0", "2", "-", "open"],
+        ["CLIENT", "RUNNING", "MAX", "MAX", "WAITING", "RATE", "WEIGHT", "STATE"],
+        ["(whole", "queue)", "3", "1,000", "5,000", "-"],
+        ["(each", "client)", "1", "-", "-"],
+        ["(none)", "1", "-", "-", "-", "open"],
+        ["acme", "2", "2", "-", "-", "blocked"],
+        ["zeta", "0", "2", "-", "-", "open"],
     ]
+
+
+def test_rates_are_set_and_shown(broker, inspector):
+    for _ in range(3):
+        queued_job(broker, client="acme")
+    inspector.limits.set_default("default", rate=(1000, timedelta(hours=36)))
+
+    assert run("rtq_clients", "limit", "default", "--client", "acme", "--rate", "2/h", "--burst", "2").code == 0
+    run("rtq_clients", "limit", "default", "--whole-queue", "--rate", "3/d")
+    claim(broker, 5)
+    claim(broker, 5)
+
+    assert [line.split() for line in run("rtq_clients", "list", "default", "--no-color").out.splitlines()] == [
+        ["CLIENT", "RUNNING", "MAX", "MAX", "WAITING", "RATE", "WEIGHT", "STATE"],
+        ["(whole", "queue)", "1", "-", "-", "3/d", "next", "start", "in", "8", "h"],
+        ["(each", "client)", "-", "-", "1000/36h"],
+        ["acme", "1", "-", "-", "2/h,", "burst", "2", "open"],
+    ]
+    run("rtq_clients", "limit", "default", "--whole-queue", "--rate", "none")
+    claim(broker, 5)
+    claim(broker, 5)
+    assert "next start in 30 min" in run("rtq_clients", "list", "default").out
+    found = run("rtq_clients", "list", "default", "--json").json
+    assert found["clients"][0]["starts_in_seconds"] > 1000
+    assert found["default"]["rate"]["value"] == "1000/36h"
 
 
 def test_weights_are_set_and_shown(broker, settings):
@@ -34,8 +61,8 @@ def test_weights_are_set_and_shown(broker, settings):
     ran = run("rtq_clients", "limit", "default", "--client", "acme", "--weight", "5")
 
     assert [line.split() for line in ran.out.splitlines()][2:] == [
-        ["(each", "client)", "-", "-", "0.5"],
-        ["acme", "0", "-", "-", "5", "open"],
+        ["(each", "client)", "-", "-", "-", "0.5"],
+        ["acme", "0", "-", "-", "-", "5", "open"],
     ]
     run("rtq_clients", "limit", "default", "--client", "acme", "--weight", "settings")
     assert "acme" not in run("rtq_clients", "list", "default").out
@@ -73,6 +100,9 @@ def test_for_programs_it_is_json(broker, inspector):
         (["limit", "default", "--max-running", "5", "--client", "x", "--whole-queue"], 2),
         (["limit", "default", "--max-running", "-5", "--whole-queue"], 1),
         (["limit", "default", "--max-running", "many", "--whole-queue"], 1),
+        (["limit", "default", "--rate", "5", "--whole-queue"], 1),
+        (["limit", "default", "--rate", "0/s", "--whole-queue"], 1),
+        (["limit", "default", "--burst", "0", "--whole-queue"], 1),
         (["limit", "default", "--weight", "0", "--client", "x"], 2),
         (["limit", "default", "--weight", "none", "--client", "x"], 1),
         (["limit", "default", "--weight", "5", "--whole-queue"], 2),

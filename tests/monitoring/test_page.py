@@ -59,6 +59,23 @@ def test_it_is_on():
     assert sentry_sdk.get_client().get_integration(RTQIntegration)
     assert get_config().middleware == ("django_rtq.monitoring.sentry.SentryMiddleware",)
 """
+OPENTELEMETRY_TEST = """
+from django.core.management import call_command
+
+from django_rtq import task
+from django_rtq.testing import eager
+
+
+@task
+def export():
+    return 5
+
+
+def test_it_does_nothing_without_an_sdk():
+    call_command("check")
+    with eager():
+        assert export.delay().get() == 5
+"""
 
 
 def files_of(heading):
@@ -104,3 +121,8 @@ def test_the_example_of_sentry_passes(tmp_path):
     files = files_of("## Sentry")
     files["settings.py"] = files["settings.py"].replace("https://key@sentry.example.com/1", "")
     assert passed(tmp_path, {**files, "shop/test_sentry.py": SENTRY_TEST})
+
+
+def test_the_example_of_opentelemetry_passes(tmp_path):
+    pytest.importorskip("opentelemetry")
+    assert passed(tmp_path, {**files_of("## OpenTelemetry"), "shop/test_opentelemetry.py": OPENTELEMETRY_TEST})

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +11,7 @@ from django.db import transaction
 from django.test import override_settings
 
 from django_rtq import QueueFull, task
+from django_rtq.broker.broker import get_broker
 from django_rtq.tasks import room
 from tests.support.jobs import QUEUE, claim
 
@@ -22,6 +24,14 @@ def add(number):
 @task(unique=True)
 def once(number):
     return number
+
+
+@contextmanager
+def on_full(**options):
+    """With other options of the queue, and the broker of these settings."""
+    with override_settings(RTQ={**settings.RTQ, "QUEUES": {QUEUE: options}}):
+        yield
+        get_broker().close()
 
 
 @pytest.fixture
@@ -41,8 +51,7 @@ def tries(broker, inspector, monkeypatch):
     monkeypatch.setattr(room, "time", SimpleNamespace(sleep=pause, monotonic=time.monotonic))
     monkeypatch.setattr(room, "asyncio", SimpleNamespace(sleep=apause))
     inspector.limits.set_queue(QUEUE, max_waiting=1)
-    options = {QUEUE: {"on_full": "wait", "on_full_timeout": 3600}}
-    with override_settings(RTQ={**settings.RTQ, "QUEUES": options}):
+    with on_full(on_full="wait", on_full_timeout=3600):
         yield calls
 
 
@@ -72,9 +81,8 @@ def test_only_what_was_refused_is_sent_again(broker, tries):
 @pytest.mark.parametrize("is_async", [False, True])
 def test_after_its_time_it_raises(broker, inspector, is_async):
     inspector.limits.set_queue(QUEUE, max_waiting=0)
-    options = {QUEUE: {"on_full": "wait", "on_full_timeout": 0.01}}
 
-    with override_settings(RTQ={**settings.RTQ, "QUEUES": options}), pytest.raises(QueueFull):
+    with on_full(on_full="wait", on_full_timeout=0.01), pytest.raises(QueueFull):
         asyncio.run(add.adelay(1)) if is_async else add.delay(1)
 
 

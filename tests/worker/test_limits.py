@@ -62,3 +62,49 @@ def test_an_idle_worker_wakes_when_a_client_is_resumed(rtq_worker, journal, insp
     wait_until(lambda: paused.state is JobState.SUCCEEDED)
 
     assert worker.is_running
+
+
+def assert_rate_holds(entries, starts, seconds, *, more):
+    """In no time there are more starts than the rate allows, and `more`: a burst, and what has been claimed."""
+    times = sorted(entry.at for entry in entries)
+    for i, began in enumerate(times):
+        for n, ended in enumerate(times[i:], 1):
+            assert n <= more + 1 + starts * (ended - began) / seconds
+
+
+@pytest.mark.parametrize("slots", [("--processes", 3), ("--concurrency", 8)])
+def test_a_client_starts_no_more_than_its_rate_allows_and_all_that_it_has(rtq_worker, journal, slots):
+    jobs = [
+        tasks.note.using(client=client).delay(f"{client}-{number}")
+        for number in range(30)
+        for client in ("slow", "free")
+    ]
+    rtq_worker(*slots, **{"QUEUES": {"default": {"clients": {"slow": {"rate": "20/s"}}}}})
+    wait_until(lambda: all(job.state is JobState.SUCCEEDED for job in jobs), 30)
+
+    slow = [entry for entry in journal.entries("start") if entry.name.startswith("slow")]
+    assert len(slow) == 30
+    burst = 2  # what starts in a tenth of a second; no process holds more before it starts them
+    assert_rate_holds(slow, 20, 1.0, more=burst + 3 * burst)
+
+
+def test_a_queue_starts_no_more_than_its_rate_allows(rtq_worker, journal):
+    jobs = [tasks.note.delay(str(number)) for number in range(200)]
+    rtq_worker("--processes", 2, **{"QUEUES": {"default": {"rate": "100/s", "burst": 5}}})
+    wait_until(lambda: all(job.state is JobState.SUCCEEDED for job in jobs), 30)
+
+    assert_rate_holds(journal.entries("start"), 100, 1.0, more=5 + 2 * 5)
+
+
+def test_a_rate_is_changed_while_a_client_waits_for_it(rtq_worker, inspector):
+    inspector.limits.set_default("default", rate="1/h")
+    first, second = (tasks.note.using(client="acme").delay(name) for name in ("first", "second"))
+    rtq_worker()
+    wait_until(lambda: first.state is JobState.SUCCEEDED)
+    other = tasks.note.using(client="other").delay("other")
+    wait_until(lambda: other.state is JobState.SUCCEEDED)
+    assert second.state is JobState.QUEUED
+
+    inspector.limits.set_default("default", rate="20/s")
+
+    wait_until(lambda: second.state is JobState.SUCCEEDED)

@@ -16,6 +16,7 @@ from django_rtq.inspector.limits import Limit, Limits
 LIMIT_LABELS = {
     "max_running": gettext_lazy("Running jobs"),
     "rate": gettext_lazy("Starts"),
+    "burst": gettext_lazy("Starts at once"),
     "weight": gettext_lazy("Weight"),
     "max_waiting": gettext_lazy("Waiting jobs"),
 }

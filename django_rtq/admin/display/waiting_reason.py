@@ -40,6 +40,14 @@ def _queue_reasons(position: QueuePosition) -> Iterator[str]:
         yield _("Its client runs as many jobs as its limit allows. It starts when one of them ends.")
     if position.is_queue_at_limit:
         yield _("The queue runs as many jobs as its limit allows.")
+    if position.client_starts_at is not None:
+        yield _("Its client has started as many jobs as its rate allows. The next one may start in %(duration)s.") % {
+            "duration": _time_until(position.client_starts_at, position)
+        }
+    if position.queue_starts_at is not None:
+        yield _("The queue has started as many jobs as its rate allows. The next one may start in %(duration)s.") % {
+            "duration": _time_until(position.queue_starts_at, position)
+        }
     if not position.workers:
         yield _("No worker serves this queue.")
 
@@ -61,8 +69,7 @@ def _scheduled_reason(job: JobDetails, position: QueuePosition) -> str:
     if job.due_at is None:
         return ""
     if job.due_at > position.now:
-        left = (job.due_at - position.now).total_seconds()
-        return _("It is due in %(duration)s.") % {"duration": format_duration(left)}
+        return _("It is due in %(duration)s.") % {"duration": _time_until(job.due_at, position)}
     values = {"duration": _time_since(job.due_at, position)}
     last_check = position.promoted_at
     if last_check is None or (position.now - last_check).total_seconds() > UNSCHEDULED:
@@ -72,6 +79,10 @@ def _scheduled_reason(job: JobDetails, position: QueuePosition) -> str:
 
 def _time_since(moment: datetime, position: QueuePosition) -> str:
     return format_duration(max(0.0, (position.now - moment).total_seconds()))
+
+
+def _time_until(moment: datetime, position: QueuePosition) -> str:
+    return format_duration(max(0.0, (moment - position.now).total_seconds()))
 
 
 #: By the position in the lane, and whether the lane belongs to a client.

@@ -1,11 +1,11 @@
 -- claim: settle jobs that have succeeded, and give the worker the next ones, round-robin between clients, from the first
 -- queues that have any. There are several queues: first those to claim from, in the order of the worker.
 -- running -> succeeded, queued -> running
--- uses: prelude settle assign limits
+-- uses: prelude settle assign blocking
 -- keys: running_of jobs workers bands turn lanes work_signal clock scratch ring lane finished no_outcome results
 --       recent_results result_times result_expiry stats failures crashes errors waiting_since retrying digests progress
 --       cancel_requests cancelled_in_lane paused waiters finished_signal unique scheduled scheduled_by_client due_signal
---       limits running_counts blocked
+--       limits running_counts blocked rate_times next_starts
 -- ARGV[1] worker      its name
 -- ARGV[2] wanted      jobs, at most 500
 -- ARGV[3] slots       how many jobs it can run at once, if it runs none now; else 0: then it gets no suspect, a job that
@@ -40,7 +40,6 @@ local function open_queue(place)
     q.cancel_requests, q.cancelled_in_lane, q.paused, q.waiters, q.limits) > 0
   q.has_failures, q.has_crashes, q.has_waiting_since = has(q, q.failures), has(q, q.crashes), has(q, q.waiting_since)
   q.has_cancelled_in_lane, q.has_limits = has(q, q.cancelled_in_lane), has(q, q.limits)
-  q.has_weights = q.has_limits and redis.call("HEXISTS", q.limits, "weights") == 1
   redis.call("DEL", q.scratch) -- lets a full server be drained
   return q
 end
@@ -64,8 +63,9 @@ local function claim_from(place, band)
     claim.wanted = 0
     return claim.found == 0 and begin_answer(q, place, "unknown", reply)
   end
-  local room = q.has_limits and queue_room(q) or math.huge
+  local room = q.has_limits and open_limits(q) or math.huge
   if room <= 0 or has(q, q.paused) then return end
+  if q.has_limits then band = redis.call("ZREVRANGE", q.bands, "0", "0")[1] end
   local others = math.max(0, claim.wanted - room) -- for other queues
   claim.wanted = claim.wanted - others
   if take_jobs(q, band, claim, reply, begin_answer(q, place, "ok", reply)) then claim.wanted = claim.wanted + others end

@@ -1,12 +1,13 @@
--- promote: move due jobs into their lanes. If there are more than fit into one call, clients take turns.
+-- promote: move due jobs into their lanes. If there are more than fit into one call, clients take turns. Lets clients go
+-- on that waited for their rate.
 -- scheduled, retrying -> queued
--- uses: prelude lanes promote
+-- uses: prelude lanes promote blocking rates
 -- keys: scheduled retrying jobs bands turn lanes waiting_since work_signal clock scratch ring lane
---       scheduled_by_client
--- ARGV[1] limit       jobs in this call, at most 100
+--       scheduled_by_client limits running_counts blocked rate_times next_starts due_signal
+-- ARGV[1] limit       jobs, and clients, in this call, at most 100
 -- ARGV[2] ahead       "1" where they go ahead of their band's other work, else ""
 --
--- returns {ms until the next is due, or -1, id, ...}: what was promoted
+-- returns {ms until the next job or client is due, or -1, id, ...}: what was promoted
 -- sent twice: goes on where the first call stopped
 
 local q, limit, is_ahead = named(), tonumber(ARGV[1]), ARGV[2] == "1"
@@ -78,6 +79,10 @@ if #picked.ids > 0 then
   redis.call("ZREM", q.scheduled, unpack(picked.ids)) -- last: a torn log may cost second runs, not a job
 end
 local next_due = redis.call("ZRANGE", q.scheduled, 0, 0, "WITHSCORES")[2]
-if next_due then answer[1] = math.max(0, next_due - now) end
+if redis.call("EXISTS", q.rate_times, q.next_starts) > 0 then
+  next_due = math.min(resume_due(q, limit) or math.huge, next_due or math.huge)
+  remove_past(q, limit)
+end
+if next_due and next_due ~= math.huge then answer[1] = math.max(0, next_due - now) end
 for i = 1, #picked.since, 2 do answer[#answer + 1] = picked.since[i] end
 return answer

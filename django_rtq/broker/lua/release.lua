@@ -5,7 +5,7 @@
 --       errors retrying results recent_results finished no_outcome stats waiters finished_signal
 --       cancel_requests progress digests due_signal scheduled unique result_times result_expiry
 --       scheduled_by_client
---       limits running_counts blocked
+--       limits running_counts blocked rate_times next_starts
 -- ARGV[...] ids       in the order in which they were claimed; at most 500
 --
 -- returns the ids that were stale: no longer this worker's to release
@@ -24,5 +24,5 @@ for place = #mine, 1, -1 do -- the first claimed is pushed last, to the front
   if record then push_front(q, id, record, now, true) end
   redis.call("HDEL", q.running, id) -- last: a torn log may cost a second run, not a job
 end
-count_ended(q, entries)
+count_ended(q, entries, true)
 return stale

@@ -1,9 +1,9 @@
 -- repair_lanes: repair indexes after a torn log, some lanes and workers in a call: lanes with jobs that are in no ring, and
 -- processing lists of workers without a lease. These get an expired lease, so that their jobs are reclaimed. Counts
 -- running jobs again if there are limits, and lets clients go on that may.
--- uses: prelude lanes limits recount
+-- uses: prelude lanes blocking recount
 -- keys: bands turn lanes waiting_since work_signal clock scratch ring lane workers signed_on running_of jobs limits
---       running_counts blocked
+--       running_counts blocked rate_times next_starts due_signal
 -- ARGV[1] start       how many lanes, and how many workers, to skip
 -- ARGV[2] limit       lanes, and workers, to check in this call, at most 100
 --

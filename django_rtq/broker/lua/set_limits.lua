@@ -2,7 +2,7 @@
 -- so until check_blocked, or until one of their jobs ends.
 -- uses: recount weights
 -- keys: limits waiting_limits limit_sources running_counts blocked bands work_signal scratch jobs signed_on
---       running_of turn ring
+--       running_of turn ring rate_times next_starts
 -- ARGV[...] entries   field of `limit_sources` and a change in turn: "name=value ..." sets values, "name=" removes one, ""
 --                     all. "run:<field of limits>" was set at run time, and wins over "settings:<field of limits>"
 --
@@ -51,6 +51,6 @@ for i = 1, #entries, 2 do
 end
 if weights ~= 0 then add_weights(q, weights) end
 if has_new_weights then pull_back(q) end
-if redis.call("EXISTS", q.limits) == 1 then recount(q) else redis.call("DEL", q.running_counts) end
+if redis.call("EXISTS", q.limits) == 1 then recount(q) else redis.call("DEL", q.running_counts, q.rate_times, q.next_starts) end
 if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.work_signal, "0", "work") end
 return redis.call("HLEN", q.blocked)

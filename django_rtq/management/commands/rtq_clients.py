@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -12,23 +13,30 @@ from django.core.management.base import CommandError, CommandParser
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.limits import ClientLimits, Limit, Limits, QueueLimits
 from django_rtq.management.command import WRONG_USAGE, RTQCommand, add_actions
-from django_rtq.management.output import Column, as_json, count, number, one_line, table
+from django_rtq.management.output import Column, as_json, count, duration, number, one_line, table
 from django_rtq.management.prompts import known_queues
 from django_rtq.management.purging import add_no_input, purge, purge_options
-from django_rtq.queue_options import LIMIT_KINDS
+from django_rtq.queue_options import LIMIT_KINDS, LimitKind
 from django_rtq.tasks.registry import declared_queues
 
 COLUMNS = [
     *(Column("CLIENT"), Column("RUNNING", right=True), Column("MAX", right=True)),
-    *(Column("MAX WAITING", right=True), Column("WEIGHT", right=True), Column("STATE")),
+    *(Column("MAX WAITING", right=True), Column("RATE", right=True), Column("WEIGHT", right=True), Column("STATE")),
 ]
 
 ACTIONS = {
     "list": "Show the limits of a queue, and its clients that have a limit, are paused, run jobs or are blocked.",
-    "limit": "Set how many jobs of the queue or of clients may run at once, or wait, and weights of clients.",
+    "limit": "Set how many jobs of the queue or of clients may run at once, start in a time, or wait, and weights of "
+    "clients.",
     "pause": "Start no more jobs of clients. What they enqueue waits, and their running jobs finish.",
     "resume": "Start the jobs of paused clients again.",
     "purge": "Delete all queued, scheduled and retrying jobs of clients. Running jobs and dead letters stay.",
+}
+LIMIT_HELP = {
+    "max_running": "How many jobs may run at once.",
+    "max_waiting": "How many jobs may wait.",
+    "rate": 'How many jobs may start in a time, like "100/s", or with m, h or d.',
+    "burst": "How many of the jobs of --rate may start at once.",
 }
 NOT_GIVEN = object()
 EVERY_QUEUE = "The queue; '*' is every queue that was used."
@@ -60,13 +68,13 @@ class Command(RTQCommand):
                 add_no_input(action)
 
     def _add_limit_arguments(self, action: ArgumentParser) -> None:
-        for option, what in (("--max-running", "How many jobs may run"), ("--max-waiting", "How many may wait")):
+        for name, meaning in LIMIT_HELP.items():
             action.add_argument(
-                option,
-                type=_number_argument,
+                f"--{name.replace('_', '-')}",
+                type=partial(_limit_argument, LIMIT_KINDS[name]),
                 default=NOT_GIVEN,
-                metavar="N",
-                help=f"{what}: a number; 'none' for no limit; 'settings' for what RTQ[\"QUEUES\"] says.",
+                metavar="N/s" if name == "rate" else "N",
+                help=f"{meaning} 'none' for no limit; 'settings' for what RTQ[\"QUEUES\"] says.",
             )
         action.add_argument(
             "--weight",
@@ -156,12 +164,15 @@ def _capitalized(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _number_argument(text: str) -> int | str | None:
+def _limit_argument(kind: LimitKind, text: str) -> int | str | None:
     if text in ("settings", "none"):
         return None if text == "none" else text
-    if not text.isdecimal():
-        raise ArgumentTypeError(f"{text!r} is not a whole number, 'none' or 'settings'.")
-    return int(text)
+    value = int(text) if text.isdecimal() else text
+    try:
+        kind.text(value)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not {kind.allowed}, 'none' or 'settings'.") from None
+    return value
 
 
 def _weight_argument(text: str) -> float | str:
@@ -175,10 +186,16 @@ def _weight_argument(text: str) -> float | str:
 
 def _rows(found: QueueLimits) -> list[list[str]]:
     return [
-        ["(whole queue)", number(found.running) if found.queue or found.clients else "-", *_most(found.queue), "", ""],
-        ["(each client)", "", *_most(found.default), _weight(found.default), ""],
+        [
+            "(whole queue)",
+            number(found.running) if found.queue or found.clients else "-",
+            *_limit_cells(found.queue),
+            "",
+            _next_start(found.starts_in_seconds),
+        ],
+        ["(each client)", "", *_limit_cells(found.default), _weight(found.default), ""],
         *(
-            [_name(each), number(each.running), *_most(each.limits), _weight(each.limits), _state(each)]
+            [_name(each), number(each.running), *_limit_cells(each.limits), _weight(each.limits), _state(each)]
             for each in found.clients.values()
         ),
     ]
@@ -188,15 +205,21 @@ def _name(client: ClientLimits) -> str:
     return one_line(client.name, 60) or "(none)"
 
 
-def _most(limits: Limits) -> list[str]:
-    return [_value(limits.get(name)) for name in ("max_running", "max_waiting")]
+def _limit_cells(limits: Limits) -> list[str]:
+    rate = _limit_text(limits.get("rate"))
+    burst = f", burst {_limit_text(limits['burst'])}" if "burst" in limits else ""
+    return [*(_limit_text(limits.get(name)) for name in ("max_running", "max_waiting")), rate + burst]
 
 
-def _value(limit: Limit | None) -> str:
+def _limit_text(limit: Limit | None) -> str:
     if limit is None:
         return "-"
-    most = "none" if limit.value is None else number(limit.value)
+    most = number(limit.value) if isinstance(limit.value, int) else limit.value or "none"
     return f"{most} (settings)" if limit.is_from_settings else most
+
+
+def _next_start(seconds: float | None) -> str:
+    return "" if seconds is None else f"next start in {duration(seconds)}"
 
 
 def _weight(limits: Limits) -> str:
@@ -210,4 +233,6 @@ def _state(client: ClientLimits) -> str:
     if client.pause:
         by = f" by {one_line(client.pause.by, 60)}" if client.pause.by else ""
         return f"paused{by} since {client.pause.since:%Y-%m-%d %H:%M:%S} UTC"
-    return "blocked" if client.is_blocked else "open"
+    if not client.is_blocked:
+        return "open"
+    return _next_start(client.starts_in_seconds) or "blocked"

@@ -87,6 +87,12 @@ class Accidents:
         model.set_limits[f"client:{client}"] = model.limit_sources[f"run:client:{client}"] = "max_running=9"
         self.audit(queue)
 
+    def lose_next_start(self, queue: str, client: str) -> None:
+        """A torn log lost when a client may start a job; the audit finds it."""
+        self.redis.zrem(self.broker.keys.of(queue).next_starts, f"client:{client}")
+        self.models[queue].next_starts.pop(f"client:{client}", None)
+        self.audit(queue)
+
     def lose_worker(self, queue: str, worker: str) -> None:
         """A torn log kept what a worker holds, and not that it is there; the audit finds it."""
         self.redis.zrem(self.broker.keys.of(queue).workers, worker)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from math import ceil, floor
 
-from tests.broker.model.state import Lane, lane_name
+from tests.broker.model.state import Lane, due_at, lane_name
 from tests.broker.model.weights import Weights, values_of
 
 
@@ -30,6 +32,8 @@ class Blocking(Weights):
                 if entry.count(" ") == 1:
                     client = self.jobs[job_id].client if job_id in self.jobs else ""
                     self.running[worker][job_id] = f"{entry} {client}"
+        if not self.set_limits:
+            self.rate_times, self.next_starts = {}, {}
         self.work_signal = self.work_signal or bool(self.bands)
         return len(self.blocked)
 
@@ -40,13 +44,95 @@ class Blocking(Weights):
 
     def room_of(self, client: str) -> float:
         """How many more jobs a client may start."""
+        return min(self._places_of(client), self.starts_of(f"client:{client}"))
+
+    def _places_of(self, client: str) -> float:
         if f"paused:{client}" in self.set_limits:
             return 0
-        own, default = self.set_limits.get(f"client:{client}", ""), self.set_limits.get("clients", "")
-        return self._left(f"{own} {default}", self.running_counts()[f"client:{client}"])
+        return self._places(f"client:{client}")
 
     def queue_room(self) -> float:
-        return self._left(self.set_limits.get("queue", ""), self.running_counts()["queue"])
+        return min(self._places("queue"), self.starts_of("queue"))
+
+    def _places(self, member: str) -> float:
+        most = self._values_of(member).get("max_running", "none")
+        return float("inf") if most == "none" else int(most) - self.running_counts()[member]
+
+    def _values_of(self, member: str) -> dict[str, str]:
+        default = "" if member == "queue" else self.set_limits.get("clients", "")
+        return values_of(f"{self.set_limits.get(member, '')} {default}")
+
+    # -- rates
+
+    def rate_of(self, member: str) -> tuple[float, int] | None:
+        """Ms between two starts, and how many may start at once."""
+        values = self._values_of(member)
+        if values.get("rate", "none") == "none":
+            return None
+        starts, period = map(int, values["rate"].split("/"))
+        burst = values.get("burst", "none")
+        return period / starts, max(1, 100 * starts // period) if burst == "none" else int(burst)
+
+    def _ahead(self, member: str, interval: float, burst: int) -> float:
+        """How far its starts are ahead of the present, ms."""
+        return min(max(0.0, self.rate_times.get(member, 0) - self.clock.now), burst * interval)
+
+    def starts_of(self, member: str) -> float:
+        """How many more jobs its rate lets start now."""
+        if not (rate := self.rate_of(member)):
+            return float("inf")
+        return floor(rate[1] - self._ahead(member, *rate) / rate[0] + 1e-6)
+
+    def count_starts(self, owners: Iterable[str], sign: int = 1) -> None:
+        """Jobs of these clients start; or did not start after all."""
+        for member, number in Counter(name for owner in owners for name in ("queue", f"client:{owner}")).items():
+            if rate := self.rate_of(member):
+                self.rate_times[member] = self.clock.now + self._ahead(member, *rate) + sign * number * rate[0]
+
+    def open_limits(self) -> float:
+        """A claim begins. How many jobs the queue may start."""
+        if not self.set_limits:
+            return float("inf")
+        self.drop_past(100)
+        self.wait_for_rate("queue")
+        if self.queue_room() > 0:
+            self.resume_due(10)
+        return self.queue_room()
+
+    def drop_past(self, most: int) -> None:
+        for member in due_at(self.rate_times, self.clock.now)[:most]:
+            del self.rate_times[member]
+
+    def wait_for_rate(self, member: str) -> None:
+        """If only its rate stops it."""
+        places = self._places("queue") if member == "queue" else self._places_of(member.partition(":")[2])
+        if places <= 0 or self.starts_of(member) > 0 or not (rate := self.rate_of(member)):
+            return
+        interval, burst = rate
+        arrival = self.clock.now + self._ahead(member, interval, burst)
+        self.rate_times[member] = min(self.rate_times[member], arrival)  # it was written when the rate was lower
+        due = ceil(arrival - (burst - 1) * interval)
+        if interval < 5:
+            due = max(due, min(self.clock.now + 5, ceil(arrival)))
+        due = max(self.clock.now + 1, due)
+        self.due_signal = self.due_signal or due < min(self.next_starts.values(), default=due + 1)
+        self.next_starts[member] = due
+
+    def resume_due(self, most: int) -> None:
+        due = due_at(self.next_starts, self.clock.now)[:most]
+        for member in due:
+            del self.next_starts[member]
+        for member in due:
+            if member == "queue":
+                self.work_signal = self.work_signal or bool(self.bands)
+            else:
+                self.unblock(member.partition(":")[2])
+
+    def promote_rates(self, limit: int) -> None:
+        self.resume_due(limit)
+        self.drop_past(limit)
+
+    # -- clients that wait
 
     def refusal(self, client: str) -> str:
         """Why one more job of a client does not fit; "": it fits."""
@@ -63,19 +149,20 @@ class Blocking(Weights):
     def _is_served(self, band: int, client: str) -> bool:
         return band in self.bands or band in self.blocked.get(client, ())
 
-    def _left(self, texts: str, running: int) -> float:
-        most = values_of(texts).get("max_running", "none")
-        return float("inf") if most == "none" else int(most) - running
-
     def _block(self, band: int, client: str) -> None:
         self.blocked_in[band].add(client)
         bands = self.blocked.setdefault(client, [])
         if band not in bands:
             bands.append(band)
+        self.wait_for_rate(f"client:{client}")
 
     def unblock(self, client: str) -> None:
-        if client not in self.blocked or self.room_of(client) <= 0:
+        if client not in self.blocked:
             return
+        self.wait_for_rate(f"client:{client}")
+        if self.room_of(client) <= 0:
+            return
+        self.next_starts.pop(f"client:{client}", None)
         for band in self.blocked.pop(client):
             if client not in self.blocked_in[band]:
                 continue
@@ -92,10 +179,12 @@ class Blocking(Weights):
         bands = [*sorted(self.bands), *(band for band in self.blocked.get(client, ()) if band not in self.bands)]
         return next(((band, client) for band in bands if self.lanes[band, client]), None)
 
-    def _end_run(self, worker: str, job_ids: Sequence[str]) -> None:
+    def _end_run(self, worker: str, job_ids: Sequence[str], *, are_unrun: bool = False) -> None:
         """The jobs leave the processing list, and others may start in their places."""
         entries = [self.running[worker].pop(job_id) for job_id in job_ids]
         owners = [entry.split(" ", 2)[2] for entry in entries if entry.count(" ") > 1]
+        if owners and self.set_limits and are_unrun:
+            self.count_starts(owners, -1)
         if owners and self.set_limits:
             for client in dict.fromkeys(owners):
                 self.unblock(client)

@@ -14,9 +14,10 @@ def drain(parallel: ParallelRun) -> None:
     """Everything is worked off, within the limits that let every client go on."""
     for queue in QUEUES:
         limits = parallel.models[queue].limit_sources
-        parallel.change_limits(
-            queue, {name: "" for name in limits if "paused:" in name or "max_running=0" in limits[name]}
-        )
+        texts = {name: f"{name} {text}" for name, text in limits.items()}
+        stops = ("paused:", "rate=", "max_running=0")
+        ends = [name for name, text in texts.items() if any(stop in text for stop in stops)]
+        parallel.change_limits(queue, dict.fromkeys(ends, ""))
         parallel.resume(queue)
         for worker in list(parallel.models[queue].workers):
             parallel.reclaim_child(queue, worker, [])

@@ -132,6 +132,34 @@ FOUND_BY = {
         replaced_job_is_in_two_places replaced_job_keeps_its_time replaced_beside_its_client
     """,
     "the_last_client_counts": "changed_beside_its_client",
+    "a_client_waits_for_its_rate": """
+        rates_are_ignored burst_is_ignored one_more_start_than_the_rate_allows rounded_starts_are_missing
+        next_start_after_the_burst next_start_is_early next_starts_are_not_noted next_starts_wake_no_scheduler
+        past_times_stay each_claim_starts_one starts_of_clients_not_written a_place_is_a_start
+        clients_wait_without_a_time due_clients_stay_blocked promote_lets_nobody_go_on
+        promote_forgets_who_is_next rates_outlast_limits
+    """,
+    "part_of_a_start_is_none": """
+        default_burst_is_one part_of_a_start_is_one slow_rates_wait_longer fast_rates_wait_beyond_their_burst
+        next_starts_wake_at_every_turn promote_forgets_the_next_job
+    """,
+    "a_rate_and_a_cap_stop_a_client": """
+        default_burst_may_be_none starts_are_given_back_by_all who_waits_for_a_place_waits_for_its_rate
+        after_a_place_no_time_is_noted
+    """,
+    "a_rate_changes_while_a_client_waits": """
+        a_lower_rate_holds_on a_lower_rate_is_cut_again_and_again who_went_on_is_due
+    """,
+    "a_queue_waits_for_its_rate": """
+        fast_rates_wake_for_each_start starts_of_the_queue_not_written starts_are_not_given_back
+        queue_without_rate queue_waits_without_a_time who_was_due_stays_due a_due_queue_wakes_nobody
+    """,
+    "due_starts_of_a_queue_without_room_or_work": """
+        a_due_queue_without_work_wakes_workers claims_of_no_room_let_clients_go_on
+    """,
+    "busy_workers_need_no_scheduler": """
+        claims_let_nobody_go_on claims_overlook_a_new_band
+    """,
     "a_queue_is_full": """
         one_more_of_a_queue_waits what_runs_waits one_job_ignores_limits many_jobs_ignore_limits
         clients_of_a_call_have_one_place a_refused_job_is_stored limits_of_waiting_outlast_their_end

@@ -52,7 +52,7 @@ _KINDS = {
     "zset": {
         *("bands", "ring", "lanes", "scheduled", "retrying", "scheduled_by_client", "workers", "signed_on", "dead"),
         *("result_times", "result_expiry"),
-        *("work_signal", "due_signal"),
+        *("work_signal", "due_signal", "rate_times", "next_starts"),
     },
 }
 
@@ -85,7 +85,7 @@ def _plain(kind: bytes, value: Any, family: str) -> Any:
     if family == "ring":
         return texts[::2]
     pairs = zip(texts[::2], texts[1::2], strict=True)
-    return dict(pairs) if kind == b"hash" else {member: float(score) for member, score in pairs}
+    return dict(pairs) if kind == b"hash" else {member: round(float(score), 2) for member, score in pairs}
 
 
 def problems(keyspace: dict[str, Any], tag: str) -> list[str]:

@@ -66,6 +66,7 @@ class Parts(Blocking):
         band, client = lane
         job_id = self.lanes[lane].pop(0)
         self.waiting_since.pop(job_id, None)
+        self.count_starts([client] if self.set_limits else [])
         if self.lanes[lane]:
             self._move_on(band, client)
             self.waiting[lane] = self.waits_since(self.lanes[lane][0])

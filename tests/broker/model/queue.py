@@ -96,7 +96,7 @@ class Queue(Enqueuing):
         for (job_id,) in reversed(mine):
             if job_id not in ended:
                 self._give_back(job_id, is_unrun=True)
-        self._end_run(worker, [entry[0] for entry in mine])
+        self._end_run(worker, [entry[0] for entry in mine], are_unrun=True)
         return stale
 
     # -- by supervisors and schedulers
@@ -141,7 +141,8 @@ class Queue(Enqueuing):
             self.retrying.pop(job_id, None)
         for client in looked_at:
             self._look_again(client)
-        return self._until(self.scheduled), promoted
+        self.promote_rates(limit)
+        return self._until(self.scheduled | self.next_starts), promoted
 
     def _take_turns(self, promoted: list[str], wanted: int) -> set[str]:
         """Add the shares of the next clients. Answers who was looked at."""
@@ -300,9 +301,9 @@ def claim(queues: Sequence[Queue], worker: str, wanted: int, slots: int) -> dict
         if worker not in queue.workers:
             # What others have assigned may run; the worker hears of this when it asks again.
             return answers if any(jobs for _, jobs in answers.values()) else {**answers, place: ("unknown", {})}
-        if queue.paused is not None or queue.queue_room() <= 0:
+        if (room := queue.open_limits()) <= 0 or queue.paused is not None:
             continue
-        answers[place] = status, jobs = queue.claim(worker, int(min(wanted, queue.queue_room())), slots)
+        answers[place] = status, jobs = queue.claim(worker, int(min(wanted, room)), slots)
         wanted, slots = wanted - len(jobs), 0 if jobs else slots
         wanted = 0 if status == "suspect" else wanted
     unknown = [place for place, queue in enumerate(queues) if worker not in queue.workers]

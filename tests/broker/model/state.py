@@ -130,6 +130,10 @@ class State:
     turns: dict[Lane, float] = field(default_factory=dict)  # of the clients in rings, while there are weights
     blocked: dict[str, list[int]] = field(default_factory=dict)  # client -> bands, as written
     blocked_in: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # clients whose turn is "inf"
+    rate_times: dict[str, float] = field(default_factory=dict)  # "queue", "client:<name>" -> theoretical arrival time
+    next_starts: dict[str, int] = field(
+        default_factory=dict
+    )  # the same -> when it may start, if only its rate stops it
     is_listed: bool = True  # in the list of queues
 
     def forget(self, idle_ms: int, *, discard: bool) -> str:
@@ -207,6 +211,8 @@ class State:
             },
             "limit_sources": dict(self.limit_sources),
             "running_counts": texts(self.running_counts()),
+            "rate_times": {member: round(moment, 2) for member, moment in self.rate_times.items()},
+            "next_starts": dict(self.next_starts),
             "blocked": {client: " ".join(map(str, bands)) for client, bands in self.blocked.items()},
             **{f"ring:{band}": [*self.rings[band], *sorted(self.blocked_in[band])] for band in bands},
         }

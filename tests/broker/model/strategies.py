@@ -61,6 +61,7 @@ limit_entries = st.tuples(
     st.sampled_from(
         (
             *("max_running=1", "max_running=2", "max_running=0", "max_running=4", "max_running=none", "max_running="),
+            *("rate=1/3000", "rate=2/1000 burst=2", "rate=1000/1000", "rate=", "max_running=2 rate=3/2000 burst=1"),
             *("max_waiting=2", "max_waiting=4 max_running=3", "max_waiting=none", "max_waiting="),
             *("weight=3", "weight=0.1", "weight=40", "weight=", ""),
         )

@@ -1,5 +1,5 @@
 -- assign: take the next jobs of a queue, and put them into the reply of a claim.
--- uses: turns running_counts
+-- uses: turns running_counts blocking rates
 
 -- Add a queue to the reply: its place, status, the time, number of jobs, number of counts. Returns the position before.
 local function begin_answer(q, place, status, reply)
@@ -31,7 +31,10 @@ local function assign_jobs(q, ids, owners, reply, head, counts)
     end
   end
   if h > 0 then redis.call("HSET", q.running, unpack(held)) end
-  if #started > 0 then count_started(q, started, h / 2) end
+  if #started > 0 then
+    count_started(q, started, h / 2)
+    use_rates(q, started, h / 2, 1)
+  end
   return h / 2
 end
 
@@ -43,6 +46,7 @@ local function take_jobs(q, band, claim, reply, head)
     local ids = turns.ids
     local given = #ids > 0 and assign_jobs(q, ids, turns.owners, reply, head, counts) or 0
     q.has_more = end_turns(q, band, turns)
+    if next(turns.blocked) then wait_for_rates(q, turns.clients, turns.blocked) end
     if #ids > 0 and q.has_waiting_since then redis.call("HDEL", q.waiting_since, unpack(ids)) end
     -- After a torn log a live job may be among them.
     if #ids > 0 and q.has_cancelled_in_lane then redis.call("HDEL", q.cancelled_in_lane, unpack(ids)) end

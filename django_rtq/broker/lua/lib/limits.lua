@@ -1,62 +1,48 @@
--- limits: how many jobs a queue, and each of its clients, may run at once, and which clients are paused.
--- A client that may not start a job is blocked: it stays in its ring, behind all others, with the turn "inf", until it
--- may. Claims find that out when its turn comes, so nothing else has to know the limits. A claim that finds limits writes
--- the client behind each entry of a processing list, and these jobs are counted in `running_counts`.
+-- limits: how many jobs a queue, and each of its clients, may run at once and start in a time, and which clients are
+-- paused. A claim that finds limits writes the client behind each entry of a processing list, and these jobs are counted
+-- in `running_counts`.
 -- created when first called
--- uses: lanes
+-- uses: rates
 
--- A limit from the values of a client and those of each client, or of the queue; nil: none. Values are "name=value", the
--- first of a name holds.
-local function limit_of(name, own, default)
-  return tonumber(string.match(" " .. (own or "") .. " " .. (default or ""), " " .. name .. "=(%S+)"))
+-- The values "name=value" of a client and those of each client, or of the queue. The first of a name holds.
+local function values_of(own, default)
+  return " " .. (own or "") .. " " .. (default or "")
 end
 
--- How many more jobs each of these clients may start.
+-- A limit in these values; nil: none.
+local function limit_of(name, values)
+  return tonumber(string.match(values, " " .. name .. "=(%S+)"))
+end
+
+-- How many more jobs each of these clients may start, and when (ms) those may start one that only their rate stops.
 local function read_rooms(q, clients)
-  if #clients == 0 then return {} end
-  local fields, names, rooms = { "clients" }, {}, {}
+  if #clients == 0 then return {}, {} end
+  local fields, names, values, rooms, moments = { "clients" }, {}, {}, {}, {}
   for i, client in ipairs(clients) do
     names[i] = "client:" .. client
     fields[2 * i], fields[2 * i + 1] = names[i], "paused:" .. client
   end
   local entries = redis.call("HMGET", q.limits, unpack(fields))
+  for i = 1, #clients do values[i] = values_of(entries[2 * i], entries[1]) end
+  read_rates(q, names, values)
   for i, running in ipairs(redis.call("HMGET", q.running_counts, unpack(names))) do
-    local most = limit_of("max_running", entries[2 * i], entries[1])
+    local most, rate = limit_of("max_running", values[i]), q.rates[names[i]]
     rooms[i] = entries[2 * i + 1] and 0 or most and most - tonumber(running or 0) or math.huge
-  end
-  return rooms
-end
-
--- How many more jobs the queue may start.
-local function queue_room(q)
-  local most = limit_of("max_running", redis.call("HGET", q.limits, "queue"))
-  return most and most - tonumber(redis.call("HGET", q.running_counts, "queue") or 0) or math.huge
-end
-
--- Let a client wait in this band until it may start a job.
-local function block(q, band, client)
-  local bands = redis.call("HGET", q.blocked, client)
-  if not string.find(" " .. (bands or "") .. " ", " " .. band .. " ", 1, true) then
-    redis.call("HSET", q.blocked, client, bands and bands .. " " .. band or band)
-  end
-  redis.call("ZADD", q.ring .. band, "inf", client)
-end
-
--- Let a blocked client take turns again, if it may start a job.
-local function unblock(q, client)
-  local bands = redis.call("HGET", q.blocked, client)
-  if not bands or read_rooms(q, { client })[1] <= 0 then return end
-  for band in string.gmatch(bands, "%S+") do
-    local ring = q.ring .. band
-    if redis.call("ZSCORE", ring, client) == "inf" then
-      if redis.call("EXISTS", q.lane .. band .. ":" .. client) == 1 then
-        redis.call("ZADD", q.bands, rank(band), band)
-        redis.call("ZADD", ring, redis.call("INCR", q.turn), client)
-        redis.call("ZADD", q.work_signal, "0", "work")
-      else
-        redis.call("ZREM", ring, client)
-      end
+    if rate and rooms[i] > 0 then
+      rooms[i] = math.min(rooms[i], rate.room)
+      moments[i] = rooms[i] <= 0 and next_start(q, rate) or nil
     end
   end
-  redis.call("HDEL", q.blocked, client)
+  return rooms, moments
+end
+
+-- How many more jobs the queue may start, and when it may start one if only its rate stops it.
+local function queue_room(q)
+  local values = values_of(redis.call("HGET", q.limits, "queue"))
+  local most = limit_of("max_running", values)
+  local room = most and most - tonumber(redis.call("HGET", q.running_counts, "queue") or 0) or math.huge
+  read_rates(q, { "queue" }, { values })
+  local rate = q.rates.queue
+  if not rate or room <= 0 then return room end
+  return math.min(room, rate.room), rate.room <= 0 and next_start(q, rate) or nil
 end

@@ -1,6 +1,6 @@
 -- running_counts: count the running jobs of a queue and of its clients, while there are limits.
 -- created when first called
--- uses: limits
+-- uses: limits blocking rates
 
 -- The client in an entry of a processing list; nil: it was claimed without limits.
 local function owner_of(held)
@@ -22,8 +22,8 @@ local function count_started(q, owners, total)
   add_running(q, "queue", total)
 end
 
--- These entries have left the processing lists: give their places back.
-local function count_ended(q, held)
+-- These entries have left the processing lists: give their places back, and their starts if they did not run.
+local function count_ended(q, held, are_unrun)
   local owners, total = {}, 0
   for _, entry in ipairs(held) do
     local client = owner_of(entry)
@@ -33,6 +33,11 @@ local function count_ended(q, held)
     end
   end
   if total == 0 or redis.call("EXISTS", q.limits) == 0 then return end
+  if are_unrun then
+    read_rooms(q, owners)
+    queue_room(q)
+    use_rates(q, owners, total, -1)
+  end
   add_running(q, "queue", -total)
   for _, client in ipairs(owners) do
     add_running(q, "client:" .. client, -owners[client])

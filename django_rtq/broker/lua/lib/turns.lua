@@ -1,6 +1,6 @@
 -- turns: round-robin between clients. The ring holds the clients with work; the lowest turn is served first and gets a new
 -- one.
--- uses: lanes claim limits weighted_turns
+-- uses: lanes claim limits blocking weighted_turns
 
 -- The first clients of a band, of those that are not blocked.
 local function first_clients(q, band, n)

@@ -1,6 +1,6 @@
 -- weighted_turns: whose jobs come next where clients have weights: always those of the client with the lowest turn.
 -- created when first called
--- uses: claim limits weights
+-- uses: claim limits blocking weights
 
 -- Whether a client comes before another: by turn, then by name, as in a zset.
 local function is_before(turns, c, other)

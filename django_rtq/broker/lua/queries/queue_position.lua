@@ -1,11 +1,13 @@
 -- queue_position: what a job waits for, and its position in its lane. Reads only. It reads no more than DEEP jobs.
 -- uses: prelude unique limits
 -- keys: clock jobs paused workers lane scheduled retrying digests unique limits running_counts
+--       rate_times
 -- ARGV[1] id          the job
 --
 -- returns {now, paused since, workers whose lease lasts, 100 at most, its position in its lane, from 0, the job for
 --         whose end it waits, last run of promote, since when its client is paused, 1 if its client runs as many jobs
---         as it may, 1 if the queue does}; "" where there is none
+--         as it may, 1 if the queue does, when its client and the queue may start a job if only their rates stop them};
+--         "" where there is none
 -- sent twice: changes nothing
 
 local q, id = named(), ARGV[1]
@@ -24,13 +26,17 @@ local function find_predecessor()
   return first and first ~= id and is_successor(q, id) and select(4, read_digest(q, first)) == id and first or ""
 end
 
--- Why its client may not start a job.
+-- Why its client, or the queue, may not start a job.
 local function find_limits()
-  if redis.call("EXISTS", q.limits) == 0 then return "", "", "" end
+  if redis.call("EXISTS", q.limits) == 0 then return "", "", "", "", "" end
   local _, client = read_header(record or "")
   local pause = redis.call("HGET", q.limits, "paused:" .. client)
-  local is_at_limit = not pause and read_rooms(q, { client })[1] <= 0
-  return pause and string.match(pause, "^%d+") or "", is_at_limit and 1 or "", queue_room(q) <= 0 and 1 or ""
+  local rooms, moments = read_rooms(q, { client })
+  local queue_left, queue_moment = queue_room(q)
+  local is_at_limit = not pause and rooms[1] <= 0 and not moments[1]
+  local is_queue_at_limit = queue_left <= 0 and not queue_moment
+  return pause and string.match(pause, "^%d+") or "", is_at_limit and 1 or "", is_queue_at_limit and 1 or "",
+    moments[1] or "", queue_moment or ""
 end
 
 local alive = #redis.call("ZRANGEBYSCORE", q.workers, now, "+inf", "LIMIT", 0, 100)

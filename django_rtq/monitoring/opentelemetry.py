@@ -1,0 +1,144 @@
+"""Spans of OpenTelemetry around delay() and around each run, by the semantic conventions for messaging.
+
+See https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/. Needs the API of OpenTelemetry:
+pip install "django-rtq[otel]". The project configures the SDK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from asgiref.sync import iscoroutinefunction
+from django.utils.decorators import sync_and_async_middleware
+
+try:
+    from opentelemetry import context, propagate, trace
+except ImportError as error:
+    raise ImportError(
+        "django_rtq.monitoring.opentelemetry needs the package opentelemetry-api. "
+        'Install it with: pip install "django-rtq[otel]"'
+    ) from error
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+
+from django_rtq import signals
+from django_rtq.exceptions import JobCancelled, Retry
+from django_rtq.jobs.job import Job
+from django_rtq.redaction import Secrets
+
+if TYPE_CHECKING:
+    from django_rtq.tasks.task_call import TaskCall
+
+FLUSH_MS = 2000
+_tracer = trace.get_tracer("django_rtq")  # of the provider that the project sets, also later
+
+
+class OpenTelemetryMiddleware:
+    """For RTQ["MIDDLEWARE"], as the first entry. The trace goes with the job, in headers such as `traceparent`."""
+
+    def __init__(self) -> None:
+        signals.worker_process_shutdown.connect(_flush, dispatch_uid="rtq-opentelemetry")
+
+    @sync_and_async_middleware
+    def enqueue(self, enqueue: Callable[..., Any]) -> Callable[..., Any]:
+        """A span of kind PRODUCER, one for each call of delay() or delay_many()."""
+        if iscoroutinefunction(enqueue):
+
+            async def aproduce(call: TaskCall) -> Any:
+                with _producing(call) as span:
+                    return _with_ids(span, await enqueue(call))
+
+            return aproduce
+
+        def produce(call: TaskCall) -> Any:
+            with _producing(call) as span:
+                return _with_ids(span, enqueue(call))
+
+        return produce
+
+    @sync_and_async_middleware
+    def run(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """A span of kind CONSUMER, one for each run."""
+        if iscoroutinefunction(run):
+
+            async def aconsume(job: Job) -> Any:
+                with _consuming(job):
+                    return await run(job)
+
+            return aconsume
+
+        def consume(job: Job) -> Any:
+            with _consuming(job):
+                return run(job)
+
+        return consume
+
+
+@contextmanager
+def _producing(call: TaskCall) -> Iterator[Span]:
+    attributes = _attributes("enqueue", "send", call.task.queue, call.task.name)
+    with _tracer.start_as_current_span(
+        f"enqueue {call.task.queue}", kind=SpanKind.PRODUCER, attributes=attributes
+    ) as span:
+        propagate.inject(call.headers)
+        yield span
+
+
+def _with_ids(span: Span, handles: Any) -> Any:
+    if len(handles) == 1:
+        span.set_attribute("messaging.message.id", handles[0].id)
+    else:
+        span.set_attribute("messaging.batch.message_count", len(handles))
+    return handles
+
+
+@contextmanager
+def _consuming(job: Job) -> Iterator[None]:
+    attributes = _attributes("process", "process", job.queue, job.task)
+    attributes |= {"messaging.message.id": job.id, "rtq.client": job.client, "rtq.attempt": job.attempt}
+    token = context.attach(propagate.extract(job.headers))
+    try:
+        with _tracer.start_as_current_span(
+            f"process {job.queue}",
+            kind=SpanKind.CONSUMER,
+            attributes=attributes,
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                yield
+            except (Retry, JobCancelled):
+                raise
+            except BaseException as error:
+                _record(span, job, error)
+                raise
+    finally:
+        context.detach(token)
+
+
+def _record(span: Span, job: Job, error: BaseException) -> None:
+    """Record a failure, with the secret arguments of the job replaced in its texts."""
+    if span.is_recording():
+        secrets = Secrets.of(job.task, job.args, {"kwargs": job.kwargs, "headers": job.headers})
+        safe = secrets.hide_in_error(error)
+        span.record_exception(safe if isinstance(safe, Exception) else Exception(str(safe)))
+        span.set_attribute("error.type", type(error).__qualname__)
+        span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {safe}"))
+
+
+def _attributes(name: str, kind: str, queue: str, task: str) -> dict[str, str | int]:
+    return {
+        "messaging.system": "rtq",
+        "messaging.operation.name": name,
+        "messaging.operation.type": kind,
+        "messaging.destination.name": queue,
+        "rtq.task": task,
+    }
+
+
+def _flush(**kwargs: object) -> None:
+    """Send what is buffered. The API does not say that a provider can, only the SDK does."""
+    flush = getattr(trace.get_tracer_provider(), "force_flush", None)
+    if flush is not None:
+        flush(FLUSH_MS)
