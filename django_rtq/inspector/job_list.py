@@ -25,7 +25,8 @@ from django_rtq.jobs.job import clock_moment
 
 LONGEST_PAGE = 500
 DEPTH = 10_000  # jobs that a search with a filter reads at most
-_BAND, _TURN = re.compile(r"-?[0-9]{1,12}\+?"), re.compile(r"-?[0-9]{1,16}")  # in cursors
+_BAND = re.compile(r"-?[0-9]{1,12}\+?")  # in cursors
+_TURN = re.compile(r"-?[0-9]{1,16}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?|inf")  # a score; inf: the client is blocked
 _BATCH = 500  # jobs that a search with a filter reads in two round trips
 
 #: The states that can be listed, and the order of each list. Queued: in the order of the clients' turns at this moment,

@@ -22,7 +22,7 @@ STRANGE = [
     ("0++", "1", "c", "d"),
     ("+", "1", "c", "d"),
     ("1", "nan", "c", "d"),
-    ("1", "inf", "c", "d"),
+    ("1", "infinite", "c", "d"),
     ("1", "1 1", "c", "d"),
     ("", "1", "c", "d"),
     ("٣", "1", "c", "d"),
@@ -149,6 +149,23 @@ def test_a_filter_looks_at_all_but_says_so_when_it_stops(inspector):
 @pytest.mark.usefixtures("_many_jobs")
 def test_a_cursor_that_is_none_begins_at_the_beginning(inspector, cursor):
     assert page(inspector, cursor, 1)[0] == ["y9"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_clients_with_weights_and_blocked_clients_are_paged(broker, inspector, limit):
+    inspector.limits.set_client(QUEUE, "x", weight=3)
+    queue_up(broker, *(f"{client}{number}" for client in "axyz" for number in range(9)))
+    claim(broker, 3)
+    claim(broker, 2)
+    inspector.limits.set_default(QUEUE, max_running=1)
+    claim(broker, 9)  # blocks them
+    inspector.limits.set_client(QUEUE, "y", max_running=None)
+    claim(broker, 1)
+
+    (everything,) = pages(inspector, 50)
+
+    assert [name for found in pages(inspector, limit) for name in found] == everything
+    assert {name[0] for name in everything} == set("axyz")
 
 
 def test_more_empty_lanes_than_are_looked_at_in_one_call_are_passed_over(redis, broker, inspector):

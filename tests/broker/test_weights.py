@@ -54,6 +54,16 @@ def test_the_starts_of_a_heavy_client_are_spread_out(broker, limits):
         assert 9 <= found[start : start + 20].count("h") <= 11
 
 
+def test_they_are_spread_out_among_clients_that_waited_before(broker, limits):
+    for client in ("heavy", *"abcde"):
+        for _ in range(20):  # each call takes a number
+            enqueue_many(broker, client, 2)
+
+    limits.set_client(QUEUE, "heavy", weight=5)
+
+    assert "hhh" not in "".join(client[0] for client in starts(broker, (1,), 40))
+
+
 def test_the_weights_of_others_are_as_the_default(broker, limits):
     limits.set_default(QUEUE, weight=100)
     limits.set_client(QUEUE, "small", weight=50)

@@ -46,7 +46,7 @@ def login(user, password):
 both = pytest.mark.parametrize("each", [mail, amail], ids=["function", "coroutine"])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def exporter():
     """A process has one provider, which cannot be replaced."""
     exporter = InMemorySpanExporter()

@@ -8,6 +8,8 @@ import pytest
 
 sentry_sdk = pytest.importorskip("sentry_sdk")
 
+from sentry_sdk.integrations.dedupe import DedupeIntegration  # noqa: E402
+from sentry_sdk.integrations.logging import LoggingIntegration  # noqa: E402
 from sentry_sdk.transport import Transport  # noqa: E402
 
 from django_rtq import Bury, JobCancelled, Retry, conf, constant, logs, signals, task  # noqa: E402
@@ -77,8 +79,8 @@ def sentry(isolated, rtq_settings):
             dsn="http://key@127.0.0.1:1/1",
             transport=ListTransport,
             traces_sample_rate=1.0,
-            auto_enabling_integrations=False,
-            integrations=[RTQIntegration()],
+            default_integrations=False,  # most of them patch modules for good
+            integrations=[RTQIntegration(), LoggingIntegration(), DedupeIntegration()],
         )
         yield ListTransport.items
     sentry_sdk.get_global_scope().set_client(None)

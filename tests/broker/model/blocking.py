@@ -23,7 +23,9 @@ class Blocking(Weights):
             self.limit_sources = {name: text for name, text in self.limit_sources.items() if text}
             texts = [self.limit_sources.get(f"{origin}:{field}", "") for origin in ("run", "settings")]
             self.set_limits[field] = " ".join(filter(None, texts))
-            is_weight = is_weight or (field.startswith("client") and "weight=" in before + self.set_limits[field])
+            if field.startswith("client"):
+                is_weight = is_weight or "weight=" in before + self.set_limits[field]
+                _ = "weight=" in self.set_limits[field] and self.mark_newcomers()
         if is_weight:
             self.pull_back()
         self.set_limits = {field: text for field, text in self.set_limits.items() if text}

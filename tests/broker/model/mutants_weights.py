@@ -18,7 +18,7 @@ WEIGHT_MUTANTS = (
     Mutant("newcomers_come_first", "(n + i - 1) * stride", "-(n + i - 1) * stride"),
     Mutant("newcomers_one_too_far", "(n + i - 1) * stride", "(n + i) * stride"),
     Mutant("newcomers_without_stride", "(n + i - 1) * stride", "(n + i - 1)"),
-    Mutant("newcomers_begin_at_zero", "(first[2] or 0) + (n + i - 1)", "(n + i - 1)"),
+    Mutant("newcomers_begin_at_zero", "(first or 0) + (n + i - 1)", "(n + i - 1)"),
     Mutant("blocked_are_newcomers", 'NEWCOMERS, "(inf"', 'NEWCOMERS, "+inf"'),
     # whose turn it is
     Mutant("turns_without_weights", "if q.has_weights then return", "if false then return"),
@@ -45,6 +45,9 @@ WEIGHT_MUTANTS = (
     # changes
     Mutant("old_turns_stay", "if has_new_weights then pull_back(q) end", NOTHING),
     Mutant("old_turns_stay_when_weights_end", "before + after > 0", "after > 0"),
-    Mutant("only_one_is_pulled_back", '"(" .. last, "LIMIT", 0, 500', '"(" .. last, "LIMIT", 0, 1'),
-    Mutant("newcomers_are_pulled_back", 'ring, "(" .. NEWCOMERS, "(" .. last', 'ring, "(inf", "(" .. last'),
+    Mutant("only_one_is_pulled_back", '"(" .. NEWCOMERS, "LIMIT", 0, 500)', '"(" .. NEWCOMERS, "LIMIT", 0, 1)'),
+    Mutant("newcomers_are_pulled_back", 'ring, last, "(" .. NEWCOMERS', 'ring, last, "(inf"'),
+    Mutant("turns_are_put_off", '"LT", first[2], n', '"XX", first[2], n'),
+    Mutant("old_numbers_are_turns", 'redis.call("ZADD", q.ring .. band, redis.call("INCR", q.turn), client)', NOTHING),
+    Mutant("all_come_anew_at_each_weight", "> tonumber(NEWCOMERS) then return end", "< 0 then return end"),
 )

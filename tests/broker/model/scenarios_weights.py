@@ -147,6 +147,16 @@ def two_light_clients_become_heavy(parallel: ParallelRun) -> None:
     parallel.claim("w0", ("mail",), 9)
 
 
+def light_clients_keep_their_turns(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:x": "weight=0.3", "client:xy": "weight=0.2"})
+    flood(parallel, 20)
+    for weight in (2, 3, 4):
+        parallel.claim("w0", ("mail",), 5)
+        parallel.change_limits("mail", {"client:ü": f"weight={weight}"})
+    for wanted in (5, 4, 3, 2, 1):
+        parallel.claim("w0", ("mail",), wanted)
+
+
 WEIGHT_SCENARIOS = (
     heavy_clients_start_more_often,
     strides_follow_the_default,
@@ -160,4 +170,5 @@ WEIGHT_SCENARIOS = (
     others_come_before_the_second_job_of_the_last,
     a_cancelled_job_costs_no_turn,
     two_light_clients_become_heavy,
+    light_clients_keep_their_turns,
 )

@@ -128,6 +128,7 @@ class State:
     limit_sources: dict[str, str] = field(default_factory=dict)
     set_limits: dict[str, str] = field(default_factory=dict)  # the key "limits"
     turns: dict[Lane, float] = field(default_factory=dict)  # of the clients in rings, while there are weights
+    is_marked: bool = False  # a client has had a weight: newcomers get numbers beyond all turns
     blocked: dict[str, list[int]] = field(default_factory=dict)  # client -> bands, as written
     blocked_in: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # clients whose turn is "inf"
     rate_times: dict[str, float] = field(default_factory=dict)  # "queue", "client:<name>" -> theoretical arrival time

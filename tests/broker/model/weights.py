@@ -53,15 +53,22 @@ class Weights(Holdings):
     def _texts_of(self, client: str) -> str:
         return f"{self.set_limits.get(f'client:{client}', '')} {self.set_limits.get('clients', '')}"
 
+    def mark_newcomers(self) -> None:
+        """With the first weight all come anew, in their order."""
+        if not self.is_marked:
+            self.is_marked = True
+            self.turns.clear()
+
     def pull_back(self) -> None:
-        """Nobody's turn is beyond the end of its ring."""
+        """Beyond the end of a ring, nobody's turn is later than if it came now."""
         for band in self.bands:
             placed = [client for client in self.rings[band] if (band, client) in self.turns]
-            if placed:
-                last = self.turns[band, placed[0]] + len(placed)
-                for client in placed:
-                    self.turns[band, client] = min(self.turns[band, client], last)
-                self._sort(band)
+            first, n = self.turns[band, placed[0]] if placed else 0, len(placed)
+            beyond = [client for client in placed if self.turns[band, client] > first + n]
+            for place, client in enumerate(beyond):
+                turn = first + (n + place) * self._stride_of(client)
+                self.turns[band, client] = min(self.turns[band, client], turn)
+            self._sort(band)
 
     def _sort(self, band: int) -> None:
         """By turns, then by names; those who have none yet stay the last."""

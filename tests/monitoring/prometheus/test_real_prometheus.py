@@ -63,9 +63,22 @@ def test_the_alert_rules_are_valid():
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+def yaml_of_the_page(name):
+    """A YAML file that the page shows."""
+    found = [code for _, code in blocks(section(read("docs/monitoring.md"), "## Prometheus"), "yaml")]
+    (code,) = [code for code in found if code.startswith(f"# {name}\n")]
+    return code
+
+
+@needs_prometheus
+def test_the_query_of_the_scaler_gives_one_number(prometheus):
+    (expression,) = re.findall(r"query: (.*)", yaml_of_the_page("scaler.yml"))
+    wait_until(lambda: len(prometheus(expression)) == 1, seconds=60)
+
+
 @needs_prometheus
 def test_the_configuration_on_the_page_is_valid(tmp_path):
-    ((_, code),) = blocks(section(read("docs/monitoring.md"), "## Prometheus"), "yaml")
+    code = yaml_of_the_page("prometheus.yml")
     (tmp_path / "prometheus.yml").write_text(code)
     shutil.copy(RULES, tmp_path / "alerts.yml")
     checked = subprocess.run(

@@ -18,9 +18,16 @@ local function add_weights(q, n)
   if redis.call("HINCRBY", q.limits, "weights", n) <= 0 then redis.call("HDEL", q.limits, "weights") end
 end
 
--- From now on, newcomers get numbers that are greater than all turns. It stays so when the last weight is removed.
+-- From now on, newcomers get numbers that are greater than all turns. It stays so when the last weight is removed. Those
+-- who wait already come anew: between their numbers there may be any distance.
 local function mark_newcomers(q)
-  if tonumber(redis.call("GET", q.turn) or 0) < tonumber(NEWCOMERS) then redis.call("INCRBY", q.turn, FIRST_NEWCOMER) end
+  if tonumber(redis.call("GET", q.turn) or 0) > tonumber(NEWCOMERS) then return end
+  redis.call("INCRBY", q.turn, FIRST_NEWCOMER)
+  for _, band in ipairs(redis.call("ZRANGE", q.bands, 0, -1)) do
+    for _, client in ipairs(redis.call("ZRANGEBYSCORE", q.ring .. band, "-inf", "(inf", "LIMIT", 0, 1000)) do
+      redis.call("ZADD", q.ring .. band, redis.call("INCR", q.turn), client)
+    end
+  end
 end
 
 -- The first clients of a ring and their turns, and how many clients have one.
@@ -41,26 +48,30 @@ local function read_strides(q, clients)
   return strides
 end
 
--- Give those who have entered the ring turns at its end; the greater their weight, the nearer to its first.
+-- Give clients turns at the end of a ring; the greater their weight, the nearer to its first.
+local function place(q, ring, clients, condition, first, n)
+  if #clients == 0 then return end
+  local places = {}
+  for i, stride in ipairs(read_strides(q, clients)) do
+    places[2 * i - 1], places[2 * i] = (first or 0) + (n + i - 1) * stride, clients[i]
+  end
+  redis.call("ZADD", ring, condition, unpack(places))
+end
+
+-- Give turns to those who have entered the ring.
 local function place_newcomers(q, ring)
   local newcomers = redis.call("ZRANGEBYSCORE", ring, NEWCOMERS, "(inf", "LIMIT", 0, 500)
   if #newcomers == 0 then return end
   local first, n = first_turns(ring, 1)
-  local places = {}
-  for i, stride in ipairs(read_strides(q, newcomers)) do
-    places[2 * i - 1], places[2 * i] = (first[2] or 0) + (n + i - 1) * stride, newcomers[i]
-  end
-  redis.call("ZADD", ring, unpack(places))
+  place(q, ring, newcomers, "XX", first[2], n)
 end
 
--- After a change of weights nobody waits for longer than until the end of the ring.
+-- After a change of weights, those beyond the end of the ring have no later turn than they would have if they came now.
 local function pull_back(q)
   for _, band in ipairs(redis.call("ZRANGE", q.bands, 0, -1)) do
     local ring = q.ring .. band
     local first, n = first_turns(ring, 1)
-    local last = string.format("%.17g", (first[2] or 0) + n)
-    for _, client in ipairs(redis.call("ZREVRANGEBYSCORE", ring, "(" .. NEWCOMERS, "(" .. last, "LIMIT", 0, 500)) do
-      redis.call("ZADD", ring, last, client)
-    end
+    local last = string.format("(%.17g", (first[2] or 0) + n)
+    place(q, ring, redis.call("ZRANGEBYSCORE", ring, last, "(" .. NEWCOMERS, "LIMIT", 0, 500), "LT", first[2], n)
   end
 end

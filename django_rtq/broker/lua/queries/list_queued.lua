@@ -35,9 +35,20 @@ local function walk(of_band, of_turn, of_client, after)
   return answer[1] == "more"
 end
 
-local function walk_ring(of_band, from)
+-- The clients of a ring and their turns, on the first page or behind the last client. Others may have its turn, too.
+local function read_ring(of_band, is_first)
+  local ring = q.ring .. of_band
+  if is_first then return redis.call("ZRANGE", ring, 0, LANES - 1, "WITHSCORES") end
+  if redis.call("ZSCORE", ring, client) == turn then
+    local after = redis.call("ZRANK", ring, client) + 1
+    return redis.call("ZRANGE", ring, after, after + LANES - 1, "WITHSCORES")
+  end
+  return redis.call("ZRANGEBYSCORE", ring, "(" .. turn, "+inf", "WITHSCORES", "LIMIT", 0, LANES)
+end
+
+local function walk_ring(of_band, is_first)
   if alone then return walk(of_band, "0", client) end
-  local ring = redis.call("ZRANGEBYSCORE", q.ring .. of_band, from, "+inf", "WITHSCORES", "LIMIT", 0, LANES)
+  local ring = read_ring(of_band, is_first)
   for i = 1, #ring, 2 do
     local is_seen = of_band == band and ring[i] == client -- it was served meanwhile, and got a later turn
     if not is_seen and walk(of_band, ring[i + 1], ring[i]) then return true end
@@ -46,10 +57,10 @@ local function walk_ring(of_band, from)
 end
 
 if band ~= "" and walk(band, turn, client, last) then return answer end
-if band ~= "" and not alone and walk_ring(band, "(" .. turn) then return answer end
+if band ~= "" and not alone and walk_ring(band, false) then return answer end
 for _, each in ipairs(redis.call("ZREVRANGE", q.bands, 0, -1)) do
   local is_left = band == "" or tonumber(rank(each)) < tonumber(rank(band))
-  if is_left and walk_ring(each, "-inf") then return answer end
+  if is_left and walk_ring(each, true) then return answer end
 end
 if is_cut then answer[1] = "cut" end
 return answer
