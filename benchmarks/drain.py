@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from benchmarks.backlog import run_backlog
@@ -31,12 +32,24 @@ def measure(env: Environment, readings: Readings) -> None:
     readings.ratio("drain.vs_raw", "drain.one_client", "raw.batch")
 
 
-def drain(env: Environment, task: Any, *options: str, jobs: int = 0, clients: int = CLIENTS) -> Cost:
-    """The cost of so many jobs, of so many clients if the task has clients. A job counts when it is acknowledged."""
+def drain(
+    env: Environment,
+    task: Any,
+    *options: str,
+    jobs: int = 0,
+    clients: int = CLIENTS,
+    prepare: Callable[[], None] | None = None,
+) -> Cost:
+    """The cost of so many jobs, of so many clients if the task has clients. A job counts when it is acknowledged.
+
+    `prepare` is called before the jobs are enqueued.
+    """
     from django_rtq.broker.broker import get_broker
 
     jobs = jobs or (100_000 if env.is_quick else 150_000)
     env.clear()
+    if prepare:
+        prepare()
     for start in range(0, jobs, 5000):
         task.delay_many([((number % clients, number), {}) for number in range(start, start + 5000)])
     key = get_broker().keys.of("default").jobs

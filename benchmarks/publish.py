@@ -29,7 +29,7 @@ GROUPS = {
     "database": ("database",),
     "latency": ("latency", "get", "delayed"),
     "payload": ("payload",),
-    "queues": ("queues", "fairness", "weights"),
+    "queues": ("queues", "fairness", "weights", "limits"),
     "idle": ("idle", "memory"),
 }
 README_FIGURES = """

@@ -20,7 +20,7 @@ BUSY_LOAD = 0.5  # load average from which other programs distort the figures
 GROUPS = (
     *("raw", "enqueue", "unique", "drain", "latency", "delayed", "memory", "fairness"),
     *("ordinary", "threads", "coroutines", "database", "get", "retries", "payload", "queues", "producers", "clients"),
-    "weights",
+    *("weights", "limits"),
     *("idle", "scale", "admin"),
 )
 
@@ -60,11 +60,11 @@ def main() -> int:
 def _measure(env: Any, readings: Any, options: argparse.Namespace) -> None:
     from benchmarks import admin, delayed, drain, enqueue, fairness, idle, latency, memory, raw, scale, unique
     from benchmarks.environment import print_progress
-    from benchmarks.loads import clients, database, get, payload, producers, queues, retries, waiting, weights
+    from benchmarks.loads import clients, database, get, limits, payload, producers, queues, retries, waiting, weights
 
     modules = (
         *(raw, enqueue, unique, drain, latency, delayed, memory, fairness, database, get, retries, payload, queues),
-        *(producers, clients, weights),
+        *(producers, clients, weights, limits),
     )
     by_rounds = {module.__name__.rpartition(".")[2]: module.measure for module in modules} | {
         "ordinary": waiting.measure_ordinary,

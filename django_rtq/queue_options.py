@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, TypeGuard
 
 from django_rtq.exceptions import ConfigurationError, InvalidTask
-from django_rtq.validation import did_you_mean
+from django_rtq.validation import did_you_mean, is_number
 
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
@@ -140,6 +140,10 @@ class QueueConfig:
     burst: int | None = None
     #: How many of its jobs may wait, for a worker or for their time. None: any number.
     max_waiting: int | None = None
+    #: What delay() does with a job that does not fit: "raise" QueueFull, or "wait" for room first.
+    on_full: str = "raise"
+    #: For how many seconds it waits.
+    on_full_timeout: float = 5.0
     #: Limits of each client: {"max_running": 2}.
     client: Mapping[str, Any] = field(default_factory=dict)
     #: Limits of single clients: name -> the same.
@@ -174,6 +178,10 @@ def check_queues(queues: Any) -> None:
 def _check_queue_option(where: str, option: str, value: Any) -> None:
     if option == "delayed_first" and not isinstance(value, bool):
         raise ConfigurationError(f"{where} is {value!r}, but has to be True or False.")
+    if option == "on_full" and value not in ("raise", "wait"):
+        raise ConfigurationError(f'{where} is {value!r}, but has to be "raise" or "wait".')
+    if option == "on_full_timeout" and not (is_number(value) and 0 < value <= 3600):
+        raise ConfigurationError(f"{where} is {value!r}, but has to be a number of seconds, up to 3600.")
     if option in QUEUE_LIMITS:
         _check_limit(where, option, value)
     if option == "client":

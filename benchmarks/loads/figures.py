@@ -97,4 +97,13 @@ LOADS = {
     **rate("weights.none", "no-op jobs of 100 clients without weights, one process"),
     **rate("weights.drain", "the same with weights"),
     "weights.drain_vs_none": Figure("ratio", "with weights to without", Target(">=", 0.7)),
+    "limits.rate": Figure("starts/s", "a queue with a rate of 1,000/s, four processes", Target(">=", 980)),
+    "limits.late_p50": Figure("ms", "a start behind its time by a rate of 20/s, idle worker", Target("<", 2)),
+    "limits.late_p99": Figure("ms", "the same, 1 of 100 is later", Target("<", 10)),
+    **rate("limits.none", "no-op jobs of 1,000 clients without limits, one process"),
+    **rate("limits.drain", "the same with a limit and a rate for each client"),
+    "limits.drain_vs_none": Figure("ratio", "with limits to without", Target(">=", 0.7)),
+    "limits.claim": Figure("µs", "claim() with limits, 10 clients"),
+    "limits.claim_blocked": Figure("µs", "the same beside 100,000 blocked clients"),
+    "limits.claim_blocked_vs_none": Figure("ratio", "with blocked clients to without", Target("<=", 1.2)),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from django_rtq import signals
@@ -13,6 +14,7 @@ from django_rtq.broker.messages import NewJob, UniqueJob, is_refusal, queue_full
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable, DuplicateJob
 from django_rtq.handle import JobHandle
 from django_rtq.tasks.new_jobs import new_job, new_unique_job
+from django_rtq.tasks.room import await_room, wait_for_room
 from django_rtq.transactions.debug_warning import warn_if_in_transaction
 from django_rtq.transactions.on_commit import defer, has_transaction, store_instead
 from django_rtq.transactions.rules import database_to_await, ignores_transactions
@@ -43,9 +45,11 @@ def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool = Fa
     """Enqueue jobs of new_job(). Raises what delay() raises."""
     if jobs and (alias := _open_transaction(task)):
         return _enqueue_on_commit(alias, task, jobs, all_or_none)
-    queue = task.queue
+    queue, broker = task.queue, get_broker()
     try:
-        answers = get_broker().enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
+        answers = broker.enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
+        if not STORED.issuperset(answers):
+            answers = wait_for_room(queue, jobs, answers, partial(broker.enqueue, queue, all_or_none=all_or_none))
     except (BrokerUnavailable, BrokerFull) as error:
         if not store_instead(task.name, queue, jobs, error):
             raise
@@ -59,8 +63,11 @@ def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_or_none:
     """Enqueue jobs of new_unique_job(). Raises what delay() raises."""
     if jobs and (alias := _open_transaction(task)):
         return _enqueue_on_commit(alias, task, jobs, all_or_none)
+    send = partial(get_broker().enqueue_unique, task.queue, all_or_none=all_or_none)
     try:
-        answers = get_broker().enqueue_unique(task.queue, jobs, all_or_none=all_or_none) if jobs else []
+        answers = send(jobs) if jobs else []
+        if any(map(is_refusal, answers)):
+            answers = wait_for_room(task.queue, jobs, answers, send)
     except (BrokerUnavailable, BrokerFull) as error:
         if not store_instead(task.name, task.queue, jobs, error):
             raise
@@ -70,14 +77,20 @@ def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_or_none:
 
 
 async def _aenqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool) -> list[JobHandle[Any]]:
-    answers = await get_broker().aenqueue(task.queue, jobs, all_or_none=all_or_none) if jobs else []
+    send = partial(get_broker().aenqueue, task.queue, all_or_none=all_or_none)
+    answers = await send(jobs) if jobs else []
+    if not STORED.issuperset(answers):
+        answers = await await_room(task.queue, jobs, answers, send)
     stored = jobs if STORED.issuperset(answers) else _added(jobs, answers)
     await _aannounce(task, task.queue, stored)
     return _handles(task, jobs, answers)
 
 
 async def _aenqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_or_none: bool) -> list[JobHandle[Any]]:
-    answers = await get_broker().aenqueue_unique(task.queue, jobs, all_or_none=all_or_none) if jobs else []
+    send = partial(get_broker().aenqueue_unique, task.queue, all_or_none=all_or_none)
+    answers = await send(jobs) if jobs else []
+    if any(map(is_refusal, answers)):
+        answers = await await_room(task.queue, jobs, answers, send)
     await _aannounce(task, task.queue, _added(jobs, answers))
     return _unique_handles(task, jobs, answers)
 

@@ -37,7 +37,7 @@ READ_ONLY = {
     *("list_queued", "list_finished", "count_matching", "queue_overview", "list_running"),
     *("filter_jobs", "queue_position", "task_metrics", "client_state"),
 }
-LIMITS = {"run:clients": "max_running=1", "settings:queue": "max_running=3", "run:paused:x": "1 me"}
+LIMITS = {"run:clients": "max_running=1 rate=9/1000 burst=3", "settings:queue": "max_running=3", "run:paused:x": "1 me"}
 SLOT_MS = 1_700_000_000_000
 
 
