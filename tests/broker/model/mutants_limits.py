@@ -20,7 +20,7 @@ LIMIT_MUTANTS = (
     # who waits until it may
     Mutant("bands_of_the_blocked_not_noted", 'redis.call("HSET", q.blocked, client,', "string.len("),
     Mutant("blocked_take_turns", 'redis.call("ZADD", q.ring .. band, "inf", client)', NOTHING),
-    Mutant("blocked_are_looked_at", '"(inf"', '"+inf"'),
+    Mutant("blocked_are_looked_at", '"(inf", "LIMIT", "0", n', '"+inf", "LIMIT", "0", n'),
     Mutant("blocked_go_to_the_end", "if not turns.blocked[c] then list", "if true then list"),
     Mutant("band_of_the_blocked_stays", "#first_clients(q, band, 1) == 0", 'redis.call("EXISTS", ring) == 0'),
     Mutant("blocked_wake_workers", 'if turn == "inf" then return end', NOTHING),
