@@ -102,6 +102,10 @@ def _weight(value: Any) -> str:
     return f"{value:g}"
 
 
+def _decode_weight(text: str) -> int | float:
+    return int(text) if text.isdecimal() else float(text)
+
+
 _KINDS = (
     LimitKind(name="max_running", allowed="a whole number from 0 on", encode=_whole_number, decode=int),
     LimitKind(
@@ -113,7 +117,9 @@ _KINDS = (
     ),
     LimitKind(name="burst", allowed="a whole number from 1 on", encode=_burst, decode=int),
     LimitKind(name="max_waiting", allowed="a whole number from 0 on", encode=_whole_number, decode=int),
-    LimitKind(name="weight", allowed="a number from 0.01 to 1,000", encode=_weight, decode=float, may_be_none=False),
+    LimitKind(
+        name="weight", allowed="a number from 0.01 to 1,000", encode=_weight, decode=_decode_weight, may_be_none=False
+    ),
 )
 LIMIT_KINDS = {kind.name: kind for kind in _KINDS}
 QUEUE_LIMITS = ("max_running", "rate", "burst", "max_waiting")  # what a queue may have

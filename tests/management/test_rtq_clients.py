@@ -64,6 +64,7 @@ def test_weights_are_set_and_shown(broker, settings):
         ["(each", "client)", "-", "-", "-", "0.5"],
         ["acme", "0", "-", "-", "-", "5", "open"],
     ]
+    assert run("rtq_clients", "list", "default", "--json").json["clients"][0]["limits"]["weight"]["value"] == 5
     run("rtq_clients", "limit", "default", "--client", "acme", "--weight", "settings")
     assert "acme" not in run("rtq_clients", "list", "default").out
 
