@@ -108,7 +108,7 @@ class QueueFull(RTQError):
         whose = f"client {client!r} of queue {queue}" if client is not None else f"queue {queue}"
         owner = "--whole-queue" if client is None else f"--client {shlex.quote(client)}"
         super().__init__(
-            f"{whose[0].upper()}{whose[1:]} is full: {waiting} jobs wait, and max_waiting is {limit}. {self._counts()}"
+            f"{whose[0].upper()}{whose[1:]} is full (waiting jobs: {waiting}, max_waiting: {limit}). {self._counts()}"
             f"Enqueue later, run more workers, or raise the limit: "
             f"manage.py rtq_clients limit {queue} {owner} --max-waiting N"
         )

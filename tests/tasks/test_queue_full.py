@@ -58,7 +58,7 @@ def test_it_says_how_many_wait_and_what_to_do(limits):
     error = caught.value
     assert (error.queue, error.client, error.waiting, error.limit, error.handles) == (QUEUE, None, 1, 1, [None])
     assert str(error) == (
-        "Queue default is full: 1 jobs wait, and max_waiting is 1. Enqueue later, run more workers, or raise the "
+        "Queue default is full (waiting jobs: 1, max_waiting: 1). Enqueue later, run more workers, or raise the "
         "limit: manage.py rtq_clients limit default --whole-queue --max-waiting N"
     )
     assert str(pickle.loads(pickle.dumps(error))) == str(error)

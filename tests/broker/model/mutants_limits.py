@@ -33,12 +33,11 @@ LIMIT_MUTANTS = (
     Mutant("blocked_without_jobs_stay", 'redis.call("ZREM", ring, client)', NOTHING),
     Mutant("who_is_not_blocked_loses_its_turn", 'if redis.call("ZSCORE", ring, client) == "inf" then', "if true then"),
     # the counts
-    Mutant("starts_not_counted", "    count_started(q, started, h / 2)\n", NOTHING),
-    Mutant("starts_not_counted_for_clients", 'add_running(q, "client:" .. client, owners[client])', NOTHING),
-    Mutant("starts_not_counted_for_queue", 'add_running(q, "queue", total)', NOTHING),
-    Mutant("ends_not_counted_for_queue", 'add_running(q, "queue", -total)', NOTHING),
-    Mutant("ends_not_counted_for_clients", 'add_running(q, "client:" .. client, -owners[client])', NOTHING),
-    Mutant("counts_of_none_stay", '<= 0 then redis.call("HDEL", q.running_counts, name) end', "<= 0 then return end"),
+    Mutant("starts_not_counted", "    add_running(q, started, h / 2, 1)\n", NOTHING),
+    Mutant("jobs_of_clients_not_counted", '"client:" .. client, owners[client]\n', '"client:" .. client, 0\n'),
+    Mutant("jobs_of_the_queue_not_counted", '{ "queue" }, { total }', '{ "queue" }, { 0 }'),
+    Mutant("ends_not_counted", "sign * numbers[i]", "math.max(0, sign) * numbers[i]"),
+    Mutant("counts_of_none_stay", "if n > 0 then counts", "if true then counts"),
     Mutant("owners_not_written", 'held[h] = held[h] .. " " .. owners[i]', NOTHING),
     Mutant("ends_in_finish_not_counted", "q.has_limits ~= false", "q.has_limits", ("finish",)),
     *(Mutant(f"ends_in_{verb}_not_counted", ENDED + "\nreturn", "return", (verb,)) for verb in ("retry", "bury")),
@@ -47,7 +46,7 @@ LIMIT_MUTANTS = (
     Mutant(
         "ends_wake_nobody", f'if redis.call("EXISTS", q.bands) == 1 then {WAKES} end\nend', "\nend", ("finish", "claim")
     ),
-    Mutant("a_place_lets_nobody_go_on", "-owners[client])\n    unblock(q, client)", "-owners[client])"),
+    Mutant("a_place_lets_nobody_go_on", "if bands then unblock(q, owners[i]) end", NOTHING),
     # changes, and the audit
     Mutant("forget_overlooks_limits", 'redis.call("EXISTS", q.limit_sources, q.blocked) > 0', "false", ("forget",)),
     Mutant("first_limit_counts_nothing", "== 1 then recount(q) else", "== 2 then recount(q) else", ("set_limits",)),

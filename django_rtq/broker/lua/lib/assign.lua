@@ -32,7 +32,7 @@ local function assign_jobs(q, ids, owners, reply, head, counts)
   end
   if h > 0 then redis.call("HSET", q.running, unpack(held)) end
   if #started > 0 then
-    count_started(q, started, h / 2)
+    add_running(q, started, h / 2, 1)
     use_rates(q, started, h / 2, 1)
   end
   return h / 2

@@ -17,5 +17,5 @@ local function recount(q)
     end
   end
   redis.call("DEL", q.running_counts)
-  if total > 0 then count_started(q, owners, total) end
+  if total > 0 then add_running(q, owners, total, 1) end
 end

@@ -13,13 +13,18 @@ local function add_job(owners, client)
   owners[client] = (owners[client] or 0) + 1
 end
 
-local function add_running(q, name, n)
-  if redis.call("HINCRBY", q.running_counts, name, n) <= 0 then redis.call("HDEL", q.running_counts, name) end
-end
-
-local function count_started(q, owners, total)
-  for _, client in ipairs(owners) do add_running(q, "client:" .. client, owners[client]) end
-  add_running(q, "queue", total)
+-- Add jobs to the counts of the queue and of clients; -1 as `sign`: take them away.
+local function add_running(q, owners, total, sign)
+  local members, numbers, counts, gone = { "queue" }, { total }, {}, {}
+  for i, client in ipairs(owners) do
+    members[i + 1], numbers[i + 1] = "client:" .. client, owners[client]
+  end
+  for i, running in ipairs(redis.call("HMGET", q.running_counts, unpack(members))) do
+    local n = tonumber(running or 0) + sign * numbers[i]
+    if n > 0 then counts[#counts + 1], counts[#counts + 2] = members[i], n else gone[#gone + 1] = members[i] end
+  end
+  if #counts > 0 then redis.call("HSET", q.running_counts, unpack(counts)) end
+  if #gone > 0 then redis.call("HDEL", q.running_counts, unpack(gone)) end
 end
 
 -- These entries have left the processing lists: give their places back, and their starts if they did not run.
@@ -38,10 +43,9 @@ local function count_ended(q, held, are_unrun)
     queue_room(q)
     use_rates(q, owners, total, -1)
   end
-  add_running(q, "queue", -total)
-  for _, client in ipairs(owners) do
-    add_running(q, "client:" .. client, -owners[client])
-    unblock(q, client)
+  add_running(q, owners, total, -1)
+  for i, bands in ipairs(redis.call("HMGET", q.blocked, unpack(owners))) do
+    if bands then unblock(q, owners[i]) end
   end
   if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.work_signal, "0", "work") end
 end
