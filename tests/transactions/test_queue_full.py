@@ -47,7 +47,7 @@ def test_the_outbox_keeps_what_does_not_fit(with_options, limits):
     make_due()
     assert relay(get_broker(), "default") == 2
     assert {row.attempts for row in OutboxJob.objects.all()} == {1}
-    assert "max_waiting is 1" in OutboxJob.objects.first().error
+    assert "max_waiting: 1" in OutboxJob.objects.first().error
 
     limits.set_queue(QUEUE, max_waiting=None)
     OutboxJob.objects.update(due_at=timezone.now())

@@ -59,6 +59,7 @@ WAITING_MUTANTS = (
         "local refused = nil",
     ),
     Mutant("preview_overlooks_ids", 'seen[job.id] and "exists" or is_known', "is_known"),
+    Mutant("preview_knows_refused_jobs", "if not (answer or full) then", "if not answer then"),
     Mutant("preview_overlooks_digests", "(seen[job.digest] or not is_new", "(not is_new"),
     Mutant("preview_overlooks_owners", "or not is_new(q, job, first, successor))", ")"),
     Mutant("preview_overlooks_known_ids", 'is_known(q, job.id, is_recent(job.id, now)) and "exists"', "false"),

@@ -112,6 +112,9 @@ def all_or_none_of_unique_jobs(parallel: ParallelRun) -> None:
     rerun = [unique(parallel, name, conflict="rerun") for name in "hi"]
     parallel.enqueue_unique("mail", [*rerun, unique(parallel, "j", "d4")], together=True)
     parallel.enqueue_unique("mail", rerun, together=True)
+    parallel.change_limits("mail", {"queue": "max_waiting=0"})
+    twins = [unique(parallel, name, "d5") for name in "kl"]  # the first is refused, so the second has no owner
+    parallel.enqueue_unique("mail", [*twins, twins[0]], together=True)
 
 
 WAITING_SCENARIOS = (

@@ -16,7 +16,7 @@ local function preview(q, jobs, now)
     local full = not answer and take_place(q, rooms, job.client)
     answers[#answers + 1] = answer or full or "ok"
     is_full = is_full or full
-    if not answer then seen[job.id], seen[job.digest ~= "" and job.digest or job.id] = true, job.id end
+    if not (answer or full) then seen[job.id], seen[job.digest ~= "" and job.digest or job.id] = true, job.id end
   end
   return is_full and none_added(answers)
 end
