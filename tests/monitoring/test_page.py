@@ -60,9 +60,8 @@ def test_it_is_on():
     assert get_config().middleware == ("django_rtq.monitoring.sentry.SentryMiddleware",)
 """
 OPENTELEMETRY_TEST = """
-from django.core.management import call_command
-
 from django_rtq import task
+from django_rtq.conf import get_config
 from django_rtq.testing import eager
 
 
@@ -72,7 +71,7 @@ def export():
 
 
 def test_it_does_nothing_without_an_sdk():
-    call_command("check")
+    assert get_config().middleware == ("django_rtq.monitoring.opentelemetry.OpenTelemetryMiddleware",)
     with eager():
         assert export.delay().get() == 5
 """
