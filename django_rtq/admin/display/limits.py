@@ -17,7 +17,6 @@ LIMIT_LABELS = {
     "max_running": gettext_lazy("Running jobs"),
     "rate": gettext_lazy("Starts"),
     "burst": gettext_lazy("Starts at once"),
-    "burst": gettext_lazy("Burst"),
     "weight": gettext_lazy("Weight"),
     "max_waiting": gettext_lazy("Waiting jobs"),
 }
