@@ -10,6 +10,7 @@ from tests.app import long_tasks, tasks
 from tests.support.waiting import wait_until
 from tests.worker.conservation import assert_all_settled, assert_nothing_left, dead, records
 from tests.worker.processes import is_alive, is_idle
+from tests.worker.test_limits import most_at_once
 
 HOWS = ["exit", "abort", "segfault", "memory", "kill"]
 
@@ -123,13 +124,16 @@ def test_after_a_crash_many_jobs_of_one_process_are_all_taken_back_and_run_in_gr
     worker = rtq_worker("--concurrency", 1100)
     wait_until(lambda: journal.starts() == 1100)
 
-    os.kill(worker.child, signal.SIGKILL)
-    wait_until(lambda: journal.starts() == 1100 + 500)  # half of the slots, and no more than a claim brings
+    killed = worker.child
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: journal.starts() > 1100)
     journal.open("gate")
     wait_until(lambda: not records(redis))
 
     assert {handle.state for handle in handles[::100]} == {JobState.SUCCEEDED}
     assert journal.starts() == 2200
+    entries = [each for word in ("end", "start") for each in journal.entries(word) if each.pid != killed]
+    assert 0 < most_at_once(sorted(entries, key=lambda each: each.at)) <= 550  # half of the slots
     worker.stop()
     assert_nothing_left(redis)
 
