@@ -150,7 +150,8 @@ def _enqueue_on_commit(
 
 def _added(jobs: Sequence[Job], answers: Sequence[str]) -> list[Job]:
     """The jobs that are neither duplicates nor refused."""
-    return [job for job, answer in zip(jobs, answers, strict=True) if not answer.startswith(("duplicate", "full"))]
+    pairs = zip(jobs, answers, strict=True)
+    return [job for job, answer in pairs if not (is_refusal(answer) or answer.startswith("duplicate"))]
 
 
 def _announce(task: Task[Any, Any], queue: str, jobs: Sequence[NewJob | UniqueJob]) -> None:

@@ -8,17 +8,9 @@ import pytest
 from django_rtq import JobState
 from tests.app import tasks
 from tests.support.waiting import wait_until
+from tests.worker.overlaps import most_at_once
 
 LIMITED = {"QUEUES": {"default": {"client": {"max_running": 2}, "clients": {"big": {"max_running": 3}}}}}
-
-
-def most_at_once(entries):
-    """How many of these jobs ran at the same time, by the journal."""
-    running = most = 0
-    for entry in entries:
-        running += 1 if entry.word == "start" else -1
-        most = max(most, running)
-    return most
 
 
 @pytest.mark.parametrize("slots", [("--processes", 4), ("--concurrency", 8)])
@@ -35,7 +27,7 @@ def test_clients_run_no_more_than_they_may(rtq_worker, journal, slots):
     for client, most in (("small", 2), ("big", 3)):
         theirs = sorted((each for each in entries if each.name.startswith(client)), key=lambda entry: entry.at)
         assert len(theirs) == 24
-        assert 0 < most_at_once(theirs) <= most
+        assert 0 < most_at_once(1 if entry.word == "start" else -1 for entry in theirs) <= most
 
 
 def test_a_killed_process_gives_its_places_back(rtq_worker, journal, inspector):

@@ -16,7 +16,7 @@ from tests.worker.conservation import assert_nothing_left, dead, records
 from tests.worker.torture_faults import FaultInjector, is_hit_by, long_over, runs_by_name, terminations, unexplained
 from tests.worker.torture_workload import (
     Workload,
-    most_at_once,
+    most_sound_runs,
     not_followed,
     outcomes,
     ran_after_cancel,
@@ -100,12 +100,12 @@ def check_limits(workload, runs, ends, faults, inspector):
 
     clients = set(workload.client_of.values())
     busiest = {
-        client: most_at_once(runs, ends, lambda name: workload.client_of.get(name) == client, is_hit)  # noqa: B023
+        client: most_sound_runs(runs, ends, lambda name: workload.client_of.get(name) == client, is_hit)  # noqa: B023
         for client in clients
     }
     print(f"at once, by client: {busiest}")  # noqa: T201
     assert max(busiest.values()) <= 2
-    assert most_at_once(runs, ends, lambda name: True, is_hit) <= 5
+    assert most_sound_runs(runs, ends, lambda name: True, is_hit) <= 5
     found = inspector.limits.read("default")
     assert (found.running, [client for client in found.clients.values() if client.is_blocked]) == (0, [])
     broker = inspector.limits._broker

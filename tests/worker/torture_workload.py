@@ -11,6 +11,7 @@ from django_rtq.jobs.job import CancelAnswer
 from django_rtq.jobs.outcome import read_outcome
 from tests.app import tasks, torture_tasks
 from tests.support.waiting import wait_until
+from tests.worker.overlaps import most_at_once
 
 KEYS = 4  # of unique jobs, for each manner
 MANNERS = {"alone": torture_tasks.alone, "newest": torture_tasks.newest, "afresh": torture_tasks.afresh}
@@ -147,7 +148,7 @@ def not_followed(calls, runs, cancelled):
     return [call for call in changes if begun[call.key] < call.at]
 
 
-def most_at_once(runs, ends, wanted, is_hit):
+def most_sound_runs(runs, ends, wanted, is_hit):
     """How many of the wanted jobs ran at the same moment: runs that ended before anything happened to their process."""
     moments = []
     for name in filter(wanted, runs):
@@ -155,4 +156,4 @@ def most_at_once(runs, ends, wanted, is_hit):
             end = ends.get((name, run.pid, run.attempt))
             if end is not None and not is_hit(run, end):
                 moments += [(run.at, 1), (end, -1)]
-    return max(itertools.accumulate(change for _, change in sorted(moments)), default=0)
+    return most_at_once(change for _, change in sorted(moments))

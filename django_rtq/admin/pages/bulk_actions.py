@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -17,10 +16,9 @@ from django.http import QueryDict
 
 from django_rtq.admin import query_params
 from django_rtq.admin.filters import FilterParams
-from django_rtq.exceptions import BrokerError
 from django_rtq.handle import JobHandle
 from django_rtq.inspector.dead_letters import LATEST, STEP, BulkAction, BulkResult, Selection, run_steps
-from django_rtq.inspector.inspector import Inspector, get_inspector
+from django_rtq.inspector.inspector import Inspector
 from django_rtq.internal_tasks import run_bulk_action
 
 REQUEST_SECONDS = 2.0
@@ -69,17 +67,3 @@ class BulkRequest:
         wanted: dict[str, Any] = asdict(self.wanted.filter)
         task = run_bulk_action.using(queue_name=self.queue)
         return task.delay(self.queue, self.verb, wanted, self.until_ms or 0, self.per_second)
-
-
-def purge_for_a_while(queue: str, client: str | None = None) -> tuple[int, bool, BrokerError | None]:
-    """Purge for as long as a request may take. Returns the number of jobs, whether it is done, and an error or None."""
-    inspector, ends, total = get_inspector(), time.monotonic() + REQUEST_SECONDS, 0
-    while time.monotonic() < ends:
-        try:
-            purged = inspector.purge(queue, client)
-        except BrokerError as error:
-            return total, False, error
-        total += purged
-        if not purged:
-            return total, True, None
-    return total, False, None

@@ -15,8 +15,8 @@ from django_rtq.admin.action_log import log_action
 from django_rtq.admin.display.limits import client_rows, limit_label
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.forms import LimitsForm
-from django_rtq.admin.pages.bulk_actions import purge_for_a_while
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.admin.pages.purging import purge_for_a_while
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.limits import Limits
 from django_rtq.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
@@ -161,17 +161,8 @@ class ClientAdmin(PageAdmin):
         return HttpResponseRedirect(self._page_of(queue, name, scope))
 
     def _purge(self, request: HttpRequest, queue: str, name: str) -> HttpResponse:
-        purged, is_over, error = purge_for_a_while(queue, name)
-        message = ngettext("%(count)d job was purged.", "%(count)d jobs were purged.", purged)
-        text = message % {"count": purged}
-        if purged:
-            self._log(request, name, f"{queue}: {text}")
-        if error is not None:
-            raise error
-        if is_over:
-            messages.success(request, text)
+        if purge_for_a_while(request, queue, name):
             return HttpResponseRedirect(self._page_of(queue, name, "client"))
-        messages.warning(request, _("%(done)s More jobs are waiting. Purge again to continue.") % {"done": text})
         return HttpResponseRedirect(self.url("client_purge", query={"queue": queue, "client": name}))
 
     def _log(self, request: HttpRequest, name: str, message: str) -> None:
@@ -209,11 +200,10 @@ def _queues_of(request: HttpRequest) -> list[str]:
 
 
 def _limits_of(queue: str, name: str, scope: str) -> Limits:
-    if scope == "client":
-        (found,) = get_inspector().clients.get(name, [queue])
-        return found.own
-    found_limits = get_inspector().limits.read(queue)
-    return found_limits.default if scope == "each" else found_limits.queue
+    if scope == "queue":
+        return get_inspector().limits.read(queue).queue
+    (found,) = get_inspector().clients.get(name, [queue])
+    return found.own if scope == "client" else found.default
 
 
 def _shown(name: str) -> str:

@@ -16,8 +16,8 @@ from django_rtq.admin.display import overview
 from django_rtq.admin.display.formatting import format_duration
 from django_rtq.admin.display.health import check_health
 from django_rtq.admin.display.job_table import PAGE_SIZE, JobTable
-from django_rtq.admin.pages.bulk_actions import purge_for_a_while
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.admin.pages.purging import purge_for_a_while
 from django_rtq.conf import get_config
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.inspector import get_inspector
@@ -160,18 +160,8 @@ class QueueAdmin(PageAdmin):
         return HttpResponseRedirect(self.url("queue_changelist"))
 
     def _purge(self, request: HttpRequest, name: str) -> HttpResponse:
-        purged, is_over, error = purge_for_a_while(name)
-        message = ngettext("%(count)d job was purged.", "%(count)d jobs were purged.", purged)
-        text = message % {"count": purged}
-        if purged:
-            log_action(request, models.Queue(name=name), text)
-        if error is not None:
-            raise error
-        if is_over:
-            messages.success(request, text)
-            return HttpResponseRedirect(self.url("queue_change", name))
-        messages.warning(request, _("%(done)s More jobs are waiting. Purge again to continue.") % {"done": text})
-        return HttpResponseRedirect(self.url("queue_purge", name))
+        is_over = purge_for_a_while(request, name)
+        return HttpResponseRedirect(self.url("queue_change" if is_over else "queue_purge", name))
 
     def _back(self, request: HttpRequest, name: str) -> HttpResponse:
         return HttpResponseRedirect(query_params.get_next_url(request, self.url("queue_change", name)))

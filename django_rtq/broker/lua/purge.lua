@@ -1,7 +1,7 @@
 -- purge: delete all queued and scheduled jobs of a queue, or of one client. What a torn log has left out of the index of
 -- the client's scheduled jobs stays.
 -- queued, scheduled, retrying -> gone
--- uses: prelude schedule outcomes lanes
+-- uses: prelude schedule outcomes waiting
 -- keys: jobs scheduled lanes cancelled_in_lane failures crashes errors waiting_since retrying clock scratch
 --       stats lane waiters finished_signal due_signal digests unique cancel_requests progress
 --       scheduled_by_client bands blocked

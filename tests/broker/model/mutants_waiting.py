@@ -15,8 +15,8 @@ WAITING_MUTANTS = (
         'local waiting = redis.call("ZCARD", q.scheduled_by_client .. ":" .. client)',
         "local waiting = 0",
     ),
-    Mutant("blocked_do_not_wait", "do bands[#bands + 1] = band end", "do end"),
-    Mutant("a_band_counts_twice", "if not seen[band] then", "if true then"),
+    Mutant("blocked_do_not_wait", "if not known[band] then bands", "if false then bands", ("enqueue_many",)),
+    Mutant("a_band_counts_twice", "if not known[band] then bands", "if true then bands", ("enqueue_many",)),
     # what fits
     Mutant("one_more_of_a_client_waits", "of_client.waiting >= of_client.most", "of_client.waiting > of_client.most"),
     Mutant("one_more_of_a_queue_waits", "of_queue.waiting >= of_queue.most", "of_queue.waiting > of_queue.most"),

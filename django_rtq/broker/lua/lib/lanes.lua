@@ -53,13 +53,3 @@ local function push_back(q, id, record, since)
   index_lane(q, band, client, since)
   redis.call("RPUSH", q.lane .. band .. ":" .. client, id)
 end
-
--- The bands in which a client may have jobs. One in which all clients are blocked is not in `bands`.
-local function bands_of(q, client)
-  local bands, known = redis.call("ZRANGE", q.bands, 0, -1), {}
-  for _, band in ipairs(bands) do known[band] = true end
-  for band in string.gmatch(redis.call("HGET", q.blocked, client) or "", "%S+") do
-    if not known[band] then bands[#bands + 1] = band end
-  end
-  return bands
-end

@@ -8,14 +8,20 @@ local function queue_waiting(q)
   return redis.call("HLEN", q.jobs) - redis.call("ZCARD", q.dead) - running
 end
 
--- A band in which only blocked clients have work is not in `bands`.
+-- The bands in which a client may have jobs. One in which all clients are blocked is not in `bands`.
+local function bands_of(q, client)
+  local bands, known = redis.call("ZRANGE", q.bands, 0, -1), {}
+  for _, band in ipairs(bands) do known[band] = true end
+  for band in string.gmatch(redis.call("HGET", q.blocked, client) or "", "%S+") do
+    if not known[band] then bands[#bands + 1] = band end
+  end
+  return bands
+end
+
 local function client_waiting(q, client)
   local waiting = redis.call("ZCARD", q.scheduled_by_client .. ":" .. client)
-  local bands, seen = redis.call("ZRANGE", q.bands, 0, -1), {}
-  for band in string.gmatch(redis.call("HGET", q.blocked, client) or "", "%S+") do bands[#bands + 1] = band end
-  for _, band in ipairs(bands) do
-    if not seen[band] then waiting = waiting + redis.call("LLEN", q.lane .. band .. ":" .. client) end
-    seen[band] = true
+  for _, band in ipairs(bands_of(q, client)) do
+    waiting = waiting + redis.call("LLEN", q.lane .. band .. ":" .. client)
   end
   return waiting
 end

@@ -4,6 +4,7 @@
 -- by that of the client. A client that enters the ring gets a number from `turn`, as in other queues. While there are
 -- weights, these numbers are greater than all turns, and the next claim changes them into turns.
 -- created when first called
+-- uses: limits
 
 local NEWCOMERS = "1e15" -- from here on, a turn is only a number in the order of arrival
 local FIRST_NEWCOMER = "2000000000000000" -- so far beyond that a job which is given back may come before it
@@ -41,7 +42,7 @@ local function read_strides(q, clients)
   local fields, strides, default = { "clients" }, {}, 1
   for i, client in ipairs(clients) do fields[i + 1] = "client:" .. client end
   for i, values in ipairs(redis.call("HMGET", q.limits, unpack(fields))) do
-    local weight = tonumber(string.match(" " .. (values or ""), " weight=(%S+)")) or default
+    local weight = limit_of("weight", values_of(values)) or default
     if i == 1 then default = weight end
     strides[i - 1] = default / weight
   end

@@ -1,5 +1,5 @@
 -- client_state: the jobs of one client in a queue, and its limits. Reads only.
--- uses: prelude lanes
+-- uses: prelude waiting
 -- keys: bands lanes clock lane limits limit_sources running_counts blocked scheduled_by_client
 -- ARGV[1] client      its name
 --
