@@ -1,0 +1,78 @@
+"""One incident, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django_rtq.incidents.texts import DURATIONS, sentence
+from django_rtq.jobs.job import StrEnum
+
+
+class Severity(StrEnum):
+    """How bad an incident is."""
+
+    CRITICAL = "critical"  # jobs do not run, or may get lost
+    WARNING = "warning"
+
+
+class Action(StrEnum):
+    """What a person can do about an incident. The admin has a link or a button for each."""
+
+    SHOW_QUEUE = "show_queue"
+    SHOW_DEAD = "show_dead"  # the dead letters of its queue, task and error
+    SHOW_RETRYING = "show_retrying"
+    REQUEUE = "requeue"  # these dead letters
+    RESUME = "resume"  # its queue
+    SHOW_JOB = "show_job"
+    SHOW_RUNNING = "show_running"
+    SHOW_WORKERS = "show_workers"
+    SHOW_CLIENT = "show_client"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident:
+    """Something that is wrong, with its subject: the fields that are not empty."""
+
+    kind: str  # one of incident_options.KINDS
+    severity: Severity
+    since: datetime | None = None  # when it began, as Redis knows it; None: unknown
+    #: It may have begun before `since`, where what Redis was asked for begins.
+    began_earlier: bool = False
+    queue: str = ""
+    task: str = ""  # the full name
+    client: str | None = None  # "" is a client, too
+    host: str = ""
+    error_class: str = ""  # of the newest failure
+    job_id: str = ""
+    #: For the text; numbers, names, and seconds where the name is one of texts.DURATIONS. Secrets are hidden.
+    values: Mapping[str, Any] = field(default_factory=dict)
+    also: tuple[str, ...] = ()  # names of further sentences in texts.TEXTS
+    actions: tuple[Action, ...] = ()
+    command: str = ""  # what to run in a shell; "": nothing
+
+    @property
+    def id(self) -> str:
+        """The same for as long as it is the same incident."""
+        client = "" if self.client is None else f"={self.client}"
+        return "\n".join((self.kind, self.queue, self.task, client, self.host))
+
+    @property
+    def is_critical(self) -> bool:
+        """Whether jobs do not run, or may get lost."""
+        return self.severity is Severity.CRITICAL
+
+    def text(self, number: Callable[[float], str] = str, duration: Callable[[float], str] = "{:.0f} s".format) -> str:
+        """What is wrong, in the active language. May contain any character: it has names and messages of errors.
+
+        `number` and `duration` write the numbers and the seconds in it.
+        """
+        shown: dict[str, Any] = {"number": self.values.get("count", 1)}  # chooses between singular and plural
+        for name, value in self.values.items():
+            if name in DURATIONS:
+                shown[name] = duration(value)
+            else:
+                shown[name] = value if isinstance(value, str) else number(value)
+        return " ".join(sentence(name, shown) for name in (self.kind, *self.also))
