@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from django_rtq.admin.display.formatting import format_duration, format_number, names_text
 from django_rtq.admin.display.problems import (
     Problem,
     failed_lately,
@@ -20,6 +19,7 @@ from django_rtq.admin.display.problems import (
 )
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.urls import PageUrl
+from django_rtq.formatting import format_duration, format_number, names_text
 from django_rtq.inspector.overview import Overview
 from django_rtq.inspector.queues import unserved
 from django_rtq.inspector.server_info import problems_of

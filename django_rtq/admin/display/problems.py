@@ -14,10 +14,10 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from django_rtq.admin.display.formatting import format_duration, format_number
 from django_rtq.admin.display.running_jobs import running_job_warning
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.urls import PageUrl
+from django_rtq.formatting import format_duration, format_number
 from django_rtq.inspector.details import JobDetails, WorkerDetails
 from django_rtq.inspector.metrics import TaskMetrics
 from django_rtq.inspector.overview import FAILING_HOURS, LATELY, Overview, QueueRow
