@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django_rtq.formatting import format_duration, format_number
 from django_rtq.incidents.texts import DURATIONS, sentence
 from django_rtq.jobs.job import StrEnum
 
@@ -64,15 +65,13 @@ class Incident:
         """Whether jobs do not run, or may get lost."""
         return self.severity is Severity.CRITICAL
 
-    def text(self, number: Callable[[float], str] = str, duration: Callable[[float], str] = "{:.0f} s".format) -> str:
-        """What is wrong, in the active language. May contain any character: it has names and messages of errors.
-
-        `number` and `duration` write the numbers and the seconds in it.
-        """
+    @property
+    def text(self) -> str:
+        """What is wrong, in the active language. May contain any character: it has names and messages of errors."""
         shown: dict[str, Any] = {"number": self.values.get("count", 1)}  # chooses between singular and plural
         for name, value in self.values.items():
-            if name in DURATIONS:
-                shown[name] = duration(value)
+            if isinstance(value, str):
+                shown[name] = value
             else:
-                shown[name] = value if isinstance(value, str) else number(value)
+                shown[name] = format_duration(value) if name in DURATIONS else format_number(value)
         return " ".join(sentence(name, shown) for name in (self.kind, *self.also))

@@ -24,13 +24,13 @@ def test_every_kind_has_a_text():
     [
         (OutboxLag(jobs=5, oldest_seconds=59.0), "", None),
         (OutboxLag(jobs=1, oldest_seconds=60.0), "1 job waits in the outbox, for 60 s.", ago(60)),
-        (OutboxLag(jobs=5000, oldest_seconds=120.0), "5000 jobs wait in the outbox, the oldest for 120 s.", ago(120)),
+        (OutboxLag(jobs=5000, oldest_seconds=120.0), "5,000 jobs wait in the outbox, the oldest for 2 min.", ago(120)),
         (OutboxLag(jobs=0, oldest_seconds=0.0, error="no table"), "The database did not say how many jobs", None),
     ],
 )
 def test_a_lag_of_the_outbox_is_told(lag, text, since):
     found = incidents(row(), lag=lag)
-    assert [(each.text().startswith(text), each.severity, each.since) for each in found] == (
+    assert [(each.text.startswith(text), each.severity, each.since) for each in found] == (
         [(True, Severity.CRITICAL, since)] if text else []
     )
 
@@ -49,7 +49,7 @@ def test_a_lag_of_the_outbox_is_told(lag, text, since):
 def test_what_endangers_jobs_in_redis_is_told(warning, severity):
     (found,) = incidents(row(), warnings=[warning], used_memory=900_000, max_memory=1_000_000)
     assert (found.kind, found.severity, found.since) == (f"redis_{warning}", severity, None)
-    assert "Redis" in found.text()
+    assert "Redis" in found.text
 
 
 @pytest.mark.parametrize(("behind", "is_it"), [(30.0, True), (0.5, False)])
@@ -75,7 +75,7 @@ def test_their_number_is_bounded():
 def test_the_text_is_in_the_language_of_the_reader():
     (found,) = incidents(row(paused=True))
     with translation.override("pt-br"):
-        assert found.text() == "A fila mail está em pausa."
+        assert found.text == "A fila mail está em pausa."
 
 
 def test_the_id_is_that_of_the_subject():

@@ -22,7 +22,7 @@ def test_no_worker_is_told_alone_and_since_the_last_contact(contact, since):
 
     assert (found.kind, found.severity, found.since) == ("no_worker", Severity.CRITICAL, since)
     assert found.command == "python manage.py rtq_worker --queues mail"
-    assert found.text() == "No worker is running, so no jobs are processed. Start one:"
+    assert found.text == "No worker is running, so no jobs are processed. Start one:"
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_jobs_in_a_queue_that_nobody_serves_are_told(contact, oldest, since):
         "calls",
         since,
     )
-    assert found.text() == "Queue calls: 2 jobs wait, and no worker serves the queue. Start one:"
+    assert found.text == "Queue calls: 2 jobs wait, and no worker serves the queue. Start one:"
     assert found.command == "python manage.py rtq_worker --queues calls"
 
 
@@ -56,7 +56,7 @@ def test_declared_queues_that_nobody_serves_are_told_as_a_warning(declared):
         ("queue_without_worker", "calls", Severity.WARNING),
         ("queue_without_worker", "reports", Severity.WARNING),
     ]
-    assert found[0].text() == "No worker serves queue calls, which a task or the settings declare. Start one:"
+    assert found[0].text == "No worker serves queue calls, which a task or the settings declare. Start one:"
 
 
 def test_lost_workers_are_told_by_host_since_the_first_lease_expired():
@@ -65,7 +65,7 @@ def test_lost_workers_are_told_by_host_since_the_first_lease_expired():
     (found,) = incidents(row(), workers=[worker(), *lost])
 
     assert (found.kind, found.severity, found.host, found.since) == ("worker_lost", Severity.CRITICAL, "web1", ago(3))
-    assert found.text() == (
+    assert found.text == (
         "Host web1: 2 workers have stopped responding, web1:2 among them. Their jobs will be reclaimed shortly."
     )
 
@@ -83,7 +83,7 @@ def test_lost_workers_are_told_by_host_since_the_first_lease_expired():
 def test_a_worker_that_is_idle_and_does_not_ask_for_work_is_told(change, is_it):
     found = [each for each in incidents(row(), workers=[worker(**change)]) if each.kind == "worker_silent"]
 
-    assert [(each.host, each.since, each.text()) for each in found] == (
+    assert [(each.host, each.since, each.text) for each in found] == (
         [("web1", ago(90), "Host web1: 1 idle worker has stopped asking for work (web1:7).")] if is_it else []
     )
 
@@ -110,7 +110,7 @@ def test_jobs_that_look_hung_are_told_since_they_started(job, is_hung):
     for each in found:
         assert (each.queue, each.task, each.job_id) == ("mail", "shop.tasks.resize", "a")
         assert each.since == job.claimed_at
-        assert each.text().startswith("1 job seems to hang: resize in queue mail, running for ")
+        assert each.text.startswith("1 job seems to hang: resize in queue mail, running for ")
         assert each.actions == (Action.SHOW_JOB, Action.SHOW_RUNNING)
 
 

@@ -11,9 +11,9 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from django_rtq.admin.display.formatting import format_duration, format_number
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.urls import PageUrl
+from django_rtq.formatting import format_duration, format_number
 from django_rtq.incidents.incident import Action, Incident
 from django_rtq.incidents.queues import failed_lately
 from django_rtq.inspector.overview import Overview
@@ -67,7 +67,7 @@ def health_of(incidents: Sequence[Incident], overview: Overview, url: PageUrl) -
 
 
 def _line(incident: Incident, now: datetime, url: PageUrl) -> IncidentLine:
-    text = clean_text(incident.text(format_number, format_duration), 1000)
+    text = clean_text(incident.text, 1000)
     pages = [
         (label, address) for action in incident.actions for label, address in [_page(action, incident, url)] if label
     ]

@@ -13,12 +13,12 @@ from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import log_action
 from django_rtq.admin.display import overview
-from django_rtq.admin.display.formatting import format_duration
 from django_rtq.admin.display.incidents import health_of
 from django_rtq.admin.display.job_table import PAGE_SIZE, JobTable
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.admin.pages.purging import purge_for_a_while
 from django_rtq.conf import get_config
+from django_rtq.formatting import format_duration
 from django_rtq.incidents import find_incidents
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.inspector import get_inspector
