@@ -35,7 +35,6 @@ _DETECTORS = (
     hung_jobs,
     silent_workers,
     missing_schedulers,
-    long_waits,
     busy_clients,
     paused_queues,
 )
@@ -46,11 +45,13 @@ def read_incidents() -> list[Incident]:
     return find_incidents(get_inspector().overview.read(), outbox_lag())
 
 
-def find_incidents(overview: Overview, lag: OutboxLag | None = None) -> list[Incident]:
-    """All incidents, the worst first."""
+def find_incidents(
+    overview: Overview, lag: OutboxLag | None = None, *, oldest_seconds: float | None = None
+) -> list[Incident]:
+    """All incidents, the worst first. `oldest_seconds` replaces that of the settings."""
     found: list[Incident] = []
-    for detect in _DETECTORS:
-        found += islice(detect(overview), MAX_OF_DETECTOR)
+    for incidents in (*(detect(overview) for detect in _DETECTORS), long_waits(overview, oldest_seconds)):
+        found += islice(incidents, MAX_OF_DETECTOR)
     found += [*_server(overview), *_clock(overview), *_outbox(overview, lag)]
     ignored = get_config().incident_options.ignore
     return sorted((each for each in found if each.kind not in ignored), key=lambda each: not each.is_critical)

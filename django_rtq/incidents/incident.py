@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+
 from django_rtq.formatting import format_duration, format_number
 from django_rtq.incidents.texts import DURATIONS, sentence
 from django_rtq.jobs.job import StrEnum
@@ -75,3 +78,30 @@ class Incident:
             else:
                 shown[name] = format_duration(value) if name in DURATIONS else format_number(value)
         return " ".join(sentence(name, shown) for name in (self.kind, *self.also))
+
+    def since_text(self, now: datetime) -> str:
+        """Since when, in the active language and the current time zone; "" if that is unknown."""
+        if self.since is None:
+            return ""
+        duration = format_duration(max(0.0, (now - self.since).total_seconds()))
+        if self.began_earlier:
+            return _("for more than %(duration)s") % {"duration": duration}
+        local = localtime(self.since)
+        time = f"{local:%H:%M}" if local.date() == localtime(now).date() else f"{local:%Y-%m-%d %H:%M}"
+        return _("since %(time)s (%(duration)s)") % {"time": time, "duration": duration}
+
+    def as_dict(self) -> dict[str, Any]:
+        """All but the actions, for JSON."""
+        subject = {name: getattr(self, name) for name in _SUBJECT if getattr(self, name) not in ("", None)}
+        return {
+            "kind": self.kind,
+            "severity": str(self.severity),
+            "since": self.since.isoformat() if self.since else None,
+            "began_earlier": self.began_earlier,
+            **subject,
+            "values": dict(self.values),
+            "text": self.text,
+        }
+
+
+_SUBJECT = ("queue", "task", "client", "host", "error_class", "job_id", "command")

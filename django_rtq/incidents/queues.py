@@ -83,9 +83,9 @@ def new_dead_letters(overview: Overview) -> Iterator[Incident]:
         )
 
 
-def long_waits(overview: Overview) -> Iterator[Incident]:
-    """Queues whose oldest job has been waiting for long, and those that are falling behind."""
-    most = get_config().incident_options.oldest_seconds
+def long_waits(overview: Overview, oldest_seconds: float | None = None) -> Iterator[Incident]:
+    """Queues whose oldest job has been waiting for longer than the caller or the settings say, or that fall behind."""
+    most = get_config().incident_options.oldest_seconds if oldest_seconds is None else oldest_seconds
     waiting = [row for row in overview.queues if row.details.oldest_seconds is not None and not row.details.paused]
     for row in sorted(waiting, key=lambda row: -(row.details.oldest_seconds or 0)):
         is_late = (row.details.oldest_seconds or 0) > most

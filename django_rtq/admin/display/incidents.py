@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.urls import PageUrl
-from django_rtq.formatting import format_duration, format_number
+from django_rtq.formatting import format_number
 from django_rtq.incidents.incident import Action, Incident
 from django_rtq.incidents.queues import failed_lately
 from django_rtq.inspector.overview import Overview
@@ -77,7 +76,7 @@ def _line(incident: Incident, now: datetime, url: PageUrl) -> IncidentLine:
         text=text,
         url=pages[0][1] if pages else "",
         since=incident.since,
-        since_text=_since(incident, now),
+        since_text=incident.since_text(now),
         links=pages[1:],
         requeue_url=url("deadletter_requeue_all", query=query) if can_requeue else "",
         resume_url=url("queue_resume", incident.queue) if can_resume else "",
@@ -116,17 +115,6 @@ def _more(incident: Incident, count: int, url: PageUrl) -> IncidentLine:
     }
     address = {"task_failing": url("registeredtask_changelist"), "dead_letters": url("deadletter_changelist")}
     return IncidentLine(text=text, url=address.get(incident.kind, ""), is_critical=incident.is_critical)
-
-
-def _since(incident: Incident, now: datetime) -> str:
-    if incident.since is None:
-        return ""
-    duration = format_duration(max(0.0, (now - incident.since).total_seconds()))
-    if incident.began_earlier:
-        return _("for more than %(duration)s") % {"duration": duration}
-    local = localtime(incident.since)
-    time = f"{local:%H:%M}" if local.date() == localtime(now).date() else f"{local:%Y-%m-%d %H:%M}"
-    return _("since %(time)s (%(duration)s)") % {"time": time, "duration": duration}
 
 
 def _summary(overview: Overview) -> tuple[str, bool]:
