@@ -53,6 +53,7 @@ def test_every_option_can_be_set():
         "SCHEDULES": {"report": {"task": "shop.tasks.report", "every": 60}},
         "QUEUES": {"mail": {"delayed_first": True}},
         "ADMIN_REFRESH_SECONDS": 0,
+        "INCIDENTS": {"oldest_seconds": 600},
         "ENQUEUE_ON_COMMIT": "default",
         "OUTBOX": "default",
         "EXACTLY_ONCE_DAYS": 1,
