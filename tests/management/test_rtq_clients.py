@@ -3,7 +3,9 @@
 from datetime import timedelta
 
 import pytest
+from django.core.management import load_command_class
 
+from django_rtq.queue_options import LIMIT_KINDS
 from tests.management.commands import run
 from tests.support.jobs import claim, queued_job
 
@@ -104,7 +106,9 @@ def test_for_programs_it_is_json(broker, inspector):
         (["limit", "default", "--rate", "5", "--whole-queue"], 1),
         (["limit", "default", "--rate", "0/s", "--whole-queue"], 1),
         (["limit", "default", "--burst", "0", "--whole-queue"], 1),
-        (["limit", "default", "--weight", "0", "--client", "x"], 2),
+        (["limit", "default", "--weight", "0", "--client", "x"], 1),
+        (["limit", "default", "--weight", "many", "--client", "x"], 1),
+        (["limit", "default", "--max-running", "1.5", "--client", "x"], 1),
         (["limit", "default", "--weight", "none", "--client", "x"], 1),
         (["limit", "default", "--weight", "5", "--whole-queue"], 2),
         (["limit", "unknown", "--max-running", "5", "--whole-queue"], 1),
@@ -117,6 +121,17 @@ def test_wrong_usage_changes_nothing(broker, inspector, arguments, code):
     assert run("rtq_clients", *arguments).code == code
 
     assert inspector.limits.read("default").queue == {}
+
+
+@pytest.mark.parametrize("name", LIMIT_KINDS)
+def test_a_wrong_value_is_wrong_usage_of_every_limit(broker, name, capsys):
+    command = load_command_class("django_rtq", "rtq_clients")
+
+    with pytest.raises(SystemExit) as exit:
+        command.run_from_argv(["manage.py", "rtq_clients", "limit", "mail", f"--{name.replace('_', '-')}", "many"])
+
+    assert exit.value.code == 2
+    assert f"'many' is not {LIMIT_KINDS[name].allowed}" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_client_is_paused_and_resumed(broker):

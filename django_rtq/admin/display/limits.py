@@ -7,8 +7,8 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_rtq.admin.display.formatting import format_moment, format_number
 from django_rtq.admin.display.sanitize import clean_text
+from django_rtq.formatting import format_moment, format_number
 from django_rtq.inspector.clients import ClientInQueue
 from django_rtq.inspector.limits import Limit, Limits
 

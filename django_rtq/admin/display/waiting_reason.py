@@ -7,8 +7,8 @@ from datetime import datetime
 
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.display.formatting import format_duration, format_number
 from django_rtq.admin.display.sanitize import clean_text
+from django_rtq.formatting import format_duration, format_number
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.overview import UNSCHEDULED
 from django_rtq.inspector.queue_position import QueuePosition

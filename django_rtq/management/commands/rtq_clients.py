@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -16,7 +16,7 @@ from django_rtq.management.command import WRONG_USAGE, RTQCommand, add_actions
 from django_rtq.management.output import Column, as_json, count, duration, number, one_line, table
 from django_rtq.management.prompts import known_queues
 from django_rtq.management.purging import add_no_input, purge, purge_options
-from django_rtq.queue_options import LIMIT_KINDS, LimitKind
+from django_rtq.queue_options import LIMIT_KINDS
 from django_rtq.tasks.registry import declared_queues
 
 COLUMNS = [
@@ -37,6 +37,7 @@ LIMIT_HELP = {
     "max_waiting": "How many jobs may wait.",
     "rate": 'How many jobs may start in a time, like "100/s", or with m, h or d.',
     "burst": "How many of the jobs of --rate may start at once.",
+    "weight": "How many starts a client gets where one of weight 1 gets one: a number from 0.01 to 1,000;",
 }
 NOT_GIVEN = object()
 EVERY_QUEUE = "The queue; '*' is every queue that was used."
@@ -69,21 +70,14 @@ class Command(RTQCommand):
 
     def _add_limit_arguments(self, action: ArgumentParser) -> None:
         for name, meaning in LIMIT_HELP.items():
+            none = " 'none' for no limit;" if LIMIT_KINDS[name].may_be_none else ""
             action.add_argument(
                 f"--{name.replace('_', '-')}",
-                type=partial(_limit_argument, LIMIT_KINDS[name]),
+                type=_limit_argument(name),
                 default=NOT_GIVEN,
                 metavar="N/s" if name == "rate" else "N",
-                help=f"{meaning} 'none' for no limit; 'settings' for what RTQ[\"QUEUES\"] says.",
+                help=f"{meaning}{none} 'settings' for what RTQ[\"QUEUES\"] says.",
             )
-        action.add_argument(
-            "--weight",
-            type=_weight_argument,
-            default=NOT_GIVEN,
-            metavar="W",
-            help="How many starts a client gets where one of weight 1 gets one: a number from 0.01 to 1,000; "
-            "'settings' for what RTQ[\"QUEUES\"] says.",
-        )
         action.add_argument(
             "--client", action="append", default=[], metavar="NAME", help="Of this client. May be repeated."
         )
@@ -164,24 +158,16 @@ def _capitalized(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _limit_argument(kind: LimitKind, text: str) -> int | str | None:
-    if text in ("settings", "none"):
-        return None if text == "none" else text
-    value = int(text) if text.isdecimal() else text
-    try:
-        kind.text(value)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not {kind.allowed}, 'none' or 'settings'.") from None
-    return value
+def _limit_argument(name: str) -> Callable[[str], Any]:
+    """The type of an argument: argparse prints what this says, and exits with 2."""
 
+    def parse(text: str) -> Any:
+        try:
+            return LIMIT_KINDS[name].parse(text)
+        except ValueError as error:
+            raise ArgumentTypeError(str(error)) from None
 
-def _weight_argument(text: str) -> float | str:
-    if text == "settings":
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a number or 'settings'.") from None
+    return parse
 
 
 def _rows(found: QueueLimits) -> list[list[str]]:
