@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 
 from benchmarks.counters import counters, marks
 from django_rtq import task
+
+PROCESSES = 1024  # slots of a client in nap_of_client
 
 
 def _account_name(account: int, **kwargs: object) -> str:
@@ -55,6 +58,14 @@ def nap(number: int, ms: int) -> None:
     """Wait for so long."""
     time.sleep(ms / 1000)
     marks()[number] = 1
+
+
+@task(result_ttl=0)
+def nap_of_client(place: int, ms: int) -> None:
+    """Wait for so long, and add up how long it took. Each client and process has a slot."""
+    began = time.perf_counter_ns()
+    time.sleep(ms / 1000)
+    counters()[place * PROCESSES + os.getpid() % PROCESSES] += time.perf_counter_ns() - began
 
 
 @task(result_ttl=0)

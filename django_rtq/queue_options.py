@@ -141,6 +141,12 @@ def _decode_weight(text: str) -> int | float:
     return int(text) if text.isdecimal() else float(text)
 
 
+def _fair_by(value: Any) -> str:
+    if value not in ("jobs", "seconds"):
+        raise ValueError
+    return str(value)
+
+
 _KINDS = (
     LimitKind(name="max_running", allowed=gettext_noop("a whole number from 0 on"), encode=_whole_number, decode=int),
     LimitKind(
@@ -159,10 +165,14 @@ _KINDS = (
         decode=_decode_weight,
         may_be_none=False,
     ),
+    LimitKind(
+        name="fair_by", allowed=gettext_noop('"jobs" or "seconds"'), encode=_fair_by, decode=str, may_be_none=False
+    ),
 )
 LIMIT_KINDS = {kind.name: kind for kind in _KINDS}
-QUEUE_LIMITS = ("max_running", "rate", "burst", "max_waiting")  # what a queue may have
-CLIENT_LIMITS = (*QUEUE_LIMITS, "weight")  # what a client may have
+_LIMITS = ("max_running", "rate", "burst", "max_waiting")
+QUEUE_LIMITS = (*_LIMITS, "fair_by")  # what a queue may have
+CLIENT_LIMITS = (*_LIMITS, "weight")  # what a client may have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +194,8 @@ class QueueConfig:
     on_full: str = "raise"
     #: For how many seconds it waits.
     on_full_timeout: float = 5.0
+    #: Whether clients get equal numbers of starts, "jobs", or equal times of workers, "seconds".
+    fair_by: str = "jobs"
     #: Limits of each client: {"max_running": 2}.
     client: Mapping[str, Any] = field(default_factory=dict)
     #: Limits of single clients: name -> the same.
@@ -192,7 +204,7 @@ class QueueConfig:
     @property
     def limits(self) -> dict[str, Any]:
         """The limits of the queue itself, by name."""
-        return {name: value for name in QUEUE_LIMITS if (value := getattr(self, name)) is not None}
+        return {name: value for name in QUEUE_LIMITS if (value := getattr(self, name)) not in (None, "jobs")}
 
 
 def check_queues(queues: Any) -> None:

@@ -183,7 +183,7 @@ def test_settings_and_keys_agree_on_what_a_queue_name_is(name):
         ({"mail": {"delay_first": True}}, "unknown option 'delay_first'. Did you mean 'delayed_first'?"),
         (
             {"mail": {5: True}},
-            "unknown option 5. Known are: burst, client, clients, delayed_first, max_running, max_waiting, on_full, ",
+            "unknown option 5. Known are: burst, client, clients, delayed_first, fair_by, max_running, max_waiting, ",
         ),
         ({"mail": {"on_full": "drop"}}, '[\'on_full\'] is \'drop\', but has to be "raise", "wait" or "drop_oldest".'),
         ({"mail": {"on_full_timeout": 0}}, "['on_full_timeout'] is 0, but has to be a number of seconds, up to 3600."),

@@ -94,6 +94,9 @@ LOADS = {
     },
     "clients.most_vs_one": Figure("ratio", "the most clients to one", Target(">=", 0.6)),
     "weights.deviation": Figure("ratio", "largest error of shares by weights 1, 2, 5, 10", Target("<=", 0.02)),
+    "weights.time_deviation": Figure(
+        "ratio", "largest error of shares of time, jobs of 1, 5, 50 ms", Target("<=", 0.05)
+    ),
     **rate("weights.none", "no-op jobs of 100 clients without weights, one process"),
     **rate("weights.drain", "the same with weights"),
     "weights.drain_vs_none": Figure("ratio", "with weights to without", Target(">=", 0.7)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.backlog import run_backlog
-from benchmarks.counters import marks
+from benchmarks.counters import counters, marks
 from benchmarks.environment import Environment
 from benchmarks.figures import Readings
 from benchmarks.usage import Cost
@@ -12,11 +12,13 @@ WEIGHTS = (1, 2, 5, 10)
 STARTS = 20_000
 WAITING = STARTS * max(WEIGHTS) // sum(WEIGHTS) * 6 // 5  # of each client: none has its last job within so many starts
 CLIENTS = 100  # of the drain
+LENGTHS_MS = (1, 5, 50)  # of the jobs of clients that share the time
 
 
 def measure(env: Environment, readings: Readings) -> None:
     """One round."""
     readings.add("weights.deviation", _deviation(env))
+    readings.add("weights.time_deviation", _time_deviation(env))
     jobs = 20_000 if env.is_quick else 100_000
     _drain(env, jobs, has_weights=False).record(readings, "weights.none")
     _drain(env, jobs, has_weights=True).record(readings, "weights.drain")
@@ -37,6 +39,28 @@ def _deviation(env: Environment) -> float:
         starts = _started()
     expected = [sum(starts) * weight / sum(WEIGHTS) for weight in WEIGHTS]
     return max(abs(1 - number / share) for number, share in zip(starts, expected, strict=True))
+
+
+def _time_deviation(env: Environment) -> float:
+    """How far the share of the time of a client is from that of the others, at the most, with two processes."""
+    from benchmarks.jobs import PROCESSES, nap_of_client
+    from django_rtq.inspector.inspector import get_inspector
+
+    env.clear()
+    get_inspector().limits.set_queue("default", fair_by="seconds")
+    seconds = 5 if env.is_quick else 20  # of both processes together
+    for place, ms in enumerate(LENGTHS_MS):
+        jobs = seconds * 1000 // ms
+        nap_of_client.using(client=f"length-{ms}").delay_many([((place, ms), {}) for _ in range(jobs)])
+
+    def used() -> list[int]:
+        slots = counters()
+        return [sum(slots[place * PROCESSES : (place + 1) * PROCESSES]) for place in range(len(LENGTHS_MS))]
+
+    with env.worker("--processes", "2") as worker:
+        env.wait_until(lambda: sum(used()) >= seconds * 1e9, f"{seconds} s of jobs", worker)
+        times = used()
+    return max(abs(1 - time * len(times) / sum(times)) for time in times)
 
 
 def _started() -> list[int]:

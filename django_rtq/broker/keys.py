@@ -71,6 +71,7 @@ class QueueKeys:
     rate_times = Key(
         "zset", "queue, client:<name> -> theoretical arrival time of its rate, ms and fractions; if not over"
     )
+    job_times = Key("hash", "client:<name> -> its running jobs, and their time; queue, turn:<band>: see used_times.lua")
     next_starts = Key("zset", "queue, client:<name> -> when it may start a job, ms; those that only their rate stops")
 
     # Waiting for a time
@@ -85,7 +86,9 @@ class QueueKeys:
     # Running
     workers = Key("zset", "worker -> end of its lease, ms")
     signed_on = Key("zset", "worker -> when it signed on, ms; the workers that may have a processing list")
-    running_of = Key("hash", "id -> attempt and time of the claim, ms; a processing list", per="worker", name="running")
+    running_of = Key(
+        "hash", "id -> attempt, time of the claim (ms), client; a processing list", per="worker", name="running"
+    )
     cancel_requests = Key("hash", "id of a running job -> how it is to stop, and the outcome to store then")
     clock = Key(
         "hash", "contact, hold, high, promoted, rotated (ms), anchor: the time that scripts use, and when leases count"

@@ -13,6 +13,7 @@ MAX_METRICS_CALLS = 10  # kept while Redis is unreachable
 UNKNOWN_CLIENT = "\n"  # in place of the client of a job to retry: the script reads it from the record
 _ACK_WIDTH = 3  # arguments of one job in `ack`
 _WIDTHS = {
+    "note_times": 2,  # before the others
     "ack": _ACK_WIDTH,
     "expire": 3,
     "finish_cancel": 3,
@@ -30,6 +31,7 @@ class Settlement:
     Flat, because a busy worker settles hundreds of jobs in one call, and the list is sent as it is.
     """
 
+    note_times: list[Argument] = field(default_factory=list)  # of queues whose clients take turns by time
     ack: list[Argument] = field(default_factory=list)
     expire: list[Argument] = field(default_factory=list)
     finish_cancel: list[Argument] = field(default_factory=list)
@@ -76,6 +78,7 @@ class Settlement:
     def joined(self, later: Settlement) -> Settlement:
         """These outcomes followed by later ones."""
         return Settlement(
+            note_times=self.note_times + later.note_times,
             ack=self.ack + later.ack,
             expire=self.expire + later.expire,
             finish_cancel=self.finish_cancel + later.finish_cancel,

@@ -223,7 +223,7 @@ class RawJob:
             max_crashes=header.max_crashes if header else 0,
             made_at=made_at(self.id),
             expires_at=moment(header.expires_ms) if header and header.expires_ms else None,
-            claimed_at=moment(int(self.held.split(b" ")[1])) if b" " in self.held else None,
+            claimed_at=moment(int(self.held.split(b" ")[1].split(b":")[0])) if b" " in self.held else None,
             lease_left_seconds=(float(self.lease) - self.now_ms) / 1000 if self.lease else None,
             record=self.record[:MAX_RECORD_SHOWN].decode(errors="replace"),
             record_bytes=len(self.record),

@@ -12,6 +12,7 @@ from tests.broker.model.mutant import mutated
 from tests.broker.model.mutants import MUTANTS
 from tests.broker.model.mutants_limits import LIMIT_MUTANTS
 from tests.broker.model.mutants_outcomes import OUTCOME_MUTANTS
+from tests.broker.model.mutants_times import TIME_MUTANTS
 from tests.broker.model.mutants_waiting import WAITING_MUTANTS
 from tests.broker.model.mutants_weights import WEIGHT_MUTANTS
 from tests.broker.model.parallel_run import ParallelRun, parallel_config
@@ -22,6 +23,7 @@ from tests.broker.model.scenarios_limits import LIMIT_SCENARIOS
 from tests.broker.model.scenarios_operators import OPERATOR_SCENARIOS
 from tests.broker.model.scenarios_outcomes import OUTCOME_SCENARIOS
 from tests.broker.model.scenarios_rates import RATE_SCENARIOS
+from tests.broker.model.scenarios_times import TIME_SCENARIOS
 from tests.broker.model.scenarios_turns import TURN_SCENARIOS
 from tests.broker.model.scenarios_unique import UNIQUE_SCENARIOS
 from tests.broker.model.scenarios_waiting import WAITING_SCENARIOS
@@ -34,6 +36,7 @@ SCENARIOS = (
     *OUTCOME_SCENARIOS,
     *OPERATOR_SCENARIOS,
     *RATE_SCENARIOS,
+    *TIME_SCENARIOS,
     *TURN_SCENARIOS,
     *UNIQUE_SCENARIOS,
     *WAITING_SCENARIOS,
@@ -96,7 +99,7 @@ def test_the_scripts_do_what_the_model_says(redis, broker, scenario):
 # An error in the script itself would be found out by anybody: only AssertionError counts.
 @pytest.mark.parametrize(
     "mutant",
-    [*MUTANTS, *OUTCOME_MUTANTS, *LIMIT_MUTANTS, *WAITING_MUTANTS, *WEIGHT_MUTANTS],
+    [*MUTANTS, *OUTCOME_MUTANTS, *LIMIT_MUTANTS, *WAITING_MUTANTS, *WEIGHT_MUTANTS, *TIME_MUTANTS],
     ids=lambda mutant: mutant.name,
 )
 def test_a_wrong_script_is_found_out(redis, broker, mutant):

@@ -19,6 +19,7 @@ _READ = {
 _TIMES = (
     (re.compile(r"\b[0-9a-f]{12}-\d{6}-"), ""),  # how an id of tests/support/jobs.py begins
     (re.compile(r"(?<![\d.])1\d{12,13}(?!\d)"), MS),  # ms, or tenths of them
+    (re.compile(r"(?<=^\d )\d{10,12}(?= [\d.]+ )"), MS),  # sums of times, in `job_times`
 )
 
 

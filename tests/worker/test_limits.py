@@ -100,3 +100,20 @@ def test_a_rate_is_changed_while_a_client_waits_for_it(rtq_worker, inspector):
     inspector.limits.set_default("default", rate="20/s")
 
     wait_until(lambda: second.state is JobState.SUCCEEDED)
+
+
+@pytest.mark.parametrize("slots", [("--processes", 2), ("--concurrency", 2)])
+def test_clients_get_equal_times_where_turns_go_by_seconds(rtq_worker, journal, slots):
+    for client, seconds, jobs in (("long", 0.05, 60), ("short", 0.005, 900)):
+        tasks.sleep.using(client=client).delay_many([((f"{client}-{n}", seconds), {}) for n in range(jobs)])
+    rtq_worker(*slots, **{"QUEUES": {"default": {"fair_by": "seconds"}}})
+    wait_until(lambda: sum(entry.name.startswith("long") for entry in journal.entries("end")) >= 20, 60)
+
+    ends = sorted(journal.entries("end"), key=lambda entry: entry.at)
+    last = [entry for entry in ends if entry.name.startswith("long")][19].at
+    began = {entry.name: entry.at for entry in journal.entries("start")}
+    used = {"long": 0.0, "short": 0.0}
+    for entry in ends:
+        if entry.at <= last:
+            used[entry.name.partition("-")[0]] += entry.at - began[entry.name]
+    assert 0.4 < used["long"] / sum(used.values()) < 0.65  # by jobs it would be 0.9

@@ -19,6 +19,7 @@ LIMIT_LABELS = {
     "burst": gettext_lazy("Starts at once"),
     "weight": gettext_lazy("Weight"),
     "max_waiting": gettext_lazy("Waiting jobs"),
+    "fair_by": gettext_lazy("Turns by"),
 }
 
 

@@ -5,7 +5,7 @@
 -- keys: running_of jobs workers bands turn lanes work_signal clock scratch ring lane finished no_outcome results
 --       recent_results result_times result_expiry stats failures crashes errors waiting_since retrying digests progress
 --       cancel_requests cancelled_in_lane paused waiters finished_signal unique scheduled scheduled_by_client due_signal
---       limits running_counts blocked rate_times next_starts
+--       limits running_counts blocked rate_times next_starts job_times
 -- ARGV[1] worker      its name
 -- ARGV[2] wanted      jobs, at most 500
 -- ARGV[3] slots       how many jobs it can run at once, if it runs none now; else 0: then it gets no suspect, a job that

@@ -3,7 +3,7 @@
 -- running jobs again if there are limits, and lets clients go on that may.
 -- uses: prelude lanes blocking recount
 -- keys: bands turn lanes waiting_since work_signal clock scratch ring lane workers signed_on running_of jobs limits
---       running_counts blocked rate_times next_starts due_signal
+--       running_counts blocked rate_times next_starts job_times due_signal
 -- ARGV[1] start       how many lanes, and how many workers, to skip
 -- ARGV[2] limit       lanes, and workers, to check in this call, at most 100
 --

@@ -38,6 +38,7 @@ LIMIT_HELP = {
     "rate": 'How many jobs may start in a time, like "100/s", or with m, h or d.',
     "burst": "How many of the jobs of --rate may start at once.",
     "weight": "How many starts a client gets where one of weight 1 gets one: a number from 0.01 to 1,000;",
+    "fair_by": "What clients of the queue get equal shares of: 'jobs', or 'seconds' of the workers;",
 }
 NOT_GIVEN = object()
 EVERY_QUEUE = "The queue; '*' is every queue that was used."
@@ -75,7 +76,7 @@ class Command(RTQCommand):
                 f"--{name.replace('_', '-')}",
                 type=_limit_argument(name),
                 default=NOT_GIVEN,
-                metavar="N/s" if name == "rate" else "N",
+                metavar={"rate": "N/s", "fair_by": "WHAT"}.get(name, "N"),
                 help=f"{meaning}{none} 'settings' for what RTQ[\"QUEUES\"] says.",
             )
         action.add_argument(
@@ -177,7 +178,7 @@ def _rows(found: QueueLimits) -> list[list[str]]:
             number(found.running) if found.queue or found.clients else "-",
             *_limit_cells(found.queue),
             "",
-            _next_start(found.starts_in_seconds),
+            _next_start(found.starts_in_seconds) or _fairness(found.queue),
         ],
         ["(each client)", "", *_limit_cells(found.default), _weight(found.default), ""],
         *(
@@ -206,6 +207,11 @@ def _limit_text(limit: Limit | None) -> str:
 
 def _next_start(seconds: float | None) -> str:
     return "" if seconds is None else f"next start in {duration(seconds)}"
+
+
+def _fairness(limits: Limits) -> str:
+    limit = limits.get("fair_by")
+    return f"fair by {_limit_text(limit)}" if limit else ""
 
 
 def _weight(limits: Limits) -> str:

@@ -43,6 +43,7 @@ class WorkerSession:
         self._held: dict[bytes, str] = {}  # id -> queue: claimed under this name, without an outcome
         self._metrics = RunMetrics()
         self._record = OutcomeRecorder(broker.config, shared, self._metrics).record
+        self._timed: set[str] = set()  # queues in which clients take turns by time
         self._perhaps_settled: set[str] = set()  # ids that were sent without a reply: they may be stale for that reason
         self._last_queue = ""  # the last one that had work
         self._is_uncertain = False
@@ -100,6 +101,8 @@ class WorkerSession:
             if settlement is None:
                 settlement = self._settlements[run.queue] = Settlement()
             self._record(settlement, run, outcome)
+            if run.queue in self._timed:
+                settlement.note_times += (run.job_id, f"{run.seconds * 1000:.3f}")
         if type(outcome) is not Acked or signals.job_succeeded.receivers:
             variables = contextvars.copy_context() if run.variables is None else run.variables
             variables.run(send_outcome, WorkerSession, run, outcome)
@@ -215,6 +218,7 @@ class WorkerSession:
             )
         with self._lock:
             for claimed in fetched.claimed:
+                (self._timed.add if claimed.has_times else self._timed.discard)(claimed.queue)
                 for job_id in claimed.ids:
                     self._held[job_id] = claimed.queue
         if fetched.found:

@@ -7,15 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor
 
 from tests.broker.model.state import Lane, due_at, lane_name
-from tests.broker.model.weights import Weights, values_of
+from tests.broker.model.times import Times
+from tests.broker.model.weights import values_of
 
 
-class Blocking(Weights):
+class Blocking(Times):
     """One queue, its limits, its counters, and clients that are blocked."""
 
     def change_limits(self, entries: Mapping[str, str]) -> int:
         """While there are limits, what runs has its client behind its entry."""
-        is_weight = False
+        is_weight, was_timed = False, self.has_times
         for source, change in entries.items():
             field = source.partition(":")[2]
             before = self.set_limits.get(field, "")
@@ -26,14 +27,14 @@ class Blocking(Weights):
             if field.startswith("client"):
                 is_weight = is_weight or "weight=" in before + self.set_limits[field]
                 _ = "weight=" in self.set_limits[field] and self.mark_newcomers()
-        if is_weight:
-            self.pull_back()
         self.set_limits = {field: text for field, text in self.set_limits.items() if text}
+        self.change_times(was_timed=was_timed, has_new_weights=is_weight)
         for worker in self.signed_on if self.set_limits else ():
             for job_id, entry in self.running[worker].items():
                 if entry.count(" ") == 1:
                     client = self.jobs[job_id].client if job_id in self.jobs else ""
                     self.running[worker][job_id] = f"{entry} {client}"
+        self.recount()
         if not self.set_limits:
             self.rate_times, self.next_starts = {}, {}
         self.work_signal = self.work_signal or bool(self.bands)
@@ -156,6 +157,7 @@ class Blocking(Weights):
 
     def _block(self, band: int, client: str) -> None:
         self.blocked_in[band].add(client)
+        self.keep_turn((band, client))
         bands = self.blocked.setdefault(client, [])
         if band not in bands:
             bands.append(band)
@@ -191,6 +193,7 @@ class Blocking(Weights):
         if owners and self.set_limits and are_unrun:
             self.count_starts(owners, -1)
         if owners and self.set_limits:
+            self.charge_ended(entries, are_unrun=are_unrun)
             for client in dict.fromkeys(owners):
                 self.unblock(client)
             self.work_signal = self.work_signal or bool(self.bands)

@@ -218,4 +218,39 @@ FOUND_BY = {
     "nobody_waits_for_an_old_turn": "old_turns_stay",
     "two_light_clients_become_heavy": "old_turns_stay_when_weights_end only_one_is_pulled_back",
     "a_cancelled_job_costs_no_turn": "cancelled_jobs_of_the_heavy_cost_turns",
+    "long_jobs_come_less_often": """
+        starts_are_not_charged starts_are_not_counted one_start_is_counted the_average_is_the_last
+        the_average_of_all_stays workers_are_not_believed ended_jobs_run starts_of_ended_jobs_stay
+        newcomers_of_time_are_not_placed newcomers_of_time_come_first newcomers_of_time_without_weight
+        newcomers_of_time_come_together who_has_nothing_left_owes_nothing steps_without_estimate
+        times_move_on_by_clients ends_are_not_charged unrun_jobs_make_the_average what_was_charged_stays
+        ends_without_weight other_rings_stay used_times_stay reclaimed_jobs_have_run
+        times_outlast_their_end times_are_not_counted_again counted_again_from_zero
+        who_is_gone_stays_counted
+    """,
+    "a_claim_charges_no_more_than_a_second": """
+        estimates_without_end
+    """,
+    "running_jobs_count": """
+        running_jobs_are_not_charged running_jobs_are_not_looked_at one_look_is_enough
+        late_charges_are_forgotten debts_without_waiting_jobs
+    """,
+    "what_the_worker_says_is_not_all": """
+        workers_are_believed reclaimed_jobs_get_the_first_turn times_are_noted_for_others
+        by_time_without_marks
+    """,
+    "it_begins_and_ends": """
+        jobs_count_since_their_claim all_was_used_since old_runs_are_charged_to_newcomers
+        old_turns_are_times weights_leave_debts the_last_word_on_times_wins who_is_new_is_not_counted
+    """,
+    "running_jobs_of_heavy_clients_count": """
+        late_charges_without_weight
+    """,
+    "who_is_blocked_keeps_its_turn": """
+        the_blocked_come_back_level the_blocked_lose_their_turn the_blocked_owe_nothing
+        the_turn_of_the_blocked_stays an_empty_ring_begins_at_zero
+    """,
+    "what_did_not_run_costs_nothing": """
+        unrun_jobs_are_charged released_jobs_get_the_first_turn
+    """,
 }

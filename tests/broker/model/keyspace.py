@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from tests.broker.model.used import rounded
+
 _DUMP = """
 local taken = {}
 for _, key in ipairs(redis.call("KEYS", "*")) do
@@ -47,7 +49,7 @@ _KINDS = {
         "digests",
         "cancel_requests",
         "progress",
-        *("limits", "waiting_limits", "limit_sources", "running_counts", "blocked"),
+        *("limits", "waiting_limits", "limit_sources", "running_counts", "blocked", "job_times"),
     },
     "zset": {
         *("bands", "ring", "lanes", "scheduled", "retrying", "scheduled_by_client", "workers", "signed_on", "dead"),
@@ -84,6 +86,8 @@ def _plain(kind: bytes, value: Any, family: str) -> Any:
         return texts
     if family == "ring":
         return texts[::2]
+    if family == "job_times":
+        texts[1::2] = [rounded(map(float, text.split())) for text in texts[1::2]]
     pairs = zip(texts[::2], texts[1::2], strict=True)
     return dict(pairs) if kind == b"hash" else {member: round(float(score), 2) for member, score in pairs}
 

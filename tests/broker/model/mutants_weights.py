@@ -6,7 +6,7 @@ from tests.broker.model.mutant import NOTHING, Mutant
 
 WEIGHT_MUTANTS = (
     # who has which weight
-    Mutant("weights_are_not_noted", "if weights ~= 0 then add_weights(q, weights) end", NOTHING),
+    Mutant("weights_are_not_noted", "if weights ~= 0 then add_weights(weights) end", NOTHING),
     Mutant("weights_are_noted_twice", "local before, after = count_weight(", "local before, after = 0 * count_weight("),
     Mutant("weights_outlast_their_end", '<= 0 then redis.call("HDEL", q.limits, "weights") end', "< 0 then return end"),
     Mutant("weights_without_default", "or default\n", "or 1\n"),
@@ -22,9 +22,9 @@ WEIGHT_MUTANTS = (
     Mutant("blocked_are_newcomers", 'NEWCOMERS, "(inf"', 'NEWCOMERS, "+inf"'),
     # whose turn it is
     Mutant("turns_without_weights", "if q.has_weights then return", "if false then return"),
-    Mutant("turns_do_not_move_on", "turns.scores[client] + n * strides[c]", "turns.scores[client]"),
-    Mutant("turns_of_the_same_stride", "n * strides[c]", "n"),
-    Mutant("turns_of_a_ring_of_one", "n * strides[c]", "strides[c]"),
+    Mutant("turns_do_not_move_on", "+ (q.has_times and 1 or n) * steps[c]", ""),
+    Mutant("turns_of_the_same_stride", "n) * steps[c]", "n)"),
+    Mutant("turns_of_a_ring_of_one", "(q.has_times and 1 or n) * steps[c]", "steps[c]"),
     Mutant("who_has_gone_takes_turns", "if not more then n = n - 1 end", NOTHING),
     Mutant("turns_move_on_once", "sift(turns, heap, more and c or table.remove(heap))", "table.remove(heap, 1)"),
     Mutant("turns_in_the_order_of_reading", "if difference ~= 0 then return difference < 0 end", NOTHING),

@@ -28,14 +28,14 @@ class Parts(Blocking):
         while self.bands:
             band = max(self.bands)
             self.place_newcomers(band)
-            for client in list(self.rings[band]):
+            for client in self.in_turn(band):
                 self.pass_over((band, client))
                 if self.lanes[band, client] and self.room_of(client) > 0:
                     return band, client
                 self.rings[band].remove(client)
                 if self.lanes[band, client]:
                     self._block(band, client)
-            self.bands.remove(band)
+            self.bands -= set() if self.looks_again() else {band}
         return None
 
     def pass_over(self, lane: Lane) -> None:
@@ -71,10 +71,9 @@ class Parts(Blocking):
             self._move_on(band, client)
             self.waiting[lane] = self.waits_since(self.lanes[lane][0])
         else:
-            self.rings[band].remove(client)
             del self.waiting[lane]
-        if not self.rings[band]:
-            self.bands.remove(band)
+            self.leave_ring(band, client)
+        self.bands -= set() if self.rings[band] else {band}
 
     def _knows(self, job_id: str) -> bool:
         return job_id in self.jobs or self.has_finished(job_id) or job_id in self.cancelled_in_lane
@@ -145,7 +144,7 @@ class Parts(Blocking):
     def _give_back(self, job_id: str, *, is_unrun: bool) -> None:
         lane = band, client = self.jobs[job_id].lane
         self._index(lane, self.clock.now)
-        if is_unrun and client in self.rings[band]:  # it has not had its turn
+        if is_unrun and client in self.rings[band] and not self.job_times():  # it has not had its turn
             self._come_first(band, client)
         if job_id not in self.lanes[lane]:  # a torn log may have left it there
             self.lanes[lane].insert(0, job_id)
@@ -303,6 +302,7 @@ class Parts(Blocking):
                 taken.append((job_id, "dead"))
             else:
                 self._give_back(job_id, is_unrun=job_id not in guilty)
+                self.note_unrun(worker, {job_id} - guilty)
                 taken.append((job_id, "queued"))
             self._count("reclaimed")
         self._end_run(worker, job_ids)

@@ -39,7 +39,7 @@ class Queue(Enqueuing):
     def claim(self, worker: str, wanted: int, slots: int) -> tuple[str, dict[str, str]]:
         """Status, and the jobs and their attempts."""
         jobs: dict[str, str] = {}
-        status = "ok"
+        status, self.wanted, self.emptied = "ok", wanted, set()
         while len(jobs) < wanted and (lane := self._whose_turn()):
             job_id = self.lanes[lane][0]
             if not self._may_join(list(jobs), job_id, slots):
@@ -48,7 +48,9 @@ class Queue(Enqueuing):
             jobs[job_id] = str(1 + self.failures.get(job_id, 0) + self.crashes.get(job_id, 0))
             owner = f" {lane[1]}" if self.set_limits else ""
             self.running[worker][job_id] = f"{jobs[job_id]} {self.clock.now}{owner}"
+            self.charge_start(lane[1])
             self._leave_lane(lane)
+        self.drop_debts()
         self.work_signal = bool(self.bands)
         return "suspect" if self.crashes.keys() & jobs.keys() else status, jobs
 
@@ -173,6 +175,8 @@ class Queue(Enqueuing):
         return [gone, len(dead[:limit]), int(has_more or len(dead) >= limit)]
 
     def audit(self, start: int, limit: int) -> int:
+        if start == 0:
+            self.recount()
         names = {lane_name(lane): lane for lane in self.waiting}
         seen = in_order({name: self.waiting[lane] for name, lane in names.items()})[start : start + limit]
         for lane in [names[name] for name in seen]:

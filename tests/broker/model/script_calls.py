@@ -11,6 +11,7 @@ from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.inspector.job_filter import JobFilter
+from tests.broker.model import time_calls
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -30,15 +31,13 @@ from tests.support.jobs import (
 )
 from tests.support.single_steps import count_in_the_past, promote, renew, repair_lanes, trim, update_totals
 
-PROGRESS = '{"done":1,"total":2,"text":""}'
-# Scripts that write nothing.
-READ_ONLY = {
+PROGRESS, SLOT_MS = '{"done":1,"total":2,"text":""}', 1_700_000_000_000
+READ_ONLY = {  # scripts that write nothing
     *("client_metrics", "find_job", "time_series", "dead_groups", "latest_failures"),
     *("list_queued", "list_finished", "count_matching", "queue_overview", "list_running"),
     *("filter_jobs", "queue_position", "task_metrics", "client_state", "busiest_client"),
 }
 LIMITS = {"run:clients": "max_running=1 rate=9/1000 burst=3", "settings:queue": "max_running=3", "run:paused:x": "1 me"}
-SLOT_MS = 1_700_000_000_000
 
 
 class ScriptCall(NamedTuple):
@@ -280,6 +279,7 @@ SCRIPT_CALLS = {
     "count_matching": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.select(QUEUE, NO_JOB)),
     "queue_overview": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).queues.details()),
     "pause": _by_hand(_queued, "pause"),
+    "note_times": ScriptCall(time_calls.claimed_by_time, time_calls.note_times, is_resent=False),
     "report_progress": ScriptCall(
         _claimed, lambda broker, jobs: broker.report_progress(WORKER, [(QUEUE, jobs[0].id, PROGRESS)])
     ),

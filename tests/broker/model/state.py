@@ -9,6 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tests.broker.model.used import Used, rounded
+
 LEASE_MS, RESULT_MS, DEAD_MS = 15_000, 300_000, 120_000  # what the models keep, and for how long
 
 Lane = tuple[int, str]  # band and client
@@ -137,6 +139,11 @@ class State:
     next_starts: dict[str, int] = field(
         default_factory=dict
     )  # the same -> when it may start, if only its rate stops it
+    used: dict[str, Used] = field(default_factory=dict)  # client -> what is known of its jobs, with fair_by
+    mean: float | None = None  # the average time of all jobs
+    last_turns: dict[int, float] = field(default_factory=dict)  # band -> the first turn when a client was blocked
+    wanted: int = 1  # by the claim
+    emptied: set[Lane] = field(default_factory=set)  # by the claim; the next look at their ring removes them
     is_listed: bool = True  # in the list of queues
 
     def forget(self, idle_ms: int, *, discard: bool) -> str:
@@ -217,8 +224,15 @@ class State:
             "rate_times": {member: round(moment, 2) for member, moment in self.rate_times.items()},
             "next_starts": dict(self.next_starts),
             "blocked": {client: " ".join(map(str, bands)) for client, bands in self.blocked.items()},
+            "job_times": self.job_times(),
             **{f"ring:{band}": [*self.rings[band], *sorted(self.blocked_in[band])] for band in bands},
         }
+
+    def job_times(self) -> dict[str, str]:
+        """The key."""
+        texts = {f"client:{client}": str(used) for client, used in self.used.items()}
+        texts |= {f"turn:{band}": rounded([turn]) for band, turn in self.last_turns.items()}
+        return texts | ({} if self.mean is None else {"queue": rounded([self.mean])})
 
     @property
     def weights(self) -> int:

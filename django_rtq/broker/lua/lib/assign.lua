@@ -1,5 +1,5 @@
 -- assign: take the next jobs of a queue, and put them into the reply of a claim.
--- uses: turns running_counts blocking rates
+-- uses: turns running_counts blocking rates time_turns
 
 -- Add a queue to the reply: its place, status, the time, number of jobs, number of counts. Returns the position before.
 local function begin_answer(q, place, status, reply)
@@ -34,6 +34,7 @@ local function assign_jobs(q, ids, owners, reply, head, counts)
   if started and h > 0 then
     add_running(q, started, h / 2, 1)
     use_rates(q, started, h / 2, 1)
+    if q.has_times then charge_starts(q, started) end
   end
   return h / 2
 end
@@ -46,6 +47,7 @@ local function take_jobs(q, band, claim, reply, head)
     local ids = turns.ids
     local given = #ids > 0 and assign_jobs(q, ids, turns.owners, reply, head, counts) or 0
     q.has_more = end_turns(q, band, turns)
+    if q.has_times then q.has_more = has_waiting(q) and q.has_more end
     if turns.blocked and next(turns.blocked) then wait_for_rates(q, turns.clients, turns.blocked) end
     if #ids > 0 and q.has_waiting_since then redis.call("HDEL", q.waiting_since, unpack(ids)) end
     -- After a torn log a live job may be among them.
@@ -61,6 +63,7 @@ local function take_jobs(q, band, claim, reply, head)
   if claim.suspects > 0 then status = "suspect" end
   if status ~= "ok" then claim.wanted = 0 end
   reply[head + 2], reply[head + 4], reply[head + 5] = status, (#reply - head - 5) / 2, #counts
+  if q.has_times then reply[head + 2] = status .. " timed" end
   for i = 1, #counts do reply[#reply + 1] = counts[i] end
   return status == "ok"
 end

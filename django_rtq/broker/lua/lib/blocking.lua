@@ -62,9 +62,9 @@ end
 -- Begin a claim with limits: how many more jobs the queue may start. Lets clients go on whose next start is due, so that
 -- busy workers need no scheduler.
 local function open_limits(q)
-  q.has_weights = redis.call("HEXISTS", q.limits, "weights") == 1
   remove_past(q, 100)
   local room, moment = queue_room(q)
+  q.has_weights = q.has_times or redis.call("HEXISTS", q.limits, "weights") == 1
   if moment then wait_for_rate(q, "queue", moment) end
   if room > 0 then resume_due(q, 10) end
   return room

@@ -14,6 +14,11 @@ local function limit_of(name, values)
   return tonumber(string.match(values, " " .. name .. "=(%S+)"))
 end
 
+-- Whether turns go by the time that jobs used, by the values of the queue.
+local function has_time_turns(values)
+  return string.match(values, " fair_by=(%l+)") == "seconds"
+end
+
 -- How many more jobs each of these clients may start, and when (ms) those may start one that only their rate stops.
 local function read_rooms(q, clients)
   if #clients == 0 then return {}, {} end
@@ -39,6 +44,7 @@ end
 -- How many more jobs the queue may start, and when it may start one if only its rate stops it.
 local function queue_room(q)
   local values = values_of(redis.call("HGET", q.limits, "queue"))
+  q.has_times = has_time_turns(values)
   local most = limit_of("max_running", values)
   local room = most and most - tonumber(redis.call("HGET", q.running_counts, "queue") or 0) or math.huge
   read_rates(q, { "queue" }, { values })

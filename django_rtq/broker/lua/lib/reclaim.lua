@@ -44,15 +44,16 @@ local function reclaim_jobs(q, worker, is_guilty, limit, now, answer)
   table.sort(ids, function(a, b) return a > b end) -- ids sort by the time at which they were made
   local left = math.max(0, #ids - limit)
   for i = #ids, limit + 1, -1 do ids[i] = nil end
-  local ended = finish_cancelled(q, ids, now)
+  local ended, is_timed = finish_cancelled(q, ids, now), are_timed(q, { held[ids[1]] })
   for _, id in ipairs(ids) do
     local record = redis.call("HGET", q.jobs, id)
     if ended[id] then
       answer[#answer + 1], answer[#answer + 2] = id, "cancelled"
     elseif record then
       local has_run = is_guilty(id)
+      if is_timed and not has_run then held[id] = string.gsub(held[id], "^(%d+ %d+) ", "%1:0 ") end
       local is_dead = has_run and record_crash(q, id, record, worker, now)
-      if not is_dead then push_front(q, id, record, now, not has_run) end
+      if not is_dead then push_front(q, id, record, now, not has_run and not is_timed) end
       answer[#answer + 1], answer[#answer + 2] = id, is_dead and "dead" or "queued"
       count(q.stats, now, "reclaimed", 1)
     end

@@ -1,9 +1,9 @@
 -- recount: count the jobs in the processing lists, after the first limit, or a torn log.
--- uses: prelude running_counts
+-- uses: prelude limits running_counts end_times
 
 -- Write `running_counts` anew. Jobs that were claimed without limits get their client written behind their entry.
 local function recount(q)
-  local owners, total, counts = {}, 0, {}
+  local owners, total, claims = {}, 0, {}
   for _, worker in ipairs(redis.call("ZRANGE", q.signed_on, 0, -1)) do
     local held = redis.call("HGETALL", q.running_of .. worker)
     for i = 1, #held, 2 do
@@ -13,9 +13,12 @@ local function recount(q)
         redis.call("HSET", q.running_of .. worker, held[i], held[i + 1] .. " " .. client)
       end
       add_job(owners, client)
+      claims[client] = claims[client] or {}
+      table.insert(claims[client], tonumber(string.match(held[i + 1], "^%d+ (%d+)")))
       total = total + 1
     end
   end
   redis.call("DEL", q.running_counts)
   if total > 0 then add_running(q, owners, total, 1) end
+  if has_time_turns(values_of(redis.call("HGET", q.limits, "queue"))) then recount_used(q, owners, claims) end
 end

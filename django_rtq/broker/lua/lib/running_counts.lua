@@ -1,10 +1,15 @@
 -- running_counts: count the running jobs of a queue and of its clients, while there are limits.
 -- created when first called
--- uses: limits blocking rates
+-- uses: limits blocking rates end_times
 
 -- The client in an entry of a processing list; nil: it was claimed without limits.
 local function owner_of(held)
-  return string.match(held, "^%d+ %d+ (.*)$")
+  return string.match(held, "^%d+ [%d:.]+ (.*)$")
+end
+
+-- Whether these entries are of jobs whose clients take turns by time.
+local function are_timed(q, held)
+  return held[1] and owner_of(held[1]) and redis.call("EXISTS", q.job_times) == 1
 end
 
 -- Count jobs by client: `owners` is a list of clients, and has the number of jobs of each.
@@ -37,13 +42,15 @@ local function count_ended(q, held, are_unrun)
       total = total + 1
     end
   end
-  if total == 0 or redis.call("EXISTS", q.limits) == 0 then return end
+  local there = total > 0 and redis.call("EXISTS", q.limits, q.job_times) or 0
+  if there == 0 then return end
   if are_unrun then
     read_rooms(q, owners)
     queue_room(q)
     use_rates(q, owners, total, -1)
   end
   add_running(q, owners, total, -1)
+  if there == 2 then charge_ended(q, owners, held, are_unrun) end
   for i, bands in ipairs(redis.call("HMGET", q.blocked, unpack(owners))) do
     if bands then unblock(q, owners[i]) end
   end

@@ -59,7 +59,7 @@ local function end_turns(q, band, turns)
     local first = turns.lines[c][taken + 1]
     pop_ids(turns.lanes[c], taken)
     if not first then
-      gone[#gone + 1] = client
+      table.insert(q.has_times and taken > 0 and going_on or gone, client)
       redis.call("ZREM", q.lanes, lane)
     elseif taken > 0 then
       heads[#heads + 1], heads[#heads + 2] = waiting_since(q, first, q.now), lane

@@ -9,14 +9,13 @@
 local NEWCOMERS = "1e15" -- from here on, a turn is only a number in the order of arrival
 local FIRST_NEWCOMER = "2000000000000000" -- so far beyond that a job which is given back may come before it
 
--- Whether these values have a weight: 1 or 0.
-local function count_weight(values)
-  return string.find(" " .. (values or ""), " weight=", 1, true) and 1 or 0
-end
-
--- Note how many more fields of `limits` have a weight now. Claims ask whether any has.
-local function add_weights(q, n)
-  if redis.call("HINCRBY", q.limits, "weights", n) <= 0 then redis.call("HDEL", q.limits, "weights") end
+-- All who wait become newcomers, in their order.
+local function come_anew(q)
+  for _, band in ipairs(redis.call("ZRANGE", q.bands, 0, -1)) do
+    for _, client in ipairs(redis.call("ZRANGEBYSCORE", q.ring .. band, "-inf", "(inf", "LIMIT", 0, 1000)) do
+      redis.call("ZADD", q.ring .. band, redis.call("INCR", q.turn), client)
+    end
+  end
 end
 
 -- From now on, newcomers get numbers that are greater than all turns. It stays so when the last weight is removed. Those
@@ -24,11 +23,7 @@ end
 local function mark_newcomers(q)
   if tonumber(redis.call("GET", q.turn) or 0) > tonumber(NEWCOMERS) then return end
   redis.call("INCRBY", q.turn, FIRST_NEWCOMER)
-  for _, band in ipairs(redis.call("ZRANGE", q.bands, 0, -1)) do
-    for _, client in ipairs(redis.call("ZRANGEBYSCORE", q.ring .. band, "-inf", "(inf", "LIMIT", 0, 1000)) do
-      redis.call("ZADD", q.ring .. band, redis.call("INCR", q.turn), client)
-    end
-  end
+  come_anew(q)
 end
 
 -- The first clients of a ring and their turns, and how many clients have one.
@@ -50,7 +45,7 @@ local function read_strides(q, clients)
 end
 
 -- Give clients turns at the end of a ring; the greater their weight, the nearer to its first.
-local function place(q, ring, clients, condition, first, n)
+local function place_clients(q, ring, clients, condition, first, n)
   if #clients == 0 then return end
   local places = {}
   for i, stride in ipairs(read_strides(q, clients)) do
@@ -59,12 +54,22 @@ local function place(q, ring, clients, condition, first, n)
   redis.call("ZADD", ring, condition, unpack(places))
 end
 
+-- Who has entered a ring, and has no turn yet.
+local function newcomers_of(ring)
+  return redis.call("ZRANGEBYSCORE", ring, NEWCOMERS, "(inf", "LIMIT", 0, 500)
+end
+
+-- Whether a score of a ring is a turn.
+local function is_turn(score)
+  return tonumber(score) < tonumber(NEWCOMERS)
+end
+
 -- Give turns to those who have entered the ring.
 local function place_newcomers(q, ring)
-  local newcomers = redis.call("ZRANGEBYSCORE", ring, NEWCOMERS, "(inf", "LIMIT", 0, 500)
+  local newcomers = newcomers_of(ring)
   if #newcomers == 0 then return end
   local first, n = first_turns(ring, 1)
-  place(q, ring, newcomers, "XX", first[2], n)
+  place_clients(q, ring, newcomers, "XX", first[2], n)
 end
 
 -- After a change of weights, those beyond the end of the ring have no later turn than they would have if they came now.
@@ -73,6 +78,6 @@ local function pull_back(q)
     local ring = q.ring .. band
     local first, n = first_turns(ring, 1)
     local last = string.format("(%.17g", (first[2] or 0) + n)
-    place(q, ring, redis.call("ZRANGEBYSCORE", ring, last, "(" .. NEWCOMERS, "LIMIT", 0, 500), "LT", first[2], n)
+    place_clients(q, ring, redis.call("ZRANGEBYSCORE", ring, last, "(" .. NEWCOMERS, "LIMIT", 0, 500), "LT", first[2], n)
   end
 end
