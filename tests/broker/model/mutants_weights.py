@@ -43,7 +43,7 @@ WEIGHT_MUTANTS = (
         NOTHING,
     ),
     # changes
-    Mutant("old_turns_stay", "if has_new_weights then pull_back(q) end", NOTHING),
+    Mutant("old_turns_stay", "elseif has_new_weights then pull_back(q) end", "end"),
     Mutant("old_turns_stay_when_weights_end", "before + after > 0", "after > 0"),
     Mutant("only_one_is_pulled_back", '"(" .. NEWCOMERS, "LIMIT", 0, 500)', '"(" .. NEWCOMERS, "LIMIT", 0, 1)'),
     Mutant("newcomers_are_pulled_back", 'ring, last, "(" .. NEWCOMERS', 'ring, last, "(inf"'),
