@@ -14,6 +14,7 @@ from django.db import DEFAULT_DB_ALIAS
 from django.dispatch import receiver
 
 from django_rtq.exceptions import ConfigurationError, RedisNotAllowed
+from django_rtq.incident_options import IncidentOptions, check_incidents
 from django_rtq.queue_options import QueueConfig, check_queues, is_queue_name
 from django_rtq.under_test import is_under_test
 from django_rtq.validation import did_you_mean, is_finite
@@ -101,12 +102,24 @@ class Config:
     outbox: bool | str | None = None
     #: The modules of each app that are searched for tasks.
     task_modules: tuple[str, ...] = field(default=("tasks",))
+    #: From when on something is an incident, and which kinds are not reported.
+    incidents: Mapping[str, Any] = field(default_factory=dict)
     #: Dotted paths of middleware, the outermost first.
     middleware: tuple[str, ...] = field(default=())
+
+    @property
+    def cancelled_ttl_ms(self) -> int:
+        """For how long the outcome of a job that was cancelled before it ran is kept."""
+        return int(max(self.result_ttl, 120) * 1000)
 
     def queue(self, name: str) -> QueueConfig:
         """The options of a queue."""
         return QueueConfig(**self.queues.get(name, {}))
+
+    @property
+    def incident_options(self) -> IncidentOptions:
+        """The options in RTQ["INCIDENTS"], with their defaults."""
+        return IncidentOptions(**self.incidents)
 
 
 _added_middleware: list[str] = []
@@ -208,6 +221,7 @@ def _check_values(config: Config) -> None:
         )
     _check_schedules(config.schedules)
     check_queues(config.queues)
+    check_incidents(config.incidents)
     _check_database("ENQUEUE_ON_COMMIT", config.enqueue_on_commit)
     _check_database("OUTBOX", config.outbox)
     awaited = {DEFAULT_DB_ALIAS if rule is True else rule for rule in (config.outbox, config.enqueue_on_commit)}

@@ -35,7 +35,7 @@ PROGRESS = '{"done":1,"total":2,"text":""}'
 READ_ONLY = {
     *("client_metrics", "find_job", "time_series", "dead_groups", "latest_failures"),
     *("list_queued", "list_finished", "count_matching", "queue_overview", "list_running"),
-    *("filter_jobs", "queue_position", "task_metrics", "client_states"),
+    *("filter_jobs", "queue_position", "task_metrics", "client_states", "busiest_client"),
 }
 LIMITS = {"run:clients": "max_running=1 rate=9/1000 burst=3", "settings:queue": "max_running=3", "run:paused:x": "1 me"}
 SLOT_MS = 1_700_000_000_000
@@ -273,6 +273,7 @@ SCRIPT_CALLS = {
     ),
     "time_series": _by_hand(_queued, "overview.time_series"),
     "dead_groups": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.groups(QUEUE)),
+    "busiest_client": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).overview.read()),
     "latest_failures": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).overview.read()),
     "list_finished": ScriptCall(_too_old, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "finished")),
     "list_queued": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued")),
