@@ -273,9 +273,15 @@ class ParallelRun(Accidents):
             self._turns.pop(queue, None)
         self.same(self._script(queue, "forget", idle_ms, "1" if discard else "").decode(), expected)
 
-    def purge(self, queue: str, limit: int = 100, client: str | None = None) -> None:
+    def purge(self, queue: str, limit: int = 100, client: str | None = None, *, cancels: bool = False) -> None:
         whose = ("all", "") if client is None else ("client", client)
-        self.same(self._script(queue, "purge", limit, *whose), self.models[queue].purge(limit, client))
+        outcomes = f"{self.broker.config.max_results} {RESULT_MS} {CANCELLED_UNRUN}" if cancels else ""
+        expected = self.models[queue].purge(limit, client, CANCELLED_UNRUN if cancels else "")
+        reply = [
+            word if isinstance(word, int) else word.decode()
+            for word in self._script(queue, "purge", limit, *whose, outcomes)
+        ]
+        self.same(reply, expected)
 
     def find(self, queue: str, job_id: str) -> None:
         """What is told of a job."""

@@ -225,9 +225,10 @@ class QueueMachine(RuleBasedStateMachine):
         limit=st.sampled_from((1, 1, 1, 2, 3, 100)),
         client=purged_clients,
         forgets=st.booleans(),
+        cancels=st.booleans(),
     )
-    def purge(self, queue: str, limit: int, client: str | None, forgets: bool) -> None:
-        self.parallel.purge(queue, limit, client)
+    def purge(self, queue: str, limit: int, client: str | None, forgets: bool, cancels: bool) -> None:
+        self.parallel.purge(queue, limit, client, cancels=cancels)
         _ = forgets and self.parallel.forget(queue, LEASE_MS * (limit - 1), discard=limit > 2)
 
     # -- by accident

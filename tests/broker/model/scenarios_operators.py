@@ -41,6 +41,17 @@ def people_purge_one_client(parallel: ParallelRun) -> None:
     parallel.claim("w0", ("mail",), 9)
 
 
+def people_cancel_all_of_a_client(parallel: ParallelRun) -> None:
+    ids = send(parallel, *"abc", client="acme")
+    send(parallel, *"de", client="other")
+    send(parallel, "f", client="acme", due="+60000")
+    parallel.cancel("mail", ids[1])  # it stays in its lane
+    for _ in range(4):
+        parallel.purge("mail", 2, "acme", cancels=True)
+    parallel.purge("mail", cancels=True)
+    parallel.claim("w0", ("mail",), 9)
+
+
 def people_stop_what_runs(parallel: ParallelRun) -> None:
     ids = send(parallel, *"abcdefgh", client="acme", max_crashes=3)
     (stays,) = send(parallel, "stays")
@@ -185,6 +196,7 @@ def people_release_a_worker(parallel: ParallelRun) -> None:
 OPERATOR_SCENARIOS = (
     people_cancel,
     people_purge_one_client,
+    people_cancel_all_of_a_client,
     people_stop_what_runs,
     who_stops_leaves_nothing,
     people_purge,
