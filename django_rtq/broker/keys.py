@@ -116,6 +116,9 @@ class QueueKeys:
     client_runs = Key("hash", "client -> number of runs; and the time of all runs, µs", per="slice")
     client_time = Key("zset", "client -> how long its runs took together, µs", per="slice")
 
+    # Of the default queue only, and only if somebody listens; expires
+    incidents = Key("hash", "id -> state (seen, open, closed), token of the call, JSON; '' -> the last view")
+
     scratch = Key("none", "never exists: scripts delete it to be allowed to write to a full server")
 
     def __init__(self, prefix: str, queue: str) -> None:
