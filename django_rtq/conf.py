@@ -107,6 +107,11 @@ class Config:
     #: Dotted paths of middleware, the outermost first.
     middleware: tuple[str, ...] = field(default=())
 
+    @property
+    def cancelled_ttl_ms(self) -> int:
+        """For how long the outcome of a job that was cancelled before it ran is kept."""
+        return int(max(self.result_ttl, 120) * 1000)
+
     def queue(self, name: str) -> QueueConfig:
         """The options of a queue."""
         return QueueConfig(**self.queues.get(name, {}))

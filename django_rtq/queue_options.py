@@ -179,7 +179,8 @@ class QueueConfig:
     burst: int | None = None
     #: How many of its jobs may wait, for a worker or for their time. None: any number.
     max_waiting: int | None = None
-    #: What delay() does with a job that does not fit: "raise" QueueFull, or "wait" for room first.
+    #: What delay() does with a job that does not fit: "raise" QueueFull, "wait" for room first, or "drop_oldest", which
+    #: cancels the oldest queued job.
     on_full: str = "raise"
     #: For how many seconds it waits.
     on_full_timeout: float = 5.0
@@ -217,8 +218,8 @@ def check_queues(queues: Any) -> None:
 def _check_queue_option(where: str, option: str, value: Any) -> None:
     if option == "delayed_first" and not isinstance(value, bool):
         raise ConfigurationError(f"{where} is {value!r}, but has to be True or False.")
-    if option == "on_full" and value not in ("raise", "wait"):
-        raise ConfigurationError(f'{where} is {value!r}, but has to be "raise" or "wait".')
+    if option == "on_full" and value not in ("raise", "wait", "drop_oldest"):
+        raise ConfigurationError(f'{where} is {value!r}, but has to be "raise", "wait" or "drop_oldest".')
     if option == "on_full_timeout" and not (is_number(value) and 0 < value <= 3600):
         raise ConfigurationError(f"{where} is {value!r}, but has to be a number of seconds, up to 3600.")
     if option in QUEUE_LIMITS:

@@ -46,7 +46,7 @@ class Broker(Producer):
     """
 
     def __init__(self, config: Config, *, role: str = "client") -> None:
-        self.config = config = check_redis_is_allowed(config)
+        config = check_redis_is_allowed(config)
         self.connection_settings = read_connection_settings(config)
         if role == "client":  # a web request must not wait for as long as a worker may
             self.connection_settings = replace(
@@ -57,9 +57,12 @@ class Broker(Producer):
         else:
             read_all()  # an upgrade may replace the files while this process runs
         super().__init__(
-            RedisClient(self.connection_settings.command_pool(role=role)), self.connection_settings, Keys(config.prefix)
+            RedisClient(self.connection_settings.command_pool(role=role)),
+            self.connection_settings,
+            Keys(config.prefix),
+            config,
         )
-        self.schedules = ScheduleStore(self.redis, self.keys)
+        self.schedules = ScheduleStore(self.redis, self.keys, self.drop_mode)
         self.maintenance = Maintenance(self.redis, self.keys, config, self.schedules)
         self.limits = LimitStore(self.redis, self.keys, config)
 

@@ -7,7 +7,8 @@ from contextlib import suppress
 import pytest
 
 from django_rtq.exceptions import WrongState
-from tests.broker.model.script_calls import ALL_CALLS, LIMITS, READ_ONLY, prepared
+from tests.broker.model.dropping_calls import ALL_CALLS
+from tests.broker.model.script_calls import LIMITS, READ_ONLY, prepared
 from tests.support.jobs import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement
 from tests.support.single_steps import promote, repair_lanes
 from tests.support.snapshots import snapshot

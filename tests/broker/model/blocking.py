@@ -136,12 +136,15 @@ class Blocking(Weights):
 
     # -- clients that wait
 
-    def refusal(self, client: str) -> str:
-        """Why one more job of a client does not fit; "": it fits."""
-        own, default = self.set_limits.get(f"client:{client}", ""), self.set_limits.get("clients", "")
+    def refusal(self, client: str, reserved: Sequence[str] = ()) -> str:
+        """Why one more job of a client does not fit; "": it fits. `reserved`: whose jobs have places already."""
         lanes = [ids for (band, name), ids in self.lanes.items() if name == client and self._is_served(band, client)]
-        waiting = {"client": sum(map(len, lanes)) + len(self.scheduled_of(client))}
-        waiting["queue"] = len(self.jobs) - len(self.dead) - self.running_counts()["queue"]
+        waiting = {"client": sum(map(len, lanes)) + len(self.scheduled_of(client)) + reserved.count(client)}
+        waiting["queue"] = len(self.jobs) - len(self.dead) - self.running_counts()["queue"] + len(reserved)
+        return self.refusal_at(client, waiting)
+
+    def refusal_at(self, client: str, waiting: Mapping[str, int]) -> str:
+        own, default = self.set_limits.get(f"client:{client}", ""), self.set_limits.get("clients", "")
         for scope, texts in (("client", f"{own} {default}"), ("queue", self.set_limits.get("queue", ""))):
             most = values_of(texts).get("max_waiting", "none")
             if most != "none" and waiting[scope] >= int(most):

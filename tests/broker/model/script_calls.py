@@ -35,7 +35,7 @@ PROGRESS = '{"done":1,"total":2,"text":""}'
 READ_ONLY = {
     *("client_metrics", "find_job", "time_series", "dead_groups", "latest_failures"),
     *("list_queued", "list_finished", "count_matching", "queue_overview", "list_running"),
-    *("filter_jobs", "queue_position", "task_metrics", "client_state", "busiest_client"),
+    *("filter_jobs", "queue_position", "task_metrics", "client_states", "busiest_client"),
 }
 LIMITS = {"run:clients": "max_running=1 rate=9/1000 burst=3", "settings:queue": "max_running=3", "run:paused:x": "1 me"}
 SLOT_MS = 1_700_000_000_000
@@ -259,7 +259,7 @@ SCRIPT_CALLS = {
         _queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3).claimed, is_resent=False, grows=True
     ),
     "client_metrics": _by_hand(_queued, "metrics.clients"),
-    "client_state": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).clients.get("x")),
+    "client_states": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).clients.get("x")),
     "discard": ScriptCall(
         _dead, lambda broker, jobs: Inspector(broker).discard(QUEUE, [job.id for job in jobs]), may_vanish=True
     ),

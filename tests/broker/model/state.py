@@ -125,6 +125,8 @@ class State:
     tasks: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # of each hour
     paused: int | None = None
     is_bulk: bool = False  # enqueue_many is at work
+    drops_left: int = 0  # how many the call may still drop
+    dropped: list[str] = field(default_factory=list)  # by the last call
     limit_sources: dict[str, str] = field(default_factory=dict)
     set_limits: dict[str, str] = field(default_factory=dict)  # the key "limits"
     turns: dict[Lane, float] = field(default_factory=dict)  # of the clients in rings, while there are weights

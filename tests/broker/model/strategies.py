@@ -27,6 +27,9 @@ several = st.lists(indexes, min_size=1, max_size=4, unique=True)
 limits = st.sampled_from((1, 2, 100))
 purged_clients = st.sampled_from((None, None, *CLIENTS))
 twice = st.sampled_from((1, 1, 2))
+PLAIN = (False, False)
+# All jobs or none, and whether a full queue drops its oldest ones.
+manners = st.sampled_from((PLAIN, PLAIN, PLAIN, (True, False), (False, True), (False, True), (True, True)))
 rarely = st.sampled_from((False, False, False, True))
 new_jobs = st.lists(
     st.tuples(*map(st.sampled_from, (CLIENTS, (0, 0, 5, -5), (3, 3, 1, 0), DUES, EXPIRIES, ("", "", "", "1"), SKEWS))),
