@@ -116,8 +116,11 @@ class QueueKeys:
     stats = Key("hash", "counters of the queue", per="minute")
     tasks = Key("hash", "counters of each task, and its histograms", per="hour")
     totals = Key("hash", "counter of the queue or of a task -> sum; minute, hour -> the first that is not in the sums")
-    client_runs = Key("hash", "client -> number of runs; and the time of all runs, µs", per="slice")
+    client_runs = Key("hash", "client -> number of runs; and the number and time (µs) of all runs", per="slice")
     client_time = Key("zset", "client -> how long its runs took together, µs", per="slice")
+
+    # Of the default queue only, and only if somebody listens; expires
+    incidents = Key("hash", "id -> state (seen, open, closed), token of the call, JSON; '' -> the last view")
 
     scratch = Key("none", "never exists: scripts delete it to be allowed to write to a full server")
 

@@ -42,7 +42,7 @@ def test_a_client_is_shown_with_its_limits_and_why_it_waits(broker, inspector, o
 
     html = text(operator.get(f"{PAGE}?client=bakery"))
 
-    assert "at its limit of 1 running jobs" in html
+    assert "at its limit of 1 running job" in html
     assert "set at run time, for each client" in html
     assert "Pause in all queues" in html
 

@@ -21,7 +21,7 @@ LIMIT_MUTANTS = (
     Mutant("bands_of_the_blocked_not_noted", 'redis.call("HSET", q.blocked, client,', "string.len("),
     Mutant("blocked_take_turns", 'redis.call("ZADD", q.ring .. band, "inf", client)', NOTHING),
     Mutant("blocked_are_looked_at", '"(inf", "LIMIT", "0", n', '"+inf", "LIMIT", "0", n'),
-    Mutant("blocked_go_to_the_end", "if not turns.blocked[c] then list", "if true then list"),
+    Mutant("blocked_go_to_the_end", "turns.blocked and turns.blocked[c] and {} or", ""),
     Mutant("band_of_the_blocked_stays", "#first_clients(q, band, 1) == 0", 'redis.call("EXISTS", ring) == 0'),
     Mutant("blocked_wake_workers", 'if turn == "inf" then return end', NOTHING),
     Mutant("blocked_get_turns_back", ' and redis.call("ZSCORE", q.ring .. band, client) ~= "inf"', ""),
@@ -156,7 +156,7 @@ LIMIT_MUTANTS = (
     Mutant("who_waits_for_a_place_waits_for_its_rate", "if rate and rooms[i] > 0 then", "if rate then"),
     Mutant("queue_without_rate", "return math.min(room, rate.room),", "return room,"),
     Mutant("queue_waits_without_a_time", 'if moment then wait_for_rate(q, "queue", moment) end', NOTHING),
-    Mutant("clients_wait_without_a_time", "if next(turns.blocked) then wait_for_rates", "if false then wait_for_rates"),
+    Mutant("clients_wait_without_a_time", "next(turns.blocked) then wait_for_rates", "false then wait_for_rates"),
     Mutant(
         "after_a_place_no_time_is_noted",
         'if moments[1] then wait_for_rate(q, "client:" .. client, moments[1]) end',

@@ -63,7 +63,7 @@ local function store_outcomes(q, list, places, most, now)
     redis.call("RPUSH", q.recent_results, unpack(kept))
     redis.call("HSET", q.results, unpack(texts))
     local over = redis.call("HLEN", q.results) - most
-    if over > 0 then drop_oldest_outcomes(q, math.min(over + math.floor(most / 100), AT_ONCE)) end -- not with each job
+    if over > 0 then drop_oldest_outcomes(q, over + math.floor(most / 100)) end -- not with each job
   end
   return ids
 end
