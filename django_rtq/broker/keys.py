@@ -65,7 +65,10 @@ class QueueKeys:
     # Limits; they exist only where there are any
     limits = Key("hash", "queue, clients (default), client:<name>, paused:<name> -> the limit")
     waiting_limits = Key("hash", "queue, clients (default), client:<name> -> how many jobs may wait, or none")
-    limit_sources = Key("hash", "run:<field of limits>, settings:<field of limits> -> where it comes from; run: wins")
+    limit_sources = Key(
+        "hash", "run:<field of limits>, limits_of:<field>, settings:<field> -> what that source says; the first wins"
+    )
+    asked_limits = Key("zset", "client -> when the function `limits_of` was last asked for its limits, ms")
     running_counts = Key("hash", "queue, client:<name> -> number of running jobs")
     blocked = Key("hash", "client -> bands in which it waits until it may start a job; its turn in these rings is inf")
     rate_times = Key(

@@ -41,6 +41,7 @@ from tests.broker.model.strategies import (
     purged_clients,
     queues,
     rarely,
+    said_limits,
     settlements,
     several,
     twice,
@@ -216,9 +217,10 @@ class QueueMachine(RuleBasedStateMachine):
     def pause_or_resume(self, queue: str, verb: str) -> None:
         getattr(self.parallel, verb)(queue)
 
-    @rule(queue=queues, entries=st.lists(limit_entries, min_size=1, max_size=2))
-    def change_limits(self, queue: str, entries: list[tuple[str, str]]) -> None:
+    @rule(queue=queues, entries=st.lists(limit_entries, min_size=1, max_size=2), said=said_limits)
+    def change_limits(self, queue: str, entries: list[tuple[str, str]], said: dict[str, str]) -> None:
         self.parallel.change_limits(queue, dict(entries))
+        _ = said and self.parallel.keep_limits(queue, said)
 
     @rule(
         queue=queues,

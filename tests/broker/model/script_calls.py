@@ -31,8 +31,7 @@ from tests.support.jobs import (
 )
 
 PROGRESS = '{"done":1,"total":2,"text":""}'
-# Scripts that write nothing.
-READ_ONLY = {
+READ_ONLY = {  # scripts that write nothing
     *("client_metrics", "find_job", "time_series", "dead_groups", "latest_failures"),
     *("list_queued", "list_finished", "count_matching", "queue_overview", "list_running"),
     *("filter_jobs", "queue_position", "task_metrics", "client_states", "busiest_client"),
@@ -306,6 +305,7 @@ SCRIPT_CALLS = {
     "task_metrics": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).metrics.tasks()),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
     "check_blocked": ScriptCall(_blocked, lambda broker, jobs: broker.limits.change(QUEUE, dict.fromkeys(LIMITS, ""))),
+    "keep_limits": ScriptCall(_blocked, lambda broker, jobs: broker.limits.keep(QUEUE, {"x": {"max_running": 3}})),
     "trim": ScriptCall(_too_old, lambda broker, jobs: steps.trim(broker, QUEUE), may_vanish=True),
     "register_waiter": ScriptCall(_queued, _register),
 }
