@@ -45,6 +45,8 @@ class Broker(Producer):
     Any thread may use it. A process that was forked needs a new one.
     """
 
+    has_limits = True  # that producers have to keep up to date
+
     def __init__(self, config: Config, *, role: str = "client") -> None:
         config = check_redis_is_allowed(config)
         self.connection_settings = read_connection_settings(config)

@@ -222,11 +222,17 @@ def _limit_text(limit: Limit | None) -> str:
     if limit is None:
         return "-"
     most = number(limit.value) if isinstance(limit.value, int) else limit.value or "none"
-    return f"{most} (settings)" if limit.is_from_settings else most
+    return most + _source(limit)
 
 
 def _weight(limits: Limits) -> str:
     limit = limits.get("weight")
     if limit is None:
         return ""
-    return f"{limit.value:g} (settings)" if limit.is_from_settings else f"{limit.value:g}"
+    return f"{limit.value:g}{_source(limit)}"
+
+
+def _source(limit: Limit) -> str:
+    if limit.is_from_function:
+        return " (limits_of)"
+    return " (settings)" if limit.is_from_settings else ""

@@ -4,6 +4,14 @@ A mutant that is not here, or that its scenario does not find any more, only tak
 """
 
 FOUND_BY = {
+    "a_function_says_limits": """
+        a_function_has_no_say the_settings_win the_function_wins a_first_limit_of_a_function_counts_nothing
+        nobody_goes_on_when_a_function_says_so a_met_client_is_not_noted the_forgotten_are_looked_at_again
+    """,
+    "a_function_is_not_asked_any_more": """
+        a_client_that_waits_is_forgotten a_client_that_runs_jobs_is_forgotten limits_of_the_forgotten_stay
+        clients_with_jobs_stay_first forgotten_too_early fewer_are_forgotten
+    """,
     "all_or_none_make_room": """
         all_need_their_places_twice all_find_no_places all_must_fit_beside_what_is_queued
     """,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.jobs.outcome import CANCELLED_UNRUN
 from tests.broker.model.parallel_run import ParallelRun
 from tests.broker.model.scenarios import DONE, ERROR, KEEP_MS, PROGRESS, new_job, run, send
 from tests.broker.model.state import LEASE_MS, RESULT_MS
@@ -47,8 +48,8 @@ def people_cancel_all_of_a_client(parallel: ParallelRun) -> None:
     send(parallel, "f", client="acme", due="+60000")
     parallel.cancel("mail", ids[1])  # it stays in its lane
     for _ in range(4):
-        parallel.purge("mail", 2, "acme", cancels=True)
-    parallel.purge("mail", cancels=True)
+        parallel.purge("mail", 2, "acme", CANCELLED_UNRUN)
+    parallel.purge("mail", outcome=CANCELLED_UNRUN)
     parallel.claim("w0", ("mail",), 9)
 
 
