@@ -23,6 +23,7 @@ class EnqueueCall(NamedTuple):
     queue: str
     jobs: Sequence[NewJob | UniqueJob]  # all of one kind
     all_or_none: bool = False  # store no job if one does not fit
+    backend: str = ""  # in TASKS, whose Redis gets the jobs
 
 
 class _Part(NamedTuple):
@@ -49,7 +50,7 @@ def enqueue_calls(redis: RedisClient, keys: Keys, calls: Sequence[EnqueueCall]) 
 def _parts(keys: Keys, calls: Sequence[EnqueueCall]) -> Iterator[_Part]:
     """The calls of scripts: few for each queue, with its jobs in the order of the calls."""
     queues: dict[str, list[tuple[int, NewJob | UniqueJob]]] = {}
-    for number, (queue, jobs, _) in enumerate(calls):
+    for number, (queue, jobs, *_) in enumerate(calls):
         queues.setdefault(queue, []).extend((number, job) for job in jobs)
     for queue, owned in queues.items():
         # Calls for all or none go alone: more jobs than a script takes are refused by the caller.

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
-
-from django.core.signals import setting_changed
-from django.dispatch import receiver
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker, get_broker
@@ -317,22 +313,18 @@ class Inspector:
         return self.find(job_id, queue).state in (JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED)
 
 
-@lru_cache(maxsize=1)
-def get_inspector() -> Inspector:
-    """The inspector of this process. Raises ConfigurationError."""
-    broker = get_broker()
+def get_inspector(backend: str | None = None) -> Inspector:
+    """The inspector of this process, for a backend in TASKS that has a Redis of its own; "": for RTQ["REDIS"].
+
+    None: for RTQ["REDIS"], or the backend that a command or page is about. Raises ConfigurationError.
+    """
+    return _inspector_of(get_broker(backend))
+
+
+@lru_cache(maxsize=8)
+def _inspector_of(broker: Broker) -> Inspector:
     of_tests: Inspector | None = getattr(broker, "inspector", None)
     return Inspector(broker) if of_tests is None else of_tests
-
-
-os.register_at_fork(after_in_child=get_inspector.cache_clear)
-
-
-@receiver(setting_changed)
-def forget_inspector(*, setting: str, **kwargs: object) -> None:
-    """Apply settings that a test overrides."""
-    if setting in ("RTQ", "CACHES", "DEBUG"):
-        get_inspector.cache_clear()
 
 
 def _why_not_now(answer: str) -> str:

@@ -42,8 +42,12 @@ WAIT_BOUNDS_MS = [2.0**power for power in (0, 2, *range(4, 19), 20, 22)]
 class RTQCollector(Collector):
     """Reads Redis when it is scraped, in two round trips. Any thread may use it.
 
-    Registering it does not read Redis. collect() raises BrokerError if Redis does not answer.
+    `backend`: in TASKS, if it has a Redis of its own. Registering it does not read Redis. collect() raises BrokerError
+    if Redis does not answer, and ConfigurationError.
     """
+
+    def __init__(self, backend: str = "") -> None:
+        self._backend = backend
 
     def describe(self) -> Iterable[Metric]:
         """Nothing, because the labels are known after a scrape only."""
@@ -51,7 +55,7 @@ class RTQCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All metrics."""
-        return metrics_of(read_snapshot(get_broker()))
+        return metrics_of(read_snapshot(get_broker(self._backend)))
 
 
 def metrics_of(snapshot: Snapshot) -> Iterator[Metric]:
