@@ -331,5 +331,9 @@ os.register_at_fork(after_in_child=forget_brokers)
 @receiver(setting_changed)
 def apply_settings(*, setting: str, **kwargs: object) -> None:
     """Make new brokers when a test overrides the settings."""
-    if setting in ("RTQ", "TASKS", "CACHES", "DEBUG"):
+    if setting in ("RTQ", "CACHES", "DEBUG"):
         forget_brokers()
+    elif setting == "TASKS":
+        for place in _brokers.keys() - {""}:
+            del _brokers[place]
+        _broker_of.cache_clear()

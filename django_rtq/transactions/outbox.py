@@ -115,9 +115,8 @@ def delete_or_log(alias: str, job_ids: Sequence[str]) -> None:
         logger.warning("rows of jobs that were sent could not be deleted from the outbox; a relay will: %s", error)
 
 
-def read_call(backend: str, queue: str, job: str) -> EnqueueCall:
-    """The call that a row stands for. Raises ValueError, and ConfigurationError if TASKS has no such backend."""
-    place_of(backend)
+def read_call(queue: str, job: str) -> EnqueueCall:
+    """The call that a row stands for. Raises ValueError."""
     if not is_queue_name(queue):
         raise ValueError(f"{queue!r} is not the name of a queue.")
     values = json.loads(job)

@@ -20,6 +20,7 @@ from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.enqueue_calls import EnqueueCall
 from django_rtq.broker.messages import queue_full
+from django_rtq.broker.task_backends import place_of
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable, ConfigurationError, QueueFull
 from django_rtq.jobs.job import made_ms
 from django_rtq.jobs.log_fields import about_jobs
@@ -96,8 +97,9 @@ def _move(broker: Broker, alias: str, due: models.QuerySet[Any]) -> int:
     accepted: list[tuple[_Row, str]] = []
     for row in rows:
         try:
-            calls.append((row, read_call(row.backend, row.queue, row.job)))
-        except (ValueError, ConfigurationError) as problem:
+            place_of(row.backend)
+            calls.append((row, read_call(row.queue, row.job)))
+        except (ValueError, ConfigurationError) as problem:  # the latter: TASKS has no such backend
             refused.append((row, problem))
     calls, ended = _without_ended(broker, calls)
     accepted += [(row, "exists") for row in ended]

@@ -1,9 +1,5 @@
 """A backend of TASKS whose jobs are in another Redis than those of RTQ."""
 
-import importlib
-import json
-import sys
-
 import pytest
 from asgiref.sync import async_to_sync
 
@@ -11,11 +7,8 @@ from django_rtq import JobHandle, JobNotFound, get_inspector
 from django_rtq.backend.compat import TaskResultDoesNotExist, TaskResultStatus, task_backends
 from django_rtq.broker.broker import get_broker
 from django_rtq.tasks import registry
-from testproject.redis_server import PrivateRedis
 from tests.app import django_tasks as tasks
 from tests.app import tasks as own_tasks
-from tests.backend.own_redis import reports_in, tasks_setting
-from tests.support.redis_server import Redis
 from tests.support.waiting import wait_until
 
 READY, RUNNING, FAILED, SUCCESSFUL = (TaskResultStatus[name] for name in ("READY", "RUNNING", "FAILED", "SUCCESSFUL"))
@@ -24,44 +17,6 @@ READY, RUNNING, FAILED, SUCCESSFUL = (TaskResultStatus[name] for name in ("READY
 def refreshed(result):
     result.refresh()
     return result
-
-
-@pytest.fixture(scope="module")
-def other_server():
-    """A second Redis server."""
-    with PrivateRedis() as server:
-        yield server
-
-
-@pytest.fixture
-def other(other_server, broker):
-    """A client of it. "reports" has its jobs there, and all other backends in that of RTQ."""
-    client = Redis.from_url(other_server.url, protocol=2)
-    client.flushdb()
-    with reports_in(REDIS=other_server.url):
-        yield client
-    client.close()
-
-
-@pytest.fixture
-def report_tasks(other, monkeypatch):
-    """A module with tasks of "reports". They are gone after the test."""
-    monkeypatch.setattr(registry, "_tasks", dict(registry._tasks))
-    monkeypatch.delitem(sys.modules, "tests.app.report_tasks", raising=False)
-    return importlib.import_module("tests.app.report_tasks")
-
-
-@pytest.fixture
-def report_worker(rtq_worker, other_server, redis):
-    """Start a worker: report_worker("--backend", "reports")."""
-
-    def start(*arguments, **options):
-        environment = {"RTQ_TEST_TASKS": json.dumps(tasks_setting(REDIS=other_server.url))}
-        worker = rtq_worker(*arguments, is_ready=False, environment=environment, **options)
-        wait_until(lambda: "starting" in worker.log or not worker.is_running)
-        return worker
-
-    return start
 
 
 def test_jobs_are_stored_in_the_redis_of_their_backend(report_tasks, redis, other):
