@@ -6,7 +6,7 @@ Every method may be repeated when its reply was lost. The header of each script 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, cached_property
@@ -277,6 +277,7 @@ def _pairs(flat: Sequence[bytes]) -> list[tuple[str, str]]:
 
 _brokers: dict[str, Broker] = {}  # of get_broker(), by the name of their Redis
 _substitutes: list[Broker] = []
+on_brokers_forgotten: list[Callable[[], object]] = []  # caches of what has a broker
 
 
 def get_broker(backend: str | None = None) -> Broker:
@@ -303,7 +304,13 @@ def open_broker(backend: str, *, role: str) -> Broker:
 def forget_brokers() -> None:
     """Let get_broker() make new ones."""
     _brokers.clear()
+    _clear_caches()
+
+
+def _clear_caches() -> None:
     _broker_of.cache_clear()
+    for clear in on_brokers_forgotten:
+        clear()
 
 
 def close_brokers() -> None:
@@ -316,12 +323,12 @@ def close_brokers() -> None:
 def substitute_broker(broker: Broker) -> Iterator[None]:
     """For tests: get_broker() returns this one inside the block, in all threads, for all backends."""
     _substitutes.append(broker)
-    _broker_of.cache_clear()
+    _clear_caches()
     try:
         yield
     finally:
         _substitutes.remove(broker)
-        _broker_of.cache_clear()
+        _clear_caches()
 
 
 # A process may be forked while another thread holds the lock of the pool: the child makes its own broker.
@@ -336,4 +343,4 @@ def apply_settings(*, setting: str, **kwargs: object) -> None:
     elif setting == "TASKS":
         for place in _brokers.keys() - {""}:
             del _brokers[place]
-        _broker_of.cache_clear()
+        _clear_caches()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from django_rtq import signals
-from django_rtq.broker.broker import Broker, get_broker
+from django_rtq.broker.broker import Broker, get_broker, on_brokers_forgotten
 from django_rtq.broker.control import WorkerCommand, send_command, supervisor_of
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.commands import Argument
@@ -321,10 +321,13 @@ def get_inspector(backend: str | None = None) -> Inspector:
     return _inspector_of(get_broker(backend))
 
 
-@lru_cache(maxsize=8)
+@cache
 def _inspector_of(broker: Broker) -> Inspector:
     of_tests: Inspector | None = getattr(broker, "inspector", None)
     return Inspector(broker) if of_tests is None else of_tests
+
+
+on_brokers_forgotten.append(_inspector_of.cache_clear)  # or else the brokers would live on, with their connections
 
 
 def _why_not_now(answer: str) -> str:

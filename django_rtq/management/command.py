@@ -26,13 +26,14 @@ class RTQCommand(BaseCommand):
 
     # These commands must work while the database or another app does not.
     requires_system_checks = []
-    #: The help of --backend, and whether get_inspector() is that of the backend while the command runs.
+    #: The help of --backend ("": no such option), and whether get_inspector() is for the backend while it runs.
     backend_help = 'Look at the Redis of this backend in TASKS, if it has its own. Default: RTQ["REDIS"].'
     views_backend = True
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         parser = super().create_parser(prog_name, subcommand, **kwargs)
-        parser.add_argument("--backend", default="", metavar="ALIAS", help=self.backend_help)
+        if self.backend_help:
+            parser.add_argument("--backend", default="", metavar="ALIAS", help=self.backend_help)
         return parser
 
     def run_from_argv(self, argv: list[str]) -> None:

@@ -130,7 +130,7 @@ def check_server(broker: Broker) -> None:
         logger.warning("%s", problem)
 
 
-def copy_schedules(backend: str) -> None:
+def copy_schedules(backend: str = "") -> None:
     """Copy the schedules from the database to Redis before the schedulers start, which do not use the database.
 
     Errors are only logged: running jobs must not need a database. All connections are closed afterwards.
