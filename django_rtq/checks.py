@@ -14,6 +14,7 @@ from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable,
 from django_rtq.inspector.server_info import problems_of
 from django_rtq.middleware import chain
 from django_rtq.scheduler.registry import declared_schedules
+from django_rtq.tasks.limits_of import check_functions
 from django_rtq.tasks.registry import all_tasks
 
 
@@ -72,6 +73,15 @@ def check_middleware(**kwargs: Any) -> list[CheckMessage]:
     except ConfigurationError as error:
         return [Error(str(error), id="rtq.E007")]
     return []
+
+
+def check_limit_functions(**kwargs: Any) -> list[CheckMessage]:
+    """rtq.E008: a function of RTQ["QUEUES"][…]["limits_of"] cannot be used."""
+    try:
+        config = get_config()
+    except ConfigurationError:
+        return []  # reported as rtq.E001
+    return [Error(problem, id="rtq.E008") for problem in check_functions(config)]
 
 
 def check_server(**kwargs: Any) -> list[CheckMessage]:

@@ -14,6 +14,7 @@ from django.db import DEFAULT_DB_ALIAS
 from django.dispatch import receiver
 
 from django_rtq.exceptions import ConfigurationError, RedisNotAllowed
+from django_rtq.incident_options import IncidentOptions, check_incidents
 from django_rtq.queue_options import QueueConfig, check_queues, is_queue_name
 from django_rtq.under_test import is_under_test
 from django_rtq.validation import did_you_mean, is_finite
@@ -101,12 +102,24 @@ class Config:
     outbox: bool | str | None = None
     #: The modules of each app that are searched for tasks.
     task_modules: tuple[str, ...] = field(default=("tasks",))
+    #: From when on something is an incident, and which kinds are not reported.
+    incidents: Mapping[str, Any] = field(default_factory=dict)
     #: Dotted paths of middleware, the outermost first.
     middleware: tuple[str, ...] = field(default=())
+
+    @property
+    def cancelled_ttl_ms(self) -> int:
+        """For how long the outcome of a job that was cancelled before it ran is kept."""
+        return int(max(self.result_ttl, 120) * 1000)
 
     def queue(self, name: str) -> QueueConfig:
         """The options of a queue."""
         return QueueConfig(**self.queues.get(name, {}))
+
+    @property
+    def incident_options(self) -> IncidentOptions:
+        """The options in RTQ["INCIDENTS"], with their defaults."""
+        return IncidentOptions(**self.incidents)
 
 
 _added_middleware: list[str] = []
@@ -179,7 +192,7 @@ def _redis_of_project() -> list[Any]:
         found = found.default_settings
     options = getattr(found, "RTQ", None)
     own = (options.get("REDIS") if isinstance(options, Mapping) else None) or DEBUG_REDIS
-    return [own, *(each["OPTIONS"]["REDIS"] for each in _backends_in(found).values() if "REDIS" in each["OPTIONS"])]
+    return [own, *(each["OPTIONS"]["REDIS"] for each in task_backends(found).values() if "REDIS" in each["OPTIONS"])]
 
 
 def _field_name(key: object) -> str:
@@ -215,6 +228,7 @@ def _check_values(config: Config) -> None:
         )
     _check_schedules(config.schedules)
     check_queues(config.queues)
+    check_incidents(config.incidents)
     _check_database("ENQUEUE_ON_COMMIT", config.enqueue_on_commit)
     _check_database("OUTBOX", config.outbox)
     awaited = {DEFAULT_DB_ALIAS if rule is True else rule for rule in (config.outbox, config.enqueue_on_commit)}
@@ -285,32 +299,26 @@ def task_modules() -> tuple[str, ...]:
 
 def uses_task_backend() -> bool:
     """Whether TASKS names our backend for django.tasks, and there is django.tasks, or the package django-tasks."""
-    if not our_task_backends():
+    if not any(map(is_ours, task_backends().values())):
         return False
     return find_spec("django.tasks") is not None or find_spec("django_tasks") is not None
 
 
-def our_task_backends() -> dict[str, dict[str, Any]]:
-    """Our backends for django.tasks: alias in TASKS -> QUEUES and OPTIONS."""
-    backends = _backends_in(settings)
-    return {alias: each for alias, each in backends.items() if each["BACKEND"].startswith("django_rtq.")}
-
-
-def all_task_backends() -> dict[str, dict[str, Any]]:
-    """our_task_backends() and the others in TASKS."""
-    return _backends_in(settings)
-
-
-def _backends_in(source: Any) -> dict[str, dict[str, Any]]:
-    backends = getattr(source, "TASKS", None) or {}
+def task_backends(source: Any = settings) -> dict[str, dict[str, Any]]:
+    """The backends for django.tasks: alias in TASKS -> BACKEND, QUEUES and OPTIONS."""
     return {
         alias: {
             "BACKEND": str(each.get("BACKEND")),
             "QUEUES": [str(name) for name in each.get("QUEUES", ["default"])],
             "OPTIONS": each.get("OPTIONS") or {},
         }
-        for alias, each in backends.items()
+        for alias, each in (getattr(source, "TASKS", None) or {}).items()
     }
+
+
+def is_ours(backend: Mapping[str, Any]) -> bool:
+    """Whether a backend of task_backends() is of this package."""
+    return bool(backend["BACKEND"].startswith("django_rtq."))
 
 
 def config_of_backend(own: Mapping[str, Any]) -> Config:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Any, TypeGuard
@@ -11,6 +12,7 @@ from typing import Any, TypeGuard
 from django_rtq.exceptions import ConfigurationError, InvalidTask
 from django_rtq.validation import did_you_mean, is_number
 
+_DOTTED_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
@@ -27,6 +29,22 @@ def check_queue_name(name: object) -> None:
         )
 
 
+def gettext_noop(text: str) -> str:
+    """Mark a text for makemessages. Django's own needs the settings, and this module is read with them."""
+    return text
+
+
+_REFUSAL = gettext_noop("%(text)s is not %(allowed)s, 'none' or 'settings'.")
+_REFUSAL_OF_NONE = gettext_noop("%(text)s is not %(allowed)s, or 'settings'.")
+
+
+def _number_or_text(text: str) -> int | float | str:
+    for read in (int, float):
+        with suppress(ValueError):
+            return read(text)
+    return text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitKind:
     """A limit of a queue or of a client: which values it may have, and how they are stored."""
@@ -39,6 +57,8 @@ class LimitKind:
     decode: Callable[[str], Any]
     #: Whether None is a value, too: no limit.
     may_be_none: bool = True
+    #: What else it may be in Python.
+    in_python: str = ""
 
     def text(self, value: Any) -> str:
         """The value as it is stored; None: no limit. Raises ValueError."""
@@ -49,10 +69,26 @@ class LimitKind:
         except (TypeError, ValueError):
             raise ValueError(f"{self.name} is {value!r}, but has to be {self.cure}") from None
 
+    def parse(self, text: str) -> Any:
+        """The value in a text that a person has entered: "5", "100/s", "none" or "settings". Raises ValueError."""
+        value = "settings" if text == "settings" else None if text == "none" else _number_or_text(text)
+        try:
+            if value != "settings":
+                self.text(value)
+        except ValueError:
+            raise ValueError(self.refusal(text)) from None
+        return value
+
+    def refusal(self, text: str, say: Callable[[str], str] = str) -> str:
+        """Says that a text is no value, and what is one. `say` translates."""
+        sentence = _REFUSAL if self.may_be_none else _REFUSAL_OF_NONE
+        return say(sentence) % {"text": repr(text), "allowed": say(self.allowed)}
+
     @property
     def cure(self) -> str:
         """What a value may be, as the end of a sentence."""
-        return f"{self.allowed}, or None for no limit." if self.may_be_none else f"{self.allowed}."
+        allowed = self.allowed + self.in_python
+        return f"{allowed}, or None for no limit." if self.may_be_none else f"{allowed}."
 
 
 def _whole_number(value: Any) -> str:
@@ -107,18 +143,22 @@ def _decode_weight(text: str) -> int | float:
 
 
 _KINDS = (
-    LimitKind(name="max_running", allowed="a whole number from 0 on", encode=_whole_number, decode=int),
+    LimitKind(name="max_running", allowed=gettext_noop("a whole number from 0 on"), encode=_whole_number, decode=int),
     LimitKind(
         name="rate",
-        allowed='"100/s" or the like, with s, m, h or d, like "100/30s", or (100, timedelta(seconds=30)), and at most '
-        "100,000 a second",
+        allowed=gettext_noop('"100/s" or the like, with s, m, h or d, like "100/30s", and at most 100,000 a second'),
+        in_python=", or (100, timedelta(seconds=30))",
         encode=_encode_rate,
         decode=_decode_rate,
     ),
-    LimitKind(name="burst", allowed="a whole number from 1 on", encode=_burst, decode=int),
-    LimitKind(name="max_waiting", allowed="a whole number from 0 on", encode=_whole_number, decode=int),
+    LimitKind(name="burst", allowed=gettext_noop("a whole number from 1 on"), encode=_burst, decode=int),
+    LimitKind(name="max_waiting", allowed=gettext_noop("a whole number from 0 on"), encode=_whole_number, decode=int),
     LimitKind(
-        name="weight", allowed="a number from 0.01 to 1,000", encode=_weight, decode=_decode_weight, may_be_none=False
+        name="weight",
+        allowed=gettext_noop("a number from 0.01 to 1,000"),
+        encode=_weight,
+        decode=_decode_weight,
+        may_be_none=False,
     ),
 )
 LIMIT_KINDS = {kind.name: kind for kind in _KINDS}
@@ -140,7 +180,8 @@ class QueueConfig:
     burst: int | None = None
     #: How many of its jobs may wait, for a worker or for their time. None: any number.
     max_waiting: int | None = None
-    #: What delay() does with a job that does not fit: "raise" QueueFull, or "wait" for room first.
+    #: What delay() does with a job that does not fit: "raise" QueueFull, "wait" for room first, or "drop_oldest", which
+    #: cancels the oldest queued job.
     on_full: str = "raise"
     #: For how many seconds it waits.
     on_full_timeout: float = 5.0
@@ -148,6 +189,8 @@ class QueueConfig:
     client: Mapping[str, Any] = field(default_factory=dict)
     #: Limits of single clients: name -> the same.
     clients: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: A function of a client's name that returns its limits, or None, as a dotted path.
+    limits_of: str | None = None
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -178,24 +221,27 @@ def check_queues(queues: Any) -> None:
 def _check_queue_option(where: str, option: str, value: Any) -> None:
     if option == "delayed_first" and not isinstance(value, bool):
         raise ConfigurationError(f"{where} is {value!r}, but has to be True or False.")
-    if option == "on_full" and value not in ("raise", "wait"):
-        raise ConfigurationError(f'{where} is {value!r}, but has to be "raise" or "wait".')
+    if option == "on_full" and value not in ("raise", "wait", "drop_oldest"):
+        raise ConfigurationError(f'{where} is {value!r}, but has to be "raise", "wait" or "drop_oldest".')
+    if option == "limits_of" and not (value is None or (isinstance(value, str) and _DOTTED_PATH.fullmatch(value))):
+        raise ConfigurationError(f'{where} is {value!r}, but has to be a dotted path, like "shop.tenants.limits".')
     if option == "on_full_timeout" and not (is_number(value) and 0 < value <= 3600):
         raise ConfigurationError(f"{where} is {value!r}, but has to be a number of seconds, up to 3600.")
     if option in QUEUE_LIMITS:
         _check_limit(where, option, value)
     if option == "client":
-        _check_client_limits(where, value)
+        check_client_limits(where, value)
     if option == "clients":
         if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
             raise ConfigurationError(
                 f'{where} has to be a dictionary of clients, like {{"acme": {{"max_running": 5}}}}.'
             )
         for name, limits in value.items():
-            _check_client_limits(f"{where}[{name!r}]", limits)
+            check_client_limits(f"{where}[{name!r}]", limits)
 
 
-def _check_client_limits(where: str, limits: Any) -> None:
+def check_client_limits(where: str, limits: Any) -> None:
+    """Raises ConfigurationError for limits that a client cannot have. `where` names them."""
     if not isinstance(limits, Mapping):
         raise ConfigurationError(
             f'{where} is {limits!r}, but has to be a dictionary of limits, like {{"max_running": 2}}.'

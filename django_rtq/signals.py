@@ -20,9 +20,12 @@ job_expired = Signal()  # job: not started before it expired
 job_released = Signal()  # job_ids, queue: given back by a worker that did not run them
 job_reclaimed = Signal()  # job_ids, buried_ids, queue, worker ("": expired leases): taken from a dead worker
 job_cancelled = Signal()  # job_id, queue
+job_dropped = Signal()  # job_ids, queue: cancelled by a process whose job took their place (on_full="drop_oldest")
 job_requeued = Signal()  # job_ids, queue
 job_discarded = Signal()  # job_ids, queue
 job_stale = Signal()  # job_ids, worker: finished after other workers had got them; the results were ignored
+incident_opened = Signal()  # incident: something has been wrong for two views, some seconds apart
+incident_closed = Signal()  # incident: as it was when it opened
 worker_process_shutdown = Signal()  # worker: its process has settled all jobs and is about to exit
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from django import forms
@@ -143,7 +142,7 @@ class LimitsForm(forms.Form):
     """The limits of a queue or a client that were set at run time. An empty field is what the settings say."""
 
     def __init__(self, data: Any = None, *, labels: Mapping[str, str], limits: Limits) -> None:
-        set_here = {name: limit for name, limit in limits.items() if not limit.is_from_settings}
+        set_here = {name: limit for name, limit in limits.items() if limit.is_set_here}
         self._names = list(labels)
         initial = {name: "none" if limit.value is None else str(limit.value) for name, limit in set_here.items()}
         super().__init__(data, initial=initial)
@@ -157,29 +156,14 @@ class LimitsForm(forms.Form):
         """Each limit as a value, or "settings"."""
         given = super().clean() or {}
         for name in self._names:
-            value = _limit_value(str(given.get(name, "")))
+            text = str(given.get(name, "")).strip() or "settings"
             try:
-                if value != "settings":
-                    LIMIT_KINDS[name].text(value)
+                given[name] = LIMIT_KINDS[name].parse(text)
             except ValueError:
-                self.add_error(
-                    name, _("This cannot be a limit: it has to be %(what)s.") % {"what": LIMIT_KINDS[name].allowed}
-                )
-            given[name] = value
+                self.add_error(name, LIMIT_KINDS[name].refusal(text, _))
         return given
 
     @property
     def changed_limits(self) -> dict[str, Any]:
         """The limits that were changed, for Inspector.limits."""
         return {name: self.cleaned_data[name] for name in self.changed_data}
-
-
-def _limit_value(text: str) -> int | float | str | None:
-    """What a person has entered: a number, a text like "100/s", None or "settings"."""
-    text = text.strip()
-    if text in ("", "none"):
-        return "settings" if not text else None
-    for read in (int, float):
-        with suppress(ValueError):
-            return read(text)
-    return text

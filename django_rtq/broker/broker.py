@@ -47,10 +47,11 @@ class Broker(Producer):
     """
 
     backend = ""  # in TASKS, with this Redis; "": that of RTQ["REDIS"]
+    has_limits = True  # that producers have to keep up to date
 
     def __init__(self, config: Config, *, role: str = "client", backend: str = "") -> None:
         self.backend = backend
-        self.config = config = check_redis_is_allowed(config)
+        config = check_redis_is_allowed(config)
         self.connection_settings = read_connection_settings(config)
         if role == "client":  # a web request must not wait for as long as a worker may
             self.connection_settings = replace(
@@ -61,9 +62,12 @@ class Broker(Producer):
         else:
             read_all()  # an upgrade may replace the files while this process runs
         super().__init__(
-            RedisClient(self.connection_settings.command_pool(role=role)), self.connection_settings, Keys(config.prefix)
+            RedisClient(self.connection_settings.command_pool(role=role)),
+            self.connection_settings,
+            Keys(config.prefix),
+            config,
         )
-        self.schedules = ScheduleStore(self.redis, self.keys)
+        self.schedules = ScheduleStore(self.redis, self.keys, self.drop_mode)
         self.maintenance = Maintenance(self.redis, self.keys, config, self.schedules)
         self.limits = LimitStore(self.redis, self.keys, config)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, groupby
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
-from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.broker.messages import NewJob, UniqueJob, as_unique
 from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
@@ -16,12 +16,14 @@ from django_rtq.exceptions import BrokerError
 
 JOBS_IN_FLIGHT = 4000  # of one round trip
 
+AnyJob: TypeAlias = NewJob | UniqueJob
+
 
 class EnqueueCall(NamedTuple):
     """The arguments of one call of Broker.enqueue() or, with unique jobs, Broker.enqueue_unique()."""
 
     queue: str
-    jobs: Sequence[NewJob | UniqueJob]  # all of one kind
+    jobs: Sequence[AnyJob]  # all of one kind
     all_or_none: bool = False  # store no job if one does not fit
     backend: str = ""  # in TASKS, whose Redis gets the jobs
 
@@ -29,14 +31,29 @@ class EnqueueCall(NamedTuple):
 class _Part(NamedTuple):
     """What one call of a script sends."""
 
+    queue: str
     command: Command
     owners: Sequence[int]  # of each job the number of its call
 
 
-def enqueue_calls(redis: RedisClient, keys: Keys, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
-    """The answers to each call, or the error with which Redis refused any of its jobs. See Broker.enqueue_calls()."""
+def script_mode(all_or_none: bool, drop_mode: str) -> str:
+    """The first argument of the script enqueue_unique."""
+    return f"{'1' if all_or_none else ''} {drop_mode}".rstrip()
+
+
+def enqueue_calls(
+    redis: RedisClient,
+    keys: Keys,
+    calls: Sequence[EnqueueCall],
+    drop_mode: Callable[[str], str],
+    dropped: dict[str, list[str]],
+) -> list[list[str] | BrokerError]:
+    """The answers to each call, or the error with which Redis refused any of its jobs. See Broker.enqueue_calls().
+
+    Adds the ids of dropped jobs to `dropped`, by queue.
+    """
     answers: list[list[str] | BrokerError] = [[] for _ in calls]
-    for trip in _trips(_parts(keys, calls)):
+    for trip in _trips(_parts(keys, calls, drop_mode)):
         for part, reply in zip(trip, redis.execute_each([part.command for part in trip], resend=True), strict=True):
             for place, owner in enumerate(part.owners):
                 known = answers[owner]
@@ -44,14 +61,17 @@ def enqueue_calls(redis: RedisClient, keys: Keys, calls: Sequence[EnqueueCall]) 
                     answers[owner] = reply
                 elif not isinstance(known, BrokerError):
                     known.append(reply[place].decode())
+            if not isinstance(reply, BrokerError) and len(reply) > len(part.owners):
+                dropped.setdefault(part.queue, []).extend(word.decode() for word in reply[len(part.owners) :])
     return answers
 
 
-def _parts(keys: Keys, calls: Sequence[EnqueueCall]) -> Iterator[_Part]:
+def _parts(keys: Keys, calls: Sequence[EnqueueCall], drop_mode: Callable[[str], str]) -> Iterator[_Part]:
     """The calls of scripts: few for each queue, with its jobs in the order of the calls."""
-    queues: dict[str, list[tuple[int, NewJob | UniqueJob]]] = {}
+    queues: dict[str, list[tuple[int, AnyJob]]] = {}
     for number, (queue, jobs, *_) in enumerate(calls):
-        queues.setdefault(queue, []).extend((number, job) for job in jobs)
+        sent = map(as_unique, jobs) if drop_mode(queue) else jobs
+        queues.setdefault(queue, []).extend((number, job) for job in sent)
     for queue, owned in queues.items():
         # Calls for all or none go alone: more jobs than a script takes are refused by the caller.
         for (is_unique, together), group in groupby(owned, lambda each: _kind(calls, *each)):
@@ -60,11 +80,12 @@ def _parts(keys: Keys, calls: Sequence[EnqueueCall]) -> Iterator[_Part]:
             at_once = MAINTAIN_AT_ONCE if is_unique else AT_ONCE
             for start in range(0, len(same), at_once):
                 owners, jobs_of_part = zip(*same[start : start + at_once], strict=True)
-                mode = ("" if together is None else "1",)
-                yield _Part(script.call(keys.of(queue), chain(mode, chain.from_iterable(jobs_of_part))), owners)
+                mode = script_mode(together is not None, drop_mode(queue))
+                arguments = chain((mode,), chain.from_iterable(jobs_of_part))
+                yield _Part(queue, script.call(keys.of(queue), arguments), owners)
 
 
-def _kind(calls: Sequence[EnqueueCall], number: int, job: NewJob | UniqueJob) -> tuple[bool, int | None]:
+def _kind(calls: Sequence[EnqueueCall], number: int, job: AnyJob) -> tuple[bool, int | None]:
     """Which jobs may share a call of a script."""
     return isinstance(job, UniqueJob), number if calls[number].all_or_none else None
 

@@ -40,6 +40,11 @@ class UniqueJob(NamedTuple):
     on_conflict: str  # what to do with a duplicate: "return", "raise", "replace", "rerun"
 
 
+def as_unique(job: NewJob | UniqueJob) -> UniqueJob:
+    """A job for the script of unique jobs, which stores those that are not unique as well."""
+    return job if isinstance(job, UniqueJob) else UniqueJob(*job, "", "done", 0, "return")
+
+
 def queue_full(
     queue: str, jobs: Sequence[NewJob | UniqueJob], answers: Sequence[str], handles: Sequence[Any] = ()
 ) -> QueueFull | None:

@@ -7,17 +7,20 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from django_rtq.broker.enqueue_calls import EnqueueCall, enqueue_calls
+from django_rtq import signals
+from django_rtq.broker.enqueue_calls import AnyJob, EnqueueCall, enqueue_calls, script_mode
 from django_rtq.broker.keys import Keys, QueueKeys
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
-from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.broker.messages import NewJob, UniqueJob, as_unique
 from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.redis.connections import ConnectionSettings, check_server_mode
 from django_rtq.broker.redis.steps import Steps, checked
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.conf import Config
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import made_ms
+from django_rtq.jobs.outcome import DROPPED
 from django_rtq.jobs.record import write_record
 
 if TYPE_CHECKING:
@@ -28,14 +31,19 @@ CALLS_IN_FLIGHT = 8  # script calls of one round trip: Redis runs the first whil
 
 
 class Producer:
-    """Enqueues jobs. Any thread and any event loop may use it."""
+    """Enqueues jobs. Any thread and any event loop may use it.
 
-    def __init__(self, redis: RedisClient, connection_settings: ConnectionSettings, keys: Keys) -> None:
+    What it enqueues may cancel older jobs (on_full="drop_oldest"): then it sends job_dropped.
+    """
+
+    def __init__(self, redis: RedisClient, connection_settings: ConnectionSettings, keys: Keys, config: Config) -> None:
+        self.config = config
         self.redis = redis
         self.connection_settings = connection_settings
         self.keys = keys
         self._registered_queues: set[str] = set()
         self._plain_queues: set[str] = set()  # those of them that were not seen to have max_waiting
+        self._drop_modes: dict[str, str] = {}  # of queues
 
     @cached_property
     def async_redis(self) -> AsyncRedisClient:
@@ -53,24 +61,42 @@ class Producer:
             answer: bytes = self.redis.execute_one(_enqueue_command(self.keys.of(queue), jobs[0]), resend=True)
             if answer != b"limited":
                 return [answer.decode()]
-        return self.redis.run(self._enqueue(queue, jobs, all_or_none))
+        words = self.redis.run(self._enqueue(queue, jobs, all_or_none))
+        return words if len(words) == len(jobs) else self._tell_dropped(queue, jobs, words)
 
     async def aenqueue(self, queue: str, jobs: Sequence[NewJob], *, all_or_none: bool = False) -> list[str]:
         """enqueue() for coroutines."""
-        return await self.async_redis.run(self._enqueue(queue, jobs, all_or_none))
+        return await self._atell_dropped(
+            queue, jobs, await self.async_redis.run(self._enqueue(queue, jobs, all_or_none))
+        )
 
     def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob], *, all_or_none: bool = False) -> list[str]:
         """enqueue() of jobs that have no duplicate alive (G9): also "duplicate <id>", "after <id>"."""
-        return self.redis.run(self._enqueue_unique(queue, jobs, all_or_none))
+        return self._tell_dropped(queue, jobs, self.redis.run(self._enqueue_unique(queue, jobs, all_or_none)))
 
     async def aenqueue_unique(self, queue: str, jobs: Sequence[UniqueJob], *, all_or_none: bool = False) -> list[str]:
         """enqueue_unique() for coroutines."""
-        return await self.async_redis.run(self._enqueue_unique(queue, jobs, all_or_none))
+        return await self._atell_dropped(
+            queue, jobs, await self.async_redis.run(self._enqueue_unique(queue, jobs, all_or_none))
+        )
 
     def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
         """Enqueue the jobs of several calls in one round trip. For each call its answers, or a BrokerError."""
         self.register_queues({call.queue for call in calls} - self._registered_queues)
-        return enqueue_calls(self.redis, self.keys, calls)
+        dropped: dict[str, list[str]] = {}
+        answers = enqueue_calls(self.redis, self.keys, calls, self.drop_mode, dropped)
+        for queue, job_ids in dropped.items():
+            signals.job_dropped.send_robust(Producer, job_ids=job_ids, queue=queue)
+        return answers
+
+    def drop_mode(self, queue: str) -> str:
+        """How scripts drop jobs of a full queue, as they take it; "": they do not."""
+        mode = self._drop_modes.get(queue)
+        if mode is None:
+            is_on = self.config.queue(queue).on_full == "drop_oldest"
+            mode = f"{self.config.max_results} {self.config.cancelled_ttl_ms} {DROPPED}" if is_on else ""
+            self._drop_modes[queue] = mode
+        return mode
 
     def _enqueue(self, queue: str, jobs: Sequence[NewJob], all_or_none: bool) -> Steps[list[str]]:
         yield from self._register_queue(queue)
@@ -79,12 +105,27 @@ class Producer:
             if answer != b"limited":
                 return [answer.decode()]
             self._plain_queues.discard(queue)
-        return (yield from _enqueue_many(self.keys.of(queue), "enqueue_many", jobs, AT_ONCE, all_or_none))
+        if self.drop_mode(queue):
+            return (yield from self._enqueue_unique(queue, list(map(as_unique, jobs)), all_or_none))
+        return (
+            yield from _enqueue_many(self.keys.of(queue), "enqueue_many", jobs, AT_ONCE, "1" if all_or_none else "")
+        )
 
     def _enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob], all_or_none: bool) -> Steps[list[str]]:
         yield from self._register_queue(queue)
-        keys = self.keys.of(queue)
-        return (yield from _enqueue_many(keys, "enqueue_unique", jobs, MAINTAIN_AT_ONCE, all_or_none))
+        mode = script_mode(all_or_none, self.drop_mode(queue))
+        return (yield from _enqueue_many(self.keys.of(queue), "enqueue_unique", jobs, MAINTAIN_AT_ONCE, mode))
+
+    def _tell_dropped(self, queue: str, jobs: Sequence[AnyJob], words: Sequence[str]) -> list[str]:
+        """Send the signal of dropped jobs, and return the answers: one for each job."""
+        if dropped := words[len(jobs) :]:
+            signals.job_dropped.send_robust(Producer, job_ids=dropped, queue=queue)
+        return list(words[: len(jobs)])
+
+    async def _atell_dropped(self, queue: str, jobs: Sequence[AnyJob], words: Sequence[str]) -> list[str]:
+        if dropped := words[len(jobs) :]:
+            await signals.job_dropped.asend_robust(Producer, job_ids=dropped, queue=queue)
+        return list(words[: len(jobs)])
 
     def _register_queue(self, queue: str) -> Steps[None]:
         if queue not in self._registered_queues:
@@ -113,17 +154,22 @@ def _enqueue_command(keys: QueueKeys, job: NewJob) -> Command:
     return SCRIPTS["enqueue"].packed_call(keys, arguments)
 
 
-def _enqueue_many(
-    keys: QueueKeys, name: str, jobs: Sequence[NewJob | UniqueJob], at_once: int, all_or_none: bool
-) -> Steps[list[str]]:
-    """Call a script for many jobs, `at_once` in a call. Returns an answer for each job. Raises BrokerError."""
-    script, together = SCRIPTS[name], "1" if all_or_none else ""
-    if all_or_none and len(jobs) > at_once:
+def _enqueue_many(keys: QueueKeys, name: str, jobs: Sequence[AnyJob], at_once: int, mode: str) -> Steps[list[str]]:
+    """Call a script for many jobs, `at_once` in a call. Returns an answer for each job, then the ids of dropped jobs.
+
+    Raises BrokerError.
+    """
+    script = SCRIPTS[name]
+    if mode.startswith("1") and len(jobs) > at_once:
         raise ValueError(f"delay_many(all_or_none=True) takes at most {at_once} jobs of such a task, not {len(jobs)}.")
     answers: list[str] = []
+    dropped: list[str] = []
     for start in range(0, len(jobs), CALLS_IN_FLIGHT * at_once):
         batch = jobs[start : start + CALLS_IN_FLIGHT * at_once]
         parts = [batch[i : i + at_once] for i in range(0, len(batch), at_once)]
-        replies = yield [script.call(keys, chain((together,), chain.from_iterable(part))) for part in parts]
-        answers += [answer.decode() for reply in checked(replies) for answer in reply]
-    return answers
+        replies = yield [script.call(keys, chain((mode,), chain.from_iterable(part))) for part in parts]
+        for part, reply in zip(parts, checked(replies), strict=True):
+            words = [word.decode() for word in reply]
+            answers += words[: len(part)]
+            dropped += words[len(part) :]
+    return answers + dropped

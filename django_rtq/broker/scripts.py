@@ -8,8 +8,8 @@ A call declares one key for each queue, its tag, and ``named()`` appends the nam
 queue have the tag in common, so it leads to their slot.
 
 Redis creates the functions of a script in each call, which takes 0.1 µs for each. A part whose header says
-``-- created when first called`` is wrapped into one function that creates those of the part, so scripts that rarely
-need them pay for one.
+``-- created when first called`` is wrapped into a function that creates those of the part. All these functions are in
+one, so scripts that rarely need them pay for one.
 
 A file is read when its script is called first.
 """
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import resources
 from textwrap import indent
@@ -35,13 +35,22 @@ _DEFINITION = re.compile(
     r"^local (?:function \w+\(.*?^end|.*?)$", re.MULTILINE | re.DOTALL
 )  # of a function or constants
 _IS_LAZY = re.compile(r"^-- created when first called$", re.MULTILINE)
-_LAZY = """
+_LAZY_PART = """
 local {part}_part
 local function {part}_functions()
   if {part}_part then return {part}_part end
 {definitions}
   {part}_part = {{ {fields} }}
   return {part}_part
+end
+"""
+_LAZY = """
+lazy = function(part)
+  if not lazy_parts then
+{parts}
+    lazy_parts = {{ {fields} }}
+  end
+  return lazy_parts[part]()
 end
 """
 _NAMES = re.compile(r"local (?:function )?(\w+(?:, \w+)*)")
@@ -147,24 +156,46 @@ def _parts(source: str, found: dict[str, str] | None = None) -> dict[str, str]:
 def _composed(source: str) -> str:
     """A script behind what it uses of its parts. Each call of a script creates its functions, so the others would cost
     time."""
-    text, code = source, _COMMENT.sub("", source)
+    eager: list[str] = []
+    shared: list[str] = []  # of other parts, and used only by the lazy ones
+    lazy: dict[str, list[str]] = {}
+    code, lazy_code = _COMMENT.sub("", source), ""
     for part, part_text in reversed(_parts(source).items()):
-        used: list[str] = []
+        is_lazy = bool(_IS_LAZY.search(part_text))
         for definition in reversed(_DEFINITION.findall(part_text)):
-            if any(re.search(rf"(?<![.\w]){name}\b", code) for name in _names([definition])):
-                used.insert(0, definition)
+            if not is_lazy and _uses_any(code, definition):
+                eager.insert(0, definition)
                 code += _COMMENT.sub("", definition)
-        text = _lazy(part, used, text) if used and _IS_LAZY.search(part_text) else "\n".join([*used, text])
-    return text
+            elif _uses_any(code, definition) or _uses_any(lazy_code, definition):
+                (lazy.setdefault(part, []) if is_lazy else shared).insert(0, definition)
+                lazy_code += _COMMENT.sub("", definition)
+    if not lazy:
+        return "\n".join([*eager, source])
+    texts = ["\n".join(eager), source, "\n".join(shared)]
+    for part, definitions in lazy.items():
+        texts = [_call_through(f'lazy("{part}")', definitions, text) for text in texts]
+    return "\n".join(["local lazy, lazy_parts", texts[0], _lazy(texts[2], dict(reversed(lazy.items()))), texts[1]])
 
 
-def _lazy(part: str, definitions: Sequence[str], text: str) -> str:
-    """This text behind a function that creates those of a part, and with calls of them that go through it."""
-    names = _names(definitions)
-    text = re.sub(rf"(?<![.\w])({'|'.join(names)})\(", rf"{part}_functions().\1(", text)
-    fields = ", ".join(f"{name} = {name}" for name in names)
-    inside = indent("\n".join(definitions), "  ")
-    return _LAZY.format(part=part, definitions=inside, fields=fields) + text
+def _uses_any(code: str, definition: str) -> bool:
+    return any(re.search(rf"(?<![.\w]){name}\b", code) for name in _names([definition]))
+
+
+def _lazy(shared: str, parts: Mapping[str, Sequence[str]]) -> str:
+    """One function that creates those of all these parts: what Redis creates in each call."""
+    text = shared
+    for part, definitions in parts.items():
+        inside = indent("\n".join(definitions), "  ")
+        for other in parts.keys() - {part}:
+            inside = _call_through(f"{other}_functions()", parts[other], inside)
+        fields = ", ".join(f"{name} = {name}" for name in _names(definitions))
+        text += _LAZY_PART.format(part=part, definitions=inside, fields=fields)
+    return _LAZY.format(parts=indent(text, "    "), fields=", ".join(f"{part} = {part}_functions" for part in parts))
+
+
+def _call_through(getter: str, definitions: Sequence[str], text: str) -> str:
+    """This text with calls of these functions that get them from there."""
+    return re.sub(rf"(?<![.\w])({'|'.join(_names(definitions))})\(", rf"{getter}.\1(", text)
 
 
 def _names(definitions: Sequence[str]) -> list[str]:

@@ -15,11 +15,11 @@ from django_rtq.broker.redis.connections import ConnectionSettings
 from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.conf import (
     Config,
-    all_task_backends,
     config_of_backend,
     get_config,
     is_all_in_test_redis,
-    our_task_backends,
+    is_ours,
+    task_backends,
 )
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.validation import did_you_mean
@@ -54,8 +54,8 @@ def place_of(backend: str) -> str:
     """
     if not backend:
         return ""
-    if backend not in all_task_backends():
-        hint = did_you_mean(backend, all_task_backends(), quoted=True)
+    if backend not in task_backends():
+        hint = did_you_mean(backend, task_backends(), quoted=True)
         raise ConfigurationError(f"TASKS has no backend {backend!r}.{hint}")
     if not _own_options(backend) or is_all_in_test_redis():
         return ""
@@ -67,7 +67,7 @@ def place_of(backend: str) -> str:
 
 def is_in(backend: str, place: str) -> bool:
     """Whether a backend has its jobs in this place. False for one that TASKS does not have any more."""
-    return (not backend or backend in all_task_backends()) and place_of(backend) == place
+    return (not backend or backend in task_backends()) and place_of(backend) == place
 
 
 def places() -> list[str]:
@@ -77,12 +77,13 @@ def places() -> list[str]:
 
 def backends_in(place: str) -> list[str]:
     """The aliases in TASKS whose jobs are in this place. Raises ConfigurationError."""
-    return [alias for alias in our_task_backends() if place_of(alias) == place]
+    return [alias for alias in _our_backends() if place_of(alias) == place]
 
 
 def queues_in(place: str) -> set[str]:
     """The queues that TASKS names for backends in this place. Raises ConfigurationError."""
-    return {name for alias, each in our_task_backends().items() if place_of(alias) == place for name in each["QUEUES"]}
+    known = task_backends()
+    return {name for alias in backends_in(place) for name in known[alias]["QUEUES"]}
 
 
 def config_of(backend: str) -> Config:
@@ -113,12 +114,16 @@ def _address(backend: str) -> tuple[str, str]:
     return str(connection_settings), config.prefix
 
 
+def _our_backends() -> list[str]:
+    return [alias for alias, each in task_backends().items() if is_ours(each)]
+
+
 def _backends_with_redis() -> list[str]:
-    return [alias for alias in our_task_backends() if _own_options(alias)]
+    return [alias for alias in _our_backends() if _own_options(alias)]
 
 
 def _own_options(backend: str) -> Mapping[str, Any]:
-    options = all_task_backends()[backend]["OPTIONS"] if backend else {}
+    options = task_backends()[backend]["OPTIONS"] if backend else {}
     return {name: options[name] for name in REDIS_OPTIONS if name in options}
 
 

@@ -33,6 +33,7 @@ class QueueDetails:
     contact_seconds: float | None = None  # since the last contact of any of its workers or schedulers; None: never
     scheduler_seconds: float | None = None  # since a scheduler last looked for its due jobs
     clock_behind_seconds: float = 0.0  # how far the server's clock, which was put back, still is behind
+    paused_seconds: float | None = None  # since it was paused; None: it is not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +98,7 @@ class WorkerDetails:
     last_seen_seconds: float | None  # since its supervisor renewed its lease; None: not yet
     last_claim_seconds: float | None  # since Redis last answered its request for jobs
     jobs_done: int
+    held: int = 0  # claimed jobs, also those that `running` has no room for
     supervisor_name: str = ""  # the name of its rtq_worker; "": not known (yet)
     is_quiet: bool = False  # it was asked to claim no jobs
     lease_left_seconds: float = 0.0  # below 0: it is about to be declared dead
@@ -138,6 +140,8 @@ class JobDetails:
     result: Any = None
     #: It succeeded, but its process was killed before the result was reported, and there was no room to keep it.
     is_result_lost: bool = False
+    #: It is cancelled, because its queue was full and a later job took its place (on_full="drop_oldest").
+    is_dropped: bool = False
     seconds: float | None = None  # how long the last run took, for a job that succeeded
     ready_at: datetime | None = None  # when it first became ready
     due_at: datetime | None = None  # when a scheduled or retrying job becomes due
@@ -257,6 +261,7 @@ class RawJob:
             claimed_at=moment(outcome.get("claimed_ms")),
             result=outcome.get("result"),
             is_result_lost=bool(outcome.get("is_lost")),
+            is_dropped=bool(outcome.get("is_dropped")),
             seconds=outcome.get("seconds"),
             worker=str(outcome.get("worker", "")),
             made_at=made_at(self.id),

@@ -33,8 +33,13 @@ def cancel(broker: Broker, job_id: str, queue: str | None, *, terminate: bool) -
     Raises JobNotFound and WrongState.
     """
     config = broker.config
-    keep_ms = int(max(config.result_ttl, 120) * 1000)
-    arguments = (config.max_results, job_id, keep_ms, CANCELLED_UNRUN, "terminate" if terminate else "ask")
+    arguments = (
+        config.max_results,
+        job_id,
+        config.cancelled_ttl_ms,
+        CANCELLED_UNRUN,
+        "terminate" if terminate else "ask",
+    )
     for name in (yield from _names(broker, queue)):
         ((word, worker),) = checked((yield [SCRIPTS["cancel"].call(broker.keys.of(name), arguments)]))
         answer = word.decode()

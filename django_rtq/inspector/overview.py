@@ -6,10 +6,11 @@ Two round trips: the first reads the names of queues and workers, the second rea
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.client import as_dict, clock_ms
@@ -23,7 +24,7 @@ from django_rtq.inspector.queues import read_queue_details
 from django_rtq.inspector.server_info import ServerDetails, read_server
 from django_rtq.inspector.time_series import Series, TimeSeriesReader
 from django_rtq.jobs.job import clock_moment, moment
-from django_rtq.jobs.record import read_head
+from django_rtq.jobs.record import read_head, read_leniently
 
 MAX_RUNNING_SHOWN = 1000  # running jobs of a queue
 LATELY = 5  # minutes that rates are averaged over
@@ -31,7 +32,15 @@ FAILING_HOURS = 1  # hours before the current one whose failures of tasks are re
 USUAL_HOURS = 6  # hours before the current one that say how long tasks usually run
 UNSCHEDULED = 120.0  # seconds without a look for due jobs; a scheduler looks at least once a minute
 _HEAD_BYTES = 400  # read of a record: enough for its header and the name of its task
+_FAILURE_BYTES = 4000  # the same, of the newest failures: their arguments are needed to hide secrets in messages
 _LIMIT = re.compile(rb'"time_limit":([0-9.e+]+)')
+
+
+class BusiestClient(NamedTuple):
+    """The client whose jobs had most run time in the last hour."""
+
+    client: str
+    share: float  # of the run time of all jobs of the queue, 0 to 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +56,8 @@ class QueueRow:
     tasks: Mapping[str, TaskMetrics] = field(default_factory=dict)  # task name -> this hour and the one before it
     newest_dead: JobDetails | None = None  # only the fields that a summary shows
     newest_retrying: JobDetails | None = None  # the one with the latest next attempt
+    totals: list[Any] = field(default_factory=list)  # the reply of the script `update_totals`, if it was asked for
+    busiest: BusiestClient | None = None  # None: nothing ran lately, or jobs of fewer than two clients wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +83,11 @@ class OverviewReader:
         self._redis, self._keys = broker.redis, broker.keys
         self._time_series = TimeSeriesReader(broker)
 
-    def read(self, minutes: int = 60, *, step: int | None = None) -> Overview:
-        """The overview in two round trips, with counters of the last `minutes` in steps of `step` minutes."""
+    def read(self, minutes: int = 60, *, step: int | None = None, with_totals: bool = False) -> Overview:
+        """The overview in two round trips, with counters of the last `minutes` in steps of `step` minutes.
+
+        `with_totals` adds what metrics for Prometheus need, and brings it up to date in Redis.
+        """
         minutes, step = _period(minutes, step)
         names, known, info = self._read_names(with_info=True)
         reads = _Reads()
@@ -82,7 +96,10 @@ class OverviewReader:
             reads.add("overview", SCRIPTS["queue_overview"].call(keys, ()))
             reads.add("history", self._time_series.command(name, minutes, step, info.now_ms))
             reads.add("tasks", SCRIPTS["task_metrics"].call(keys, (FAILING_HOURS,)))
-            reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_HEAD_BYTES,)))
+            reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_FAILURE_BYTES,)))
+            reads.add("busiest", SCRIPTS["busiest_client"].call(keys, ()))
+            if with_totals:
+                reads.add("totals", SCRIPTS["update_totals"].call(keys, ()))
         self._add_workers(reads, names, known)
         replies = reads.replies(self._redis.execute(reads.commands, resend=True))
         details = [read_queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
@@ -95,9 +112,14 @@ class OverviewReader:
                 sum(worker.slots for worker in workers if queue.name in worker.queues),
                 tasks=tasks[queue.name],
                 failures=failures,
+                busiest=busiest,
             )
-            for queue, reply, failures in zip(details, replies["history"], replies["failures"], strict=True)
+            for queue, reply, failures, busiest in zip(
+                details, replies["history"], replies["failures"], replies["busiest"], strict=True
+            )
         ]
+        if with_totals:
+            rows = [replace(row, totals=totals) for row, totals in zip(rows, replies["totals"], strict=True)]
         workers = _with_usual(workers, tasks)
         now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
         return Overview(now=clock_moment(now_ms), queues=rows, workers=workers, server=info, **_liveness(details))
@@ -151,13 +173,18 @@ class OverviewReader:
         left = dict(zip(known, replies["left"], strict=True))
         leases: dict[str, float] = {}
         running: dict[str, list[RunningJob]] = {}
+        held_by: Counter[str] = Counter()
         for queue, (now_ms, *entries) in zip(queues, replies["processing"], strict=True):
-            for worker, lease_ms, _, *held in entries:
+            for worker, lease_ms, count, *held in entries:
                 name = worker.decode()
+                held_by[name] += count
                 leases[name] = min(leases.get(name, lease_ms), lease_ms)
                 running.setdefault(name, []).extend(_running(queue, name, lease_ms, held, now_ms))
         return [
-            _worker_details(name, notes.get(name, {}), running[name], left.get(name, -1), leases[name])
+            replace(
+                _worker_details(name, notes.get(name, {}), running[name], left.get(name, -1), leases[name]),
+                held=held_by[name],
+            )
             for name in sorted(running)
         ]
 
@@ -167,7 +194,7 @@ def _period(minutes: int, step: int | None) -> tuple[int, int]:
     return minutes, step or max(1, minutes // 60)
 
 
-_KINDS = ("overview", "history", "processing", "note", "left", "tasks", "failures")
+_KINDS = ("overview", "history", "processing", "note", "left", "tasks", "failures", "busiest", "totals")
 
 
 class _Reads:
@@ -190,7 +217,13 @@ class _Reads:
 
 
 def _row(
-    details: QueueDetails, series: Series, slots: int, *, tasks: Mapping[str, TaskMetrics], failures: list[Any]
+    details: QueueDetails,
+    series: Series,
+    slots: int,
+    *,
+    tasks: Mapping[str, TaskMetrics],
+    failures: list[Any],
+    busiest: list[Any],
 ) -> QueueRow:
     steps = max(1, LATELY * 60 // series.step_seconds)
     minutes = steps * series.step_seconds / 60
@@ -205,11 +238,20 @@ def _row(
         tasks=tasks,
         newest_dead=_latest(details.name, failures[0]),
         newest_retrying=_latest(details.name, failures[1]),
+        busiest=BusiestClient(busiest[0].decode(errors="replace"), busiest[1] / busiest[2])
+        if busiest and busiest[2]
+        else None,
     )
 
 
 def _latest(queue: str, found: list[bytes]) -> JobDetails | None:
-    return read_dead_letter(queue, found[0], found[2], found[3]) if found else None
+    if not found:
+        return None
+    job, call = read_dead_letter(queue, found[0], found[2], found[3]), read_leniently(found[2])[1]
+    if not call and job.errors:
+        # Without its arguments nobody knows what is secret in the message.
+        job = replace(job, errors=[{**job.errors[-1], "error": ""}])
+    return replace(job, args=call.get("args", []), kwargs=call.get("kwargs", {}), headers=call.get("headers", {}))
 
 
 def _with_usual(workers: list[WorkerDetails], metrics: Mapping[str, Mapping[str, TaskMetrics]]) -> list[WorkerDetails]:

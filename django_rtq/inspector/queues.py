@@ -50,6 +50,7 @@ def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
         contact_seconds=_seconds_since(contact, now_ms),
         scheduler_seconds=_seconds_since(promoted, now_ms),
         clock_behind_seconds=behind / 1000,
+        paused_seconds=_seconds_since(paused, now_ms),
     )
 
 

@@ -72,7 +72,7 @@ def gettext_noop(text: str) -> str:
 
 
 #: What each of ServerDetails.warnings means, and its cure.
-_PROBLEMS = {
+PROBLEMS = {
     "evicts": gettext_noop(
         "Redis deletes keys, and with them jobs, when it is full (maxmemory-policy %(policy)s). Set maxmemory-policy "
         "to noeviction."
@@ -91,13 +91,18 @@ _PROBLEMS = {
 
 def problems_of(server: ServerDetails, translated: Callable[[str], str] = str) -> Iterator[tuple[str, str]]:
     """The name of each warning, and what it means in words."""
-    values = {
+    values = problem_values(server)
+    for name in server.warnings:
+        yield name, translated(PROBLEMS[name]) % values
+
+
+def problem_values(server: ServerDetails) -> dict[str, str]:
+    """The values that PROBLEMS speak of."""
+    return {
         "policy": server.eviction_policy,
         "used": filesizeformat(server.used_memory or 0),
         "most": filesizeformat(server.max_memory or 0),
     }
-    for name in server.warnings:
-        yield name, translated(_PROBLEMS[name]) % values
 
 
 def ask_server(redis: RedisClient) -> ServerDetails:

@@ -14,6 +14,7 @@ from django_rtq.exceptions import PayloadError
 from django_rtq.jobs import serializer
 
 CANCELLED_UNRUN = '{"state":"cancelled"}'
+DROPPED = '{"state":"cancelled","is_dropped":true}'
 _LOST = b'"is_lost":true}'
 _OUTCOME = re.compile(rb"(\d{1,15}) (\d{1,15}) (.*)", re.DOTALL)
 

@@ -20,6 +20,7 @@ from django_rtq.handle import JobHandle
 from django_rtq.schedules.schedule import Schedule, cron, every, schedule_from_settings
 from django_rtq.tasks import registry
 from django_rtq.tasks.django_tasks import on_backend
+from django_rtq.tasks.limits_of import limit_functions, meet_clients
 from django_rtq.tasks.new_jobs import check_call, new_job, new_unique_job
 from django_rtq.tasks.task import Task
 from django_rtq.tasks.task_call import Arguments, send_through_middleware, uses_middleware
@@ -70,6 +71,8 @@ class ScheduledTask:
         job = make(task, args, kwargs)._replace(id=self.job_id(slot_ms))
         # The schedule keeps its state in the queue of its task.
         queue, may_overlap = self.task.queue, self.schedule.overlap == "allow"
+        if queue in limit_functions():
+            meet_clients(broker, queue, [job])
         answer = broker.schedules.fire(queue, self.name, slot_ms, job, may_overlap=may_overlap)
         if is_refusal(answer):
             full = queue_full(queue, [job], [answer])

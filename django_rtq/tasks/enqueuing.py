@@ -13,6 +13,7 @@ from django_rtq.broker.enqueue_calls import EnqueueCall
 from django_rtq.broker.messages import NewJob, UniqueJob, is_refusal, queue_full
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable, DuplicateJob
 from django_rtq.handle import JobHandle
+from django_rtq.tasks.limits_of import ameet_clients, limit_functions, meet_clients
 from django_rtq.tasks.new_jobs import new_job, new_unique_job
 from django_rtq.tasks.room import await_room, wait_for_room
 from django_rtq.transactions.debug_warning import warn_if_in_transaction
@@ -43,6 +44,8 @@ async def asend(task: Task[Any, Any], calls: Calls, all_or_none: bool = False) -
 
 def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool = False) -> list[JobHandle[Any]]:
     """Enqueue jobs of new_job(). Raises what delay() raises."""
+    if task.queue in limit_functions():
+        meet_clients(get_broker(task.backend), task.queue, jobs)
     if jobs and (alias := _open_transaction(task)):
         return _enqueue_on_commit(alias, task, jobs, all_or_none)
     queue, broker = task.queue, get_broker(task.backend)
@@ -61,6 +64,8 @@ def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool = Fa
 
 def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_or_none: bool = False) -> list[JobHandle[Any]]:
     """Enqueue jobs of new_unique_job(). Raises what delay() raises."""
+    if task.queue in limit_functions():
+        meet_clients(get_broker(task.backend), task.queue, jobs)
     if jobs and (alias := _open_transaction(task)):
         return _enqueue_on_commit(alias, task, jobs, all_or_none)
     send = partial(get_broker(task.backend).enqueue_unique, task.queue, all_or_none=all_or_none)
@@ -77,6 +82,8 @@ def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_or_none:
 
 
 async def _aenqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool) -> list[JobHandle[Any]]:
+    if task.queue in limit_functions():
+        await ameet_clients(get_broker(task.backend), task.queue, jobs)
     send = partial(get_broker(task.backend).aenqueue, task.queue, all_or_none=all_or_none)
     answers = await send(jobs) if jobs else []
     if not STORED.issuperset(answers):
@@ -87,6 +94,8 @@ async def _aenqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: b
 
 
 async def _aenqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_or_none: bool) -> list[JobHandle[Any]]:
+    if task.queue in limit_functions():
+        await ameet_clients(get_broker(task.backend), task.queue, jobs)
     send = partial(get_broker(task.backend).aenqueue_unique, task.queue, all_or_none=all_or_none)
     answers = await send(jobs) if jobs else []
     if any(map(is_refusal, answers)):

@@ -13,14 +13,14 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.display import charts, sanitize
-from django_rtq.admin.display.formatting import (
+from django_rtq.admin.urls import page_url
+from django_rtq.formatting import (
     EMPTY_VALUE,
     format_duration,
     format_moment,
     format_number,
     format_percent,
 )
-from django_rtq.admin.urls import page_url
 
 register = template.Library()
 register.filter("rtq_number", format_number)

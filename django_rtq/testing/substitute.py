@@ -88,7 +88,9 @@ class _SubstituteBroker(Broker):
         self.config: Config = get_config()
         self._substitute = self.inspector = substitute
 
-    # There is no queue here that could be full.
+    # There is no queue here that could be full, or have limits.
+
+    has_limits = False
 
     def enqueue(self, queue: str, jobs: Sequence[NewJob], *, all_or_none: bool = False) -> list[str]:
         return self._substitute.enqueue(queue, jobs)

@@ -70,8 +70,8 @@ class Entries:
     """
 
     def __init__(self, slots: int) -> None:
-        # A job that is over keeps its entry while the next one runs in its slot.
-        entries = self.entries = MAX_BATCH if slots == 1 else (2 * slots + 7) // 8 * 8
+        # With several slots, as many jobs are claimed ahead, and a job that is over keeps its entry for a while.
+        entries = self.entries = MAX_BATCH if slots == 1 else (4 * slots + 7) // 8 * 8
         self._once = _STATUS + entries
         self._length = self._once + entries
         self._deadline = self._length + entries
@@ -187,6 +187,11 @@ class Entries:
         self._memory[_STATUS + entry] = _NONE
         if self._is_concurrent:
             self._free.append(entry)
+
+    def end_claim(self) -> None:
+        """With several slots: no jobs are waiting. A revocation of waiting jobs has no effect any more."""
+        self._count += 1
+        COUNT.pack_into(self._memory, NUMBER, self._count)
 
     def release_from(self, entry: int) -> None:
         """Mark the jobs of the claim from this index on as to be released."""

@@ -9,9 +9,9 @@ from django.http import QueryDict
 
 from django_rtq.admin import query_params
 from django_rtq.admin.display.charts import polyline_points, scale_maximum, sparkline
-from django_rtq.admin.display.formatting import format_duration, format_number, format_percent
 from django_rtq.admin.display.sanitize import clean_text, pretty_json, short_id
 from django_rtq.admin.filters import FilterParams
+from django_rtq.formatting import format_duration, format_number, format_percent
 from django_rtq.templatetags.rtq import rtq_ago, rtq_moment
 
 

@@ -7,7 +7,8 @@ from contextlib import suppress
 import pytest
 
 from django_rtq.exceptions import WrongState
-from tests.broker.model.script_calls import ALL_CALLS, LIMITS, READ_ONLY, prepared
+from tests.broker.model.dropping_calls import ALL_CALLS
+from tests.broker.model.script_calls import LIMITS, READ_ONLY, prepared
 from tests.support.jobs import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement
 from tests.support.single_steps import promote, repair_lanes
 from tests.support.snapshots import snapshot
@@ -61,7 +62,7 @@ def recover(broker):
         for due in broker.redis.execute_one(("ZRANGE", keys.scheduled_by_client + b":" + client, 0, -1)):
             broker.redis.execute_one(("ZADD", keys.scheduled_by_client + b":" + client, 1, due))
     broker.redis.execute_one(("DEL", keys.paused))
-    broker.limits.change(QUEUE, dict.fromkeys(LIMITS, ""))
+    broker.limits.change(QUEUE, dict.fromkeys((*LIMITS, "limits_of:client:x"), ""))
     # The copy may be older than half a lease by now: that is no outage, only a slow machine.
     broker.redis.execute_one(("HDEL", keys.clock, "contact", "hold"))
     broker.reclaim(QUEUE)

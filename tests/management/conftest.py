@@ -4,6 +4,7 @@ import pytest
 
 from tests.management.commands import dead_letter, failure
 from tests.support.jobs import QUEUE
+from tests.worker.conftest import databases_of_the_session, journal, rtq_worker  # noqa: F401
 
 
 @pytest.fixture

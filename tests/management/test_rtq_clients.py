@@ -3,9 +3,15 @@
 from datetime import timedelta
 
 import pytest
+from django.core.management import load_command_class
 
+from django_rtq.inspector.holds import Holds, holds_text
+from django_rtq.queue_options import LIMIT_KINDS
 from tests.management.commands import run
 from tests.support.jobs import claim, queued_job
+
+HEADING = "CLIENT QUEUED RUNNING MAX MAX WAITING RATE WEIGHT STARTS TIME FAIR STATE".split()
+NOTHING_RAN = ["-", "-", "-"]
 
 
 def test_limits_are_set_and_shown(broker):
@@ -21,12 +27,12 @@ def test_limits_are_set_and_shown(broker):
         pass
 
     assert [line.split() for line in run("rtq_clients", "list", "default", "--no-color").out.splitlines()] == [
-        ["CLIENT", "RUNNING", "MAX", "MAX", "WAITING", "RATE", "WEIGHT", "STATE"],
+        HEADING,
         ["(whole", "queue)", "3", "1,000", "5,000", "-"],
         ["(each", "client)", "1", "-", "-"],
-        ["(none)", "1", "-", "-", "-", "open"],
-        ["acme", "2", "2", "-", "-", "blocked"],
-        ["zeta", "0", "2", "-", "-", "open"],
+        ["(none)", "0", "1", "-", "-", "-", *NOTHING_RAN, "at", "its", "limit", "of", "1", "running", "job"],
+        ["acme", "1", "2", "2", "-", "-", *NOTHING_RAN, "at", "its", "limit", "of", "2", "running", "jobs"],
+        ["zeta", "0", "0", "2", "-", "-", *NOTHING_RAN, "open"],
     ]
 
 
@@ -41,17 +47,20 @@ def test_rates_are_set_and_shown(broker, inspector):
     claim(broker, 5)
 
     assert [line.split() for line in run("rtq_clients", "list", "default", "--no-color").out.splitlines()] == [
-        ["CLIENT", "RUNNING", "MAX", "MAX", "WAITING", "RATE", "WEIGHT", "STATE"],
+        HEADING,
         ["(whole", "queue)", "1", "-", "-", "3/d", "next", "start", "in", "8", "h"],
         ["(each", "client)", "-", "-", "1000/36h"],
-        ["acme", "1", "-", "-", "2/h,", "burst", "2", "open"],
+        [
+            *("acme", "2", "1", "-", "-", "2/h,", "burst", "2", "-", "-", "100.0", "%"),
+            *"the queue: next start in 8 h".split(),
+        ],
     ]
     run("rtq_clients", "limit", "default", "--whole-queue", "--rate", "none")
     claim(broker, 5)
     claim(broker, 5)
     assert "next start in 30 min" in run("rtq_clients", "list", "default").out
     found = run("rtq_clients", "list", "default", "--json").json
-    assert found["clients"][0]["starts_in_seconds"] > 1000
+    assert found["clients"][0]["holds"]["starts_in_seconds"] > 1000
     assert found["default"]["rate"]["value"] == "1000/36h"
 
 
@@ -62,9 +71,10 @@ def test_weights_are_set_and_shown(broker, settings):
 
     assert [line.split() for line in ran.out.splitlines()][2:] == [
         ["(each", "client)", "-", "-", "-", "0.5"],
-        ["acme", "0", "-", "-", "-", "5", "open"],
+        ["(none)", "1", "0", "-", "-", "-", "-", "-", "100.0", "%", "open"],
+        ["acme", "0", "0", "-", "-", "-", "5", "-", "-", "-", "open"],
     ]
-    assert run("rtq_clients", "list", "default", "--json").json["clients"][0]["limits"]["weight"]["value"] == 5
+    assert run("rtq_clients", "list", "default", "--json").json["clients"][1]["limits"]["weight"]["value"] == 5
     run("rtq_clients", "limit", "default", "--client", "acme", "--weight", "settings")
     assert "acme" not in run("rtq_clients", "list", "default").out
 
@@ -89,9 +99,11 @@ def test_for_programs_it_is_json(broker, inspector):
 
     found = run("rtq_clients", "list", "default", "--json").json
 
-    assert (found["queue"], found["default"], found["running"]) == ({}, {}, 0)
-    (client,) = found["clients"]
-    assert (client["name"], client["pause"]["by"], client["limits"]) == ("acme", "me", {})
+    assert (found["limits"], found["default"], found["running"]) == ({}, {}, 0)
+    client = found["clients"][1]
+    assert (client["client"], client["pause"]["by"], client["limits"]) == ("acme", "me", {})
+    assert client["reason"] == holds_text(Holds(**client["holds"]))
+    assert client["reason"].startswith("paused by me, ")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +116,9 @@ def test_for_programs_it_is_json(broker, inspector):
         (["limit", "default", "--rate", "5", "--whole-queue"], 1),
         (["limit", "default", "--rate", "0/s", "--whole-queue"], 1),
         (["limit", "default", "--burst", "0", "--whole-queue"], 1),
-        (["limit", "default", "--weight", "0", "--client", "x"], 2),
+        (["limit", "default", "--weight", "0", "--client", "x"], 1),
+        (["limit", "default", "--weight", "many", "--client", "x"], 1),
+        (["limit", "default", "--max-running", "1.5", "--client", "x"], 1),
         (["limit", "default", "--weight", "none", "--client", "x"], 1),
         (["limit", "default", "--weight", "5", "--whole-queue"], 2),
         (["limit", "unknown", "--max-running", "5", "--whole-queue"], 1),
@@ -119,6 +133,17 @@ def test_wrong_usage_changes_nothing(broker, inspector, arguments, code):
     assert inspector.limits.read("default").queue == {}
 
 
+@pytest.mark.parametrize("name", LIMIT_KINDS)
+def test_a_wrong_value_is_wrong_usage_of_every_limit(broker, name, capsys):
+    command = load_command_class("django_rtq", "rtq_clients")
+
+    with pytest.raises(SystemExit) as exit:
+        command.run_from_argv(["manage.py", "rtq_clients", "limit", "mail", f"--{name.replace('_', '-')}", "many"])
+
+    assert exit.value.code == 2
+    assert f"'many' is not {LIMIT_KINDS[name].allowed}" in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_client_is_paused_and_resumed(broker):
     job = queued_job(broker, client="a b")
     queued_job(broker, queue="low", client="a b")
@@ -130,7 +155,7 @@ def test_a_client_is_paused_and_resumed(broker):
         "Client 'a b' in queue low is paused. Resume it with  python manage.py rtq_clients resume low 'a b'",
     ]
     assert run("rtq_clients", "pause", "low", "a b").out == "Client 'a b' in queue low was paused already.\n"
-    assert "paused since" in run("rtq_clients", "list", "default").out
+    assert "paused " in run("rtq_clients", "list", "default").out
     assert claim(broker, 5) == []
     assert run("rtq_clients", "resume", "default", "a b", "c").out.splitlines() == [
         "Resumed client 'a b' in queue default.",

@@ -79,8 +79,13 @@ def test_it_does_nothing_without_an_sdk():
 
 def files_of(heading):
     """The files that a section shows, as a project."""
+    return files_in(section(PAGE, heading))
+
+
+def files_in(text):
+    """The files that a text shows, as a project."""
     files = {"settings.py": SETTINGS}
-    for name, code in blocks(section(PAGE, heading)):
+    for name, code in blocks(text):
         files[name] = files.get(name, "") + code
     files["settings.py"] = files["settings.py"].replace("redis://localhost:6379/0", "redis://localhost:1/0")
     return files

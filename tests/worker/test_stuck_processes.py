@@ -39,6 +39,27 @@ def test_jobs_behind_one_that_holds_the_interpreter_lock_are_run_by_others(rtq_w
     assert_nothing_left(redis)
 
 
+def test_jobs_that_were_claimed_ahead_of_such_a_job_are_run_by_others(rtq_worker, redis, journal):
+    tasks.note.delay_many([((f"before-{i}",), {}) for i in range(1000)])
+    hog = long_tasks.hog_until_unlocked.delay("hog", "file")
+    behind = tasks.note.delay_many([((f"behind-{i}",), {}) for i in range(500)])
+    with journal.locked("file"):
+        worker = rtq_worker("--processes", 2, "--concurrency", 3, LEASE_SECONDS=2)
+        # Left are it, the jobs in the other slots, and a claim whose reply the process cannot read.
+        wait_until(lambda: len(records(redis)) <= 6)
+
+        assert state_of(hog) is JobState.RUNNING
+    wait_until(lambda: state_of(hog) is JobState.SUCCEEDED)
+    wait_until(lambda: {job.refresh().state for job in behind} == {JobState.SUCCEEDED})
+    assert hog.refresh().attempt == 1
+    assert max(map(journal.starts, {*journal.names()})) == 1
+    assert "which no longer held the jobs" not in worker.log
+    after = tasks.note.delay_many([((f"after-{i}",), {}) for i in range(100)])
+    wait_until(lambda: {job.refresh().state for job in after} == {JobState.SUCCEEDED})
+    worker.stop()
+    assert_nothing_left(redis)
+
+
 def test_jobs_that_a_frozen_process_was_given_are_run_by_others(rtq_worker, redis, journal):
     worker = rtq_worker("--processes", 2, LEASE_SECONDS=1)
     wait_until(

@@ -10,11 +10,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from django_rtq.admin import query_params
-from django_rtq.admin.display.formatting import format_number
 from django_rtq.admin.display.sanitize import short_id
 from django_rtq.admin.display.texts import LIST_LABELS, STATE_LABELS
 from django_rtq.admin.filters import FilterParams
 from django_rtq.admin.urls import PageUrl
+from django_rtq.formatting import format_number
 from django_rtq.inspector.details import JobDetails, QueueDetails
 from django_rtq.inspector.job_list import LISTS, JobPage
 from django_rtq.redaction import redacted

@@ -12,8 +12,8 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.display.charts import Line, chart, scale_maximum
-from django_rtq.admin.display.formatting import format_duration, format_number
 from django_rtq.admin.urls import PageUrl
+from django_rtq.formatting import format_duration, format_number
 from django_rtq.inspector.overview import Overview, QueueRow
 from django_rtq.inspector.time_series import Series
 from django_rtq.transactions.outbox import OutboxLag

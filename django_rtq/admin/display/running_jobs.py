@@ -8,13 +8,11 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.display.formatting import format_duration
 from django_rtq.admin.display.sanitize import short_id
 from django_rtq.conf import get_config
+from django_rtq.formatting import format_duration
+from django_rtq.incidents.workers import is_hung, time_limit_of
 from django_rtq.inspector.details import RunningJob, WorkerDetails
-from django_rtq.tasks.registry import all_tasks
-
-HUNG_SECONDS = 3600.0  # a job without a time limit that runs longer gets a warning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +53,12 @@ def _row(job: RunningJob) -> dict[str, Any]:
 
 def running_job_warning(job: RunningJob) -> str:
     """Why a running job looks hung. "" if it does not."""
-    task = all_tasks().get(job.task)
-    limit = job.time_limit or (task.time_limit if task else None) or get_config().time_limit
+    if not is_hung(job):
+        return ""
+    limit = time_limit_of(job)
     if limit is not None and job.seconds > limit:
         return _("over its time limit of %(limit)g s") % {"limit": limit}
-    if job.looks_hung(limit):
+    if job.usual_seconds is not None:
         return _("much longer than usual (%(usual)s)") % {"usual": format_duration(job.usual_seconds)}
-    if limit is None and job.seconds > HUNG_SECONDS:
-        return _("running for over an hour without a time limit")
-    return ""
+    longest = get_config().incident_options.running_seconds
+    return _("running for over %(duration)s without a time limit") % {"duration": format_duration(longest)}

@@ -13,7 +13,6 @@ from django.utils.translation import gettext as _
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import ids_text, log_action
-from django_rtq.admin.display.formatting import format_moment, format_number
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import (
     REMAINDER_HINTS,
@@ -25,6 +24,7 @@ from django_rtq.admin.display.texts import (
 from django_rtq.admin.pages.bulk_actions import BulkRequest
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import JobNotFound
+from django_rtq.formatting import format_moment, format_number
 from django_rtq.inspector.dead_letters import BulkAction, DeadGroup, DeadGroups
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import JobState, moment

@@ -13,12 +13,13 @@ from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import log_action
 from django_rtq.admin.display import overview
-from django_rtq.admin.display.formatting import format_duration
-from django_rtq.admin.display.health import check_health
+from django_rtq.admin.display.incidents import health_of
 from django_rtq.admin.display.job_table import PAGE_SIZE, JobTable
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.admin.pages.purging import purge_for_a_while
 from django_rtq.conf import get_config
+from django_rtq.formatting import format_duration
+from django_rtq.incidents import find_incidents
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.queue_options import is_queue_name
@@ -51,8 +52,7 @@ class QueueAdmin(PageAdmin):
         titles = {"1h": _("Last hour"), "24h": _("Last 24 hours")}
         context = {
             "title": _("Task queues"),
-            "health": check_health(front, self.url, lag),
-            "workers": front.workers,
+            "health": health_of(find_incidents(front, lag), front, self.url),
             "totals": overview.totals(front, self.url, lag),
             "rows": overview.rows(front, self.url),
             "charts": overview.charts(front, span) if front.queues else [],

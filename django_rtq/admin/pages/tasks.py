@@ -13,11 +13,11 @@ from django.utils.translation import gettext as _
 from django_rtq import models
 from django_rtq.admin import permissions
 from django_rtq.admin.action_log import log_action
-from django_rtq.admin.display.formatting import EMPTY_VALUE, format_duration, format_number, format_percent
 from django_rtq.admin.display.texts import schedule_text
 from django_rtq.admin.forms import EnqueueForm
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import InvalidTask, PayloadError
+from django_rtq.formatting import EMPTY_VALUE, format_duration, format_number, format_percent
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.metrics import TaskMetrics
 from django_rtq.tasks.registry import all_tasks

@@ -27,8 +27,7 @@ if not record then
 end
 if redis.call("ZSCORE", q.dead, id) then return { "dead", "" } end
 redis.call("DEL", q.scratch) -- lets a full server be drained
-local task = string.match(record, '^[^\n]*\n{("task":"[^"\\]*")')
-if task then outcome = string.sub(outcome, 1, -2) .. "," .. task .. "}" end
+outcome = with_task(outcome, record)
 local worker = find_runner(q, id)
 if worker then
   local request = redis.call("HGET", q.cancel_requests, id) or ""

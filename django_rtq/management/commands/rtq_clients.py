@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import shlex
 from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from django.utils.translation import override
 
+from django_rtq.inspector.client_states import ClientInQueue, QueueState
+from django_rtq.inspector.holds import holds_text
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.limits import ClientLimits, Limit, Limits, QueueLimits
+from django_rtq.inspector.limits import Limit, Limits
 from django_rtq.management.command import WRONG_USAGE, RTQCommand, add_actions
-from django_rtq.management.output import Column, as_json, count, duration, number, one_line, table
+from django_rtq.management.output import Column, as_json, count, number, one_line, table
 from django_rtq.management.prompts import known_queues
 from django_rtq.management.purging import add_no_input, purge, purge_options
-from django_rtq.queue_options import LIMIT_KINDS, LimitKind
+from django_rtq.queue_options import LIMIT_KINDS
 from django_rtq.tasks.registry import declared_queues
 
 COLUMNS = [
-    *(Column("CLIENT"), Column("RUNNING", right=True), Column("MAX", right=True)),
-    *(Column("MAX WAITING", right=True), Column("RATE", right=True), Column("WEIGHT", right=True), Column("STATE")),
+    *(Column("CLIENT"), Column("QUEUED", right=True), Column("RUNNING", right=True), Column("MAX", right=True)),
+    *(Column("MAX WAITING", right=True), Column("RATE", right=True), Column("WEIGHT", right=True)),
+    *(Column("STARTS", right=True), Column("TIME", right=True), Column("FAIR", right=True), Column("STATE")),
 ]
+MOST_LISTED = 100  # clients that have jobs or ran some; all with limits are listed
 
 ACTIONS = {
-    "list": "Show the limits of a queue, and its clients that have a limit, are paused, run jobs or are blocked.",
+    "list": "Show the limits of a queue and its clients, why clients wait, and their parts of what ran in the last 10 "
+    "minutes, beside their fair share by weight.",
     "limit": "Set how many jobs of the queue or of clients may run at once, start in a time, or wait, and weights of "
     "clients.",
     "pause": "Start no more jobs of clients. What they enqueue waits, and their running jobs finish.",
@@ -37,6 +43,7 @@ LIMIT_HELP = {
     "max_waiting": "How many jobs may wait.",
     "rate": 'How many jobs may start in a time, like "100/s", or with m, h or d.',
     "burst": "How many of the jobs of --rate may start at once.",
+    "weight": "How many starts a client gets where one of weight 1 gets one: a number from 0.01 to 1,000;",
 }
 NOT_GIVEN = object()
 EVERY_QUEUE = "The queue; '*' is every queue that was used."
@@ -69,21 +76,14 @@ class Command(RTQCommand):
 
     def _add_limit_arguments(self, action: ArgumentParser) -> None:
         for name, meaning in LIMIT_HELP.items():
+            none = " 'none' for no limit;" if LIMIT_KINDS[name].may_be_none else ""
             action.add_argument(
                 f"--{name.replace('_', '-')}",
-                type=partial(_limit_argument, LIMIT_KINDS[name]),
+                type=_limit_argument(name),
                 default=NOT_GIVEN,
                 metavar="N/s" if name == "rate" else "N",
-                help=f"{meaning} 'none' for no limit; 'settings' for what RTQ[\"QUEUES\"] says.",
+                help=f"{meaning}{none} 'settings' for what RTQ[\"QUEUES\"] says.",
             )
-        action.add_argument(
-            "--weight",
-            type=_weight_argument,
-            default=NOT_GIVEN,
-            metavar="W",
-            help="How many starts a client gets where one of weight 1 gets one: a number from 0.01 to 1,000; "
-            "'settings' for what RTQ[\"QUEUES\"] says.",
-        )
         action.add_argument(
             "--client", action="append", default=[], metavar="NAME", help="Of this client. May be repeated."
         )
@@ -151,12 +151,16 @@ class Command(RTQCommand):
         if options["verbosity"]:
             self._list(queue, options)
 
+    @override("en")
     def _list(self, queue: str, options: dict[str, Any]) -> None:
-        found = get_inspector().limits.read(queue)
+        inspector = get_inspector()
+        names = inspector.limits.read(queue).clients.keys()
+        busy = inspector.metrics.clients(queue, MOST_LISTED).clients
+        state, clients = inspector.clients.in_queue(queue, sorted({*names, *(each.client for each in busy)}))
         if options.get("json"):
-            self.stdout.write(as_json({**asdict(found), "clients": list(map(asdict, found.clients.values()))}))
+            self.stdout.write(as_json({**asdict(state), "clients": list(map(_as_dict, clients))}))
             return
-        heading, *rows = table(COLUMNS, _rows(found))
+        heading, *rows = table(COLUMNS, _rows(state, clients))
         self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
 
 
@@ -164,45 +168,48 @@ def _capitalized(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _limit_argument(kind: LimitKind, text: str) -> int | str | None:
-    if text in ("settings", "none"):
-        return None if text == "none" else text
-    value = int(text) if text.isdecimal() else text
-    try:
-        kind.text(value)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not {kind.allowed}, 'none' or 'settings'.") from None
-    return value
+def _limit_argument(name: str) -> Callable[[str], Any]:
+    """The type of an argument: argparse prints what this says, and exits with 2."""
+
+    def parse(text: str) -> Any:
+        try:
+            return LIMIT_KINDS[name].parse(text)
+        except ValueError as error:
+            raise ArgumentTypeError(str(error)) from None
+
+    return parse
 
 
-def _weight_argument(text: str) -> float | str:
-    if text == "settings":
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a number or 'settings'.") from None
-
-
-def _rows(found: QueueLimits) -> list[list[str]]:
+def _rows(state: QueueState, clients: list[ClientInQueue]) -> list[list[str]]:
+    is_counted = state.limits or any(client.running is not None for client in clients)
+    running = number(state.running) if is_counted else "-"
     return [
-        [
-            "(whole queue)",
-            number(found.running) if found.queue or found.clients else "-",
-            *_limit_cells(found.queue),
-            "",
-            _next_start(found.starts_in_seconds),
-        ],
-        ["(each client)", "", *_limit_cells(found.default), _weight(found.default), ""],
+        ["(whole queue)", "", running, *_limit_cells(state.limits), *[""] * 4, holds_text(state.holds)],
+        ["(each client)", "", "", *_limit_cells(state.default), _weight(state.default), *[""] * 4],
         *(
-            [_name(each), number(each.running), *_limit_cells(each.limits), _weight(each.limits), _state(each)]
-            for each in found.clients.values()
+            [
+                *(_name(each), number(each.queued), "-" if each.running is None else number(each.running)),
+                *(*_limit_cells(each.own), _weight(each.own)),
+                *(_percent(share) for share in (each.shares.starts, each.shares.time, each.shares.fair)),
+                one_line(each.reason, 120) or "open",
+            ]
+            for each in clients
         ),
     ]
 
 
-def _name(client: ClientLimits) -> str:
-    return one_line(client.name, 60) or "(none)"
+def _as_dict(client: ClientInQueue) -> dict[str, Any]:
+    """Without what all clients of the queue have in common."""
+    found = {name: value for name, value in asdict(client).items() if name != "queue_state"}
+    return {**found, "limits": found["own"], "reason": client.reason}
+
+
+def _name(client: ClientInQueue) -> str:
+    return one_line(client.client, 60) or "(none)"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"
 
 
 def _limit_cells(limits: Limits) -> list[str]:
@@ -215,24 +222,17 @@ def _limit_text(limit: Limit | None) -> str:
     if limit is None:
         return "-"
     most = number(limit.value) if isinstance(limit.value, int) else limit.value or "none"
-    return f"{most} (settings)" if limit.is_from_settings else most
-
-
-def _next_start(seconds: float | None) -> str:
-    return "" if seconds is None else f"next start in {duration(seconds)}"
+    return most + _source(limit)
 
 
 def _weight(limits: Limits) -> str:
     limit = limits.get("weight")
     if limit is None:
         return ""
-    return f"{limit.value:g} (settings)" if limit.is_from_settings else f"{limit.value:g}"
+    return f"{limit.value:g}{_source(limit)}"
 
 
-def _state(client: ClientLimits) -> str:
-    if client.pause:
-        by = f" by {one_line(client.pause.by, 60)}" if client.pause.by else ""
-        return f"paused{by} since {client.pause.since:%Y-%m-%d %H:%M:%S} UTC"
-    if not client.is_blocked:
-        return "open"
-    return _next_start(client.starts_in_seconds) or "blocked"
+def _source(limit: Limit) -> str:
+    if limit.is_from_function:
+        return " (limits_of)"
+    return " (settings)" if limit.is_from_settings else ""

@@ -10,6 +10,7 @@ from django.core.management.base import CommandParser
 
 from django_rtq import logs
 from django_rtq.broker.broker import open_broker
+from django_rtq.incidents.watcher import watchers
 from django_rtq.management.command import RTQCommand
 from django_rtq.management.worker_setup import (
     check_server,
@@ -58,7 +59,7 @@ class Command(RTQCommand):
         copy_schedules(broker.backend)
         logs.connect()
         loops: list[Loop] = [Heartbeat(broker, queues, lambda: [], promotes=True), Scheduler(broker, queues)]
-        loops += relays(broker)
+        loops += [*relays(broker), *watchers(broker)]
         # Blocked before the threads start, so that this thread gets the signal. Ignored signals (nohup) stay ignored.
         stopping = stop_signals()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, stopping)

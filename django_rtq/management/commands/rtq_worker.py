@@ -69,6 +69,12 @@ class Command(RTQCommand):
             action="store_true",
             help="leave enqueueing delayed jobs and retries to others",
         )
+        add(
+            "--health-file",
+            default="",
+            metavar="PATH",
+            help="touch this file every two seconds while all processes are alive and Redis answers",
+        )
         add("--reload", action="store_true", help="restart when code changes; for development")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -95,6 +101,7 @@ class Command(RTQCommand):
             shuffle=options["shuffle"],
             scheduler=not options["no_scheduler"],
             backend=broker.backend,
+            health_file=options["health_file"],
         )
         show_logs(options["verbosity"])
         check_server(broker)

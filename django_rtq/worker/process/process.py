@@ -15,19 +15,19 @@ import math
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.messages import Claimed, ClaimResult
+from django_rtq.broker.messages import ClaimResult
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from django_rtq.threads.loop import ReconnectDelay
 from django_rtq.worker.exit_codes import EXIT_DONE, EXIT_RECYCLED
 from django_rtq.worker.memory import memory_bytes
 from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.os_signals import ignore_signal
-from django_rtq.worker.process.run import Run
+from django_rtq.worker.process.run import runs_of
 from django_rtq.worker.process.running.batch import MAX_ACK_DELAY_SECONDS
 from django_rtq.worker.process.running.runner import Runner, exit_out_of_memory
 from django_rtq.worker.process.running.threaded_runner import make_runner
@@ -145,12 +145,15 @@ class WorkerProcess:
                 self._reader.leave()  # there is no free slot
             worker = self._session.worker
             # Released jobs do not count: a process is replaced after so many runs.
-            self._jobs_done += self._runner.run([run for claimed in fetched.claimed for run in _runs(claimed, worker)])
+            self._jobs_done += self._runner.run(
+                [run for claimed in fetched.claimed for run in runs_of(claimed, worker)]
+            )
         return fetched.found > 0 or "more" in fetched.statuses
 
     def _take_new_name(self) -> None:
         """Our lease has expired. Settle, as far as Redis still accepts it, and sign on under a new name."""
         logger.warning("worker %s lost its lease, and continues under a new name", self._session.worker)
+        self._runner.release_waiting()
         self._session.settle()
         self._session.sign_on()
 
@@ -160,7 +163,7 @@ class WorkerProcess:
         """Wait until there may be something to claim. False: the burst is over."""
         if self._session.needs_reconcile:
             return True  # first: the next claim may block in the server for long
-        if not self._runner.is_settled:
+        if not self._runner.is_settled or not self._runner.wanted():
             self._wait_beside_jobs()
             return True
         if self._options.burst:
@@ -250,6 +253,7 @@ class WorkerProcess:
     def _stay_quiet(self) -> None:
         """Finish running jobs and claim nothing, until the command `quiet` is revoked."""
         self._reader.close()
+        self._runner.release_waiting()
         while self._shared.is_quiet and not self._is_stopping and not self._is_orphan():
             self._retry_until_connected(self._report_all)
             self._shared.set_alive(time.monotonic())
@@ -278,6 +282,7 @@ class WorkerProcess:
                 return result
 
     def _wait_before_retry(self, error: BrokerError) -> None:
+        self._runner.release_waiting()
         seconds = self._backoff.next_seconds()
         if seconds <= _SLICE_SECONDS:
             logger.warning("worker %s cannot reach Redis, retrying: %s", self._session.worker, error)
@@ -306,6 +311,7 @@ class WorkerProcess:
         """
         self._shared.set_alive(math.inf)
         self._reader.close()
+        self._runner.release_waiting()
         self._backoff = ReconnectDelay(_MAX_PAUSE_SECONDS)
         while not self._runner.is_idle:
             self._runner.wait(_SLICE_SECONDS)
@@ -339,11 +345,3 @@ class WorkerProcess:
             time.sleep(seconds)
             return False
         return True
-
-
-def _runs(claimed: Claimed, worker: str) -> Sequence[Run]:
-    queue, now_ms, counts = claimed.queue, claimed.now_ms, claimed.counts
-    return [
-        Run(queue, job_id, record, worker=worker, now_ms=now_ms, counts=counts.get(place, (0, 0)))
-        for place, (job_id, record) in enumerate(zip(claimed.ids, claimed.records, strict=True))
-    ]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from django_rtq.broker.messages import Claimed
 from django_rtq.conf import Config
 from django_rtq.jobs.context import Interruptible, JobContext
 from django_rtq.jobs.job import Job
@@ -138,6 +139,15 @@ class Run:
             return self.options[name]
         of_task = getattr(self.task, name, None)
         return default if of_task is None else of_task
+
+
+def runs_of(claimed: Claimed, worker: str) -> list[Run]:
+    """The jobs of one claim in a queue."""
+    queue, now_ms, counts = claimed.queue, claimed.now_ms, claimed.counts
+    return [
+        Run(queue, job_id, record, worker=worker, now_ms=now_ms, counts=counts.get(place, (0, 0)))
+        for place, (job_id, record) in enumerate(zip(claimed.ids, claimed.records, strict=True))
+    ]
 
 
 def _check(options: dict[str, Any], client: bytes) -> None:

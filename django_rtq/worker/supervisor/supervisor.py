@@ -22,6 +22,7 @@ import time
 from django_rtq import logs
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.control import WorkerCommand
+from django_rtq.incidents.watcher import watchers
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.scheduler.scheduler import Scheduler
 from django_rtq.threads.loop import Loop, pause_loops, stop_all
@@ -31,6 +32,7 @@ from django_rtq.worker.options import WorkerOptions
 from django_rtq.worker.supervisor.control import ControlListener
 from django_rtq.worker.supervisor.crash_recovery import CrashRecovery
 from django_rtq.worker.supervisor.fork_schedule import Crash, ForkSchedule
+from django_rtq.worker.supervisor.health_file import HealthFile
 from django_rtq.worker.supervisor.heartbeat import Heartbeat
 from django_rtq.worker.supervisor.process_pool import ChildProcess, ProcessPool
 from django_rtq.worker.supervisor.wakeup import Wakeup
@@ -61,11 +63,18 @@ class Supervisor:
             supervisor=self._control.supervisor,
             on_cancel_requests=self._control.on_cancel_requests,
         )
+        self._health_file = HealthFile(
+            options.health_file,
+            pool=self._process_pool,
+            forks=self._fork_schedule,
+            heartbeat=self._heartbeat,
+            lease_seconds=broker.config.lease_seconds,
+        )
         self._watchdog = Watchdog(broker, options.queues, self._process_pool.shared_states)
         self._loops: list[Loop] = [self._heartbeat, self._control, self._crash_recovery, self._watchdog]
         if options.scheduler:
             self._loops.append(Scheduler(broker, options.queues))
-            self._loops += relays(broker)
+            self._loops += [*relays(broker), *watchers(broker)]
         self._drain_until: float | None = None
         self._cannot_start = False
 
@@ -75,12 +84,14 @@ class Supervisor:
             logs.connect()
             logger.info("worker %s starting: %s", self._options.name, _describe(self._options))
             self._process_pool.prepare()
+            self._health_file.remove()
             self._fork_missing()
             for loop in self._loops:
                 loop.start()
             try:
                 self._main_loop()
             finally:
+                self._health_file.remove()
                 stop_all(self._loops, is_urgent=len(self._signals) > 1)
             logger.info("worker %s stopped", self._options.name)
             return self._exit_code()
@@ -95,6 +106,7 @@ class Supervisor:
             self._apply_commands()
             self._handle_signals()
             self._fork_missing()
+            self._health_file.update()
 
     # -- processes
 

@@ -44,6 +44,7 @@ class _Observed:
     running: tuple[int, list[str], float] = (0, [], 0.0)  # number of the claim, running jobs, sign of life
     running_since: float = 0.0
     released: int = 0  # number of the claim whose rest was released
+    in_doubt: str = ""  # the worker name for which Redis may still execute a release
     alive_at: float = 0.0
     silent_seconds: float = 0.0  # how long we have observed no sign of life
     suspect: float = -1.0  # `alive_at` when it was silent for too long and we could reach Redis
@@ -90,7 +91,8 @@ class Watchdog(Loop):
     ) -> None:
         now = time.monotonic()
         running = shared.claim_number, shared.running(), shared.alive_at
-        if shared.has_revocation and shared.revoked is Revoked.NOTHING:
+        is_over = shared.revoked is Revoked.NOTHING and shared.worker != observed.in_doubt
+        if shared.has_revocation and is_over:
             shared.revoke(Revoked.NOTHING)  # the mark was about an earlier claim or name
         if running != observed.running:
             observed.running, observed.running_since = running, now
@@ -123,7 +125,9 @@ class Watchdog(Loop):
         for queue, attempts in self._broker.attempts(worker, self._queues).items():
             job_ids = [job_id for job_id in rest if job_id.encode() in attempts]
             if job_ids:
+                observed.in_doubt = worker
                 self._broker.settle(worker, queue, Settlement(release=list(job_ids)))
+                observed.in_doubt = ""
                 logger.warning(
                     "process %d: job %s blocks the process; jobs that were claimed with it and are given back: %d",
                     pid, ", ".join(shared.running()), len(job_ids), extra=about_jobs(shared.running(), queue=queue),

@@ -6,15 +6,17 @@ import copy
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from django_rtq.broker.messages import NewJob, UniqueJob
-from tests.broker.model.parts import Parts
+from django_rtq.broker.messages import NewJob, UniqueJob, as_unique
+from tests.broker.model.dropping import MORE, Dropping, FindPlace
 
 
-class Enqueuing(Parts):
+class Enqueuing(Dropping):
     """One queue, and whoever has work to be done."""
 
-    def enqueue(self, jobs: Iterable[NewJob], all_or_none: bool = False) -> list[str]:
+    def enqueue(self, jobs: Iterable[NewJob], all_or_none: bool = False, drops: bool = False) -> list[str]:
         answers, jobs = [], list(jobs)
+        if drops:
+            return self.enqueue_unique(map(as_unique, jobs), all_or_none, drops)
         before = copy.deepcopy(self.__dict__)
         self.is_bulk = len(jobs) != 1 or bool(jobs[0].due)
         for job in jobs:
@@ -26,9 +28,17 @@ class Enqueuing(Parts):
         self.is_bulk = False
         return self._all_or_none(jobs, answers, before) if all_or_none else answers
 
-    def enqueue_unique(self, jobs: Iterable[UniqueJob], all_or_none: bool = False) -> list[str]:
+    def enqueue_unique(self, jobs: Iterable[UniqueJob], all_or_none: bool = False, drops: bool = False) -> list[str]:
         jobs, before = list(jobs), copy.deepcopy(self.__dict__)
-        answers = [self._enqueue_unique(job) for job in jobs]
+        self.drops_left, self.dropped = MORE + len(jobs), []
+        if drops and all_or_none:
+            answers, clients = self.refusal_of_all(jobs)
+            if any(answer.startswith("full") for answer in answers):
+                return self._all_or_none(jobs, answers, before)
+            for place, client in enumerate(clients):
+                self.make_room(client, clients[:place])
+            return [self.enqueue_one(job, lambda client: "") for job in jobs]
+        answers = [self.enqueue_one(job, self.make_room if drops else self.refusal) for job in jobs]
         return self._all_or_none(jobs, answers, before) if all_or_none else answers
 
     def _all_or_none(self, jobs: Sequence[NewJob | UniqueJob], answers: list[str], before: dict[str, Any]) -> list[str]:
@@ -43,14 +53,14 @@ class Enqueuing(Parts):
         ]
         return ["full" if is_added else answer for is_added, answer in zip(added, answers, strict=True)]
 
-    def _enqueue_unique(self, job: UniqueJob) -> str:
+    def enqueue_one(self, job: UniqueJob, find_place: FindPlace) -> str:
         first = self._holder(job.digest)
         if first and self._successor_of(first) == job.id:
             return f"after {first}"
         if self._knows(job.id):
             return "exists"
         is_after = bool(first) and job.on_conflict == "rerun" and self._runs(first) and not self._successor_of(first)
-        if (not first or is_after) and (refusal := self.refusal(job.client)):
+        if (not first or is_after) and (refusal := find_place(job.client)):
             return refusal
         if not first:
             self._take_in(job)

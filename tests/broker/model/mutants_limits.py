@@ -21,7 +21,7 @@ LIMIT_MUTANTS = (
     Mutant("bands_of_the_blocked_not_noted", 'redis.call("HSET", q.blocked, client,', "string.len("),
     Mutant("blocked_take_turns", 'redis.call("ZADD", q.ring .. band, "inf", client)', NOTHING),
     Mutant("blocked_are_looked_at", '"(inf", "LIMIT", "0", n', '"+inf", "LIMIT", "0", n'),
-    Mutant("blocked_go_to_the_end", "if not turns.blocked[c] then list", "if true then list"),
+    Mutant("blocked_go_to_the_end", "turns.blocked and turns.blocked[c] and {} or", ""),
     Mutant("band_of_the_blocked_stays", "#first_clients(q, band, 1) == 0", 'redis.call("EXISTS", ring) == 0'),
     Mutant("blocked_wake_workers", 'if turn == "inf" then return end', NOTHING),
     Mutant("blocked_get_turns_back", ' and redis.call("ZSCORE", q.ring .. band, client) ~= "inf"', ""),
@@ -49,9 +49,54 @@ LIMIT_MUTANTS = (
     Mutant("a_place_lets_nobody_go_on", "if bands then unblock(q, owners[i]) end", NOTHING),
     # changes, and the audit
     Mutant("forget_overlooks_limits", 'redis.call("EXISTS", q.limit_sources, q.blocked) > 0', "false", ("forget",)),
-    Mutant("first_limit_counts_nothing", "== 1 then recount(q) else", "== 2 then recount(q) else", ("set_limits",)),
     Mutant(
-        "counts_outlast_limits", 'recount(q) else redis.call("DEL", q.running_counts, q', "recount(q) else string.len(q"
+        "first_limit_counts_nothing",
+        "elseif not (is_counted and changes.had_limits) then",
+        "elseif false then",
+        ("set_limits",),
+    ),
+    # what a function said
+    Mutant(
+        "a_function_has_no_say", '"limits_of:" .. field, "settings:" .. field)', '"limits_of", "settings:" .. field)'
+    ),
+    Mutant(
+        "the_settings_win",
+        '"limits_of:" .. field, "settings:" .. field)',
+        '"settings:" .. field, "limits_of:" .. field)',
+    ),
+    Mutant("the_function_wins", '"run:" .. field, "limits_of:" .. field,', '"limits_of:" .. field, "run:" .. field,'),
+    Mutant(
+        "a_first_limit_of_a_function_counts_nothing",
+        "elseif not (is_counted and changes.had_limits) then",
+        "elseif not is_counted then",
+    ),
+    Mutant(
+        "nobody_goes_on_when_a_function_says_so",
+        "for _, client in ipairs(changed) do unblock(q, client) end\n",
+        NOTHING,
+    ),
+    Mutant(
+        "a_met_client_is_not_noted",
+        '"ZADD", q.asked_limits, now, entries[i])',
+        '"ZADD", q.asked_limits, "XX", now, entries[i])',
+    ),
+    Mutant("a_client_that_waits_is_forgotten", " or client_waiting(q, client) > 0", NOTHING),
+    Mutant(
+        "a_client_that_runs_jobs_is_forgotten",
+        'redis.call("HEXISTS", q.running_counts, "client:" .. client) == 1 or',
+        NOTHING,
+    ),
+    Mutant("limits_of_the_forgotten_stay", '    keep(changes, client, "")\n', NOTHING),
+    Mutant("the_forgotten_are_looked_at_again", '    redis.call("ZREM", q.asked_limits, client)\n', NOTHING),
+    Mutant(
+        "clients_with_jobs_stay_first",
+        '    redis.call("ZADD", q.asked_limits, now, client) -- look again later\n',
+        NOTHING,
+    ),
+    Mutant("forgotten_too_early", "now - idle_ms, ", "now - idle_ms + 1, "),
+    Mutant("fewer_are_forgotten", "FORGOTTEN + #entries / 2", "FORGOTTEN"),
+    Mutant(
+        "counts_outlast_limits", 'redis.call("DEL", q.running_counts, q.rate_times', 'redis.call("DEL", q.rate_times'
     ),
     Mutant("limits_outlast_their_end", 'redis.call("HDEL", key, field)', NOTHING),
     Mutant("settings_win", 'sources[1] .. " " .. sources[2]', 'sources[2] .. " " .. sources[1]'),
@@ -111,7 +156,7 @@ LIMIT_MUTANTS = (
     Mutant("who_waits_for_a_place_waits_for_its_rate", "if rate and rooms[i] > 0 then", "if rate then"),
     Mutant("queue_without_rate", "return math.min(room, rate.room),", "return room,"),
     Mutant("queue_waits_without_a_time", 'if moment then wait_for_rate(q, "queue", moment) end', NOTHING),
-    Mutant("clients_wait_without_a_time", "if next(turns.blocked) then wait_for_rates", "if false then wait_for_rates"),
+    Mutant("clients_wait_without_a_time", "next(turns.blocked) then wait_for_rates", "false then wait_for_rates"),
     Mutant(
         "after_a_place_no_time_is_noted",
         'if moments[1] then wait_for_rate(q, "client:" .. client, moments[1]) end',
@@ -140,5 +185,5 @@ LIMIT_MUTANTS = (
         "math.min(resume_due(q, limit) and math.huge or math.huge,",
     ),
     Mutant("promote_forgets_the_next_job", "or math.huge, next_due or math.huge)", "or math.huge, math.huge)"),
-    Mutant("rates_outlast_limits", ", q.rate_times, q.next_starts) end", ") end", ("set_limits",)),
+    Mutant("rates_outlast_limits", ", q.rate_times, q.next_starts)\n  elseif", ")\n  elseif", ("set_limits",)),
 )

@@ -16,7 +16,7 @@ ALL_WITHOUT = 'redis.call("RPUSH", q.no_outcome, unpack(ids))'
 # G10: nothing grows for ever. G8: an id is known for its time.
 OUTCOME_MUTANTS = (
     Mutant("results_without_end", "if over > 0 then drop", "if false then drop"),
-    Mutant("all_that_is_too_much_goes_at_once", "most / 100), AT_ONCE)", "most / 100), 5000)"),
+    Mutant("all_that_is_too_much_goes_at_once", "math.min(number, AT_ONCE)", "math.min(number, 5000)"),
     Mutant("more_goes_than_is_too_much", "over + math.floor(most / 100)", "over + math.ceil(most / 100)"),
     Mutant("recent_outcomes_go_before_old_ones", "local old = #ids", "local old = 0"),
     Mutant("recent_outcomes_go_with_old_ones", "number - old - 1)", "number - 1)"),

@@ -43,7 +43,7 @@ WAITING_MUTANTS = (
     Mutant("none_said_to_be_stored", 'if answer == "ok" then answers[i] = "full" end', NOTHING),
     # unique jobs
     Mutant("unique_jobs_ignore_limits", "  if full then return full end\n", NOTHING, ("enqueue_unique",)),
-    Mutant("duplicates_are_refused", "rooms and is_new(q, job, first, successor) and take", "rooms and take"),
+    Mutant("duplicates_are_refused", "rooms and is_new(q, job, first, successor) and find", "rooms and find"),
     Mutant(
         "a_second_run_needs_no_place",
         'not first or job.conflict == "rerun" and not successor and find_runner(q, first)',
@@ -55,14 +55,64 @@ WAITING_MUTANTS = (
     ),
     Mutant(
         "some_unique_of_all_or_none",
-        "local refused = together and rooms and preview(q, jobs, now)",
-        "local refused = nil",
+        "  if refused then return refused end\n",
+        NOTHING,
     ),
     Mutant("preview_overlooks_ids", 'seen[job.id] and "exists" or is_known', "is_known"),
     Mutant("preview_knows_refused_jobs", "if not (answer or full) then", "if not answer then"),
     Mutant("preview_overlooks_digests", "(seen[job.digest] or not is_new", "(not is_new"),
     Mutant("preview_overlooks_owners", "or not is_new(q, job, first, successor))", ")"),
     Mutant("preview_overlooks_known_ids", 'is_known(q, job.id, is_recent(job.id, now)) and "exists"', "false"),
+    # jobs that make room
+    Mutant(
+        "the_newest_is_dropped", 'redis.call("ZRANGE", q.lanes, 0, 0)[1]', 'redis.call("ZRANGE", q.lanes, -1, -1)[1]'
+    ),
+    Mutant("another_client_makes_room", "if not client then return redis", "if true then return redis"),
+    Mutant("the_youngest_lane_makes_room", "if score < since then", "if score ~= math.huge then"),
+    Mutant(
+        "jobs_put_in_front_make_room",
+        "if first and waiting_since(q, last, now) <",
+        "if false and waiting_since(q, last, now) <",
+    ),
+    Mutant("the_last_makes_room", "waiting_since(q, last, now) < waiting_since(q, first, now)", "last ~= first"),
+    Mutant("the_wrong_end_is_removed", 'is_last and "RPOP" or "LPOP"', '"LPOP"'),
+    Mutant(
+        "dropped_without_an_outcome",
+        "store_outcomes(q, { id, drops.keep_ms, with_task(drops.outcome, record) }, { 1 }, drops.most, now)",
+        NOTHING,
+    ),
+    Mutant("dropped_and_kept", "  delete_jobs(q, { id })\n  count", "  count"),
+    Mutant("drops_are_not_counted", '  count(q.stats, now, "dropped", 1)\n', NOTHING),
+    Mutant("drops_are_not_told", "  drops.ids[#drops.ids + 1] = id\n", NOTHING),
+    Mutant("a_place_of_the_queue_is_lost", "rooms.queue.waiting = rooms.queue.waiting - 1", NOTHING),
+    Mutant("a_place_of_the_client_is_lost", "of_client.waiting = of_client.waiting - 1", "of_client = nil"),
+    Mutant(
+        "a_cancelled_id_makes_room_in_the_queue",
+        "  local record = id and redis",
+        "  rooms.queue.waiting = rooms.queue.waiting - 1\n  local record = id and redis",
+    ),
+    Mutant(
+        "cancelled_ids_are_remembered",
+        '    redis.call("HDEL", q.cancelled_in_lane, id)\n  end\n  local first',
+        "  end\n  local first",
+        ("enqueue_unique",),
+    ),
+    Mutant("an_empty_lane_waits", '  if not first then redis.call("ZREM", q.lanes, lane) end\n', NOTHING),
+    Mutant("a_lane_stays_as_old", "if first and not is_last then", "if false then"),
+    Mutant("a_lane_gets_younger", "if first and not is_last then", "if first then"),
+    Mutant("jobs_are_dropped_in_vain", "if full and not fits_alone(q, rooms, client) then return full end", NOTHING),
+    Mutant(
+        "delayed_jobs_of_a_client_count_for_the_queue",
+        'count_scheduled(q, "client", client) < rooms',
+        'count_scheduled(q, "queue") < rooms',
+    ),
+    Mutant("delayed_jobs_of_others_do_not_count", ' and count_scheduled(q, "queue") < rooms.queue.most', NOTHING),
+    Mutant("the_queue_makes_room_for_a_client", "of_client and client, now)", "nil, now)"),
+    Mutant("a_call_drops_without_end", "drops.left = drops.left - 1", NOTHING),
+    Mutant("a_call_drops_one_less", "left = MORE + jobs,", "left = MORE + jobs - 1,"),
+    Mutant("all_need_their_places_twice", "  rooms = false", "  rooms = rooms"),
+    Mutant("all_find_no_places", "drops and clients or {}", "{}"),
+    Mutant("all_must_fit_beside_what_is_queued", "{ has_drops = drops }", "{}"),
     # changes
     Mutant(
         "limits_of_waiting_outlast_their_end",

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
+from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import Claimed, NewJob, UniqueJob
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.conf import Config
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.inspector.inspector import Inspector
-from django_rtq.jobs.outcome import CANCELLED_UNRUN
+from django_rtq.jobs.outcome import CANCELLED_UNRUN, DROPPED
 from tests.broker.model.accidents import Accidents
 from tests.broker.model.keyspace import differences, problems, read_keyspace
 from tests.broker.model.queries import overview_of, seconds, settlement, state_in
@@ -66,13 +69,30 @@ class ParallelRun(Accidents):
 
     # -- by whoever has work to be done
 
-    def enqueue(self, queue: str, jobs: Sequence[NewJob], *, together: bool = False) -> None:
-        expected = self.models[queue].enqueue(jobs, together)
-        self.same(self.broker.enqueue(queue, jobs, all_or_none=together), expected)
+    def enqueue(self, queue: str, jobs: Sequence[NewJob], *, together: bool = False, drops: bool = False) -> None:
+        with self._drops(queue, drops):
+            answers = self.models[queue].enqueue(jobs, together, drops)
+            self.same(self.broker.enqueue(queue, jobs, all_or_none=together), answers)
 
-    def enqueue_unique(self, queue: str, jobs: Sequence[UniqueJob], *, together: bool = False) -> None:
-        expected = self.models[queue].enqueue_unique(jobs, together)
-        self.same(self.broker.enqueue_unique(queue, jobs, all_or_none=together), expected)
+    def enqueue_unique(
+        self, queue: str, jobs: Sequence[UniqueJob], *, together: bool = False, drops: bool = False
+    ) -> None:
+        with self._drops(queue, drops):
+            expected = self.models[queue].enqueue_unique(jobs, together, drops)
+            self.same(self.broker.enqueue_unique(queue, jobs, all_or_none=together), expected)
+
+    @contextmanager
+    def _drops(self, queue: str, drops: bool) -> Iterator[None]:
+        """Whether a full queue drops its oldest jobs. Those are announced."""
+        told: list[str] = []
+        self.broker._drop_modes[queue] = f"{self.broker.config.max_results} {RESULT_MS} {DROPPED}" if drops else ""
+        self.models[queue].dropped = []
+        signals.job_dropped.connect(lambda **said: told.extend(said["job_ids"]), weak=False, dispatch_uid="model")
+        try:
+            yield
+            assert told == self.models[queue].dropped
+        finally:
+            signals.job_dropped.disconnect(dispatch_uid="model")
 
     # -- by workers
 
@@ -227,12 +247,21 @@ class ParallelRun(Accidents):
 
     def change_limits(self, queue: str, entries: Mapping[str, str]) -> None:
         """And let those go on that may. Limits that name no source are changed at run time."""
-        entries = {name if name.startswith(("run:", "settings:")) else f"run:{name}": t for name, t in entries.items()}
+        entries = {
+            name if name.startswith(("run:", "settings:", "limits_of:")) else f"run:{name}": t
+            for name, t in entries.items()
+        }
         arguments = [text for entry in entries.items() for text in entry]
         self._adopt_turns(queue)
         self.same(self._script(queue, "set_limits", *arguments), self.models[queue].change_limits(entries))
         if names := sorted(self.models[queue].blocked):
             self.same(self._script(queue, "check_blocked", *names), self.models[queue].check_blocked(names))
+
+    def keep_limits(self, queue: str, limits: Mapping[str, str], idle_ms: int = LEASE_MS) -> None:
+        """What the function `limits_of` said of clients."""
+        self._adopt_turns(queue)
+        expected = self.models[queue].keep_limits(idle_ms, limits)
+        self.same(self._script(queue, "keep_limits", idle_ms, *chain.from_iterable(limits.items())), expected)
 
     def _adopt_turns(self, queue: str) -> None:
         """Without weights only their order matters."""

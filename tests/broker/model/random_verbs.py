@@ -28,17 +28,20 @@ from tests.broker.model.strategies import (
     ERROR,
     KEEPS,
     PAUSES,
+    PLAIN,
     PROGRESS,
     TORN,
     holdings,
     indexes,
     limit_entries,
     limits,
+    manners,
     new_jobs,
     orders,
     purged_clients,
     queues,
     rarely,
+    said_limits,
     settlements,
     several,
     twice,
@@ -70,23 +73,25 @@ class QueueMachine(RuleBasedStateMachine):
 
     # -- by whoever has work to be done
 
-    @rule(queue=queues, jobs=new_jobs, known=st.lists(indexes, max_size=2), times=twice, together=rarely)
-    def enqueue(self, queue: str, jobs: list[Any], known: list[int], times: int, together: bool = False) -> None:
+    @rule(queue=queues, jobs=new_jobs, known=st.lists(indexes, max_size=2), times=twice, how=manners)
+    def enqueue(
+        self, queue: str, jobs: list[Any], known: list[int], times: int, how: tuple[bool, bool] = PLAIN
+    ) -> None:
         """New ones, and some whose ids are known already."""
         new = [self.new_job(job) for job in jobs]
         new += [new[0]._replace(id=job_id) for job_id in self._pick(self.known[queue], known)]
         self.known[queue] += [job.id for job in new if job.id not in self.known[queue]]
         for _ in range(times):
-            self.parallel.enqueue(queue, new, together=together)
+            self.parallel.enqueue(queue, new, together=how[0], drops=how[1])
 
-    @rule(queue=queues, jobs=new_jobs, held=holdings, known=st.lists(indexes, max_size=1), times=twice)
-    def enqueue_unique(self, queue: str, jobs: list[Any], held: Any, known: list[int], times: int) -> None:
+    @rule(queue=queues, jobs=new_jobs, held=holdings, known=st.lists(indexes, max_size=1), times=twice, drops=rarely)
+    def enqueue_unique(self, queue: str, jobs: list[Any], held: Any, known: list[int], times: int, drops: bool) -> None:
         """Several that are alike, and perhaps one whose id is known already."""
         new = [UniqueJob(*self.new_job(job), *held) for job in jobs]
         new += [new[0]._replace(id=job_id) for job_id in self._pick(self.known[queue], known)]
         self.known[queue] += [job.id for job in new if job.id not in self.known[queue]]
         for _ in range(times):
-            self.parallel.enqueue_unique(queue, new, together=times > 1)
+            self.parallel.enqueue_unique(queue, new, together=times > 1, drops=drops)
 
     # -- by workers
 
@@ -212,9 +217,10 @@ class QueueMachine(RuleBasedStateMachine):
     def pause_or_resume(self, queue: str, verb: str) -> None:
         getattr(self.parallel, verb)(queue)
 
-    @rule(queue=queues, entries=st.lists(limit_entries, min_size=1, max_size=2))
-    def change_limits(self, queue: str, entries: list[tuple[str, str]]) -> None:
+    @rule(queue=queues, entries=st.lists(limit_entries, min_size=1, max_size=2), said=said_limits)
+    def change_limits(self, queue: str, entries: list[tuple[str, str]], said: dict[str, str]) -> None:
         self.parallel.change_limits(queue, dict(entries))
+        _ = said and self.parallel.keep_limits(queue, said)
 
     @rule(
         queue=queues,

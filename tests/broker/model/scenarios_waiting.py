@@ -117,7 +117,130 @@ def all_or_none_of_unique_jobs(parallel: ParallelRun) -> None:
     parallel.enqueue_unique("mail", [*twins, twins[0]], together=True)
 
 
+def the_oldest_make_room(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"queue": THREE})
+    drop(parallel, "a", client="x", body='{"task":"t"}')
+    parallel.advance(1)
+    drop(parallel, "b", client="x", priority=5)
+    parallel.advance(1)
+    drop(parallel, "c", client="y")
+    parallel.advance(1)
+    drop(parallel, *"de", client="z")
+    drop(parallel, *"fghij", client="x")
+    parallel.claim("w0", ("mail",), 2)
+    drop(parallel, *"klm", client="y", due="+3000")
+    drop(parallel, "n", client="y")
+
+
+def the_oldest_of_a_client_make_room(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"clients": TWO, "queue": "max_waiting=5"})
+    drop(parallel, "a", client="other")
+    for name, priority in (("b", 5), ("c", 0), ("d", 0), ("e", 5), ("f", -5), ("g", 5)):
+        parallel.advance(1)
+        drop(parallel, name, client="x", priority=priority)
+    drop(parallel, *"hi", client="y", due="+3000")
+    drop(parallel, "j", client="y")
+    drop(parallel, "k", client="z", due="+3000")
+    drop(parallel, *"lm", client="z")
+    drop(parallel, *"no", client="v")
+
+
+def delayed_jobs_are_not_dropped(parallel: ParallelRun) -> None:
+    drop(parallel, *"ab", client="x", due="+3000")
+    drop(parallel, *"cd", client="y")
+    drop(parallel, "e", client="x")
+    parallel.change_limits("mail", {"queue": TWO})
+    drop(parallel, "f", client="z")
+    parallel.change_limits("mail", {"queue": THREE, "client:x": TWO})
+    drop(parallel, "g", client="x")
+    drop(parallel, "h", client="z")
+    parallel.change_limits("mail", {"queue": "max_waiting=0"})
+    drop(parallel, "i", client="y")
+
+
+def jobs_in_front_do_not_make_room(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"queue": THREE})
+    for name, at_front in (("a", ""), ("b", ""), ("c", "1"), ("d", "1"), ("e", ""), ("f", "1")):
+        parallel.advance(1)
+        drop(parallel, name, client="x", at_front=at_front)
+    parallel.claim("w0", ("mail",))
+    parallel.advance(1)
+    drop(parallel, *"ghi", client="y")
+
+
+def cancelled_jobs_make_room(parallel: ParallelRun) -> None:
+    ids = send(parallel, *"abcd", client="x")
+    parallel.cancel("mail", ids[0])
+    parallel.cancel("mail", ids[1])
+    parallel.change_limits("mail", {"clients": THREE, "queue": TWO})
+    parallel.advance(1)
+    drop(parallel, "e", client="y")
+    parallel.cancel("mail", ids[3])
+    drop(parallel, *"fg", client="x")
+    parallel.enqueue("mail", [new_job(parallel, "h", client="x")._replace(id=ids[0])], drops=True)
+
+
+def a_blocked_client_makes_room(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"clients": TWO, "paused:x": "1 me"})
+    drop(parallel, "a", client="x", priority=5)
+    parallel.claim("w0", ("mail",))
+    parallel.advance(1)
+    drop(parallel, *"bc", client="x", priority=5)
+    drop(parallel, *"de", client="x")
+    parallel.change_limits("mail", {"paused:x": ""})
+    parallel.claim("w0", ("mail",), 3)
+
+
+def more_has_to_go_than_one_call_drops(parallel: ParallelRun) -> None:
+    send(parallel, *(f"{n:03}" for n in range(110)), client="x")
+    parallel.change_limits("mail", {"queue": ONE})
+    drop(parallel, *"ab", client="y")
+    drop(parallel, "c", client="y")
+
+
+def unique_jobs_make_room(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"queue": TWO})
+    first, second = unique(parallel, "a"), unique(parallel, "b", "d2")
+    parallel.enqueue_unique("mail", [first, second], drops=True)
+    parallel.advance(1)
+    third = [unique(parallel, "c"), unique(parallel, "d", "d3"), unique(parallel, "e")]
+    for _ in range(2):
+        parallel.enqueue_unique("mail", third, drops=True)
+    parallel.claim("w0", ("mail",))
+    parallel.enqueue_unique("mail", [unique(parallel, "f", "d3", "rerun"), unique(parallel, "g", "d4")], drops=True)
+    parallel.enqueue_unique("mail", [unique(parallel, "h", "d5")], drops=True)
+
+
+def all_or_none_make_room(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"queue": THREE, "client:x": TWO})
+    drop(parallel, *"ab", client="x")
+    drop(parallel, "c", client="y", due="+3000")
+    parallel.advance(1)
+    d, e, f = (new_job(parallel, name, client="x", at_front="1") for name in "def")
+    parallel.enqueue("mail", [d, e, f], together=True, drops=True)
+    for _ in range(2):
+        parallel.enqueue("mail", [d, e], together=True, drops=True)
+    parallel.enqueue("mail", [f, new_job(parallel, "g", client="z"), new_job(parallel, "h", client="z")], together=True)
+    twins = [unique(parallel, "i"), unique(parallel, "j"), unique(parallel, "k", "d2")]
+    parallel.enqueue_unique("mail", twins, together=True, drops=True)
+    parallel.enqueue_unique("mail", [*twins, unique(parallel, "l", "d3")], together=True, drops=True)
+
+
+def drop(parallel: ParallelRun, *names: str, **options: Any) -> None:
+    """Enqueue jobs, and drop the oldest if they do not fit."""
+    parallel.enqueue("mail", [new_job(parallel, name, **options) for name in names], drops=True)
+
+
 WAITING_SCENARIOS = (
+    the_oldest_make_room,
+    the_oldest_of_a_client_make_room,
+    delayed_jobs_are_not_dropped,
+    jobs_in_front_do_not_make_room,
+    cancelled_jobs_make_room,
+    a_blocked_client_makes_room,
+    more_has_to_go_than_one_call_drops,
+    unique_jobs_make_room,
+    all_or_none_make_room,
     a_queue_is_full,
     what_is_dead_or_runs_does_not_wait,
     a_client_is_full,

@@ -125,7 +125,10 @@ class State:
     tasks: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # of each hour
     paused: int | None = None
     is_bulk: bool = False  # enqueue_many is at work
+    drops_left: int = 0  # how many the call may still drop
+    dropped: list[str] = field(default_factory=list)  # by the last call
     limit_sources: dict[str, str] = field(default_factory=dict)
+    asked_limits: dict[str, int] = field(default_factory=dict)  # client -> when `limits_of` was asked
     set_limits: dict[str, str] = field(default_factory=dict)  # the key "limits"
     turns: dict[Lane, float] = field(default_factory=dict)  # of the clients in rings, while there are weights
     is_marked: bool = False  # a client has had a weight: newcomers get numbers beyond all turns
@@ -211,6 +214,7 @@ class State:
                 if pair.startswith("max_waiting=") and not field.startswith("paused:")
             },
             "limit_sources": dict(self.limit_sources),
+            "asked_limits": dict(self.asked_limits),
             "running_counts": texts(self.running_counts()),
             "rate_times": {member: round(moment, 2) for member, moment in self.rate_times.items()},
             "next_starts": dict(self.next_starts),

@@ -27,6 +27,9 @@ several = st.lists(indexes, min_size=1, max_size=4, unique=True)
 limits = st.sampled_from((1, 2, 100))
 purged_clients = st.sampled_from((None, None, *CLIENTS))
 twice = st.sampled_from((1, 1, 2))
+PLAIN = (False, False)
+# All jobs or none, and whether a full queue drops its oldest ones.
+manners = st.sampled_from((PLAIN, PLAIN, PLAIN, (True, False), (False, True), (False, True), (True, True)))
 rarely = st.sampled_from((False, False, False, True))
 new_jobs = st.lists(
     st.tuples(*map(st.sampled_from, (CLIENTS, (0, 0, 5, -5), (3, 3, 1, 0), DUES, EXPIRIES, ("", "", "", "1"), SKEWS))),
@@ -66,4 +69,10 @@ limit_entries = st.tuples(
             *("weight=3", "weight=0.1", "weight=40", "weight=", ""),
         )
     ),
+)
+# What the function `limits_of` said of clients.
+said_limits = st.dictionaries(
+    st.sampled_from(("acme", "a:b c")),
+    st.sampled_from(("", "max_running=1", "max_running=3 rate=2/1000", "max_waiting=2", "weight=3")),
+    max_size=2,
 )

@@ -169,6 +169,39 @@ def test_a_mark_is_taken_away_when_the_child_has_claimed_anew(look, shared, batc
     assert not shared.has_revocation
 
 
+@pytest.fixture
+def ahead(broker, shared, look):
+    """A process with slots: one job runs, another one was claimed ahead."""
+    shared.__init__(2)
+    shared.set_name(WORKER)
+    jobs = claimed_jobs(broker, new_job("runs"), new_job("waits"), worker=WORKER)
+    running, _ = [shared.add_entry(job.id.encode()) for job in jobs]
+    shared.start(running)
+    return jobs
+
+
+def test_what_was_claimed_ahead_is_given_back_and_no_revocation_stays(redis, look, shared, ahead):
+    look(3)
+    assert places(redis, ahead) == ["running", "lane"]
+    shared.end_claim()  # the process drops it
+    assert shared.has_revocation
+    look()
+    assert not shared.has_revocation
+
+
+def test_a_revocation_stays_as_long_as_redis_may_still_give_back_a_job_of_that_name(redis, look, shared, ahead):
+    look()
+    redis.drop_connection("before")
+    with pytest.raises(BrokerUnavailable):
+        look()
+    shared.end_claim()
+    look()
+    assert shared.has_revocation
+    shared.set_name("w2")
+    look()
+    assert not shared.has_revocation
+
+
 # -- frozen
 
 

@@ -11,7 +11,7 @@ end
 -- Enter jobs into the processing list before they leave their lanes. An id without a record was left by a torn log.
 -- `head` is the position in the reply before this queue. Returns how many were assigned.
 local function assign_jobs(q, ids, owners, reply, head, counts)
-  local held, claimed_at, n, h, started = {}, " " .. q.now, #reply, 0, {}
+  local held, claimed_at, n, h, started = {}, " " .. q.now, #reply, 0, q.has_limits and {}
   local untried = "1" .. claimed_at
   local failures = q.has_failures and redis.call("HMGET", q.failures, unpack(ids)) or {}
   local crashes = q.has_crashes and redis.call("HMGET", q.crashes, unpack(ids)) or {}
@@ -25,13 +25,13 @@ local function assign_jobs(q, ids, owners, reply, head, counts)
       held[h] = (failed + crashed + 1) .. claimed_at
       counts[c + 1], counts[c + 2], counts[c + 3] = (n - head - 5) / 2 - 1, failed, crashed
     end
-    if record and q.has_limits then
+    if record and started then
       held[h] = held[h] .. " " .. owners[i]
       add_job(started, owners[i])
     end
   end
   if h > 0 then redis.call("HSET", q.running, unpack(held)) end
-  if #started > 0 then
+  if started and h > 0 then
     add_running(q, started, h / 2, 1)
     use_rates(q, started, h / 2, 1)
   end
@@ -46,7 +46,7 @@ local function take_jobs(q, band, claim, reply, head)
     local ids = turns.ids
     local given = #ids > 0 and assign_jobs(q, ids, turns.owners, reply, head, counts) or 0
     q.has_more = end_turns(q, band, turns)
-    if next(turns.blocked) then wait_for_rates(q, turns.clients, turns.blocked) end
+    if turns.blocked and next(turns.blocked) then wait_for_rates(q, turns.clients, turns.blocked) end
     if #ids > 0 and q.has_waiting_since then redis.call("HDEL", q.waiting_since, unpack(ids)) end
     -- After a torn log a live job may be among them.
     if #ids > 0 and q.has_cancelled_in_lane then redis.call("HDEL", q.cancelled_in_lane, unpack(ids)) end

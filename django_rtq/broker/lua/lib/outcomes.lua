@@ -31,6 +31,12 @@ local function delete_jobs(q, ids)
   return gone
 end
 
+-- An outcome, a JSON object, with the name of the task, which the record has.
+local function with_task(outcome, record)
+  local task = string.match(record, '^[^\n]*\n{("task":"[^"\\]*")')
+  return task and string.sub(outcome, 1, -2) .. "," .. task .. "}" or outcome
+end
+
 -- Store outcomes. `places` are positions in `list`: id, ms to keep, outcome. If there are too many outcomes, those are
 -- dropped that finished first, however long they were to be kept. Returns the ids.
 local function store_outcomes(q, list, places, most, now)
@@ -57,7 +63,7 @@ local function store_outcomes(q, list, places, most, now)
     redis.call("RPUSH", q.recent_results, unpack(kept))
     redis.call("HSET", q.results, unpack(texts))
     local over = redis.call("HLEN", q.results) - most
-    if over > 0 then drop_oldest_outcomes(q, math.min(over + math.floor(most / 100), AT_ONCE)) end -- not with each job
+    if over > 0 then drop_oldest_outcomes(q, over + math.floor(most / 100)) end -- not with each job
   end
   return ids
 end

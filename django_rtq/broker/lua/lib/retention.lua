@@ -4,11 +4,13 @@
 -- dropped from there, because there are too many. trim moves the ids of jobs that finished longer ago into two indexes:
 -- `result_times`, by the end of the job, and `result_expiry`, by the end of the outcome's time. An id is added to the indexes
 -- before its outcome is written, and removed after it is deleted: so a torn log leaves no outcome outside of them.
+-- created when first called
 
 local RECENT_MS, AT_ONCE, TEXTS_AT_ONCE = 120000, 1000, 100
 
--- Drop the outcomes of the jobs that finished first. Nothing is as old as what is in `result_times`.
+-- Drop the outcomes of the jobs that finished first, so many at most. Nothing is as old as what is in `result_times`.
 local function drop_oldest_outcomes(q, number)
+  number = math.min(number, AT_ONCE)
   local ids = redis.call("ZRANGE", q.result_times, 0, number - 1)
   local old = #ids
   if old > 0 then

@@ -12,10 +12,10 @@ end
 local function take_turns(q, band, claim)
   if q.has_weights then return take_weighted_turns(q, band, claim) end
   local clients = first_clients(q, band, claim.wanted + 1) -- one more: whether others have work
-  local turns = { clients = clients, is_alone = #clients == 1, lanes = {}, lines = {}, taken = {}, blocked = {} }
-  turns.ids, turns.owners = {}, {}
+  local turns = { clients = clients, is_alone = #clients == 1, lanes = {}, lines = {}, taken = {}, ids = {} }
   clients[claim.wanted + 1] = nil
   local rooms = q.has_limits and read_rooms(q, clients)
+  if rooms then turns.owners, turns.blocked = {}, {} end
   local share = math.ceil(claim.wanted / math.max(#clients, 1))
   local lane, last = q.lane .. band .. ":", tostring(share) -- one more: the next head of the lane
   for c, client in ipairs(clients) do
@@ -36,7 +36,8 @@ local function take_turns(q, band, claim)
         turns.is_stopped = true
         return turns
       end
-      if id then turns.ids[#turns.ids + 1], turns.owners[#turns.ids + 1], turns.taken[c] = id, clients[c], round end
+      if id then turns.ids[#turns.ids + 1], turns.taken[c] = id, round end
+      if id and rooms then turns.owners[#turns.ids] = clients[c] end
     end
   end
   return turns
@@ -51,7 +52,8 @@ end
 -- Remove the taken ids from their lanes. Clients with more work go to the end of the ring, the least served first; a
 -- client alone stays where it is: whoever comes gets a later turn. Returns whether the ring has clients left.
 local function end_turns(q, band, turns)
-  local most, going_on, later, gone, heads = math.max(0, unpack(turns.taken)), {}, {}, {}, {}
+  local ring, most = q.ring .. band, math.max(0, unpack(turns.taken))
+  local going_on, later, gone, heads, places = {}, {}, {}, {}, {}
   for c, client in ipairs(turns.clients) do
     local taken, lane = turns.taken[c], band .. ":" .. client
     local first = turns.lines[c][taken + 1]
@@ -61,12 +63,10 @@ local function end_turns(q, band, turns)
       redis.call("ZREM", q.lanes, lane)
     elseif taken > 0 then
       heads[#heads + 1], heads[#heads + 2] = waiting_since(q, first, q.now), lane
-      local list = taken == most and later or going_on
-      if not turns.blocked[c] then list[#list + 1] = client end
+      table.insert(turns.blocked and turns.blocked[c] and {} or taken == most and later or going_on, client)
     end
   end
   for _, client in ipairs(later) do going_on[#going_on + 1] = client end
-  local ring, places = q.ring .. band, {}
   if #heads > 0 then redis.call("ZADD", q.lanes, unpack(heads)) end
   if #going_on > 0 and not turns.is_alone then
     local last = turns.scores and 0 or redis.call("INCRBY", q.turn, #going_on) - #going_on
@@ -77,7 +77,7 @@ local function end_turns(q, band, turns)
   end
   if #going_on > 0 and #gone == 0 then return true end
   if #gone > 0 then redis.call("ZREM", ring, unpack(gone)) end
-  local is_empty = #first_clients(q, band, 1) == 0
+  local is_empty = redis.call("EXISTS", ring) == 0 or (q.has_limits and #first_clients(q, band, 1) == 0)
   if is_empty then redis.call("ZREM", q.bands, band) end
   return not is_empty
 end

@@ -109,6 +109,9 @@ class Runner:
         """Wait for running jobs: there are none."""
         return True
 
+    def release_waiting(self) -> None:
+        """Give back claimed jobs that wait for a slot: there are none."""
+
     def cancel_jobs(self) -> None:
         """Interrupt jobs with a cancel request in shared memory. For a signal handler: may raise JobCancelled."""
         for job_id in self._shared.cancel_requests():

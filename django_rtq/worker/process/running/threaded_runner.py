@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
@@ -15,6 +16,7 @@ from django.db import connections
 from django_rtq.conf import Config
 from django_rtq.worker.outcome import Outcome
 from django_rtq.worker.process.run import Run
+from django_rtq.worker.process.running.batch import MAX_ACK_DELAY_SECONDS
 from django_rtq.worker.process.running.executor import Executor
 from django_rtq.worker.process.running.interrupts import ThreadInterrupts
 from django_rtq.worker.process.running.runner import Runner, exit_after_error
@@ -23,11 +25,38 @@ from django_rtq.worker.shared_memory import SharedState
 
 # Jobs that were started together often end together. A trip for each would cost Redis twice as much in all.
 GATHER_STEPS, GATHER_SECONDS = 2, 0.00005
+REVOCATION_SECONDS = 0.1  # between two looks whether the supervisor has given back what it revoked
+MEAN_RUNS = 16  # the mean of run times is about as many runs
+MEAN_LIMIT_SECONDS = 0.05  # longer runs count as these
 
 
 def make_runner(config: Config, shared: SharedState, session: WorkerSession, concurrency: int) -> Runner:
     """A runner for one job at a time in the main thread, or for several in threads."""
     return Runner(config, shared, session) if concurrency == 1 else ThreadedRunner(config, shared, session, concurrency)
+
+
+class ClaimAhead:
+    """How many jobs to claim before there are slots for them: while jobs are short, as many as there are slots.
+
+    Then a slot takes its next job at once, instead of waiting for a round trip.
+    """
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._mean_seconds = MEAN_LIMIT_SECONDS  # of the last runs, those before them count less and less
+
+    @property
+    def jobs(self) -> int:
+        """As many as there are slots, or none."""
+        return self._slots if self._mean_seconds < MAX_ACK_DELAY_SECONDS else 0
+
+    def update(self, seconds: float) -> None:
+        """A run took so long."""
+        self._mean_seconds += (min(seconds, MEAN_LIMIT_SECONDS) - self._mean_seconds) / MEAN_RUNS
+
+    def stop(self) -> None:
+        """Claim none until many jobs were short: those that run now are not."""
+        self._mean_seconds = MEAN_LIMIT_SECONDS
 
 
 class ThreadedRunner(Runner):
@@ -38,11 +67,14 @@ class ThreadedRunner(Runner):
         self._interrupts: ThreadInterrupts = ThreadInterrupts()
         self._executor = Executor(config, shared, self._isolation, self._interrupts.limit, self._progress)
         self._slots = self._free = slots
+        self._ahead = ClaimAhead(slots)
+        self._waiting: deque[tuple[float, Run]] = deque()  # jobs without a slot, and when they were claimed
+        self._released = 0  # jobs that were given back since the last call of run()
         self._is_suspect_next = False
-        self._suspects = 0  # running jobs that have crashed a worker
+        self._suspects = 0  # claimed jobs that have crashed a worker
         self._has_finished = False  # a job is over since the last claim
         self._lock = threading.Lock()  # for the attributes above
-        self._is_waiting = False  # the main thread waits for a change of them
+        self._awaited: Callable[[], bool] | None = None  # what the main thread waits for
         self._changes: queue.SimpleQueue[None] = queue.SimpleQueue()  # wakes it: takes less time than a Condition
         self._queued: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
@@ -64,10 +96,16 @@ class ThreadedRunner(Runner):
         return self._slots if self.is_idle else 0
 
     def wanted(self) -> int:
-        """One for each free slot; none while suspects run, or wait until all slots are free."""
-        if self._suspects or (self._is_suspect_next and not self.is_idle):
+        """One for each free slot, and some ahead; none while suspects run, or wait until all slots are free.
+
+        None while the supervisor gives back jobs under our name: it could not tell a new claim of them.
+        """
+        if self._suspects or (self._is_suspect_next and not self.is_idle) or self._shared.has_revocation:
             return 0
-        return self._free
+        return self._slots if self.is_idle else self._room()
+
+    def _room(self) -> int:
+        return self._free + max(0, self._ahead.jobs - len(self._waiting))
 
     def clear_finished_flag(self) -> None:
         """A claim follows: it sends the outcomes of all jobs that are over now."""
@@ -78,39 +116,45 @@ class ThreadedRunner(Runner):
         self._is_suspect_next = is_suspect_next
 
     def run(self, runs: Sequence[Run]) -> int:
-        """Start the jobs. Returns when a slot is free."""
+        """Start the jobs. Returns when a claim is worth it: a slot is free, or many of the jobs ahead have started."""
         with self._lock:
-            self._free -= len(runs)
-            self._suspects += sum(run.crashes > 0 for run in runs)
-        given_back = 0
-        coroutines: list[Coroutine[Any, Any, None]] = []
-        for run in runs:
-            run.entry = self._shared.add_entry(run.job_id)
-            if not self._shared.start(run.entry):
-                self._release([run.job_id])
-                self._free_slot(run)
-                given_back += 1
-            elif (outcome := self._executor.open(run)) is not None:
-                self._finish(run, outcome)
-            elif run.task.is_async:
-                coroutines.append(self._run_coroutine(run))
-            else:
-                self._submit(partial(self._run_in_thread, run))
-        if coroutines:
-            self._event_loop.start(coroutines)
-        self._wait_until(lambda: self._free > 0)
-        return len(runs) - given_back
+            now = time.monotonic()
+            for run in runs:
+                run.entry = self._shared.add_entry(run.job_id)
+                self._waiting.append((now, run))
+                self._suspects += run.crashes > 0
+            taken = self._take_waiting()
+        self._start(taken)
+        while not self._wait_until(self._is_claim_due, MAX_ACK_DELAY_SECONDS if self._waiting else None):
+            self._release_overdue()
+            if self._has_finished:
+                break
+        with self._lock:
+            released, self._released = self._released, 0
+        return len(runs) - released
+
+    def _is_claim_due(self) -> bool:
+        return self._room() >= max(1, self._ahead.jobs // 2)
 
     def wait(self, seconds: float) -> bool:
         """Wait until a job is over. Returns whether one is over since the last claim."""
-        return self._wait_until(lambda: self._has_finished, seconds)
+        if self._waiting:
+            seconds = min(seconds, MAX_ACK_DELAY_SECONDS)
+        elif self._shared.has_revocation:
+            seconds = min(seconds, REVOCATION_SECONDS)
+        is_over = self._wait_until(lambda: self._has_finished, seconds)
+        if not is_over and not self._free:
+            self._ahead.stop()
+        self._release_overdue()
+        return is_over
 
     def _wait_until(self, is_over: Callable[[], bool], seconds: float | None = None) -> bool:
         until = None if seconds is None else time.monotonic() + seconds
         has_waited = False
         while True:
             with self._lock:
-                is_waiting = self._is_waiting = not is_over()
+                is_waiting = not is_over()
+                self._awaited = is_over if is_waiting else None
             if not is_waiting:
                 if has_waited:
                     self._gather()
@@ -138,6 +182,61 @@ class ThreadedRunner(Runner):
             thread.join(timeout=5)
         self._interrupts.close()
         super().stop()
+
+    # -- jobs without a slot
+
+    def _take_waiting(self) -> list[Run]:
+        """Give free slots to waiting jobs. Needs the lock."""
+        taken = []
+        while self._free and self._waiting:
+            _, run = self._waiting.popleft()
+            if self._shared.start(run.entry):
+                self._free -= 1
+                taken.append(run)
+            else:  # revoked
+                self._session.disown([run.job_id])
+                self._count_released([run])
+        return taken
+
+    def _release_overdue(self) -> None:
+        """Give back waiting jobs that could not start in time: the running ones are not short."""
+        if self._waiting and time.monotonic() - self._waiting[0][0] >= MAX_ACK_DELAY_SECONDS:
+            self._ahead.stop()
+            self.release_waiting()
+        elif self._shared.has_revocation:
+            self.release_waiting()
+
+    def release_waiting(self) -> None:
+        """Give back all jobs that have no slot. A revocation has no effect from then on."""
+        with self._lock:
+            runs = [run for _, run in self._waiting]
+            self._waiting.clear()
+            self._count_released(runs)
+            for run in runs:
+                self._shared.remove_entry(run.entry)
+        self._release([run.job_id for run in runs])
+        if self._shared.has_revocation:
+            self._shared.end_claim()
+
+    def _count_released(self, runs: Sequence[Run]) -> None:
+        self._released += len(runs)
+        self._suspects -= sum(run.crashes > 0 for run in runs)
+
+    # -- jobs with a slot
+
+    def _start(self, runs: list[Run]) -> None:
+        """Run these jobs in their slots."""
+        coroutines: list[Coroutine[Any, Any, None]] = []
+        for run in runs:
+            if (outcome := self._executor.open(run)) is not None:
+                self._record(run, outcome)
+                runs += self._free_slot(run)
+            elif run.task.is_async:
+                coroutines.append(self._run_coroutine(run))
+            else:
+                self._submit(partial(self._run_in_thread, run))
+        if coroutines:
+            self._event_loop.start(coroutines)
 
     def _submit(self, act: Callable[[], None]) -> None:
         """Call it in a thread. Starts one more thread while there are fewer than slots."""
@@ -169,20 +268,28 @@ class ThreadedRunner(Runner):
             outcome = await self._executor.execute_async(run)
             if run.may_run_once:  # settling blocks, and must not block the event loop
                 self._submit(partial(self._finish, run, outcome))
-            else:
-                self._finish(run, outcome)
+                return
+            self._record(run, outcome)
+            if following := self._free_slot(run):  # to open them may import modules
+                self._submit(partial(self._start, following))
         except BaseException as error:  # noqa: BLE001 - the top of a coroutine
             exit_after_error(error, self._session)
 
     def _finish(self, run: Run, outcome: Outcome) -> None:
         self._record(run, outcome)
-        self._free_slot(run)
+        self._start(self._free_slot(run))
 
-    def _free_slot(self, run: Run) -> None:
+    def _free_slot(self, run: Run) -> list[Run]:
+        """The job is over. Returns the one that has its slot now."""
         with self._lock:
             self._free += 1
             self._has_finished = True
             self._suspects -= run.crashes > 0
-            is_waiting, self._is_waiting = self._is_waiting, False
-        if is_waiting:
+            self._ahead.update(run.seconds)
+            taken = self._take_waiting()
+            is_awaited = self._awaited is not None and self._awaited()
+            if is_awaited:
+                self._awaited = None
+        if is_awaited:
             self._changes.put(None)
+        return taken

@@ -7,62 +7,13 @@ import time
 
 import pytest
 
-from django_rtq.conf import Config
 from django_rtq.worker import os_signals
 from django_rtq.worker.outcome import Acked, Buried, Retried
 from django_rtq.worker.process.run import Run
 from django_rtq.worker.process.running import threaded_runner
-from django_rtq.worker.process.running.threaded_runner import make_runner
-from django_rtq.worker.shared_entries import ACKED, Revoked
-from django_rtq.worker.shared_memory import SharedState
+from django_rtq.worker.shared_entries import Revoked
 from tests.support.waiting import wait_until
-
-
-class FakeSession:
-    """Keeps outcomes."""
-
-    def __init__(self, shared):
-        self.outcomes, self.settled, self.released, self.forgotten, self._shared = {}, [], [], [], shared
-
-    def add(self, run, outcome):
-        self.outcomes[run.job_id] = outcome
-        self._shared.finish(run.entry, ACKED, 0)
-
-    def settle(self):
-        self.settled.append(list(self.outcomes))
-
-    def report_progress(self, said):
-        pass
-
-    def release(self, job_ids):
-        self.released += job_ids
-
-    def disown(self, job_ids):
-        self.forgotten += job_ids
-
-
-@pytest.fixture
-def make():
-    """A runner with a session that only records outcomes, and its shared state."""
-    runners, before = [], signal.getsignal(signal.SIGALRM)
-
-    def make(slots):
-        shared = SharedState(slots)
-        session = FakeSession(shared)
-        runner = make_runner(Config(), shared, session, slots)
-        runners.append(runner)
-        return runner, session, shared
-
-    yield make
-    for runner in runners:
-        runner.stop()
-    signal.signal(signal.SIGALRM, before)
-
-
-def run_of(name, task="note", *args, crashes=0, max_crashes=3):
-    body = json.dumps({"task": f"tests.app.tasks.{task}", "args": [name, *args]})
-    record = f"0 {max_crashes} 1 0 \n{body}".encode()
-    return Run("default", name.encode(), record, worker="w1", now_ms=1, counts=(0, crashes))
+from tests.worker.process.running.fake_session import run_of
 
 
 def test_one_slot_runs_a_batch_in_order_and_the_page_is_clean_afterwards(make, journal):

@@ -1,0 +1,134 @@
+"""The banner of the overview: what is wrong, since when, and the buttons that end it; or that all is well."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from django_rtq.admin.display.sanitize import clean_text
+from django_rtq.admin.urls import PageUrl
+from django_rtq.formatting import format_number
+from django_rtq.incidents.incident import Action, Incident
+from django_rtq.incidents.queues import failed_lately
+from django_rtq.inspector.overview import Overview
+
+MAX_OF_KIND = 3  # incidents of one kind that are shown; the others are counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentLine:
+    """One incident in the banner."""
+
+    text: str
+    url: str = ""  # the page with the details
+    since: datetime | None = None
+    since_text: str = ""
+    links: Sequence[tuple[str, str]] = ()  # label and URL of further pages
+    requeue_url: str = ""  # asks before it requeues
+    resume_url: str = ""  # takes a POST
+    command: str = ""
+    is_critical: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Health:
+    """The banner of the overview."""
+
+    lines: list[IncidentLine] = field(default_factory=list)  # the worst first
+    summary: str = ""  # shown if there are no incidents
+    is_well: bool = True  # no incidents, recent failures or dead letters
+
+    @property
+    def level(self) -> str:
+        """The CSS class of the banner."""
+        if self.lines:
+            return "bad" if self.lines[0].is_critical else "warn"
+        return "good" if self.is_well else "plain"
+
+
+def health_of(incidents: Sequence[Incident], overview: Overview, url: PageUrl) -> Health:
+    """The banner for these incidents."""
+    lines, seen = [], Counter(incident.kind for incident in incidents)
+    shown: Counter[str] = Counter()
+    for incident in incidents:
+        shown[incident.kind] += 1
+        if shown[incident.kind] <= MAX_OF_KIND:
+            lines.append(_line(incident, overview.now, url))
+        if shown[incident.kind] == seen[incident.kind] > MAX_OF_KIND:
+            lines.append(_more(incident, seen[incident.kind] - MAX_OF_KIND, url))
+    summary, is_well = _summary(overview)
+    return Health(lines=lines, summary=summary, is_well=is_well)
+
+
+def _line(incident: Incident, now: datetime, url: PageUrl) -> IncidentLine:
+    text = clean_text(incident.text, 1000)
+    pages = [
+        (label, address) for action in incident.actions for label, address in [_page(action, incident, url)] if label
+    ]
+    query = {"queue": incident.queue, "task": incident.task, "error": incident.error_class}
+    can_requeue, can_resume = Action.REQUEUE in incident.actions, Action.RESUME in incident.actions
+    return IncidentLine(
+        text=text,
+        url=pages[0][1] if pages else "",
+        since=incident.since,
+        since_text=incident.since_text(now),
+        links=pages[1:],
+        requeue_url=url("deadletter_requeue_all", query=query) if can_requeue else "",
+        resume_url=url("queue_resume", incident.queue) if can_resume else "",
+        command=incident.command,
+        is_critical=incident.is_critical,
+    )
+
+
+def _page(action: Action, incident: Incident, url: PageUrl) -> tuple[str, str]:
+    """Label and URL of the page of an action; empty if it is none."""
+    query = {"task": incident.task, "error": incident.error_class}
+    match action:
+        case Action.SHOW_QUEUE:
+            return _("Show the queue"), url("queue_change", incident.queue)
+        case Action.SHOW_DEAD:
+            return _("Show the dead letters"), url("queue_change", incident.queue, query={"state": "dead", **query})
+        case Action.SHOW_RETRYING:
+            return _("Show the jobs"), url("queue_change", incident.queue, query={"state": "retrying", **query})
+        case Action.SHOW_JOB:
+            return _("Show the job"), url("job_change", incident.job_id, query={"queue": incident.queue})
+        case Action.SHOW_RUNNING:
+            return _("Show running jobs"), url("job_changelist")
+        case Action.SHOW_WORKERS:
+            return _("Show workers"), url("worker_changelist")
+        case Action.SHOW_CLIENT:
+            # An empty name is one, too, and has to stay in the query.
+            name = incident.client or ""
+            address = url("client_change", query={"client": name})
+            return _("Show the client"), address if name else f"{address}?client="
+    return "", ""
+
+
+def _more(incident: Incident, count: int, url: PageUrl) -> IncidentLine:
+    text = ngettext("%(count)s more incident of this kind.", "%(count)s more incidents of this kind.", count) % {
+        "count": format_number(count)
+    }
+    address = {"task_failing": url("registeredtask_changelist"), "dead_letters": url("deadletter_changelist")}
+    return IncidentLine(text=text, url=address.get(incident.kind, ""), is_critical=incident.is_critical)
+
+
+def _summary(overview: Overview) -> tuple[str, bool]:
+    """The text if there are no incidents, and whether there are no failures and dead letters either."""
+    count = len(overview.workers)
+    workers = ngettext("%(count)d worker", "%(count)d workers", count) % {"count": count}
+    failed, dead = sum(map(failed_lately, overview.queues)), sum(row.details.dead for row in overview.queues)
+    if not failed and not dead:
+        return _("All is well: %(workers)s, no long waits.") % {"workers": workers}, True
+    parts = [_("%(workers)s, no long waits.") % {"workers": workers}]
+    if failed:
+        text = ngettext("%(count)s run failed recently.", "%(count)s runs failed recently.", failed)
+        parts.append(text % {"count": format_number(failed)})
+    if dead:
+        text = ngettext("%(count)s older dead letter remains.", "%(count)s older dead letters remain.", dead)
+        parts.append(text % {"count": format_number(dead)})
+    return " ".join(parts), False

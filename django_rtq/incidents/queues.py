@@ -1,0 +1,213 @@
+"""Incidents of queues: failing tasks, dead letters, waits, clients that take most of the work, no scheduler, pauses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from django_rtq.conf import get_config
+from django_rtq.incidents.incident import Action, Incident, Severity
+from django_rtq.incidents.workers import short_name
+from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.metrics import TaskMetrics
+from django_rtq.inspector.overview import LATELY, Overview, QueueRow
+from django_rtq.inspector.time_series import Series
+from django_rtq.redaction import redacted
+
+MIN_RUNS = 10  # of a task; with fewer a failure rate means little
+VERY_HIGH_RATE = 0.5  # failed runs of all runs
+GROWING_SECONDS = 60.0  # shorter waits are not reported, even if they grow
+MOST_FAILURES = 0.9  # a task with this share of its queue's failures began to fail when they began
+STREAK_MINUTES = 10  # failures and deaths with longer pauses do not belong together
+MAX_MESSAGE = 160  # characters of an error message
+
+
+def failing_tasks(overview: Overview) -> Iterator[Incident]:
+    """Tasks with a high failure rate, in queues where runs failed recently."""
+    rate = get_config().incident_options.failure_rate
+    found = [
+        (row, task, figures)
+        for row in overview.queues
+        if failed_lately(row)
+        for task, figures in row.tasks.items()
+        if figures.done + figures.failed >= MIN_RUNS and (figures.failure_rate or 0) >= rate
+    ]
+    for row, task, figures in sorted(found, key=lambda each: -each[2].failed):
+        yield _failing(row, task, figures)
+
+
+def _failing(row: QueueRow, task: str, figures: TaskMetrics) -> Incident:
+    newest = next((job for job in (row.newest_dead, row.newest_retrying) if job is not None and job.task == task), None)
+    is_dead = newest is not None and newest is row.newest_dead
+    error_class, error = _error_of(newest)
+    of_queue = sum(each.failed for each in row.tasks.values())
+    since, began_earlier = streak(row.series, "failed") if figures.failed >= MOST_FAILURES * of_queue else (None, False)
+    return Incident(
+        kind="task_failing",
+        severity=Severity.CRITICAL if (figures.failure_rate or 0) >= VERY_HIGH_RATE else Severity.WARNING,
+        since=since,
+        began_earlier=began_earlier,
+        queue=row.details.name,
+        task=task,
+        error_class=error_class,
+        values={
+            "task": short_name(task),
+            "name": row.details.name,
+            "failed": figures.failed,
+            "runs": figures.done + figures.failed,
+            **error,
+        },
+        also=("newest_error",) if error else (),
+        actions=(Action.SHOW_DEAD, Action.REQUEUE) if is_dead else (Action.SHOW_RETRYING,),
+    )
+
+
+def new_dead_letters(overview: Overview) -> Iterator[Incident]:
+    """Queues with dead letters in which jobs died in the last hour."""
+    least = get_config().incident_options.dead_letters
+    found = [(row, _in_an_hour(row.series, "dead")) for row in overview.queues if row.details.dead]
+    for row, died in sorted((pair for pair in found if pair[1] >= least), key=lambda pair: -pair[1]):
+        since, began_earlier = streak(row.series, "dead")
+        _, error = _error_of(row.newest_dead)
+        task = {"task": short_name(row.newest_dead.task)} if row.newest_dead is not None else {}
+        yield Incident(
+            kind="dead_letters",
+            severity=Severity.WARNING,
+            since=since,
+            began_earlier=began_earlier,
+            queue=row.details.name,
+            values={"name": row.details.name, "count": died, "dead": row.details.dead, **task, **error},
+            also=("newest_failure",) if error and task else (),
+            actions=(Action.SHOW_DEAD, Action.REQUEUE),
+        )
+
+
+def long_waits(overview: Overview, oldest_seconds: float | None = None) -> Iterator[Incident]:
+    """Queues whose oldest job has been waiting for longer than the caller or the settings say, or that fall behind."""
+    most = get_config().incident_options.oldest_seconds if oldest_seconds is None else oldest_seconds
+    waiting = [row for row in overview.queues if row.details.oldest_seconds is not None and not row.details.paused]
+    for row in sorted(waiting, key=lambda row: -(row.details.oldest_seconds or 0)):
+        is_late = (row.details.oldest_seconds or 0) > most
+        if is_late or is_falling_behind(row):
+            yield Incident(
+                kind="long_wait" if is_late else "falling_behind",
+                severity=Severity.WARNING,
+                since=_ago(overview, row.details.oldest_seconds),
+                queue=row.details.name,
+                values={
+                    "name": row.details.name,
+                    "duration": row.details.oldest_seconds,
+                    "waiting": row.details.queued,
+                    "clients": row.details.clients,
+                },
+                also=("jobs_waiting",),
+                actions=(Action.SHOW_QUEUE,),
+            )
+
+
+def busy_clients(overview: Overview) -> Iterator[Incident]:
+    """Queues in which one client takes most of the work while jobs of others wait."""
+    most = get_config().incident_options.client_share
+    for row in overview.queues:
+        waits = row.details.oldest_seconds or 0.0
+        if row.busiest is not None and row.busiest.share >= most and waits >= GROWING_SECONDS:
+            yield Incident(
+                kind="busy_client",
+                severity=Severity.WARNING,
+                queue=row.details.name,
+                client=row.busiest.client,
+                values={
+                    "name": row.details.name,
+                    "client": row.busiest.client[:80] or "–",  # noqa: RUF001
+                    "share": round(100 * row.busiest.share),
+                    "duration": waits,
+                },
+                actions=(Action.SHOW_CLIENT,),
+            )
+
+
+def missing_schedulers(overview: Overview) -> Iterator[Incident]:
+    """Queues with delayed jobs for which no scheduler runs. Without any worker, that is said alone."""
+    unscheduled = set(overview.unscheduled) if overview.workers else set()
+    for details in (row.details for row in overview.queues):
+        if details.name in unscheduled and (details.scheduled or details.retrying):
+            yield Incident(
+                kind="no_scheduler",
+                severity=Severity.CRITICAL,
+                since=_ago(overview, details.scheduler_seconds),
+                queue=details.name,
+                values={"name": details.name},
+                actions=(Action.SHOW_WORKERS,),
+                command=f"python manage.py rtq_scheduler --queues {details.name}",
+            )
+
+
+def paused_queues(overview: Overview) -> Iterator[Incident]:
+    """Paused queues."""
+    for details in (row.details for row in overview.queues):
+        if details.paused:
+            yield Incident(
+                kind="queue_paused",
+                severity=Severity.WARNING,
+                since=_ago(overview, details.paused_seconds),
+                queue=details.name,
+                values={"name": details.name},
+                actions=(Action.SHOW_QUEUE, Action.RESUME),
+            )
+
+
+def is_falling_behind(row: QueueRow) -> bool:
+    """Whether jobs that started recently had waited twice as long as those before them, or none started at all."""
+    if (row.details.oldest_seconds or 0) < GROWING_SECONDS:
+        return False
+    steps = max(1, LATELY * 60 // row.series.step_seconds)
+    now, before = (_mean_wait(row.series, steps, skipped) for skipped in (0, steps))
+    return now is None or (before is not None and now > 2 * before)
+
+
+def failed_lately(row: QueueRow) -> int:
+    """The number of runs that failed in the last minutes."""
+    return row.series.total("failed", max(1, LATELY * 60 // row.series.step_seconds))
+
+
+def streak(series: Series, name: str) -> tuple[datetime | None, bool]:
+    """When the last streak of a counter began, to the step, and whether it may have begun before the series.
+
+    A pause of STREAK_MINUTES ends a streak.
+    """
+    numbers, gap = series.of(name), max(1, STREAK_MINUTES * 60 // series.step_seconds)
+    first = None
+    for place in range(series.steps - 1, -1, -1):
+        if first is not None and first - place > gap:
+            break
+        if numbers[place]:
+            first = place
+    if first is None:
+        return None, False
+    return series.begins_at + timedelta(seconds=first * series.step_seconds), first <= gap
+
+
+def _in_an_hour(series: Series, name: str) -> int:
+    return series.total(name, max(1, 3600 // series.step_seconds))
+
+
+def _mean_wait(series: Series, steps: int, skipped: int) -> float | None:
+    """The mean wait of the jobs that finished in `steps` steps, before the last `skipped`. None if there were none."""
+    end = series.steps - skipped
+    waited, done = (sum(series.of(name)[max(0, end - steps) : end]) for name in ("wait_ms", "succeeded"))
+    return waited / done if done else None
+
+
+def _error_of(job: JobDetails | None) -> tuple[str, dict[str, Any]]:
+    """The class of the newest failure, and class and message for the text, without secrets."""
+    if job is None or not job.newest_error[0]:
+        return "", {}
+    error_class, message = redacted(job).newest_error
+    line = message.strip().partition("\n")[0][:MAX_MESSAGE].rstrip(" .")
+    short = short_name(error_class)
+    return error_class, {"error": f"{short}: {line}" if line else short}
+
+
+def _ago(overview: Overview, seconds: float | None) -> datetime | None:
+    return None if seconds is None else overview.now - timedelta(seconds=seconds)

@@ -1,0 +1,163 @@
+"""Incidents of workers: none is there, they are lost or silent, or their jobs seem to hang."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+
+from django_rtq.conf import get_config
+from django_rtq.incidents.incident import Action, Incident, Severity
+from django_rtq.inspector.details import QueueDetails, RunningJob, WorkerDetails
+from django_rtq.inspector.overview import Overview
+from django_rtq.inspector.queues import unserved
+from django_rtq.tasks.registry import all_tasks, declared_queues
+
+SILENT_SECONDS = 60.0  # an idle worker asks for work every few seconds
+COMMAND = "python manage.py rtq_worker"
+
+
+def missing_workers(overview: Overview) -> Iterator[Incident]:
+    """No worker at all, or queues that nobody serves: those with jobs, and those that are declared."""
+    details = [row.details for row in overview.queues]
+    waiting = {queue.name: queue for queue in details if queue.queued or queue.scheduled or queue.retrying}
+    idle = unserved(waiting, overview.workers)
+    if not overview.workers:
+        if overview.queues:
+            yield _no_worker(overview, idle)
+        return
+    for name in sorted(idle, key=lambda name: -(waiting[name].oldest_seconds or 0)):
+        yield _unserved(overview, waiting[name])
+    for name in unserved(declared_queues(), overview.workers):
+        if name not in waiting:
+            yield Incident(
+                kind="queue_without_worker",
+                severity=Severity.WARNING,
+                queue=name,
+                values={"name": name},
+                actions=(Action.SHOW_WORKERS,),
+                command=f"{COMMAND} --queues {name}",
+            )
+
+
+def _no_worker(overview: Overview, idle: Sequence[str]) -> Incident:
+    gone = overview.contact_seconds
+    # A scheduler keeps contact, too: then nobody knows since when there is no worker.
+    is_known = gone is not None and gone > get_config().lease_seconds
+    return Incident(
+        kind="no_worker",
+        severity=Severity.CRITICAL,
+        since=_ago(overview, gone) if is_known else None,
+        actions=(Action.SHOW_WORKERS,),
+        command=f"{COMMAND} --queues {','.join(idle)}" if idle else COMMAND,
+    )
+
+
+def _unserved(overview: Overview, queue: QueueDetails) -> Incident:
+    gone = queue.contact_seconds
+    if gone is not None and gone <= get_config().lease_seconds:
+        since = None  # a scheduler keeps contact
+    else:
+        since = min((each for each in (gone, queue.oldest_seconds) if each is not None), default=None)
+    return Incident(
+        kind="queue_unserved",
+        severity=Severity.CRITICAL,
+        since=_ago(overview, since),
+        queue=queue.name,
+        values={"name": queue.name, "count": queue.queued + queue.scheduled + queue.retrying},
+        actions=(Action.SHOW_QUEUE,),
+        command=f"{COMMAND} --queues {queue.name}",
+    )
+
+
+def lost_workers(overview: Overview) -> Iterator[Incident]:
+    """Hosts whose workers have lost their leases."""
+    for host, workers in _by_host(worker for worker in overview.workers if worker.is_lost):
+        longest = max(-worker.lease_left_seconds for worker in workers)
+        yield _of_host("worker_lost", Severity.CRITICAL, host, workers, _ago(overview, longest))
+
+
+def silent_workers(overview: Overview) -> Iterator[Incident]:
+    """Hosts with idle workers that have stopped asking for work."""
+    for host, workers in _by_host(worker for worker in overview.workers if is_silent(worker)):
+        longest = max(worker.last_claim_seconds or 0.0 for worker in workers)
+        yield _of_host("worker_silent", Severity.WARNING, host, workers, _ago(overview, longest))
+
+
+def is_silent(worker: WorkerDetails) -> bool:
+    """Whether an idle process has stopped asking for work although its supervisor renews its lease."""
+    if worker.running or worker.is_quiet or worker.is_lost:
+        return False
+    return worker.last_claim_seconds is not None and worker.last_claim_seconds > SILENT_SECONDS
+
+
+def host_incidents(overview: Overview, host: str) -> list[Incident]:
+    """What is wrong with the workers of one host."""
+    own = [worker for worker in overview.workers if worker.host == host]
+    found = [
+        *(each for each in lost_workers(overview) if each.host == host),
+        *(each for each in silent_workers(overview) if each.host == host),
+    ]
+    if all(worker.is_lost for worker in own):
+        values = {"host": host}
+        found.insert(0, Incident(kind="host_without_worker", severity=Severity.CRITICAL, host=host, values=values))
+    return found
+
+
+def hung_jobs(overview: Overview) -> Iterator[Incident]:
+    """Tasks with jobs that run longer than their time limit, or much longer than usual."""
+    found: dict[tuple[str, str], list[RunningJob]] = {}
+    for worker in overview.workers:
+        for job in worker.running:
+            if is_hung(job):
+                found.setdefault((job.queue, job.task), []).append(job)
+    for (queue, task), jobs in sorted(found.items(), key=lambda pair: -max(job.seconds for job in pair[1])):
+        longest = max(jobs, key=lambda job: job.seconds)
+        values = {"task": short_name(task), "name": queue, "count": len(jobs), "duration": longest.seconds}
+        yield Incident(
+            kind="job_hung",
+            severity=Severity.WARNING,
+            since=longest.claimed_at,
+            queue=queue,
+            task=task,
+            job_id=longest.id,
+            values=values,
+            actions=(Action.SHOW_JOB, Action.SHOW_RUNNING),
+        )
+
+
+def is_hung(job: RunningJob) -> bool:
+    """Whether a running job is over its time limit, or runs much longer than usual."""
+    limit = time_limit_of(job)
+    if job.looks_hung(limit):
+        return True
+    return limit is None and job.usual_seconds is None and job.seconds > get_config().incident_options.running_seconds
+
+
+def time_limit_of(job: RunningJob) -> float | None:
+    """Of the call, of its task, or of the settings; None: there is none."""
+    task = all_tasks().get(job.task)
+    return job.time_limit or (task.time_limit if task else None) or get_config().time_limit
+
+
+def short_name(name: str) -> str:
+    """The last part of a dotted name, truncated."""
+    return name.rpartition(".")[2][:80]
+
+
+def _by_host(workers: Iterable[WorkerDetails]) -> list[tuple[str, list[WorkerDetails]]]:
+    found: dict[str, list[WorkerDetails]] = {}
+    for worker in workers:
+        found.setdefault(worker.host, []).append(worker)
+    return sorted(found.items())
+
+
+def _of_host(
+    kind: str, severity: Severity, host: str, workers: Sequence[WorkerDetails], since: datetime | None
+) -> Incident:
+    values = {"host": host or "?", "count": len(workers), "worker": f"{host}:{workers[0].pid}"[:80]}
+    actions = (Action.SHOW_WORKERS,)
+    return Incident(kind=kind, severity=severity, since=since, host=host, values=values, actions=actions)
+
+
+def _ago(overview: Overview, seconds: float | None) -> datetime | None:
+    return None if seconds is None else overview.now - timedelta(seconds=seconds)

@@ -1,0 +1,89 @@
+"""manage.py rtq_check: say what is wrong, with an exit code for Docker, Kubernetes, systemd and cron."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from django_rtq.exceptions import BrokerError, RTQError
+from django_rtq.incidents import Incident, find_incidents
+from django_rtq.incidents.workers import host_incidents
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.management.command import RTQCommand
+from django_rtq.management.output import as_json, one_line
+from django_rtq.management.prompts import seconds_from
+from django_rtq.transactions.outbox import outbox_lag
+
+WELL, WARNING, CRITICAL = 0, 1, 2
+
+
+class Command(RTQCommand):
+    help = "Say what is wrong, one line for each incident, with an exit code for health checks."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.epilog = (
+            "Exit codes: 0 nothing is wrong; 1 warnings; 2 something is critical, Redis did not answer, or the "
+            "settings or the usage are wrong."
+        )
+        parser.add_argument("--json", action="store_true", help="Print one line of JSON.")
+        parser.add_argument(
+            "--max-oldest",
+            type=seconds_from(0.1, 86_400 * 365),
+            metavar="S",
+            help='Seconds that the oldest job of a queue may wait (default: that of RTQ["INCIDENTS"], 300).',
+        )
+        parser.add_argument(
+            "--this-host",
+            action="store_true",
+            help="Only the workers of this host: whether one is alive, and none is lost or silent.",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            incidents, now = _read(this_host=options["this_host"], max_oldest=options["max_oldest"])
+        except BrokerError as error:
+            self._show_error(str(error), json=options["json"])
+            sys.exit(CRITICAL)
+        except RTQError as error:
+            raise CommandError(one_line(error), returncode=CRITICAL) from error
+        if options["json"]:
+            found = [incident.as_dict() for incident in incidents]
+            self.stdout.write(as_json({"status": _status(incidents), "incidents": found}))
+        elif incidents:
+            for incident in incidents:
+                self.stdout.write(_line(incident, now))
+        else:
+            self.stdout.write("ok")
+        if code := {"ok": WELL, "warning": WARNING, "critical": CRITICAL}[_status(incidents)]:
+            sys.exit(code)
+
+    def _show_error(self, error: str, *, json: bool) -> None:
+        if json:
+            incident = {"kind": "redis_unreachable", "severity": "critical", "text": error}
+            self.stdout.write(as_json({"status": "critical", "incidents": [incident]}))
+        else:
+            self.stdout.write(f"critical redis_unreachable: {one_line(error)}")
+
+
+def _read(*, this_host: bool, max_oldest: float | None) -> tuple[Sequence[Incident], datetime]:
+    overview = get_inspector().overview.read()
+    if this_host:
+        return host_incidents(overview, socket.gethostname()), overview.now
+    return find_incidents(overview, outbox_lag(), oldest_seconds=max_oldest), overview.now
+
+
+def _status(incidents: Sequence[Incident]) -> str:
+    return str(incidents[0].severity) if incidents else "ok"  # the worst comes first
+
+
+def _line(incident: Incident, now: datetime) -> str:
+    text = f"{incident.severity} {incident.kind}: {incident.text}"
+    if incident.command:
+        text += f" {incident.command}"
+    since = incident.since_text(now)
+    return one_line(f"{text} [{since}]" if since else text, 2000)

@@ -1,0 +1,61 @@
+"""A view for health checks of load balancers and uptime monitors."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.http import require_safe
+
+from django_rtq.conf import Config, get_config
+from django_rtq.exceptions import BrokerError
+from django_rtq.incidents import read_incidents
+
+CACHED_SECONDS = 1.0
+
+
+class _Answer:
+    """The answer of the last second. For any number of threads: one of them asks Redis, the others wait for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._until = 0.0  # time.monotonic()
+        self._config: Config | None = None  # that the answer is about
+        self._answer: tuple[int, dict[str, Any]] = (503, {})
+
+    def get(self) -> tuple[int, dict[str, Any]]:
+        """Status and JSON."""
+        with self._lock:
+            config = get_config()
+            if time.monotonic() >= self._until or self._config is not config:
+                self._answer, self._config = _read(), config
+                self._until = time.monotonic() + CACHED_SECONDS
+            return self._answer
+
+
+_answer = _Answer()
+
+
+@require_safe
+def health_view(request: HttpRequest) -> JsonResponse:
+    """200, or 503 if something is critical or Redis does not answer; as JSON, the kinds of what is wrong.
+
+    It names no queues, tasks, clients or hosts, so it needs no permission.
+    """
+    status, answer = _answer.get()
+    return JsonResponse(answer, status=status, headers={"Cache-Control": "no-store"})
+
+
+def _read() -> tuple[int, dict[str, Any]]:
+    try:
+        incidents = read_incidents()
+    except BrokerError:
+        unreachable = {"kind": "redis_unreachable", "severity": "critical", "count": 1}
+        return 503, {"status": "critical", "incidents": [unreachable]}
+    counts = Counter((incident.kind, str(incident.severity)) for incident in incidents)
+    found = [{"kind": kind, "severity": severity, "count": n} for (kind, severity), n in counts.items()]
+    status = found[0]["severity"] if found else "ok"  # the worst comes first
+    return 503 if status == "critical" else 200, {"status": status, "incidents": found}

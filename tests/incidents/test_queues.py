@@ -1,0 +1,162 @@
+"""Incidents of queues."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import override_settings
+
+from django_rtq.incidents import Action, Severity
+from django_rtq.incidents.queues import is_falling_behind
+from django_rtq.inspector.metrics import TaskMetrics
+from django_rtq.inspector.overview import BusiestClient
+from tests.incidents.overviews import START, ago, failed, incidents, kinds, minutes, row
+
+CHARGE = "shop.tasks.charge_order"
+
+
+@pytest.mark.parametrize(
+    ("figures", "severity"),
+    [
+        (TaskMetrics(done=2, failed=34), Severity.CRITICAL),
+        (TaskMetrics(done=6, failed=4), Severity.WARNING),
+        (TaskMetrics(done=90, failed=10), None),
+        (TaskMetrics(failed=9), None),
+    ],
+)
+def test_a_task_whose_runs_fail_is_told_when_there_are_enough_of_them(figures, severity):
+    found = incidents(row(tasks={CHARGE: figures}, counts={"failed": minutes(4)}))
+    assert [(each.kind, each.severity) for each in found] == ([("task_failing", severity)] if severity else [])
+
+
+def test_the_failure_rate_is_a_setting():
+    with override_settings(RTQ={"INCIDENTS": {"failure_rate": 0.1}}):
+        assert kinds(row(tasks={CHARGE: TaskMetrics(done=90, failed=10)}, counts={"failed": minutes(4)}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "actions"),
+    [("dead_letter", (Action.SHOW_DEAD, Action.REQUEUE)), ("retrying_job", (Action.SHOW_RETRYING,))],
+)
+def test_a_failing_task_is_told_with_its_error_and_when_it_began(kind, actions):
+    job = failed(CHARGE, "shop.errors.OutOfOrder", "no answer\nfrom the bank")
+    counts = {"failed": minutes(1, *[0] * 20, 4, 0, 7)}
+
+    (found,) = incidents(row(tasks={CHARGE: TaskMetrics(done=2, failed=34)}, counts=counts, **{kind: job}))
+
+    assert (found.queue, found.task, found.error_class) == ("mail", CHARGE, "shop.errors.OutOfOrder")
+    assert found.text == (
+        "charge_order in queue mail is failing: 34 of its last 36 runs. Latest error: OutOfOrder: no answer."
+    )
+    assert (found.since, found.began_earlier) == (START + timedelta(minutes=57), False)
+    assert found.actions == actions
+
+
+def test_failures_that_began_before_the_series_are_older():
+    (found,) = incidents(row(tasks={CHARGE: TaskMetrics(failed=34)}, counts={"failed": [1] * 60}))
+    assert (found.since, found.began_earlier) == (START, True)
+
+
+def test_nobody_knows_since_when_a_task_fails_if_others_of_its_queue_fail_as_well():
+    tasks = {CHARGE: TaskMetrics(failed=34), "ship": TaskMetrics(done=50, failed=9)}
+    (found,) = incidents(row(tasks=tasks, counts={"failed": minutes(4)}))
+    assert found.since is None
+
+
+def test_the_error_of_another_task_is_not_told_of_it():
+    letter = failed("other", "shop.errors.OutOfOrder")
+    (found,) = incidents(row(tasks={"ship": TaskMetrics(failed=34)}, counts={"failed": minutes(4)}, dead_letter=letter))
+    assert "OutOfOrder" not in found.text
+    assert found.error_class == ""
+
+
+def test_secrets_in_the_message_are_hidden():
+    letter = failed(CHARGE, "ValueError", "wrong: hunter2-hunter2", kwargs={"password": "hunter2-hunter2"})
+    (found,) = incidents(row(dead=1, dead_letter=letter, counts={"dead": minutes(1)}))
+    assert "wrong: ***" in found.text
+    assert "hunter2" not in str(found)
+
+
+def test_a_task_that_fails_no_more_is_not_told():
+    assert kinds(row(tasks={"a.ship": TaskMetrics(failed=34)}, counts={"failed": minutes(34, *[0] * 6)})) == []
+
+
+def test_dead_letters_that_grew_in_the_last_hour_are_told_with_the_newest_error():
+    letter = failed(CHARGE, "shop.errors.OutOfOrder")
+
+    (found,) = incidents(row(dead=578, dead_letter=letter, counts={"dead": minutes(9, 8)}))
+
+    assert (found.kind, found.severity, found.queue) == ("dead_letters", Severity.WARNING, "mail")
+    assert found.since == START + timedelta(minutes=58)
+    assert found.text == (
+        "Queue mail: 17 jobs died in the last hour. Dead letters now: 578. Latest: charge_order, OutOfOrder."
+    )
+    assert found.actions == (Action.SHOW_DEAD, Action.REQUEUE)
+
+
+def test_dead_letters_that_do_not_grow_and_requeued_ones_are_none():
+    assert kinds(row(dead=578), row("low", counts={"dead": minutes(9)})) == []
+
+
+def test_how_many_may_die_in_an_hour_is_a_setting():
+    with override_settings(RTQ={"INCIDENTS": {"dead_letters": 18}}):
+        assert kinds(row(dead=578, counts={"dead": minutes(17)})) == []
+        assert kinds(row(dead=578, counts={"dead": minutes(18)})) == ["dead_letters"]
+
+
+def test_a_long_wait_is_told_with_how_many_wait():
+    (found,) = incidents(row(queued=5, clients=2, oldest_seconds=900.0))
+
+    assert (found.kind, found.queue, found.since) == ("long_wait", "mail", ago(900))
+    assert found.text == "Queue mail: the oldest job has been waiting for 15 min. Waiting: 5 (clients: 2)."
+
+
+def test_how_long_a_job_may_wait_is_a_setting():
+    with override_settings(RTQ={"INCIDENTS": {"oldest_seconds": 20}}):
+        assert kinds(row(queued=5, oldest_seconds=21.0)) == ["long_wait"]
+        assert kinds(row(queued=5, oldest_seconds=19.0)) == []
+
+
+def test_waits_in_a_paused_queue_are_no_surprise():
+    (found,) = incidents(row(queued=5, oldest_seconds=900.0, paused=True, paused_seconds=300.0))
+    assert (found.kind, found.since) == ("queue_paused", ago(300))
+    assert found.text == "Queue mail is paused."
+    assert Action.RESUME in found.actions
+
+
+@pytest.mark.parametrize(
+    ("oldest", "waits", "done", "is_behind"),
+    [
+        (90.0, minutes(*[100] * 5, *[100] * 5, *[900] * 5), minutes(*[1] * 15), True),
+        (90.0, minutes(*[100] * 15), minutes(*[1] * 15), False),
+        (30.0, minutes(*[100] * 10, *[900] * 5), minutes(*[1] * 15), False),
+        (90.0, minutes(), minutes(), True),
+    ],
+)
+def test_a_queue_whose_waits_grow_falls_behind(oldest, waits, done, is_behind):
+    waiting = row(queued=5, oldest_seconds=oldest, counts={"wait_ms": waits, "succeeded": done})
+    assert is_falling_behind(waiting) is is_behind
+    assert kinds(waiting) == ["falling_behind"] * is_behind
+
+
+@pytest.mark.parametrize(("share", "oldest", "is_it"), [(0.93, 90.0, True), (0.79, 90.0, False), (0.93, 20.0, False)])
+def test_a_client_that_takes_most_of_the_work_while_others_wait_is_told(share, oldest, is_it):
+    steady = {"wait_ms": minutes(*[100] * 15), "succeeded": minutes(*[1] * 15)}
+    found = incidents(
+        row(queued=5, clients=2, oldest_seconds=oldest, busiest=BusiestClient("acme", share), counts=steady)
+    )
+    assert [(each.kind, each.queue, each.client) for each in found] == [("busy_client", "mail", "acme")] * is_it
+    if is_it:
+        assert "client acme took 93 % of the work of the last hour" in found[0].text
+
+
+@pytest.mark.parametrize(("jobs", "is_it"), [({"scheduled": 1}, True), ({"retrying": 1}, True), ({"queued": 1}, False)])
+def test_delayed_jobs_without_a_scheduler_are_told(jobs, is_it):
+    found = incidents(row(scheduler_seconds=500.0, **jobs))
+    assert [(each.kind, each.severity, each.since) for each in found] == [
+        ("no_scheduler", Severity.CRITICAL, ago(500))
+    ] * is_it
+
+
+def test_a_queue_in_which_no_scheduler_ever_ran_has_no_since():
+    (found,) = incidents(row(scheduler_seconds=None, scheduled=1))
+    assert (found.kind, found.since) == ("no_scheduler", None)

@@ -1,0 +1,143 @@
+"""rtq_check: what it prints, and its exit codes."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import override_settings
+
+from django_rtq.broker.broker import get_broker
+from tests.incidents.conftest import declared  # noqa: F401
+from tests.markdown import ROOT
+from tests.support.jobs import QUEUE, queued_job
+from tests.support.redis_server import UNREACHABLE
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture(autouse=True)
+def ignored(redis, broker):
+    """The Redis of tests has no append-only file."""
+    options = {"REDIS": broker.config.redis, "INCIDENTS": {"ignore": ["redis_volatile", "queue_without_worker"]}}
+    with override_settings(RTQ=options):
+        yield
+        get_broker().close()
+
+
+def check(*arguments):
+    """Exit code and what it printed."""
+    out = StringIO()
+    try:
+        call_command("rtq_check", *arguments, stdout=out)
+    except SystemExit as stop:
+        return stop.code, out.getvalue()
+    return 0, out.getvalue()
+
+
+def test_nothing_is_wrong():
+    assert check() == (0, "ok\n")
+
+
+def test_critical_incidents_are_2(redis, broker):
+    queued_job(broker)
+    redis.sadd("rtq:queues", QUEUE)
+
+    code, out = check()
+
+    assert code == 2
+    assert out.startswith("critical no_worker: No worker is running, so no jobs are processed. Start one: python ")
+    assert f"--queues {QUEUE}" in out
+
+
+def test_warnings_are_1_and_say_since_when(broker, inspector):
+    broker.sign_on([QUEUE], "w1")
+    broker.redis.execute_one(("SADD", broker.keys.queues, QUEUE))
+    inspector.pause(QUEUE)
+
+    code, out = check()
+
+    assert (code, out.count("\n")) == (1, 1)
+    assert "warning queue_paused: Queue default is paused. [since " in out
+
+
+def test_json_has_all_that_is_known(broker, inspector):
+    broker.sign_on([QUEUE], "w1")
+    broker.redis.execute_one(("SADD", broker.keys.queues, QUEUE))
+    inspector.pause(QUEUE)
+
+    code, out = check("--json")
+
+    found = json.loads(out)
+    assert (code, found["status"]) == (1, "warning")
+    (paused,) = [each for each in found["incidents"] if each["kind"] == "queue_paused"]
+    assert (paused["severity"], paused["queue"], paused["text"]) == ("warning", QUEUE, "Queue default is paused.")
+    assert paused["since"].startswith("20")
+    assert json.loads(check("--json", "--this-host")[1])["incidents"][0]["host"] == socket.gethostname()
+
+
+def test_how_long_a_job_may_wait_can_be_given(redis, broker):
+    broker.sign_on([QUEUE], "w1")
+    queued_job(broker)
+    redis.zadd(broker.keys.of(QUEUE).lanes, {"0:": (redis.time()[0] - 20) * 1000}, xx=True)
+
+    assert "long_wait" not in check()[1]
+    assert "long_wait: Queue default: the oldest job has been waiting for 2" in check("--max-oldest", "5")[1]
+
+
+@pytest.mark.parametrize("argument", ["--max-oldest=0", "--max-oldest=x"])
+def test_that_has_to_be_a_number_of_seconds(argument):
+    with pytest.raises(CommandError):
+        call_command("rtq_check", argument)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--this-host",)])
+def test_a_redis_that_is_down_is_2(arguments):
+    with override_settings(RTQ={"REDIS": UNREACHABLE}):
+        code, out = check(*arguments)
+        json_code, json_out = check(*arguments, "--json")
+        get_broker().close()
+
+    assert (code, json_code) == (2, 2)
+    assert out.startswith("critical redis_unreachable: ")
+    assert json.loads(json_out)["incidents"][0]["kind"] == "redis_unreachable"
+
+
+def test_wrong_settings_are_2():
+    wrong = {"REDIS": "redis://localhost/0", "INCIDENTS": {"nothing": 1}}
+    with override_settings(RTQ=wrong), pytest.raises(CommandError) as caught:
+        call_command("rtq_check")
+    assert caught.value.returncode == 2
+
+
+@pytest.mark.usefixtures("databases_of_the_session")
+def test_of_this_host_it_sees_real_workers_come_and_go(rtq_worker, redis_server):
+    def code():
+        return check("--this-host")[0]
+
+    assert code() == 2
+    worker = rtq_worker()
+    wait_until(lambda: code() == 0)
+    worker.stop()
+    assert check("--this-host") == (
+        2,
+        f"critical host_without_worker: Host {socket.gethostname()}: no worker is alive.\n",
+    )
+
+
+def test_as_a_process_it_exits_with_the_code(redis_server):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DJANGO_SETTINGS_MODULE": "tests.settings"}
+    codes = [
+        subprocess.run(
+            [sys.executable, "-m", "django", "rtq_check", "--this-host"],
+            env={**environment, "RTQ_REDIS_URL": url},
+            capture_output=True,
+            timeout=60,
+            check=False,
+        ).returncode
+        for url in (redis_server.url, UNREACHABLE)
+    ]
+    assert codes == [2, 2]
