@@ -323,9 +323,8 @@ def is_ours(backend: Mapping[str, Any]) -> bool:
 
 def config_of_backend(own: Mapping[str, Any]) -> Config:
     """The settings with REDIS, DB and PREFIX of a backend in TASKS. Raises ConfigurationError."""
-    changes: dict[str, Any] = {"db": None} if "REDIS" in own else {}  # DB is about REDIS
-    changes |= {name.lower(): value for name, value in own.items()}
-    config = replace(get_config(), **changes)
+    changes: dict[str, Any] = {name.lower(): value for name, value in own.items()}
+    config = replace(get_config(), **({"db": None} | changes if "REDIS" in own else changes))  # DB is about REDIS
     _check_names(config.prefix, config.default_queue, config.task_modules)
     return config
 
