@@ -56,8 +56,8 @@ class IncidentWatcher(Loop):
             token=uuid.uuid4().hex,
         )
         for signal, texts in ((incident_opened, opened), (incident_closed, closed)):
-            for text in texts:
-                signal.send_robust(IncidentWatcher, incident=Incident.load(text))
+            for incident in sorted(map(Incident.load, texts), key=lambda each: not each.is_critical):
+                signal.send_robust(IncidentWatcher, incident=incident)
 
 
 def watchers(broker: Broker) -> list[IncidentWatcher]:

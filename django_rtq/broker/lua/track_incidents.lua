@@ -43,7 +43,6 @@ if last_token ~= token then
       store(id, "closed", text)
     elseif not is_there[id] then
       redis.call("HDEL", q.incidents, id)
-      stored[id] = nil
     end
   end
   redis.call("HSET", q.incidents, VIEW, string.format("%.0f ", seen) .. token)
