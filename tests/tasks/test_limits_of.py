@@ -219,7 +219,7 @@ def test_an_error_of_redis_is_that_of_delay(function, redis):
     with redis.full_memory(), pytest.raises(BrokerFull):
         work.delay("acme")
 
-    assert limits_of._known_until[QUEUE, "acme"] > 0
+    assert limits_of._known_until["", QUEUE, "acme"] > 0
 
 
 def test_few_clients_are_remembered(function, monkeypatch):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 from django_rtq.broker.messages import UniqueJob
 from django_rtq.jobs.outcome import DROPPED
 from tests.broker.model.parts import Parts
-from tests.broker.model.state import RESULT_MS, Lane, lane_name
+from tests.broker.model.state import RESULT_MS, Lane, lane_name, with_task
 
 MORE = 100  # jobs that one call drops, beside one for each of its own
 
@@ -79,8 +78,7 @@ class Dropping(Parts):
         is_last = self.waits_since(ids[-1]) < self.waits_since(ids[0])
         job_id = ids[-1 if is_last else 0]
         if job_id in self.jobs:
-            task = re.match(r'{("task":"[^"\\]*")', self.jobs[job_id].body)
-            self._remember([(job_id, RESULT_MS, f"{DROPPED[:-1]},{task[1]}}}" if task else DROPPED)])
+            self._remember([(job_id, RESULT_MS, with_task(DROPPED, self.jobs[job_id].body))])
             self._forget([job_id])
             self._count("dropped")
             self.dropped.append(job_id)

@@ -205,6 +205,9 @@ FOUND_BY = {
     "all_or_none": """
         some_of_all_or_none none_said_to_be_stored
     """,
+    "people_cancel_all_of_a_client": """
+        purge_keeps_no_outcomes purge_counts_cancelled_as_purged
+    """,
     "unique_jobs_of_a_full_queue": """
         unique_jobs_ignore_limits duplicates_are_refused a_second_run_needs_no_place
         each_second_run_needs_a_place a_second_before_the_first_needs_a_place
