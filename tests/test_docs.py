@@ -115,7 +115,7 @@ def test_the_examples_of_the_tasks_page_run(broker, modules):
 
 def test_the_examples_of_the_django_tasks_page_run(broker, inspector, modules):
     pytest.importorskip("django.tasks")
-    (_, given), (_, code) = blocks(read("docs/django-tasks.md"))
+    (_, given), (_, code), *_ = blocks(read("docs/django-tasks.md"))
     options = {}
     exec(compile(given, "docs/django-tasks.md", "exec"), options)
     module = modules("shop/tasks.py")
@@ -217,6 +217,7 @@ def test_every_option_of_a_task_is_documented():
         "changed",
         "internal",
         "keeps_call",
+        "backend",
         "run_after",
         "headers",
     }

@@ -13,6 +13,7 @@ import random
 import uuid
 
 from django_rtq.broker.broker import Broker
+from django_rtq.broker.task_backends import view_backend
 from django_rtq.incidents.detection import find_incidents
 from django_rtq.incidents.incident import Incident
 from django_rtq.inspector.inspector import Inspector
@@ -48,7 +49,8 @@ class IncidentWatcher(Loop):
 
     def _look(self) -> None:
         overview = self._inspector.overview.read()
-        found = find_incidents(overview, outbox_lag())[:MAX_TRACKED]
+        with view_backend(self._broker.backend):
+            found = find_incidents(overview, outbox_lag())[:MAX_TRACKED]
         opened, closed = self._broker.maintenance.track_incidents(
             {incident.id: incident.dump() for incident in found},
             seen_ms=round(overview.now.timestamp() * 1000),

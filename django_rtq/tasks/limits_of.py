@@ -24,7 +24,7 @@ from django.db import connections, transaction
 from django.dispatch import receiver
 from django.utils.module_loading import import_string
 
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.broker import Broker
 from django_rtq.broker.limits import ASKED_MS
 from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.conf import Config, get_config
@@ -36,9 +36,9 @@ logger = logging.getLogger("django_rtq")
 ASKED_SECONDS = ASKED_MS / 1000
 RETRY_SECONDS = 5.0  # after an error of Redis
 LOG_SECONDS = 60.0  # between two log lines about one function
-MOST_REMEMBERED = 10_000  # clients
+MOST_REMEMBERED = 50_000  # clients; about 10 MB
 
-_known_until: dict[tuple[str, str], float] = {}  # queue and client -> on the monotonic clock
+_known_until: dict[tuple[str, str, str], float] = {}  # backend, queue and client -> on the monotonic clock
 _logged_at: dict[str, float] = {}  # function -> the same
 
 
@@ -49,44 +49,46 @@ def limit_functions() -> Mapping[str, str]:
     return {name: path for name, options in queues.items() if (path := options.get("limits_of"))}
 
 
-def meet_clients(queue: str, jobs: Iterable[NewJob | UniqueJob]) -> None:
+def meet_clients(broker: Broker, queue: str, jobs: Iterable[NewJob | UniqueJob]) -> None:
     """See that the limits of the clients of these jobs are known. Raises nothing."""
-    if unknown := _unknown(queue, jobs):
-        _learn(queue, unknown)
+    if unknown := _unknown(broker, queue, jobs):
+        _learn(broker, queue, unknown)
 
 
-async def ameet_clients(queue: str, jobs: Iterable[NewJob | UniqueJob]) -> None:
+async def ameet_clients(broker: Broker, queue: str, jobs: Iterable[NewJob | UniqueJob]) -> None:
     """meet_clients() for coroutines: the function is called in the thread in which async code runs queries."""
-    if unknown := _unknown(queue, jobs):
-        await sync_to_async(_learn, thread_sensitive=True)(queue, unknown)
+    if unknown := _unknown(broker, queue, jobs):
+        await sync_to_async(_learn, thread_sensitive=True)(broker, queue, unknown)
 
 
-def _unknown(queue: str, jobs: Iterable[NewJob | UniqueJob]) -> list[str]:
+def _unknown(broker: Broker, queue: str, jobs: Iterable[NewJob | UniqueJob]) -> list[str]:
     """Jobs without a client have no limits of their own."""
-    now = time.monotonic()
-    return list({job.client: 0 for job in jobs if job.client and _known_until.get((queue, job.client), 0.0) <= now})
+    now, place = time.monotonic(), (broker.backend, queue)
+    return list({job.client: 0 for job in jobs if job.client and _known_until.get((*place, job.client), 0.0) <= now})
 
 
-def _learn(queue: str, clients: Sequence[str]) -> None:
-    broker = get_broker()
+def _learn(broker: Broker, queue: str, clients: Sequence[str]) -> None:
     if not broker.has_limits:
         return
-    _remember(queue, dict.fromkeys(clients, ASKED_SECONDS))  # no other thread asks meanwhile
+    _remember(broker, queue, dict.fromkeys(clients, ASKED_SECONDS))  # no other thread asks meanwhile
     try:
         left = dict(zip(clients, broker.limits.seconds_left(queue, clients), strict=True))
-        _remember(queue, {client: seconds for client, seconds in left.items() if seconds})
+        _remember(broker, queue, {client: seconds for client, seconds in left.items() if seconds})
         path = limit_functions()[queue]
         said = {client: _ask(path, client) for client, seconds in left.items() if not seconds}
         broker.limits.keep(queue, {client: limits for client, limits in said.items() if limits is not None})
     except BrokerError:  # who enqueues meets it, too
-        _remember(queue, dict.fromkeys(clients, RETRY_SECONDS))
+        _remember(broker, queue, dict.fromkeys(clients, RETRY_SECONDS))
 
 
-def _remember(queue: str, clients: Mapping[str, float]) -> None:
+def _remember(broker: Broker, queue: str, clients: Mapping[str, float]) -> None:
     now = time.monotonic()
     if len(_known_until) + len(clients) > MOST_REMEMBERED:
+        for known in [known for known, until in list(_known_until.items()) if until <= now]:
+            _known_until.pop(known, None)
+    if len(_known_until) + len(clients) > MOST_REMEMBERED:
         _known_until.clear()
-    _known_until.update({(queue, client): now + seconds for client, seconds in clients.items()})
+    _known_until.update({(broker.backend, queue, client): now + seconds for client, seconds in clients.items()})
 
 
 def _ask(path: str, client: str) -> Mapping[str, Any] | None:

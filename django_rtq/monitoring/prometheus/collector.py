@@ -9,6 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from django_rtq.broker.histogram import upper_bound
+from django_rtq.broker.task_backends import view_backend
 from django_rtq.incidents import Incident
 from django_rtq.inspector.details import WorkerDetails
 from django_rtq.monitoring.prometheus.snapshot import QueueNumbers, Snapshot, read_snapshot
@@ -44,8 +45,12 @@ WAIT_BOUNDS_MS = [2.0**power for power in (0, 2, *range(4, 19), 20, 22)]
 class RTQCollector(Collector):
     """Reads Redis when it is scraped, in two round trips. Any thread may use it.
 
-    Registering it does not read Redis. collect() raises BrokerError if Redis does not answer.
+    `backend`: in TASKS, if it has a Redis of its own. Registering it does not read Redis. collect() raises BrokerError
+    if Redis does not answer, and ConfigurationError.
     """
+
+    def __init__(self, backend: str = "") -> None:
+        self._backend = backend
 
     def describe(self) -> Iterable[Metric]:
         """Nothing, because the labels are known after a scrape only."""
@@ -53,7 +58,9 @@ class RTQCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All metrics."""
-        return metrics_of(read_snapshot())
+        with view_backend(self._backend):
+            snapshot = read_snapshot()
+        return metrics_of(snapshot)
 
 
 def metrics_of(snapshot: Snapshot) -> Iterator[Metric]:
