@@ -63,6 +63,15 @@ class Dropping(Parts):
         lanes = [(band, client) for band in bands if (band, client) in self.waiting]
         return min(lanes, key=lambda lane: self.waiting[lane], default=None)
 
+    def _leave_ring(self, band: int, client: str) -> None:
+        """Unless it is blocked."""
+        if client in self.blocked_in[band]:
+            return
+        if client in self.rings[band]:
+            self.rings[band].remove(client)
+        if not self.rings[band]:
+            self.bands.discard(band)
+
     def _drop_first(self, lane: Lane) -> None:
         """Or the last, if that waits longer."""
         ids = self.lanes[lane]
@@ -78,5 +87,6 @@ class Dropping(Parts):
         ids.pop(-1 if is_last else 0)
         if not ids:
             del self.waiting[lane]
+            self._leave_ring(*lane)
         elif not is_last:
             self.waiting[lane] = self.waits_since(ids[0])
