@@ -289,11 +289,12 @@ def get_broker(backend: str | None = None) -> Broker:
 
     For producers and the admin. Backends with the same Redis share one. Raises ConfigurationError.
     """
-    return _broker_of(viewed_backend() if backend is None else backend)
+    return broker_of(viewed_backend() if backend is None else backend)
 
 
 @cache
-def _broker_of(backend: str) -> Broker:
+def broker_of(backend: str) -> Broker:
+    """get_broker() for producers, who always know the backend. Raises ConfigurationError."""
     if _substitutes:
         return _substitutes[-1]
     place = place_of(backend)
@@ -312,7 +313,7 @@ def forget_brokers() -> None:
 
 
 def _clear_caches() -> None:
-    _broker_of.cache_clear()
+    broker_of.cache_clear()
     for clear in on_brokers_forgotten:
         clear()
 
