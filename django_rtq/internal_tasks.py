@@ -61,6 +61,15 @@ def run_bulk_action(
 
 
 @internal_task
+def cancel_client_jobs(queue: str, client: str, most: int) -> int:
+    """Cancel the waiting jobs of a client in a queue, `most` of them, give or take a hundred. Returns how many.
+
+    It may be interrupted anywhere and run again: cancelled jobs do not wait any more.
+    """
+    return sum(len(step.done) for step in get_inspector().client_jobs.steps(client, [queue], most))
+
+
+@internal_task
 def delete_committed_jobs(database: str) -> int:
     """Delete the rows of jobs that committed RTQ["EXACTLY_ONCE_DAYS"] ago and are not in Redis. Returns how many.
 

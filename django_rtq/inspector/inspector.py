@@ -16,6 +16,7 @@ from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.broker.wait import await_end, wait_for_end
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
 from django_rtq.inspector import lost_replies, one_job
+from django_rtq.inspector.cancelling import ClientCanceller
 from django_rtq.inspector.clients import ClientReader
 from django_rtq.inspector.dead_letters import (
     LATEST,
@@ -64,6 +65,7 @@ class Inspector:
         self.dead_letters = DeadLetters(broker)
         self.limits = LimitEditor(broker)
         self.clients = ClientReader(broker)
+        self.client_jobs = ClientCanceller(broker, Inspector)
 
     # -- look
 
@@ -282,7 +284,7 @@ class Inspector:
         returns 0."""
         whose = ("all", "") if client is None else ("client", client)
         while True:
-            deleted, searched = self._call(queue, "purge", (MAINTAIN_AT_ONCE, *whose))
+            deleted, searched = self._call(queue, "purge", (MAINTAIN_AT_ONCE, *whose, ""))
             if deleted or not searched:  # else they had all been cancelled
                 return int(deleted)
 

@@ -106,7 +106,8 @@ def job_lines(job: JobDetails, waiting_reason: str) -> Iterator[str]:
 
 def _identity(job: JobDetails, waiting_reason: str) -> Iterator[tuple[str, str]]:
     yield "Job", job.id
-    yield "State", f"{job.state}, asked to stop" if job.is_stopping else str(job.state)
+    detail = ", asked to stop" if job.is_stopping else ", dropped from a full queue" if job.is_dropped else ""
+    yield "State", f"{job.state}{detail}"
     if waiting_reason:
         yield "Waiting", waiting_reason
     yield "Task", job.task or "(unreadable)"

@@ -36,7 +36,7 @@ logger = logging.getLogger("django_rtq")
 ASKED_SECONDS = ASKED_MS / 1000
 RETRY_SECONDS = 5.0  # after an error of Redis
 LOG_SECONDS = 60.0  # between two log lines about one function
-MOST_REMEMBERED = 10_000  # clients
+MOST_REMEMBERED = 50_000  # clients; about 10 MB
 
 _known_until: dict[tuple[str, str, str], float] = {}  # backend, queue and client -> on the monotonic clock
 _logged_at: dict[str, float] = {}  # function -> the same
@@ -83,6 +83,9 @@ def _learn(broker: Broker, queue: str, clients: Sequence[str]) -> None:
 
 def _remember(broker: Broker, queue: str, clients: Mapping[str, float]) -> None:
     now = time.monotonic()
+    if len(_known_until) + len(clients) > MOST_REMEMBERED:
+        for known in [known for known, until in list(_known_until.items()) if until <= now]:
+            _known_until.pop(known, None)
     if len(_known_until) + len(clients) > MOST_REMEMBERED:
         _known_until.clear()
     _known_until.update({(broker.backend, queue, client): now + seconds for client, seconds in clients.items()})

@@ -35,7 +35,7 @@ def told(monkeypatch):
 def queue(redis, broker):
     """A queue with a worker, in a project that accepts a Redis without an append-only file."""
     broker.register_queues([QUEUE])
-    options = {"REDIS": broker.config.redis, "INCIDENTS": {"ignore": ["redis_volatile", "queue_without_worker"]}}
+    options = {"REDIS": broker.config.redis, "INCIDENTS": {"ignore": ["redis_volatile", "queues_without_worker"]}}
     with override_settings(RTQ=options):
         yield QUEUE
         get_broker().close()

@@ -279,9 +279,12 @@ class ParallelRun(Accidents):
             self._turns.pop(queue, None)
         self.same(self._script(queue, "forget", idle_ms, "1" if discard else "").decode(), expected)
 
-    def purge(self, queue: str, limit: int = 100, client: str | None = None) -> None:
+    def purge(self, queue: str, limit: int = 100, client: str | None = None, outcome: str = "") -> None:
         whose = ("all", "") if client is None else ("client", client)
-        self.same(self._script(queue, "purge", limit, *whose), self.models[queue].purge(limit, client))
+        outcomes = outcome and f"{self.broker.config.max_results} {RESULT_MS} {outcome}"
+        deleted, searched, *ids = self._script(queue, "purge", limit, *whose, outcomes)
+        expected = self.models[queue].purge(limit, client, outcome)
+        self.same([deleted, searched, *map(bytes.decode, ids)], expected)
 
     def find(self, queue: str, job_id: str) -> None:
         """What is told of a job."""

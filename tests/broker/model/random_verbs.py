@@ -18,6 +18,7 @@ from hypothesis.stateful import (
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.jobs.outcome import CANCELLED_UNRUN
 from tests.broker.model.drain import drain
 from tests.broker.model.parallel_run import QUEUES, ParallelRun
 from tests.broker.model.queries import lanes_of
@@ -227,9 +228,10 @@ class QueueMachine(RuleBasedStateMachine):
         limit=st.sampled_from((1, 1, 1, 2, 3, 100)),
         client=purged_clients,
         forgets=st.booleans(),
+        outcome=st.sampled_from(("", CANCELLED_UNRUN)),
     )
-    def purge(self, queue: str, limit: int, client: str | None, forgets: bool) -> None:
-        self.parallel.purge(queue, limit, client)
+    def purge(self, queue: str, limit: int, client: str | None, forgets: bool, outcome: str) -> None:
+        self.parallel.purge(queue, limit, client, outcome)
         _ = forgets and self.parallel.forget(queue, LEASE_MS * (limit - 1), discard=limit > 2)
 
     # -- by accident

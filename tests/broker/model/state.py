@@ -5,6 +5,7 @@ The verbs that change it are in model.py.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -265,3 +266,9 @@ def made_at(job_id: str) -> int | None:
         return int(job_id[:12], 16)
     except ValueError:
         return None
+
+
+def with_task(outcome: str, body: str) -> str:
+    """An outcome with the name of the task, which the body of the record has."""
+    task = re.match(r'{("task":"[^"\\]*")', body)
+    return f"{outcome[:-1]},{task[1]}}}" if task else outcome
