@@ -306,9 +306,10 @@ def open_broker(backend: str, *, role: str) -> Broker:
     return Broker(config_of(backend), role=role, backend=place_of(backend))
 
 
-def forget_brokers() -> None:
-    """Let get_broker() make new ones."""
-    _brokers.clear()
+def forget_brokers(places: Collection[str] | None = None) -> None:
+    """Let get_broker() make new ones. None: for all places."""
+    for place in list(_brokers) if places is None else places:
+        del _brokers[place]
     _clear_caches()
 
 
@@ -346,6 +347,4 @@ def apply_settings(*, setting: str, **kwargs: object) -> None:
     if setting in ("RTQ", "CACHES", "DEBUG"):
         forget_brokers()
     elif setting == "TASKS":
-        for place in _brokers.keys() - {""}:
-            del _brokers[place]
-        _clear_caches()
+        forget_brokers(_brokers.keys() - {""})
