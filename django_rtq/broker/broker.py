@@ -289,11 +289,12 @@ def get_broker(backend: str | None = None) -> Broker:
 
     For producers and the admin. Backends with the same Redis share one. Raises ConfigurationError.
     """
-    return _broker_of(viewed_backend() if backend is None else backend)
+    return broker_of(viewed_backend() if backend is None else backend)
 
 
 @cache
-def _broker_of(backend: str) -> Broker:
+def broker_of(backend: str) -> Broker:
+    """get_broker() for producers, who always know the backend. Raises ConfigurationError."""
     if _substitutes:
         return _substitutes[-1]
     place = place_of(backend)
@@ -305,14 +306,15 @@ def open_broker(backend: str, *, role: str) -> Broker:
     return Broker(config_of(backend), role=role, backend=place_of(backend))
 
 
-def forget_brokers() -> None:
-    """Let get_broker() make new ones."""
-    _brokers.clear()
+def forget_brokers(places: Collection[str] | None = None) -> None:
+    """Let get_broker() make new ones. None: for all places."""
+    for place in list(_brokers) if places is None else places:
+        del _brokers[place]
     _clear_caches()
 
 
 def _clear_caches() -> None:
-    _broker_of.cache_clear()
+    broker_of.cache_clear()
     for clear in on_brokers_forgotten:
         clear()
 
@@ -345,6 +347,4 @@ def apply_settings(*, setting: str, **kwargs: object) -> None:
     if setting in ("RTQ", "CACHES", "DEBUG"):
         forget_brokers()
     elif setting == "TASKS":
-        for place in _brokers.keys() - {""}:
-            del _brokers[place]
-        _clear_caches()
+        forget_brokers(_brokers.keys() - {""})

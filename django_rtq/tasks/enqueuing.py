@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from django_rtq import signals
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.broker import broker_of
 from django_rtq.broker.enqueue_calls import EnqueueCall
 from django_rtq.broker.messages import NewJob, UniqueJob, is_refusal, queue_full
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable, DuplicateJob
@@ -45,10 +45,10 @@ async def asend(task: Task[Any, Any], calls: Calls, all_or_none: bool = False) -
 def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool = False) -> list[JobHandle[Any]]:
     """Enqueue jobs of new_job(). Raises what delay() raises."""
     if task.queue in limit_functions():
-        meet_clients(get_broker(task.backend), task.queue, jobs)
+        meet_clients(broker_of(task.backend), task.queue, jobs)
     if jobs and (alias := _open_transaction(task)):
         return _enqueue_on_commit(alias, task, jobs, all_or_none)
-    queue, broker = task.queue, get_broker(task.backend)
+    queue, broker = task.queue, broker_of(task.backend)
     try:
         answers = broker.enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
         if not STORED.issuperset(answers):
@@ -65,10 +65,10 @@ def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool = Fa
 def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_or_none: bool = False) -> list[JobHandle[Any]]:
     """Enqueue jobs of new_unique_job(). Raises what delay() raises."""
     if task.queue in limit_functions():
-        meet_clients(get_broker(task.backend), task.queue, jobs)
+        meet_clients(broker_of(task.backend), task.queue, jobs)
     if jobs and (alias := _open_transaction(task)):
         return _enqueue_on_commit(alias, task, jobs, all_or_none)
-    send = partial(get_broker(task.backend).enqueue_unique, task.queue, all_or_none=all_or_none)
+    send = partial(broker_of(task.backend).enqueue_unique, task.queue, all_or_none=all_or_none)
     try:
         answers = send(jobs) if jobs else []
         if any(map(is_refusal, answers)):
@@ -83,8 +83,8 @@ def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_or_none:
 
 async def _aenqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool) -> list[JobHandle[Any]]:
     if task.queue in limit_functions():
-        await ameet_clients(get_broker(task.backend), task.queue, jobs)
-    send = partial(get_broker(task.backend).aenqueue, task.queue, all_or_none=all_or_none)
+        await ameet_clients(broker_of(task.backend), task.queue, jobs)
+    send = partial(broker_of(task.backend).aenqueue, task.queue, all_or_none=all_or_none)
     answers = await send(jobs) if jobs else []
     if not STORED.issuperset(answers):
         answers = await await_room(task.queue, jobs, answers, send)
@@ -95,8 +95,8 @@ async def _aenqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: b
 
 async def _aenqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_or_none: bool) -> list[JobHandle[Any]]:
     if task.queue in limit_functions():
-        await ameet_clients(get_broker(task.backend), task.queue, jobs)
-    send = partial(get_broker(task.backend).aenqueue_unique, task.queue, all_or_none=all_or_none)
+        await ameet_clients(broker_of(task.backend), task.queue, jobs)
+    send = partial(broker_of(task.backend).aenqueue_unique, task.queue, all_or_none=all_or_none)
     answers = await send(jobs) if jobs else []
     if any(map(is_refusal, answers)):
         answers = await await_room(task.queue, jobs, answers, send)

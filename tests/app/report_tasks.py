@@ -1,5 +1,6 @@
 """Tasks for a backend with a Redis of its own. Import it where TASKS has "reports"."""
 
+from tests.app import django_tasks as with_receivers  # noqa: F401
 from tests.app import journal, tasks
 
 try:

@@ -1,5 +1,8 @@
 """A backend of TASKS whose jobs are in another Redis than those of RTQ."""
 
+import os
+import signal
+
 import pytest
 from asgiref.sync import async_to_sync
 
@@ -114,3 +117,29 @@ def test_another_worker_says_whom_it_does_not_serve(report_tasks, report_worker,
 
     said = "does not serve the Redis of reports in TASKS: start one with rtq_worker --backend reports"
     assert worker.log.count(said) == 1
+
+
+def test_signals_of_its_jobs_have_its_backend(report_tasks, report_worker, journal, told):
+    failed = report_tasks.fail.enqueue("no")
+    retried = report_tasks.fail.using(max_attempts=2).enqueue("no")
+    cancelled = report_tasks.build.using(run_after=3600).enqueue("x")
+    report_worker("--backend", "reports")
+    journal.wait("task_finished", f"{failed.id}-FAILED-ValueError")
+    get_inspector("reports").cancel(cancelled.id)
+
+    assert [(name, result.id, result.backend) for name, _, result in told if name == "finished"] == [
+        ("finished", cancelled.id, "reports")
+    ]
+    wait_until(lambda: refreshed(retried).attempts == 1)
+    assert retried.errors[0].exception_class is ValueError
+
+
+def test_a_crash_is_told_by_its_supervisor(report_tasks, report_worker, journal):
+    worker = report_worker("--backend", "reports", "--queues", "default")
+    result = tasks.gate.using(backend="reports", max_crashes=0).enqueue("first", "gate")
+    journal.wait("start", "first")
+    os.kill(worker.child, signal.SIGKILL)
+
+    journal.wait("task_finished", f"{result.id}-FAILED-None")
+    assert refreshed(result).status is FAILED
+    assert result.backend == "reports"
