@@ -98,7 +98,7 @@ def _ask(path: str, client: str) -> Mapping[str, Any] | None:
             limits = load_function(path)(client)
         if limits is not None:
             check_client_limits(f"{path}({client!r})", limits)
-        return limits or {}
+        return dict(limits or {})
     except Exception as error:
         now = time.monotonic()
         if now - _logged_at.get(path, -LOG_SECONDS) >= LOG_SECONDS:

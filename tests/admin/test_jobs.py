@@ -61,6 +61,7 @@ def test_a_dropped_job_says_why_it_is_cancelled(broker, operator, inspector):
     queued_job(broker)
 
     assert "dropped: its queue was full" in text(operator.get(f"{PAGE}{first.id}/"))
+    assert re.search(r"<dt>Dropped in [^<]+</dt><dd[^>]*><bdi>1</bdi>", text(operator.get("/admin/django_rtq/queue/")))
 
 
 def test_a_job_that_is_unknown_says_so(operator, broker):
