@@ -207,7 +207,7 @@ def client_consequence(verb: str) -> str:
             "This includes scheduled jobs and jobs waiting for a retry. They will never run, and this cannot be "
             "undone. Running jobs and dead letters are kept."
         )
-    return _("They get all their attempts again, and run when the client gets its turn.")
+    return _("Requeued jobs get all their attempts again, and run when the client gets its turn.")
 
 
 def client_done_text(verb: str, count: int) -> str:

@@ -175,6 +175,8 @@ class ClientAdmin(PageAdmin):
             "fields": [("client", name), ("most", sweep.most), ("until_ms", sweep.until_ms)],
             "action": self.url(f"client_{verb}"),
             "verb": _("Cancel jobs") if verb == "cancel" else _("Requeue"),
+            "is_harmless": verb == "requeue",
+            "breadcrumbs": [{"url": self.url("client_changelist"), "title": _("Clients")}],
             "back": self._page_of("", name, "client"),
         }
         return self.render(request, "confirm.html", context, is_form=True)

@@ -19,7 +19,7 @@ local now = now_ms(q.clock)
 local slices = recent_slices(q, now)
 local all_runs, all_us = recent_totals(slices)
 local weights, all_weights = {}, 0
-if #clients > 0 then weights, all_weights = active_weights(q, active_clients(q, slices)) end
+if #clients > 0 and all_runs > 0 then weights, all_weights = active_weights(q, active_clients(q, slices)) end
 
 local function part_of(one, all)
   return all > 0 and one and math.min(BILLION, math.floor(one / all * BILLION + 0.5)) or ""
