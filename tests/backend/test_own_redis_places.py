@@ -3,13 +3,15 @@
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.test import override_settings
 from django.utils import timezone
 
 from django_rtq import RedisNotAllowed, every, get_inspector
 from django_rtq.backend.compat import task_backends
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.broker import close_brokers, get_broker
 from django_rtq.broker.task_backends import place_of, places, view_backend
+from django_rtq.checks import check_server
 from django_rtq.conf import get_config
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.internal_tasks import delete_committed_jobs
@@ -100,12 +102,18 @@ def test_commands_look_at_the_redis_that_is_named(report_tasks, broker):
     assert status["unserved"] == ["default", "reports"]
     assert [queue["name"] for queue in run("rtq_status", "--json").json["queues"]] == ["default"]
     assert [each["id"] for each in run("rtq_jobs", "list", "--json", "--backend", "reports").json] == [job.id]
-    assert 'queue="reports"' in run("rtq_metrics", "--backend", "reports").out
-    assert 'queue="reports"' not in run("rtq_metrics").out
     assert run("rtq_jobs", "cancel", job.id, "--backend", "reports").code == 0
     assert job.state == "cancelled"
     assert "no backend 'nope'" in run("rtq_queues", "list", "--backend", "nope").error
     assert get_inspector() is not get_inspector("reports")
+
+
+def test_metrics_are_those_of_one_redis(report_tasks, broker):
+    pytest.importorskip("prometheus_client")
+    report_tasks.build.delay("x")
+
+    assert 'queue="reports"' in run("rtq_metrics", "--backend", "reports").out
+    assert 'queue="reports"' not in run("rtq_metrics").out
 
 
 def test_declared_queues_are_those_of_a_redis(report_tasks):
@@ -210,3 +218,15 @@ def test_the_redis_of_a_backend_of_the_project_is_refused(broker, monkeypatch):
         pytest.raises(RedisNotAllowed, match="that of a backend in TASKS"),
     ):
         tasks.add.using(backend="reports").enqueue(1)
+
+
+def test_servers_of_backends_are_checked_before_a_deployment(broker, other_server):
+    with override_settings(RTQ={**settings.RTQ, "LEASE_SECONDS": 15}):
+        with reports_in(REDIS=other_server.url):
+            warned = [message.msg for message in check_server() if message.id == "rtq.W002"]
+        with reports_in(REDIS=f"{other_server.url[:-2]}/99"):
+            (wrong,) = [message.msg for message in check_server() if message.id == "rtq.E004"]
+        close_brokers()
+
+    assert [text for text in warned if text.startswith("TASKS['reports']: ")]
+    assert wrong.startswith("TASKS['reports']: ")

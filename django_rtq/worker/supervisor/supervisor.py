@@ -244,6 +244,8 @@ class Supervisor:
 
 def _describe(options: WorkerOptions) -> str:
     parts = [f"queues {', '.join(options.queues)}", f"{options.processes} process(es) of {options.concurrency} slot(s)"]
+    if options.backend:
+        parts.append(f"backend {options.backend}")
     if options.burst:
         parts.append("burst: until the queues are empty")
     return f"{'; '.join(parts)}; Python {sys.version_info.major}.{sys.version_info.minor}, pid {os.getpid()}"
