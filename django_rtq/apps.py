@@ -8,7 +8,14 @@ from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq import logs
-from django_rtq.checks import check_databases, check_middleware, check_schedules, check_server, check_settings
+from django_rtq.checks import (
+    check_databases,
+    check_limit_functions,
+    check_middleware,
+    check_schedules,
+    check_server,
+    check_settings,
+)
 from django_rtq.conf import task_modules, uses_task_backend
 
 
@@ -27,6 +34,7 @@ class RTQConfig(AppConfig):
         django_checks.register(check_databases, "rtq", deploy=True)
         django_checks.register(check_schedules, "rtq")
         django_checks.register(check_middleware, "rtq")
+        django_checks.register(check_limit_functions, "rtq")
         if uses_task_backend():
             import_module("django_rtq.backend")  # for the tasks of django.tasks in modules that are not imported here
         autodiscover_modules(*task_modules())

@@ -9,11 +9,13 @@ from django.core.checks import CheckMessage, Error, Warning
 from django.db import connections
 
 from django_rtq.broker.redis.settings import caches_in, read_connection_settings
+from django_rtq.broker.task_backends import places
 from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError
 from django_rtq.inspector.server_info import problems_of
 from django_rtq.middleware import chain
 from django_rtq.scheduler.registry import declared_schedules
+from django_rtq.tasks.limits_of import check_functions
 from django_rtq.tasks.registry import all_tasks
 
 
@@ -74,6 +76,15 @@ def check_middleware(**kwargs: Any) -> list[CheckMessage]:
     return []
 
 
+def check_limit_functions(**kwargs: Any) -> list[CheckMessage]:
+    """rtq.E008: a function of RTQ["QUEUES"][…]["limits_of"] cannot be used."""
+    try:
+        config = get_config()
+    except ConfigurationError:
+        return []  # reported as rtq.E001
+    return [Error(problem, id="rtq.E008") for problem in check_functions(config)]
+
+
 def check_server(**kwargs: Any) -> list[CheckMessage]:
     """rtq.E004: the server refuses the connection, or is a Redis Cluster. rtq.W002: its configuration may lose jobs.
 
@@ -81,17 +92,25 @@ def check_server(**kwargs: Any) -> list[CheckMessage]:
     """
     if check_settings():
         return []  # fix these first
+    try:
+        return [problem for place in places() for problem in _check_server_of(place)]
+    except ConfigurationError:
+        return []  # reported as rtq.E005
+
+
+def _check_server_of(place: str) -> list[CheckMessage]:
     from django_rtq.inspector.inspector import get_inspector  # processes that only enqueue do not import it
 
+    whose = f"TASKS[{place!r}]: " if place else ""
     try:
-        server = get_inspector().server()
+        server = get_inspector(place).server()
     except (ConfigurationError, BrokerRefused) as error:
-        return [Error(str(error), id="rtq.E004")]
+        return [Error(f"{whose}{error}", id="rtq.E004")]
     except BrokerUnavailable:
         return []
     except BrokerError as error:
-        return [Error(str(error), id="rtq.E004")]
-    return [Warning(problem, id="rtq.W002") for _, problem in problems_of(server)]
+        return [Error(f"{whose}{error}", id="rtq.E004")]
+    return [Warning(f"{whose}{problem}", id="rtq.W002") for _, problem in problems_of(server)]
 
 
 def check_databases(**kwargs: Any) -> list[CheckMessage]:

@@ -158,10 +158,15 @@ def read_config(options: Any, *, debug: bool) -> Config:
     return config
 
 
+def is_all_in_test_redis() -> bool:
+    """Whether RTQ["TEST_REDIS"] takes the place of each Redis: in a test run."""
+    return is_under_test() and bool(get_config().test_redis)
+
+
 def check_redis_is_allowed(config: Config) -> Config:
     """The config to connect with: in a test run the one with `test_redis`, else the same.
 
-    Raises RedisNotAllowed in a test run for the Redis of the settings module. One that a test sets, for example with
+    Raises RedisNotAllowed in a test run for a Redis of the settings module. One that a test sets, for example with
     override_settings, is allowed.
     """
     if not is_under_test():
@@ -169,9 +174,10 @@ def check_redis_is_allowed(config: Config) -> Config:
     if config.test_redis:
         is_url = isinstance(config.test_redis, str) and "://" in config.test_redis
         return replace(config, redis=config.test_redis, db=None if is_url else config.db)  # DB is about REDIS
-    if config.redis == _redis_of_project():
+    if config.redis in (found := _redis_of_project()):
+        name = 'RTQ["REDIS"]' if config.redis == found[0] else "that of a backend in TASKS"
         raise RedisNotAllowed(
-            'This test would reach the Redis of the project, RTQ["REDIS"]. Use django_rtq.testing: captured() collects '
+            f"This test would reach the Redis of the project, {name}. Use django_rtq.testing: captured() collects "
             "jobs, eager() runs them at once, private_redis() with drain() runs them from a Redis of the test's own; "
             "in pytest the fixtures rtq_captured, rtq_eager and rtq_drain. If there is a Redis that all tests may "
             'use, set RTQ["TEST_REDIS"].'
@@ -179,13 +185,14 @@ def check_redis_is_allowed(config: Config) -> Config:
     return config
 
 
-def _redis_of_project() -> Any:
-    """RTQ["REDIS"] of the settings module, without what tests override."""
+def _redis_of_project() -> list[Any]:
+    """RTQ["REDIS"] of the settings module, without what tests override, and those of its backends in TASKS."""
     found = getattr(settings, "_wrapped")  # noqa: B009
     while isinstance(found, UserSettingsHolder) and found.default_settings is not global_settings:
         found = found.default_settings
     options = getattr(found, "RTQ", None)
-    return (options.get("REDIS") if isinstance(options, Mapping) else None) or DEBUG_REDIS
+    own = (options.get("REDIS") if isinstance(options, Mapping) else None) or DEBUG_REDIS
+    return [own, *(each["OPTIONS"]["REDIS"] for each in task_backends(found).values() if "REDIS" in each["OPTIONS"])]
 
 
 def _field_name(key: object) -> str:
@@ -292,18 +299,34 @@ def task_modules() -> tuple[str, ...]:
 
 def uses_task_backend() -> bool:
     """Whether TASKS names our backend for django.tasks, and there is django.tasks, or the package django-tasks."""
-    backends = [str(options.get("BACKEND")) for options in getattr(settings, "TASKS", {}).values()]
-    if not any(path.startswith("django_rtq.") for path in backends):
+    if not any(map(is_ours, task_backends().values())):
         return False
     return find_spec("django.tasks") is not None or find_spec("django_tasks") is not None
 
 
-def task_backend_queues() -> set[str]:
-    """The queues that TASKS names for our backend for django.tasks."""
-    ours = [
-        each for each in getattr(settings, "TASKS", {}).values() if str(each.get("BACKEND")).startswith("django_rtq.")
-    ]
-    return {str(name) for each in ours for name in each.get("QUEUES", ["default"])}
+def task_backends(source: Any = settings) -> dict[str, dict[str, Any]]:
+    """The backends for django.tasks: alias in TASKS -> BACKEND, QUEUES and OPTIONS."""
+    return {
+        alias: {
+            "BACKEND": str(each.get("BACKEND")),
+            "QUEUES": [str(name) for name in each.get("QUEUES", ["default"])],
+            "OPTIONS": each.get("OPTIONS") or {},
+        }
+        for alias, each in (getattr(source, "TASKS", None) or {}).items()
+    }
+
+
+def is_ours(backend: Mapping[str, Any]) -> bool:
+    """Whether a backend of task_backends() is of this package."""
+    return bool(backend["BACKEND"].startswith("django_rtq."))
+
+
+def config_of_backend(own: Mapping[str, Any]) -> Config:
+    """The settings with REDIS, DB and PREFIX of a backend in TASKS. Raises ConfigurationError."""
+    changes: dict[str, Any] = {name.lower(): value for name, value in own.items()}
+    config = replace(get_config(), **({"db": None} | changes if "REDIS" in own else changes))  # DB is about REDIS
+    _check_names(config.prefix, config.default_queue, config.task_modules)
+    return config
 
 
 def celery_beat_schedule() -> tuple[Mapping[str, Any] | None, str]:

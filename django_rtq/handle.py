@@ -30,11 +30,12 @@ class JobHandle(Generic[T_co]):
     For type checkers the result has the type that the task returns. It went through JSON: a tuple is a list then.
     """
 
-    __slots__ = ("_details", "_when_sent", "duplicate", "id", "queue_name")
+    __slots__ = ("_details", "_when_sent", "backend", "duplicate", "id", "queue_name")
 
-    def __init__(self, job_id: str, queue_name: str, *, duplicate: bool = False) -> None:
+    def __init__(self, job_id: str, queue_name: str, *, duplicate: bool = False, backend: str = "") -> None:
         self.id = job_id
         self.queue_name = queue_name
+        self.backend = backend  # in TASKS, whose Redis has the job; "": that of RTQ["REDIS"]
         self.duplicate = duplicate  # delay() made no job: this unique job existed already
         self._details: JobDetails | None = None
         self._when_sent: list[Callable[[], None]] | None = None  # not None while it waits for a commit
@@ -54,6 +55,10 @@ class JobHandle(Generic[T_co]):
         for call in calls:
             call()
 
+    def tell_refused(self) -> None:
+        """For the package: the job was not accepted, and is not sent again."""
+        self._when_sent = None
+
     def when_sent(self, call: Callable[[], None]) -> None:
         """For the package: do something once the job has been sent, which may be now."""
         if self._when_sent is None:
@@ -63,12 +68,12 @@ class JobHandle(Generic[T_co]):
 
     def refresh(self) -> JobDetails:
         """Query Redis for all that is known of the job. Raises JobNotFound when its id or its result has expired."""
-        self._details = _inspector().find(self.id, self.queue_name)
+        self._details = self._inspector().find(self.id, self.queue_name)
         return self._details
 
     async def arefresh(self) -> JobDetails:
         """refresh() for coroutines."""
-        self._details = await _inspector().afind(self.id, self.queue_name)
+        self._details = await self._inspector().afind(self.id, self.queue_name)
         return self._details
 
     @property
@@ -98,13 +103,13 @@ class JobHandle(Generic[T_co]):
         """
         _check_timeout(timeout)
         details = self._final()
-        return self._end_of(details or _inspector().wait(self.id, self.queue_name, timeout), timeout)
+        return self._end_of(details or self._inspector().wait(self.id, self.queue_name, timeout), timeout)
 
     async def aget(self, timeout: float | None = None) -> T_co:
         """get() for coroutines. Any number of them share a few connections while they wait."""
         _check_timeout(timeout)
         details = self._final()
-        return self._end_of(details or await _inspector().await_end(self.id, self.queue_name, timeout), timeout)
+        return self._end_of(details or await self._inspector().await_end(self.id, self.queue_name, timeout), timeout)
 
     def cancel(self, *, terminate: bool = False) -> CancelAnswer:
         """Cancel the job before it runs ("cancelled"), or ask it to stop if it is running ("asked").
@@ -112,11 +117,17 @@ class JobHandle(Generic[T_co]):
         With `terminate`, the process that runs it is killed. A job that was asked to stop never runs again: it ends as
         cancelled, unless it succeeds before it stops. Raises WrongState when it is over, and JobNotFound.
         """
-        return _inspector().cancel(self.id, self.queue_name, terminate=terminate)
+        return self._inspector().cancel(self.id, self.queue_name, terminate=terminate)
 
     async def acancel(self, *, terminate: bool = False) -> CancelAnswer:
         """cancel() for coroutines."""
-        return await _inspector().acancel(self.id, self.queue_name, terminate=terminate)
+        return await self._inspector().acancel(self.id, self.queue_name, terminate=terminate)
+
+    def _inspector(self) -> Inspector:
+        # It has many modules, which a process that only enqueues does not need.
+        from django_rtq.inspector.inspector import get_inspector
+
+        return get_inspector(self.backend)
 
     def _final(self) -> JobDetails | None:
         return self._details if self._details is not None and self._details.state in _FINAL else None
@@ -148,13 +159,6 @@ class JobHandle(Generic[T_co]):
 
     def __repr__(self) -> str:
         return f"<JobHandle {self.id} in {self.queue_name}>"
-
-
-def _inspector() -> Inspector:
-    # It has many modules, which a process that only enqueues does not need.
-    from django_rtq.inspector.inspector import get_inspector
-
-    return get_inspector()
 
 
 def _check_timeout(timeout: Any) -> None:

@@ -13,7 +13,7 @@ from django_rtq.validation import did_you_mean, is_finite
 KINDS = (
     "no_worker",
     "queue_unserved",
-    "queue_without_worker",
+    "queues_without_worker",
     "worker_lost",
     "worker_silent",
     "host_without_worker",

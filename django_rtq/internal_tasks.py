@@ -14,10 +14,13 @@ from django.apps import apps
 from django.utils import timezone
 
 from django_rtq.broker.broker import get_broker
+from django_rtq.broker.task_backends import places
 from django_rtq.conf import get_config
 from django_rtq.inspector.dead_letters import STEP, BulkAction
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.job_filter import JobFilter
+from django_rtq.jobs.context import current_job
+from django_rtq.tasks.django_tasks import on_backend
 from django_rtq.tasks.registry import register
 from django_rtq.tasks.task import Task
 
@@ -43,16 +46,27 @@ def run_bulk_action(
     It may be interrupted anywhere and run again: requeued jobs are not dead any more, and those that died again died
     too late to be meant. With `per_second` a job handles that many and enqueues another job for the rest.
     """
-    steps = get_inspector().bulk_steps(
+    job = current_job()
+    backend = job.backend if job else ""
+    steps = get_inspector(backend).bulk_steps(
         queue, action, JobFilter(**filter), until_ms=until_ms, cursor=cursor, limit=per_second or STEP
     )
     if not per_second:
         return sum(len(step.done) for step in steps)
     step = next(steps)
     if step.cursor:
-        rest = run_bulk_action.using(queue_name=queue, run_after=1.0)
+        rest = on_backend(run_bulk_action.using(queue_name=queue, run_after=1.0), backend)
         rest.delay(queue, action, filter, until_ms, per_second, step.cursor)
     return len(step.done)
+
+
+@internal_task
+def cancel_client_jobs(queue: str, client: str, most: int) -> int:
+    """Cancel the waiting jobs of a client in a queue, `most` of them, give or take a hundred. Returns how many.
+
+    It may be interrupted anywhere and run again: cancelled jobs do not wait any more.
+    """
+    return sum(len(step.done) for step in get_inspector().client_jobs.steps(client, [queue], most))
 
 
 @internal_task
@@ -67,7 +81,8 @@ def delete_committed_jobs(database: str) -> int:
     old = rows.filter(committed_at__lt=before).order_by("committed_at")
     deleted, jobs = 0, list(old.values_list("job_id", "queue")[:ROWS_AT_ONCE])
     while jobs:
-        stored = get_broker().maintenance.are_stored(jobs)
+        answers = [get_broker(place).maintenance.are_stored(jobs) for place in places()]
+        stored = [any(of_job) for of_job in zip(*answers, strict=True)]
         gone = [job_id for (job_id, _), is_stored in zip(jobs, stored, strict=True) if not is_stored]
         kept = [job_id for (job_id, _), is_stored in zip(jobs, stored, strict=True) if is_stored]
         rows.filter(pk__in=gone).delete()

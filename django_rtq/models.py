@@ -20,8 +20,9 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from django_rtq.broker.task_backends import place_of, places
 from django_rtq.conf import get_config
-from django_rtq.exceptions import InvalidTask, RTQError, TaskNotFound
+from django_rtq.exceptions import BrokerError, InvalidTask, RTQError, TaskNotFound
 from django_rtq.scheduler.registry import ScheduledTask, declared_schedules, schedule_from_row
 from django_rtq.scheduler.sync import sync_rows
 from django_rtq.schedules.schedule import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, cron, every
@@ -166,6 +167,7 @@ class OutboxJob(models.Model):
     """A job that is committed and not known to be in Redis yet: see transactions/outbox.py."""
 
     job_id = models.CharField(primary_key=True, max_length=255)
+    backend = models.CharField(max_length=255, blank=True, default="")  # in TASKS; "": RTQ["REDIS"]
     queue = models.CharField(max_length=100)
     task = models.CharField(max_length=255)
     job = models.TextField()  # JSON: the fields of NewJob or UniqueJob
@@ -195,10 +197,22 @@ class CommittedJob(models.Model):
         return self.job_id
 
 
-def sync_schedules() -> int:
-    """Copy all rows to Redis, where schedulers read them. Returns the number of changed rows. Raises BrokerError."""
+def sync_schedules(backend: str | None = None) -> int:
+    """Copy all rows to Redis, where schedulers read them. Returns the number of changed rows. Raises BrokerError.
+
+    Each row goes to the Redis of its task; only those of one backend in TASKS, if it is given.
+    """
     rows = Schedule.objects.using(router.db_for_write(Schedule))
-    return sync_rows(lambda: {row.name: row.as_row() for row in rows.all()})
+    names = places() if backend is None else [place_of(backend)]
+    changed, failed = 0, None
+    for place in names:
+        try:
+            changed += sync_rows(lambda: {row.name: row.as_row() for row in rows.all()}, place)
+        except BrokerError as error:  # the others get theirs
+            failed = failed or error
+    if failed is not None:
+        raise failed
+    return changed
 
 
 @receiver([post_save, post_delete], sender=Schedule)

@@ -12,6 +12,7 @@ from typing import Any, TypeGuard
 from django_rtq.exceptions import ConfigurationError, InvalidTask
 from django_rtq.validation import did_you_mean, is_number
 
+_DOTTED_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
@@ -200,6 +201,8 @@ class QueueConfig:
     client: Mapping[str, Any] = field(default_factory=dict)
     #: Limits of single clients: name -> the same.
     clients: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: A function of a client's name that returns its limits, or None, as a dotted path.
+    limits_of: str | None = None
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -232,22 +235,25 @@ def _check_queue_option(where: str, option: str, value: Any) -> None:
         raise ConfigurationError(f"{where} is {value!r}, but has to be True or False.")
     if option == "on_full" and value not in ("raise", "wait", "drop_oldest"):
         raise ConfigurationError(f'{where} is {value!r}, but has to be "raise", "wait" or "drop_oldest".')
+    if option == "limits_of" and not (value is None or (isinstance(value, str) and _DOTTED_PATH.fullmatch(value))):
+        raise ConfigurationError(f'{where} is {value!r}, but has to be a dotted path, like "shop.tenants.limits".')
     if option == "on_full_timeout" and not (is_number(value) and 0 < value <= 3600):
         raise ConfigurationError(f"{where} is {value!r}, but has to be a number of seconds, up to 3600.")
     if option in QUEUE_LIMITS:
         _check_limit(where, option, value)
     if option == "client":
-        _check_client_limits(where, value)
+        check_client_limits(where, value)
     if option == "clients":
         if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
             raise ConfigurationError(
                 f'{where} has to be a dictionary of clients, like {{"acme": {{"max_running": 5}}}}.'
             )
         for name, limits in value.items():
-            _check_client_limits(f"{where}[{name!r}]", limits)
+            check_client_limits(f"{where}[{name!r}]", limits)
 
 
-def _check_client_limits(where: str, limits: Any) -> None:
+def check_client_limits(where: str, limits: Any) -> None:
+    """Raises ConfigurationError for limits that a client cannot have. `where` names them."""
     if not isinstance(limits, Mapping):
         raise ConfigurationError(
             f'{where} is {limits!r}, but has to be a dictionary of limits, like {{"max_running": 2}}.'

@@ -24,6 +24,8 @@ job_dropped = Signal()  # job_ids, queue: cancelled by a process whose job took 
 job_requeued = Signal()  # job_ids, queue
 job_discarded = Signal()  # job_ids, queue
 job_stale = Signal()  # job_ids, worker: finished after other workers had got them; the results were ignored
+incident_opened = Signal()  # incident: something has been wrong for two views, some seconds apart
+incident_closed = Signal()  # incident: as it was when it opened
 worker_process_shutdown = Signal()  # worker: its process has settled all jobs and is about to exit
 
 

@@ -5,7 +5,7 @@ import os
 
 from testproject.mariadb_server import install_driver
 from testproject.settings import *  # noqa: F403
-from testproject.settings import DATABASES, RTQ
+from testproject.settings import DATABASES, RTQ, TASKS
 
 if os.environ.get("RTQ_TEST_CLOCK") == "jumping":
     from tests.app import jumping_clock  # noqa: F401 - it takes the place of the true one
@@ -18,6 +18,7 @@ RTQ = {
     "TASK_MODULES": ["tasks", "unique_tasks", "torture_tasks"],
     **json.loads(os.environ.get("RTQ_TEST_OPTIONS", "{}")),
 }
+TASKS = {**TASKS, **json.loads(os.environ.get("RTQ_TEST_TASKS", "{}"))}
 DEBUG = bool(os.environ.get("RTQ_TEST_DEBUG"))
 SILENCED_SYSTEM_CHECKS = ["rtq.W001"]  # short leases are what makes the tests short
 DATABASES["default"]["NAME"] = os.environ.get("RTQ_DATABASE", ":memory:")

@@ -28,24 +28,33 @@ from django_rtq.backend.compat import (
 from django_rtq.backend.results import new_result, plain_arguments, result_of, set_fields
 from django_rtq.backend.running import worker_function
 from django_rtq.backend.task import RTQ_OPTIONS, RTQTask, WorkerTask
+from django_rtq.broker.redis.settings import caches_in
+from django_rtq.broker.task_backends import REDIS_OPTIONS, connection_settings_of
+from django_rtq.conf import get_config
+from django_rtq.exceptions import ConfigurationError, JobNotFound, TaskNotFound
 from django_rtq.exceptions import InvalidTask as InvalidRTQTask
-from django_rtq.exceptions import JobNotFound, TaskNotFound
 from django_rtq.handle import JobHandle
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import made_at
 from django_rtq.queue_options import is_queue_name
 from django_rtq.tasks import registry
+from django_rtq.tasks.django_tasks import on_backend
 from django_rtq.tasks.options.types import USING_NAMES
 from django_rtq.tasks.task import Task
 from django_rtq.validation import did_you_mean
 
 #: Tasks written for django.tasks expect that a failure is final: it knows no retries.
 _DEFAULTS = {"max_attempts": 1}
+_OPTIONS = (*RTQ_OPTIONS, *REDIS_OPTIONS)
 
 
 class RTQBackend(BaseTaskBackend):
-    """A backend of django.tasks. OPTIONS: defaults for the options of its tasks, see RTQ_OPTIONS."""
+    """A backend of django.tasks.
+
+    OPTIONS: REDIS, DB and PREFIX, if its jobs are in another Redis than those of RTQ, and defaults for the options of
+    its tasks, see RTQ_OPTIONS.
+    """
 
     task_class = RTQTask
     supports_defer = True
@@ -70,18 +79,21 @@ class RTQBackend(BaseTaskBackend):
             "priority": task.priority,
             "run_after": task.run_after,
         }
-        options: dict[str, Any] = _DEFAULTS | self.options | task.rtq_options
+        defaults = {name: value for name, value in self.options.items() if name not in REDIS_OPTIONS}
+        options: dict[str, Any] = _DEFAULTS | defaults | task.rtq_options
         known = registry.find_task(task.module_path)
         try:
             if known is not None and task.func is _function_of(known):
                 wanted = own | (options if isinstance(known, WorkerTask) else task.rtq_options)
                 changed = _changes(known, task, wanted)
-                return known.using(**changed) if changed else known
+                copy = known.using(**changed) if changed else known
+                return copy if copy.backend == self.alias else on_backend(copy, self.alias)
             declared = WorkerTask(
                 func=worker_function(task),
                 takes_context=task.takes_context,
                 keeps_call=True,
                 django_task=task,
+                backend=self.alias,
                 **{name: value for name, value in (own | options).items() if name != "run_after"},
             )
         except InvalidRTQTask as error:
@@ -152,14 +164,14 @@ class RTQBackend(BaseTaskBackend):
         """The result of a job in one of the queues of this backend. Raises TaskResultDoesNotExist, BrokerError."""
         for queue in self._queues_to_search():
             with suppress(JobNotFound, TaskNotFound):
-                return self._result_of(get_inspector().find(str(result_id), queue))
+                return self._result_of(get_inspector(self.alias).find(str(result_id), queue))
         raise TaskResultDoesNotExist(result_id)
 
     async def aget_result(self, result_id: str) -> DjangoResult:
         """get_result() for coroutines."""
         for queue in self._queues_to_search():
             with suppress(JobNotFound, TaskNotFound):
-                return self._result_of(await get_inspector().afind(str(result_id), queue))
+                return self._result_of(await get_inspector(self.alias).afind(str(result_id), queue))
         raise TaskResultDoesNotExist(result_id)
 
     def _queues_to_search(self) -> list[str | None]:
@@ -169,11 +181,13 @@ class RTQBackend(BaseTaskBackend):
         task = registry.get_task(details.task)
         django_task = task.django_task if isinstance(task, WorkerTask) else self.adopt(task)
         priority = details.priority if details.record else django_task.priority
-        return result_of(_as_called(django_task, details.queue, priority), details)
+        called = _as_called(django_task, queue_name=details.queue, priority=priority, backend=self.alias)
+        return result_of(called, details)
 
     def check(self, **kwargs: Any) -> list[CheckMessage]:
         """rtq.E005: OPTIONS or QUEUES of the backend are invalid. rtq.E006: django_rtq is not installed."""
-        found: list[CheckMessage] = [Error(problem, id="rtq.E005") for problem in self._problems()]
+        problems = [*self._problems(), *self._problems_of_redis()]
+        found: list[CheckMessage] = [Error(problem, id="rtq.E005") for problem in problems]
         if not apps.is_installed("django_rtq"):
             found.append(Error('TASKS uses django_rtq: add "django_rtq" to INSTALLED_APPS.', id="rtq.E006"))
         return found
@@ -181,14 +195,31 @@ class RTQBackend(BaseTaskBackend):
     def _problems(self) -> list[str]:
         where = f"TASKS[{self.alias!r}]"
         problems = [
-            f'{where}["OPTIONS"] has {name!r}, which is no option of a task.{did_you_mean(name, RTQ_OPTIONS)}'
+            f'{where}["OPTIONS"] has {name!r}, which is no option of a task.{did_you_mean(name, _OPTIONS)}'
             for name in self.options
-            if name not in RTQ_OPTIONS
+            if name not in _OPTIONS
         ]
         return problems + [
             f'{where}["QUEUES"] has {name!r}, which is not the name of a queue.'
             for name in self.queues
             if not is_queue_name(name)
+        ]
+
+    def _problems_of_redis(self) -> list[str]:
+        if not self.options.keys() & set(REDIS_OPTIONS):
+            return []
+        try:
+            get_config()
+        except ConfigurationError:
+            return []  # reported as rtq.E001
+        try:
+            where = connection_settings_of(self.alias)
+        except ConfigurationError as error:
+            return [str(error)]
+        return [
+            f"TASKS[{self.alias!r}] has its jobs in {where}, which the cache {cache!r} uses too. cache.clear() runs "
+            "FLUSHDB: it would delete all jobs. Set another database."
+            for cache in caches_in(where)[:1]
         ]
 
 
@@ -230,8 +261,7 @@ def _function_of(task: Task[Any, Any]) -> Any:
     return task.django_task.func if isinstance(task, WorkerTask) else task.func
 
 
-def _as_called(task: RTQTask, queue: str, priority: int) -> RTQTask:
-    """The task with the queue and the priority of a job."""
-    if (task.queue_name, task.priority) == (queue, priority):
-        return task
-    return task.using(queue_name=queue, priority=priority)
+def _as_called(task: RTQTask, **options: Any) -> RTQTask:
+    """The task with the queue, the priority and the backend of a job."""
+    is_same = all(getattr(task, name) == value for name, value in options.items())
+    return task if is_same else task.using(**options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import wraps
 from typing import Any
@@ -23,8 +24,9 @@ from django_rtq.backend.compat import (
     task_started,
 )
 from django_rtq.backend.results import result_of, set_fields
-from django_rtq.backend.task import RTQTask, WorkerTask
+from django_rtq.backend.task import RTQTask, WorkerTask, task_in
 from django_rtq.broker.broker import get_broker
+from django_rtq.broker.task_backends import places
 from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerError, JobNotFound, TaskNotFound
 from django_rtq.inspector.details import JobDetails
@@ -83,6 +85,7 @@ def _start(task: RTQTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Run
     job = here.run.context
     if job.attempt > 1:
         here.run.history = _failures(job.queue_name, job.job_id).decode()
+    task = task_in(task, job.backend)
     details = JobDetails(
         id=job.job_id,
         queue=job.queue_name,
@@ -103,11 +106,12 @@ def _start(task: RTQTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Run
 
 
 def _failures(queue: str, job_id: str) -> bytes:
-    """Earlier failures, as Redis has them; none if it cannot be reached."""
-    try:
-        return get_broker().errors(queue, job_id.encode())
-    except BrokerError:
-        return b""
+    """Earlier failures, as the Redis of the job has them; none if it cannot be reached."""
+    for place in places():
+        with suppress(BrokerError):
+            if found := get_broker(place).errors(queue, job_id.encode()):
+                return found
+    return b""
 
 
 def _send_finished(task: RTQTask, result: DjangoResult, status: Any) -> None:
@@ -126,18 +130,27 @@ def _django_task(name: str) -> RTQTask | None:
     return task.django_task if isinstance(task, WorkerTask) else None
 
 
+def _find(job_id: str, queue: str) -> tuple[JobDetails | None, str]:
+    """A job and the place where it is: the signals do not say in which Redis."""
+    for place in places():
+        with suppress(BrokerError, JobNotFound):
+            return get_inspector(place).find(job_id, queue), place
+    return None, ""
+
+
 @receiver(signals.job_buried)
 def send_failed(*, job: Job | None, error: BaseException, **kwargs: Any) -> None:
     """Send task_finished for a job that failed for good, with the exception as the current one, as Django does."""
     if job is None or (task := _django_task(job.task)) is None:
         return
     running = current_job()
-    worker = running.worker if running and running.job_id == job.id else ""
+    is_running = running is not None and running.job_id == job.id
+    worker, place = (running.worker, running.backend) if running and is_running else ("", _place_of(job))
     now_ms = time.time_ns() // 1_000_000
     last = failure_line(error, at_ms=now_ms, attempt=job.attempt, worker=worker)
     earlier = _failures(job.queue, job.id) + b"\n" if job.attempt > 1 else b""
     errors = read_failures(earlier + last.encode())
-    result = result_of(task, _ended(job, JobState.DEAD, attempt=job.attempt, errors=errors))
+    result = result_of(task_in(task, place), _ended(job, JobState.DEAD, attempt=job.attempt, errors=errors))
     trace = error.__traceback__
     try:
         raise error
@@ -151,7 +164,12 @@ def send_failed(*, job: Job | None, error: BaseException, **kwargs: Any) -> None
 def send_expired(*, job: Job, **kwargs: Any) -> None:
     """Send task_finished for a job that was not started in time."""
     if task := _django_task(job.task):
+        task = task_in(task, _place_of(job))
         _send_finished(task, result_of(task, _ended(job, JobState.EXPIRED)), TaskResultStatus.FAILED)
+
+
+def _place_of(job: Job) -> str:
+    return _find(job.id, job.queue)[1] if len(places()) > 1 else ""
 
 
 def _ended(job: Job, state: JobState, **known: Any) -> JobDetails:
@@ -181,9 +199,7 @@ def send_crashed(*, buried_ids: Sequence[str], queue: str, **kwargs: Any) -> Non
 
 
 def _send_ended(job_id: str, queue: str, state: JobState) -> None:
-    try:
-        details = get_inspector().find(job_id, queue)
-    except (BrokerError, JobNotFound):
-        return
-    if task := _django_task(details.task):
+    details, place = _find(job_id, queue)
+    if details is not None and (task := _django_task(details.task)):
+        task = task_in(task, place)
         _send_finished(task, result_of(task, replace(details, state=state)), TaskResultStatus.FAILED)

@@ -14,6 +14,7 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from django_rtq.backend.compat import DjangoTask, task_backends
+from django_rtq.broker.task_backends import backends_in, is_in
 from django_rtq.handle import JobHandle
 from django_rtq.schedules.schedule import Schedule
 from django_rtq.tasks.task import Task
@@ -128,6 +129,14 @@ class WorkerTask(Task[Any, Any]):
     """What workers run for a task of django.tasks."""
 
     django_task: RTQTask
+
+
+def task_in(task: RTQTask, place: str) -> RTQTask:
+    """The task as it was enqueued, if its job is in another Redis than that of the backend it was declared for."""
+    if is_in(task.backend, place):
+        return task
+    others = backends_in(place)
+    return task.using(backend=others[0]) if others else task
 
 
 @cache

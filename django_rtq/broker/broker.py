@@ -6,10 +6,10 @@ Every method may be repeated when its reply was lost. The header of each script 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.core.signals import setting_changed
@@ -26,8 +26,9 @@ from django_rtq.broker.redis.settings import read_connection_settings
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
 from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
+from django_rtq.broker.task_backends import config_of, place_of, viewed_backend
 from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
-from django_rtq.conf import Config, check_redis_is_allowed, get_config
+from django_rtq.conf import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.record import read_record
@@ -45,7 +46,11 @@ class Broker(Producer):
     Any thread may use it. A process that was forked needs a new one.
     """
 
-    def __init__(self, config: Config, *, role: str = "client") -> None:
+    backend = ""  # in TASKS, with this Redis; "": that of RTQ["REDIS"]
+    has_limits = True  # that producers have to keep up to date
+
+    def __init__(self, config: Config, *, role: str = "client", backend: str = "") -> None:
+        self.backend = backend
         config = check_redis_is_allowed(config)
         self.connection_settings = read_connection_settings(config)
         if role == "client":  # a web request must not wait for as long as a worker may
@@ -274,33 +279,72 @@ def _pairs(flat: Sequence[bytes]) -> list[tuple[str, str]]:
     return [(flat[i].decode(), flat[i + 1].decode()) for i in range(0, len(flat), 2)]
 
 
+_brokers: dict[str, Broker] = {}  # of get_broker(), by the name of their Redis
 _substitutes: list[Broker] = []
+on_brokers_forgotten: list[Callable[[], object]] = []  # caches of what has a broker
 
 
-@lru_cache(maxsize=1)
-def get_broker() -> Broker:
-    """The broker of this process, for producers and the admin. Raises ConfigurationError."""
-    return _substitutes[-1] if _substitutes else Broker(get_config())
+def get_broker(backend: str | None = None) -> Broker:
+    """The broker of this process for a backend in TASKS; "": for RTQ["REDIS"]; None: for the one that is viewed.
+
+    For producers and the admin. Backends with the same Redis share one. Raises ConfigurationError.
+    """
+    return broker_of(viewed_backend() if backend is None else backend)
+
+
+@cache
+def broker_of(backend: str) -> Broker:
+    """get_broker() for producers, who always know the backend. Raises ConfigurationError."""
+    if _substitutes:
+        return _substitutes[-1]
+    place = place_of(backend)
+    return _brokers.get(place) or _brokers.setdefault(place, open_broker(place, role="client"))
+
+
+def open_broker(backend: str, *, role: str) -> Broker:
+    """A broker of its own, for workers and schedulers. Raises ConfigurationError."""
+    return Broker(config_of(backend), role=role, backend=place_of(backend))
+
+
+def forget_brokers(places: Collection[str] | None = None) -> None:
+    """Let get_broker() make new ones. None: for all places."""
+    for place in list(_brokers) if places is None else places:
+        del _brokers[place]
+    _clear_caches()
+
+
+def _clear_caches() -> None:
+    broker_of.cache_clear()
+    for clear in on_brokers_forgotten:
+        clear()
+
+
+def close_brokers() -> None:
+    """Close the connections of all brokers of get_broker()."""
+    for broker in list(_brokers.values()):
+        broker.close()
 
 
 @contextmanager
 def substitute_broker(broker: Broker) -> Iterator[None]:
-    """For tests: get_broker() returns this one inside the block, in all threads."""
+    """For tests: get_broker() returns this one inside the block, in all threads, for all backends."""
     _substitutes.append(broker)
-    get_broker.cache_clear()
+    _clear_caches()
     try:
         yield
     finally:
         _substitutes.remove(broker)
-        get_broker.cache_clear()
+        _clear_caches()
 
 
 # A process may be forked while another thread holds the lock of the pool: the child makes its own broker.
-os.register_at_fork(after_in_child=get_broker.cache_clear)
+os.register_at_fork(after_in_child=forget_brokers)
 
 
 @receiver(setting_changed)
-def forget_broker(*, setting: str, **kwargs: object) -> None:
-    """Make a new broker when a test overrides the settings."""
+def apply_settings(*, setting: str, **kwargs: object) -> None:
+    """Make new brokers when a test overrides the settings."""
     if setting in ("RTQ", "CACHES", "DEBUG"):
-        get_broker.cache_clear()
+        forget_brokers()
+    elif setting == "TASKS":
+        forget_brokers(_brokers.keys() - {""})

@@ -25,6 +25,7 @@ class EnqueueCall(NamedTuple):
     queue: str
     jobs: Sequence[AnyJob]  # all of one kind
     all_or_none: bool = False  # store no job if one does not fit
+    backend: str = ""  # in TASKS, whose Redis gets the jobs
 
 
 class _Part(NamedTuple):
@@ -68,7 +69,7 @@ def enqueue_calls(
 def _parts(keys: Keys, calls: Sequence[EnqueueCall], drop_mode: Callable[[str], str]) -> Iterator[_Part]:
     """The calls of scripts: few for each queue, with its jobs in the order of the calls."""
     queues: dict[str, list[tuple[int, AnyJob]]] = {}
-    for number, (queue, jobs, _) in enumerate(calls):
+    for number, (queue, jobs, *_) in enumerate(calls):
         sent = map(as_unique, jobs) if drop_mode(queue) else jobs
         queues.setdefault(queue, []).extend((number, job) for job in sent)
     for queue, owned in queues.items():

@@ -65,7 +65,10 @@ class QueueKeys:
     # Limits; they exist only where there are any
     limits = Key("hash", "queue, clients (default), client:<name>, paused:<name> -> the limit")
     waiting_limits = Key("hash", "queue, clients (default), client:<name> -> how many jobs may wait, or none")
-    limit_sources = Key("hash", "run:<field of limits>, settings:<field of limits> -> where it comes from; run: wins")
+    limit_sources = Key(
+        "hash", "run:<field of limits>, limits_of:<field>, settings:<field> -> what that source says; the first wins"
+    )
+    asked_limits = Key("zset", "client -> when the function `limits_of` was last asked for its limits, ms")
     running_counts = Key("hash", "queue, client:<name> -> number of running jobs")
     blocked = Key("hash", "client -> bands in which it waits until it may start a job; its turn in these rings is inf")
     rate_times = Key(
@@ -116,8 +119,11 @@ class QueueKeys:
     stats = Key("hash", "counters of the queue", per="minute")
     tasks = Key("hash", "counters of each task, and its histograms", per="hour")
     totals = Key("hash", "counter of the queue or of a task -> sum; minute, hour -> the first that is not in the sums")
-    client_runs = Key("hash", "client -> number of runs; and the time of all runs, µs", per="slice")
+    client_runs = Key("hash", "client -> number of runs; and the number and time (µs) of all runs", per="slice")
     client_time = Key("zset", "client -> how long its runs took together, µs", per="slice")
+
+    # Of the default queue only, and only if somebody listens; expires
+    incidents = Key("hash", "id -> state (seen, open, closed), token of the call, JSON; '' -> the last view")
 
     scratch = Key("none", "never exists: scripts delete it to be allowed to write to a full server")
 

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.messages import earliest_seconds
-from django_rtq.broker.redis.client import RedisClient
+from django_rtq.broker.redis.client import RedisClient, clock_ms
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.conf import Config
 
 MAINTAIN_AT_ONCE = 100  # jobs of others, or lanes, that one script call touches (rule 6)
+INCIDENT_SECONDS = 86_400  # without a view; then all incidents open anew
 UNUSED_MS = 86_400_000  # after so long without a worker, a queue that is empty and not declared is forgotten
 
 
@@ -102,6 +103,26 @@ class Maintenance:
         names = [name.decode() for name in self._redis.execute_one(("SMEMBERS", self._keys.queues), resend=True)]
         unknown = sorted(set(names).difference(declared))
         return [name for name in unknown if self.forget(name, idle_ms=UNUSED_MS) == "forgotten"]
+
+    def seconds_since_view(self) -> float | None:
+        """Since some scheduler last looked for incidents; None: none has, lately."""
+        key = self._keys.of(self._config.default_queue).incidents
+        time, view = self._redis.execute([("TIME",), ("HGET", key, "")], resend=True)
+        return None if view is None else (clock_ms(time) - int(view.partition(b" ")[0])) / 1000
+
+    def track_incidents(
+        self, incidents: Mapping[str, str], *, seen_ms: int, gap_ms: int, token: str
+    ) -> tuple[list[str], list[str]]:
+        """Store a view of the incidents, id -> text. Returns the texts of those that have opened and closed since.
+
+        Both are empty if there is a view that is newer, or older by less than `gap_ms`.
+        """
+        flat = [text for pair in incidents.items() for text in pair]
+        keys = self._keys.of(self._config.default_queue)
+        command = SCRIPTS["track_incidents"].call(keys, (seen_ms, gap_ms, token, INCIDENT_SECONDS, *flat))
+        texts = [text.decode() for text in self._redis.execute_one(command, resend=True)]
+        middle = texts.index("") if texts else 0
+        return texts[:middle], texts[middle + 1 :]
 
     def repair_command(self, queue: str, cursor: int) -> Command:
         """The call of the script that repairs some lanes and workers after a torn append-only file.

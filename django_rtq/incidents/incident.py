@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any
 
 from django.utils.timezone import localtime
@@ -91,7 +92,7 @@ class Incident:
         return _("since %(time)s (%(duration)s)") % {"time": time, "duration": duration}
 
     def as_dict(self) -> dict[str, Any]:
-        """All but the actions, for JSON."""
+        """All but the actions, for JSON. Has the text in the active language."""
         subject = {name: getattr(self, name) for name in _SUBJECT if getattr(self, name) not in ("", None)}
         return {
             "kind": self.kind,
@@ -103,5 +104,25 @@ class Incident:
             "text": self.text,
         }
 
+    def dump(self) -> str:
+        """All but the actions as JSON, for load()."""
+        fields = {name: getattr(self, name) for name in _STORED}
+        return json.dumps({**fields, "since": self.since.timestamp() if self.since else None})
+
+    @classmethod
+    def load(cls, text: str) -> Incident:
+        """From what dump() made, also that of another version of this package."""
+        found = {name: value for name, value in json.loads(text).items() if name in _STORED}
+        since = found.pop("since", None)
+        return cls(
+            **{
+                **found,
+                "severity": Severity(found["severity"]),
+                "also": tuple(found.get("also", ())),
+                "since": None if since is None else datetime.fromtimestamp(since, timezone.utc),
+            }
+        )
+
 
 _SUBJECT = ("queue", "task", "client", "host", "error_class", "job_id", "command")
+_STORED = ("kind", "severity", "since", "began_earlier", *_SUBJECT, "values", "also")

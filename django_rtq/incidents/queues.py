@@ -12,6 +12,7 @@ from django_rtq.incidents.workers import short_name
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.metrics import TaskMetrics
 from django_rtq.inspector.overview import LATELY, Overview, QueueRow
+from django_rtq.inspector.queues import unserved
 from django_rtq.inspector.time_series import Series
 from django_rtq.redaction import redacted
 
@@ -87,6 +88,8 @@ def long_waits(overview: Overview, oldest_seconds: float | None = None) -> Itera
     """Queues whose oldest job has been waiting for longer than the caller or the settings say, or that fall behind."""
     most = get_config().incident_options.oldest_seconds if oldest_seconds is None else oldest_seconds
     waiting = [row for row in overview.queues if row.details.oldest_seconds is not None and not row.details.paused]
+    idle = unserved([row.details.name for row in waiting], overview.workers)  # which is an incident of its own
+    waiting = [row for row in waiting if row.details.name not in idle]
     for row in sorted(waiting, key=lambda row: -(row.details.oldest_seconds or 0)):
         is_late = (row.details.oldest_seconds or 0) > most
         if is_late or is_falling_behind(row):

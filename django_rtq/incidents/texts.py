@@ -20,8 +20,8 @@ TEXTS: dict[str, Any] = {
         "Queue %(name)s: %(count)s jobs wait, and no worker serves the queue. Start one:",
         "number",
     ),
-    "queue_without_worker": gettext_lazy(
-        "No worker serves queue %(name)s, which a task or the settings declare. Start one:"
+    "queues_without_worker": gettext_lazy(
+        "No worker serves these queues, which tasks or settings declare: %(names)s. Start one:"
     ),
     "worker_lost": ngettext_lazy(
         "Host %(host)s: %(count)s worker has stopped responding (%(worker)s). Its jobs will be reclaimed shortly.",

@@ -13,6 +13,7 @@ from django_rtq.inspector.queues import unserved
 from django_rtq.tasks.registry import all_tasks, declared_queues
 
 SILENT_SECONDS = 60.0  # an idle worker asks for work every few seconds
+MAX_NAMED = 5  # queues in one text
 COMMAND = "python manage.py rtq_worker"
 
 
@@ -27,16 +28,15 @@ def missing_workers(overview: Overview) -> Iterator[Incident]:
         return
     for name in sorted(idle, key=lambda name: -(waiting[name].oldest_seconds or 0)):
         yield _unserved(overview, waiting[name])
-    for name in unserved(declared_queues(), overview.workers):
-        if name not in waiting:
-            yield Incident(
-                kind="queue_without_worker",
-                severity=Severity.WARNING,
-                queue=name,
-                values={"name": name},
-                actions=(Action.SHOW_WORKERS,),
-                command=f"{COMMAND} --queues {name}",
-            )
+    if names := [name for name in unserved(declared_queues(), overview.workers) if name not in waiting]:
+        more = f" (+{len(names) - MAX_NAMED})" if len(names) > MAX_NAMED else ""
+        yield Incident(
+            kind="queues_without_worker",
+            severity=Severity.WARNING,
+            values={"names": ", ".join(names[:MAX_NAMED]) + more},
+            actions=(Action.SHOW_WORKERS,),
+            command=f"{COMMAND} --queues {','.join(names)}",
+        )
 
 
 def _no_worker(overview: Overview, idle: Sequence[str]) -> Incident:

@@ -1,47 +1,21 @@
-"""One client in all queues: its jobs, its limits, and whether it is paused."""
+"""Clients in all queues: their jobs, their limits, why they wait, and who used the workers lately."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from django_rtq.broker.broker import Broker
-from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.inspector.limits import ClientPause, Limits, read_limits, read_pause
+from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.inspector.client_states import (
+    ClientInQueue,
+    QueueState,
+    Shares,
+    read_client_states,
+    read_queue_state,
+)
 from django_rtq.inspector.metrics import ClientDetails, MetricsReader
 from django_rtq.inspector.queues import QueueReader
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientInQueue:
-    """What one client has in one queue."""
-
-    queue: str
-    queued: int  # jobs in its lanes
-    oldest_seconds: float | None  # how long the first of them has been waiting; None: no job waits
-    scheduled: int  # jobs that wait for their time, retries included
-    running: int | None  # None: not counted, because the queue has no limits
-    own: Limits  # the limits of this client
-    default: Limits  # of each client
-    pause: ClientPause | None
-    is_blocked: bool  # it has jobs, and waits until it may start one
-
-    @property
-    def in_force(self) -> Limits:
-        """The limits that hold for it: its own come first."""
-        return {**self.default, **self.own}
-
-    @property
-    def is_at_limit(self) -> bool:
-        """Whether it runs as many jobs as it may."""
-        most = self.in_force.get("max_running")
-        return most is not None and most.value is not None and (self.running or 0) >= most.value
-
-    @property
-    def is_known(self) -> bool:
-        """Whether there is anything of it in this queue."""
-        return bool(self.queued or self.scheduled or self.running or self.own or self.pause)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,8 +28,8 @@ class ClientSummary:
     done_lately: int = 0  # runs in the last hour
     busy_seconds: float = 0.0  # how long these took
     share: float = 0.0  # of the time of all runs of the last hour, 0 to 1
-    is_paused: bool = False  # in at least one queue
-    is_limited: bool = False  # it has limits of its own
+    shares: Shares = field(default_factory=Shares)  # of what ran in the last ten minutes
+    in_queues: list[ClientInQueue] = field(default_factory=list)  # those where there is anything of it
 
     def add(self, found: ClientDetails) -> None:
         """Add what was found in one queue."""
@@ -64,6 +38,21 @@ class ClientSummary:
         self.queued += found.queued
         self.done_lately += found.done_lately
         self.busy_seconds += found.busy_seconds
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it is paused in at least one queue."""
+        return any(each.pause for each in self.in_queues)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether it has limits of its own."""
+        return any(each.own for each in self.in_queues)
+
+    @property
+    def reasons(self) -> list[tuple[str, str]]:
+        """Queues in which its jobs do not start, and why."""
+        return [(each.queue, each.reason) for each in self.in_queues if each.reason]
 
 
 class ClientReader:
@@ -76,52 +65,90 @@ class ClientReader:
     def get(self, client: str, queues: Iterable[str] | None = None) -> list[ClientInQueue]:
         """A client in these queues; in all queues, if none is named."""
         names = self._queues.names() if queues is None else list(queues)
-        calls = [SCRIPTS["client_state"].call(self._keys.of(name), (client,)) for name in names]
-        replies = self._redis.execute(calls, resend=True)
-        return [_read(name, reply) for name, reply in zip(names, replies, strict=True)]
+        return self._read({name: [client] for name in names})[0]
+
+    def in_queue(self, queue: str, clients: Collection[str]) -> tuple[QueueState, list[ClientInQueue]]:
+        """Some clients of a queue, and the queue: one round trip."""
+        found, states = self._read({queue: clients})
+        return states[queue], found
 
     def busiest(self, limit: int = 100) -> list[ClientSummary]:
         """The clients with most waiting jobs, those that did most lately, and those that are paused or have limits.
 
-        Two round trips. Of each queue the lanes are read whose first jobs wait longest, 1,000 at most.
+        Three round trips. Of each queue the lanes are read whose first jobs wait longest, 1,000 at most.
         """
         names = self._queues.names()
         commands = [self._metrics.clients_command(name, limit) for name in names]
         commands += [("HKEYS", self._keys.of(name).limits) for name in names]
         replies = self._redis.execute(commands, resend=True)
+        served, fields = replies[: len(names)], replies[len(names) :]
         found: dict[str, ClientSummary] = {}
-        for reply in replies[: len(names)]:
+        seen: dict[str, dict[str, None]] = {}  # queue -> clients
+        paused: set[str] = set()
+        for name, reply, of_limits in zip(names, served, fields, strict=True):
             for each in self._metrics.read_clients(reply, limit, by="queued").clients:
                 found.setdefault(each.client, ClientSummary(client=each.client)).add(each)
-        total_us = sum(reply[2] for reply in replies[: len(names)])
-        for one in found.values():
-            one.share = min(1.0, one.busy_seconds * 1_000_000 / total_us) if total_us else 0.0
-        _mark_limited(found, {field.decode() for fields in replies[len(names) :] for field in fields})
-        in_order = sorted(found.values(), key=lambda one: (-one.is_paused, -one.queued, -one.share, one.client))
-        return in_order[:limit]
+                seen.setdefault(name, {})[each.client] = None
+            for kind, client in _limited(of_limits):
+                found.setdefault(client, ClientSummary(client=client))
+                seen.setdefault(name, {})[client] = None
+                paused |= {client} if kind == "paused" else set()
+        _share_out(found.values(), sum(reply[2] for reply in served))
+        in_order = sorted(
+            found.values(), key=lambda one: (one.client not in paused, -one.queued, -one.share, one.client)
+        )[:limit]
+        shown = {one.client: one for one in in_order}
+        self._add_states(shown, {name: [one for one in seen.get(name, ()) if one in shown] for name in names})
+        return in_order
+
+    # -- inside
+
+    def _add_states(self, shown: Mapping[str, ClientSummary], wanted: Mapping[str, Collection[str]]) -> None:
+        found, states = self._read(wanted)
+        for each in found:
+            if each.is_known:
+                shown[each.client].in_queues.append(each)
+        for one in shown.values():
+            one.shares = _shares_of_all(one.in_queues, states.values())
+
+    def _read(self, wanted: Mapping[str, Collection[str]]) -> tuple[list[ClientInQueue], dict[str, QueueState]]:
+        """Clients by queue, in one round trip."""
+        asked = [(queue, part) for queue, clients in wanted.items() for part in _parts(list(clients))]
+        calls = [SCRIPTS["client_states"].call(self._keys.of(queue), part) for queue, part in asked]
+        found: list[ClientInQueue] = []
+        states: dict[str, QueueState] = {}
+        for (queue, part), reply in zip(asked, self._redis.execute(calls, resend=True), strict=True):
+            states[queue] = read_queue_state(reply)
+            found += read_client_states(queue, part, reply)
+        return found, states
 
 
-def _mark_limited(found: dict[str, ClientSummary], fields: Iterable[str]) -> None:
-    """Note who is paused or has limits, by the fields of the key `limits`."""
-    for field in fields:
-        kind, separator, client = field.partition(":")
+def _parts(clients: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Of no clients one empty part: the queue is read, too."""
+    for start in range(0, max(1, len(clients)), AT_ONCE):
+        yield clients[start : start + AT_ONCE]
+
+
+def _limited(fields: Iterable[bytes]) -> Iterator[tuple[str, str]]:
+    """Who is paused or has limits, by the fields of the key `limits`."""
+    for text in fields:
+        kind, separator, client = text.decode().partition(":")
         if separator:
-            one = found.setdefault(client, ClientSummary(client=client))
-            one.is_paused |= kind == "paused"
-            one.is_limited |= kind == "client"
+            yield kind, client
 
 
-def _read(queue: str, reply: list[Any]) -> ClientInQueue:
-    now_ms, queued, since, scheduled, running, *limits, is_blocked = reply
-    own, own_at_run_time, default, default_at_run_time, pause = (text.decode() for text in limits)
-    return ClientInQueue(
-        queue=queue,
-        queued=queued,
-        oldest_seconds=max(0.0, (now_ms - float(since)) / 1000) if since else None,
-        scheduled=scheduled,
-        running=int(running) if running else 0 if own or default or pause else None,
-        own=read_limits(own, own_at_run_time),
-        default=read_limits(default, default_at_run_time),
-        pause=read_pause(pause),
-        is_blocked=is_blocked == 1,
-    )
+def _share_out(found: Iterable[ClientSummary], total_us: int) -> None:
+    for one in found:
+        one.share = min(1.0, one.busy_seconds * 1_000_000 / total_us) if total_us else 0.0
+
+
+def _shares_of_all(found: Iterable[ClientInQueue], queues: Collection[QueueState]) -> Shares:
+    """A client's part of the runs of all queues. Its fair part is that of each queue, as far as that queue ran jobs."""
+    found = list(found)
+
+    def part(name: str, of_queue: str) -> float | None:
+        total = sum(getattr(queue, of_queue) for queue in queues)
+        runs = (getattr(each.queue_state, of_queue) * (getattr(each.shares, name) or 0) for each in found)
+        return min(1.0, sum(runs) / total) if total else None
+
+    return Shares(starts=part("starts", "runs"), time=part("time", "busy_seconds"), fair=part("fair", "runs"))

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
-from django.core.signals import setting_changed
-from django.dispatch import receiver
-
 from django_rtq import signals
-from django_rtq.broker.broker import Broker, get_broker
+from django_rtq.broker.broker import Broker, get_broker, on_brokers_forgotten
 from django_rtq.broker.control import WorkerCommand, send_command, supervisor_of
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.redis.commands import Argument
@@ -20,6 +16,7 @@ from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.broker.wait import await_end, wait_for_end
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
 from django_rtq.inspector import lost_replies, one_job
+from django_rtq.inspector.cancelling import ClientCanceller
 from django_rtq.inspector.clients import ClientReader
 from django_rtq.inspector.dead_letters import (
     LATEST,
@@ -68,6 +65,7 @@ class Inspector:
         self.dead_letters = DeadLetters(broker)
         self.limits = LimitEditor(broker)
         self.clients = ClientReader(broker)
+        self.client_jobs = ClientCanceller(broker, Inspector)
 
     # -- look
 
@@ -286,7 +284,7 @@ class Inspector:
         returns 0."""
         whose = ("all", "") if client is None else ("client", client)
         while True:
-            deleted, searched = self._call(queue, "purge", (MAINTAIN_AT_ONCE, *whose))
+            deleted, searched = self._call(queue, "purge", (MAINTAIN_AT_ONCE, *whose, ""))
             if deleted or not searched:  # else they had all been cancelled
                 return int(deleted)
 
@@ -317,22 +315,21 @@ class Inspector:
         return self.find(job_id, queue).state in (JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED)
 
 
-@lru_cache(maxsize=1)
-def get_inspector() -> Inspector:
-    """The inspector of this process. Raises ConfigurationError."""
-    broker = get_broker()
+def get_inspector(backend: str | None = None) -> Inspector:
+    """The inspector of this process, for a backend in TASKS that has a Redis of its own; "": for RTQ["REDIS"].
+
+    None: for RTQ["REDIS"], or the backend that a command or page is about. Raises ConfigurationError.
+    """
+    return _inspector_of(get_broker(backend))
+
+
+@cache
+def _inspector_of(broker: Broker) -> Inspector:
     of_tests: Inspector | None = getattr(broker, "inspector", None)
     return Inspector(broker) if of_tests is None else of_tests
 
 
-os.register_at_fork(after_in_child=get_inspector.cache_clear)
-
-
-@receiver(setting_changed)
-def forget_inspector(*, setting: str, **kwargs: object) -> None:
-    """Apply settings that a test overrides."""
-    if setting in ("RTQ", "CACHES", "DEBUG"):
-        get_inspector.cache_clear()
+on_brokers_forgotten.append(_inspector_of.cache_clear)  # or else the brokers would live on, with their connections
 
 
 def _why_not_now(answer: str) -> str:

@@ -56,6 +56,7 @@ class QueueRow:
     tasks: Mapping[str, TaskMetrics] = field(default_factory=dict)  # task name -> this hour and the one before it
     newest_dead: JobDetails | None = None  # only the fields that a summary shows
     newest_retrying: JobDetails | None = None  # the one with the latest next attempt
+    totals: list[Any] = field(default_factory=list)  # the reply of the script `update_totals`, if it was asked for
     busiest: BusiestClient | None = None  # None: nothing ran lately, or jobs of fewer than two clients wait
 
 
@@ -82,8 +83,11 @@ class OverviewReader:
         self._redis, self._keys = broker.redis, broker.keys
         self._time_series = TimeSeriesReader(broker)
 
-    def read(self, minutes: int = 60, *, step: int | None = None) -> Overview:
-        """The overview in two round trips, with counters of the last `minutes` in steps of `step` minutes."""
+    def read(self, minutes: int = 60, *, step: int | None = None, with_totals: bool = False) -> Overview:
+        """The overview in two round trips, with counters of the last `minutes` in steps of `step` minutes.
+
+        `with_totals` adds what metrics for Prometheus need, and brings it up to date in Redis.
+        """
         minutes, step = _period(minutes, step)
         names, known, info = self._read_names(with_info=True)
         reads = _Reads()
@@ -94,6 +98,8 @@ class OverviewReader:
             reads.add("tasks", SCRIPTS["task_metrics"].call(keys, (FAILING_HOURS,)))
             reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_FAILURE_BYTES,)))
             reads.add("busiest", SCRIPTS["busiest_client"].call(keys, ()))
+            if with_totals:
+                reads.add("totals", SCRIPTS["update_totals"].call(keys, ()))
         self._add_workers(reads, names, known)
         replies = reads.replies(self._redis.execute(reads.commands, resend=True))
         details = [read_queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
@@ -112,6 +118,8 @@ class OverviewReader:
                 details, replies["history"], replies["failures"], replies["busiest"], strict=True
             )
         ]
+        if with_totals:
+            rows = [replace(row, totals=totals) for row, totals in zip(rows, replies["totals"], strict=True)]
         workers = _with_usual(workers, tasks)
         now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
         return Overview(now=clock_moment(now_ms), queues=rows, workers=workers, server=info, **_liveness(details))
@@ -186,7 +194,7 @@ def _period(minutes: int, step: int | None) -> tuple[int, int]:
     return minutes, step or max(1, minutes // 60)
 
 
-_KINDS = ("overview", "history", "processing", "note", "left", "tasks", "failures", "busiest")
+_KINDS = ("overview", "history", "processing", "note", "left", "tasks", "failures", "busiest", "totals")
 
 
 class _Reads:

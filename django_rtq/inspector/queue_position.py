@@ -1,4 +1,4 @@
-"""The position of a waiting job in its queue."""
+"""What a job waits for in its queue: its position, and what keeps its client and its queue from starting jobs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django_rtq.inspector.holds import NO_HOLDS, Holds, read_holds
 from django_rtq.jobs.job import clock_moment, moment
 
 
@@ -14,32 +15,38 @@ class QueuePosition:
     """What a job waits for, as far as its queue knows."""
 
     now: datetime  # the server's time
-    paused_at: datetime | None  # None: the queue is not paused
     workers: int  # workers of the queue; counted up to 100
     #: Jobs before it in its lane, counted up to 1,000; cancelled ones may be among them. None: not known.
     ahead: int | None
-    after: str  # the job whose end it waits for; "": none
-    promoted_at: datetime | None  # when a scheduler last looked for due jobs
-    client_paused_at: datetime | None = None
-    is_client_at_limit: bool = False  # its client runs as many jobs as it may
-    is_queue_at_limit: bool = False
-    client_starts_at: datetime | None = None  # when its client may start a job, if only its rate stops it
-    queue_starts_at: datetime | None = None  # the same of the queue
+    #: Clients whose turn comes before that of its client, of higher priorities, too. None: not known, or it is blocked.
+    clients_ahead: int | None = None
+    after: str = ""  # the job whose end it waits for; "": none
+    promoted_at: datetime | None = None  # when a scheduler last looked for due jobs
+    are_workers_busy: bool = False  # no worker waits for a job: each is busy, or was asked to be quiet
+    queue_holds: Holds = NO_HOLDS  # why no job of the queue starts
+    client_holds: Holds = NO_HOLDS  # why no job of its client starts
 
     @classmethod
     def read(cls, reply: list[Any]) -> QueuePosition:
         """Read the reply of the script `queue_position`."""
-        now_ms, paused, workers, ahead, after, promoted, client_paused, client_full, queue_full, *starts = reply
+        now_ms, workers, ahead, clients_ahead, after, promoted, is_busy, *holds = reply
         return cls(
             now=clock_moment(now_ms),
-            paused_at=moment(int(float(paused))) if paused else None,
             workers=workers,
-            ahead=ahead if isinstance(ahead, int) else None,
+            ahead=_number(ahead),
+            clients_ahead=_number(clients_ahead),
             after=after.decode(errors="replace"),
             promoted_at=moment(int(float(promoted))) if promoted else None,
-            client_paused_at=moment(int(client_paused)) if client_paused else None,
-            is_client_at_limit=client_full == 1,
-            is_queue_at_limit=queue_full == 1,
-            client_starts_at=clock_moment(starts[0]) if starts[0] else None,
-            queue_starts_at=clock_moment(starts[1]) if starts[1] else None,
+            are_workers_busy=is_busy == 1,
+            queue_holds=_read_holds(now_ms, holds[:3]),
+            client_holds=_read_holds(now_ms, holds[3:]),
         )
+
+
+def _read_holds(now_ms: int, found: list[Any]) -> Holds:
+    pause, most, starts_at = found
+    return read_holds(now_ms, pause, _number(most), starts_at)
+
+
+def _number(reply: Any) -> int | None:
+    return reply if isinstance(reply, int) else None

@@ -24,6 +24,7 @@ class JobContext:
     queue_name: str = ""
     client: str = ""
     worker: str = ""  # the name of the process that runs it
+    backend: str = ""  # in TASKS, if it has a Redis of its own and this job is there
     task_name: str = ""
     headers: Mapping[str, Any] = field(default_factory=dict)  # of using() and middleware; do not change them
     _report: Callable[[str], None] | None = field(default=None, repr=False, compare=False)

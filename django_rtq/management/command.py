@@ -7,10 +7,12 @@ import os
 import sys
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from django_rtq.broker.task_backends import view_backend
 from django_rtq.exceptions import RTQError
 from django_rtq.management.output import one_line
 
@@ -24,6 +26,15 @@ class RTQCommand(BaseCommand):
 
     # These commands must work while the database or another app does not.
     requires_system_checks = []
+    #: The help of --backend ("": no such option), and whether get_inspector() is for the backend while it runs.
+    backend_help = 'Look at the Redis of this backend in TASKS, if it has its own. Default: RTQ["REDIS"].'
+    views_backend = True
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        parser = super().create_parser(prog_name, subcommand, **kwargs)
+        if self.backend_help:
+            parser.add_argument("--backend", default="", metavar="ALIAS", help=self.backend_help)
+        return parser
 
     def run_from_argv(self, argv: list[str]) -> None:
         """Run from the command line. Ctrl-C and a closed pipe (`| head`) print no traceback."""
@@ -42,7 +53,8 @@ class RTQCommand(BaseCommand):
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:
-            return super().execute(*args, **options)
+            with view_backend(options.get("backend", "")) if self.views_backend else nullcontext():
+                return super().execute(*args, **options)
         except RTQError as error:
             raise CommandError(one_line(error)) from error
 
@@ -72,7 +84,7 @@ def _accept_django_options(parser: ArgumentParser) -> None:
     """
     group = parser.add_argument_group("Django's options")
     group.add_argument("-v", "--verbosity", type=int, choices=range(4), default=SUPPRESS, help="0 silent, 2 more.")
-    for name in ("--settings", "--pythonpath"):
+    for name in ("--backend", "--settings", "--pythonpath"):
         group.add_argument(name, default=SUPPRESS, help=SUPPRESS)
     for name in ("--traceback", "--no-color", "--force-color"):
         group.add_argument(name, action="store_true", default=SUPPRESS, help=SUPPRESS)

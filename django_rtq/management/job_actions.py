@@ -20,6 +20,7 @@ from django_rtq.management.job_selection import (
     find_jobs,
     job_filter,
     selected_queues,
+    selects_client_only,
 )
 from django_rtq.management.output import ProgressLine, as_json, count, number, one_line
 from django_rtq.management.prompts import check_interactive, confirm
@@ -124,6 +125,9 @@ def _why_not(inspector: Inspector, name: str, options: dict[str, Any]) -> str:
 def act_on_jobs(command: RTQCommand, options: dict[str, Any]) -> None:
     """Cancel the jobs that the options select, or queue them now. Raises CommandError."""
     inspector = get_inspector()
+    if options["action"] == "cancel" and selects_client_only(options):
+        _cancel_client(command, inspector, options)
+        return
     act = (
         partial(_cancel, inspector, options["terminate"]) if options["action"] == "cancel" else partial(_run, inspector)
     )
@@ -140,6 +144,21 @@ def act_on_jobs(command: RTQCommand, options: dict[str, Any]) -> None:
         raise _stopped(stopped_by, f"{count(len(answers), 'job')} had been {did} before")
     if failed and options["ids"]:
         raise CommandError(f"{number(len(failed))} of {count(len(pairs), 'job')} could not be {did}.")
+
+
+def _cancel_client(command: RTQCommand, inspector: Inspector, options: dict[str, Any]) -> None:
+    """Cancel all waiting jobs of a client, however many there are."""
+    client, queues = options["client"], selected_queues(inspector, options)
+    if options["interactive"]:
+        check_interactive()
+    total = sum(found.queued + found.scheduled for found in inspector.clients.get(client, queues))
+    if total and options["interactive"]:
+        confirm(command.stderr, f"This cancels {count(total, 'job')}. Type 'yes' to continue:", expected="yes")
+    with ProgressLine(command.stderr, "Cancelled", total, shown=options["verbosity"] > 0) as progress:
+        result = run_steps(inspector.client_jobs.steps(client, queues, total), show=progress.show)
+    _report(command, options, dict.fromkeys(result.done, CancelAnswer.CANCELLED), {})
+    if result.stopped_by is not None:
+        raise _stopped(result.stopped_by, f"{count(len(result.done), 'job')} had been cancelled before")
 
 
 def _matching(command: RTQCommand, inspector: Inspector, options: dict[str, Any]) -> list[tuple[str, str | None]]:

@@ -65,10 +65,11 @@ def job_dict(job: JobDetails) -> dict[str, Any]:
     }
 
 
-def job_dict_in_full(job: JobDetails) -> dict[str, Any]:
+def job_dict_in_full(job: JobDetails, waiting_reason: str) -> dict[str, Any]:
     """A job as JSON, with all that is known of it."""
     return {
         **job_dict(job),
+        "waiting_reason": waiting_reason,
         "options": job.options,
         "progress": str(job.progress) if job.progress else None,
         "is_stopping": job.is_stopping,
@@ -89,9 +90,9 @@ def job_dict_in_full(job: JobDetails) -> dict[str, Any]:
     }
 
 
-def job_lines(job: JobDetails) -> Iterator[str]:
+def job_lines(job: JobDetails, waiting_reason: str) -> Iterator[str]:
     """A job as text, a fact on each line, and its failed runs with their tracebacks, the newest first."""
-    for name, text in _facts(job):
+    for name, text in (*_identity(job, waiting_reason), *_facts(job)):
         yield f"{name + ':':<12}{one_line(text)}"
     for attempt in reversed(job.attempts):
         heading = ": ".join(filter(None, (attempt.error_class, attempt.error)))
@@ -103,12 +104,18 @@ def job_lines(job: JobDetails) -> Iterator[str]:
         yield from (f"  {one_line(line)}" for line in attempt.traceback.splitlines())
 
 
-def _facts(job: JobDetails) -> Iterator[tuple[str, str]]:
+def _identity(job: JobDetails, waiting_reason: str) -> Iterator[tuple[str, str]]:
     yield "Job", job.id
-    yield "State", f"{job.state}, asked to stop" if job.is_stopping else str(job.state)
+    detail = ", asked to stop" if job.is_stopping else ", dropped from a full queue" if job.is_dropped else ""
+    yield "State", f"{job.state}{detail}"
+    if waiting_reason:
+        yield "Waiting", waiting_reason
     yield "Task", job.task or "(unreadable)"
     yield "Queue", job.queue
     yield "Client", job.client or "-"
+
+
+def _facts(job: JobDetails) -> Iterator[tuple[str, str]]:
     for name in ("args", "kwargs", "headers", "options"):
         if value := getattr(job, name):
             yield name.capitalize(), as_json(value)

@@ -15,6 +15,7 @@ from django.core.management.base import CommandError
 from django.db import DatabaseError, connections
 
 from django_rtq.broker.broker import Broker, get_broker
+from django_rtq.broker.task_backends import place_of, places
 from django_rtq.conf import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, InvalidTask
 from django_rtq.inspector.inspector import Inspector
@@ -33,28 +34,29 @@ logger = logging.getLogger("django_rtq")
 WILDCARDS = "*?["  # "[" only to be refused with the others
 
 
-def queue_names(text: str | None) -> list[str]:
-    """Read a list of names and patterns with commas, without duplicates; None: the default queue. Raises CommandError.
+def queue_names(text: str | None, backend: str = "") -> list[str]:
+    """Read a list of names and patterns with commas, without duplicates. Raises CommandError.
 
-    A pattern stands for the declared queues that match, in alphabetical order.
+    None: the default queue, or all declared queues of a backend in TASKS with a Redis of its own. A pattern stands for
+    the declared queues that match, in alphabetical order.
     """
     if text is None:
-        return [get_config().default_queue]
+        return (declared_queues(backend) if place_of(backend) else []) or [get_config().default_queue]
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise CommandError("--queues is empty: name at least one queue.", returncode=WRONG_USAGE)
     try:
-        found = [queue for name in names for queue in _matching(name)]
+        found = [queue for name in names for queue in _matching(name, backend)]
     except InvalidTask as error:
         raise CommandError(str(error), returncode=WRONG_USAGE) from error
     return list(dict.fromkeys(found))
 
 
-def _matching(name: str) -> list[str]:
+def _matching(name: str, backend: str) -> list[str]:
     if not set(name) & set(WILDCARDS):
         check_queue_name(name)
         return [name]
-    declared = declared_queues()
+    declared = declared_queues(backend)
     found = [queue for queue in declared if fnmatchcase(queue, name)] if "[" not in name else []
     if not found:
         raise CommandError(
@@ -79,9 +81,9 @@ def exit_on_signals() -> Iterator[None]:
             signal.signal(signum, handler)
 
 
-def warn_about_unknown_queues(names: Iterable[str]) -> None:
+def warn_about_unknown_queues(names: Iterable[str], backend: str = "") -> None:
     """Warn about queues that no task and no setting names: likely a typo. They are served nevertheless."""
-    known = declared_queues()
+    known = declared_queues(backend)
     for name in names:
         if name not in known:
             hint = did_you_mean(name, known)
@@ -91,7 +93,8 @@ def warn_about_unknown_queues(names: Iterable[str]) -> None:
 def warn_about_unserved_queues(broker: Broker, own: Iterable[str]) -> None:
     """Warn about declared queues that neither this worker nor another one serves at this moment."""
     try:
-        left = unserved([name for name in declared_queues() if name not in own], Inspector(broker).workers())
+        declared = declared_queues(broker.backend)
+        left = unserved([name for name in declared if name not in own], Inspector(broker).workers())
     except BrokerError:
         return  # the worker will wait for Redis
     if left:
@@ -99,6 +102,15 @@ def warn_about_unserved_queues(broker: Broker, own: Iterable[str]) -> None:
         logger.warning(
             "no worker serves %s %s: add --queues '*' to this one, or start another one with --queues %s",
             "queue" if len(left) == 1 else "queues", names, names,
+        )  # fmt: skip
+
+
+def tell_other_places() -> None:
+    """Log which backends in TASKS have a Redis of their own, which this worker does not serve."""
+    if others := places()[1:]:
+        logger.info(
+            "this worker does not serve the Redis of %s in TASKS: start one with rtq_worker --backend %s",
+            ", ".join(others), others[0],
         )  # fmt: skip
 
 
@@ -118,18 +130,18 @@ def check_server(broker: Broker) -> None:
         logger.warning("%s", problem)
 
 
-def copy_schedules() -> None:
+def copy_schedules(backend: str = "") -> None:
     """Copy the schedules from the database to Redis before the schedulers start, which do not use the database.
 
     Errors are only logged: running jobs must not need a database. All connections are closed afterwards.
     """
     try:
-        sync_schedules()
+        sync_schedules(backend)
     except (DatabaseError, ImproperlyConfigured, BrokerError) as error:
         logger.info("could not copy the schedules from the database to Redis: %s", error)
     finally:
         connections.close_all()
-        get_broker().close()
+        get_broker(backend).close()
 
 
 def show_logs(verbosity: int) -> None:

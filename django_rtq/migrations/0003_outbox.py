@@ -13,6 +13,7 @@ class Migration(migrations.Migration):
             name="OutboxJob",
             fields=[
                 ("job_id", models.CharField(max_length=255, primary_key=True, serialize=False)),
+                ("backend", models.CharField(blank=True, default="", max_length=255)),
                 ("queue", models.CharField(max_length=100)),
                 ("task", models.CharField(max_length=255)),
                 ("job", models.TextField()),

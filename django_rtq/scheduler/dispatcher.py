@@ -17,7 +17,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.schedule_store import ScheduleState, StoredSchedules
 from django_rtq.exceptions import BrokerError
 from django_rtq.redaction import Secrets
-from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, declared_schedules, load_schedules
+from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, load_schedules, schedules_in
 
 logger = logging.getLogger("django_rtq")
 
@@ -32,7 +32,7 @@ class Dispatcher:
     def __init__(self, broker: Broker, queues: Sequence[str]) -> None:
         self._broker = broker
         self._queues = frozenset(queues)
-        self._declared = declared_schedules(broker.config)
+        self._declared = schedules_in(broker.backend, broker.config)
         self._stored = StoredSchedules()  # as applied by this process
         self._warned: set[tuple[str, str]] = set()  # name and problem of invalid schedules: each is logged once
         self._known_since: dict[tuple[str, str], int] = {}  # name, definition -> since when slots count, ms

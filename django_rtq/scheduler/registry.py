@@ -13,11 +13,14 @@ from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import is_refusal, queue_full
 from django_rtq.broker.schedule_store import StoredSchedules, read_switch
+from django_rtq.broker.task_backends import is_in, places
 from django_rtq.conf import Config
 from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
 from django_rtq.handle import JobHandle
 from django_rtq.schedules.schedule import Schedule, cron, every, schedule_from_settings
 from django_rtq.tasks import registry
+from django_rtq.tasks.django_tasks import on_backend
+from django_rtq.tasks.limits_of import limit_functions, meet_clients
 from django_rtq.tasks.new_jobs import check_call, new_job, new_unique_job
 from django_rtq.tasks.task import Task
 from django_rtq.tasks.task_call import Arguments, send_through_middleware, uses_middleware
@@ -55,7 +58,7 @@ class ScheduledTask:
 
         def send(task: Task[Any, Any], calls: Iterable[Arguments]) -> list[JobHandle[Any]]:
             answers.extend(self._fire(broker, slot_ms, task, *call) for call in calls)
-            return [JobHandle(self.job_id(slot_ms), task.queue) for _ in answers]
+            return [JobHandle(self.job_id(slot_ms), task.queue, backend=task.backend) for _ in answers]
 
         call = (self.schedule.args, dict(self.schedule.kwargs))
         send_through_middleware(self.task, [call], send) if uses_middleware(self.task) else send(self.task, [call])
@@ -68,6 +71,8 @@ class ScheduledTask:
         job = make(task, args, kwargs)._replace(id=self.job_id(slot_ms))
         # The schedule keeps its state in the queue of its task.
         queue, may_overlap = self.task.queue, self.schedule.overlap == "allow"
+        if queue in limit_functions():
+            meet_clients(broker, queue, [job])
         answer = broker.schedules.fire(queue, self.name, slot_ms, job, may_overlap=may_overlap)
         if is_refusal(answer):
             full = queue_full(queue, [job], [answer])
@@ -129,6 +134,11 @@ def schedule_from_row(name: str, row: Mapping[str, Any]) -> ScheduledTask:
     )
 
 
+def schedules_in(place: str, config: Config) -> list[ScheduledTask]:
+    """The declared schedules whose jobs go to a Redis. Raises ConfigurationError."""
+    return [entry for entry in declared_schedules(config) if is_in(entry.task.backend, place)]
+
+
 def declared_schedules(config: Config) -> list[ScheduledTask]:
     """The schedules of the code and of RTQ["SCHEDULES"], by name. Raises ConfigurationError."""
     entries = [ScheduledTask(task=task, schedule=s) for task in registry.all_tasks().values() for s in task.schedule]
@@ -143,19 +153,26 @@ def declared_schedules(config: Config) -> list[ScheduledTask]:
 
 def _deletions_of_rows() -> list[ScheduledTask]:
     """Schedules that delete old rows of tasks with exactly_once, in the queues of these tasks: they have workers."""
-    places = {(task.queue, task.exactly_once) for task in registry.all_tasks().values() if task.exactly_once}
+    tasks = [task for task in registry.all_tasks().values() if task.exactly_once]
+    found = {
+        (place, task.queue, task.exactly_once) for task in tasks for place in places() if is_in(task.backend, place)
+    }
     return [
         ScheduledTask(
-            task=registry.get_task("django_rtq.internal_tasks.delete_committed_jobs").using(queue_name=queue),
+            task=on_backend(_deletion().using(queue_name=queue), place),
             schedule=every(
                 hours=1,
-                name=f"django_rtq: delete committed jobs, {queue}, {database}",
+                name=f"django_rtq: delete committed jobs, {queue}, {database}{place and f', {place}'}",
                 args=[database],
                 overlap="skip",
             ),
         )
-        for queue, database in places
+        for place, queue, database in found
     ]
+
+
+def _deletion() -> Task[Any, Any]:
+    return registry.get_task("django_rtq.internal_tasks.delete_committed_jobs")
 
 
 def _schedule_from_settings(name: str, options: Mapping[str, Any]) -> ScheduledTask:

@@ -55,7 +55,8 @@ class Scheduler(Loop):
 
     def _forget_unused_queues(self) -> None:
         self._next_cleanup = time.monotonic() + CLEANUP_SECONDS
-        for name in self._broker.maintenance.forget_unused({*self._queues, *registry.declared_queues()}):
+        used = {*self._queues, *registry.declared_queues(self._broker.backend)}
+        for name in self._broker.maintenance.forget_unused(used):
             logger.info("queue %s is forgotten: it is empty, not declared, and had no worker for a day", name)
 
     def wait(self, seconds: float) -> None:

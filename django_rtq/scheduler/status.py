@@ -9,6 +9,7 @@ from typing import Any
 
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.schedule_store import StoredSchedules
+from django_rtq.broker.task_backends import place_of
 from django_rtq.conf import get_config
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import moment
@@ -38,23 +39,32 @@ class RowStatuses:
 def row_statuses(rows: Mapping[str, Mapping[str, Any]]) -> RowStatuses:
     """The status of each row of the database, by name. Raises BrokerError and ConfigurationError."""
     found = load_schedules(declared_schedules(get_config()), StoredSchedules(rows=rows))
-    stored = get_broker().schedules.read().rows
+    entries = [entry for entry in found.entries if entry.source == "admin"]
+    stored: dict[str, Any] = {}
+    for place in {"", *(place_of(entry.task.backend) for entry in entries)}:
+        stored |= get_broker(place).schedules.read().rows
     return RowStatuses(
-        valid=schedule_statuses([entry for entry in found.entries if entry.source == "admin"]),
+        valid=schedule_statuses(entries),
         broken=found.broken,
         in_redis=frozenset(name for name, row in rows.items() if stored.get(name) == row),
     )
 
 
 def schedule_statuses(entries: Sequence[ScheduledTask]) -> list[ScheduleStatus]:
-    """The status of each schedule, in two round trips. Raises BrokerError."""
-    if not entries:
-        return []
-    now_ms, states = get_broker().schedules.states(sorted({entry.task.queue for entry in entries}))
+    """The status of each schedule, in two round trips to each Redis. Raises BrokerError."""
+    by_place: dict[str, list[ScheduledTask]] = {}
+    for entry in entries:
+        by_place.setdefault(place_of(entry.task.backend), []).append(entry)
+    found = [status for place, group in by_place.items() for status in _statuses_in(place, group)]
+    return sorted(found, key=lambda status: status.entry.name)
+
+
+def _statuses_in(place: str, entries: Sequence[ScheduledTask]) -> list[ScheduleStatus]:
+    now_ms, states = get_broker(place).schedules.states(sorted({entry.task.queue for entry in entries}))
     known = [states[entry.task.queue].get(entry.name) for entry in entries]
     jobs = [state.last_job if state and state.last_job != "-" else "" for state in known]
     asked = {(entry.task.queue, job) for entry, job in zip(entries, jobs, strict=True) if job}
-    found = get_inspector().states_of(sorted(asked))
+    found = get_inspector(place).states_of(sorted(asked))
     return [
         ScheduleStatus(
             entry=entry,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from django_rtq.broker.broker import get_broker
+from django_rtq.broker.task_backends import is_in
 from django_rtq.exceptions import InvalidTask, TaskNotFound
 from django_rtq.scheduler.registry import schedule_from_row
 from django_rtq.tasks import registry
@@ -19,14 +20,16 @@ Rows = Mapping[str, Mapping[str, Any]]
 MAX_ROUNDS = 10  # whoever changes rows faster than that also syncs them
 
 
-def sync_rows(read: Callable[[], Rows]) -> int:
-    """Make Redis hold these rows and no others. Returns the number of changes. Raises BrokerError.
+def sync_rows(read: Callable[[], Rows], place: str = "") -> int:
+    """Make a Redis hold these rows and no others, but for those whose tasks have another Redis.
 
-    `read` is called again after each change, until it returns what Redis holds.
+    Returns the number of changes. Raises BrokerError. `read` is called again after each change, until it returns what
+    Redis holds.
     """
-    store, changed = get_broker().schedules, 0
+    store, changed = get_broker(place).schedules, 0
     for _ in range(MAX_ROUNDS):
-        stored, wanted = store.read().rows, {name: row for name, row in read().items() if not _is_internal(row)}
+        stored = store.read().rows
+        wanted = {name: row for name, row in read().items() if _belongs(row, place)}
         changes: dict[str, Mapping[str, Any] | None] = {name: None for name in stored.keys() - wanted.keys()}
         changes |= {name: row for name, row in wanted.items() if stored.get(name) != row}
         if not changes:
@@ -36,9 +39,14 @@ def sync_rows(read: Callable[[], Rows]) -> int:
     return changed
 
 
-def _is_internal(row: Mapping[str, Any]) -> bool:
+def _belongs(row: Mapping[str, Any], place: str) -> bool:
     """Internal tasks are not stored: schedulers of an older version would run them."""
-    return registry.is_internal(str(row.get("task")))
+    name = str(row.get("task"))
+    try:
+        backend = registry.get_task(name).backend
+    except TaskNotFound:
+        backend = ""
+    return not registry.is_internal(name) and is_in(backend, place)
 
 
 def _queues_of(rows: Iterable[tuple[str, Mapping[str, Any] | None]]) -> set[str]:

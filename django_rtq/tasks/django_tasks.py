@@ -1,13 +1,23 @@
-"""Finds the backend of django.tasks through which a task of this package is enqueued."""
+"""Tasks of this package and the backends of django.tasks in TASKS."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from django_rtq.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
     from django_rtq.tasks.task import Task
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+
+
+def on_backend(task: Task[P, R_co], alias: str) -> Task[P, R_co]:
+    """A copy of the task whose jobs go to the Redis of a backend in TASKS."""
+    copy = task.using()
+    object.__setattr__(copy, "backend", alias)
+    return copy
 
 
 def as_django_task(task: Task[Any, Any]) -> Any:

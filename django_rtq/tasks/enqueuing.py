@@ -8,11 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from django_rtq import signals
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.broker import broker_of
 from django_rtq.broker.enqueue_calls import EnqueueCall
 from django_rtq.broker.messages import NewJob, UniqueJob, is_refusal, queue_full
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable, DuplicateJob
 from django_rtq.handle import JobHandle
+from django_rtq.tasks.limits_of import ameet_clients, limit_functions, meet_clients
 from django_rtq.tasks.new_jobs import new_job, new_unique_job
 from django_rtq.tasks.room import await_room, wait_for_room
 from django_rtq.transactions.debug_warning import warn_if_in_transaction
@@ -43,17 +44,19 @@ async def asend(task: Task[Any, Any], calls: Calls, all_or_none: bool = False) -
 
 def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool = False) -> list[JobHandle[Any]]:
     """Enqueue jobs of new_job(). Raises what delay() raises."""
+    if task.queue in limit_functions():
+        meet_clients(broker_of(task.backend), task.queue, jobs)
     if jobs and (alias := _open_transaction(task)):
         return _enqueue_on_commit(alias, task, jobs, all_or_none)
-    queue, broker = task.queue, get_broker()
+    queue, broker = task.queue, broker_of(task.backend)
     try:
         answers = broker.enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
         if not STORED.issuperset(answers):
             answers = wait_for_room(queue, jobs, answers, partial(broker.enqueue, queue, all_or_none=all_or_none))
     except (BrokerUnavailable, BrokerFull) as error:
-        if not store_instead(task.name, queue, jobs, error):
+        if not store_instead(task.name, EnqueueCall(queue, jobs, backend=task.backend), error):
             raise
-        return [JobHandle(job.id, queue) for job in jobs]
+        return [JobHandle(job.id, queue, backend=task.backend) for job in jobs]
     stored = jobs if STORED.issuperset(answers) else _added(jobs, answers)
     _announce(task, queue, stored)
     return _handles(task, jobs, answers)
@@ -61,23 +64,27 @@ def enqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool = Fa
 
 def enqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_or_none: bool = False) -> list[JobHandle[Any]]:
     """Enqueue jobs of new_unique_job(). Raises what delay() raises."""
+    if task.queue in limit_functions():
+        meet_clients(broker_of(task.backend), task.queue, jobs)
     if jobs and (alias := _open_transaction(task)):
         return _enqueue_on_commit(alias, task, jobs, all_or_none)
-    send = partial(get_broker().enqueue_unique, task.queue, all_or_none=all_or_none)
+    send = partial(broker_of(task.backend).enqueue_unique, task.queue, all_or_none=all_or_none)
     try:
         answers = send(jobs) if jobs else []
         if any(map(is_refusal, answers)):
             answers = wait_for_room(task.queue, jobs, answers, send)
     except (BrokerUnavailable, BrokerFull) as error:
-        if not store_instead(task.name, task.queue, jobs, error):
+        if not store_instead(task.name, EnqueueCall(task.queue, jobs, backend=task.backend), error):
             raise
-        return [JobHandle(job.id, task.queue) for job in jobs]
+        return [JobHandle(job.id, task.queue, backend=task.backend) for job in jobs]
     _announce(task, task.queue, _added(jobs, answers))
     return _unique_handles(task, jobs, answers)
 
 
 async def _aenqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool) -> list[JobHandle[Any]]:
-    send = partial(get_broker().aenqueue, task.queue, all_or_none=all_or_none)
+    if task.queue in limit_functions():
+        await ameet_clients(broker_of(task.backend), task.queue, jobs)
+    send = partial(broker_of(task.backend).aenqueue, task.queue, all_or_none=all_or_none)
     answers = await send(jobs) if jobs else []
     if not STORED.issuperset(answers):
         answers = await await_room(task.queue, jobs, answers, send)
@@ -87,7 +94,9 @@ async def _aenqueue(task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: b
 
 
 async def _aenqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_or_none: bool) -> list[JobHandle[Any]]:
-    send = partial(get_broker().aenqueue_unique, task.queue, all_or_none=all_or_none)
+    if task.queue in limit_functions():
+        await ameet_clients(broker_of(task.backend), task.queue, jobs)
+    send = partial(broker_of(task.backend).aenqueue_unique, task.queue, all_or_none=all_or_none)
     answers = await send(jobs) if jobs else []
     if any(map(is_refusal, answers)):
         answers = await await_room(task.queue, jobs, answers, send)
@@ -96,18 +105,19 @@ async def _aenqueue_unique(task: Task[Any, Any], jobs: Sequence[UniqueJob], all_
 
 
 def _handles(task: Task[Any, Any], jobs: Sequence[NewJob], answers: Sequence[str]) -> list[JobHandle[Any]]:
-    queue = task.queue
-    handles: list[JobHandle[Any]] = [JobHandle(job.id, queue) for job in jobs]
+    queue, backend = task.queue, task.backend
+    handles: list[JobHandle[Any]] = [JobHandle(job.id, queue, backend=backend) for job in jobs]
     if not STORED.issuperset(answers) and (full := queue_full(queue, jobs, answers, handles)):
         raise full
     return handles
 
 
 def _unique_handles(task: Task[Any, Any], jobs: Sequence[UniqueJob], answers: Sequence[str]) -> list[JobHandle[Any]]:
-    queue = task.queue
+    queue, backend = task.queue, task.backend
     firsts = ["" if is_refusal(answer) else answer.partition(" ")[2] for answer in answers]
     handles: list[JobHandle[Any]] = [
-        JobHandle(first or job.id, queue, duplicate=bool(first)) for job, first in zip(jobs, firsts, strict=True)
+        JobHandle(first or job.id, queue, duplicate=bool(first), backend=backend)
+        for job, first in zip(jobs, firsts, strict=True)
     ]
     if full := queue_full(queue, jobs, answers, handles):
         raise full
@@ -130,21 +140,24 @@ def _enqueue_on_commit(
     alias: str, task: Task[Any, Any], jobs: Sequence[NewJob | UniqueJob], all_or_none: bool
 ) -> list[JobHandle[Any]]:
     """Enqueue the jobs when the transaction commits. The handles of duplicates are corrected then."""
-    queue = task.queue
-    handles: list[JobHandle[Any]] = [JobHandle(job.id, queue) for job in jobs]
+    queue, backend = task.queue, task.backend
+    handles: list[JobHandle[Any]] = [JobHandle(job.id, queue, backend=backend) for job in jobs]
 
-    def finish(answers: Sequence[str] | None) -> None:
+    def finish(answers: Sequence[str] | None, *, is_stored: bool) -> None:
         if answers is not None:  # else the jobs are in the outbox still, whose relay announces them
             for handle, answer in zip(handles, answers, strict=True):
-                if not is_refusal(answer) and (first := answer.partition(" ")[2]):
-                    handle.id, handle.duplicate = first, True
+                if not is_refusal(answer):
+                    if first := answer.partition(" ")[2]:
+                        handle.id, handle.duplicate = first, True
+                elif not is_stored:
+                    handle.tell_refused()
             _announce(task, queue, _added(jobs, answers))
         for handle in handles:
             handle.tell_sent()
 
     for handle in handles:
         handle.wait_for_commit()
-    defer(alias, task.name, EnqueueCall(queue, jobs, all_or_none), finish)
+    defer(alias, task.name, EnqueueCall(queue, jobs, all_or_none, backend), finish)
     return handles
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 
-from django_rtq.conf import get_config, task_backend_queues
+from django_rtq.broker.task_backends import is_in, place_of, queues_in, viewed_backend
+from django_rtq.conf import get_config
 from django_rtq.exceptions import InvalidTask, TaskNotFound
 from django_rtq.validation import did_you_mean
 
@@ -109,8 +110,13 @@ def all_tasks() -> dict[str, Task[Any, Any]]:
     return dict(sorted(_tasks.items()))
 
 
-def declared_queues() -> list[str]:
-    """The queues that tasks and settings name, sorted: those that workers are expected to serve."""
-    config = get_config()
-    of_tasks = {task.queue for task in _tasks.values() if not task.internal}
-    return sorted({config.default_queue, *config.queues, *of_tasks, *task_backend_queues()})
+def declared_queues(backend: str | None = None) -> list[str]:
+    """The queues that tasks and settings name, sorted: those that workers are expected to serve.
+
+    Those in the Redis of a backend in TASKS; "": in RTQ["REDIS"]; None: in the one that is viewed. Raises
+    ConfigurationError.
+    """
+    place, config = place_of(viewed_backend() if backend is None else backend), get_config()
+    of_tasks = {task.queue for task in _tasks.values() if not task.internal and is_in(task.backend, place)}
+    of_settings = set() if place else {config.default_queue, *config.queues}
+    return sorted(of_settings | of_tasks | queues_in(place))

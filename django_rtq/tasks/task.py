@@ -88,6 +88,7 @@ class Task(Generic[P, R_co]):
     headers: Mapping[str, Any] = field(default_factory=dict)
     keeps_call: bool = False  # arguments and failures are kept with results; not for @task
     internal: bool = False  # operators cannot enqueue its jobs; not for @task
+    backend: str = ""  # in TASKS, whose Redis gets the jobs; "": RTQ["REDIS"]; not for @task
     changed: frozenset[str] = frozenset()  # options that using() set
 
     def __post_init__(self) -> None:

@@ -65,9 +65,9 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
         self._executor = CallerExecutor(get_config(), SharedState(1))
         return super().__enter__()
 
-    def make_handle(self, job_id: str, queue_name: str, *, duplicate: bool = False) -> JobHandle:
+    def make_handle(self, job_id: str, queue_name: str, *, duplicate: bool = False, backend: str = "") -> JobHandle:
         """A handle that knows how the job ended, also after the block."""
-        handle = super().make_handle(job_id, queue_name, duplicate=duplicate)
+        handle = super().make_handle(job_id, queue_name, duplicate=duplicate, backend=backend)
         if job_id in self._details:
             handle.refresh()
         else:

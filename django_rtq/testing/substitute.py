@@ -18,7 +18,6 @@ from django_rtq.conf import Config, get_config
 from django_rtq.exceptions import BrokerError, RedisNotAllowed
 from django_rtq.handle import JobHandle
 from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import CancelAnswer
 from django_rtq.testing.activation import Activation
@@ -38,8 +37,6 @@ class Substitute(Activation):
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             stack.enter_context(substitute_broker(_SubstituteBroker(self)))
-            get_inspector.cache_clear()
-            stack.callback(get_inspector.cache_clear)
             stack.enter_context(mock.patch("django_rtq.tasks.enqueuing.JobHandle", self.make_handle))
             self._entered.append(stack.pop_all())
         return self
@@ -49,9 +46,9 @@ class Substitute(Activation):
     ) -> None:
         self._entered.pop().close()
 
-    def make_handle(self, job_id: str, queue_name: str, *, duplicate: bool = False) -> JobHandle:
+    def make_handle(self, job_id: str, queue_name: str, *, duplicate: bool = False, backend: str = "") -> JobHandle:
         """What delay() returns."""
-        return JobHandle(job_id, queue_name, duplicate=duplicate)
+        return JobHandle(job_id, queue_name, duplicate=duplicate, backend=backend)
 
     @abstractmethod
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
@@ -91,7 +88,9 @@ class _SubstituteBroker(Broker):
         self.config: Config = get_config()
         self._substitute = self.inspector = substitute
 
-    # There is no queue here that could be full.
+    # There is no queue here that could be full, or have limits.
+
+    has_limits = False
 
     def enqueue(self, queue: str, jobs: Sequence[NewJob], *, all_or_none: bool = False) -> list[str]:
         return self._substitute.enqueue(queue, jobs)
@@ -111,7 +110,7 @@ class _SubstituteBroker(Broker):
             self.enqueue_unique(queue, [job for job in jobs if isinstance(job, UniqueJob)])
             if isinstance(jobs[0], UniqueJob)
             else self.enqueue(queue, [job for job in jobs if isinstance(job, NewJob)])
-            for queue, jobs, _ in calls
+            for queue, jobs, *_ in calls
         ]
 
     def errors(self, queue: str, job_id: bytes) -> bytes:

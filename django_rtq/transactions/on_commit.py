@@ -3,30 +3,34 @@
 1. delay() is called while the transaction of the database is open: defer() registers the call with Django's on_commit()
 2. a rollback, also to a savepoint, forgets the calls that were made since: Django sees to that
 3. the transaction commits, and Django runs what was registered, in that order
-4. the first call that is run sends the jobs of all that Django is about to run, in one round trip
+4. the first call that is run sends the jobs of all that Django is about to run, in one round trip to each Redis
 5. each call learns the answers, which may name duplicates of unique jobs
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from django.db import connections, transaction
 
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.broker import Broker, get_broker
 from django_rtq.broker.enqueue_calls import EnqueueCall
 from django_rtq.broker.messages import is_refusal, queue_full
 from django_rtq.exceptions import BrokerError, QueueFull
 from django_rtq.jobs.log_fields import about_jobs
-from django_rtq.transactions.outbox import AnyJob, delete_or_log, store
+from django_rtq.transactions.outbox import delete_or_log, store
 from django_rtq.transactions.rules import outbox_database
 
 logger = logging.getLogger("django_rtq")
 
-Finish = Callable[[Sequence[str] | None], None]
+
+class Finish(Protocol):
+    """Gets the answers of the broker, None if Redis gave none, and whether the jobs are in the outbox."""
+
+    def __call__(self, answers: Sequence[str] | None, *, is_stored: bool) -> None: ...
 
 
 def has_transaction(alias: str) -> bool:
@@ -44,7 +48,7 @@ def defer(alias: str, task: str, call: EnqueueCall, finish: Finish) -> None:
     """
     is_stored = alias == outbox_database()
     if is_stored:
-        call = call._replace(jobs=store(alias, task, call.queue, call.jobs))
+        call = call._replace(jobs=store(alias, task, call))
     connection = connections[alias]
     earlier = next(filter(None, map(_deferred, reversed(connection.run_on_commit))), None)
     hooks = earlier.hooks if earlier else _Hooks()
@@ -52,15 +56,15 @@ def defer(alias: str, task: str, call: EnqueueCall, finish: Finish) -> None:
     hooks.latest = connection.run_on_commit
 
 
-def store_instead(task: str, queue: str, jobs: Sequence[AnyJob], error: BrokerError) -> bool:
+def store_instead(task: str, call: EnqueueCall, error: BrokerError) -> bool:
     """Insert rows for jobs that Redis did not accept. False: there is no outbox, or a transaction might undo it."""
     alias = outbox_database()
     if alias is None or has_transaction(alias):
         return False
-    store(alias, task, queue, jobs)
-    extra = about_jobs([job.id for job in jobs], task=task, queue=queue)
+    store(alias, task, call)
+    extra = about_jobs([job.id for job in call.jobs], task=task, queue=call.queue)
     text = "Redis did not accept %d job(s) of %s; they wait in the outbox: %s"
-    logger.warning(text, len(jobs), task, error, extra=extra)
+    logger.warning(text, len(call.jobs), task, error, extra=extra)
     return True
 
 
@@ -116,7 +120,7 @@ def _send(calls: Sequence[_Deferred]) -> None:
             refused.append((each, answers))
             continue
         each.is_done = True
-        each.finish(answers)
+        each.finish(answers, is_stored=each.is_stored)
         if full := queue_full(each.call.queue, each.call.jobs, answers):
             refused.append((each, full))
         if each.is_stored:
@@ -128,16 +132,22 @@ def _send(calls: Sequence[_Deferred]) -> None:
             raise error
         if not each.is_done:
             each.is_done = True
-            each.finish(None)
+            each.finish(None, is_stored=True)
     if refused:
         extra = about_jobs([job.id for each, _ in refused for job in each.call.jobs])
         text = "Redis did not accept the jobs of a transaction; they wait in the outbox: %s"
         logger.warning(text, refused[0][1], extra=extra)
 
 
-def _answers(calls: Sequence[_Deferred]) -> Sequence[list[str] | BrokerError]:
+def _answers(calls: Sequence[_Deferred]) -> list[list[str] | BrokerError]:
     """The answers to each call, or why its jobs are not in Redis, or may not be."""
-    try:
-        return get_broker().enqueue_calls([each.call for each in calls])
-    except BrokerError as error:
-        return [error] * len(calls)
+    answers: dict[int, list[str] | BrokerError] = {}
+    by_broker: dict[Broker, list[int]] = {}
+    for number, each in enumerate(calls):
+        by_broker.setdefault(get_broker(each.call.backend), []).append(number)
+    for broker, numbers in by_broker.items():
+        try:
+            answers.update(zip(numbers, broker.enqueue_calls([calls[number].call for number in numbers]), strict=True))
+        except BrokerError as error:
+            answers.update(dict.fromkeys(numbers, error))
+    return [answers[number] for number in range(len(calls))]

@@ -25,6 +25,7 @@ from django.utils import timezone
 
 from django_rtq.broker.enqueue_calls import EnqueueCall
 from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.broker.task_backends import backends_in, place_of, places, viewed_backend
 from django_rtq.jobs.job import made_ms
 from django_rtq.queue_options import is_queue_name
 from django_rtq.transactions.rules import outbox_database
@@ -51,17 +52,33 @@ def outbox_rows(alias: str) -> models.QuerySet[Any]:
     return rows
 
 
-def store(alias: str, task: str, queue: str, jobs: Sequence[AnyJob]) -> list[AnyJob]:
+def rows_of(alias: str, place: str) -> models.QuerySet[Any]:
+    """The rows of one Redis. Those of a backend that TASKS does not have are with RTQ["REDIS"]."""
+    rows = outbox_rows(alias)
+    if place:
+        rows = rows.filter(backend__in=[place, *backends_in(place)])
+    elif others := [name for other in places()[1:] for name in (other, *backends_in(other))]:
+        rows = rows.exclude(backend__in=others)
+    return rows
+
+
+def store(alias: str, task: str, call: EnqueueCall) -> list[AnyJob]:
     """Insert a row for each job, in the open transaction. Returns the jobs with times that do not count from now on.
 
     Raises what the database raises.
     """
-    stored = [_with_absolute_times(job) for job in jobs]
+    stored = [_with_absolute_times(job) for job in call.jobs]
     model, due_at = _model(), timezone.now() + timedelta(seconds=GRACE_SECONDS)
     rows = [
-        # Relays keep this order.
-        model(job_id=job.id, queue=queue, task=task, job=json.dumps(job), due_at=due_at + timedelta(microseconds=place))
-        for place, job in enumerate(stored)
+        model(
+            job_id=job.id,
+            backend=place_of(call.backend),
+            queue=call.queue,
+            task=task,
+            job=json.dumps(job),
+            due_at=due_at + timedelta(microseconds=number),  # relays keep this order
+        )
+        for number, job in enumerate(stored)
     ]
     if len(rows) == 1:
         _insert(alias, rows[0])
@@ -132,12 +149,15 @@ class OutboxLag:
 
 
 def outbox_lag() -> OutboxLag | None:
-    """The lag of the outbox; None if there is no outbox. Errors of the database are a part of it."""
+    """What waits in the outbox for the Redis that is viewed; None if there is no outbox.
+
+    Errors of the database are a part of it.
+    """
     alias = outbox_database()
     if alias is None:
         return None
     try:
-        rows = outbox_rows(alias)
+        rows = rows_of(alias, viewed_backend())
         oldest = rows.order_by("pk").values_list("pk", flat=True).first()  # ids begin with their time
         jobs = rows.values("pk")[:MOST_COUNTED].count()
     except Error as error:

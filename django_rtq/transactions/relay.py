@@ -1,7 +1,7 @@
 """Moves jobs from the outbox to Redis that the process that enqueued them did not send.
 
-Each scheduler has a relay, and any number may run: where the database can skip locked rows each takes other rows, and
-elsewhere a job that two of them send is stored once.
+Each scheduler has a relay for the jobs of its Redis, and any number may run: where the database can skip locked rows
+each takes other rows, and elsewhere a job that two of them send is stored once.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.enqueue_calls import EnqueueCall
 from django_rtq.broker.messages import queue_full
-from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable, QueueFull
+from django_rtq.broker.task_backends import place_of
+from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable, ConfigurationError, QueueFull
 from django_rtq.jobs.job import made_ms
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.threads.loop import Loop
-from django_rtq.transactions.outbox import delete, outbox_rows, read_call
+from django_rtq.transactions.outbox import delete, outbox_rows, read_call, rows_of
 from django_rtq.transactions.rules import outbox_database
 
 logger = logging.getLogger("django_rtq")
@@ -69,6 +70,7 @@ def relays(broker: Broker) -> list[OutboxRelay]:
 
 class _Row(NamedTuple):
     job_id: str
+    backend: str
     queue: str
     task: str
     job: str
@@ -81,7 +83,7 @@ def relay(broker: Broker, alias: str) -> int:
     A row that Redis refuses waits, each time for longer, and does not block others. Raises BrokerUnavailable and
     BrokerFull, and what the database raises: then rows may be left that were sent.
     """
-    due = outbox_rows(alias).filter(due_at__lte=timezone.now()).order_by("due_at")
+    due = rows_of(alias, broker.backend).filter(due_at__lte=timezone.now()).order_by("due_at")
     if not connections[alias].features.has_select_for_update_skip_locked:
         return _move(broker, alias, due)
     with transaction.atomic(using=alias):
@@ -95,8 +97,9 @@ def _move(broker: Broker, alias: str, due: models.QuerySet[Any]) -> int:
     accepted: list[tuple[_Row, str]] = []
     for row in rows:
         try:
+            place_of(row.backend)
             calls.append((row, read_call(row.queue, row.job)))
-        except ValueError as problem:
+        except (ValueError, ConfigurationError) as problem:  # the latter: TASKS has no such backend
             refused.append((row, problem))
     calls, ended = _without_ended(broker, calls)
     accepted += [(row, "exists") for row in ended]

@@ -23,6 +23,7 @@ class WorkerOptions:
     drain_seconds: float = 25.0  # how long running jobs may continue after the first stop signal
     shuffle: bool = False  # random order of the queues at each claim
     scheduler: bool = True
+    backend: str = ""  # in TASKS, whose Redis has the queues
     health_file: str = ""  # touched while all is well; "": none
 
     def order(self) -> Sequence[str]:

@@ -10,6 +10,7 @@ class Tenant(models.Model):
 
     slug = models.SlugField(unique=True)
     name = models.CharField(max_length=100)
+    plan = models.CharField(max_length=20, default="free")
 
     def __str__(self) -> str:
         return self.name

@@ -97,7 +97,7 @@ def url_of(name, jobs=None):
         wants = [jobs.running.id]
     query = {"queue": QUEUE} if model in ("deadletter", "job") and action != "changelist" else {}
     if model == "client" and action != "changelist":
-        query = {"queue": QUEUE, "client": "florist"}
+        query = {"queue": QUEUE, "client": "bakery" if action == "requeue" else "florist"}
     if name == "job_find":
         query = {"id": dead}
     elif name == "job_terminate":

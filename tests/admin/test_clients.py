@@ -6,8 +6,13 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from django_rtq.admin import permissions
+from django_rtq.admin.pages import client_sweep
+from django_rtq.inspector.job_filter import JobFilter
+from django_rtq.internal_tasks import cancel_client_jobs
+from django_rtq.jobs.job import JobState
 from tests.admin.conftest import text
-from tests.admin.test_dead_letters import said
+from tests.admin.test_dead_letters import hidden_fields, said
+from tests.management.commands import dead_letter
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, scheduled_job
 
 LIST = "/admin/django_rtq/client/"
@@ -42,7 +47,7 @@ def test_a_client_is_shown_with_its_limits_and_why_it_waits(broker, inspector, o
 
     html = text(operator.get(f"{PAGE}?client=bakery"))
 
-    assert "at its limit of 1 running jobs" in html
+    assert "at its limit of 1 running job" in html
     assert "set at run time, for each client" in html
     assert "Pause in all queues" in html
 
@@ -147,6 +152,67 @@ def test_the_jobs_of_a_client_are_purged_after_a_question(broker, inspector, ope
     assert "2 jobs were purged." in said(operator)
     assert claim(broker) == [kept.id]
     assert LogEntry.objects.get().change_message == "default: 2 jobs were purged."
+
+
+def confirm_form(client, page):
+    """The fields of the form that asks, and the HTML of the page."""
+    html = text(client.get(page))
+    return hidden_fields(html), html
+
+
+def test_its_jobs_are_cancelled_in_all_queues_after_a_question(broker, inspector, operator):
+    kept = [queued_job(broker, client="florist"), queued_job(broker, client="florist", queue="low")]
+    running = claimed_job(broker, client="bakery", queue="high")
+    jobs = [queued_job(broker, client="bakery"), scheduled_job(broker, client="bakery")]
+    jobs.append(queued_job(broker, client="bakery", queue="low"))
+    fields, html = confirm_form(operator, f"{LIST}cancel/?client=bakery")
+    assert "This cancels 3 waiting jobs of client bakery." in html
+    assert "Cancel its jobs …" in text(operator.get(f"{PAGE}?client=bakery"))
+    later = queued_job(broker, client="bakery", queue="zoo")  # a few more may go: see ClientCanceller
+
+    answer = operator.post(f"{LIST}cancel/", fields)
+
+    assert answer["Location"] == f"{PAGE}?client=bakery"
+    assert "3 jobs were cancelled." in said(operator)
+    assert {inspector.find(job.id).state for job in jobs} == {JobState.CANCELLED}
+    assert {inspector.find(job.id).state for job in (*kept, later)} == {JobState.QUEUED}
+    assert inspector.find(running.id).state is JobState.RUNNING
+    assert LogEntry.objects.get().change_message == "3 jobs were cancelled."
+    operator.post(f"{LIST}cancel/", {"client": "bakery", "most": "9"})
+    operator.get(f"{LIST}cancel/?client=bakery")
+    assert "the client has no waiting jobs" in said(operator)
+
+
+@pytest.mark.parametrize("client", ["bakery", ""])
+def test_its_dead_letters_are_requeued_in_all_queues_after_a_question(broker, inspector, operator, client):
+    dead = [dead_letter(broker, client=client, queue=queue) for queue in (QUEUE, "low")]
+    kept = dead_letter(broker, client="florist", queue="low")
+    fields, html = confirm_form(operator, f"{LIST}requeue/?client={client}")
+    assert "This requeues 2 dead letters of client" in html
+
+    operator.post(f"{LIST}requeue/", fields)
+
+    assert {inspector.find(job_id).state for job_id in dead} == {JobState.QUEUED}
+    assert inspector.find(kept).state is JobState.DEAD
+    assert "2 dead letters were requeued." in said(operator)
+    operator.get(f"{LIST}requeue/?client={client}")
+    assert "the client has no dead letters" in said(operator)
+
+
+def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operator, monkeypatch):
+    monkeypatch.setattr(client_sweep, "REQUEST_SECONDS", -1.0)
+    for queue in (QUEUE, "low"):
+        for _ in range(150):
+            queued_job(broker, client="bakery", queue=queue)
+    fields, _ = confirm_form(operator, f"{LIST}cancel/?client=bakery")
+
+    operator.post(f"{LIST}cancel/", fields)
+
+    assert "100 jobs were cancelled. Jobs of these queues do the rest: default, low." in said(operator)
+    for queue in (QUEUE, "low"):
+        (job,) = inspector.job_list.page(queue, "queued", filter=JobFilter(client="")).jobs
+        cancel_client_jobs(*job.args, **job.kwargs)
+    assert sum(each.queued for each in inspector.clients.get("bakery")) == 0
 
 
 def test_who_may_only_look_sees_no_buttons(broker, viewer):

@@ -1,6 +1,7 @@
 """The page of a job, and what a person does with it."""
 
 import json
+import re
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -8,10 +9,11 @@ from django.utils.html import escape
 
 from django_rtq.admin import permissions
 from django_rtq.internal_tasks import run_bulk_action
+from django_rtq.jobs.outcome import DROPPED
 from django_rtq.redaction import HIDDEN
 from tests.admin.conftest import MAIL, body, text
 from tests.admin.test_dead_letters import hidden_fields, said
-from tests.support.jobs import QUEUE, claimed_job, dead_job
+from tests.support.jobs import QUEUE, claimed_job, dead_job, queued_job, scheduled_job
 
 PAGE = "/admin/django_rtq/job/"
 
@@ -50,6 +52,16 @@ def test_its_headers_are_shown_without_secrets(broker, operator):
 def test_headers_that_are_no_object_are_shown_all_the_same(broker, operator):
     job = dead_job(broker, body=json.dumps({**json.loads(body("bakery", 7)), "headers": [1, "odd"]}))
     assert "&quot;odd&quot;" in text(operator.get(f"{PAGE}{job.id}/")).split('<details id="rtq-raw">')[0]
+
+
+def test_a_dropped_job_says_why_it_is_cancelled(broker, operator, inspector):
+    first = queued_job(broker)
+    inspector.limits.set_queue(QUEUE, max_waiting=1)
+    broker._drop_modes[QUEUE] = f"100 300000 {DROPPED}"
+    queued_job(broker)
+
+    assert "dropped: its queue was full" in text(operator.get(f"{PAGE}{first.id}/"))
+    assert re.search(r"<dt>Dropped in [^<]+</dt><dd[^>]*><bdi>1</bdi>", text(operator.get("/admin/django_rtq/queue/")))
 
 
 def test_a_job_that_is_unknown_says_so(operator, broker):
@@ -279,3 +291,29 @@ def test_nobody_gets_around_a_permission_by_a_job_of_ours(broker, person, inspec
     job = dead_job(broker, "dead", body=body(QUEUE, "requeue", {}, 1, task=run_bulk_action.name))
     assert edit(client, job, [QUEUE, "discard", {}, 10**15]).status_code == 403
     assert inspector.find(job.id).args == [QUEUE, "requeue", {}, 1]
+
+
+def reason(client, job):
+    """The waiting reason on the page of a job."""
+    html = text(client.get(f"/admin/django_rtq/job/{job.id}/?queue={QUEUE}"))
+    found = re.search(r'<p class="rtq-why">(.*?)</p>', html)
+    return found and found[1]
+
+
+def test_the_page_of_a_job_says_it_in_one_round_trip(broker, viewer, inspector, round_trips):
+    first, behind, later = (seed(broker, client="x") for seed in (queued_job, queued_job, scheduled_job))
+    broker.sign_on([QUEUE], "w1")
+    round_trips.clear()
+
+    assert reason(viewer, first).startswith("It is the next job of the queue. All workers")
+    assert len(round_trips) == 1
+    assert reason(viewer, behind).startswith("Ahead of it: up to 1 job of its client.")
+    assert reason(viewer, later).startswith("It is due in ")
+
+    inspector.pause(QUEUE)
+    assert reason(viewer, behind).startswith("The queue was paused ")
+
+
+def test_what_runs_gives_no_reason(jobs, viewer):
+    assert reason(viewer, jobs.running) is None
+    assert reason(viewer, jobs.dead) is None

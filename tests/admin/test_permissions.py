@@ -23,6 +23,8 @@ def given(name, jobs):
         "deadletter_discard_all": {"queue": QUEUE, "until_ms": 10**15},
         "queue_purge": {"name": QUEUE},
         **{f"client_{action}": {"queue": QUEUE, "client": "florist"} for action in ("pause", "purge", "resume")},
+        "client_cancel": {"client": "florist", "most": 9},
+        "client_requeue": {"client": "bakery", "until_ms": 10**15},
         "client_limits": {"queue": QUEUE, "client": "florist", "max_running": "3"},
         "queue_forget": {"name": "mail"},
         "job_edit": {"queue": QUEUE, "args": '["bakery", 9]', "kwargs": "{}"},

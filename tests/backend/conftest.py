@@ -1,8 +1,17 @@
 """Fixtures: real workers, and what Django's signals said."""
 
+import importlib
+import json
+import sys
+
 import pytest
 
 from django_rtq.backend.compat import task_enqueued, task_finished, task_started
+from django_rtq.tasks import registry
+from testproject.redis_server import PrivateRedis
+from tests.backend.own_redis import reports_in, tasks_setting
+from tests.support.redis_server import Redis
+from tests.support.waiting import wait_until
 from tests.worker.conftest import databases_of_the_session, journal, rtq_worker  # noqa: F401
 
 
@@ -20,3 +29,42 @@ def told():
     yield found
     for signal, note in receivers:
         signal.disconnect(note)
+
+
+@pytest.fixture(scope="module")
+def other_server():
+    """A second Redis server."""
+    with PrivateRedis() as server:
+        yield server
+
+
+@pytest.fixture
+def other(other_server, broker):
+    """A client of it. "reports" has its jobs there, and all other backends in that of RTQ."""
+    client = Redis.from_url(other_server.url, protocol=2)
+    client.flushdb()
+    with reports_in(REDIS=other_server.url):
+        yield client
+    client.close()
+
+
+@pytest.fixture
+def report_tasks(other, monkeypatch):
+    """A module with tasks of "reports". They are gone after the test."""
+    monkeypatch.setattr(registry, "_tasks", dict(registry._tasks))
+    monkeypatch.delitem(sys.modules, "tests.app.report_tasks", raising=False)
+    return importlib.import_module("tests.app.report_tasks")
+
+
+@pytest.fixture
+def report_worker(request, other_server):
+    """Start a worker: report_worker("--backend", "reports")."""
+    start_worker = request.getfixturevalue("rtq_worker")
+
+    def start(*arguments, **options):
+        environment = {"RTQ_TEST_TASKS": json.dumps(tasks_setting(REDIS=other_server.url))}
+        worker = start_worker(*arguments, is_ready=False, environment=environment, **options)
+        wait_until(lambda: "starting" in worker.log or not worker.is_running)
+        return worker
+
+    return start

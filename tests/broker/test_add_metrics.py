@@ -17,7 +17,7 @@ def test_counters_and_clients_are_added_up(redis, broker):
 
     after = snapshot(redis)
     assert after["tasks"] == {"done ship": "7", "r-3 ship": "4"}
-    assert after["client_runs"] == {"x": "3", "y": "1", "\n": "2000"}
+    assert after["client_runs"] == {"x": "3", "y": "1", "\n": "2000", "\nruns": "4"}
     assert after["client_time"] == {"x": 1500, "y": 500}
 
 
@@ -43,14 +43,15 @@ def test_of_very_many_names_the_later_ones_are_not_counted(redis, broker, key, c
     assert (after["tasks"]["done ship"], after["client_runs"]["x"], after["client_time"]["x"]) == ("4", "4", 2000)
 
 
-def test_the_time_of_all_counts_those_too_that_have_no_room(redis, broker):
+def test_the_sums_of_all_count_those_too_that_have_no_room(redis, broker):
     tell(broker, (0, "x", 3, 1_500))
     (name,) = redis.keys("*:client_runs:*")
     redis.hset(name, mapping={f"filler-{number}": 1 for number in range(10_000)})
 
     tell(broker, (0, "new", 1, 500))
 
-    assert snapshot(redis)["client_runs"]["\n"] == "2000"
+    after = snapshot(redis)["client_runs"]
+    assert (after["\n"], after["\nruns"]) == ("2000", "4")
 
 
 def test_run_times_and_wait_times_of_the_queue_are_added_up(redis, broker):

@@ -109,6 +109,18 @@ def test_delayed_and_retrying_jobs_stay(dropping, limits, dropped, redis):
     assert dropped == [queued.id]
 
 
+def test_clients_without_jobs_leave_nothing(dropping, limits, redis):
+    limits.set_queue(QUEUE, max_waiting=2)
+    for number in range(20):
+        dropping.enqueue(QUEUE, [new_job(client=str(number), priority=number)])
+
+    keys = snapshot(redis)
+    assert sorted(name for name in keys if name.startswith(("ring:", "lane:"))) == [
+        *("lane:18:18", "lane:19:19", "ring:18", "ring:19")
+    ]
+    assert set(keys["bands"]) == {"18", "19"}
+
+
 def test_running_jobs_stay(dropping, limits, dropped):
     running = old_job(dropping, 60)
     dropping.sign_on([QUEUE], WORKER)

@@ -187,3 +187,14 @@ def test_a_very_long_lane_is_not_followed_to_its_end_and_it_says_so(redis, broke
     found = inspector.job_list.page(QUEUE, "queued", filter=JobFilter(id="no such"), depth=1_000_000)
 
     assert (found.searched, found.is_complete, found.next_cursor) == (10_001, False, "")
+
+
+@pytest.mark.parametrize("client", [None, "x"])
+def test_jobs_of_blocked_clients_are_listed_where_nobody_else_has_jobs(broker, inspector, client):
+    jobs = [queued_job(broker, client="x", priority=priority) for priority in (5, 5, 0)]
+    inspector.limits.pause_client(QUEUE, "x")
+    assert claim(broker, 5) == []
+
+    page = inspector.job_list.page(QUEUE, "queued", filter=JobFilter(client=client))
+
+    assert [job.id for job in page.jobs] == [job.id for job in jobs]

@@ -3,6 +3,7 @@
 import pytest
 
 from django_rtq.exceptions import JobNotFound
+from django_rtq.inspector.holds import NO_HOLDS, Holds
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -28,7 +29,8 @@ def test_it_comes_with_the_job_and_changes_nothing(redis, broker, inspector):
     details, found = inspector.find_with_position(job.id)
 
     assert (details, details.queue) == (inspector.find(job.id), QUEUE)
-    assert (found.paused_at, found.workers, found.ahead, found.after, found.promoted_at) == (None, 0, 0, "", None)
+    assert (found.workers, found.ahead, found.clients_ahead, found.after, found.promoted_at) == (0, 0, 0, "", None)
+    assert (found.queue_holds, found.client_holds, found.are_workers_busy) == (NO_HOLDS, NO_HOLDS, False)
     assert snapshot(redis) == before
 
 
@@ -61,7 +63,7 @@ def test_a_pause_is_told_with_its_moment(broker, inspector):
 
     found = standing(inspector, job)
 
-    assert 0 <= (found.now - found.paused_at).total_seconds() < 60
+    assert 0 <= found.queue_holds.paused_seconds < 60
 
 
 def test_a_job_that_runs_after_another_names_it(broker, inspector):
@@ -79,19 +81,18 @@ def test_what_runs_is_in_no_lane(broker, inspector):
 def test_limits_that_hold_it_up_are_told(broker, inspector):
     waiting, other = queued_job(broker, client="x"), queued_job(broker, client="y")
     found = standing(inspector, waiting)
-    assert (found.client_paused_at, found.is_client_at_limit, found.is_queue_at_limit) == (None, False, False)
+    assert (found.client_holds, found.queue_holds) == (NO_HOLDS, NO_HOLDS)
 
-    inspector.limits.pause_client(QUEUE, "x")
+    inspector.limits.pause_client(QUEUE, "x", "eve")
     inspector.limits.set_default(QUEUE, max_running=0)
     inspector.limits.set_queue(QUEUE, max_running=1)
 
     found = standing(inspector, waiting)
-    assert 0 <= (found.now - found.client_paused_at).total_seconds() < 60
-    assert (found.is_client_at_limit, found.is_queue_at_limit) == (False, False)
-    found = standing(inspector, other)
-    assert (found.client_paused_at, found.is_client_at_limit) == (None, True)
+    assert 0 <= found.client_holds.paused_seconds < 60
+    assert (found.client_holds.paused_by, found.queue_holds) == ("eve", NO_HOLDS)
+    assert standing(inspector, other).client_holds == Holds(at_limit=0)
     inspector.limits.set_queue(QUEUE, max_running=0)
-    assert standing(inspector, other).is_queue_at_limit
+    assert standing(inspector, other).queue_holds == Holds(at_limit=0)
 
 
 def test_rates_that_hold_it_up_are_told(broker, inspector):
@@ -101,11 +102,33 @@ def test_rates_that_hold_it_up_are_told(broker, inspector):
     waiting, other = queued_job(broker, client="x"), queued_job(broker, client="y")
 
     found = standing(inspector, waiting)
-    assert 3500 < (found.client_starts_at - found.now).total_seconds() <= 3600
-    assert (found.is_client_at_limit, found.queue_starts_at) == (False, None)
-    assert standing(inspector, other).client_starts_at is None
+    assert 3500 < found.client_holds.starts_in_seconds <= 3600
+    assert (found.client_holds.at_limit, found.queue_holds) == (None, NO_HOLDS)
+    assert standing(inspector, other).client_holds == NO_HOLDS
 
     assert claim(broker, 5) == [other.id]
     found = standing(inspector, queued_job(broker))
-    assert 1700 < (found.queue_starts_at - found.now).total_seconds() <= 1800
-    assert not found.is_queue_at_limit
+    assert 1700 < found.queue_holds.starts_in_seconds <= 1800
+    assert found.queue_holds.at_limit is None
+
+
+def test_clients_whose_turn_comes_first_are_counted(broker, inspector):
+    inspector.limits.pause_client(QUEUE, "paused")
+    jobs = [queued_job(broker, client=client) for client in ("paused", "x", "y", "z")]
+    claim(broker)  # x had its turn, and the paused one has left the ring
+    behind = queued_job(broker, client="x")
+    urgent = queued_job(broker, client="y", priority=5)
+
+    assert standing(inspector, jobs[0]).clients_ahead is None
+    assert [standing(inspector, job).clients_ahead for job in (urgent, jobs[2], jobs[3], behind)] == [0, 1, 2, 3]
+
+
+def test_no_worker_is_idle_while_nobody_takes_the_signal(broker, inspector):
+    job = queued_job(broker)
+    assert not standing(inspector, job).are_workers_busy  # there are none
+
+    broker.sign_on([QUEUE], WORKER)
+    assert standing(inspector, job).are_workers_busy
+    queued_job(broker)
+    claim(broker)
+    assert standing(inspector, queued_job(broker)).are_workers_busy

@@ -194,6 +194,27 @@ def test_ten_dead_letters_are_ticked_and_the_rest_confirmed_and_all_run(broker, 
     assert page.locator(".rtq-id a").count() == 12
 
 
+@pytest.mark.parametrize("width", [1440, 390])
+def test_what_is_wrong_is_ended_from_the_overview_in_three_clicks(broker, inspector, dead_letters, page, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    inspector.pause(QUEUE)
+    page.goto(OVERVIEW)
+    banner = page.locator(".rtq-incidents")
+    shows(banner, "12 jobs died in the last hour")
+    shows(banner, "since")
+
+    banner.get_by_role("button", name="Resume queue").click()
+    shows(page.locator(".messagelist"), f"Queue {QUEUE} was resumed.")
+    banner.get_by_role("link", name="Requeue …").click()
+    page.locator(".rtq form button[type=submit]").click()
+    shows(page.locator(".messagelist"), "12")
+
+    page.goto(OVERVIEW)
+    shows(banner, "No worker is running")
+    assert "died" not in banner.inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_without_javascript_all_is_there_but_the_refresh(broker, browser, admin_server, dead_letters):
     with window(browser, admin_server, java_script_enabled=False) as page:
         page.goto(OVERVIEW)

@@ -4,6 +4,7 @@ import pytest
 
 from tests.admin.conftest import every_page, url_of
 from tests.browser.content_security_policy import POLICY
+from tests.support.jobs import QUEUE
 
 REFRESH_SECONDS = 60  # pages hold still while they are examined
 SHOWN = [name for name, page in every_page() if page.method != "POST" and name not in ("job_find", "queue_change")]
@@ -54,6 +55,18 @@ def test_an_empty_admin_is_accessible(broker, page):
     for name in ("queue_changelist", "job_changelist", "deadletter_changelist", "worker_changelist"):
         visit(page, name, None)
         assert violations(page) == []
+
+
+def test_incidents_and_their_buttons_are_accessible(broker, jobs, inspector, page):
+    inspector.pause(QUEUE)
+    visit(page, "queue_changelist", jobs)
+    assert page.locator(".rtq-incidents button").count() == 1
+    assert page.locator(".rtq-incidents code").count() > 0
+    assert violations(page) == []
+    page.emulate_media(color_scheme="dark")
+    assert violations(page, runOnly=["color-contrast"]) == []
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert overflow(page) <= 0
 
 
 def test_what_breaks_the_policy_is_noticed(jobs, page, console_errors):

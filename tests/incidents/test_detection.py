@@ -58,7 +58,7 @@ def test_a_clock_that_was_set_back_is_told(behind, is_it):
 
 
 def test_the_worst_comes_first():
-    found = incidents(row(queued=5, oldest_seconds=900.0), workers=[], warnings=["volatile", "replica"])
+    found = incidents(row(queued=5, paused=True), workers=[], warnings=["volatile", "replica"])
     assert [each.severity for each in found] == [Severity.CRITICAL] * 2 + [Severity.WARNING] * 2
     assert found[0].kind == "no_worker"
 

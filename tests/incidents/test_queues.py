@@ -110,6 +110,11 @@ def test_a_long_wait_is_told_with_how_many_wait():
     assert found.text == "Queue mail: the oldest job has been waiting for 15 min. Waiting: 5 (clients: 2)."
 
 
+@pytest.mark.parametrize("oldest", [90.0, 900.0])
+def test_waits_in_a_queue_that_nobody_serves_are_a_part_of_that(oldest):
+    assert kinds(row("calls", queued=5, oldest_seconds=oldest)) == ["queue_unserved"]
+
+
 def test_how_long_a_job_may_wait_is_a_setting():
     with override_settings(RTQ={"INCIDENTS": {"oldest_seconds": 20}}):
         assert kinds(row(queued=5, oldest_seconds=21.0)) == ["long_wait"]

@@ -50,13 +50,17 @@ def test_a_lost_worker_serves_nothing():
 def test_declared_queues_that_nobody_serves_are_told_as_a_warning(declared):
     declared += ["calls", "reports"]
 
-    found = incidents(row())
+    (found,) = incidents(row())
 
-    assert [(each.kind, each.queue, each.severity) for each in found] == [
-        ("queue_without_worker", "calls", Severity.WARNING),
-        ("queue_without_worker", "reports", Severity.WARNING),
-    ]
-    assert found[0].text == "No worker serves queue calls, which a task or the settings declare. Start one:"
+    assert (found.kind, found.severity) == ("queues_without_worker", Severity.WARNING)
+    assert found.text == "No worker serves these queues, which tasks or settings declare: calls, reports. Start one:"
+    assert found.command == "python manage.py rtq_worker --queues calls,reports"
+
+
+def test_of_many_declared_queues_some_are_named(declared):
+    declared += [f"q{number}" for number in range(7)]
+    (found,) = incidents(row())
+    assert found.values["names"] == "q0, q1, q2, q3, q4 (+2)"
 
 
 def test_lost_workers_are_told_by_host_since_the_first_lease_expired():

@@ -22,7 +22,7 @@ from tests.support.waiting import wait_until
 @pytest.fixture(autouse=True)
 def ignored(redis, broker):
     """The Redis of tests has no append-only file."""
-    options = {"REDIS": broker.config.redis, "INCIDENTS": {"ignore": ["redis_volatile", "queue_without_worker"]}}
+    options = {"REDIS": broker.config.redis, "INCIDENTS": {"ignore": ["redis_volatile", "queues_without_worker"]}}
     with override_settings(RTQ=options):
         yield
         get_broker().close()
@@ -81,6 +81,8 @@ def test_json_has_all_that_is_known(broker, inspector):
 
 def test_how_long_a_job_may_wait_can_be_given(redis, broker):
     broker.sign_on([QUEUE], "w1")
+    redis.hset("rtq:worker:w1", mapping={"queues": QUEUE})
+    redis.zadd("rtq:workers", {"w1": 1})
     queued_job(broker)
     redis.zadd(broker.keys.of(QUEUE).lanes, {"0:": (redis.time()[0] - 20) * 1000}, xx=True)
 

@@ -1,13 +1,18 @@
 """rtq_clients: limits of a queue and its clients, and paused clients."""
 
+import getpass
 from datetime import timedelta
 
 import pytest
 from django.core.management import load_command_class
 
+from django_rtq.inspector.holds import Holds, holds_text
 from django_rtq.queue_options import LIMIT_KINDS
 from tests.management.commands import run
 from tests.support.jobs import claim, queued_job
+
+HEADING = "CLIENT QUEUED RUNNING MAX MAX WAITING RATE WEIGHT STARTS TIME FAIR STATE".split()
+NOTHING_RAN = ["-", "-", "-"]
 
 
 def test_limits_are_set_and_shown(broker):
@@ -23,12 +28,12 @@ def test_limits_are_set_and_shown(broker):
         pass
 
     assert [line.split() for line in run("rtq_clients", "list", "default", "--no-color").out.splitlines()] == [
-        ["CLIENT", "RUNNING", "MAX", "MAX", "WAITING", "RATE", "WEIGHT", "STATE"],
+        HEADING,
         ["(whole", "queue)", "3", "1,000", "5,000", "-"],
         ["(each", "client)", "1", "-", "-"],
-        ["(none)", "1", "-", "-", "-", "open"],
-        ["acme", "2", "2", "-", "-", "blocked"],
-        ["zeta", "0", "2", "-", "-", "open"],
+        ["(none)", "0", "1", "-", "-", "-", *NOTHING_RAN, "at", "its", "limit", "of", "1", "running", "job"],
+        ["acme", "1", "2", "2", "-", "-", *NOTHING_RAN, "at", "its", "limit", "of", "2", "running", "jobs"],
+        ["zeta", "0", "0", "2", "-", "-", *NOTHING_RAN, "open"],
     ]
 
 
@@ -43,17 +48,20 @@ def test_rates_are_set_and_shown(broker, inspector):
     claim(broker, 5)
 
     assert [line.split() for line in run("rtq_clients", "list", "default", "--no-color").out.splitlines()] == [
-        ["CLIENT", "RUNNING", "MAX", "MAX", "WAITING", "RATE", "WEIGHT", "STATE"],
+        HEADING,
         ["(whole", "queue)", "1", "-", "-", "3/d", "next", "start", "in", "8", "h"],
         ["(each", "client)", "-", "-", "1000/36h"],
-        ["acme", "1", "-", "-", "2/h,", "burst", "2", "open"],
+        [
+            *("acme", "2", "1", "-", "-", "2/h,", "burst", "2", *NOTHING_RAN),
+            *"the queue: next start in 8 h".split(),
+        ],
     ]
     run("rtq_clients", "limit", "default", "--whole-queue", "--rate", "none")
     claim(broker, 5)
     claim(broker, 5)
     assert "next start in 30 min" in run("rtq_clients", "list", "default").out
     found = run("rtq_clients", "list", "default", "--json").json
-    assert found["clients"][0]["starts_in_seconds"] > 1000
+    assert found["clients"][0]["holds"]["starts_in_seconds"] > 1000
     assert found["default"]["rate"]["value"] == "1000/36h"
 
 
@@ -64,9 +72,10 @@ def test_weights_are_set_and_shown(broker, settings):
 
     assert [line.split() for line in ran.out.splitlines()][2:] == [
         ["(each", "client)", "-", "-", "-", "0.5"],
-        ["acme", "0", "-", "-", "-", "5", "open"],
+        ["(none)", "1", "0", "-", "-", "-", *NOTHING_RAN, "open"],
+        ["acme", "0", "0", "-", "-", "-", "5", "-", "-", "-", "open"],
     ]
-    assert run("rtq_clients", "list", "default", "--json").json["clients"][0]["limits"]["weight"]["value"] == 5
+    assert run("rtq_clients", "list", "default", "--json").json["clients"][1]["limits"]["weight"]["value"] == 5
     run("rtq_clients", "limit", "default", "--client", "acme", "--weight", "settings")
     assert "acme" not in run("rtq_clients", "list", "default").out
 
@@ -91,9 +100,11 @@ def test_for_programs_it_is_json(broker, inspector):
 
     found = run("rtq_clients", "list", "default", "--json").json
 
-    assert (found["queue"], found["default"], found["running"]) == ({}, {}, 0)
-    (client,) = found["clients"]
-    assert (client["name"], client["pause"]["by"], client["limits"]) == ("acme", "me", {})
+    assert (found["limits"], found["default"], found["running"]) == ({}, {}, 0)
+    client = found["clients"][1]
+    assert (client["client"], client["pause"]["by"], client["limits"]) == ("acme", "me", {})
+    assert client["reason"] == holds_text(Holds(**client["holds"]))
+    assert client["reason"].startswith("paused by me, ")
 
 
 @pytest.mark.parametrize(
@@ -145,7 +156,7 @@ def test_a_client_is_paused_and_resumed(broker):
         "Client 'a b' in queue low is paused. Resume it with  python manage.py rtq_clients resume low 'a b'",
     ]
     assert run("rtq_clients", "pause", "low", "a b").out == "Client 'a b' in queue low was paused already.\n"
-    assert "paused since" in run("rtq_clients", "list", "default").out
+    assert f"paused by {getpass.getuser()}, " in run("rtq_clients", "list", "default").out
     assert claim(broker, 5) == []
     assert run("rtq_clients", "resume", "default", "a b", "c").out.splitlines() == [
         "Resumed client 'a b' in queue default.",

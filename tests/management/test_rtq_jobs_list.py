@@ -5,6 +5,7 @@ from datetime import datetime, time, timedelta, timezone
 from decimal import Decimal
 
 import pytest
+from django.utils.translation import override
 
 from django_rtq import task
 from django_rtq.redaction import HIDDEN
@@ -261,3 +262,18 @@ def test_show_tells_which_ids_are_unknown(broker):
     assert (ran.code, ran.error) == (1, "1 of 2 ids could not be shown.")
     assert job.id in ran.out
     assert ran.err.startswith("Job unknown")
+
+
+def test_show_says_why_a_job_waits_also_where_users_read_another_language(broker, inspector):
+    job = queued_job(broker, client="acme")
+    inspector.limits.pause_client(QUEUE, "acme", "eve")
+
+    with override("pt-br"):
+        ran = run("rtq_jobs", "show", job.id)
+
+    (line,) = [line for line in ran.out.splitlines() if line.startswith("Waiting:")]
+    assert "Its client was paused by eve, " in line
+    assert "No worker serves this queue." in line
+    assert (
+        run("rtq_jobs", "show", job.id, "--json").json[0]["waiting_reason"].startswith("Its client was paused by eve, ")
+    )

@@ -122,9 +122,9 @@ def test_queues_that_make_no_sense(broker, arguments, problem):
 
 
 def test_settings_that_make_no_sense(monkeypatch):
-    def complain():
+    def complain(*args, **options):
         raise ConfigurationError("nothing is right")
 
-    monkeypatch.setattr("django_rtq.management.commands.rtq_scheduler.get_config", complain)
+    monkeypatch.setattr("django_rtq.management.commands.rtq_scheduler.open_broker", complain)
 
     assert run("rtq_scheduler").error == "nothing is right"

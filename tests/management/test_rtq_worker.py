@@ -31,7 +31,7 @@ def started(broker, monkeypatch):
             return 0
 
     monkeypatch.setattr(rtq_worker, "Supervisor", Supervisor)
-    monkeypatch.setattr(rtq_worker, "copy_schedules", lambda: None)
+    monkeypatch.setattr(rtq_worker, "copy_schedules", lambda backend: None)
     return found
 
 

@@ -39,7 +39,7 @@ def test_a_queue_that_nothing_names_is_likely_a_slip(settings, caplog):
 def declared(monkeypatch):
     """Queues that tasks declare."""
     monkeypatch.setattr(
-        "django_rtq.management.worker_setup.declared_queues", lambda: ["calls", "default", "mail-a", "mail-b"]
+        "django_rtq.management.worker_setup.declared_queues", lambda backend: ["calls", "default", "mail-a", "mail-b"]
     )
 
 

@@ -20,7 +20,7 @@ urlpatterns = [path("health/rtq/", health_view)]
 @pytest.fixture
 def client(broker):
     """Requests to a project that accepts a Redis without an append-only file."""
-    options = {"REDIS": broker.config.redis, "INCIDENTS": {"ignore": ["redis_volatile", "queue_without_worker"]}}
+    options = {"REDIS": broker.config.redis, "INCIDENTS": {"ignore": ["redis_volatile", "queues_without_worker"]}}
     with override_settings(ROOT_URLCONF=__name__, RTQ=options):
         yield Client()
         get_broker().close()

@@ -47,3 +47,16 @@ def count_in_the_past(broker):
         ]
     )
     return []
+
+
+def see_incidents(broker):
+    """Let two incidents open. Returns what the next view may see."""
+    for second in (1, 2):
+        track_incidents(broker, second, "a", "b")
+    return ["b", "c"]
+
+
+def track_incidents(broker, second, *ids):
+    """A view of these incidents, at that second."""
+    found = {each: each.upper() for each in ids}
+    return broker.maintenance.track_incidents(found, seen_ms=second * 1000, gap_ms=500, token=f"t{second}")

@@ -49,7 +49,7 @@ def test_without_a_test_runner_nothing_is_changed():
 
 
 def test_a_project_without_redis_can_be_tested_but_not_with_the_default_redis(monkeypatch):
-    monkeypatch.setattr("django_rtq.conf._redis_of_project", lambda: DEBUG_REDIS)
+    monkeypatch.setattr("django_rtq.conf._redis_of_project", lambda: [DEBUG_REDIS])
     with override_settings(RTQ=None):
         assert get_config().redis == DEBUG_REDIS
         with pytest.raises(RedisNotAllowed):

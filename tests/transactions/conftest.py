@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import connections
 from django.test import override_settings
 
-from django_rtq.broker.broker import get_broker
+from django_rtq.broker.broker import close_brokers
 from django_rtq.broker.redis import hooks
 from django_rtq.conf import get_config
 from django_rtq.inspector.inspector import get_inspector
@@ -45,8 +45,7 @@ def with_options(rtq_settings):
     entered = []
 
     def close_broker():
-        if get_broker.cache_info().currsize:
-            get_broker().close()
+        close_brokers()
 
     def enter(**options):
         close_broker()

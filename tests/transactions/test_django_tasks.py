@@ -5,6 +5,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.db import transaction
 from django.test import override_settings
 
+from django_rtq import QueueFull
 from django_rtq.backend.compat import task_enqueued
 from tests.app import django_tasks as tasks
 
@@ -85,3 +86,18 @@ def test_async_code(told):
 
     async_to_sync(act)()
     assert len(told) == 1
+
+
+def test_a_refused_job_is_not_told(told, inspector):
+    inspector.limits.set_queue("default", max_waiting=1)
+    task = tasks.add.using(on_commit=True)
+
+    def act():
+        with transaction.atomic():
+            return task.enqueue(1), task.enqueue(2)
+
+    with pytest.raises(QueueFull):
+        act()
+
+    (stored,) = inspector.job_list.page("default", "queued").jobs
+    assert told == [stored.id]

@@ -8,8 +8,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_rtq.admin.display.sanitize import clean_text
-from django_rtq.formatting import format_moment, format_number
-from django_rtq.inspector.clients import ClientInQueue
+from django_rtq.formatting import format_number
+from django_rtq.inspector.client_states import ClientInQueue
 from django_rtq.inspector.limits import Limit, Limits
 
 #: What people call a limit.
@@ -40,25 +40,11 @@ def limit_rows(limits: Limits, own: Limits | None = None) -> list[dict[str, str]
     rows = []
     for name, limit in limits.items():
         source = _("settings") if limit.is_from_settings else _("set at run time")
+        source = "limits_of" if limit.is_from_function else source  # the name of the option
         if own is not None and name not in own:
             source = _("%(source)s, for each client") % {"source": source}
         rows.append({"label": limit_label(name), "value": limit_text(limit), "source": source})
     return rows
-
-
-def client_state(client: ClientInQueue) -> str:
-    """Whether a client may start jobs in a queue, and why not."""
-    if client.pause:
-        since = format_moment(client.pause.since)
-        if client.pause.by:
-            return _("paused by %(user)s since %(time)s") % {"user": clean_text(client.pause.by, 60), "time": since}
-        return _("paused since %(time)s") % {"time": since}
-    if client.is_at_limit:
-        most = client.in_force["max_running"].value
-        return _("at its limit of %(count)s running jobs") % {"count": format_number(most)}
-    if client.is_blocked:
-        return _("waits until it may start a job")
-    return ""
 
 
 def client_rows(clients: list[ClientInQueue]) -> list[dict[str, Any]]:
@@ -66,7 +52,7 @@ def client_rows(clients: list[ClientInQueue]) -> list[dict[str, Any]]:
     return [
         {
             "client": client,
-            "state": client_state(client),
+            "state": clean_text(client.reason, 300),
             "limits": limit_rows(client.in_force, client.own),
             "waiting": client.queued + client.scheduled,
         }

@@ -177,3 +177,52 @@ _LENGTHS: tuple[tuple[int, Callable[[int], str]], ...] = (
     (60_000, lambda n: ngettext("%(number)d minute", "%(number)d minutes", n) % {"number": n}),
     (1000, lambda n: ngettext("%(number)d second", "%(number)d seconds", n) % {"number": n}),
 )
+
+
+# -- all jobs of a client
+
+
+def client_question(verb: str, count: int, client: str) -> str:
+    """The question before something is done with all jobs of a client."""
+    text = (
+        ngettext(
+            "This cancels %(count)s waiting job of client %(client)s.",
+            "This cancels %(count)s waiting jobs of client %(client)s.",
+            count,
+        )
+        if verb == "cancel"
+        else ngettext(
+            "This requeues %(count)s dead letter of client %(client)s.",
+            "This requeues %(count)s dead letters of client %(client)s.",
+            count,
+        )
+    )
+    return text % {"count": format_number(count), "client": client}
+
+
+def client_consequence(verb: str) -> str:
+    """What that means for the jobs."""
+    if verb == "cancel":
+        return _(
+            "This includes scheduled jobs and jobs waiting for a retry. They will never run, and this cannot be "
+            "undone. Running jobs and dead letters are kept."
+        )
+    return _("Requeued jobs get all their attempts again, and run when the client gets its turn.")
+
+
+def client_done_text(verb: str, count: int) -> str:
+    """What was done with them."""
+    if verb == "requeue":
+        return bulk_done_text("requeue", count)
+    return ngettext("%(count)s job was cancelled.", "%(count)s jobs were cancelled.", count) % {
+        "count": format_number(count)
+    }
+
+
+def no_client_jobs_text(verb: str) -> str:
+    """That there is nothing to do."""
+    return (
+        _("Nothing was done: the client has no waiting jobs.")
+        if verb == "cancel"
+        else _("Nothing was done: the client has no dead letters.")
+    )

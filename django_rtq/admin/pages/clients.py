@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -14,9 +15,17 @@ from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import log_action
 from django_rtq.admin.display.limits import client_rows, limit_label
 from django_rtq.admin.display.sanitize import clean_text
+from django_rtq.admin.display.texts import (
+    client_consequence,
+    client_done_text,
+    client_question,
+    no_client_jobs_text,
+)
 from django_rtq.admin.forms import LimitsForm
+from django_rtq.admin.pages.client_sweep import ClientSweep, ClientVerb
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.admin.pages.purging import purge_for_a_while
+from django_rtq.formatting import format_number
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.limits import Limits
 from django_rtq.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
@@ -36,6 +45,8 @@ class ClientAdmin(PageAdmin):
             Route("resume/", "resume", self.resume, permissions.PAUSE_CLIENT, "POST"),
             Route("limits/", "limits", self.limits, permissions.LIMIT, "BOTH"),
             Route("purge/", "purge", self.purge, permissions.PURGE, "BOTH"),
+            Route("cancel/", "cancel", partial(self.sweep, verb="cancel"), permissions.CANCEL, "BOTH"),
+            Route("requeue/", "requeue", partial(self.sweep, verb="requeue"), permissions.REQUEUE, "BOTH"),
         ]
 
     # -- pages
@@ -58,6 +69,7 @@ class ClientAdmin(PageAdmin):
             "name": name,
             "rows": client_rows(found),
             "is_paused": bool(found) and all(each.pause for each in found),
+            "has_waiting": any(each.queued or each.scheduled for each in found),
             "breadcrumbs": [{"url": self.url("client_changelist"), "title": _("Clients")}],
         }
         return self.render(request, "client.html", context)
@@ -140,7 +152,51 @@ class ClientAdmin(PageAdmin):
         }
         return self.render(request, "confirm.html", context, is_form=True)
 
+    def sweep(self, request: HttpRequest, *, verb: ClientVerb) -> HttpResponse:
+        """Cancel the waiting jobs of a client in all queues, or requeue its dead letters, after confirmation."""
+        data = request.POST if request.method == "POST" else request.GET
+        name = _client_of(data)
+        sweep = ClientSweep.read(data, verb, name)
+        if request.method == "POST":
+            return self._sweep(request, sweep)
+        sweep, numbers = sweep.counted()
+        if not numbers:
+            messages.warning(request, no_client_jobs_text(verb))
+            return self._back(request, name)
+        titles = {
+            "cancel": _("Cancel the jobs of client %(name)s"),
+            "requeue": _("Requeue the dead letters of client %(name)s"),
+        }
+        context = {
+            "title": titles[verb] % {"name": _shown(name)},
+            "question": client_question(verb, sum(numbers.values()), _shown(name)),
+            "consequence": client_consequence(verb),
+            "facts": [(queue, format_number(number)) for queue, number in numbers.items()],
+            "fields": [("client", name), ("most", sweep.most), ("until_ms", sweep.until_ms)],
+            "action": self.url(f"client_{verb}"),
+            "verb": _("Cancel jobs") if verb == "cancel" else _("Requeue"),
+            "is_harmless": verb == "requeue",
+            "breadcrumbs": [{"url": self.url("client_changelist"), "title": _("Clients")}],
+            "back": self._page_of("", name, "client"),
+        }
+        return self.render(request, "confirm.html", context, is_form=True)
+
     # -- helpers
+
+    def _sweep(self, request: HttpRequest, sweep: ClientSweep) -> HttpResponse:
+        result = sweep.run()
+        text = client_done_text(sweep.verb, result.done)
+        if result.done:
+            self._log(request, sweep.client, text)
+        if result.error is not None:
+            raise result.error
+        if result.rest:
+            sweep.enqueue_rest(result)
+            rest = _("%(done)s Jobs of these queues do the rest: %(queues)s.")
+            messages.warning(request, rest % {"done": text, "queues": ", ".join(result.rest)})
+        else:
+            messages.success(request, text)
+        return self._back(request, sweep.client)
 
     def _set_limits(self, request: HttpRequest, queue: str, name: str, scope: str, form: LimitsForm) -> HttpResponse:
         limits, changed = get_inspector().limits, form.changed_limits

@@ -14,12 +14,12 @@ from django_rtq.admin.display.running_jobs import running_by_worker
 from django_rtq.admin.display.sanitize import clean_text, named_arguments
 from django_rtq.admin.display.texts import CONFIRMATIONS, STATE_LABELS, ConfirmedAction, cancel_messages
 from django_rtq.admin.display.timeline import steps
-from django_rtq.admin.display.waiting_reason import waiting_reason
 from django_rtq.admin.forms import CallForm, python_call
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.waiting_reason import waiting_reason
 from django_rtq.jobs.job import JobState
 from django_rtq.redaction import is_unknown, redacted
 from django_rtq.tasks.registry import is_internal
@@ -79,7 +79,7 @@ class JobAdmin(PageAdmin):
             "is_waiting": job.state in WAITING,
             "is_running": job.state is JobState.RUNNING,
             "steps": steps(job),
-            "waiting_reason": waiting_reason(job, position),
+            "waiting_reason": clean_text(waiting_reason(job, position)),
             "arguments": named_arguments(job),
             "are_hidden": bool(job.args) and is_unknown(job.task) and not may_edit,
             "result": job.result,

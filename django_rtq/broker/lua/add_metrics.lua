@@ -10,7 +10,7 @@
 -- sent twice: counts twice
 
 local q, run_ms, wait_ms, counters, counted = named(), ARGV[1], ARGV[2], tonumber(ARGV[3]), { select(4, unpack(ARGV)) }
-local SLICE_MS, CLIENTS_SECONDS, ALL = 600000, 4200, "\n"
+local CLIENTS_SECONDS = 4200
 local now = now_ms(q.clock)
 local tasks = task_counters(q, now)
 local slice = string.format("%.0f", math.floor(now / SLICE_MS))
@@ -22,16 +22,19 @@ if wait_ms ~= "0" then count(q.stats, now, "wait_ms", wait_ms) end
 for i = 1, 2 * counters, 2 do
   if has_room(tasks, counted[i]) then redis.call("HINCRBY", tasks, counted[i], counted[i + 1]) end
 end
-local all_us = 0
+local all_runs, all_us = 0, 0
 for i = 2 * counters + 1, #counted, 3 do
   local client, runs, us = counted[i], counted[i + 1], counted[i + 2]
-  all_us = all_us + us
+  all_runs, all_us = all_runs + runs, all_us + us
   if has_room(served, client) then
     redis.call("HINCRBY", served, client, runs)
     redis.call("ZINCRBY", busy, us, client)
   end
 end
-if #counted > 2 * counters then redis.call("HINCRBY", served, ALL, string.format("%.0f", all_us)) end
+if #counted > 2 * counters then
+  redis.call("HINCRBY", served, ALL_TIME, string.format("%.0f", all_us))
+  redis.call("HINCRBY", served, ALL_RUNS, string.format("%.0f", all_runs))
+end
 redis.call("EXPIRE", tasks, TASKS_SECONDS)
 redis.call("EXPIRE", served, CLIENTS_SECONDS)
 redis.call("EXPIRE", busy, CLIENTS_SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import shlex
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
@@ -9,23 +10,29 @@ from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from django.utils.translation import override
 
+from django_rtq.inspector.client_states import ClientInQueue, QueueState
+from django_rtq.inspector.holds import holds_text
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.limits import ClientLimits, Limit, Limits, QueueLimits
+from django_rtq.inspector.limits import Limit, Limits
 from django_rtq.management.command import WRONG_USAGE, RTQCommand, add_actions
-from django_rtq.management.output import Column, as_json, count, duration, number, one_line, table
+from django_rtq.management.output import Column, as_json, count, number, one_line, table
 from django_rtq.management.prompts import known_queues
 from django_rtq.management.purging import add_no_input, purge, purge_options
 from django_rtq.queue_options import LIMIT_KINDS
 from django_rtq.tasks.registry import declared_queues
 
 COLUMNS = [
-    *(Column("CLIENT"), Column("RUNNING", right=True), Column("MAX", right=True)),
-    *(Column("MAX WAITING", right=True), Column("RATE", right=True), Column("WEIGHT", right=True), Column("STATE")),
+    *(Column("CLIENT"), Column("QUEUED", right=True), Column("RUNNING", right=True), Column("MAX", right=True)),
+    *(Column("MAX WAITING", right=True), Column("RATE", right=True), Column("WEIGHT", right=True)),
+    *(Column("STARTS", right=True), Column("TIME", right=True), Column("FAIR", right=True), Column("STATE")),
 ]
+MOST_LISTED = 100  # clients that have jobs or ran some; all with limits are listed
 
 ACTIONS = {
-    "list": "Show the limits of a queue, and its clients that have a limit, are paused, run jobs or are blocked.",
+    "list": "Show the limits of a queue and its clients, why clients wait, and their parts of what ran in the last 10 "
+    "minutes, beside their fair share by weight.",
     "limit": "Set how many jobs of the queue or of clients may run at once, start in a time, or wait, and weights of "
     "clients.",
     "pause": "Start no more jobs of clients. What they enqueue waits, and their running jobs finish.",
@@ -105,7 +112,7 @@ class Command(RTQCommand):
                     if limits.resume_client(queue, client)
                     else f"{_capitalized(what)} was not paused."
                 )
-            elif limits.pause_client(queue, client):
+            elif limits.pause_client(queue, client, _system_user()):
                 again = f"rtq_clients resume {queue} {shlex.quote(one_line(client))}"
                 text = f"{_capitalized(what)} is paused. Resume it with  python manage.py {again}"
             else:
@@ -146,13 +153,25 @@ class Command(RTQCommand):
         if options["verbosity"]:
             self._list(queue, options)
 
+    @override("en")
     def _list(self, queue: str, options: dict[str, Any]) -> None:
-        found = get_inspector().limits.read(queue)
+        inspector = get_inspector()
+        names = inspector.limits.read(queue).clients.keys()
+        busy = inspector.metrics.clients(queue, MOST_LISTED).clients
+        state, clients = inspector.clients.in_queue(queue, sorted({*names, *(each.client for each in busy)}))
         if options.get("json"):
-            self.stdout.write(as_json({**asdict(found), "clients": list(map(asdict, found.clients.values()))}))
+            self.stdout.write(as_json({**asdict(state), "clients": list(map(_as_dict, clients))}))
             return
-        heading, *rows = table(COLUMNS, _rows(found))
+        heading, *rows = table(COLUMNS, _rows(state, clients))
         self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
+
+
+def _system_user() -> str:
+    """Who runs this command; "" in a container without a name for its user."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def _capitalized(text: str) -> str:
@@ -171,25 +190,36 @@ def _limit_argument(name: str) -> Callable[[str], Any]:
     return parse
 
 
-def _rows(found: QueueLimits) -> list[list[str]]:
+def _rows(state: QueueState, clients: list[ClientInQueue]) -> list[list[str]]:
+    is_counted = state.limits or any(client.running is not None for client in clients)
+    running = number(state.running) if is_counted else "-"
     return [
-        [
-            "(whole queue)",
-            number(found.running) if found.queue or found.clients else "-",
-            *_limit_cells(found.queue),
-            "",
-            _next_start(found.starts_in_seconds) or _fairness(found.queue),
-        ],
-        ["(each client)", "", *_limit_cells(found.default), _weight(found.default), ""],
+        ["(whole queue)", "", running, *_limit_cells(state.limits), *[""] * 4, _queue_state(state)],
+        ["(each client)", "", "", *_limit_cells(state.default), _weight(state.default), *[""] * 4],
         *(
-            [_name(each), number(each.running), *_limit_cells(each.limits), _weight(each.limits), _state(each)]
-            for each in found.clients.values()
+            [
+                *(_name(each), number(each.queued), "-" if each.running is None else number(each.running)),
+                *(*_limit_cells(each.own), _weight(each.own)),
+                *(_percent(share) for share in (each.shares.starts, each.shares.time, each.shares.fair)),
+                one_line(each.reason, 120) or "open",
+            ]
+            for each in clients
         ),
     ]
 
 
-def _name(client: ClientLimits) -> str:
-    return one_line(client.name, 60) or "(none)"
+def _as_dict(client: ClientInQueue) -> dict[str, Any]:
+    """Without what all clients of the queue have in common."""
+    found = {name: value for name, value in asdict(client).items() if name != "queue_state"}
+    return {**found, "limits": found["own"], "reason": client.reason}
+
+
+def _name(client: ClientInQueue) -> str:
+    return one_line(client.client, 60) or "(none)"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"
 
 
 def _limit_cells(limits: Limits) -> list[str]:
@@ -202,29 +232,22 @@ def _limit_text(limit: Limit | None) -> str:
     if limit is None:
         return "-"
     most = number(limit.value) if isinstance(limit.value, int) else limit.value or "none"
-    return f"{most} (settings)" if limit.is_from_settings else most
+    return most + _source(limit)
 
 
-def _next_start(seconds: float | None) -> str:
-    return "" if seconds is None else f"next start in {duration(seconds)}"
-
-
-def _fairness(limits: Limits) -> str:
-    limit = limits.get("fair_by")
-    return f"fair by {_limit_text(limit)}" if limit else ""
+def _queue_state(state: QueueState) -> str:
+    limit = state.limits.get("fair_by")
+    return ", ".join(filter(None, [f"fair by {_limit_text(limit)}" if limit else "", holds_text(state.holds)]))
 
 
 def _weight(limits: Limits) -> str:
     limit = limits.get("weight")
     if limit is None:
         return ""
-    return f"{limit.value:g} (settings)" if limit.is_from_settings else f"{limit.value:g}"
+    return f"{limit.value:g}{_source(limit)}"
 
 
-def _state(client: ClientLimits) -> str:
-    if client.pause:
-        by = f" by {one_line(client.pause.by, 60)}" if client.pause.by else ""
-        return f"paused{by} since {client.pause.since:%Y-%m-%d %H:%M:%S} UTC"
-    if not client.is_blocked:
-        return "open"
-    return _next_start(client.starts_in_seconds) or "blocked"
+def _source(limit: Limit) -> str:
+    if limit.is_from_function:
+        return " (limits_of)"
+    return " (settings)" if limit.is_from_settings else ""

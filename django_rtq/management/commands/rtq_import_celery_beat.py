@@ -24,6 +24,7 @@ class Command(RTQCommand):
         "Read a schedule of Celery beat, and print it as RTQ['SCHEDULES'] for settings.py, or save it as rows for the "
         "admin. Nothing of Celery is changed: stop its beat before workers run the new schedule."
     )
+    backend_help = ""
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = (

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from django.utils.translation import override
 
 from django_rtq.exceptions import JobError
 from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.inspector import Inspector, get_inspector
+from django_rtq.inspector.waiting_reason import waiting_reason
 from django_rtq.management.command import RTQCommand
 from django_rtq.management.job_actions import act_on_dead_letters, act_on_jobs
 from django_rtq.management.job_arguments import EXIT_CODES, add_job_arguments, check_selection, is_filtered
@@ -64,20 +66,31 @@ class Command(RTQCommand):
             self._print_table(found, cut=options["verbosity"] < 2)
         self._report_problems(options, problems)
 
+    @override("en")
     def _show(self, options: dict[str, Any]) -> None:
-        found, problems = self._find(options)
+        reasons: dict[str, str] = {}
+
+        def find(inspector: Inspector, name: str, options: dict[str, Any]) -> JobDetails:
+            job, position = inspector.find_with_position(name, options["queue"])
+            reasons[job.id] = waiting_reason(job, position)
+            return job
+
+        found, problems = self._find(options, find)
         if options["json"]:
-            self._print_json(found, job_dict_in_full)
+            self._print_json(found, lambda job: job_dict_in_full(job, reasons[job.id]))
         else:
-            self.stdout.write("\n\n".join("\n".join(job_lines(redacted(job))) for job in found))
+            texts = ("\n".join(job_lines(redacted(job), reasons[job.id])) for job in found)
+            self.stdout.write("\n\n".join(texts))
         self._report_problems(options, problems)
 
-    def _find(self, options: dict[str, Any]) -> tuple[list[JobDetails], list[str]]:
+    def _find(
+        self, options: dict[str, Any], find: Callable[[Inspector, str, dict[str, Any]], JobDetails] = find_one
+    ) -> tuple[list[JobDetails], list[str]]:
         """The jobs of these ids, and sentences about those that are not there."""
         inspector, found, problems = get_inspector(), [], []
         for name in dict.fromkeys(options["ids"]):
             try:
-                found.append(find_one(inspector, name, options))
+                found.append(find(inspector, name, options))
             except JobError as error:
                 problems.append(one_line(error))
         return found, problems

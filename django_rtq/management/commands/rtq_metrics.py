@@ -31,10 +31,10 @@ class Command(RTQCommand):
         except ImportError as error:
             raise CommandError(str(error)) from error
         if options["port"] is None:
-            self.stdout.write(exposition.metrics_text()[1].decode(), ending="")
+            self.stdout.write(exposition.metrics_text(backend=options["backend"])[1].decode(), ending="")
             return
         try:
-            server = exposition.metrics_server(options["address"], options["port"])
+            server = exposition.metrics_server(options["address"], options["port"], options["backend"])
         except OSError as error:
             raise CommandError(f"cannot listen on {options['address']}:{options['port']}: {error}") from error
 

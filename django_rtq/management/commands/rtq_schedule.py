@@ -11,11 +11,12 @@ from django.db import DatabaseError
 from django.utils.timezone import localtime
 
 from django_rtq.broker.broker import get_broker
+from django_rtq.broker.task_backends import place_of
 from django_rtq.conf import get_config
 from django_rtq.management.command import RTQCommand, add_actions
 from django_rtq.management.output import Column, as_json, count, one_line, table
 from django_rtq.models import Schedule, sync_schedules
-from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, declared_schedules, load_schedules
+from django_rtq.scheduler.registry import ScheduledTask, ScheduleSet, load_schedules, schedules_in
 from django_rtq.scheduler.status import ScheduleStatus, schedule_statuses
 from django_rtq.validation import did_you_mean
 
@@ -49,7 +50,8 @@ class Command(RTQCommand):
             changed = self._sync()
             self._print(options, {"changed": changed}, f"{count(changed, 'schedule')} changed in Redis.")
             return
-        found = load_schedules(declared_schedules(get_config()), get_broker().schedules.read())
+        place = place_of(options["backend"])
+        found = load_schedules(schedules_in(place, get_config()), get_broker(place).schedules.read())
         if options["action"] == "list":
             self._list(found, is_json=options["json"])
         elif options["action"] == "run":
@@ -116,7 +118,7 @@ class Command(RTQCommand):
 def _switch_declared(entry: ScheduledTask, *, on: bool) -> bool:
     if entry.enabled == on:
         return False
-    get_broker().schedules.set_enabled(entry.name, enabled=on, wake=[entry.task.queue] if on else [])
+    get_broker(entry.task.backend).schedules.set_enabled(entry.name, enabled=on, wake=[entry.task.queue] if on else [])
     return True
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from django_rtq import logs
-from django_rtq.broker.broker import Broker
-from django_rtq.conf import get_config
+from django_rtq.broker.broker import open_broker
+from django_rtq.incidents.watcher import watchers
 from django_rtq.management.command import RTQCommand
 from django_rtq.management.worker_setup import (
     check_server,
@@ -38,6 +38,8 @@ class Command(RTQCommand):
         "Stops on Ctrl-C, SIGTERM or SIGHUP with exit code 0."
     )
 
+    backend_help = "Schedule the jobs in the Redis of this backend in TASKS, by default of all its declared queues."
+
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "--queues", metavar="A,B", help="the queues to schedule, or patterns (default: the default queue)"
@@ -49,16 +51,15 @@ class Command(RTQCommand):
             self._run(options)
 
     def _run(self, options: dict[str, Any]) -> None:
-        config = get_config()
-        queues = queue_names(options["queues"])
-        broker = Broker(config, role="scheduler")
+        broker = open_broker(options["backend"], role="scheduler")
+        queues = queue_names(options["queues"], broker.backend)
         show_logs(options["verbosity"])
         check_server(broker)
-        warn_about_unknown_queues(queues)
-        copy_schedules()
+        warn_about_unknown_queues(queues, broker.backend)
+        copy_schedules(broker.backend)
         logs.connect()
         loops: list[Loop] = [Heartbeat(broker, queues, lambda: [], promotes=True), Scheduler(broker, queues)]
-        loops += relays(broker)
+        loops += [*relays(broker), *watchers(broker)]
         # Blocked before the threads start, so that this thread gets the signal. Ignored signals (nohup) stay ignored.
         stopping = stop_signals()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, stopping)

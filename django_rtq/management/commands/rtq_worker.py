@@ -10,8 +10,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from django_rtq.broker.broker import Broker
-from django_rtq.conf import get_config
+from django_rtq.broker.broker import open_broker
 from django_rtq.management.command import RTQCommand
 from django_rtq.management.prompts import seconds_from
 from django_rtq.management.reloader import run_with_reload
@@ -21,6 +20,7 @@ from django_rtq.management.worker_setup import (
     exit_on_signals,
     queue_names,
     show_logs,
+    tell_other_places,
     warn_about_unknown_queues,
     warn_about_unserved_queues,
 )
@@ -39,6 +39,8 @@ class Command(RTQCommand):
         "usage; 130, 143 or 129 stopped by a second signal."
     )
     requires_system_checks = ["rtq"]
+    backend_help = "serve the Redis of this backend in TASKS, by default all its declared queues"
+    views_backend = False  # jobs would inherit it
 
     def add_arguments(self, parser: CommandParser) -> None:
         """The options, the most used first."""
@@ -86,9 +88,8 @@ class Command(RTQCommand):
             sys.exit(code)
 
     def _run(self, options: dict[str, Any]) -> int:
-        config = get_config()
-        queues = queue_names(options["queues"])
-        broker = Broker(config, role="supervisor")
+        broker = open_broker(options["backend"], role="supervisor")
+        queues = queue_names(options["queues"], broker.backend)
         worker_options = WorkerOptions(
             queues=queues,
             processes=options["processes"],
@@ -99,15 +100,18 @@ class Command(RTQCommand):
             drain_seconds=options["drain_seconds"],
             shuffle=options["shuffle"],
             scheduler=not options["no_scheduler"],
+            backend=broker.backend,
             health_file=options["health_file"],
         )
         show_logs(options["verbosity"])
         check_server(broker)
-        warn_about_unknown_queues(queues)
+        warn_about_unknown_queues(queues, broker.backend)
+        if not options["backend"]:
+            tell_other_places()
         if options["queues"] is None:
             warn_about_unserved_queues(broker, queues)
         if worker_options.scheduler:
-            copy_schedules()
+            copy_schedules(broker.backend)
         code = Supervisor(broker, worker_options).run()
         broker.close()
         return code

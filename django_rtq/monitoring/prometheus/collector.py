@@ -8,9 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from django_rtq.broker.broker import get_broker
 from django_rtq.broker.histogram import upper_bound
-from django_rtq.monitoring.prometheus.snapshot import QueueNumbers, Snapshot, WorkerNumbers, read_snapshot
+from django_rtq.broker.task_backends import view_backend
+from django_rtq.incidents import Incident
+from django_rtq.inspector.details import WorkerDetails
+from django_rtq.monitoring.prometheus.snapshot import QueueNumbers, Snapshot, read_snapshot
 
 STATES = ("queued", "scheduled", "retrying", "running", "dead")
 # Counter in Redis -> name of the metric without _total, and help text.
@@ -43,8 +45,12 @@ WAIT_BOUNDS_MS = [2.0**power for power in (0, 2, *range(4, 19), 20, 22)]
 class RTQCollector(Collector):
     """Reads Redis when it is scraped, in two round trips. Any thread may use it.
 
-    Registering it does not read Redis. collect() raises BrokerError if Redis does not answer.
+    `backend`: in TASKS, if it has a Redis of its own. Registering it does not read Redis. collect() raises BrokerError
+    if Redis does not answer, and ConfigurationError.
     """
+
+    def __init__(self, backend: str = "") -> None:
+        self._backend = backend
 
     def describe(self) -> Iterable[Metric]:
         """Nothing, because the labels are known after a scrape only."""
@@ -52,7 +58,9 @@ class RTQCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All metrics."""
-        return metrics_of(read_snapshot(get_broker()))
+        with view_backend(self._backend):
+            snapshot = read_snapshot()
+        return metrics_of(snapshot)
 
 
 def metrics_of(snapshot: Snapshot) -> Iterator[Metric]:
@@ -61,7 +69,8 @@ def metrics_of(snapshot: Snapshot) -> Iterator[Metric]:
     yield from _queue_counters(snapshot.queues)
     yield from _task_counters(snapshot.queues)
     yield from _histograms(snapshot.queues)
-    yield from _worker_gauges(snapshot.workers.values())
+    yield from _worker_gauges(snapshot.workers)
+    yield _incident_gauge(snapshot.incidents)
 
 
 def _queue_gauges(snapshot: Snapshot) -> Iterator[Metric]:
@@ -79,7 +88,7 @@ def _queue_gauges(snapshot: Snapshot) -> Iterator[Metric]:
         oldest.add_metric(label, details.oldest_seconds or 0)
         clients.add_metric(label, details.clients)
         paused.add_metric(label, details.paused)
-        serving = [each.slots for each in snapshot.workers.values() if details.name in each.queues and not each.is_lost]
+        serving = [each.slots for each in snapshot.workers if details.name in each.queues and not each.is_lost]
         slots.add_metric(label, sum(serving))
         if details.scheduler_seconds is not None:
             idle.add_metric(label, details.scheduler_seconds)
@@ -131,7 +140,7 @@ def _buckets(numbers: Mapping[str, int], kind: str, bounds: Sequence[float], uni
     return [*below, ("+Inf", float(sum(number for _, number in counted)))]
 
 
-def _worker_gauges(workers: Iterable[WorkerNumbers]) -> Iterator[Metric]:
+def _worker_gauges(workers: Iterable[WorkerDetails]) -> Iterator[Metric]:
     count = GaugeMetricFamily("rtq_workers", "Worker processes, by state.", labels=["host", "state"])
     slots = GaugeMetricFamily("rtq_worker_slots", "Jobs that the workers can run at once.", labels=["host"])
     busy = GaugeMetricFamily("rtq_worker_slots_busy", "Slots in which a job runs.", labels=["host"])
@@ -144,7 +153,7 @@ def _worker_gauges(workers: Iterable[WorkerNumbers]) -> Iterator[Metric]:
         of_host = sums.setdefault(worker.host, Counter())
         if not worker.is_lost:
             busy_slots = min(worker.held, worker.slots)  # it claims short jobs in batches
-            of_host.update(slots=worker.slots, busy=busy_slots, memory=worker.memory_bytes)
+            of_host.update(slots=worker.slots, busy=busy_slots, memory=worker.memory_bytes or 0)
     for host, numbers in sorted(sums.items()):
         for state in ("active", "quiet", "lost"):
             count.add_metric([host, state], states[host, state])
@@ -152,6 +161,13 @@ def _worker_gauges(workers: Iterable[WorkerNumbers]) -> Iterator[Metric]:
         busy.add_metric([host], numbers["busy"])
         memory.add_metric([host], numbers["memory"])
     yield from (count, slots, busy, memory)
+
+
+def _incident_gauge(incidents: Iterable[Incident]) -> Metric:
+    gauge = GaugeMetricFamily("rtq_incidents", "Incidents now, by kind and severity.", labels=["kind", "severity"])
+    for labels, count in Counter((each.kind, str(each.severity)) for each in incidents).items():
+        gauge.add_metric(labels, count)
+    return gauge
 
 
 def _gauge(name: str, text: str) -> GaugeMetricFamily:

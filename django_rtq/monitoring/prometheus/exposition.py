@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
@@ -15,27 +16,30 @@ from django_rtq.exceptions import BrokerError
 from django_rtq.monitoring.prometheus.collector import RTQCollector
 
 
-def metrics_text(accept: str = "") -> tuple[str, bytes]:
+def metrics_text(accept: str = "", backend: str = "") -> tuple[str, bytes]:
     """The content type and the metrics, in the format that the header `Accept` asks for. Raises BrokerError."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(RTQCollector())
+    registry.register(RTQCollector(backend))
     encode, content_type = choose_encoder(accept)
     return content_type, encode(registry)
 
 
 @require_safe
-def metrics_view(request: HttpRequest) -> HttpResponse:
-    """A view for Prometheus. It answers 503 while Redis does not answer. Whoever can call it sees names of tasks."""
+def metrics_view(request: HttpRequest, backend: str = "") -> HttpResponse:
+    """A view for Prometheus. It answers 503 while Redis does not answer. Whoever can call it sees names of tasks.
+
+    `backend`: in TASKS, if it has a Redis of its own.
+    """
     try:
-        content_type, text = metrics_text(request.headers.get("Accept", ""))
+        content_type, text = metrics_text(request.headers.get("Accept", ""), backend)
     except BrokerError as error:
         return HttpResponse(f"{error}\n", status=503, content_type="text/plain; charset=utf-8")
     return HttpResponse(text, content_type=content_type, headers={"Cache-Control": "no-store"})
 
 
-def metrics_server(address: str, port: int) -> WSGIServer:
+def metrics_server(address: str, port: int, backend: str = "") -> WSGIServer:
     """A server of the metrics, at any path. Raises OSError if it cannot listen there. Call serve_forever()."""
-    return make_server(address, port, _application, ThreadingWSGIServer, _QuietHandler)
+    return make_server(address, port, partial(_application, backend), ThreadingWSGIServer, _QuietHandler)
 
 
 class _QuietHandler(WSGIRequestHandler):
@@ -45,9 +49,9 @@ class _QuietHandler(WSGIRequestHandler):
         """Nothing."""
 
 
-def _application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+def _application(backend: str, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
     try:
-        content_type, text = metrics_text(environ.get("HTTP_ACCEPT", ""))
+        content_type, text = metrics_text(environ.get("HTTP_ACCEPT", ""), backend)
     except BrokerError as error:
         start_response("503 Service Unavailable", [("Content-Type", "text/plain; charset=utf-8")])
         return [f"{error}\n".encode()]

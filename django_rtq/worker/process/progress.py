@@ -19,8 +19,9 @@ class ProgressWriter:
     report() takes no lock: a time limit may raise an exception there at any bytecode, and leave it locked.
     """
 
-    def __init__(self, write: Callable[[ProgressReports], None]) -> None:
+    def __init__(self, write: Callable[[ProgressReports], None], backend: str = "") -> None:
         self._write = write
+        self.backend = backend  # in TASKS, whose Redis has the jobs
         self._latest: dict[tuple[str, str, str], str] = {}
         self._events: queue.SimpleQueue[bool] = queue.SimpleQueue()  # True: there are reports; False: stop
         self._is_signalled = False

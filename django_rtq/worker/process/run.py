@@ -105,6 +105,7 @@ class Run:
             queue_name=self.queue,
             client=self.client.decode(),
             worker=self.worker,
+            backend=self.progress.backend if self.progress is not None else "",
             task_name=self.task_name,
             headers=headers,
             _report=self._report,

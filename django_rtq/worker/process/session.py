@@ -132,6 +132,11 @@ class WorkerSession:
         self.mark_uncertain()
 
     @property
+    def backend(self) -> str:
+        """The backend in TASKS whose Redis has the jobs; "": that of RTQ["REDIS"]."""
+        return self._broker.backend
+
+    @property
     def held(self) -> list[bytes]:
         """Claimed jobs without an outcome."""
         with self._lock:

@@ -145,7 +145,8 @@ class ProcessPool:
             kill_with_parent(signal.SIGKILL)
             if os.getppid() != parent:
                 return EXIT_FAILED  # the parent died before prctl()
-            process = WorkerProcess(Broker(self._config, role="worker"), shared, self._options, parent=parent)
+            broker = Broker(self._config, role="worker", backend=self._options.backend)
+            process = WorkerProcess(broker, shared, self._options, parent=parent)
             process.install_handlers()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             return process.run()

@@ -22,6 +22,7 @@ import time
 from django_rtq import logs
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.control import WorkerCommand
+from django_rtq.incidents.watcher import watchers
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.scheduler.scheduler import Scheduler
 from django_rtq.threads.loop import Loop, pause_loops, stop_all
@@ -73,7 +74,7 @@ class Supervisor:
         self._loops: list[Loop] = [self._heartbeat, self._control, self._crash_recovery, self._watchdog]
         if options.scheduler:
             self._loops.append(Scheduler(broker, options.queues))
-            self._loops += relays(broker)
+            self._loops += [*relays(broker), *watchers(broker)]
         self._drain_until: float | None = None
         self._cannot_start = False
 
@@ -243,6 +244,8 @@ class Supervisor:
 
 def _describe(options: WorkerOptions) -> str:
     parts = [f"queues {', '.join(options.queues)}", f"{options.processes} process(es) of {options.concurrency} slot(s)"]
+    if options.backend:
+        parts.append(f"backend {options.backend}")
     if options.burst:
         parts.append("burst: until the queues are empty")
     return f"{'; '.join(parts)}; Python {sys.version_info.major}.{sys.version_info.minor}, pid {os.getpid()}"

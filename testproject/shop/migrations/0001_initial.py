@@ -41,6 +41,7 @@ class Migration(migrations.Migration):
                 ),
                 ("slug", models.SlugField(unique=True)),
                 ("name", models.CharField(max_length=100)),
+                ("plan", models.CharField(default="free", max_length=20)),
             ],
         ),
         migrations.CreateModel(

@@ -16,29 +16,54 @@ class Blocking(Times):
 
     def change_limits(self, entries: Mapping[str, str]) -> int:
         """While there are limits, what runs has its client behind its entry."""
+        changes = {
+            source: _changed(self.limit_sources.get(source, ""), source.partition(":")[2], change)
+            for source, change in entries.items()
+        }
+        self._set_sources(changes)
+        self.work_signal = self.work_signal or bool(self.bands)
+        return len(self.blocked)
+
+    def keep_limits(self, idle_ms: int, limits: Mapping[str, str]) -> int:
+        """What the function said, of clients that producers have met."""
+        self.asked_limits |= dict.fromkeys(limits, self.clock.now)
+        texts, counts = dict(limits), self.running_counts()
+        for client in due_at(self.asked_limits, self.clock.now - idle_ms)[: 10 + len(limits)]:
+            if counts[f"client:{client}"] or self._waiting_of(client):
+                self.asked_limits[client] = self.clock.now
+            else:
+                del self.asked_limits[client]
+                texts[client] = ""
+        sources = {f"limits_of:client:{client}": text for client, text in texts.items()}
+        changed = {source: text for source, text in sources.items() if self.limit_sources.get(source, "") != text}
+        self._set_sources(changed, is_counted=bool(self.set_limits))
+        for source in changed:
+            self.unblock(source.split(":", 2)[2])
+        return len(changed)
+
+    def _set_sources(self, texts_of_sources: Mapping[str, str], is_counted: bool = False) -> None:
         is_weight, was_timed = False, self.has_times
-        for source, change in entries.items():
+        for source, new in texts_of_sources.items():
             field = source.partition(":")[2]
             before = self.set_limits.get(field, "")
-            self.limit_sources[source] = _changed(self.limit_sources.get(source, ""), field, change)
+            self.limit_sources[source] = new
             self.limit_sources = {name: text for name, text in self.limit_sources.items() if text}
-            texts = [self.limit_sources.get(f"{origin}:{field}", "") for origin in ("run", "settings")]
+            texts = [self.limit_sources.get(f"{origin}:{field}", "") for origin in ("run", "limits_of", "settings")]
             self.set_limits[field] = " ".join(filter(None, texts))
             if field.startswith("client"):
                 is_weight = is_weight or "weight=" in before + self.set_limits[field]
                 _ = "weight=" in self.set_limits[field] and self.mark_newcomers()
         self.set_limits = {field: text for field, text in self.set_limits.items() if text}
         self.change_times(was_timed=was_timed, has_new_weights=is_weight)
-        for worker in self.signed_on if self.set_limits else ():
+        for worker in self.signed_on if self.set_limits and not is_counted else ():
             for job_id, entry in self.running[worker].items():
                 if entry.count(" ") == 1:
                     client = self.jobs[job_id].client if job_id in self.jobs else ""
                     self.running[worker][job_id] = f"{entry} {client}"
-        self.recount()
+        if not is_counted:
+            self.recount()
         if not self.set_limits:
             self.rate_times, self.next_starts = {}, {}
-        self.work_signal = self.work_signal or bool(self.bands)
-        return len(self.blocked)
 
     def check_blocked(self, clients: Sequence[str]) -> int:
         for client in clients:
@@ -139,8 +164,7 @@ class Blocking(Times):
 
     def refusal(self, client: str, reserved: Sequence[str] = ()) -> str:
         """Why one more job of a client does not fit; "": it fits. `reserved`: whose jobs have places already."""
-        lanes = [ids for (band, name), ids in self.lanes.items() if name == client and self._is_served(band, client)]
-        waiting = {"client": sum(map(len, lanes)) + len(self.scheduled_of(client)) + reserved.count(client)}
+        waiting = {"client": self._waiting_of(client) + reserved.count(client)}
         waiting["queue"] = len(self.jobs) - len(self.dead) - self.running_counts()["queue"] + len(reserved)
         return self.refusal_at(client, waiting)
 
@@ -151,6 +175,10 @@ class Blocking(Times):
             if most != "none" and waiting[scope] >= int(most):
                 return f"full {scope} {waiting[scope]} {most}"
         return ""
+
+    def _waiting_of(self, client: str) -> int:
+        lanes = [ids for (band, name), ids in self.lanes.items() if name == client and self._is_served(band, client)]
+        return sum(map(len, lanes)) + len(self.scheduled_of(client))
 
     def _is_served(self, band: int, client: str) -> bool:
         return band in self.bands or band in self.blocked.get(client, ())

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 from django_rtq.broker.messages import UniqueJob
 from django_rtq.jobs.outcome import DROPPED
 from tests.broker.model.parts import Parts
-from tests.broker.model.state import RESULT_MS, Lane, lane_name
+from tests.broker.model.state import RESULT_MS, Lane, lane_name, with_task
 
 MORE = 100  # jobs that one call drops, beside one for each of its own
 
@@ -64,14 +63,22 @@ class Dropping(Parts):
         lanes = [(band, client) for band in bands if (band, client) in self.waiting]
         return min(lanes, key=lambda lane: self.waiting[lane], default=None)
 
+    def _leave_ring(self, band: int, client: str) -> None:
+        """Unless it is blocked."""
+        if client in self.blocked_in[band]:
+            return
+        if client in self.rings[band]:
+            self.rings[band].remove(client)
+        if not self.rings[band]:
+            self.bands.discard(band)
+
     def _drop_first(self, lane: Lane) -> None:
         """Or the last, if that waits longer."""
         ids = self.lanes[lane]
         is_last = self.waits_since(ids[-1]) < self.waits_since(ids[0])
         job_id = ids[-1 if is_last else 0]
         if job_id in self.jobs:
-            task = re.match(r'{("task":"[^"\\]*")', self.jobs[job_id].body)
-            self._remember([(job_id, RESULT_MS, f"{DROPPED[:-1]},{task[1]}}}" if task else DROPPED)])
+            self._remember([(job_id, RESULT_MS, with_task(DROPPED, self.jobs[job_id].body))])
             self._forget([job_id])
             self._count("dropped")
             self.dropped.append(job_id)
@@ -80,5 +87,6 @@ class Dropping(Parts):
         ids.pop(-1 if is_last else 0)
         if not ids:
             del self.waiting[lane]
+            self._leave_ring(*lane)
         elif not is_last:
             self.waiting[lane] = self.waits_since(ids[0])

@@ -4,18 +4,28 @@ A mutant that is not here, or that its scenario does not find any more, only tak
 """
 
 FOUND_BY = {
+    "a_function_says_limits": """
+        a_function_has_no_say the_settings_win the_function_wins a_first_limit_of_a_function_counts_nothing
+        nobody_goes_on_when_a_function_says_so a_met_client_is_not_noted the_forgotten_are_looked_at_again
+    """,
+    "a_function_is_not_asked_any_more": """
+        a_client_that_waits_is_forgotten a_client_that_runs_jobs_is_forgotten limits_of_the_forgotten_stay
+        clients_with_jobs_stay_first forgotten_too_early fewer_are_forgotten
+    """,
     "all_or_none_make_room": """
         all_need_their_places_twice all_find_no_places all_must_fit_beside_what_is_queued
     """,
     "the_oldest_make_room": """
         the_newest_is_dropped dropped_without_an_outcome dropped_and_kept drops_are_not_counted drops_are_not_told
         a_place_of_the_queue_is_lost a_cancelled_id_makes_room_in_the_queue an_empty_lane_waits
+        who_has_nothing_left_stays_in_the_ring an_empty_band_stays
     """,
     "the_oldest_of_a_client_make_room": """
         another_client_makes_room the_youngest_lane_makes_room the_last_makes_room a_place_of_the_client_is_lost
         a_lane_stays_as_old delayed_jobs_of_a_client_count_for_the_queue the_queue_makes_room_for_a_client
     """,
     "jobs_in_front_do_not_make_room": "jobs_put_in_front_make_room the_wrong_end_is_removed a_lane_gets_younger",
+    "who_has_nothing_left_leaves_the_ring": "a_blocked_client_leaves_the_ring",
     "cancelled_jobs_make_room": "cancelled_ids_are_remembered",
     "delayed_jobs_are_not_dropped": "jobs_are_dropped_in_vain delayed_jobs_of_others_do_not_count",
     "more_has_to_go_than_one_call_drops": "a_call_drops_without_end a_call_drops_one_less",
@@ -194,6 +204,9 @@ FOUND_BY = {
     """,
     "all_or_none": """
         some_of_all_or_none none_said_to_be_stored
+    """,
+    "people_cancel_all_of_a_client": """
+        purge_keeps_no_outcomes purge_counts_cancelled_as_purged
     """,
     "unique_jobs_of_a_full_queue": """
         unique_jobs_ignore_limits duplicates_are_refused a_second_run_needs_no_place

@@ -49,15 +49,60 @@ LIMIT_MUTANTS = (
     Mutant("a_place_lets_nobody_go_on", "if bands then unblock(q, owners[i]) end", NOTHING),
     # changes, and the audit
     Mutant("forget_overlooks_limits", 'redis.call("EXISTS", q.limit_sources, q.blocked) > 0', "false", ("forget",)),
-    Mutant("first_limit_counts_nothing", "== 1 then recount(q) else", "== 2 then recount(q) else", ("set_limits",)),
     Mutant(
-        "counts_outlast_limits", 'recount(q) else redis.call("DEL", q.running_counts, q', "recount(q) else string.len(q"
+        "first_limit_counts_nothing",
+        "elseif not (is_counted and changes.had_limits) then",
+        "elseif false then",
+        ("set_limits",),
+    ),
+    # what a function said
+    Mutant(
+        "a_function_has_no_say", '"limits_of:" .. field, "settings:" .. field)', '"limits_of", "settings:" .. field)'
+    ),
+    Mutant(
+        "the_settings_win",
+        '"limits_of:" .. field, "settings:" .. field)',
+        '"settings:" .. field, "limits_of:" .. field)',
+    ),
+    Mutant("the_function_wins", '"run:" .. field, "limits_of:" .. field,', '"limits_of:" .. field, "run:" .. field,'),
+    Mutant(
+        "a_first_limit_of_a_function_counts_nothing",
+        "elseif not (is_counted and changes.had_limits) then",
+        "elseif not is_counted then",
+    ),
+    Mutant(
+        "nobody_goes_on_when_a_function_says_so",
+        "for _, client in ipairs(changed) do unblock(q, client) end\n",
+        NOTHING,
+    ),
+    Mutant(
+        "a_met_client_is_not_noted",
+        '"ZADD", q.asked_limits, now, entries[i])',
+        '"ZADD", q.asked_limits, "XX", now, entries[i])',
+    ),
+    Mutant("a_client_that_waits_is_forgotten", " or client_waiting(q, client) > 0", NOTHING),
+    Mutant(
+        "a_client_that_runs_jobs_is_forgotten",
+        'redis.call("HEXISTS", q.running_counts, "client:" .. client) == 1 or',
+        NOTHING,
+    ),
+    Mutant("limits_of_the_forgotten_stay", '    keep(changes, client, "")\n', NOTHING),
+    Mutant("the_forgotten_are_looked_at_again", '    redis.call("ZREM", q.asked_limits, client)\n', NOTHING),
+    Mutant(
+        "clients_with_jobs_stay_first",
+        '    redis.call("ZADD", q.asked_limits, now, client) -- look again later\n',
+        NOTHING,
+    ),
+    Mutant("forgotten_too_early", "now - idle_ms, ", "now - idle_ms + 1, "),
+    Mutant("fewer_are_forgotten", "FORGOTTEN + #entries / 2", "FORGOTTEN"),
+    Mutant(
+        "counts_outlast_limits", 'redis.call("DEL", q.running_counts, q.rate_times', 'redis.call("DEL", q.rate_times'
     ),
     Mutant("limits_outlast_their_end", 'redis.call("HDEL", key, field)', NOTHING),
-    Mutant("settings_win", 'sources[1] .. " " .. sources[2]', 'sources[2] .. " " .. sources[1]'),
-    Mutant("other_values_are_lost", 'sources[1] .. " " .. sources[2]', "sources[1]"),
+    Mutant("settings_win", "for i = 1, 3 do texts", "for i = 3, 1, -1 do texts"),
+    Mutant("other_values_are_lost", 'local text = table.concat(texts, " ")', 'local text = texts[1] or ""'),
     Mutant("old_values_stay", 'text = string.gsub(text, " " .. name .. "=%S*", "")', NOTHING, ("set_limits",)),
-    Mutant("settings_are_lost", "sources[1] or sources[2]", "sources[1]"),
+    Mutant("settings_are_lost", "for i = 1, 3 do texts", "for i = 1, 2 do texts"),
     Mutant(
         "new_limits_wake_nobody",
         f'if redis.call("EXISTS", q.bands) == 1 then {WAKES} end\nreturn',
@@ -140,5 +185,5 @@ LIMIT_MUTANTS = (
         "math.min(resume_due(q, limit) and math.huge or math.huge,",
     ),
     Mutant("promote_forgets_the_next_job", "or math.huge, next_due or math.huge)", "or math.huge, math.huge)"),
-    Mutant("rates_outlast_limits", ", q.rate_times, q.next_starts) end", ") end", ("set_limits",)),
+    Mutant("rates_outlast_limits", ", q.rate_times, q.next_starts)\n  elseif", ")\n  elseif", ("set_limits",)),
 )

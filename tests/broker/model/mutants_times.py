@@ -70,8 +70,8 @@ TIME_MUTANTS = (
     ),
     # changes
     Mutant("by_time_without_marks", "if is_timed then mark_newcomers(q) else", "if not is_timed then"),
-    Mutant("old_turns_are_times", "is_timed ~= was_timed or", "false or"),
-    Mutant("weights_leave_debts", "(is_timed and has_new_weights)", "false"),
+    Mutant("old_turns_are_times", "if is_other or", "if false or"),
+    Mutant("weights_leave_debts", "(is_timed and changes.has_new_weights)", "false"),
     Mutant("times_outlast_their_end", 'else redis.call("DEL", q.job_times) end', "end"),
     Mutant("the_last_word_on_times_wins", '" fair_by=(%l+)") == "seconds"', '" fair_by=seconds") ~= nil'),
     Mutant("times_are_not_counted_again", "then recount_used(q, owners, claims) end", "then return end"),

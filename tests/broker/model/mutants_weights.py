@@ -6,7 +6,7 @@ from tests.broker.model.mutant import NOTHING, Mutant
 
 WEIGHT_MUTANTS = (
     # who has which weight
-    Mutant("weights_are_not_noted", "if weights ~= 0 then add_weights(weights) end", NOTHING),
+    Mutant("weights_are_not_noted", "if changes.weights ~= 0 then add_weights(q, changes.weights) end", NOTHING),
     Mutant("weights_are_noted_twice", "local before, after = count_weight(", "local before, after = 0 * count_weight("),
     Mutant("weights_outlast_their_end", '<= 0 then redis.call("HDEL", q.limits, "weights") end', "< 0 then return end"),
     Mutant("weights_without_default", "or default\n", "or 1\n"),
@@ -43,7 +43,7 @@ WEIGHT_MUTANTS = (
         NOTHING,
     ),
     # changes
-    Mutant("old_turns_stay", "elseif has_new_weights then pull_back(q) end", "end"),
+    Mutant("old_turns_stay", "elseif changes.has_new_weights then pull_back(q) end", "end"),
     Mutant("old_turns_stay_when_weights_end", "before + after > 0", "after > 0"),
     Mutant("only_one_is_pulled_back", '"(" .. NEWCOMERS, "LIMIT", 0, 500)', '"(" .. NEWCOMERS, "LIMIT", 0, 1)'),
     Mutant("newcomers_are_pulled_back", 'ring, last, "(" .. NEWCOMERS', 'ring, last, "(inf"'),

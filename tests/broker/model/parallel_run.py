@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from django_rtq import signals
@@ -40,9 +41,8 @@ class ParallelRun(Timing):
     def __init__(self, redis: Any, broker: Broker) -> None:
         redis.flushdb()
         self.redis, self.broker, self.inspector = redis, broker, Inspector(broker)
-        seconds, _ = redis.time()
         # From a minute ahead on, so that the server's own clock never catches up; and not near the end of a minute.
-        self.clock = Clock((seconds + 120) // 60 * 60_000)
+        self.clock = Clock((redis.time()[0] + 120) // 60 * 60_000)
         config = broker.config
         limits = Limits(LEASE_MS, config.max_results, config.max_dead_letters, DEAD_MS)
         self.models = {name: Queue(self.clock, limits, config.queue(name).delayed_first) for name in QUEUES}
@@ -70,8 +70,8 @@ class ParallelRun(Timing):
 
     def enqueue(self, queue: str, jobs: Sequence[NewJob], *, together: bool = False, drops: bool = False) -> None:
         with self._drops(queue, drops):
-            expected = self.models[queue].enqueue(jobs, together, drops)
-            self.same(self.broker.enqueue(queue, jobs, all_or_none=together), expected)
+            answers = self.models[queue].enqueue(jobs, together, drops)
+            self.same(self.broker.enqueue(queue, jobs, all_or_none=together), answers)
 
     def enqueue_unique(
         self, queue: str, jobs: Sequence[UniqueJob], *, together: bool = False, drops: bool = False
@@ -86,16 +86,12 @@ class ParallelRun(Timing):
         told: list[str] = []
         self.broker._drop_modes[queue] = f"{self.broker.config.max_results} {RESULT_MS} {DROPPED}" if drops else ""
         self.models[queue].dropped = []
-
-        def note(*, job_ids: Sequence[str], **kwargs: object) -> None:
-            told.extend(job_ids)
-
-        signals.job_dropped.connect(note)
+        signals.job_dropped.connect(lambda **said: told.extend(said["job_ids"]), weak=False, dispatch_uid="model")
         try:
             yield
+            assert told == self.models[queue].dropped
         finally:
-            signals.job_dropped.disconnect(note)
-        assert told == self.models[queue].dropped
+            signals.job_dropped.disconnect(dispatch_uid="model")
 
     # -- by workers
 
@@ -250,12 +246,21 @@ class ParallelRun(Timing):
 
     def change_limits(self, queue: str, entries: Mapping[str, str]) -> None:
         """And let those go on that may. Limits that name no source are changed at run time."""
-        entries = {name if name.startswith(("run:", "settings:")) else f"run:{name}": t for name, t in entries.items()}
+        entries = {
+            name if name.startswith(("run:", "settings:", "limits_of:")) else f"run:{name}": t
+            for name, t in entries.items()
+        }
         arguments = [text for entry in entries.items() for text in entry]
         self._adopt_turns(queue)
         self.same(self._script(queue, "set_limits", *arguments), self.models[queue].change_limits(entries))
         if names := sorted(self.models[queue].blocked):
             self.same(self._script(queue, "check_blocked", *names), self.models[queue].check_blocked(names))
+
+    def keep_limits(self, queue: str, limits: Mapping[str, str], idle_ms: int = LEASE_MS) -> None:
+        """What the function `limits_of` said of clients."""
+        self._adopt_turns(queue)
+        expected = self.models[queue].keep_limits(idle_ms, limits)
+        self.same(self._script(queue, "keep_limits", idle_ms, *chain.from_iterable(limits.items())), expected)
 
     def _adopt_turns(self, queue: str) -> None:
         """Without weights only their order matters."""
@@ -273,9 +278,12 @@ class ParallelRun(Timing):
             self._turns.pop(queue, None)
         self.same(self._script(queue, "forget", idle_ms, "1" if discard else "").decode(), expected)
 
-    def purge(self, queue: str, limit: int = 100, client: str | None = None) -> None:
+    def purge(self, queue: str, limit: int = 100, client: str | None = None, outcome: str = "") -> None:
         whose = ("all", "") if client is None else ("client", client)
-        self.same(self._script(queue, "purge", limit, *whose), self.models[queue].purge(limit, client))
+        outcomes = outcome and f"{self.broker.config.max_results} {RESULT_MS} {outcome}"
+        deleted, searched, *ids = self._script(queue, "purge", limit, *whose, outcomes)
+        expected = self.models[queue].purge(limit, client, outcome)
+        self.same([deleted, searched, *map(bytes.decode, ids)], expected)
 
     def find(self, queue: str, job_id: str) -> None:
         """What is told of a job."""

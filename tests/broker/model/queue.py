@@ -6,13 +6,12 @@ one by one here, while the script takes whole batches: nobody must be able to te
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from math import ceil
 
 from tests.broker.model.enqueuing import Enqueuing
 from tests.broker.model.parts import Entry
-from tests.broker.model.state import Ahead, due_at, in_order, lane_name
+from tests.broker.model.state import RESULT_MS, Ahead, due_at, in_order, lane_name, with_task
 
 WORKERS_AT_ONCE = 10  # whose leases ran out, in one call of reclaim
 
@@ -202,8 +201,7 @@ class Queue(Enqueuing):
             return "finished" if job_id in self.results or self.has_finished(job_id) else "missing"
         if job_id in self.dead:
             return "dead"
-        if task := re.match(r'{("task":"[^"\\]*")', self.jobs[job_id].body):
-            outcome = f"{outcome[:-1]},{task[1]}}}"
+        outcome = with_task(outcome, self.jobs[job_id].body)
         if self._runs(job_id):
             if how == "terminate" or job_id not in self.cancel_requests:
                 self.cancel_requests[job_id] = f"{how} {keep_ms} {self.limits.max_results} {outcome}"
@@ -280,7 +278,7 @@ class Queue(Enqueuing):
         changed, self.paused, self.work_signal = self.paused is not None, None, True
         return changed
 
-    def purge(self, limit: int, client: str | None = None) -> list[int]:
+    def purge(self, limit: int, client: str | None = None, outcome: str = "") -> list[int | str]:
         """First what is scheduled, then lane after lane. Rings keep the clients until a claim comes by."""
         job_ids = in_order(self.scheduled if client is None else self.scheduled_of(client))[:limit]
         if not job_ids and (lane := self.lane_to_purge(client)):
@@ -288,10 +286,12 @@ class Queue(Enqueuing):
             if not self.lanes[lane]:
                 del self.waiting[lane]
         thrown = [job_id for job_id in job_ids if not self.cancelled_in_lane.pop(job_id, None)]
+        if outcome and thrown:
+            self._remember([(job_id, RESULT_MS, with_task(outcome, self.jobs[job_id].body)) for job_id in thrown])
         self._forget(thrown)
         if job_ids:
-            self._count("purged", len(thrown))
-        return [len(thrown), len(job_ids)]
+            self._count("cancelled" if outcome else "purged", len(thrown))
+        return [len(thrown), len(job_ids), *(thrown if outcome else ())]
 
 
 def claim(queues: Sequence[Queue], worker: str, wanted: int, slots: int) -> dict[int, tuple[str, dict[str, str]]]:

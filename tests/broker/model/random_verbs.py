@@ -18,6 +18,7 @@ from hypothesis.stateful import (
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.jobs.outcome import CANCELLED_UNRUN
 from tests.broker.model.drain import drain
 from tests.broker.model.parallel_run import QUEUES, ParallelRun
 from tests.broker.model.queries import lanes_of
@@ -41,6 +42,7 @@ from tests.broker.model.strategies import (
     purged_clients,
     queues,
     rarely,
+    said_limits,
     settlements,
     several,
     twice,
@@ -216,18 +218,20 @@ class QueueMachine(RuleBasedStateMachine):
     def pause_or_resume(self, queue: str, verb: str) -> None:
         getattr(self.parallel, verb)(queue)
 
-    @rule(queue=queues, entries=st.lists(limit_entries, min_size=1, max_size=2))
-    def change_limits(self, queue: str, entries: list[tuple[str, str]]) -> None:
+    @rule(queue=queues, entries=st.lists(limit_entries, min_size=1, max_size=2), said=said_limits)
+    def change_limits(self, queue: str, entries: list[tuple[str, str]], said: dict[str, str]) -> None:
         self.parallel.change_limits(queue, dict(entries))
+        _ = said and self.parallel.keep_limits(queue, said)
 
     @rule(
         queue=queues,
         limit=st.sampled_from((1, 1, 1, 2, 3, 100)),
         client=purged_clients,
         forgets=st.booleans(),
+        outcome=st.sampled_from(("", CANCELLED_UNRUN)),
     )
-    def purge(self, queue: str, limit: int, client: str | None, forgets: bool) -> None:
-        self.parallel.purge(queue, limit, client)
+    def purge(self, queue: str, limit: int, client: str | None, forgets: bool, outcome: str) -> None:
+        self.parallel.purge(queue, limit, client, outcome)
         _ = forgets and self.parallel.forget(queue, LEASE_MS * (limit - 1), discard=limit > 2)
 
     # -- by accident

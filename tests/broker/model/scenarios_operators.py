@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django_rtq.broker.messages import NewJob, UniqueJob
+from django_rtq.jobs.outcome import CANCELLED_UNRUN
 from tests.broker.model.parallel_run import ParallelRun
 from tests.broker.model.scenarios import DONE, ERROR, KEEP_MS, PROGRESS, new_job, run, send
 from tests.broker.model.state import LEASE_MS, RESULT_MS
@@ -38,6 +39,17 @@ def people_purge_one_client(parallel: ParallelRun) -> None:
     for client in ("acme", "nobody", "blocked"):
         for _ in range(5):
             parallel.purge("mail", 2, client)
+    parallel.claim("w0", ("mail",), 9)
+
+
+def people_cancel_all_of_a_client(parallel: ParallelRun) -> None:
+    ids = send(parallel, *"abc", client="acme")
+    send(parallel, *"de", client="other")
+    send(parallel, "f", client="acme", due="+60000")
+    parallel.cancel("mail", ids[1])  # it stays in its lane
+    for _ in range(4):
+        parallel.purge("mail", 2, "acme", CANCELLED_UNRUN)
+    parallel.purge("mail", outcome=CANCELLED_UNRUN)
     parallel.claim("w0", ("mail",), 9)
 
 
@@ -185,6 +197,7 @@ def people_release_a_worker(parallel: ParallelRun) -> None:
 OPERATOR_SCENARIOS = (
     people_cancel,
     people_purge_one_client,
+    people_cancel_all_of_a_client,
     people_stop_what_runs,
     who_stops_leaves_nothing,
     people_purge,

@@ -226,6 +226,19 @@ def all_or_none_make_room(parallel: ParallelRun) -> None:
     parallel.enqueue_unique("mail", [*twins, unique(parallel, "l", "d3")], together=True, drops=True)
 
 
+def who_has_nothing_left_leaves_the_ring(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"queue": ONE, "paused:x": "1 me"})
+    drop(parallel, "a", client="x", priority=5)
+    parallel.claim("w0", ("mail",))
+    drop(parallel, "b", client="y", priority=5)
+    drop(parallel, "c", client="z")
+    drop(parallel, "d", client="v")
+    drop(parallel, "e", client="x", priority=5)
+    parallel.change_limits("mail", {"paused:x": "", "queue": TWO})
+    drop(parallel, *"fg", client="v")
+    parallel.claim("w0", ("mail",), 3)
+
+
 def drop(parallel: ParallelRun, *names: str, **options: Any) -> None:
     """Enqueue jobs, and drop the oldest if they do not fit."""
     parallel.enqueue("mail", [new_job(parallel, name, **options) for name in names], drops=True)
@@ -240,6 +253,7 @@ WAITING_SCENARIOS = (
     a_blocked_client_makes_room,
     more_has_to_go_than_one_call_drops,
     unique_jobs_make_room,
+    who_has_nothing_left_leaves_the_ring,
     all_or_none_make_room,
     a_queue_is_full,
     what_is_dead_or_runs_does_not_wait,

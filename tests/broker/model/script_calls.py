@@ -12,6 +12,7 @@ from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.inspector.job_filter import JobFilter
 from tests.broker.model import time_calls
+from tests.support import single_steps as steps
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -29,13 +30,12 @@ from tests.support.jobs import (
     settlement,
     unique_job,
 )
-from tests.support.single_steps import count_in_the_past, promote, renew, repair_lanes, trim, update_totals
 
 PROGRESS, SLOT_MS = '{"done":1,"total":2,"text":""}', 1_700_000_000_000
 READ_ONLY = {  # scripts that write nothing
     *("client_metrics", "find_job", "time_series", "dead_groups", "latest_failures"),
     *("list_queued", "list_finished", "count_matching", "queue_overview", "list_running"),
-    *("filter_jobs", "queue_position", "task_metrics", "client_state", "busiest_client"),
+    *("filter_jobs", "queue_position", "task_metrics", "client_states", "busiest_client"),
 }
 LIMITS = {"run:clients": "max_running=1 rate=9/1000 burst=3", "settings:queue": "max_running=3", "run:paused:x": "1 me"}
 
@@ -250,7 +250,7 @@ NO_JOB = JobFilter(task="none")
 
 SCRIPT_CALLS = {
     "finish": _settling("ack"),
-    "repair_lanes": ScriptCall(_bent, lambda broker, jobs: repair_lanes(broker, QUEUE)),
+    "repair_lanes": ScriptCall(_bent, lambda broker, jobs: steps.repair_lanes(broker, QUEUE)),
     "begin_schedule": ScriptCall(_nobody_is_known, lambda broker, jobs: _begun(broker)),
     "bury": _settling("bury"),
     "cancel": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).cancel(jobs[0].id)),
@@ -258,7 +258,7 @@ SCRIPT_CALLS = {
         _queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3).claimed, is_resent=False, grows=True
     ),
     "client_metrics": _by_hand(_queued, "metrics.clients"),
-    "client_state": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).clients.get("x")),
+    "client_states": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).clients.get("x")),
     "discard": ScriptCall(
         _dead, lambda broker, jobs: Inspector(broker).discard(QUEUE, [job.id for job in jobs]), may_vanish=True
     ),
@@ -284,30 +284,30 @@ SCRIPT_CALLS = {
         _claimed, lambda broker, jobs: broker.report_progress(WORKER, [(QUEUE, jobs[0].id, PROGRESS)])
     ),
     "list_running": ScriptCall(_claimed, lambda broker, jobs: Inspector(broker).workers()),
-    "promote": ScriptCall(_due, lambda broker, jobs: promote(broker, QUEUE)),
+    "promote": ScriptCall(_due, lambda broker, jobs: steps.promote(broker, QUEUE)),
     "purge": _by_hand(_queued_for_one, "purge", may_vanish=True),
     "reclaim": ScriptCall(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
     "reclaim_child": ScriptCall(_claimed, lambda broker, jobs: broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])),
     "release": _settling("release"),
     "reclaim_worker": ScriptCall(_lapsed, lambda broker, jobs: Inspector(broker).reclaim_worker(WORKER)),
-    "renew": ScriptCall(_idle, lambda broker, jobs: renew(broker, [QUEUE], [WORKER])),
+    "renew": ScriptCall(_idle, lambda broker, jobs: steps.renew(broker, [QUEUE], [WORKER])),
     "requeue": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
     "requeue_changed": ScriptCall(_dead, _change),
     "resume": _by_hand(_paused, "resume"),
     "retry": _settling("retry"),
     "run_now": ScriptCall(_waiting_for_their_time, _run_all_now),
-    "filter_jobs": ScriptCall(
-        _queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued", filter=JobFilter(task="x"))
-    ),
+    "filter_jobs": ScriptCall(_queued, lambda found, _: Inspector(found).job_list.page(QUEUE, "queued", filter=NO_JOB)),
     "sign_off": ScriptCall(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
     "sign_on": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
     "queue_position": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).find_with_position(jobs[0].id)),
     "add_metrics": ScriptCall(_nobody_is_known, _tally, is_resent=False, grows=True),
-    "update_totals": ScriptCall(count_in_the_past, lambda broker, jobs: update_totals(broker)),
+    "track_incidents": ScriptCall(steps.see_incidents, lambda broker, seen: steps.track_incidents(broker, 3, *seen)),
+    "update_totals": ScriptCall(steps.count_in_the_past, lambda broker, jobs: steps.update_totals(broker)),
     "task_metrics": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).metrics.tasks()),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
     "check_blocked": ScriptCall(_blocked, lambda broker, jobs: broker.limits.change(QUEUE, dict.fromkeys(LIMITS, ""))),
-    "trim": ScriptCall(_too_old, lambda broker, jobs: trim(broker, QUEUE), may_vanish=True),
+    "keep_limits": ScriptCall(_blocked, lambda broker, jobs: broker.limits.keep(QUEUE, {"x": {"max_running": 3}})),
+    "trim": ScriptCall(_too_old, lambda broker, jobs: steps.trim(broker, QUEUE), may_vanish=True),
     "register_waiter": ScriptCall(_queued, _register),
 }
 
@@ -322,7 +322,7 @@ FINISH_CALLS = {
 DELAYED_CALLS = {
     "cancel, delayed": SCRIPT_CALLS["cancel"]._replace(seed=_waiting_for_their_time),
     "enqueue, delayed": SCRIPT_CALLS["enqueue"]._replace(seed=lambda broker: [new_job("a", client="x", due="+60000")]),
-    "promote, more than the limit": ScriptCall(_due, lambda broker, jobs: promote(broker, QUEUE, limit=2), grows=True),
+    "promote, too many": ScriptCall(_due, lambda broker, jobs: steps.promote(broker, QUEUE, limit=2), grows=True),
     "purge, delayed": SCRIPT_CALLS["purge"]._replace(seed=_waiting_for_their_time),
 }
 

@@ -5,6 +5,7 @@ The verbs that change it are in model.py.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -130,6 +131,7 @@ class State:
     drops_left: int = 0  # how many the call may still drop
     dropped: list[str] = field(default_factory=list)  # by the last call
     limit_sources: dict[str, str] = field(default_factory=dict)
+    asked_limits: dict[str, int] = field(default_factory=dict)  # client -> when `limits_of` was asked
     set_limits: dict[str, str] = field(default_factory=dict)  # the key "limits"
     turns: dict[Lane, float] = field(default_factory=dict)  # of the clients in rings, while there are weights
     is_marked: bool = False  # a client has had a weight: newcomers get numbers beyond all turns
@@ -220,6 +222,7 @@ class State:
                 if pair.startswith("max_waiting=") and not field.startswith("paused:")
             },
             "limit_sources": dict(self.limit_sources),
+            "asked_limits": dict(self.asked_limits),
             "running_counts": texts(self.running_counts()),
             "rate_times": {member: round(moment, 2) for member, moment in self.rate_times.items()},
             "next_starts": dict(self.next_starts),
@@ -277,3 +280,9 @@ def made_at(job_id: str) -> int | None:
         return int(job_id[:12], 16)
     except ValueError:
         return None
+
+
+def with_task(outcome: str, body: str) -> str:
+    """An outcome with the name of the task, which the body of the record has."""
+    task = re.match(r'{("task":"[^"\\]*")', body)
+    return f"{outcome[:-1]},{task[1]}}}" if task else outcome

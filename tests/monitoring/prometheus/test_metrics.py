@@ -157,8 +157,22 @@ def test_it_takes_two_round_trips_however_many_queues_there_are(broker, scrape, 
     assert len(round_trips) == 2
 
 
-def test_without_a_queue_there_is_no_sample(redis, broker):
-    assert Samples(metrics_text()[1].decode()).names == set()
+def test_without_a_queue_there_are_no_samples_but_those_of_the_server(redis, broker):
+    found = Samples(metrics_text()[1].decode())
+    assert found.names == {"rtq_incidents"}
+    assert found.value("rtq_incidents", kind="redis_volatile", severity="warning") == 1
+
+
+def test_incidents_are_counted_by_kind(broker, inspector, scrape):
+    broker.register_queues(["bulk", QUEUE])
+    broker.sign_on([QUEUE], "w1")
+    for queue in ("bulk", QUEUE):
+        inspector.pause(queue)
+
+    found = scrape()
+
+    assert found.value("rtq_incidents", kind="queue_paused", severity="warning") == 2
+    assert found.value("rtq_incidents", kind="no_worker", severity="critical") is None
 
 
 def test_a_collector_is_registered_without_redis(monkeypatch):

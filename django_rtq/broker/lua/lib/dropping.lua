@@ -39,6 +39,16 @@ local function cancel_dropped(q, drops, id, record, now)
   drops.ids[#drops.ids + 1] = id
 end
 
+-- A client has no jobs left in a band. Those who come and go while nobody claims must not stay in its ring.
+local function leave_ring(q, lane)
+  local band, client = string.match(lane, "^([^:]*):(.*)$")
+  local ring = q.ring .. band
+  redis.call("ZREM", q.lanes, lane)
+  if redis.call("ZSCORE", ring, client) == "inf" then return end -- blocked: until its limit lets it go on
+  redis.call("ZREM", ring, client)
+  if #redis.call("ZRANGEBYSCORE", ring, "-inf", "(inf", "LIMIT", 0, 1) == 0 then redis.call("ZREM", q.bands, band) end
+end
+
 -- Remove the oldest job of a client, or of the queue, or an id that a cancelled job has left there. Returns whether there
 -- was any lane.
 local function drop_oldest(q, drops, rooms, client, now)
@@ -57,7 +67,7 @@ local function drop_oldest(q, drops, rooms, client, now)
     redis.call("HDEL", q.cancelled_in_lane, id)
   end
   local first = redis.call("LINDEX", key, 0)
-  if not first then redis.call("ZREM", q.lanes, lane) end
+  if not first then leave_ring(q, lane) end
   if first and not is_last then redis.call("ZADD", q.lanes, waiting_since(q, first, now), lane) end
   drops.left = drops.left - 1
   return true

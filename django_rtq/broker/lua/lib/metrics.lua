@@ -2,6 +2,7 @@
 -- uses: prelude
 
 local MOST_NAMES, TASKS_SECONDS = 10000, 180000
+local SLICE_MS, ALL_TIME, ALL_RUNS = 600000, "\n", "\nruns" -- of clients; no client has these names
 
 -- Whether a counter may be added: names come from users, and beyond this number new names are not counted.
 local function has_room(hash, name)

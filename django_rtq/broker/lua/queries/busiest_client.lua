@@ -1,18 +1,18 @@
 -- busiest_client: the client with most run time in the last hour, while jobs of several clients wait. Reads only.
 -- It looks at the first client of each ten minutes. A client that had most of the hour is among these.
--- uses: prelude
+-- uses: prelude metrics
 -- keys: lanes clock client_runs client_time
 -- returns {client, its µs, µs of all clients}; {} if nothing ran, or if jobs of fewer than two lanes wait
 -- sent twice: changes nothing
 
-local q, SLICE_MS, SLICES, ALL = named(), 600000, 6, "\n"
+local q, SLICES = named(), 6
 
 if redis.call("ZCARD", q.lanes) < 2 then return {} end
 
 local slice, found, total, busiest, most = math.floor(now_ms(q.clock) / SLICE_MS), {}, 0, false, 0
 for each = slice - SLICES + 1, slice do
   local name = string.format("%.0f", each)
-  total = total + (redis.call("HGET", q.client_runs .. name, ALL) or 0)
+  total = total + (redis.call("HGET", q.client_runs .. name, ALL_TIME) or 0)
   local first = redis.call("ZREVRANGE", q.client_time .. name, 0, 0)[1]
   if first then found[first] = 0 end
 end

@@ -1,6 +1,6 @@
 -- client_metrics: clients with jobs in a queue, and their run time in the last hour. Reads only.
 -- It reads some lanes, those whose first jobs have waited longest, and the clients with most run time.
--- uses: prelude
+-- uses: prelude metrics
 -- keys: bands lanes clock lane client_runs client_time
 -- ARGV[1] most        lanes to read, at most 2,000
 -- ARGV[2] wanted      clients with most jobs, and with most run time in each ten minutes; at most 100
@@ -9,7 +9,7 @@
 -- sent twice: changes nothing
 
 local q, most, wanted = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
-local now, SLICE_MS, SLICES, ALL = now_ms(q.clock), 600000, 6, "\n"
+local now, SLICES = now_ms(q.clock), 6
 local clients, known, total, answer = {}, {}, 0, {}
 
 local function find_or_add(name)
@@ -43,7 +43,7 @@ for each = slice - SLICES + 1, slice do
 end
 for each = slice - SLICES + 1, slice do
   local name = string.format("%.0f", each)
-  total = total + (redis.call("HGET", q.client_runs .. name, ALL) or 0)
+  total = total + (redis.call("HGET", q.client_runs .. name, ALL_TIME) or 0)
   for _, client in ipairs(clients) do
     known[client].runs = known[client].runs + (redis.call("HGET", q.client_runs .. name, client) or 0)
     known[client].us = known[client].us + (redis.call("ZSCORE", q.client_time .. name, client) or 0)

@@ -1,7 +1,7 @@
 -- list_queued: a page of queued jobs: by band, client and lane, in the order of turns. Reads only.
 -- It reads no more than DEEP jobs of a lane.
 -- uses: lanes
--- keys: bands ring lane
+-- keys: bands ring lane lanes blocked
 -- ARGV[1] band        of the last job of the previous page; "": the first page
 -- ARGV[2] turn        of its client
 -- ARGV[3] client      its client; with `alone` the only one to list
@@ -56,9 +56,23 @@ local function walk_ring(of_band, is_first)
   return #ring == 2 * LANES
 end
 
+-- The bands with jobs, the highest first. Those in which all clients are blocked are not in `bands`: of these it finds the
+-- ones of the lanes that wait longest.
+local function read_bands()
+  local bands, known = redis.call("ZREVRANGE", q.bands, 0, -1), {}
+  if redis.call("EXISTS", q.blocked) == 0 then return bands end
+  for _, each in ipairs(bands) do known[each] = true end
+  for _, each in ipairs(redis.call("ZRANGE", q.lanes, 0, 999)) do
+    local name = string.match(each, "^[^:]*")
+    if not known[name] then bands[#bands + 1], known[name] = name, true end
+  end
+  table.sort(bands, function(a, b) return tonumber(rank(a)) > tonumber(rank(b)) end)
+  return bands
+end
+
 if band ~= "" and walk(band, turn, client, last) then return answer end
 if band ~= "" and not alone and walk_ring(band, false) then return answer end
-for _, each in ipairs(redis.call("ZREVRANGE", q.bands, 0, -1)) do
+for _, each in ipairs(read_bands()) do
   local is_left = band == "" or tonumber(rank(each)) < tonumber(rank(band))
   if is_left and walk_ring(each, true) then return answer end
 end

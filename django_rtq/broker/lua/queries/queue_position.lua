@@ -1,23 +1,36 @@
 -- queue_position: what a job waits for, and its position in its lane. Reads only. It reads no more than DEEP jobs.
 -- uses: prelude unique limits
 -- keys: clock jobs paused workers lane scheduled retrying digests unique limits running_counts
---       rate_times
+--       rate_times bands ring work_signal
 -- ARGV[1] id          the job
 --
--- returns {now, paused since, workers whose lease lasts, 100 at most, its position in its lane, from 0, the job for
---         whose end it waits, last run of promote, since when its client is paused, 1 if its client runs as many jobs
---         as it may, 1 if the queue does, when its client and the queue may start a job if only their rates stop them};
---         "" where there is none
+-- returns {now, workers whose lease lasts, 100 at most, its position in its lane, from 0, clients whose turn comes before
+--         that of its client, the job for whose end it waits, last run of promote, 1 if no worker is idle; of the queue,
+--         then of its client: its pause, the most jobs it may run if it runs as many, when it may start a job if only its
+--         rate stops it}; "" where there is none
 -- sent twice: changes nothing
 
 local q, id = named(), ARGV[1]
 local DEEP = 1000
 local now, record = now_ms(q.clock), redis.call("HGET", q.jobs, id)
 
+local band, client = read_header(record or "")
+
 local function place_in_lane()
-  local band, client = read_header(record or "")
   local lane = q.lane .. band .. ":" .. client
   return redis.call("LPOS", lane, id, "MAXLEN", DEEP) or (redis.call("LLEN", lane) > DEEP and DEEP or "")
+end
+
+-- Clients that are blocked have no turn. Those of higher bands all come before it.
+local function clients_before()
+  local turn = redis.call("ZSCORE", q.ring .. band, client)
+  if not turn or turn == "inf" then return "" end
+  local n = redis.call("ZRANK", q.ring .. band, client)
+  local above = "(" .. (redis.call("ZSCORE", q.bands, band) or "inf")
+  for _, other in ipairs(redis.call("ZRANGEBYSCORE", q.bands, above, "+inf", "LIMIT", 0, 100)) do
+    n = n + redis.call("ZCOUNT", q.ring .. other, "-inf", "(inf")
+  end
+  return n
 end
 
 local function find_predecessor()
@@ -26,19 +39,24 @@ local function find_predecessor()
   return first and first ~= id and is_successor(q, id) and select(4, read_digest(q, first)) == id and first or ""
 end
 
--- Why its client, or the queue, may not start a job.
+-- Why the queue and its client may not start a job.
 local function find_limits()
-  if redis.call("EXISTS", q.limits) == 0 then return "", "", "", "", "" end
-  local _, client = read_header(record or "")
-  local pause = redis.call("HGET", q.limits, "paused:" .. client)
-  local rooms, moments = read_rooms(q, { client })
-  local queue_left, queue_moment = queue_room(q)
-  local is_at_limit = not pause and rooms[1] <= 0 and not moments[1]
-  local is_queue_at_limit = queue_left <= 0 and not queue_moment
-  return pause and string.match(pause, "^%d+") or "", is_at_limit and 1 or "", is_queue_at_limit and 1 or "",
-    moments[1] or "", queue_moment or ""
+  local paused = redis.call("GET", q.paused) or ""
+  if redis.call("EXISTS", q.limits) == 0 then return paused, "", "", "", "", "" end
+  local limits = redis.call("HMGET", q.limits, "queue", "clients", "client:" .. client, "paused:" .. client)
+  local running = redis.call("HMGET", q.running_counts, "queue", "client:" .. client)
+  local function most_of(values, n)
+    local most = limit_of("max_running", values)
+    return most and tonumber(n or 0) >= most and most or ""
+  end
+  local _, queue_moment = queue_room(q)
+  local _, moments = read_rooms(q, { client })
+  return paused, most_of(values_of(limits[1]), running[1]), queue_moment or "",
+    limits[4] or "", most_of(values_of(limits[3], limits[2]), running[2]), moments[1] or ""
 end
 
 local alive = #redis.call("ZRANGEBYSCORE", q.workers, now, "+inf", "LIMIT", 0, 100)
 local promoted = redis.call("HGET", q.clock, "promoted") or ""
-return { now, redis.call("GET", q.paused) or "", alive, place_in_lane(), find_predecessor(), promoted, find_limits() }
+-- An idle worker takes the signal at once.
+local is_busy = alive > 0 and redis.call("EXISTS", q.work_signal) == 1 and 1 or ""
+return { now, alive, place_in_lane(), clients_before(), find_predecessor(), promoted, is_busy, find_limits() }

@@ -62,7 +62,7 @@ class Runner:
         self._session = session
         self._isolation = Isolation()
         self._interrupts: MainThreadInterrupts | ThreadInterrupts = MainThreadInterrupts()
-        self._progress = ProgressWriter(session.report_progress)
+        self._progress = ProgressWriter(session.report_progress, session.backend)
         self._executor = Executor(config, shared, self._isolation, self._interrupts.limit, self._progress)
         self._event_loop = EventLoop()
         self._size = BatchSize()

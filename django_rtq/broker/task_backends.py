@@ -1,0 +1,134 @@
+"""Which Redis a backend in TASKS uses: RTQ["REDIS"], or that of its OPTIONS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from typing import Any
+
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+
+from django_rtq.broker.redis.connections import ConnectionSettings
+from django_rtq.broker.redis.settings import read_connection_settings
+from django_rtq.conf import (
+    Config,
+    config_of_backend,
+    get_config,
+    is_all_in_test_redis,
+    is_ours,
+    task_backends,
+)
+from django_rtq.exceptions import ConfigurationError
+from django_rtq.validation import did_you_mean
+
+#: The options of a backend that say where its jobs are. One is enough: then the others are those of RTQ.
+REDIS_OPTIONS = ("REDIS", "DB", "PREFIX")
+
+
+_viewed: ContextVar[str] = ContextVar("rtq_viewed_backend", default="")
+#: The backend that a command or a page of the admin looks at; "": RTQ["REDIS"].
+viewed_backend = _viewed.get
+
+
+@contextmanager
+def view_backend(backend: str) -> Iterator[None]:
+    """A block in which get_inspector() and get_broker() without an argument are those of a backend in TASKS.
+
+    Not for code of the project that enqueues: its jobs go where their tasks say. Raises ConfigurationError.
+    """
+    token = _viewed.set(place_of(backend))
+    try:
+        yield
+    finally:
+        _viewed.reset(token)
+
+
+@cache
+def place_of(backend: str) -> str:
+    """The name of the Redis of a backend in TASKS: "" is RTQ["REDIS"], others have the first alias that names them.
+
+    Two backends with one server, database and prefix are in one place. Raises ConfigurationError.
+    """
+    if not backend:
+        return ""
+    if backend not in task_backends():
+        hint = did_you_mean(backend, task_backends(), quoted=True)
+        raise ConfigurationError(f"TASKS has no backend {backend!r}.{hint}")
+    if not _own_options(backend) or is_all_in_test_redis():
+        return ""
+    address = _address(backend)
+    if address == _address(""):
+        return ""
+    return next((alias for alias in _backends_with_redis() if _address(alias) == address), backend)
+
+
+def is_in(backend: str, place: str) -> bool:
+    """Whether a backend has its jobs in this place. False for one that TASKS does not have any more."""
+    return (not backend or backend in task_backends()) and place_of(backend) == place
+
+
+def places() -> list[str]:
+    """All of them, RTQ["REDIS"] first. Raises ConfigurationError."""
+    return list(dict.fromkeys(["", *map(place_of, _backends_with_redis())]))
+
+
+def backends_in(place: str) -> list[str]:
+    """The aliases in TASKS whose jobs are in this place. Raises ConfigurationError."""
+    return [alias for alias in _our_backends() if place_of(alias) == place]
+
+
+def queues_in(place: str) -> set[str]:
+    """The queues that TASKS names for backends in this place. Raises ConfigurationError."""
+    known = task_backends()
+    return {name for alias in backends_in(place) for name in known[alias]["QUEUES"]}
+
+
+def config_of(backend: str) -> Config:
+    """The settings of the Redis of a backend, or of RTQ["REDIS"]. Raises ConfigurationError."""
+    return _read(backend)[0] if backend else get_config()
+
+
+def connection_settings_of(backend: str) -> ConnectionSettings:
+    """How to connect to the Redis of a backend. Opens no connection. Raises ConfigurationError."""
+    return _read(backend)[1]
+
+
+def _read(backend: str) -> tuple[Config, ConnectionSettings]:
+    own = _own_options(backend)
+    if not own:
+        config = get_config()
+        return config, read_connection_settings(config)
+    try:
+        config = config_of_backend(own)
+        return config, read_connection_settings(config)
+    except ConfigurationError as error:
+        text = str(error).replace('RTQ["', f'TASKS[{backend!r}]["OPTIONS"]["')
+        raise ConfigurationError(text) from error
+
+
+def _address(backend: str) -> tuple[str, str]:
+    config, connection_settings = _read(backend)
+    return str(connection_settings), config.prefix
+
+
+def _our_backends() -> list[str]:
+    return [alias for alias, each in task_backends().items() if is_ours(each)]
+
+
+def _backends_with_redis() -> list[str]:
+    return [alias for alias in _our_backends() if _own_options(alias)]
+
+
+def _own_options(backend: str) -> Mapping[str, Any]:
+    options = task_backends()[backend]["OPTIONS"] if backend else {}
+    return {name: options[name] for name in REDIS_OPTIONS if name in options}
+
+
+@receiver(setting_changed)
+def forget_places(*, setting: str, **kwargs: object) -> None:
+    """Ask the settings again when a test overrides them."""
+    if setting in ("RTQ", "TASKS", "CACHES", "DEBUG"):
+        place_of.cache_clear()

@@ -1,0 +1,32 @@
+"""The example of a Redis for one backend, as users would write it."""
+
+import sys
+from types import ModuleType
+
+import pytest
+from django.test import override_settings
+
+from django_rtq import get_inspector
+from django_rtq.backend.compat import task_backends
+from django_rtq.broker.broker import get_broker
+from tests.markdown import blocks, read
+
+
+def test_it_runs(broker, other_server, monkeypatch):
+    pytest.importorskip("django.tasks")
+    *_, (_, given), (_, code) = blocks(read("docs/django-tasks.md"))
+    options, module = {}, ModuleType("shop.reports")
+    exec(compile(given, "docs/django-tasks.md", "exec"), options)
+    options["TASKS"]["reports"]["OPTIONS"]["REDIS"] = other_server.url
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    with override_settings(TASKS=options["TASKS"]):
+        assert not task_backends["reports"].check()
+        exec(compile(code, "docs/django-tasks.md", "exec"), vars(module))
+        result = module.ask_for("May")
+
+        assert module.count_waiting() == 1
+        assert module.build.get_result(result.id).args == ["May"]
+        assert get_inspector().queues.names() == []
+        assert module.build.rtq_task.time_limit == 3600
+        get_inspector("reports").purge("reports")
+        get_broker("reports").close()

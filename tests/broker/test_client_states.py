@@ -1,0 +1,154 @@
+"""The jobs of clients in their queues, their limits, why they wait, and their part of recent runs."""
+
+import re
+
+import pytest
+
+from django_rtq.inspector.client_states import Shares
+from django_rtq.inspector.holds import NO_HOLDS, Holds
+from django_rtq.inspector.limits import Limit
+from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, retrying_job, scheduled_job
+
+
+def test_its_jobs_are_counted(broker, inspector):
+    retrying_job(broker, client="x")
+    queued_job(broker, client="x")
+    queued_job(broker, client="x", priority=5)
+    queued_job(broker, client="y")
+    scheduled_job(broker, client="x")
+    queued_job(broker, client="x", queue="low")
+
+    low, default = sorted(inspector.clients.get("x"), key=lambda one: one.queue, reverse=True)
+
+    assert (default.queue, default.queued, default.scheduled, default.running) == (QUEUE, 2, 2, None)
+    assert 0 <= default.oldest_seconds < 60
+    assert (low.queue, low.queued, low.scheduled) == ("low", 1, 0)
+    assert (default.in_force, default.pause, default.is_blocked, default.holds) == ({}, None, False, NO_HOLDS)
+
+
+def test_its_limits_are_told_with_their_source(broker, inspector):
+    inspector.limits.set_default(QUEUE, max_running=1)
+    broker.limits.change(QUEUE, {"settings:client:x": "max_running=3"})
+    inspector.limits.pause_client(QUEUE, "x", "me")
+
+    (found,) = inspector.clients.get("x", [QUEUE])
+    (other,) = inspector.clients.get("y", [QUEUE])
+
+    assert found.own == found.in_force == {"max_running": Limit(value=3, is_from_settings=True)}
+    assert found.default == other.in_force == {"max_running": Limit(value=1, is_from_settings=False)}
+    assert (found.pause.by, other.pause) == ("me", None)
+
+
+def test_a_client_at_its_limit_is_told(broker, inspector):
+    inspector.limits.set_client(QUEUE, "x", max_running=1)
+    claimed_job(broker, client="x")
+    queued_job(broker, client="x", priority=5)
+    claim(broker)
+
+    (found,) = inspector.clients.get("x", [QUEUE])
+
+    assert (found.running, found.queued, found.is_blocked, found.holds) == (1, 1, True, Holds(at_limit=1))
+
+
+def test_a_client_that_nobody_knows(broker, inspector):
+    queued_job(broker)
+
+    (found,) = inspector.clients.get("x", [QUEUE])
+
+    assert (found.queued, found.scheduled, found.oldest_seconds, found.is_known) == (0, 0, None, False)
+
+
+def test_its_rate_and_the_queue_say_when_it_may_start_a_job(broker, inspector):
+    inspector.limits.set_client(QUEUE, "x", rate="1/h")
+    claimed_job(broker, client="x")
+    queued_job(broker, client="x")
+
+    (found,) = inspector.clients.get("x", [QUEUE])
+
+    assert 3500 < found.holds.starts_in_seconds <= 3600
+    assert found.reason == "next start in 60 min"
+    inspector.pause(QUEUE)
+    inspector.limits.pause_client(QUEUE, "x", "eve")
+    (found,) = inspector.clients.get("x", [QUEUE])
+    assert re.fullmatch(r"paused by eve, [^;]+ ago; the queue: paused [^;]+ ago", found.reason)
+
+
+def count_runs(redis, broker, back, queue=QUEUE, **clients):
+    """Store the counters of ten minutes, so many slices back: client -> (runs, seconds)."""
+    keys, name = broker.keys.of(queue), str(redis.time()[0] // 600 - back).encode()
+    runs, seconds = (sum(each[place] for each in clients.values()) for place in (0, 1))
+    sums = {"\n": round(seconds * 1e6), "\nruns": runs}
+    redis.hset(keys.client_runs + name, mapping={**{one: each[0] for one, each in clients.items()}, **sums})
+    redis.zadd(keys.client_time + name, {one: each[1] * 1e6 for one, each in clients.items()})
+
+
+def test_its_parts_of_recent_runs_stand_beside_its_fair_share(redis, broker, inspector):
+    queued_job(broker, client="waits")
+    count_runs(redis, broker, 0, x=(30, 1), y=(10, 3))
+    inspector.limits.set_client(QUEUE, "x", weight=3)
+
+    shares = {each.client: each.shares for each in inspector.clients.in_queue(QUEUE, ["x", "y", "waits", "z"])[1]}
+
+    assert shares["x"] == Shares(starts=0.75, time=0.25, fair=0.6)
+    assert shares["y"] == Shares(starts=0.25, time=0.75, fair=0.2)
+    assert shares["waits"] == Shares(starts=0, time=0, fair=0.2)
+    assert shares["z"] == Shares(starts=0, time=0, fair=None)
+
+
+def test_of_the_ten_minutes_before_a_part_counts(redis, broker, inspector):
+    queued_job(broker, client="waits")
+    count_runs(redis, broker, 1, x=(600, 60), y=(600, 60))
+    count_runs(redis, broker, 2, z=(600, 60))
+
+    state, (found, other) = inspector.clients.in_queue(QUEUE, ["x", "z"])
+
+    assert 0 <= state.runs <= 1200
+    assert state.busy_seconds == pytest.approx(state.runs / 10, abs=0.2)
+    assert found.shares.starts in (None, pytest.approx(0.5))
+    assert 0 <= found.shares.fair <= 0.34
+    assert (other.shares.starts or 0, other.shares.fair) == (0, None)
+
+
+@pytest.mark.parametrize("back", [0, 1])
+def test_of_very_many_clients_some_stand_for_all(redis, broker, inspector, back):
+    queued_job(broker, client="x")
+    count_runs(redis, broker, 0, x=(1, 1))
+    count_runs(redis, broker, back, x=(1, 1), **{f"client{number}": (1, 1) for number in range(1999)})
+    inspector.limits.set_default(QUEUE, weight=2)
+
+    (found,) = inspector.clients.get("x", [QUEUE])
+
+    assert found.shares.fair > 1 / 2010
+    assert back == 1 or found.shares.fair == pytest.approx(1 / 2000, rel=0.02)
+
+
+def test_where_nothing_ran_there_are_no_parts(broker, inspector):
+    state, found = inspector.clients.in_queue("never", ["x"])
+
+    assert (state.runs, state.busy_seconds, state.running) == (0, 0, 0)
+    assert found[0].shares == Shares()
+    assert inspector.clients.in_queue("never", [])[1] == []
+
+
+def test_over_all_queues_each_counts_by_what_it_ran(redis, broker, inspector):
+    for queue in (QUEUE, "low"):
+        queued_job(broker, client="x", queue=queue)
+    count_runs(redis, broker, 0, x=(30, 30), y=(10, 10))
+    count_runs(redis, broker, 0, queue="low", x=(10, 60), y=(30, 0), z=(120, 0))
+
+    x = {one.client: one for one in inspector.clients.busiest()}["x"]
+
+    assert x.shares.starts == pytest.approx(40 / 200)
+    assert x.shares.time == pytest.approx(90 / 100)
+    assert x.shares.fair == pytest.approx((40 / 2 + 160 / 3) / 200)
+    assert [each.queue for each in x.in_queues] == [QUEUE, "low"]
+
+
+def test_many_clients_are_read_in_parts(broker, inspector):
+    names = [f"client{number}" for number in range(1001)]
+    queued_job(broker, client=names[-1])
+
+    _, found = inspector.clients.in_queue(QUEUE, names)
+
+    assert [each.client for each in found] == names
+    assert [each.queued for each in found[-2:]] == [0, 1]

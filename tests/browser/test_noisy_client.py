@@ -1,0 +1,94 @@
+"""An operator finds the client that keeps the workers busy, sees why it waits, pauses it, and cancels its jobs."""
+
+import pytest
+
+from django_rtq.broker.settlement import Settlement
+from django_rtq.jobs.job import JobState
+from tests.browser.conftest import body
+from tests.browser.test_flows import shows
+from tests.browser.test_pages import overflow, violations
+from tests.support.jobs import QUEUE, claim, claimed_job, queued_job
+
+REFRESH_SECONDS = 0.5
+CLIENTS = "/admin/django_rtq/client/"
+
+
+@pytest.fixture
+def flood(broker, inspector):
+    """A client with many jobs that has used most of the workers' time, beside one with two."""
+    for client in ("acme", "florist"):
+        claimed_job(broker, client=client, body=body(client))
+    inspector.limits.set_default(QUEUE, max_running=1)
+    jobs = [queued_job(broker, client="acme", body=body(f"acme{n}")) for n in range(120)]
+    jobs += [queued_job(broker, client="acme", queue="low", body=body("low"))]
+    for _ in range(2):
+        queued_job(broker, client="florist", body=body("florist"))
+    assert claim(broker, 5) == []  # both are at their limits
+    broker.settle("w1", QUEUE, Settlement(metrics=[(0, 0, 0, "acme", 90, 60_000_000, "florist", 10, 2_000_000)]))
+    return jobs
+
+
+def row_of(page, name):
+    """The row of a client or of a queue in a table."""
+    return page.locator(".rtq tbody tr").filter(has=page.get_by_role("link", name=name, exact=True))
+
+
+def test_the_noisy_client_is_first_and_stands_beside_its_fair_share(flood, page):
+    page.goto(CLIENTS)
+
+    assert page.locator(".rtq tbody tr th a").first.inner_text() == "acme"
+    for text in ("121", "90 %", "50 %", "at its limit of 1 running job"):
+        shows(row_of(page, "acme"), text)
+    shows(row_of(page, "florist"), "10 %")
+
+
+def test_it_is_seen_why_its_jobs_wait(flood, page):
+    page.goto(CLIENTS)
+    page.get_by_role("link", name="acme").click()
+    shows(row_of(page, QUEUE), "at its limit of 1 running job")
+    row_of(page, QUEUE).get_by_role("link", name=QUEUE).click()
+    page.locator(".rtq-id a").first.click()
+    shows(page.locator(".rtq-why"), "Its client is at its limit of 1 running job.")
+    assert violations(page) == []
+    page.get_by_role("link", name="acme").click()
+    page.wait_for_url("**/client/client/?client=acme")
+
+
+def test_it_is_paused_and_gets_another_limit(flood, page, inspector):
+    page.goto(f"{CLIENTS}client/?client=acme")
+    page.get_by_role("button", name="Pause in all queues").click()
+    shows(page.locator(".messagelist"), "Client acme is paused in default, low.")
+    shows(row_of(page, QUEUE), "paused by ")
+    assert violations(page) == []
+
+    row_of(page, QUEUE).get_by_role("link", name="Limits …").click()
+    page.get_by_label("Running jobs").fill("many")
+    page.get_by_role("button", name="Save").click()
+    shows(page.locator(".rtq"), "'many' is not a whole number from 0 on, 'none' or 'settings'.")
+    assert violations(page) == []
+    page.get_by_label("Running jobs").fill("3")
+    page.get_by_role("button", name="Save").click()
+    shows(row_of(page, QUEUE), "Running jobs: 3")
+    assert inspector.limits.read(QUEUE).clients["acme"].limits["max_running"].value == 3
+
+    page.get_by_role("button", name="Resume in all queues").click()
+    shows(page.locator(".messagelist"), "Client acme was resumed in default, low.")
+    page.goto(CLIENTS)
+    assert "paused" not in row_of(page, "acme").inner_text()
+
+
+def test_its_jobs_are_cancelled_after_a_question(flood, page, inspector):
+    page.goto(f"{CLIENTS}client/?client=acme")
+    page.get_by_role("link", name="Cancel its jobs …").click()
+    shows(page.locator(".rtq"), "This cancels 121 waiting jobs of client acme.")
+    assert violations(page) == []
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert overflow(page) <= 0
+
+    page.get_by_role("button", name="Cancel jobs").click()
+
+    shows(page.locator(".messagelist"), "121 jobs were cancelled.")
+    assert page.get_by_role("link", name="Cancel its jobs …").count() == 0
+    assert {inspector.find(job.id).state for job in (flood[0], flood[-1])} == {JobState.CANCELLED}
+    (florist,) = inspector.clients.get("florist", [QUEUE])
+    assert florist.queued == 2
