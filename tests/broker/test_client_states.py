@@ -109,6 +109,19 @@ def test_of_the_ten_minutes_before_a_part_counts(redis, broker, inspector):
     assert (other.shares.starts or 0, other.shares.fair) == (0, None)
 
 
+@pytest.mark.parametrize("back", [0, 1])
+def test_of_very_many_clients_some_stand_for_all(redis, broker, inspector, back):
+    queued_job(broker, client="x")
+    count_runs(redis, broker, 0, x=(1, 1))
+    count_runs(redis, broker, back, x=(1, 1), **{f"client{number}": (1, 1) for number in range(1999)})
+    inspector.limits.set_default(QUEUE, weight=2)
+
+    (found,) = inspector.clients.get("x", [QUEUE])
+
+    assert found.shares.fair > 1 / 2010
+    assert back == 1 or found.shares.fair == pytest.approx(1 / 2000, rel=0.02)
+
+
 def test_where_nothing_ran_there_are_no_parts(broker, inspector):
     state, found = inspector.clients.in_queue("never", ["x"])
 

@@ -1,5 +1,6 @@
 """rtq_clients: limits of a queue and its clients, and paused clients."""
 
+import getpass
 from datetime import timedelta
 
 import pytest
@@ -155,7 +156,7 @@ def test_a_client_is_paused_and_resumed(broker):
         "Client 'a b' in queue low is paused. Resume it with  python manage.py rtq_clients resume low 'a b'",
     ]
     assert run("rtq_clients", "pause", "low", "a b").out == "Client 'a b' in queue low was paused already.\n"
-    assert "paused " in run("rtq_clients", "list", "default").out
+    assert f"paused by {getpass.getuser()}, " in run("rtq_clients", "list", "default").out
     assert claim(broker, 5) == []
     assert run("rtq_clients", "resume", "default", "a b", "c").out.splitlines() == [
         "Resumed client 'a b' in queue default.",

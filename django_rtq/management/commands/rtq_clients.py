@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import shlex
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
@@ -110,7 +111,7 @@ class Command(RTQCommand):
                     if limits.resume_client(queue, client)
                     else f"{_capitalized(what)} was not paused."
                 )
-            elif limits.pause_client(queue, client):
+            elif limits.pause_client(queue, client, _system_user()):
                 again = f"rtq_clients resume {queue} {shlex.quote(one_line(client))}"
                 text = f"{_capitalized(what)} is paused. Resume it with  python manage.py {again}"
             else:
@@ -162,6 +163,14 @@ class Command(RTQCommand):
             return
         heading, *rows = table(COLUMNS, _rows(state, clients))
         self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
+
+
+def _system_user() -> str:
+    """Who runs this command; "" in a container without a name for its user."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def _capitalized(text: str) -> str:

@@ -99,10 +99,10 @@ LIMIT_MUTANTS = (
         "counts_outlast_limits", 'redis.call("DEL", q.running_counts, q.rate_times', 'redis.call("DEL", q.rate_times'
     ),
     Mutant("limits_outlast_their_end", 'redis.call("HDEL", key, field)', NOTHING),
-    Mutant("settings_win", 'sources[1] .. " " .. sources[2]', 'sources[2] .. " " .. sources[1]'),
-    Mutant("other_values_are_lost", 'sources[1] .. " " .. sources[2]', "sources[1]"),
+    Mutant("settings_win", "for i = 1, 3 do texts", "for i = 3, 1, -1 do texts"),
+    Mutant("other_values_are_lost", 'local text = table.concat(texts, " ")', 'local text = texts[1] or ""'),
     Mutant("old_values_stay", 'text = string.gsub(text, " " .. name .. "=%S*", "")', NOTHING, ("set_limits",)),
-    Mutant("settings_are_lost", "sources[1] or sources[2]", "sources[1]"),
+    Mutant("settings_are_lost", "for i = 1, 3 do texts", "for i = 1, 2 do texts"),
     Mutant(
         "new_limits_wake_nobody",
         f'if redis.call("EXISTS", q.bands) == 1 then {WAKES} end\nreturn',

@@ -32,37 +32,51 @@ local function recent_runs(slices, client)
   return runs, us
 end
 
--- The clients that ran jobs or that may start one now, at most 1,000 of the latter in each band: a list, and by name which
--- part of the ten minutes counts.
-local function active_clients(q, slices)
-  local clients, parts = {}, {}
-  local function add(client, part)
-    if client == ALL_TIME or client == ALL_RUNS or parts[client] then return end
-    clients[#clients + 1], parts[client] = client, part
+local MOST = 500 -- clients that are looked at; of more, this many stand for all
+
+-- The weights of these clients.
+local function weights_of(q, clients)
+  local weights, fields = {}, { "clients" }
+  if redis.call("HEXISTS", q.limits, "weights") == 0 then fields = {} end
+  for i, client in ipairs(clients) do
+    weights[i] = 1
+    if #fields > 0 then fields[i + 1] = "client:" .. client end
   end
-  for _, client in ipairs(redis.call("HKEYS", slices[1][1])) do add(client, 1) end
-  for _, band in ipairs(redis.call("ZRANGE", q.bands, 0, 99)) do
-    local able = redis.call("ZRANGEBYSCORE", q.ring .. band, "-inf", "(inf", "LIMIT", 0, 1000)
-    for _, client in ipairs(able) do add(client, 1) end
-  end
-  for _, client in ipairs(redis.call("HKEYS", slices[2][1])) do add(client, slices[2][3]) end
-  return clients, parts
+  local values = #fields > 1 and redis.call("HMGET", q.limits, unpack(fields)) or {}
+  for i = 2, #values do weights[i - 1] = limit_of("weight", values_of(values[i], values[1])) or 1 end
+  return weights
 end
 
--- The weights of these clients, each for its part of the ten minutes: by name, and their sum.
-local function active_weights(q, clients, parts)
-  local weights, sum = {}, 0
-  local has_weights = redis.call("HEXISTS", q.limits, "weights") == 1
-  for start = 1, #clients, 500 do
-    local fields = { "clients" }
-    for i = start, math.min(start + 499, #clients) do fields[#fields + 1] = "client:" .. clients[i] end
-    local values = has_weights and redis.call("HMGET", q.limits, unpack(fields)) or {}
-    for i = 2, #fields do
-      local client = clients[start + i - 2]
-      local weight = has_weights and limit_of("weight", values_of(values[i], values[1])) or 1
-      weights[client] = weight * parts[client]
-      sum = sum + weights[client]
+-- Which part of the ten minutes counts for a client: whether it ran jobs, or may start one now.
+local function active_part(q, slices, bands, client)
+  if redis.call("HEXISTS", slices[1][1], client) == 1 then return 1 end
+  for _, band in ipairs(bands) do
+    local turn = redis.call("ZSCORE", q.ring .. band, client)
+    if turn and turn ~= "inf" then return 1 end
+  end
+  return redis.call("HEXISTS", slices[2][1], client) * slices[2][3]
+end
+
+-- The weights of all clients that ran jobs or may start one now, together, each for its part of the ten minutes.
+local function active_weight(q, slices, bands)
+  local known, sum = { [ALL_TIME] = true, [ALL_RUNS] = true }, 0
+  local function add(clients, n, part)
+    if #clients == 0 then return end
+    local is_present = part and redis.call("HMGET", slices[1][1], unpack(clients)) or {}
+    for i, weight in ipairs(weights_of(q, clients)) do
+      if not known[clients[i]] and not is_present[i] then sum = sum + weight * (part or 1) * n / #clients end
+      known[clients[i]] = true
     end
   end
-  return weights, sum
+  local function add_slice(key, part)
+    local n = redis.call("HLEN", key)
+    add(n > MOST and redis.call("HRANDFIELD", key, MOST) or redis.call("HKEYS", key), n, part)
+  end
+  add_slice(slices[1][1])
+  for _, band in ipairs(bands) do
+    local able = redis.call("ZRANGEBYSCORE", q.ring .. band, "-inf", "(inf", "LIMIT", 0, MOST)
+    add(able, #able == MOST and redis.call("ZCOUNT", q.ring .. band, "-inf", "(inf") or #able, 1)
+  end
+  add_slice(slices[2][1], slices[2][3])
+  return sum
 end

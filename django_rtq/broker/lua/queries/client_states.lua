@@ -18,8 +18,8 @@ local q, clients, BILLION = named(), ARGV, 1000000000
 local now = now_ms(q.clock)
 local slices = recent_slices(q, now)
 local all_runs, all_us = recent_totals(slices)
-local weights, all_weights = {}, 0
-if #clients > 0 and all_runs > 0 then weights, all_weights = active_weights(q, active_clients(q, slices)) end
+local bands, weights = redis.call("ZRANGE", q.bands, 0, 99), weights_of(q, clients)
+local all_weights = #clients > 0 and all_runs > 0 and active_weight(q, slices, bands) or 0
 
 local function part_of(one, all)
   return all > 0 and one and math.min(BILLION, math.floor(one / all * BILLION + 0.5)) or ""
@@ -37,16 +37,17 @@ local function queued_of(client)
   return queued, since
 end
 
-local function state_of(client, moment)
+local function state_of(client, weight, moment)
   local own = "client:" .. client
   local queued, since = queued_of(client)
   local runs, us = recent_runs(slices, client)
+  local part = all_weights > 0 and active_part(q, slices, bands, client) or 0
   return {
     queued, since, redis.call("ZCARD", q.scheduled_by_client .. ":" .. client),
     redis.call("HGET", q.running_counts, own) or "", redis.call("HGET", q.limits, own) or "",
     redis.call("HGET", q.limit_sources, "run:" .. own) or "", redis.call("HGET", q.limits, "paused:" .. client) or "",
     redis.call("HEXISTS", q.blocked, client) == 1 and 1 or "", moment or "",
-    part_of(runs, all_runs), part_of(us, all_us), part_of(weights[client], all_weights),
+    part_of(runs, all_runs), part_of(us, all_us), part_of(part > 0 and part * weight, all_weights),
   }
 end
 
@@ -59,5 +60,5 @@ local answer = {
   { redis.call("GET", q.paused) or "", redis.call("HGET", q.running_counts, "queue") or "", queue_moment or "",
     math.floor(all_runs + 0.5), math.floor(all_us + 0.5) },
 }
-for i, client in ipairs(clients) do answer[i + 3] = state_of(client, moments[i]) end
+for i, client in ipairs(clients) do answer[i + 3] = state_of(client, weights[i], moments[i]) end
 return answer
