@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,10 @@ class Producer:
         self.keys = keys
         self._registered_queues: set[str] = set()
         self._plain_queues: set[str] = set()  # those of them that were not seen to have max_waiting
+        #: How scripts drop jobs of a full queue, as they take it; "": they do not. No method: the broker has objects
+        #: that keep it, and without a cycle its connections are closed with it.
         self._drop_modes: dict[str, str] = {}  # of queues
+        self.drop_mode: Callable[[str], str] = partial(_drop_mode, config, self._drop_modes)
 
     @cached_property
     def async_redis(self) -> AsyncRedisClient:
@@ -89,15 +92,6 @@ class Producer:
             signals.job_dropped.send_robust(Producer, job_ids=job_ids, queue=queue)
         return answers
 
-    def drop_mode(self, queue: str) -> str:
-        """How scripts drop jobs of a full queue, as they take it; "": they do not."""
-        mode = self._drop_modes.get(queue)
-        if mode is None:
-            is_on = self.config.queue(queue).on_full == "drop_oldest"
-            mode = f"{self.config.max_results} {self.config.cancelled_ttl_ms} {DROPPED}" if is_on else ""
-            self._drop_modes[queue] = mode
-        return mode
-
     def _enqueue(self, queue: str, jobs: Sequence[NewJob], all_or_none: bool) -> Steps[list[str]]:
         yield from self._register_queue(queue)
         if len(jobs) == 1 and not jobs[0].due and queue in self._plain_queues:
@@ -142,6 +136,14 @@ class Producer:
         checked([added])
         self._registered_queues.update(names)
         self._plain_queues.update(names)
+
+
+def _drop_mode(config: Config, known: dict[str, str], queue: str) -> str:
+    mode = known.get(queue)
+    if mode is None:
+        is_on = config.queue(queue).on_full == "drop_oldest"
+        mode = known[queue] = f"{config.max_results} {config.cancelled_ttl_ms} {DROPPED}" if is_on else ""
+    return mode
 
 
 def _enqueue_command(keys: QueueKeys, job: NewJob) -> Command:

@@ -9,6 +9,8 @@ from django_rtq.worker.shared_entries import ACKED
 class FakeSession:
     """Keeps outcomes."""
 
+    backend = ""
+
     def __init__(self, shared):
         self.on_release = lambda: None
         self.outcomes, self.settled, self.released, self.forgotten, self._shared = {}, [], [], [], shared
