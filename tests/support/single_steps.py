@@ -50,10 +50,10 @@ def count_in_the_past(broker):
 
 
 def see_incidents(broker):
-    """Let two incidents open. Returns what the next view may see."""
+    """Let two incidents open. Returns the jobs: there are none."""
     for second in (1, 2):
         track_incidents(broker, second, "a", "b")
-    return ["b", "c"]
+    return []
 
 
 def track_incidents(broker, second, *ids):

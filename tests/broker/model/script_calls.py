@@ -301,7 +301,7 @@ SCRIPT_CALLS = {
     "sign_on": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
     "queue_position": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).find_with_position(jobs[0].id)),
     "add_metrics": ScriptCall(_nobody_is_known, _tally, is_resent=False, grows=True),
-    "track_incidents": ScriptCall(steps.see_incidents, lambda broker, seen: steps.track_incidents(broker, 3, *seen)),
+    "track_incidents": ScriptCall(steps.see_incidents, lambda broker, jobs: steps.track_incidents(broker, 3, "b", "c")),
     "update_totals": ScriptCall(steps.count_in_the_past, lambda broker, jobs: steps.update_totals(broker)),
     "task_metrics": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).metrics.tasks()),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
