@@ -16,7 +16,7 @@ from django_rtq.checks import (
     check_server,
     check_settings,
 )
-from django_rtq.conf import task_modules, uses_task_backend
+from django_rtq.conf.config import task_modules, uses_task_backend
 
 
 class RTQConfig(AppConfig):

@@ -10,7 +10,7 @@ from django.db import connections
 
 from django_rtq.broker.redis.settings import caches_in, read_connection_settings
 from django_rtq.broker.task_backends import places
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError
 from django_rtq.inspector.server_info import problems_of
 from django_rtq.middleware import chain

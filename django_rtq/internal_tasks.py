@@ -15,10 +15,10 @@ from django.utils import timezone
 
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.task_backends import places
-from django_rtq.conf import get_config
-from django_rtq.inspector.dead_letters import STEP, BulkAction
+from django_rtq.conf.config import get_config
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.job_filter import JobFilter
+from django_rtq.inspector.jobs.dead_letters import STEP, BulkAction
+from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.jobs.context import current_job
 from django_rtq.tasks.django_tasks import on_backend
 from django_rtq.tasks.registry import register

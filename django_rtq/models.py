@@ -21,7 +21,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq.broker.task_backends import place_of, places
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerError, InvalidTask, RTQError, TaskNotFound
 from django_rtq.scheduler.registry import ScheduledTask, declared_schedules, schedule_from_row
 from django_rtq.scheduler.sync import sync_rows

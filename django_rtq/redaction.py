@@ -17,8 +17,8 @@ from typing import Any
 from urllib.parse import quote
 
 from django_rtq.exceptions import TaskNotFound
-from django_rtq.inspector.dead_letters import DeadGroup
 from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.jobs.dead_letters import DeadGroup
 from django_rtq.jobs.tracebacks import format_error
 from django_rtq.tasks.registry import get_task
 

@@ -6,9 +6,9 @@ from dataclasses import fields
 
 import pytest
 
-from django_rtq.conf import read_config
+from django_rtq.conf.config import read_config
+from django_rtq.conf.incident_options import KINDS, IncidentOptions
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.incident_options import KINDS, IncidentOptions
 from tests.markdown import read as read_page
 from tests.markdown import rows, section
 

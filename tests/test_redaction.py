@@ -10,8 +10,8 @@ import pytest
 from django.views.debug import get_default_exception_reporter_filter
 
 from django_rtq import task
-from django_rtq.inspector.dead_letters import DeadGroup
 from django_rtq.inspector.details import JobDetails, Progress
+from django_rtq.inspector.jobs.dead_letters import DeadGroup
 from django_rtq.redaction import HIDDEN, MAX_VALUES, Secrets, group_message, hidden, hidden_args, redacted
 from django_rtq.tasks import registry
 

@@ -11,7 +11,7 @@ from django.utils.timezone import get_current_timezone, is_naive, make_aware
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.query_params import get_text
-from django_rtq.inspector.job_filter import JobFilter
+from django_rtq.inspector.jobs.job_filter import JobFilter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,14 +30,14 @@ from django_rtq.backend.running import worker_function
 from django_rtq.backend.task import RTQ_OPTIONS, RTQTask, WorkerTask
 from django_rtq.broker.redis.settings import caches_in
 from django_rtq.broker.task_backends import REDIS_OPTIONS, connection_settings_of
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
+from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.exceptions import ConfigurationError, JobNotFound, TaskNotFound
 from django_rtq.exceptions import InvalidTask as InvalidRTQTask
 from django_rtq.handle import JobHandle
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import made_at
-from django_rtq.queue_options import is_queue_name
 from django_rtq.tasks import registry
 from django_rtq.tasks.django_tasks import on_backend
 from django_rtq.tasks.options.types import USING_NAMES

@@ -27,7 +27,7 @@ from django_rtq.backend.results import result_of, set_fields
 from django_rtq.backend.task import RTQTask, WorkerTask, task_in
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.task_backends import places
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerError, JobNotFound, TaskNotFound
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector

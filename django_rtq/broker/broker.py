@@ -28,7 +28,7 @@ from django_rtq.broker.scripts import AT_ONCE, SCRIPTS, read_all
 from django_rtq.broker.settlement import Settlement, settlement_calls, take_acks
 from django_rtq.broker.task_backends import config_of, place_of, viewed_backend
 from django_rtq.broker.worker_info import WorkerInfo, worker_info_commands
-from django_rtq.conf import Config, check_redis_is_allowed
+from django_rtq.conf.config import Config, check_redis_is_allowed
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.record import read_record

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import overload
 
-from django_rtq.queue_options import check_queue_name
+from django_rtq.conf.queue_options import check_queue_name
 
 
 class Key:

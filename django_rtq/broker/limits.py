@@ -9,8 +9,8 @@ from typing import Any
 from django_rtq.broker.keys import Keys
 from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
-from django_rtq.conf import Config
-from django_rtq.queue_options import LIMIT_KINDS
+from django_rtq.conf.config import Config
+from django_rtq.conf.queue_options import LIMIT_KINDS
 
 ASKED_MS = 60_000  # for how long it holds what `limits_of` said of a client
 IDLE_MS = 86_400_000  # that is forgotten when nobody has met the client for so long, and it has no jobs

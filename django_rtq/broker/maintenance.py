@@ -11,7 +11,7 @@ from django_rtq.broker.redis.client import RedisClient, clock_ms
 from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.schedule_store import ScheduleStore
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.conf import Config
+from django_rtq.conf.config import Config
 
 MAINTAIN_AT_ONCE = 100  # jobs of others, or lanes, that one script call touches (rule 6)
 INCIDENT_SECONDS = 86_400  # without a view; then all incidents open anew

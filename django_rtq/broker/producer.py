@@ -17,7 +17,7 @@ from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.redis.connections import ConnectionSettings, check_server_mode
 from django_rtq.broker.redis.steps import Steps, checked
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
-from django_rtq.conf import Config
+from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.job import made_ms
 from django_rtq.jobs.outcome import DROPPED

@@ -13,7 +13,7 @@ from django.dispatch import receiver
 
 from django_rtq.broker.redis.connections import ConnectionSettings
 from django_rtq.broker.redis.settings import read_connection_settings
-from django_rtq.conf import (
+from django_rtq.conf.config import (
     Config,
     config_of_backend,
     get_config,

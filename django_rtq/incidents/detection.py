@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from itertools import islice
 
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 from django_rtq.incidents.incident import Incident, Severity
 from django_rtq.incidents.queues import (
     busy_clients,

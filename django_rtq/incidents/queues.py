@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 from django_rtq.incidents.incident import Action, Incident, Severity
 from django_rtq.incidents.workers import short_name
 from django_rtq.inspector.details import JobDetails

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 from django_rtq.incidents.incident import Action, Incident, Severity
 from django_rtq.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.inspector.overview import Overview

@@ -15,10 +15,12 @@ from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.broker.wait import await_end, wait_for_end
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
-from django_rtq.inspector import lost_replies, one_job
-from django_rtq.inspector.cancelling import ClientCanceller
-from django_rtq.inspector.clients import ClientReader
-from django_rtq.inspector.dead_letters import (
+from django_rtq.inspector.clients.clients import ClientReader
+from django_rtq.inspector.clients.limits import LimitEditor
+from django_rtq.inspector.details import JobDetails, QueueDetails, WorkerDetails, read_found
+from django_rtq.inspector.jobs import lost_replies, one_job
+from django_rtq.inspector.jobs.cancelling import ClientCanceller
+from django_rtq.inspector.jobs.dead_letters import (
     LATEST,
     STEP,
     Act,
@@ -28,13 +30,11 @@ from django_rtq.inspector.dead_letters import (
     changed_body,
     steps_for_ids,
 )
-from django_rtq.inspector.details import JobDetails, QueueDetails, WorkerDetails, read_found
-from django_rtq.inspector.job_filter import ALL_JOBS, JobFilter
-from django_rtq.inspector.job_list import JobListReader, JobPage, JobSearch
-from django_rtq.inspector.limits import LimitEditor
+from django_rtq.inspector.jobs.job_filter import ALL_JOBS, JobFilter
+from django_rtq.inspector.jobs.job_list import JobListReader, JobPage, JobSearch
+from django_rtq.inspector.jobs.queue_position import QueuePosition
 from django_rtq.inspector.metrics import Clients, MetricsReader
 from django_rtq.inspector.overview import OverviewReader
-from django_rtq.inspector.queue_position import QueuePosition
 from django_rtq.inspector.queues import QueueReader, read_queue_details
 from django_rtq.inspector.server_info import ServerDetails, ask_server
 from django_rtq.jobs.job import CancelAnswer, JobState

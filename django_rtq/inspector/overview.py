@@ -18,7 +18,7 @@ from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import JobDetails, Progress, QueueDetails, RunningJob, WorkerDetails
-from django_rtq.inspector.job_filter import read_dead_letter
+from django_rtq.inspector.jobs.job_filter import read_dead_letter
 from django_rtq.inspector.metrics import TaskMetrics, read_task_metrics
 from django_rtq.inspector.queues import read_queue_details
 from django_rtq.inspector.server_info import ServerDetails, read_server

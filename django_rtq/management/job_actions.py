@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from django.core.management.base import CommandError
 
 from django_rtq.exceptions import BrokerError, JobError
-from django_rtq.inspector.dead_letters import BulkResult, run_steps
 from django_rtq.inspector.inspector import Inspector, get_inspector
+from django_rtq.inspector.jobs.dead_letters import BulkResult, run_steps
 from django_rtq.jobs.job import CancelAnswer
 from django_rtq.management.command import INTERRUPTED, RTQCommand
 from django_rtq.management.job_selection import (

@@ -11,7 +11,7 @@ from typing import Any
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import Inspector
-from django_rtq.inspector.job_filter import JobFilter
+from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.jobs.job import JobState
 from django_rtq.management.job_arguments import STATES
 from django_rtq.management.prompts import known_queues

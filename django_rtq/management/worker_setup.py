@@ -16,7 +16,8 @@ from django.db import DatabaseError, connections
 
 from django_rtq.broker.broker import Broker, get_broker
 from django_rtq.broker.task_backends import place_of, places
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
+from django_rtq.conf.queue_options import check_queue_name
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, InvalidTask
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.inspector.queues import unserved
@@ -24,7 +25,6 @@ from django_rtq.inspector.server_info import ask_server, problems_of
 from django_rtq.management.command import WRONG_USAGE
 from django_rtq.management.output import one_line
 from django_rtq.models import sync_schedules
-from django_rtq.queue_options import check_queue_name
 from django_rtq.tasks.registry import declared_queues
 from django_rtq.validation import did_you_mean
 from django_rtq.worker.supervisor.wakeup import stop_signals

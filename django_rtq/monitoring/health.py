@@ -10,7 +10,7 @@ from typing import Any
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
-from django_rtq.conf import Config, get_config
+from django_rtq.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerError
 from django_rtq.incidents import read_incidents
 

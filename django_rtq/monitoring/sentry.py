@@ -29,7 +29,7 @@ from sentry_sdk.tracing import BAGGAGE_HEADER_NAME, SENTRY_TRACE_HEADER_NAME, Sp
 from sentry_sdk.utils import event_from_exception
 
 from django_rtq import signals
-from django_rtq.conf import add_middleware
+from django_rtq.conf.config import add_middleware
 from django_rtq.exceptions import JobCancelled, Retry
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.log_fields import about

@@ -14,7 +14,7 @@ from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import is_refusal, queue_full
 from django_rtq.broker.schedule_store import StoredSchedules, read_switch
 from django_rtq.broker.task_backends import is_in, places
-from django_rtq.conf import Config
+from django_rtq.conf.config import Config
 from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
 from django_rtq.handle import JobHandle
 from django_rtq.schedules.schedule import Schedule, cron, every, schedule_from_settings

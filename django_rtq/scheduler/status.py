@@ -10,7 +10,7 @@ from typing import Any
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.schedule_store import StoredSchedules
 from django_rtq.broker.task_backends import place_of
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.jobs.job import moment
 from django_rtq.scheduler.registry import ScheduledTask, declared_schedules, load_schedules

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSimError
 
-from django_rtq.conf import time_zone_name
+from django_rtq.conf.config import time_zone_name
 from django_rtq.exceptions import InvalidTask
 from django_rtq.schedules.cron_expression import CronExpression, get_cron_expression
 from django_rtq.validation import is_whole

@@ -14,7 +14,7 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, connections, transaction
 from django.utils import timezone
 
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 from django_rtq.exceptions import Bury, InvalidTask, PayloadError
 from django_rtq.jobs import serializer
 from django_rtq.jobs.context import running

@@ -27,9 +27,9 @@ from django.utils.module_loading import import_string
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.limits import ASKED_MS
 from django_rtq.broker.messages import NewJob, UniqueJob
-from django_rtq.conf import Config, get_config
+from django_rtq.conf.config import Config, get_config
+from django_rtq.conf.queue_options import check_client_limits
 from django_rtq.exceptions import BrokerError, ConfigurationError
-from django_rtq.queue_options import check_client_limits
 
 logger = logging.getLogger("django_rtq")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from django_rtq.broker.messages import NewJob, UniqueJob
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 from django_rtq.exceptions import InvalidTask, PayloadError
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import new_job_id

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.apps import apps
 
 from django_rtq.broker.task_backends import is_in, place_of, queues_in, viewed_backend
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 from django_rtq.exceptions import InvalidTask, TaskNotFound
 from django_rtq.validation import did_you_mean
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from django.db import connections
 
 from django_rtq.broker.messages import NewJob, UniqueJob, is_refusal
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 
 Job = TypeVar("Job", NewJob, UniqueJob)
 

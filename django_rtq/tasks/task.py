@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from asgiref.sync import sync_to_async
 
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 from django_rtq.exceptions import InvalidTask
 from django_rtq.handle import JobHandle
 from django_rtq.jobs.context import JobContext

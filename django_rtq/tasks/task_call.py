@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
 
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 from django_rtq.handle import JobHandle
 from django_rtq.middleware.chain import can_wrap, wrap
 from django_rtq.tasks.enqueuing import asend, send

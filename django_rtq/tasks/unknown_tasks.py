@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 
-from django_rtq.conf import get_config, is_debug, task_modules
+from django_rtq.conf.config import get_config, is_debug, task_modules
 from django_rtq.tasks import registry
 from django_rtq.under_test import is_under_test
 

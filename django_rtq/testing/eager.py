@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from django_rtq.broker.messages import NewJob, UniqueJob
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.handle import JobHandle
 from django_rtq.inspector.details import JobDetails

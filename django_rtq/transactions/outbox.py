@@ -26,8 +26,8 @@ from django.utils import timezone
 from django_rtq.broker.enqueue_calls import EnqueueCall
 from django_rtq.broker.messages import NewJob, UniqueJob
 from django_rtq.broker.task_backends import backends_in, place_of, places, viewed_backend
+from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.jobs.job import made_ms
-from django_rtq.queue_options import is_queue_name
 from django_rtq.transactions.rules import outbox_database
 
 logger = logging.getLogger("django_rtq")

@@ -8,7 +8,7 @@ from django.core.signals import setting_changed
 from django.db import DEFAULT_DB_ALIAS
 from django.dispatch import receiver
 
-from django_rtq.conf import get_config, is_debug
+from django_rtq.conf.config import get_config, is_debug
 
 OnCommit = bool | str | None  # False: at once; True or an alias: after the commit of that database; None: the setting
 

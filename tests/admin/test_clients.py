@@ -7,7 +7,7 @@ from django.contrib.admin.models import LogEntry
 
 from django_rtq.admin import permissions
 from django_rtq.admin.pages import client_sweep
-from django_rtq.inspector.job_filter import JobFilter
+from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.internal_tasks import cancel_client_jobs
 from django_rtq.jobs.job import JobState
 from tests.admin.conftest import text

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from django_rtq.broker.settlement import Settlement
-from django_rtq.inspector.job_filter import JobFilter
+from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.jobs import serializer
 from tests.broker.test_filter_jobs import bury
 from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, queued_job, retrying_job

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.inspector import dead_letters
+from django_rtq.inspector.jobs import dead_letters
 from tests.broker.test_filter_jobs import bury
 from tests.support.jobs import QUEUE, dead_job
 

@@ -1,7 +1,7 @@
 """queued, scheduled, retrying -> gone."""
 
 from django_rtq import signals
-from django_rtq.inspector.dead_letters import run_steps
+from django_rtq.inspector.jobs.dead_letters import run_steps
 from django_rtq.jobs.job import JobState
 from tests.support.jobs import (
     QUEUE,

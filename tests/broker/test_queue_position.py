@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.exceptions import JobNotFound
-from django_rtq.inspector.holds import NO_HOLDS, Holds
+from django_rtq.inspector.clients.holds import NO_HOLDS, Holds
 from tests.support.jobs import (
     QUEUE,
     WORKER,

@@ -310,7 +310,7 @@ django.setup()
 from django_rtq.broker.broker import Broker
 from django_rtq.broker import scripts
 from django_rtq.broker.redis.commands import SCRIPTS_BY_SHA
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 Broker(get_config())
 print(len(SCRIPTS_BY_SHA))
 Broker(get_config(), role="supervisor")

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from django_rtq.conf import Config, read_config
+from django_rtq.conf.config import Config, read_config
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.inspector.limits import Limit
+from django_rtq.inspector.clients.limits import Limit
 from tests.support.jobs import QUEUE, claim, claimed_job, claimed_jobs, new_job, queued_job, settle
 from tests.support.snapshots import changes, snapshot
 

@@ -4,7 +4,7 @@ import pytest
 from django.test import override_settings
 from django.utils import translation
 
-from django_rtq.incident_options import KINDS
+from django_rtq.conf.incident_options import KINDS
 from django_rtq.incidents import Severity, read_incidents
 from django_rtq.incidents.texts import TEXTS
 from django_rtq.inspector.server_info import PROBLEMS

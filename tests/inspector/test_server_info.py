@@ -6,7 +6,7 @@ from django.test import override_settings
 
 from django_rtq.broker.broker import Broker, get_broker
 from django_rtq.broker.redis.connections import check_server_mode
-from django_rtq.conf import Config, get_config
+from django_rtq.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerRefused, BrokerUnavailable, ConfigurationError
 from django_rtq.inspector.server_info import ask_server
 from testproject.redis_server import PrivateRedis, free_port

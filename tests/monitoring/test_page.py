@@ -51,7 +51,7 @@ def test_registering_reads_nothing():
 SENTRY_TEST = """
 import sentry_sdk
 
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 from django_rtq.monitoring.sentry import RTQIntegration
 
 
@@ -61,7 +61,7 @@ def test_it_is_on():
 """
 OPENTELEMETRY_TEST = """
 from django_rtq import task
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 from django_rtq.testing import eager
 
 

@@ -6,7 +6,7 @@ from django.test import override_settings
 from django_rtq import cron, every, task
 from django_rtq.broker.broker import get_broker
 from django_rtq.checks import check_schedules
-from django_rtq.conf import Config
+from django_rtq.conf.config import Config
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.scheduler.registry import declared_schedules

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_rtq import JobState, task
-from django_rtq.conf import Config
+from django_rtq.conf.config import Config
 from django_rtq.exceptions import InvalidTask
 from django_rtq.internal_tasks import delete_committed_jobs
 from django_rtq.models import CommittedJob

@@ -1,6 +1,6 @@
 """The examples of the page about transactions run in a project."""
 
-from django_rtq.conf import read_config
+from django_rtq.conf.config import read_config
 from tests.markdown import blocks, cells, read, section
 from tests.support.projects import MODELS, SETTINGS, pytest_arguments, run_python, write_project
 

@@ -9,8 +9,8 @@ from django.utils.translation import gettext_lazy
 
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.formatting import format_number
-from django_rtq.inspector.client_states import ClientInQueue
-from django_rtq.inspector.limits import Limit, Limits
+from django_rtq.inspector.clients.client_states import ClientInQueue
+from django_rtq.inspector.clients.limits import Limit, Limits
 
 #: What people call a limit.
 LIMIT_LABELS = {

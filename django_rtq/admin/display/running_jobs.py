@@ -9,7 +9,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.display.sanitize import short_id
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 from django_rtq.formatting import format_duration
 from django_rtq.incidents.workers import is_hung, time_limit_of
 from django_rtq.inspector.details import RunningJob, WorkerDetails

@@ -17,8 +17,8 @@ from django.http import QueryDict
 from django_rtq.admin import query_params
 from django_rtq.admin.filters import FilterParams
 from django_rtq.handle import JobHandle
-from django_rtq.inspector.dead_letters import LATEST, STEP, BulkAction, BulkResult, Selection, run_steps
 from django_rtq.inspector.inspector import Inspector
+from django_rtq.inspector.jobs.dead_letters import LATEST, STEP, BulkAction, BulkResult, Selection, run_steps
 from django_rtq.internal_tasks import run_bulk_action
 
 REQUEST_SECONDS = 2.0

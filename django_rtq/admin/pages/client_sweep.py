@@ -15,9 +15,9 @@ from django.http import QueryDict
 from django_rtq.admin import query_params
 from django_rtq.admin.pages.bulk_actions import REQUEST_SECONDS
 from django_rtq.exceptions import BrokerError
-from django_rtq.inspector.dead_letters import LATEST, BulkResult, run_steps
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.job_filter import JobFilter
+from django_rtq.inspector.jobs.dead_letters import LATEST, BulkResult, run_steps
+from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.internal_tasks import cancel_client_jobs, run_bulk_action
 
 ClientVerb = Literal["cancel", "requeue"]

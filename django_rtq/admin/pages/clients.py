@@ -25,10 +25,10 @@ from django_rtq.admin.forms import LimitsForm
 from django_rtq.admin.pages.client_sweep import ClientSweep, ClientVerb
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.admin.pages.purging import purge_for_a_while
+from django_rtq.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.formatting import format_number
+from django_rtq.inspector.clients.limits import Limits
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.limits import Limits
-from django_rtq.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.tasks.options.values import MAX_CLIENT_LENGTH
 
 SCOPES = ("client", "each", "queue")  # whose limits a form changes

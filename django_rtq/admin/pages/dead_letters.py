@@ -25,8 +25,8 @@ from django_rtq.admin.pages.bulk_actions import BulkRequest
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import JobNotFound
 from django_rtq.formatting import format_moment, format_number
-from django_rtq.inspector.dead_letters import BulkAction, DeadGroup, DeadGroups
 from django_rtq.inspector.inspector import get_inspector
+from django_rtq.inspector.jobs.dead_letters import BulkAction, DeadGroup, DeadGroups
 from django_rtq.jobs.job import JobState, moment
 from django_rtq.redaction import group_message
 

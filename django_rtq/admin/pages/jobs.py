@@ -19,7 +19,7 @@ from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.waiting_reason import waiting_reason
+from django_rtq.inspector.jobs.waiting_reason import waiting_reason
 from django_rtq.jobs.job import JobState
 from django_rtq.redaction import is_unknown, redacted
 from django_rtq.tasks.registry import is_internal

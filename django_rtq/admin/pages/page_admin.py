@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from django_rtq.admin.navigation import navigation_links
 from django_rtq.admin.permissions import VIEW, UserPermissions
 from django_rtq.admin.urls import page_url
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, JobNotFound
 
 #: Sent by live.js when it refreshes a page: only the marked regions are rendered then.

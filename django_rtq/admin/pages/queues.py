@@ -17,12 +17,12 @@ from django_rtq.admin.display.incidents import health_of
 from django_rtq.admin.display.job_table import PAGE_SIZE, JobTable
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.admin.pages.purging import purge_for_a_while
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
+from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.formatting import format_duration
 from django_rtq.incidents import find_incidents
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.queue_options import is_queue_name
 from django_rtq.transactions.outbox import outbox_lag
 
 MAX_CLIENTS = 20

@@ -12,15 +12,15 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils.translation import override
 
-from django_rtq.inspector.client_states import ClientInQueue, QueueState
-from django_rtq.inspector.holds import holds_text
+from django_rtq.conf.queue_options import LIMIT_KINDS
+from django_rtq.inspector.clients.client_states import ClientInQueue, QueueState
+from django_rtq.inspector.clients.holds import holds_text
+from django_rtq.inspector.clients.limits import Limit, Limits
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.limits import Limit, Limits
 from django_rtq.management.command import WRONG_USAGE, RTQCommand, add_actions
 from django_rtq.management.output import Column, as_json, count, number, one_line, table
 from django_rtq.management.prompts import known_queues
 from django_rtq.management.purging import add_no_input, purge, purge_options
-from django_rtq.queue_options import LIMIT_KINDS
 from django_rtq.tasks.registry import declared_queues
 
 COLUMNS = [

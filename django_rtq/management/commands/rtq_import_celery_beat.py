@@ -12,7 +12,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError
 from django.utils.module_loading import import_string
 
-from django_rtq.conf import celery_beat_schedule
+from django_rtq.conf.config import celery_beat_schedule
 from django_rtq.management.celery_beat import Converted, from_entries, from_rows
 from django_rtq.management.command import WRONG_USAGE, RTQCommand
 from django_rtq.management.output import count, number, one_line

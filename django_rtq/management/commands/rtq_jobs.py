@@ -11,7 +11,7 @@ from django.utils.translation import override
 from django_rtq.exceptions import JobError
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import Inspector, get_inspector
-from django_rtq.inspector.waiting_reason import waiting_reason
+from django_rtq.inspector.jobs.waiting_reason import waiting_reason
 from django_rtq.management.command import RTQCommand
 from django_rtq.management.job_actions import act_on_dead_letters, act_on_jobs
 from django_rtq.management.job_arguments import EXIT_CODES, add_job_arguments, check_selection, is_filtered

@@ -12,7 +12,7 @@ from django.utils.timezone import localtime
 
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.task_backends import place_of
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 from django_rtq.management.command import RTQCommand, add_actions
 from django_rtq.management.output import Column, as_json, count, one_line, table
 from django_rtq.models import Schedule, sync_schedules

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from django_rtq.conf import get_config
+from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.inspector.inspector import get_inspector

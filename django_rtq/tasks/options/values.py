@@ -10,10 +10,10 @@ from uuid import UUID
 
 from django.utils import timezone as django_timezone
 
-from django_rtq.conf import is_database, uses_time_zones
+from django_rtq.conf.config import is_database, uses_time_zones
+from django_rtq.conf.queue_options import check_queue_name
 from django_rtq.exceptions import InvalidTask
 from django_rtq.jobs.job import EPOCH
-from django_rtq.queue_options import check_queue_name
 from django_rtq.tasks.options.backoff import Backoff, as_backoff
 from django_rtq.tasks.options.headers import headers_option
 from django_rtq.validation import TEN_YEARS, is_finite, is_whole

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from django_rtq.broker.messages import Claimed
-from django_rtq.conf import Config
+from django_rtq.conf.config import Config
 from django_rtq.jobs.context import Interruptible, JobContext
 from django_rtq.jobs.job import Job
 from django_rtq.jobs.record import read_call, read_record

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from django_rtq.broker.broker import Broker
-from django_rtq.conf import Config
+from django_rtq.conf.config import Config
 from django_rtq.threads import database_connections
 from django_rtq.worker.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_RECYCLED
 from django_rtq.worker.options import WorkerOptions

@@ -11,7 +11,7 @@ from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.messages import Claimed, NewJob, UniqueJob
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
-from django_rtq.conf import Config
+from django_rtq.conf.config import Config
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.jobs.outcome import CANCELLED_UNRUN, DROPPED

@@ -10,7 +10,7 @@ from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
-from django_rtq.inspector.job_filter import JobFilter
+from django_rtq.inspector.jobs.job_filter import JobFilter
 from tests.broker.model import time_calls
 from tests.support import single_steps as steps
 from tests.support.jobs import (

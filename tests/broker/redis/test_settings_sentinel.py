@@ -12,7 +12,7 @@ from redis.sentinel import MasterNotFoundError, Sentinel, SentinelManagedSSLConn
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis import sentinel as sentinel_module
 from django_rtq.broker.redis.blocking_reader import BlockingReader
-from django_rtq.conf import Config
+from django_rtq.conf.config import Config
 from testproject.redis_server import PrivateRedis, RedisDidNotStart
 from tests.broker.redis.connections import ask, client_of, django_redis, reader_of, settings_of, settings_of_alias
 from tests.support.waiting import wait_until

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from django_rtq.conf import Config
+from django_rtq.conf.config import Config
 from django_rtq.exceptions import BrokerError
 from django_rtq.jobs.log_fields import about_jobs
 from django_rtq.threads.loop import ReconnectDelay

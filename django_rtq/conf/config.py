@@ -13,9 +13,9 @@ from django.core.signals import setting_changed
 from django.db import DEFAULT_DB_ALIAS
 from django.dispatch import receiver
 
+from django_rtq.conf.incident_options import IncidentOptions, check_incidents
+from django_rtq.conf.queue_options import QueueConfig, check_queues, is_queue_name
 from django_rtq.exceptions import ConfigurationError, RedisNotAllowed
-from django_rtq.incident_options import IncidentOptions, check_incidents
-from django_rtq.queue_options import QueueConfig, check_queues, is_queue_name
 from django_rtq.under_test import is_under_test
 from django_rtq.validation import did_you_mean, is_finite
 

@@ -9,10 +9,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_rtq.formatting import format_duration, format_number
+from django_rtq.inspector.clients.holds import Holds
 from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.holds import Holds
+from django_rtq.inspector.jobs.queue_position import QueuePosition
 from django_rtq.inspector.overview import UNSCHEDULED
-from django_rtq.inspector.queue_position import QueuePosition
 from django_rtq.jobs.job import JobState
 
 MANY = 1000  # the script stops counting the jobs ahead in a lane here

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django_rtq.inspector.holds import NO_HOLDS, Holds, read_holds
+from django_rtq.inspector.clients.holds import NO_HOLDS, Holds, read_holds
 from django_rtq.jobs.job import clock_moment, moment
 
 

@@ -8,7 +8,7 @@ from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.inspector.dead_letters import BulkResult
+from django_rtq.inspector.jobs.dead_letters import BulkResult
 from django_rtq.jobs.outcome import CANCELLED_UNRUN
 
 

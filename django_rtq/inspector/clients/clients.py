@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
-from django_rtq.inspector.client_states import (
+from django_rtq.inspector.clients.client_states import (
     ClientInQueue,
     QueueState,
     Shares,

@@ -20,7 +20,7 @@ from django_rtq.broker.redis.client import RedisClient, clock_ms
 from django_rtq.broker.redis.commands import Argument, Command
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.details import JobDetails, RawJob
-from django_rtq.inspector.job_filter import ALL_JOBS, JobFilter, RedisJobFilter
+from django_rtq.inspector.jobs.job_filter import ALL_JOBS, JobFilter, RedisJobFilter
 from django_rtq.jobs.job import clock_moment
 
 LONGEST_PAGE = 500

@@ -4,10 +4,10 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from django_rtq.inspector.clients.holds import Holds
 from django_rtq.inspector.details import JobDetails
-from django_rtq.inspector.holds import Holds
-from django_rtq.inspector.queue_position import QueuePosition
-from django_rtq.inspector.waiting_reason import waiting_reason
+from django_rtq.inspector.jobs.queue_position import QueuePosition
+from django_rtq.inspector.jobs.waiting_reason import waiting_reason
 from django_rtq.jobs.job import JobState
 from tests.support.jobs import QUEUE
 

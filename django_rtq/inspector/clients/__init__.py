@@ -1,0 +1,1 @@
+"""Clients of queues: their jobs, limits and pauses."""

@@ -1,0 +1,1 @@
+"""One job, lists of jobs, dead letters, and why a job waits."""
