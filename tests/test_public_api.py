@@ -17,7 +17,7 @@ CLASSES = [Task, JobHandle, JobContext, Inspector]
 # What other modules of the package use, or options.
 PRIVATE = {
     Task: {"body", "call_signature", "due", "expires_in", "options_in_record", "parameter_names", "uniqueness"},
-    JobHandle: {"wait_for_commit", "waits_for_commit", "tell_sent", "when_sent"},
+    JobHandle: {"wait_for_commit", "waits_for_commit", "tell_refused", "tell_sent", "when_sent"},
     JobContext: set(),
 }
 
@@ -51,7 +51,7 @@ def test_all_exceptions_are_exported():
 
 @pytest.mark.parametrize("owner", CLASSES, ids=lambda owner: owner.__name__)
 def test_every_member_on_the_page_exists(owner):
-    instance_attributes = {"id", "queue_name", "duplicate", "queues"}
+    instance_attributes = {"id", "queue_name", "duplicate", "backend", "queues"}
     for name in names(f"## {owner.__name__}"):
         assert hasattr(owner, name) or name in instance_attributes or name in owner.__annotations__, name
 

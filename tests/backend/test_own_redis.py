@@ -130,7 +130,7 @@ def test_signals_of_its_jobs_have_its_backend(report_tasks, report_worker, journ
     assert [(name, result.id, result.backend) for name, _, result in told if name == "finished"] == [
         ("finished", cancelled.id, "reports")
     ]
-    wait_until(lambda: refreshed(retried).attempts == 1)
+    wait_until(lambda: refreshed(retried).errors)
     assert retried.errors[0].exception_class is ValueError
 
 

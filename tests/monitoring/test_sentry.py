@@ -12,7 +12,8 @@ from sentry_sdk.integrations.dedupe import DedupeIntegration  # noqa: E402
 from sentry_sdk.integrations.logging import LoggingIntegration  # noqa: E402
 from sentry_sdk.transport import Transport  # noqa: E402
 
-from django_rtq import Bury, JobCancelled, Retry, conf, constant, logs, signals, task  # noqa: E402
+from django_rtq import Bury, JobCancelled, Retry, constant, logs, signals, task  # noqa: E402
+from django_rtq.conf import config as conf  # noqa: E402
 from django_rtq.jobs.job import Job  # noqa: E402
 from django_rtq.monitoring.sentry import RTQIntegration  # noqa: E402
 from django_rtq.tasks import registry  # noqa: E402
