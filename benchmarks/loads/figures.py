@@ -103,6 +103,11 @@ LOADS = {
     "limits.rate": Figure("starts/s", "a queue with a rate of 1,000/s, four processes", Target(">=", 980)),
     "limits.late_p50": Figure("ms", "a start behind its time by a rate of 20/s, idle worker", Target("<", 2)),
     "limits.late_p99": Figure("ms", "the same, 1 of 100 is later", Target("<", 10)),
+    "limits.start_p50": Figure("ms", "from delay() to the start of a job, of a client that may run one at a time"),
+    "limits.place_p50": Figure("ms", "from the end of its job to the start of the next one"),
+    "limits.place_vs_start": Figure(
+        "ratio", "a start that waited for another job to one that did not", Target("<", 1.5)
+    ),
     **rate("limits.none", "no-op jobs of 1,000 clients without limits, one process"),
     **rate("limits.drain", "the same with a limit and a rate for each client"),
     "limits.drain_vs_none": Figure("ratio", "with limits to without", Target(">=", 0.7)),

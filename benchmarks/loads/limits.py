@@ -11,10 +11,12 @@ from benchmarks import drain
 from benchmarks.counters import marked
 from benchmarks.environment import Environment, MeasurementFailed
 from benchmarks.figures import Readings, percentile
+from benchmarks.latency import PAUSE_SECONDS, sample
 from benchmarks.usage import Cost
 
 RATE, PROCESSES, WARM_UP = 1000, 4, 2000  # starts a second; starts before it is measured
 SPACED, SPACE_MS = 200, 50
+ONE_BY_ONE, RUN_MS = 200, 20  # jobs of a client that may run one at a time, and how long each takes
 WORKER = "limits:1:benchmark"
 FREE, JOBS_OF_FREE = 10, 200  # clients that may start jobs beside those that are blocked
 
@@ -25,6 +27,10 @@ def measure(env: Environment, readings: Readings) -> None:
     late = _lateness(env)
     readings.add("limits.late_p50", percentile(late, 50))
     readings.add("limits.late_p99", percentile(late, 99))
+    at_once, after_another = _starts(env)
+    readings.add("limits.start_p50", percentile(at_once, 50))
+    readings.add("limits.place_p50", percentile(after_another, 50))
+    readings.ratio("limits.place_vs_start", "limits.place_p50", "limits.start_p50")
     _drain(env, has_limits=False).record(readings, "limits.none")
     _drain(env, has_limits=True).record(readings, "limits.drain")
     readings.ratio("limits.drain_vs_none", "limits.drain", "limits.none")
@@ -63,6 +69,25 @@ def _lateness(env: Environment) -> list[float]:
         env.wait_until(lambda: env.counters[SPACED], "all jobs started", worker)
     starts = env.counters[1 : SPACED + 1]
     return [(after - before) / 1e6 - SPACE_MS for before, after in pairwise(starts)]
+
+
+def _starts(env: Environment) -> tuple[list[float], list[float]]:
+    """Of a client that may run one job at a time: ms from delay() to the start of a job that waited for nothing, and
+    from the end of a job to the start of the next one, which waited for it."""
+    from benchmarks.jobs import record_run, record_start
+    from django_rtq.inspector.inspector import get_inspector
+
+    env.clear()
+    get_inspector().limits.set_default("default", max_running=1)
+    with env.worker("--processes", "2") as worker:
+        at_once = [
+            sample(env, worker, slot, record_start.delay, PAUSE_SECONDS[""]) for slot in range(1, ONE_BY_ONE + 1)
+        ]
+        first, last = ONE_BY_ONE + 2, 3 * ONE_BY_ONE
+        record_run.delay_many([((slot, RUN_MS), {}) for slot in range(first, last + 1, 2)])
+        env.wait_until(lambda: env.counters[last + 1], "all jobs ended", worker)
+    times = env.counters[first : last + 2]
+    return at_once, [(start - end) / 1e6 for end, start in zip(times[1:-1:2], times[2::2], strict=True)]
 
 
 def _drain(env: Environment, *, has_limits: bool) -> Cost:
