@@ -9,8 +9,10 @@ WEIGHT_MUTANTS = (
     Mutant("weights_are_not_noted", "if changes.weights ~= 0 then add_weights(q, changes.weights) end", NOTHING),
     Mutant("weights_are_noted_twice", "local before, after = count_weight(", "local before, after = 0 * count_weight("),
     Mutant("weights_outlast_their_end", '<= 0 then redis.call("HDEL", q.limits, "weights") end', "< 0 then return end"),
-    Mutant("weights_without_default", "or default\n", "or 1\n"),
-    Mutant("weights_without_a_weight_of_the_default", "if i == 1 then default = weight end", NOTHING),
+    Mutant("weights_without_default", "or weights[0] or 1\n", "or 1\n"),
+    Mutant(
+        "weights_without_a_weight_of_the_default", "weights[i - 1] = limit_of", "weights[i - 1] = i > 1 and limit_of"
+    ),
     Mutant("light_is_heavy", "default / weight", "weight / default"),
     # who comes to the ring
     Mutant("newcomers_without_a_mark", "if after == 1 then mark_newcomers(q) end", NOTHING),

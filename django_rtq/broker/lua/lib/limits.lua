@@ -19,6 +19,17 @@ local function has_time_turns(values)
   return string.match(values, " fair_by=(%l+)") == "seconds"
 end
 
+-- The weights of these clients, and at 0 that of all others.
+local function read_weights(q, clients)
+  local fields, weights = { "clients" }, {}
+  for i, client in ipairs(clients) do fields[i + 1] = "client:" .. client end
+  local entries = redis.call("HMGET", q.limits, unpack(fields))
+  for i, values in ipairs(entries) do
+    weights[i - 1] = limit_of("weight", values_of(values)) or weights[0] or 1
+  end
+  return weights
+end
+
 -- How many more jobs each of these clients may start, and when (ms) those may start one that only their rate stops.
 local function read_rooms(q, clients)
   if #clients == 0 then return {}, {} end

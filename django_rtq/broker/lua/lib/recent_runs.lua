@@ -36,14 +36,9 @@ local MOST = 500 -- clients that are looked at; of more, this many stand for all
 
 -- The weights of these clients.
 local function weights_of(q, clients)
-  local weights, fields = {}, { "clients" }
-  if redis.call("HEXISTS", q.limits, "weights") == 0 then fields = {} end
-  for i, client in ipairs(clients) do
-    weights[i] = 1
-    if #fields > 0 then fields[i + 1] = "client:" .. client end
-  end
-  local values = #fields > 1 and redis.call("HMGET", q.limits, unpack(fields)) or {}
-  for i = 2, #values do weights[i - 1] = limit_of("weight", values_of(values[i], values[1])) or 1 end
+  if redis.call("HEXISTS", q.limits, "weights") == 1 then return read_weights(q, clients) end
+  local weights = {}
+  for i = 1, #clients do weights[i] = 1 end
   return weights
 end
 

@@ -34,13 +34,9 @@ end
 
 -- The strides of these clients.
 local function read_strides(q, clients)
-  local fields, strides, default = { "clients" }, {}, 1
-  for i, client in ipairs(clients) do fields[i + 1] = "client:" .. client end
-  for i, values in ipairs(redis.call("HMGET", q.limits, unpack(fields))) do
-    local weight = limit_of("weight", values_of(values)) or default
-    if i == 1 then default = weight end
-    strides[i - 1] = default / weight
-  end
+  local strides, weights = {}, read_weights(q, clients)
+  local default = weights[0]
+  for i, weight in ipairs(weights) do strides[i] = default / weight end
   return strides
 end
 
