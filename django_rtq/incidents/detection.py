@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from itertools import islice
 
 from django_rtq.conf.config import get_config
@@ -79,6 +78,6 @@ def _outbox(overview: Overview, lag: OutboxLag | None) -> Iterator[Incident]:
         yield Incident(
             kind="outbox_lag",
             severity=Severity.CRITICAL,
-            since=overview.now - timedelta(seconds=lag.oldest_seconds),
+            since=overview.ago(lag.oldest_seconds),
             values={"count": lag.jobs, "duration": lag.oldest_seconds},
         )

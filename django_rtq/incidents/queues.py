@@ -96,7 +96,7 @@ def long_waits(overview: Overview, oldest_seconds: float | None = None) -> Itera
             yield Incident(
                 kind="long_wait" if is_late else "falling_behind",
                 severity=Severity.WARNING,
-                since=_ago(overview, row.details.oldest_seconds),
+                since=overview.ago(row.details.oldest_seconds),
                 queue=row.details.name,
                 values={
                     "name": row.details.name,
@@ -138,7 +138,7 @@ def missing_schedulers(overview: Overview) -> Iterator[Incident]:
             yield Incident(
                 kind="no_scheduler",
                 severity=Severity.CRITICAL,
-                since=_ago(overview, details.scheduler_seconds),
+                since=overview.ago(details.scheduler_seconds),
                 queue=details.name,
                 values={"name": details.name},
                 actions=(Action.SHOW_WORKERS,),
@@ -153,7 +153,7 @@ def paused_queues(overview: Overview) -> Iterator[Incident]:
             yield Incident(
                 kind="queue_paused",
                 severity=Severity.WARNING,
-                since=_ago(overview, details.paused_seconds),
+                since=overview.ago(details.paused_seconds),
                 queue=details.name,
                 values={"name": details.name},
                 actions=(Action.SHOW_QUEUE, Action.RESUME),
@@ -210,7 +210,3 @@ def _error_of(job: JobDetails | None) -> tuple[str, dict[str, Any]]:
     line = message.strip().partition("\n")[0][:MAX_MESSAGE].rstrip(" .")
     short = short_name(error_class)
     return error_class, {"error": f"{short}: {line}" if line else short}
-
-
-def _ago(overview: Overview, seconds: float | None) -> datetime | None:
-    return None if seconds is None else overview.now - timedelta(seconds=seconds)

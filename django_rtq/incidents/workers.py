@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django_rtq.conf.config import get_config
 from django_rtq.incidents.incident import Action, Incident, Severity
@@ -46,7 +46,7 @@ def _no_worker(overview: Overview, idle: Sequence[str]) -> Incident:
     return Incident(
         kind="no_worker",
         severity=Severity.CRITICAL,
-        since=_ago(overview, gone) if is_known else None,
+        since=overview.ago(gone) if is_known else None,
         actions=(Action.SHOW_WORKERS,),
         command=f"{COMMAND} --queues {','.join(idle)}" if idle else COMMAND,
     )
@@ -61,7 +61,7 @@ def _unserved(overview: Overview, queue: QueueDetails) -> Incident:
     return Incident(
         kind="queue_unserved",
         severity=Severity.CRITICAL,
-        since=_ago(overview, since),
+        since=overview.ago(since),
         queue=queue.name,
         values={"name": queue.name, "count": queue.queued + queue.scheduled + queue.retrying},
         actions=(Action.SHOW_QUEUE,),
@@ -73,14 +73,14 @@ def lost_workers(overview: Overview) -> Iterator[Incident]:
     """Hosts whose workers have lost their leases."""
     for host, workers in _by_host(worker for worker in overview.workers if worker.is_lost):
         longest = max(-worker.lease_left_seconds for worker in workers)
-        yield _of_host("worker_lost", Severity.CRITICAL, host, workers, _ago(overview, longest))
+        yield _of_host("worker_lost", Severity.CRITICAL, host, workers, overview.ago(longest))
 
 
 def silent_workers(overview: Overview) -> Iterator[Incident]:
     """Hosts with idle workers that have stopped asking for work."""
     for host, workers in _by_host(worker for worker in overview.workers if is_silent(worker)):
         longest = max(worker.last_claim_seconds or 0.0 for worker in workers)
-        yield _of_host("worker_silent", Severity.WARNING, host, workers, _ago(overview, longest))
+        yield _of_host("worker_silent", Severity.WARNING, host, workers, overview.ago(longest))
 
 
 def is_silent(worker: WorkerDetails) -> bool:
@@ -157,7 +157,3 @@ def _of_host(
     values = {"host": host or "?", "count": len(workers), "worker": f"{host}:{workers[0].pid}"[:80]}
     actions = (Action.SHOW_WORKERS,)
     return Incident(kind=kind, severity=severity, since=since, host=host, values=values, actions=actions)
-
-
-def _ago(overview: Overview, seconds: float | None) -> datetime | None:
-    return None if seconds is None else overview.now - timedelta(seconds=seconds)

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django_rtq.broker.broker import Broker
@@ -73,6 +73,10 @@ class Overview:
         None  # since a scheduler looked for due jobs, in the queue where that is longest ago
     )
     unscheduled: list[str] = field(default_factory=list)  # queues in which no scheduler has looked for due jobs lately
+
+    def ago(self, seconds: float | None) -> datetime | None:
+        """The moment so many seconds before the server's time; None if these are unknown."""
+        return None if seconds is None else self.now - timedelta(seconds=seconds)
 
 
 class OverviewReader:

@@ -36,7 +36,7 @@ class ClientCanceller:
 
     def _step(self, client: str, queue: str) -> tuple[int, list[str]]:
         config = self._broker.config
-        outcomes = f"{config.max_results} {int(max(config.result_ttl, 120) * 1000)} {CANCELLED_UNRUN}"
+        outcomes = f"{config.max_results} {config.cancelled_ttl_ms} {CANCELLED_UNRUN}"
         call = SCRIPTS["purge"].call(self._broker.keys.of(queue), (MAINTAIN_AT_ONCE, "client", client, outcomes))
         _, searched, *cancelled = self._broker.redis.execute_one(call, resend=True)
         ids = [job_id.decode() for job_id in cancelled]
