@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from typing import Any
 
 from django.db import connection, transaction
@@ -11,9 +12,11 @@ from django.db import connection, transaction
 from django_rtq import constant, task
 
 CREATE_TABLE = "CREATE TABLE effects (number integer NOT NULL)"
+DIES = "kills its own process:"  # in the log
 
 
-def _die() -> None:
+def _die(how: str) -> None:
+    os.write(2, f"{DIES} {how}\n".encode())  # into the worker's log
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -23,7 +26,7 @@ def write(context: Any, number: int, dies: str = "") -> None:
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO effects (number) VALUES (%s)", [number])
     if dies and context.attempt == 1:
-        transaction.on_commit(_die) if dies == "after" else _die()
+        transaction.on_commit(partial(_die, dies)) if dies == "after" else _die(dies)
 
 
 @task(exactly_once=True, backoff=constant(0), takes_context=True, max_crashes=1000)

@@ -134,7 +134,7 @@ def test_many_jobs_with_many_kills_have_one_effect_each(name, request):
     assert done.returncode == 0, done.stdout + done.stderr
     counts = json.loads(done.stdout.splitlines()[-1])
     assert counts["effects"] == counts["jobs with an effect"] == counts["rows of jobs"] == 200
-    assert counts["settled without their function"] >= 6
+    assert counts["settled without their function"] >= counts["killed after a commit"] > 0
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
