@@ -299,6 +299,7 @@ SCRIPT_CALLS = {
     "add_metrics": ScriptCall(_nobody_is_known, _tally, is_resent=False, grows=True),
     "track_incidents": ScriptCall(steps.see_incidents, lambda broker, jobs: steps.track_incidents(broker, 3, "b", "c")),
     "update_totals": ScriptCall(steps.count_in_the_past, lambda broker, jobs: steps.update_totals(broker)),
+    "roll_up": ScriptCall(steps.count_hours_ago, lambda broker, jobs: steps.roll_up(broker)),
     "task_metrics": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).metrics.tasks()),
     **dict.fromkeys(("task_history", "count_task"), _by_hand(_queued, "tasks.get")),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
