@@ -38,6 +38,7 @@ from django_rtq.inspector.overview import OverviewReader
 from django_rtq.inspector.queues import QueueReader, read_queue_details
 from django_rtq.inspector.server_info import ServerDetails, ask_server
 from django_rtq.inspector.task_details import TaskReader
+from django_rtq.inspector.task_pauses import TaskPauses
 from django_rtq.jobs.job import CancelAnswer, JobState
 
 
@@ -68,6 +69,7 @@ class Inspector:
         self.clients = ClientReader(broker)
         self.client_jobs = ClientCanceller(broker, Inspector)
         self.tasks = TaskReader(broker)
+        self.task_pauses = TaskPauses(broker)
 
     # -- look
 
@@ -338,4 +340,6 @@ def _why_not_now(answer: str) -> str:
     verb, _, first = answer.partition(" ")
     if verb == "after":
         return f"waits until job {first} has ended: only one job of the same unique key may be alive."
+    if verb == "paused":
+        return "waits because its task is paused. Resume the task first."
     return "has finished already." if verb == "finished" else "is not scheduled or retrying (any more)."

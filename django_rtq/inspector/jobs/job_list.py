@@ -21,7 +21,7 @@ from django_rtq.broker.redis.commands import Argument, Command
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.details import JobDetails, RawJob
 from django_rtq.inspector.jobs.job_filter import ALL_JOBS, JobFilter, RedisJobFilter
-from django_rtq.jobs.job import clock_moment
+from django_rtq.jobs.job import clock_moment, held_since
 
 LONGEST_PAGE = 500
 DEPTH = 10_000  # jobs that a search with a filter reads at most
@@ -31,8 +31,8 @@ _BATCH = 500  # jobs that a search with a filter reads in two round trips
 
 #: The states that can be listed, and the order of each list. Queued: in the order of the clients' turns at this moment,
 #: but all jobs of a client together, although they will be claimed in turn with those of others; of a lane the first
-#: 10,000. Scheduled and retrying: what is due first. Running: the oldest first. Dead: the newest first. Finished: those
-#: whose outcome is kept, what finished last first.
+#: 10,000. Scheduled and retrying: what is due first; what paused tasks hold is last. Running: the oldest first. Dead:
+#: the newest first. Finished: those whose outcome is kept, what finished last first.
 LISTS = ("queued", "scheduled", "running", "retrying", "dead", "finished")
 
 
@@ -53,7 +53,7 @@ class JobRef:
     job_id: bytes
     cursor: tuple[Any, ...]  # the next page begins behind this
     known: Mapping[str, Any] = field(default_factory=dict)  # fields of RawJob
-    at_ms: float | None = None  # when it died, is due, or finished
+    at_ms: float | None = None  # when it died, is due, or finished; since when it waits, if its task is paused
 
     def may_fit(self, wanted: JobFilter) -> bool:
         """Whether its id and the moment that the list knows match."""
@@ -276,7 +276,8 @@ def _raw_job(queue: str, ref: JobRef, values: Sequence[bytes | None], now_ms: in
 
 def _scored_ref(state: str, score: float, job_id: bytes) -> JobRef:
     name = "died" if state == "dead" else "due"
-    return JobRef(job_id, (score, job_id.decode()), {name: b"%d" % score}, score)
+    since = held_since(score) if state == "scheduled" else None
+    return JobRef(job_id, (score, job_id.decode()), {name: b"%d" % score}, score if since is None else since)
 
 
 def encode_cursor(cursor: tuple[Any, ...]) -> str:
