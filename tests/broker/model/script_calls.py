@@ -33,9 +33,9 @@ from tests.support.jobs import (
 
 PROGRESS, SLOT_MS = '{"done":1,"total":2,"text":""}', 1_700_000_000_000
 READ_ONLY = {  # scripts that write nothing
-    *("client_metrics", "find_job", "time_series", "dead_groups", "latest_failures"),
-    *("list_queued", "list_finished", "count_matching", "queue_overview", "list_running"),
-    *("filter_jobs", "queue_position", "task_metrics", "client_states", "busiest_client"),
+    *("client_metrics", "find_job", "time_series", "dead_groups", "latest_failures", "client_states", "count_lanes"),
+    *("list_queued", "list_finished", "count_matching", "queue_overview", "list_running", "busiest_client"),
+    *("filter_jobs", "queue_position", "task_metrics"),
 }
 LIMITS = {"run:clients": "max_running=1 rate=9/1000 burst=3", "settings:queue": "max_running=3", "run:paused:x": "1 me"}
 
@@ -272,6 +272,7 @@ SCRIPT_CALLS = {
     ),
     "time_series": _by_hand(_queued, "overview.time_series"),
     "dead_groups": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.groups(QUEUE)),
+    "count_lanes": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).client_list.count()),
     "busiest_client": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).overview.read()),
     "latest_failures": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).overview.read()),
     "list_finished": ScriptCall(_too_old, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "finished")),
