@@ -94,7 +94,9 @@ class QueueKeys:
     )
     cancel_requests = Key("hash", "id of a running job -> how it is to stop, and the outcome to store then")
     clock = Key(
-        "hash", "contact, hold, high, promoted, rotated (ms), anchor: the time that scripts use, and when leases count"
+        "hash",
+        "contact, hold, high, promoted, rotated (ms), anchor: the time that scripts use, and when leases count; "
+        "rolled_up: the first hour that is not in `hours`",
     )
 
     # Finished
@@ -117,6 +119,7 @@ class QueueKeys:
 
     # Metrics; all but `totals` expire
     stats = Key("hash", "counters of the queue", per="minute")
+    hours = Key("hash", "the same, added up", per="hour")
     tasks = Key("hash", "counters of each task, and its histograms", per="hour")
     totals = Key("hash", "counter of the queue or of a task -> sum; minute, hour -> the first that is not in the sums")
     client_runs = Key("hash", "client -> number of runs; and the number and time (µs) of all runs", per="slice")
@@ -138,6 +141,10 @@ class QueueKeys:
     def stats_of(self, minute: int) -> bytes:
         """The counters of one minute since 1970."""
         return self.stats + str(minute).encode()
+
+    def hours_of(self, hour: int) -> bytes:
+        """The counters of one hour since 1970."""
+        return self.hours + str(hour).encode()
 
 
 #: By the names that scripts use. A script of one worker also has `running`, the processing list of that worker.

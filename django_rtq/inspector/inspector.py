@@ -38,6 +38,7 @@ from django_rtq.inspector.metrics import Clients, MetricsReader
 from django_rtq.inspector.overview import OverviewReader
 from django_rtq.inspector.queues import QueueReader, read_queue_details
 from django_rtq.inspector.server_info import ServerDetails, ask_server
+from django_rtq.inspector.task_details import TaskReader
 from django_rtq.jobs.job import CancelAnswer, JobState
 
 
@@ -68,6 +69,7 @@ class Inspector:
         self.clients = ClientReader(broker)
         self.client_list = ClientListReader(broker)
         self.client_jobs = ClientCanceller(broker, Inspector)
+        self.tasks = TaskReader(broker)
 
     # -- look
 

@@ -326,11 +326,11 @@ class Parts(Blocking):
         crashes = self.crashes[job_id] = self.crashes.get(job_id, 0) + 1
         allowed = self.jobs[job_id].max_crashes
         error = f"The worker died while it ran this job: crash {crashes}, {allowed} allowed."
-        attempt = crashes + self.failures.get(job_id, 0)
-        line = {"at": self.clock.now, "attempt": attempt, "worker": worker}
+        line = {"at": self.clock.now, "attempt": crashes + self.failures.get(job_id, 0), "worker": worker}
         line |= {"error_class": "django_rtq.exceptions.WorkerLost", "error": error, "traceback": ""}
         self._fail(job_id, 0, json.dumps(line, separators=(",", ":")))
-        self._count("failed")
+        for name in ("failed", "crashed"):
+            self._count(name)
         if task := json.loads(self.jobs[job_id].body).get("task"):
             counters = self.tasks[self.clock.now // 3_600_000]
             counters.update(

@@ -6,6 +6,7 @@ one by one here, while the script takes whole batches: nobody must be able to te
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import ceil
 
@@ -172,6 +173,19 @@ class Queue(Enqueuing):
         dead = in_order(self.dead)[:over] if over > 0 else due_at(self.dead, self.clock.now - self.limits.dead_ms)
         self._forget(dead[:limit])
         return [gone, len(dead[:limit]), int(has_more or len(dead) >= limit)]
+
+    def roll_up(self, most: int) -> int:
+        present = self.clock.now // 3_600_000
+        start = max(self.clock_state.get("rolled_up", 0), present - 47)
+        end = min(start + most, present)
+        for hour in range(start, end):
+            sums: Counter[str] = Counter()
+            for minute in range(60 * hour, 60 * hour + 60):
+                sums.update(self.stats.get(minute, {}))
+            if sums:
+                self.hours[hour] = sums
+        self.clock_state["rolled_up"] = end
+        return present - end
 
     def audit(self, start: int, limit: int) -> int:
         if start == 0:

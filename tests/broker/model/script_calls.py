@@ -32,11 +32,7 @@ from tests.support.jobs import (
 )
 
 PROGRESS, SLOT_MS = '{"done":1,"total":2,"text":""}', 1_700_000_000_000
-READ_ONLY = {  # scripts that write nothing
-    *("client_metrics", "find_job", "time_series", "dead_groups", "latest_failures", "client_states", "count_lanes"),
-    *("list_queued", "list_finished", "count_matching", "queue_overview", "list_running", "busiest_client"),
-    *("filter_jobs", "queue_position", "task_metrics"),
-}
+READ_ONLY = {name for name, script in SCRIPTS.items() if "Reads only." in script._source}
 LIMITS = {"run:clients": "max_running=1 rate=9/1000 burst=3", "settings:queue": "max_running=3", "run:paused:x": "1 me"}
 
 
@@ -304,7 +300,9 @@ SCRIPT_CALLS = {
     "add_metrics": ScriptCall(_nobody_is_known, _tally, is_resent=False, grows=True),
     "track_incidents": ScriptCall(steps.see_incidents, lambda broker, jobs: steps.track_incidents(broker, 3, "b", "c")),
     "update_totals": ScriptCall(steps.count_in_the_past, lambda broker, jobs: steps.update_totals(broker)),
+    "roll_up": ScriptCall(steps.count_hours_ago, lambda broker, jobs: steps.roll_up(broker)),
     "task_metrics": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).metrics.tasks()),
+    **dict.fromkeys(("task_history", "count_task"), _by_hand(_queued, "tasks.get")),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
     "check_blocked": ScriptCall(_blocked, lambda broker, jobs: broker.limits.change(QUEUE, dict.fromkeys(LIMITS, ""))),
     "keep_limits": ScriptCall(_blocked, lambda broker, jobs: broker.limits.keep(QUEUE, {"x": {"max_running": 3}})),

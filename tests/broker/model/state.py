@@ -125,6 +125,7 @@ class State:
     due_signal: bool = False
     clock_state: dict[str, int] = field(default_factory=dict)
     stats: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    hours: dict[int, Counter[str]] = field(default_factory=dict)  # the sums of `stats`
     tasks: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # of each hour
     paused: int | None = None
     is_bulk: bool = False  # enqueue_many is at work
@@ -164,7 +165,7 @@ class State:
             return "outcomes"
         was_listed, fresh = self.is_listed, type(self)(self.clock, self.limits, self.delayed_first)
         fresh.clock_state, fresh.tasks, fresh.unique = self.clock_state, self.tasks, self.unique
-        fresh.stats = self.stats
+        fresh.stats, fresh.hours = self.stats, self.hours
         fresh.stats.pop(self.clock.now // 60_000, None)
         fresh.is_listed = False
         vars(self).update(vars(fresh))
@@ -207,6 +208,7 @@ class State:
         keys |= {f"running:{worker}": dict(held) for worker, held in self.running.items()}
         keys |= {f"unique:{digest}": job_id for digest, job_id in self.unique.items()}
         keys |= {f"stats:{minute}": texts(counters) for minute, counters in self.stats.items()}
+        keys |= {f"hours:{hour}": texts(counters) for hour, counters in self.hours.items()}
         keys |= {f"tasks:{hour}": texts(counters) for hour, counters in self.tasks.items()}
         return {name: value for name, value in keys.items() if value}
 
