@@ -15,6 +15,7 @@ from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.broker.wait import await_end, wait_for_end
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
+from django_rtq.inspector.clients.client_list import ClientListReader
 from django_rtq.inspector.clients.clients import ClientReader
 from django_rtq.inspector.clients.limits import LimitEditor
 from django_rtq.inspector.details import JobDetails, QueueDetails, WorkerDetails, read_found
@@ -68,6 +69,7 @@ class Inspector:
         self.dead_letters = DeadLetters(broker)
         self.limits = LimitEditor(broker)
         self.clients = ClientReader(broker)
+        self.client_list = ClientListReader(broker)
         self.client_jobs = ClientCanceller(broker, Inspector)
         self.tasks = TaskReader(broker)
 

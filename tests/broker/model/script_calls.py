@@ -265,6 +265,7 @@ SCRIPT_CALLS = {
     ),
     "time_series": _by_hand(_queued, "overview.time_series"),
     "dead_groups": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.groups(QUEUE)),
+    "count_lanes": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).client_list.count()),
     "busiest_client": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).overview.read()),
     "latest_failures": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).overview.read()),
     "list_finished": ScriptCall(_too_old, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "finished")),
