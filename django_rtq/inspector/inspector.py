@@ -264,7 +264,7 @@ class Inspector:
                 signals.job_promoted.send_robust(Inspector, job_ids=[job_id], queue=name)
                 return
             if answer != "missing":
-                raise WrongState(job_id, _why_not_now(answer))
+                raise WrongState(job_id, one_job.why_not_now(answer))
         raise JobNotFound(job_id)
 
     def reclaim_worker(self, worker: str, queues: Iterable[str] | None = None) -> list[str]:
@@ -342,12 +342,3 @@ def _inspector_of(broker: Broker) -> Inspector:
 
 
 on_brokers_forgotten.append(_inspector_of.cache_clear)  # or else the brokers would live on, with their connections
-
-
-def _why_not_now(answer: str) -> str:
-    verb, _, first = answer.partition(" ")
-    if verb == "after":
-        return f"waits until job {first} has ended: only one job of the same unique key may be alive."
-    if verb == "paused":
-        return "waits because its task is paused. Resume the task first."
-    return "has finished already." if verb == "finished" else "is not scheduled or retrying (any more)."
