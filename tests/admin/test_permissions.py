@@ -5,7 +5,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from django_rtq.admin import permissions
-from tests.admin.conftest import ALL, every_page, url_of
+from tests.admin.conftest import ALL, MAIL, every_page, url_of
 from tests.support.jobs import QUEUE, let_lapse
 from tests.support.snapshots import snapshot
 
@@ -93,6 +93,8 @@ def test_who_has_the_permission_acts_and_it_is_written_down_once(name, jobs, per
     let_lapse(broker, "w1")
     if name == "queue_resume":
         inspector.pause(QUEUE)
+    if name == "registeredtask_resume":
+        inspector.task_pauses.pause_task(MAIL, QUEUE)
     if name == "client_resume":
         inspector.limits.pause_client(QUEUE, "florist")
     before = seen()
