@@ -28,7 +28,7 @@
     age.textContent = seconds < 120 ? ago.format(-seconds, "second") : ago.format(-Math.round(seconds / 60), "minute");
   };
   const inUse = (region) => region.querySelector("input[type=checkbox][name=id]:checked")
-    || (region.contains(document.activeElement) && document.activeElement.matches("input, select, textarea, button"))
+    || (region.contains(document.activeElement) && document.activeElement.matches("input, select, textarea, button, [role=slider]"))
     || (!getSelection().isCollapsed && region.contains(getSelection().anchorNode));
 
   const swap = (fresh, isLast) => regions().forEach((old) => {
@@ -41,6 +41,7 @@
     const focused = old.contains(document.activeElement) && document.activeElement.getAttribute("href");
     old.replaceWith(document.adoptNode(region));
     if (focused) region.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    document.dispatchEvent(new Event("rtq:refreshed"));
   });
 
   const end = (text) => { ended = true; button.hidden = age.hidden = true; showStatus(text, "stale"); };
