@@ -78,7 +78,8 @@ def draw(
     grid = format_html_join(
         "", '<path class="rtq-grid" d="M0 {}H{}"/>', ((round(HEIGHT * part / 4), width) for part in range(5))
     )
-    bands, lines = ([part for part in parts if isinstance(part, kind)] for kind in (Band, Line))
+    bands = [part for part in parts if isinstance(part, Band)]
+    lines = [part for part in parts if isinstance(part, Line)]
     drawn = [
         grid,
         *_areas(bands, top),
@@ -91,7 +92,9 @@ def draw(
         ),
     ]
     return format_html(
-        '<svg class="rtq-chart" viewBox="0 0 {} {}" role="img" aria-label="{}" preserveAspectRatio="none">{}</svg>',
+        '<svg class="rtq-chart" data-rtq-steps="{}" viewBox="0 0 {} {}" role="img" aria-label="{}" '
+        'preserveAspectRatio="none">{}</svg>',
+        len(tips),
         width,
         HEIGHT,
         label,

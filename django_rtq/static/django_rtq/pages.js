@@ -28,7 +28,7 @@
     }
   });
 
-  const charts = () => [...document.querySelectorAll(".rtq svg.rtq-chart")];
+  const charts = () => [...document.querySelectorAll(".rtq svg[data-rtq-steps]")];
   const steps = (chart) => chart.querySelectorAll("rect");
   const point = (chosen, step) => {
     const share = (step + 0.5) / steps(chosen).length;
@@ -51,15 +51,15 @@
     Object.entries(traits).forEach(([name, value]) => chart.setAttribute(name, value));
   });
   document.addEventListener("pointermove", ({ target }) => {
-    const chart = target.closest?.(".rtq svg.rtq-chart");
+    const chart = target.closest?.(".rtq svg[data-rtq-steps]");
     const step = chart ? [...steps(chart)].indexOf(target) : -1;
     if (step >= 0) point(chart, step);
   });
   document.addEventListener("focusin", ({ target }) => {
-    if (target.matches(".rtq svg.rtq-chart")) point(target, Number(target.getAttribute("aria-valuenow")));
+    if (target.matches(".rtq svg[data-rtq-steps]")) point(target, Number(target.getAttribute("aria-valuenow")));
   });
   document.addEventListener("keydown", (event) => {
-    const chart = event.target.closest?.(".rtq svg.rtq-chart");
+    const chart = event.target.closest?.(".rtq svg[data-rtq-steps]");
     const [now, last] = chart ? [Number(chart.getAttribute("aria-valuenow")), steps(chart).length - 1] : [];
     const step = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: last }[event.key];
     if (!chart || step === undefined) return;
