@@ -15,6 +15,7 @@ from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.broker.wait import await_end, wait_for_end
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
+from django_rtq.inspector.clients.client_list import ClientListReader
 from django_rtq.inspector.clients.clients import ClientReader
 from django_rtq.inspector.clients.limits import LimitEditor
 from django_rtq.inspector.details import JobDetails, QueueDetails, WorkerDetails, read_found
@@ -30,8 +31,10 @@ from django_rtq.inspector.jobs.dead_letters import (
     changed_body,
     steps_for_ids,
 )
+from django_rtq.inspector.jobs.filtered_search import FilteredSearch
 from django_rtq.inspector.jobs.job_filter import ALL_JOBS, JobFilter
-from django_rtq.inspector.jobs.job_list import JobListReader, JobPage, JobSearch
+from django_rtq.inspector.jobs.job_list import JobListReader, JobSearch
+from django_rtq.inspector.jobs.job_refs import JobPage
 from django_rtq.inspector.jobs.queue_position import QueuePosition
 from django_rtq.inspector.metrics import Clients, MetricsReader
 from django_rtq.inspector.overview import OverviewReader
@@ -66,6 +69,7 @@ class Inspector:
         self.dead_letters = DeadLetters(broker)
         self.limits = LimitEditor(broker)
         self.clients = ClientReader(broker)
+        self.client_list = ClientListReader(broker)
         self.client_jobs = ClientCanceller(broker, Inspector)
         self.tasks = TaskReader(broker)
         self.task_jobs = TaskCanceller(broker, Inspector)
@@ -126,7 +130,11 @@ class Inspector:
     ) -> QueuePage:
         """queues.get(), job_list.page() and metrics.clients() at once: two round trips, more with some filters."""
         also = [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()), self.metrics.clients_command(queue, clients)]
-        search = JobSearch(self._broker, queue, state, filter, also=also)
+        search: JobSearch | FilteredSearch
+        if filter:
+            search = FilteredSearch(self._broker, [(queue, state)], filter, also=also)
+        else:
+            search = JobSearch(self._broker, queue, state, also=also)
         page = search.page(cursor, limit)
         details, served = search.replies
         return QueuePage(

@@ -13,6 +13,7 @@ from django.utils.translation import ngettext
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import log_action
+from django_rtq.admin.display.client_list import ClientListParams, list_context
 from django_rtq.admin.display.limits import client_rows, limit_label
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import (
@@ -52,13 +53,13 @@ class ClientAdmin(PageAdmin):
     # -- pages
 
     def clients(self, request: HttpRequest) -> HttpResponse:
-        """The clients with most waiting jobs or most work, over all queues, and those that are paused or limited."""
-        context = {
-            "title": _("Clients"),
-            "rows": get_inspector().clients.busiest(),
-            "most_length": MAX_CLIENT_LENGTH,
-        }
-        return self.render(request, "clients.html", context)
+        """The clients of all queues: sorted, searched and paged."""
+        params = ClientListParams.read(request.GET)
+        found = get_inspector().client_list.read().page(**params.selection)
+        context = list_context(params, found, lambda query: self.url("client_changelist", query=query))
+        return self.render(
+            request, "clients.html", {"title": _("Clients"), "most_length": MAX_CLIENT_LENGTH, **context}
+        )
 
     def client(self, request: HttpRequest) -> HttpResponse:
         """One client in all queues."""
@@ -182,6 +183,13 @@ class ClientAdmin(PageAdmin):
         return self.render(request, "confirm.html", context, is_form=True)
 
     # -- helpers
+
+    def _dispatch(self, page: Route, request: HttpRequest, **names: str) -> HttpResponse:
+        try:
+            return super()._dispatch(page, request, **names)
+        finally:
+            if request.method == "POST":
+                get_inspector().client_list.forget()
 
     def _sweep(self, request: HttpRequest, sweep: ClientSweep) -> HttpResponse:
         result = sweep.run()
