@@ -72,14 +72,14 @@ def test_the_waiting_jobs_of_the_task_are_cancelled_and_no_others(redis, broker,
     gone += [*jobs[::2], low]
     kept += jobs[1::2]
 
-    result = run_steps(inspector.task_jobs.steps("ship", ["high", QUEUE, "low"]))
+    result = run_steps(inspector.task_jobs.steps("=ship", ["high", QUEUE, "low"]))
 
     assert sorted(result.done) == sorted(job.id for job in gone)
     assert result.is_complete
     assert {inspector.find(job.id).state for job in gone} == {JobState.CANCELLED}
     assert JobState.CANCELLED not in {inspector.find(job.id).state for job in kept}
     assert (inspector.find(running.id).is_stopping, inspector.find(dead.id).state) == (False, JobState.DEAD)
-    assert run_steps(inspector.task_jobs.steps("ship", ["high", QUEUE, "low"])).done == []
+    assert run_steps(inspector.task_jobs.steps("=ship", ["high", QUEUE, "low"])).done == []
 
 
 def test_jobs_that_were_made_after_the_moment_are_kept(redis, broker, inspector):

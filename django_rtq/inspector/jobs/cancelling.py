@@ -62,11 +62,11 @@ class TaskCanceller:
     def steps(self, task: str, queues: Iterable[str], until_ms: int = LATEST) -> Iterator[BulkResult]:
         """Cancel the waiting jobs of a task in these queues, as far as they were made up to a moment, by their ids.
 
-        Running jobs go on. It reads every waiting job of the queues, some hundred in a step, from the ends of their
-        lanes. Repeating a step does no harm.
+        The task is given as in a JobFilter. Running jobs go on. It reads every waiting job of the queues, some hundred
+        in a step, the lanes from their ends. Repeating a step does no harm.
         """
         for queue in queues:
-            wanted = RedisJobFilter(self._broker.redis, self._broker.keys.of(queue), JobFilter(task=f"={task}"))
+            wanted = RedisJobFilter(self._broker.redis, self._broker.keys.of(queue), JobFilter(task=task))
             for ids in chain(self._scheduled(queue), self._queued(queue)):
                 meant = [job_id for job_id in ids if made_ms(job_id.decode(errors="replace")) <= until_ms]
                 yield BulkResult(done=self._cancel(queue, wanted.matching(meant)), cursor=queue)
