@@ -41,6 +41,7 @@ from django_rtq.inspector.overview import OverviewReader
 from django_rtq.inspector.queues import QueueReader, read_queue_details
 from django_rtq.inspector.server_info import ServerDetails, ask_server
 from django_rtq.inspector.task_details import TaskReader
+from django_rtq.inspector.task_pauses import TaskPauses
 from django_rtq.jobs.job import CancelAnswer, JobState
 
 
@@ -73,6 +74,7 @@ class Inspector:
         self.client_jobs = ClientCanceller(broker, Inspector)
         self.tasks = TaskReader(broker)
         self.task_jobs = TaskCanceller(broker, Inspector)
+        self.task_pauses = TaskPauses(broker)
 
     # -- look
 
@@ -263,7 +265,7 @@ class Inspector:
                 signals.job_promoted.send_robust(Inspector, job_ids=[job_id], queue=name)
                 return
             if answer != "missing":
-                raise WrongState(job_id, _why_not_now(answer))
+                raise WrongState(job_id, one_job.why_not_now(answer))
         raise JobNotFound(job_id)
 
     def reclaim_worker(self, worker: str, queues: Iterable[str] | None = None) -> list[str]:
@@ -341,10 +343,3 @@ def _inspector_of(broker: Broker) -> Inspector:
 
 
 on_brokers_forgotten.append(_inspector_of.cache_clear)  # or else the brokers would live on, with their connections
-
-
-def _why_not_now(answer: str) -> str:
-    verb, _, first = answer.partition(" ")
-    if verb == "after":
-        return f"waits until job {first} has ended: only one job of the same unique key may be alive."
-    return "has finished already." if verb == "finished" else "is not scheduled or retrying (any more)."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import math
 import re
 import sys
@@ -23,6 +24,14 @@ def job_id(text: str) -> str:
     if not text or len(text) > 200 or not text.isprintable():
         raise ArgumentTypeError(f"{one_line(text, 60)!r} is not the id of a job.")
     return text
+
+
+def system_user() -> str:
+    """Who runs this command; "" in a container without a name for its user."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def known_queues(inspector: Inspector, names: Iterable[str]) -> list[str]:
