@@ -12,7 +12,7 @@ from tests.admin.conftest import every_page, links, text, url_of
 from tests.support.jobs import QUEUE, claimed_job
 from tests.support.redis_server import UNREACHABLE
 
-SHOWN = [name for name, page in every_page() if page.method != "POST" and name != "job_find"]
+SHOWN = [name for name, page in every_page() if page.method != "POST" and name != "job_search"]
 
 other = admin.AdminSite(name="other")
 pages.register(other)

@@ -15,7 +15,7 @@ from django.urls import URLPattern, path
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.navigation import navigation_links
+from django_rtq.admin.navigation import navigation_links, search_url
 from django_rtq.admin.permissions import VIEW, UserPermissions
 from django_rtq.admin.urls import page_url
 from django_rtq.conf.config import get_config
@@ -105,6 +105,7 @@ class PageAdmin(admin.ModelAdmin):
         return {
             **self.admin_site.each_context(request),
             "navigation_links": navigation_links(request, self.admin_site, self.opts),
+            "search_url": search_url(request, self.admin_site),
             "is_in_english": _is_left_in_english(),
         }
 

@@ -113,7 +113,7 @@ class JobFilter:
     def outcome_texts(self) -> str:
         """Texts that are all in the outcome of a finished job that matches, for the script search_jobs."""
         texts = [self.error_class, self.error, *self.words, *self.arguments.values()]
-        texts += [f'"state":"{self.outcome}"'] if self.outcome else []
+        texts += [f'"state":"{self.outcome}"'] if self.outcome in ("cancelled", "expired") else []
         return words_lines([self.task, self.client or "", *texts])
 
     @property
