@@ -111,12 +111,18 @@ def state_titles() -> list[str]:
     return [str(LIST_LABELS[state]) for state in STATES]
 
 
+def number_text(count: int, *, is_cut: bool) -> str:
+    """A number of jobs that were found; if the search was cut there may be more."""
+    return _("≥ %(count)s") % {"count": format_number(count)} if is_cut else format_number(count)
+
+
 def _cell(task: str, found: TaskInQueue, state: str, url: PageUrl) -> dict[str, str]:
     count, is_cut = getattr(found, state), state in found.cut
-    text = format_number(count)
     return {
-        "text": _("≥ %(count)s") % {"count": text} if is_cut else text,
-        "url": url("queue_change", found.queue.name, query={"state": state, "task": task}) if count or is_cut else "",
+        "text": number_text(count, is_cut=is_cut),
+        "url": url("queue_change", found.queue.name, query={"state": state, "task": f"={task}"})
+        if count or is_cut
+        else "",
         "css": "rtq-zero" if not count else "rtq-is-bad" if state == "dead" else "",
     }
 
