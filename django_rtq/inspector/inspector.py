@@ -20,7 +20,7 @@ from django_rtq.inspector.clients.clients import ClientReader
 from django_rtq.inspector.clients.limits import LimitEditor
 from django_rtq.inspector.details import JobDetails, QueueDetails, WorkerDetails, read_found
 from django_rtq.inspector.jobs import lost_replies, one_job
-from django_rtq.inspector.jobs.cancelling import ClientCanceller
+from django_rtq.inspector.jobs.cancelling import ClientCanceller, TaskCanceller
 from django_rtq.inspector.jobs.dead_letters import (
     LATEST,
     STEP,
@@ -73,6 +73,7 @@ class Inspector:
         self.client_list = ClientListReader(broker)
         self.client_jobs = ClientCanceller(broker, Inspector)
         self.tasks = TaskReader(broker)
+        self.task_jobs = TaskCanceller(broker, Inspector)
         self.task_pauses = TaskPauses(broker)
 
     # -- look

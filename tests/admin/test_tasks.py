@@ -4,11 +4,17 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from django_rtq.admin import permissions
+from django_rtq.admin.pages import sweeps
 from django_rtq.broker.histogram import bucket_of
+from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.internal_tasks import cancel_task_jobs
+from django_rtq.jobs.job import JobState
 from tests.admin.conftest import MAIL, body, text
+from tests.admin.test_clients import confirm_form
+from tests.admin.test_dead_letters import said
 from tests.broker.test_filter_jobs import bury
 from tests.broker.test_task_metrics import tell
-from tests.support.jobs import QUEUE, claim, queued_job, scheduled_job
+from tests.support.jobs import QUEUE, claimed_job, queued_job, scheduled_job
 
 LIST = "/admin/django_rtq/registeredtask/"
 PAGE = f"{LIST}{MAIL.replace('_', '_5F')}/"
@@ -22,7 +28,7 @@ def test_it_shows_runs_charts_and_histograms(broker, operator):
     answer = operator.get(OTHER)
 
     assert [cell["text"] for cell in answer.context["totals"]][:4] == ["6", "3", "1", "33 %"]
-    assert next(chart["rows"][-1][1] for chart in answer.context["charts"]) == ["6", "3", "1"]
+    assert next(chart["rows"][-1][1] for chart in answer.context["charts"]) == ["6", "2", "1"]
     assert [len(chart["rows"]) for chart in answer.context["histograms"]] == [1, 1]
     assert text(answer).count('<svg class="rtq-chart') == 5
     assert "not registered in this process" in text(answer)
@@ -94,82 +100,63 @@ def test_who_may_only_look_sees_no_buttons(broker, person):
     ]
 
 
-def test_a_task_is_paused_and_resumed_on_its_page(broker, inspector, operator):
-    job = queued_job(broker, body=body(task=MAIL))
-    broker.register_queues(["mail"])
+def test_its_waiting_jobs_are_cancelled_in_all_queues_after_a_question(broker, inspector, operator):
+    running = claimed_job(broker, body=body(1), queue="high")
+    kept = [queued_job(broker, body=body(1, task="other"))]
+    jobs = [queued_job(broker, body=body(1)), scheduled_job(broker, body=body(1))]
+    jobs.append(queued_job(broker, body=body(1), queue="low"))
+    fields, html = confirm_form(operator, f"{PAGE}cancel/")
+    assert f"This cancels 3 waiting jobs of task {MAIL}." in html
+    assert "Cancel its jobs …" in text(operator.get(PAGE))
 
-    paused = operator.post(f"{PAGE}pause/", follow=True)
-    assert claim(broker) == []
-    page = text(operator.get(PAGE))
-    resumed = operator.post(f"{PAGE}resume/", follow=True)
+    answer = operator.post(f"{PAGE}cancel/", fields)
 
-    assert f"Task {MAIL} is paused in default, mail. Its running jobs continue" in text(paused)
-    assert "paused by user-" in page
-    assert "1 job held in default, mail" in page
-    assert "Resume in all queues" in page
-    assert f"Task {MAIL} was resumed in default, mail." in text(resumed)
-    assert claim(broker) == [job.id]
-    assert [entry.change_message for entry in LogEntry.objects.order_by("pk")] == [
-        "Paused in default, mail.",
-        "Resumed in default, mail.",
-    ]
-
-
-def test_in_one_queue(broker, inspector, operator):
-    broker.register_queues([QUEUE, "mail"])
-    queued_job(broker, body=body(task=MAIL))
-
-    operator.post(f"{PAGE}pause/", {"queue": "mail"})
-
-    assert [queue.name for queue in inspector.queues.details() if queue.paused_tasks] == ["mail"]
-    page = text(operator.get(PAGE))
-    assert "Pause in all queues" in page
-    assert (page.count("Pause here"), page.count("Resume here")) == (1, 1)
-    assert operator.post(f"{PAGE}pause/", {"queue": "nobody"}).status_code == 404
-    assert "was already paused" in text(operator.post(f"{PAGE}pause/", {"queue": "mail"}, follow=True))
-    assert "is not paused" in text(operator.post(f"{PAGE}resume/", {"queue": QUEUE}, follow=True))
+    assert answer["Location"] == PAGE
+    assert "3 jobs were cancelled." in said(operator)
+    assert {inspector.find(job.id).state for job in jobs} == {JobState.CANCELLED}
+    assert {inspector.find(job.id).state for job in kept} == {JobState.QUEUED}
+    assert inspector.find(running.id).state is JobState.RUNNING
+    assert LogEntry.objects.get().object_id == MAIL
+    operator.get(f"{PAGE}cancel/")
+    assert "the task has no waiting jobs" in said(operator)
 
 
-def test_in_the_list(broker, inspector, operator):
-    broker.register_queues([QUEUE])
+def test_its_dead_letters_are_requeued_in_all_queues_after_a_question(broker, inspector, operator):
+    dead = [bury(broker, MAIL), bury(broker, MAIL, queue=QUEUE)]
+    kept = bury(broker, "other")
+    fields, html = confirm_form(operator, f"{PAGE}requeue/")
+    assert "This requeues 2 dead letters of task" in html
 
-    answer = operator.post(f"{PAGE}pause/", {"next": LIST}, follow=True)
+    operator.post(f"{PAGE}requeue/", fields)
 
-    assert answer.redirect_chain == [(LIST, 302)]
-    (row,) = [row for row in answer.context["rows"] if row["paused"]]
-    assert (row["name"], row["paused"].queues) == (MAIL, [QUEUE])
-    assert f"{PAGE}resume/" in text(answer)
-
-
-def test_too_many_are_paused(broker, inspector, operator):
-    broker.register_queues([QUEUE])
-    for number in range(100):
-        inspector.task_pauses.pause_task(f"task{number}", QUEUE)
-
-    assert "100 tasks are paused already" in text(operator.post(f"{PAGE}pause/", follow=True))
+    assert {inspector.find(job.id).state for job in dead} == {JobState.QUEUED}
+    assert inspector.find(kept.id).state is JobState.DEAD
+    operator.get(f"{PAGE}requeue/")
+    assert "the task has no dead letters" in said(operator)
 
 
-def test_the_overview_says_which_tasks_are_paused(broker, inspector, operator):
-    queued_job(broker, body=body(task=MAIL))
-    inspector.task_pauses.pause_task(MAIL, by="eve")
-    claim(broker)
+def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operator, monkeypatch):
+    monkeypatch.setattr(sweeps, "REQUEST_SECONDS", -1.0)
+    for queue in (QUEUE, "low"):
+        for _ in range(3):
+            queued_job(broker, body=body(1), queue=queue)
+    fields, _ = confirm_form(operator, f"{PAGE}cancel/")
 
-    page = text(operator.get("/admin/django_rtq/queue/"))
+    operator.post(f"{PAGE}cancel/", fields)
 
-    assert "Task send_order_mail is paused in default, and holds 1 job. Paused by eve." in page
-    assert f'href="{PAGE}"' in page
+    assert "Jobs of these queues do the rest: default, low." in said(operator)
+    for queue in (QUEUE, "low"):
+        (job,) = inspector.job_list.page(queue, "queued", filter=JobFilter(task="cancel_task_jobs")).jobs
+        cancel_task_jobs(*job.args, **job.kwargs)
+    assert sum(each.queued for each in inspector.tasks.get(MAIL).queues) == 0
 
 
-def test_a_held_job_is_not_said_to_be_due(broker, inspector, operator):
-    job = queued_job(broker, body=body(task=MAIL))
-    inspector.task_pauses.pause_task(MAIL, by="eve")
-    claim(broker)
-
-    listed = text(operator.get(f"/admin/django_rtq/queue/{QUEUE}/", {"state": "scheduled"}))
-    page = text(operator.get(f"/admin/django_rtq/job/{job.id}/"))
-
-    assert "task paused" in listed
-    assert "Its task was paused by eve, " in page
-    assert "so the jobs of this task do not start." in page
-    assert " due " not in page
-    assert "Run now" not in page
+def test_a_long_list_is_cancelled_to_its_end(broker, inspector, operator, monkeypatch):
+    for name in ("MAX_SEARCHED", "LEAST_SEARCHED"):
+        monkeypatch.setattr(f"django_rtq.inspector.task_details.{name}", 2)
+    for n in range(6):
+        queued_job(broker, body=body(1, task="other" if n < 3 else MAIL), client=f"c{n}")
+    fields, html = confirm_form(operator, f"{PAGE}cancel/")
+    assert f"all waiting jobs of task {MAIL}, 0 or more" in html
+    operator.post(f"{PAGE}cancel/", fields)
+    assert "3 jobs were cancelled." in said(operator)
