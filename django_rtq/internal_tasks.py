@@ -49,7 +49,7 @@ def run_bulk_action(
     job = current_job()
     backend = job.backend if job else ""
     steps = get_inspector(backend).bulk_steps(
-        queue, action, JobFilter(**filter), until_ms=until_ms, cursor=cursor, limit=per_second or STEP
+        queue, action, JobFilter.read(filter), until_ms=until_ms, cursor=cursor, limit=per_second or STEP
     )
     if not per_second:
         return sum(len(step.done) for step in steps)

@@ -31,8 +31,10 @@ from django_rtq.inspector.jobs.dead_letters import (
     changed_body,
     steps_for_ids,
 )
+from django_rtq.inspector.jobs.filtered_search import FilteredSearch
 from django_rtq.inspector.jobs.job_filter import ALL_JOBS, JobFilter
-from django_rtq.inspector.jobs.job_list import JobListReader, JobPage, JobSearch
+from django_rtq.inspector.jobs.job_list import JobListReader, JobSearch
+from django_rtq.inspector.jobs.job_refs import JobPage
 from django_rtq.inspector.jobs.queue_position import QueuePosition
 from django_rtq.inspector.metrics import Clients, MetricsReader
 from django_rtq.inspector.overview import OverviewReader
@@ -127,7 +129,11 @@ class Inspector:
     ) -> QueuePage:
         """queues.get(), job_list.page() and metrics.clients() at once: two round trips, more with some filters."""
         also = [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()), self.metrics.clients_command(queue, clients)]
-        search = JobSearch(self._broker, queue, state, filter, also=also)
+        search: JobSearch | FilteredSearch
+        if filter:
+            search = FilteredSearch(self._broker, [(queue, state)], filter, also=also)
+        else:
+            search = JobSearch(self._broker, queue, state, also=also)
         page = search.page(cursor, limit)
         details, served = search.replies
         return QueuePage(

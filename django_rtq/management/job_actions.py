@@ -167,14 +167,11 @@ def _matching(command: RTQCommand, inspector: Inspector, options: dict[str, Any]
     if asks:
         check_interactive()
     pairs: list[tuple[str, str | None]] = []
-    was_cut: list[bool] = []
     with ProgressLine(command.stderr, "Jobs found", shown=options["verbosity"] > 0) as progress:
-        for job in find_jobs(inspector, options, options["limit"], on_cut=lambda: was_cut.append(True)):
+        for job in find_jobs(inspector, options, options["limit"]):
             pairs.append((job.id, job.queue))
             if len(pairs) % AT_ONCE == 0:
                 progress.show(len(pairs))
-    if was_cut:
-        command.stderr.write("Only the first 10,000 queued jobs of each client were searched: run this again later.")
     if asks and pairs:
         confirm(command.stderr, f"This cancels {count(len(pairs), 'job')}. Type 'yes' to continue:", expected="yes")
     return pairs

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from django_rtq.inspector.jobs.job_list import LISTS
+from django_rtq.inspector.jobs.job_refs import LISTS
 from django_rtq.management.command import WRONG_USAGE, add_actions
 from django_rtq.management.prompts import job_id, past_moment
 

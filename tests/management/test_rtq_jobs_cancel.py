@@ -177,19 +177,6 @@ def test_dead_letters_of_a_client_are_requeued_in_all_queues(broker, inspector):
     assert inspector.find(kept).state is JobState.DEAD
 
 
-def test_very_long_lanes_are_said_to_be_searched_in_part(broker, inspector, monkeypatch):
-    queued_job(broker)
-    each = type(inspector.job_list).each
-
-    def cut(self, queue, state, filter, *, on_cut):
-        yield from each(self, queue, state, filter)
-        on_cut()
-
-    monkeypatch.setattr(type(inspector.job_list), "each", cut)
-
-    assert "Only the first 10,000 queued jobs of each client" in run("rtq_jobs", "cancel", "--all", "--no-input").err
-
-
 def test_delayed_jobs_are_queued_now(jobs, inspector):
     ran = run("rtq_jobs", "run", jobs["acme scheduled"], jobs["other retrying"])
 

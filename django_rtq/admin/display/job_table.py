@@ -16,7 +16,7 @@ from django_rtq.admin.filters import FilterParams
 from django_rtq.admin.urls import PageUrl
 from django_rtq.formatting import format_number
 from django_rtq.inspector.details import JobDetails, QueueDetails
-from django_rtq.inspector.jobs.job_list import LISTS, JobPage
+from django_rtq.inspector.jobs.job_refs import LISTS, JobPage
 from django_rtq.redaction import redacted
 
 PAGE_SIZE = 25  # jobs

@@ -20,7 +20,8 @@ from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.jobs.job_filter import ALL_JOBS, JobFilter, RedisJobFilter, read_dead_letter
-from django_rtq.inspector.jobs.job_list import JobSearch, decode_cursor, encode_cursor
+from django_rtq.inspector.jobs.job_list import JobSearch
+from django_rtq.inspector.jobs.job_refs import decode_cursor, encode_cursor
 from django_rtq.inspector.queues import QueueReader
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import clock_moment

@@ -10,8 +10,7 @@ from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
-from django_rtq.inspector.jobs.job_filter import JobFilter
-from tests.broker.model import time_calls
+from tests.broker.model import search_calls, time_calls
 from tests.support import single_steps as steps
 from tests.support.jobs import (
     QUEUE,
@@ -242,8 +241,6 @@ def _by_hand(seed, verb, **traits):
     return ScriptCall(seed, lambda broker, jobs: attrgetter(verb)(Inspector(broker))(QUEUE), **traits)
 
 
-NO_JOB = JobFilter(task="none")
-
 SCRIPT_CALLS = {
     "finish": _settling("ack"),
     "repair_lanes": ScriptCall(_bent, lambda broker, jobs: steps.repair_lanes(broker, QUEUE)),
@@ -273,7 +270,7 @@ SCRIPT_CALLS = {
     "latest_failures": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).overview.read()),
     "list_finished": ScriptCall(_too_old, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "finished")),
     "list_queued": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued")),
-    "count_matching": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.select(QUEUE, NO_JOB)),
+    "count_matching": ScriptCall(_dead, search_calls.count),
     "queue_overview": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).queues.details()),
     "pause": _by_hand(_queued, "pause"),
     "note_times": ScriptCall(time_calls.claimed_by_time, time_calls.note_times, is_resent=False),
@@ -293,7 +290,8 @@ SCRIPT_CALLS = {
     "resume": _by_hand(_paused, "resume"),
     "retry": _settling("retry"),
     "run_now": ScriptCall(_waiting_for_their_time, _run_all_now),
-    "filter_jobs": ScriptCall(_queued, lambda found, _: Inspector(found).job_list.page(QUEUE, "queued", filter=NO_JOB)),
+    "filter_jobs": ScriptCall(_dead, search_calls.next_ids),
+    "search_jobs": ScriptCall(_queued, search_calls.page),
     "sign_off": ScriptCall(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
     "sign_on": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
     "queue_position": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).find_with_position(jobs[0].id)),
