@@ -60,7 +60,7 @@ class QueueKeys:
     turn = Key("string", "the last turn number given out")
     cancelled_in_lane = Key("hash", "id -> lane; cancelled jobs whose id is still in a lane")
     work_signal = Key("zset", "one member while there is something to claim; workers block on it")
-    paused = Key("string", "since when the queue is paused, ms; missing while it is not")
+    paused = Key("hash", "queue -> since when it is paused, ms; task:<name> -> number, since when (ms), who")
 
     # Limits; they exist only where there are any
     limits = Key("hash", "queue, clients (default), client:<name>, paused:<name> -> the limit")

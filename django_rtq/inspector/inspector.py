@@ -21,7 +21,7 @@ from django_rtq.inspector.clients.limits import LimitEditor
 from django_rtq.inspector.details import JobDetails, QueueDetails, WorkerDetails, read_found
 from django_rtq.inspector.hosts import HostReader
 from django_rtq.inspector.jobs import lost_replies, one_job
-from django_rtq.inspector.jobs.cancelling import ClientCanceller
+from django_rtq.inspector.jobs.cancelling import ClientCanceller, TaskCanceller
 from django_rtq.inspector.jobs.dead_letters import (
     LATEST,
     STEP,
@@ -42,6 +42,7 @@ from django_rtq.inspector.overview import OverviewReader
 from django_rtq.inspector.queues import QueueReader, read_queue_details
 from django_rtq.inspector.server_info import ServerDetails, ask_server
 from django_rtq.inspector.task_details import TaskReader
+from django_rtq.inspector.task_pauses import TaskPauses
 from django_rtq.jobs.job import CancelAnswer, JobState
 
 
@@ -74,6 +75,8 @@ class Inspector:
         self.client_list = ClientListReader(broker)
         self.client_jobs = ClientCanceller(broker, Inspector)
         self.tasks = TaskReader(broker)
+        self.task_jobs = TaskCanceller(broker, Inspector)
+        self.task_pauses = TaskPauses(broker)
 
     # -- look
 
@@ -264,7 +267,7 @@ class Inspector:
                 signals.job_promoted.send_robust(Inspector, job_ids=[job_id], queue=name)
                 return
             if answer != "missing":
-                raise WrongState(job_id, _why_not_now(answer))
+                raise WrongState(job_id, one_job.why_not_now(answer))
         raise JobNotFound(job_id)
 
     def reclaim_worker(self, worker: str, queues: Iterable[str] | None = None) -> list[str]:
@@ -341,10 +344,3 @@ def _inspector_of(broker: Broker) -> Inspector:
 
 
 on_brokers_forgotten.append(_inspector_of.cache_clear)  # or else the brokers would live on, with their connections
-
-
-def _why_not_now(answer: str) -> str:
-    verb, _, first = answer.partition(" ")
-    if verb == "after":
-        return f"waits until job {first} has ended: only one job of the same unique key may be alive."
-    return "has finished already." if verb == "finished" else "is not scheduled or retrying (any more)."

@@ -45,9 +45,19 @@ class TaskInQueue:
     dead: int = 0
     cut: frozenset[str] = frozenset()  # states in which there may be more: the search did not reach the end
 
+    @property
+    def waiting(self) -> int:
+        """Its queued, scheduled and retrying jobs."""
+        return self.queued + self.scheduled + self.retrying
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it may have more waiting jobs."""
+        return bool(self.cut & {"queued", "scheduled", "retrying"})
+
     def __bool__(self) -> bool:
         """Whether any job of the task was found."""
-        return bool(self.queued or self.scheduled or self.retrying or self.running or self.dead)
+        return bool(self.waiting or self.running or self.dead)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

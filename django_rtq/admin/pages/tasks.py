@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -18,13 +19,16 @@ from django_rtq.admin.display.task_page import (
     charts,
     histograms,
     metrics_cells,
+    number_text,
     queue_rows,
     state_titles,
     task_options,
     totals,
 )
+from django_rtq.admin.display.texts import no_task_jobs_text, task_consequence, task_question
 from django_rtq.admin.forms import EnqueueForm
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.admin.pages.sweeps import Sweep, SweepVerb, run_sweep
 from django_rtq.exceptions import InvalidTask, PayloadError
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.metrics import TaskMetrics
@@ -41,6 +45,8 @@ class TaskAdmin(PageAdmin):
         return [
             Route("", "changelist", self.tasks),
             Route("<str:name>/enqueue/", "enqueue", self.enqueue, permissions.ENQUEUE, "BOTH"),
+            Route("<str:name>/cancel/", "cancel", partial(self.sweep, verb="cancel"), permissions.CANCEL, "BOTH"),
+            Route("<str:name>/requeue/", "requeue", partial(self.sweep, verb="requeue"), permissions.REQUEUE, "BOTH"),
             Route("<str:name>/", "change", self.task),
         ]
 
@@ -74,6 +80,8 @@ class TaskAdmin(PageAdmin):
             "state_titles": state_titles(),
             "queue_rows": queue_rows(found, task.queue if task else "", self.url),
             "is_cut": any(queue.cut for queue in found.queues),
+            "has_waiting": any(queue.waiting or queue.is_cut for queue in found.queues),
+            "has_dead": any(queue.dead or "dead" in queue.cut for queue in found.queues),
             "groups": [group_row(queue, group, self.url) for queue, group in found.groups],
             "charts": charts(found),
             "histograms": histograms(found),
@@ -108,6 +116,46 @@ class TaskAdmin(PageAdmin):
             "breadcrumbs": [{"url": self.url("registeredtask_changelist"), "title": _("Tasks")}],
         }
         return self.render(request, "enqueue.html", context, is_form=True)
+
+    def sweep(self, request: HttpRequest, name: str, *, verb: SweepVerb) -> HttpResponse:
+        """Cancel the waiting jobs of a task in all queues, or requeue its dead letters, after confirmation."""
+        sweep = Sweep.read(request.POST if request.method == "POST" else request.GET, verb, task=name)
+        back = self.url("registeredtask_change", name)
+        if request.method == "POST" and sweep.until_ms:
+            run_sweep(request, sweep, partial(self._log_sweep, request, name))
+            return HttpResponseRedirect(back)
+        sweep, counted = sweep.counted()
+        if not counted.total and not counted.cut:
+            messages.warning(request, no_task_jobs_text(verb))
+            return HttpResponseRedirect(back)
+        shown = clean_text(name, 300)
+        titles = {
+            "cancel": _("Cancel the jobs of task %(name)s"),
+            "requeue": _("Requeue the dead letters of task %(name)s"),
+        }
+        context = {
+            "title": titles[verb] % {"name": shown.rpartition(".")[2]},
+            "question": task_question(verb, counted.total, shown, is_cut=bool(counted.cut)),
+            "consequence": task_consequence(verb),
+            "facts": [
+                (queue, number_text(number, is_cut=queue in counted.cut)) for queue, number in counted.by_queue.items()
+            ],
+            "fields": [("until_ms", sweep.until_ms)],
+            "action": self.url(f"registeredtask_{verb}", name),
+            "verb": _("Cancel jobs") if verb == "cancel" else _("Requeue"),
+            "is_harmless": verb == "requeue",
+            "breadcrumbs": [
+                {"url": self.url("registeredtask_changelist"), "title": _("Tasks")},
+                {"url": back, "title": shown},
+            ],
+            "back": back,
+        }
+        return self.render(request, "confirm.html", context, is_form=True)
+
+    # -- helpers
+
+    def _log_sweep(self, request: HttpRequest, name: str, text: str, count: int) -> None:
+        log_action(request, models.RegisteredTask(name=name[:255]), text)
 
 
 def _row(name: str, task: Task[Any, Any] | None, metrics: TaskMetrics | None) -> dict[str, Any]:

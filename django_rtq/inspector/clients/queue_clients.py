@@ -61,7 +61,7 @@ class QueueClients:
             ("ZRANGE", keys.scheduled_by_client, 0, MOST - 1),
             *(("HSCAN", key, 0, "COUNT", MOST) for key in (keys.limits, keys.running_counts, keys.blocked)),
             ("ZRANGE", keys.next_starts, 0, MOST - 1, "WITHSCORES"),
-            ("GET", keys.paused),
+            ("HGET", keys.paused, "queue"),
             *(("HGETALL", keys.client_runs + each) for each in slices),
             *(("ZRANGE", keys.client_time + each, 0, MOST - 1, "WITHSCORES") for each in slices),
         ]

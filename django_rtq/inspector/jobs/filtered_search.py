@@ -117,6 +117,8 @@ class FilteredSearch:
 
     def _step(self, position: _Position, depth: int, enough: int) -> list[_Match]:
         """Look at the next jobs: of one long list, or of some short ones. Moves the position."""
+        while not position.at and position.left[1:] and self._sizes.get(position.left[0]) == 0:
+            position.left = position.left[1:]
         packet: list[tuple[List, int]] = []
         weight = 0
         for each in position.left:

@@ -6,7 +6,7 @@ filter a page takes two round trips; with one, as many as there are batches to s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django_rtq.broker.broker import Broker
@@ -52,6 +52,17 @@ class JobListReader:
         if filter:
             return FilteredSearch(self._broker, [(queue, state)], filter).page(cursor, limit, depth)
         return JobSearch(self._broker, queue, state).page(cursor, limit, depth)
+
+    def search(
+        self,
+        lists: Sequence[tuple[str, str]],
+        filter: JobFilter,
+        *,
+        sizes: Mapping[tuple[str, str], int],
+        shown: Callable[[JobDetails], JobDetails],
+    ) -> FilteredSearch:
+        """A search of several lists, each a queue and a state: see FilteredSearch."""
+        return FilteredSearch(self._broker, lists, filter, sizes=sizes, shown=shown)
 
     def each(
         self,

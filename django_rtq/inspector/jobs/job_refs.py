@@ -24,8 +24,8 @@ DEPTH = 5000  # jobs that a search with a filter looks at
 
 #: The states that can be listed, and the order of each list. Queued: in the order of the clients' turns at this moment,
 #: but all jobs of a client together, although they will be claimed in turn with those of others. Scheduled and
-#: retrying: what is due first. Running: the oldest first. Dead: the newest first. Finished: those whose outcome is
-#: kept, what finished last first.
+#: retrying: what is due first, and last what paused tasks hold. Running: the oldest first. Dead: the newest first.
+#: Finished: those whose outcome is kept, what finished last first.
 LISTS = ("queued", "scheduled", "running", "retrying", "dead", "finished")
 
 

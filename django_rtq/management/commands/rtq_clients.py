@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import shlex
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from django_rtq.inspector.clients.limits import Limit, Limits
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.management.command import WRONG_USAGE, RTQCommand, add_actions
 from django_rtq.management.output import Column, as_json, count, number, one_line, table
-from django_rtq.management.prompts import known_queues
+from django_rtq.management.prompts import known_queues, system_user
 from django_rtq.management.purging import add_no_input, purge, purge_options
 from django_rtq.tasks.registry import declared_queues
 
@@ -134,7 +133,7 @@ class Command(RTQCommand):
                     if limits.resume_client(queue, client)
                     else f"{_capitalized(what)} was not paused."
                 )
-            elif limits.pause_client(queue, client, _system_user()):
+            elif limits.pause_client(queue, client, system_user()):
                 again = f"rtq_clients resume {queue} {shlex.quote(one_line(client))}"
                 text = f"{_capitalized(what)} is paused. Resume it with  python manage.py {again}"
             else:
@@ -195,14 +194,6 @@ class Command(RTQCommand):
         if page.matching > len(page.clients):
             number_of = f"{number(len(page.clients))} of {count(page.matching, 'client')}"
             self.stdout.write(f"Listed: {number_of}. Find others with --search, --sort or --limit.")
-
-
-def _system_user() -> str:
-    """Who runs this command; "" in a container without a name for its user."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return ""
 
 
 def _capitalized(text: str) -> str:

@@ -30,7 +30,7 @@ BESIDE_JOBS = (
     *("digests", "cancel_requests", "progress"),
 )
 _KINDS = {
-    "string": {"turn", "paused", "unique"},
+    "string": {"turn", "unique"},
     "set": {"queues", "finished", "finished_before"},
     "list": {"lane", "recent_results", "no_outcome", "no_outcome_before"},
     "hash": {
@@ -50,6 +50,7 @@ _KINDS = {
         "digests",
         "cancel_requests",
         "progress",
+        "paused",
         *("limits", "waiting_limits", "limit_sources", "running_counts", "blocked", "job_times"),
     },
     "zset": {

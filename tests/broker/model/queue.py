@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from math import ceil
 
 from tests.broker.model.enqueuing import Enqueuing
+from tests.broker.model.holding import HELD
 from tests.broker.model.parts import Entry
 from tests.broker.model.state import RESULT_MS, Ahead, due_at, in_order, lane_name, with_task
 
@@ -143,8 +144,10 @@ class Queue(Enqueuing):
             self.retrying.pop(job_id, None)
         for client in looked_at:
             self._look_again(client)
+        timed = {job_id: due for job_id, due in self.scheduled.items() if due < HELD}
+        has_more = self.return_more(limit)
         self.promote_rates(limit)
-        return self._until(self.scheduled | self.next_starts), promoted
+        return 0 if has_more else self._until(timed | self.next_starts), promoted
 
     def _take_turns(self, promoted: list[str], wanted: int) -> set[str]:
         """Add the shares of the next clients. Answers who was looked at."""
@@ -260,6 +263,8 @@ class Queue(Enqueuing):
             return "finished" if job_id in self.results or self.has_finished(job_id) else "missing"
         if job_id not in self.scheduled:
             return "elsewhere"
+        if self.scheduled[job_id] >= HELD and self.pause_of(job_id):
+            return "paused"
         first = self.unique.get(self.digests[job_id].digest, "") if job_id in self.digests else ""
         if first and first in self.digests and self._successor_of(first) == job_id:
             return f"after {first}"

@@ -7,10 +7,9 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
-from tests.broker.model import search_calls, time_calls
+from tests.broker.model import search_calls, task_calls, time_calls
 from tests.support import single_steps as steps
 from tests.support.jobs import (
     QUEUE,
@@ -56,10 +55,6 @@ def _several():
 
 def _nobody_is_known(broker):
     return []
-
-
-def _new(broker):
-    return [new_job("a", client="x")]
 
 
 def _many_new(broker):
@@ -133,9 +128,13 @@ def _paused(broker):
     return jobs
 
 
+def _new(broker):
+    return [new_job("a", client="x")]
+
+
 def _begun(broker):
     broker.schedules.begin(QUEUE, "report", "d1", SLOT_MS - 1)
-    return [new_job("a", client="x")]
+    return _new(broker)
 
 
 def _waiting_for_their_time(broker):
@@ -156,10 +155,6 @@ def _change(broker, jobs):
 def _register(broker, jobs):
     call = SCRIPTS["register_waiter"].call(broker.keys.of(QUEUE), (jobs[0].id, 1000))
     return broker.redis.execute_one(call, resend=True)
-
-
-def _tally(broker, jobs):
-    broker.settle(WORKER, QUEUE, Settlement(metrics=[(13, 7, 2, "done task", 3, "r-3 task", 3, "x", 3, 4_000_000)]))
 
 
 def _held(broker):
@@ -273,6 +268,8 @@ SCRIPT_CALLS = {
     "count_matching": ScriptCall(_dead, search_calls.count),
     "queue_overview": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).queues.details()),
     "pause": _by_hand(_queued, "pause"),
+    "pause_task": ScriptCall(_queued, task_calls.pause),
+    "resume_task": ScriptCall(task_calls.held, task_calls.resume),
     "note_times": ScriptCall(time_calls.claimed_by_time, time_calls.note_times, is_resent=False),
     "report_progress": ScriptCall(
         _claimed, lambda broker, jobs: broker.report_progress(WORKER, [(QUEUE, jobs[0].id, PROGRESS)])
@@ -295,12 +292,13 @@ SCRIPT_CALLS = {
     "sign_off": ScriptCall(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
     "sign_on": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
     "queue_position": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).find_with_position(jobs[0].id)),
-    "add_metrics": ScriptCall(_nobody_is_known, _tally, is_resent=False, grows=True),
+    "add_metrics": ScriptCall(_nobody_is_known, time_calls.tally, is_resent=False, grows=True),
     "track_incidents": ScriptCall(steps.see_incidents, lambda broker, jobs: steps.track_incidents(broker, 3, "b", "c")),
     "update_totals": ScriptCall(steps.count_in_the_past, lambda broker, jobs: steps.update_totals(broker)),
     "roll_up": ScriptCall(steps.count_hours_ago, lambda broker, jobs: steps.roll_up(broker)),
     "task_metrics": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).metrics.tasks()),
     **dict.fromkeys(("task_history", "count_task"), _by_hand(_queued, "tasks.get")),
+    "walk_lanes": ScriptCall(_queued, lambda broker, jobs: list(Inspector(broker).task_jobs.steps("x", [QUEUE]))),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
     "check_blocked": ScriptCall(_blocked, lambda broker, jobs: broker.limits.change(QUEUE, dict.fromkeys(LIMITS, ""))),
     "keep_limits": ScriptCall(_blocked, lambda broker, jobs: broker.limits.keep(QUEUE, {"x": {"max_running": 3}})),
