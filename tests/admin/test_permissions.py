@@ -38,7 +38,8 @@ def seen(redis, broker, jobs):
     """A snapshot of Redis, without the keys that change by themselves."""
     broker.sign_on([QUEUE], "w1")
     broker.register_queues(["mail"])
-    redis.hset(broker.keys.worker("w1"), "supervisor_name", "supervisor-1")
+    redis.hset(broker.keys.worker("w1"), mapping={"supervisor_name": "supervisor-1", "host": "w1"})
+    redis.zadd(broker.keys.workers, {"w1": 1})
     broker.enqueue(QUEUE, [])
     return lambda: snapshot(redis, times=False)
 
