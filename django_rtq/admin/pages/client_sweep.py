@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from django.http import QueryDict
@@ -15,6 +15,7 @@ from django.http import QueryDict
 from django_rtq.admin import query_params
 from django_rtq.admin.pages.bulk_actions import REQUEST_SECONDS
 from django_rtq.exceptions import BrokerError
+from django_rtq.inspector.bulk import Bulk
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.dead_letters import LATEST, BulkResult, run_steps
 from django_rtq.inspector.jobs.job_filter import JobFilter
@@ -87,7 +88,7 @@ class ClientSweep:
                 cancel_client_jobs.using(queue_name=queue).delay(queue, self.client, max(1, self.most - result.done))
             else:
                 task = run_bulk_action.using(queue_name=queue)
-                task.delay(queue, "requeue", asdict(self.filter), self.until_ms)
+                task.delay(Bulk(queue=queue, action="requeue", filter=self.filter, until_ms=self.until_ms).stored())
 
     def _steps(self, queue: str, done: int) -> Iterator[BulkResult]:
         inspector = get_inspector()
