@@ -30,10 +30,10 @@ def selected_states(options: dict[str, Any]) -> Sequence[str]:
     return options.get("state") or default
 
 
-def selects_client_only(options: dict[str, Any]) -> bool:
-    """Whether the options select all waiting jobs of a client, in one queue or in all."""
-    others = ("task", "state", "error", "since", "limit")
-    return options["client"] is not None and not options["ids"] and all(options[name] is None for name in others)
+def selects_only(name: str, options: dict[str, Any]) -> bool:
+    """Whether the options select all waiting jobs of a client or a task, in one queue or in all."""
+    others = {"client", "task", "state", "error", "since", "limit"} - {name}
+    return options[name] is not None and not options["ids"] and all(options[other] is None for other in others)
 
 
 def job_filter(options: dict[str, Any]) -> JobFilter:

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from django_rtq.admin import permissions
-from django_rtq.admin.pages import client_sweep
+from django_rtq.admin.pages import sweeps
 from django_rtq.inspector.clients import client_list
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.internal_tasks import cancel_client_jobs
@@ -272,7 +272,7 @@ def test_its_dead_letters_are_requeued_in_all_queues_after_a_question(broker, in
 
 
 def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operator, monkeypatch):
-    monkeypatch.setattr(client_sweep, "REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(sweeps, "REQUEST_SECONDS", -1.0)
     for queue in (QUEUE, "low"):
         for _ in range(150):
             queued_job(broker, client="bakery", queue=queue)

@@ -1,13 +1,20 @@
 """The page of one task."""
 
 import pytest
+from django.contrib.admin.models import LogEntry
 
 from django_rtq.admin import permissions
+from django_rtq.admin.pages import sweeps
 from django_rtq.broker.histogram import bucket_of
+from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.internal_tasks import cancel_task_jobs
+from django_rtq.jobs.job import JobState
 from tests.admin.conftest import MAIL, body, text
+from tests.admin.test_clients import confirm_form
+from tests.admin.test_dead_letters import said
 from tests.broker.test_filter_jobs import bury
 from tests.broker.test_task_metrics import tell
-from tests.support.jobs import QUEUE, queued_job, scheduled_job
+from tests.support.jobs import QUEUE, claimed_job, queued_job, scheduled_job
 
 LIST = "/admin/django_rtq/registeredtask/"
 PAGE = f"{LIST}{MAIL.replace('_', '_5F')}/"
@@ -21,7 +28,7 @@ def test_it_shows_runs_charts_and_histograms(broker, operator):
     answer = operator.get(OTHER)
 
     assert [cell["text"] for cell in answer.context["totals"]][:4] == ["6", "3", "1", "33 %"]
-    assert next(chart["rows"][-1][1] for chart in answer.context["charts"]) == ["6", "3", "1"]
+    assert next(chart["rows"][-1][1] for chart in answer.context["charts"]) == ["6", "2", "1"]
     assert [len(chart["rows"]) for chart in answer.context["histograms"]] == [1, 1]
     assert text(answer).count('<svg class="rtq-chart') == 5
     assert "not registered in this process" in text(answer)
@@ -86,4 +93,70 @@ def test_lists_jobs_groups_and_incidents_link_to_it(broker, operator, jobs):
 def test_who_may_only_look_sees_no_buttons(broker, person):
     bury(broker, MAIL)
     html = text(person(permissions.VIEW).get(PAGE))
-    assert not [word for word in ("Enqueue …", "Requeue …", "Discard …", "Cancel") if word in html]
+    assert not [
+        word
+        for word in ("Pause in all queues", "Pause here", "Enqueue …", "Requeue …", "Discard …", "Cancel")
+        if word in html
+    ]
+
+
+def test_its_waiting_jobs_are_cancelled_in_all_queues_after_a_question(broker, inspector, operator):
+    running = claimed_job(broker, body=body(1), queue="high")
+    kept = [queued_job(broker, body=body(1, task="other"))]
+    jobs = [queued_job(broker, body=body(1)), scheduled_job(broker, body=body(1))]
+    jobs.append(queued_job(broker, body=body(1), queue="low"))
+    fields, html = confirm_form(operator, f"{PAGE}cancel/")
+    assert f"This cancels 3 waiting jobs of task {MAIL}." in html
+    assert "Cancel its jobs …" in text(operator.get(PAGE))
+
+    answer = operator.post(f"{PAGE}cancel/", fields)
+
+    assert answer["Location"] == PAGE
+    assert "3 jobs were cancelled." in said(operator)
+    assert {inspector.find(job.id).state for job in jobs} == {JobState.CANCELLED}
+    assert {inspector.find(job.id).state for job in kept} == {JobState.QUEUED}
+    assert inspector.find(running.id).state is JobState.RUNNING
+    assert LogEntry.objects.get().object_id == MAIL
+    operator.get(f"{PAGE}cancel/")
+    assert "the task has no waiting jobs" in said(operator)
+
+
+def test_its_dead_letters_are_requeued_in_all_queues_after_a_question(broker, inspector, operator):
+    dead = [bury(broker, MAIL), bury(broker, MAIL, queue=QUEUE)]
+    kept = bury(broker, "other")
+    fields, html = confirm_form(operator, f"{PAGE}requeue/")
+    assert "This requeues 2 dead letters of task" in html
+
+    operator.post(f"{PAGE}requeue/", fields)
+
+    assert {inspector.find(job.id).state for job in dead} == {JobState.QUEUED}
+    assert inspector.find(kept.id).state is JobState.DEAD
+    operator.get(f"{PAGE}requeue/")
+    assert "the task has no dead letters" in said(operator)
+
+
+def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operator, monkeypatch):
+    monkeypatch.setattr(sweeps, "REQUEST_SECONDS", -1.0)
+    for queue in (QUEUE, "low"):
+        for _ in range(3):
+            queued_job(broker, body=body(1), queue=queue)
+    fields, _ = confirm_form(operator, f"{PAGE}cancel/")
+
+    operator.post(f"{PAGE}cancel/", fields)
+
+    assert "Jobs of these queues do the rest: default, low." in said(operator)
+    for queue in (QUEUE, "low"):
+        (job,) = inspector.job_list.page(queue, "queued", filter=JobFilter(task="cancel_task_jobs")).jobs
+        cancel_task_jobs(*job.args, **job.kwargs)
+    assert sum(each.queued for each in inspector.tasks.get(MAIL).queues) == 0
+
+
+def test_a_long_list_is_cancelled_to_its_end(broker, inspector, operator, monkeypatch):
+    for name in ("MAX_SEARCHED", "LEAST_SEARCHED"):
+        monkeypatch.setattr(f"django_rtq.inspector.task_details.{name}", 2)
+    for n in range(6):
+        queued_job(broker, body=body(1, task="other" if n < 3 else MAIL), client=f"c{n}")
+    fields, html = confirm_form(operator, f"{PAGE}cancel/")
+    assert f"all waiting jobs of task {MAIL}, 0 or more" in html
+    operator.post(f"{PAGE}cancel/", fields)
+    assert "3 jobs were cancelled." in said(operator)

@@ -33,6 +33,18 @@ def test_each_hour_has_its_own(redis, broker, inspector, hours, done):
     assert found.hours[0].begins_at.timestamp() == (hour - hours) * 3600
 
 
+@pytest.mark.parametrize("others", [0, 600])
+def test_other_names_beside_it_do_not_count(redis, broker, inspector, others):
+    tell(broker, "done ship", 6, "done my ship", 2, "done ", 3, "r12 ship", 6, "w12 ship", 5, "r12 shipping", 1)
+    redis.hset(broker.keys.of(QUEUE).tasks + str(redis.time()[0] // 3600).encode(), mapping={"x": 1, "done x": 1})
+    for start in range(0, others, 300):
+        tell(broker, *(word for n in range(start, start + 300) for word in (f"done ship{n}", 1)))
+
+    found = inspector.tasks.get("ship")
+
+    assert (found.total.done, found.runs, found.waits) == (6, {12: 6}, {12: 5})
+
+
 @pytest.mark.parametrize("seconds", [0.0, 1e-7, 0.00037, 0.124, 1.0, 3599.0, 1e7])
 def test_each_duration_is_in_the_histograms(redis, broker, inspector, seconds):
     run, wait = bucket_of(seconds), bucket_of(round(seconds * 1000))

@@ -71,7 +71,7 @@ class BulkPages(PageAdmin):
         state = query_params.get_choice(request.POST, "state", states_of(verb), states_of(verb)[0])
         if verb in ("discard", "cancel") and "confirmed" not in request.POST:
             return self._confirm_selected(request, queue, ids, verb, state)
-        done = _act(verb, queue, ids)
+        done = _act(verb, queue, state, ids)
         if done:
             text = bulk_done_text(verb, len(done), state)
             log_action(request, self.bulk_entry(name=queue), text, done)
@@ -210,12 +210,12 @@ class BulkPages(PageAdmin):
         return [{"url": self.url("queue_change", queue, query={"state": state}), "title": queue}]
 
 
-def _act(verb: Verb, queue: str, ids: Sequence[str]) -> list[str]:
+def _act(verb: Verb, queue: str, state: str, ids: Sequence[str]) -> list[str]:
     """Act on these jobs. Returns the ids of those that were in the right state."""
     inspector = get_inspector()
     if verb == "requeue" or verb == "discard":  # noqa: PLR1714 - for mypy
         return inspector.requeue(queue, ids) if verb == "requeue" else inspector.discard(queue, ids)
-    return inspector.live_jobs.act(queue, verb, ids)
+    return inspector.live_jobs.act(queue, state, verb, ids)
 
 
 def _filter_text(sweep: BulkRequest) -> str:

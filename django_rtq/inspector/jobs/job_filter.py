@@ -39,7 +39,7 @@ _MESSAGE_BYTES = 4000  # the same, if the filter is about the message
 class JobFilter:
     """Selects the jobs for which all of this is true. Empty: all jobs."""
 
-    task: str = ""  # the full name, or its end after a dot
+    task: str = ""  # the full name, or its end after a dot; "=" and the full name: no other
     client: str | None = None  # "" selects the jobs without a client
     error_class: str = ""  # of the newest failure: the full name, or its end after a dot
     error: str = ""  # part of the newest failure's message, or its class as above
@@ -114,7 +114,7 @@ class JobFilter:
         """Texts that are all in the outcome of a finished job that matches, for the script search_jobs."""
         texts = [self.error_class, self.error, *self.words, *self.arguments.values()]
         texts += [f'"state":"{self.outcome}"'] if self.outcome in ("cancelled", "expired") else []
-        return words_lines([self.task, self.client or "", *texts])
+        return words_lines([self.task.removeprefix("="), self.client or "", *texts])
 
     @property
     def _call(self) -> str:
@@ -133,7 +133,9 @@ ALL_JOBS = JobFilter()
 
 
 def _is_or_ends(full: str, name: str) -> bool:
-    """Whether this is the full name, or its end after a dot."""
+    """Whether this is the full name, or its end after a dot; with a "=" before it, only the full name."""
+    if name.startswith("="):
+        return full == name[1:]
     return full == name or full.endswith(f".{name}")
 
 

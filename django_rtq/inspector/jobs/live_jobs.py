@@ -40,21 +40,25 @@ class LiveJobs:
         total = getattr(read_queue_details(queue, reply), state)
         until_ms = clock_ms(now) if until_ms is None else until_ms
         search = FilteredSearch(self._broker, [(queue, state)], filter)
-        return FoundJobs(search, total, until_ms, partial(self.act, queue))
+        return FoundJobs(search, total, until_ms, partial(self.act, queue, state))
 
-    def act(self, queue: str, action: LiveAction, job_ids: Sequence[str]) -> list[str]:
-        """Cancel these jobs, or queue them now. Running jobs are asked to stop. Returns the ids that it acted on."""
-        act, done = (self._cancel if action == "cancel" else self._run_now), []
+    def act(self, queue: str, state: str, action: LiveAction, job_ids: Sequence[str]) -> list[str]:
+        """Cancel these jobs, or queue them now. Returns the ids that it acted on.
+
+        Running jobs are asked to stop if the state is "running"; else those that have started meanwhile are left alone.
+        """
+        how, done = "ask" if state == "running" else "leave", []
         for start in range(0, len(job_ids), _AT_ONCE):
-            done += act(queue, job_ids[start : start + _AT_ONCE])
+            part = job_ids[start : start + _AT_ONCE]
+            done += self._cancel(queue, part, how) if action == "cancel" else self._run_now(queue, part)
         return done
 
     # -- inside
 
-    def _cancel(self, queue: str, job_ids: Sequence[str]) -> list[str]:
+    def _cancel(self, queue: str, job_ids: Sequence[str], how: str) -> list[str]:
         config = self._broker.config
         keys, most, keep_ms = self._broker.keys.of(queue), config.max_results, config.cancelled_ttl_ms
-        arguments = [(most, each, keep_ms, CANCELLED_UNRUN, "ask") for each in job_ids]
+        arguments = [(most, each, keep_ms, CANCELLED_UNRUN, how) for each in job_ids]
         calls = [SCRIPTS["cancel"].call(keys, each) for each in arguments]
         replies = self._broker.redis.execute(calls, resend=True)
         answers = {each: word for each, (word, _) in zip(job_ids, replies, strict=True)}

@@ -298,6 +298,7 @@ SCRIPT_CALLS = {
     "roll_up": ScriptCall(steps.count_hours_ago, lambda broker, jobs: steps.roll_up(broker)),
     "task_metrics": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).metrics.tasks()),
     **dict.fromkeys(("task_history", "count_task"), _by_hand(_queued, "tasks.get")),
+    "walk_lanes": ScriptCall(_queued, lambda broker, jobs: list(Inspector(broker).task_jobs.steps("x", [QUEUE]))),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
     "check_blocked": ScriptCall(_blocked, lambda broker, jobs: broker.limits.change(QUEUE, dict.fromkeys(LIMITS, ""))),
     "keep_limits": ScriptCall(_blocked, lambda broker, jobs: broker.limits.keep(QUEUE, {"x": {"max_running": 3}})),

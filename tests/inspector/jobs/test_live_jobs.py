@@ -66,6 +66,14 @@ def test_running_jobs_are_asked_to_stop(redis, broker, inspector):
     assert all(inspector.find(job.id).is_stopping for job in jobs)
 
 
+def test_jobs_that_have_started_meanwhile_are_left_alone(redis, broker, inspector):
+    (job,) = seeded(broker, "running", 1)
+
+    assert inspector.live_jobs.act(QUEUE, "queued", "cancel", [job.id]) == []
+
+    assert not inspector.find(job.id).is_stopping
+
+
 def test_jobs_that_are_made_later_are_left_out(redis, broker, inspector):
     first = seeded(broker, "queued", 3)
     found = inspector.live_jobs.found(QUEUE, "queued")
@@ -103,7 +111,7 @@ def test_a_lost_reply_hides_nothing(redis, broker, inspector, state, action, mom
     redis.load_scripts()
     redis.drop_connection(moment)
 
-    assert inspector.live_jobs.act(QUEUE, action, jobs) == jobs
+    assert inspector.live_jobs.act(QUEUE, state, action, jobs) == jobs
 
 
 def test_arguments_and_words_need_the_records(broker, inspector):

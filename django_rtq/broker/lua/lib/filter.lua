@@ -1,11 +1,12 @@
 -- filter: match jobs against a filter, by short fields of their records and failures.
 -- uses: prelude failures call_filter
 
--- Whether a string in JSON is this name, or ends with it after a dot. Nil if it contains escapes, which this does not
--- decode.
+-- Whether a string in JSON is this name, or ends with it after a dot; "=" before the name stands for the whole name. Nil if
+-- it contains escapes, which this does not decode.
 local function matches_name(raw, name)
   if name == "" then return true end
   if string.find(raw, "\\", 1, true) then return nil end
+  if string.sub(name, 1, 1) == "=" then return raw == string.sub(name, 2) end
   return raw == name or string.sub(raw, -#name - 1) == "." .. name
 end
 
