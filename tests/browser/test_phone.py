@@ -52,7 +52,7 @@ def test_a_phone_at_three_in_the_morning(phone, inspector, scheme):
     assert violations(phone) == []
 
     group.get_by_role("link", name="Requeue …").click()
-    shows(phone.locator(".rtq-banner"), "12")
+    shows(phone.locator(".rtq"), "Requeue 12 dead letters?")
     assert_fits(phone)
     phone.get_by_role("button", name="Requeue").click()  # the third click
     shows(phone.locator(".messagelist"), "12")
