@@ -16,6 +16,7 @@ EDIT = "django_rtq.edit_job"
 CONTROL = "django_rtq.control_worker"
 PAUSE_CLIENT = "django_rtq.pause_client"
 LIMIT = "django_rtq.change_limits"
+LOG = "django_rtq.view_log"
 
 
 class UserPermissions:

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq import models
 from django_rtq.admin import permissions
-from django_rtq.admin.action_log import log_action
+from django_rtq.admin.action_log import LogFilter, log_action
 from django_rtq.admin.display.dead_groups import group_row
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.task_page import (
@@ -85,6 +85,7 @@ class TaskAdmin(PageAdmin):
             "groups": [group_row(queue, group, self.url) for queue, group in found.groups],
             "charts": charts(found),
             "histograms": histograms(found),
+            **self.recent_actions(request, LogFilter(task=name)),
         }
         return self.render(request, "task.html", context)
 
@@ -102,9 +103,8 @@ class TaskAdmin(PageAdmin):
             except Exception as error:  # noqa: BLE001 - the task's function for its client may raise anything
                 form.add_error(None, f"{type(error).__name__}: {error}")
             else:
-                log_action(
-                    request, models.RegisteredTask(name=name[:255]), _("Enqueued by hand: job %(id)s.") % {"id": job.id}
-                )
+                entry, facts = models.RegisteredTask(name=name[:255]), {"task": name, "queue": job.queue_name}
+                log_action(request, entry, _("Enqueued by hand: job %(id)s.") % {"id": job.id}, [job.id], **facts)
                 messages.success(request, _("Job %(id)s is enqueued.") % {"id": job.id})
                 return HttpResponseRedirect(self.url("job_change", job.id, query={"queue": job.queue_name}))
         context = {
@@ -155,7 +155,7 @@ class TaskAdmin(PageAdmin):
     # -- helpers
 
     def _log_sweep(self, request: HttpRequest, name: str, text: str, count: int) -> None:
-        log_action(request, models.RegisteredTask(name=name[:255]), text)
+        log_action(request, models.RegisteredTask(name=name[:255]), text, task=name, count=count)
 
 
 def _row(name: str, task: Task[Any, Any] | None, metrics: TaskMetrics | None) -> dict[str, Any]:
