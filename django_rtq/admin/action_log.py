@@ -69,11 +69,16 @@ class LogFilter:
 
 
 def log_action(
-    request: HttpRequest, entry: AdminEntry, message: str, ids: Sequence[str] = (), **facts: str | int
+    request: HttpRequest,
+    entry: AdminEntry,
+    message: str,
+    ids: Sequence[str] = (),
+    queues: Sequence[str] = (),
+    **facts: str | int,
 ) -> None:
     """Add an entry to the admin log. It names only the first ids.
 
-    The facts are `queue`, `task`, `client` and `count` (of jobs), as far as `entry` and `ids` do not say them.
+    Facts are `queue`, `queues`, `task`, `client` and `count` (of jobs), as far as `entry` and `ids` do not say them.
     """
     assert request.user.pk is not None  # anonymous users are refused before
     if isinstance(entry, models.Job) and not ids:
@@ -85,6 +90,7 @@ def log_action(
         **about,
         **({"count": len(ids)} if ids else {}),
         **facts,
+        **({"queues": [{"queue": queue} for queue in queues]} if queues else {}),  # each is found by the same text
         **({"jobs": [job_id[:64] for job_id in ids[:MAX_IDS]]} if ids else {}),
     }
     LogEntry.objects.log_actions(request.user.pk, [entry], CHANGE, json.dumps(said), single_object=True)

@@ -64,6 +64,8 @@ def test_an_entry_says_who_what_about_what_and_how_many(act):
         ({"action": "requeue"}, ["b"]),
         ({"queue": "mail"}, ["c", "a"]),
         ({"queue": "mai"}, []),
+        ({"queue": "low"}, ["d"]),
+        ({"queue": "high"}, ["d"]),
         ({"task": "shop.send"}, ["b"]),
         ({"client": "ac\"me'%é"}, ["c"]),
         ({"client": ""}, ["d"]),
@@ -78,7 +80,7 @@ def test_entries_are_filtered(act, wanted, texts):
     act(Queue(name="mail"), "a")
     act(RegisteredTask(name="shop.send"), "b", ["j1", "j2"], page="deadletter_requeue_all")
     act(Client(name="ac\"me'%é"), "c", queue="mail", page="client_pause")
-    act(Client(name=""), "d", user="bob", page="client_limits")
+    act(Client(name=""), "d", user="bob", page="client_limits", queues=["low", "high"])
     assert found(**wanted) == texts
 
 

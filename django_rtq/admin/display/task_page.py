@@ -2,22 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
-from django_rtq.admin.display.charts import Line, chart, scale_maximum
+from django_rtq.admin.display.charts import Band, Line
 from django_rtq.admin.display.histograms import histogram
+from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import LIST_LABELS, schedule_text
+from django_rtq.admin.display.time_chart import Steps, time_chart
 from django_rtq.admin.urls import PageUrl
-from django_rtq.formatting import EMPTY_VALUE, format_duration, format_number, format_percent
+from django_rtq.formatting import EMPTY_VALUE, format_duration, format_number, format_percent, names_text
+from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.metrics import TaskMetrics
-from django_rtq.inspector.task_details import TaskDetails, TaskHour, TaskInQueue
+from django_rtq.inspector.task_details import TaskDetails, TaskInQueue
 from django_rtq.tasks.task import Task
 
+MAX_QUEUES_NAMED = 5
+_Value = TypeVar("_Value")
 STATES = ("queued", "scheduled", "retrying", "running", "dead")
+
+
+@dataclass(slots=True, kw_only=True)
+class PausedTask:
+    """A paused task over all queues."""
+
+    queues: list[str]  # those in which it is paused
+    held: int  # jobs that wait there
+    state: str  # for how long it has been paused, and by whom; in the first of these queues
+
+    @property
+    def text(self) -> str:
+        """Where it is paused, and how many jobs wait."""
+        text = ngettext("%(count)s job held in %(queues)s", "%(count)s jobs held in %(queues)s", self.held)
+        return text % {"count": format_number(self.held), "queues": names_text(self.queues, MAX_QUEUES_NAMED)}
+
+
+def paused_tasks(queues: Iterable[QueueDetails]) -> dict[str, PausedTask]:
+    """The tasks that are paused in these queues, by name."""
+    found: dict[str, PausedTask] = {}
+    for queue in queues:
+        for pause in queue.paused_tasks:
+            if not pause.is_over:
+                one = found.setdefault(pause.task, PausedTask(queues=[], held=0, state=clean_text(pause.text, 200)))
+                one.queues.append(queue.name)
+                one.held += pause.held
+    return found
 
 
 def task_options(task: Task[Any, Any]) -> Iterator[str]:
@@ -61,24 +94,25 @@ def totals(metrics: TaskMetrics) -> list[dict[str, str]]:
 
 
 def charts(task: TaskDetails) -> list[dict[str, Any]]:
-    """Runs, and percentiles of run and wait times, by the hour."""
+    """Runs by outcome, and percentiles of run and wait times, by the hour."""
+    steps = Steps(begins_at=task.hours[0].begins_at, seconds=3600, number=len(task.hours))
     runs = [
-        _line(_("done"), "rtq-line-good", task, lambda hour: hour.done),
-        _line(_("failed"), "rtq-line-bad", task, lambda hour: hour.failed),
-        _line(_("crashed"), "rtq-line-warn", task, lambda hour: hour.crashed),
+        Band(_("succeeded"), "rtq-band-succeeded", _values(task, lambda hour: hour.done)),
+        Band(_("failed"), "rtq-band-failed", _values(task, lambda hour: max(0, hour.failed - hour.crashed))),
+        Band(_("crashed"), "rtq-band-crashed", _values(task, lambda hour: hour.crashed)),
     ]
     run_times = [
-        _line("p50", "", task, lambda hour: hour.run_p50),
-        _line("p95", "rtq-line-warn", task, lambda hour: hour.run_p95),
+        Line("p50", "rtq-line-p50", _values(task, lambda hour: hour.run_p50)),
+        Line("p95", "rtq-line-p95", _values(task, lambda hour: hour.run_p95)),
     ]
     waits = [
-        _line("p50", "", task, lambda hour: hour.wait_p50),
-        _line("p95", "rtq-line-warn", task, lambda hour: hour.wait_p95),
+        Line("p50", "rtq-line-p50", _values(task, lambda hour: hour.wait_p50)),
+        Line("p95", "rtq-line-p95", _values(task, lambda hour: hour.wait_p95)),
     ]
     return [
-        _chart("runs", _("Runs per hour"), runs, task.hours, format_number),
-        _chart("run-times", _("Run time by the hour"), run_times, task.hours, format_duration),
-        _chart("wait-times", _("Wait by the hour"), waits, task.hours, format_duration),
+        time_chart("runs", _("Runs per hour"), steps, runs),
+        time_chart("run-times", _("Run time by the hour"), steps, run_times, write=format_duration),
+        time_chart("wait-times", _("Wait by the hour"), steps, waits, write=format_duration),
     ]
 
 
@@ -97,11 +131,18 @@ def queue_rows(task: TaskDetails, home: str, url: PageUrl) -> list[dict[str, Any
             "name": found.queue.name,
             "url": url("queue_change", found.queue.name),
             "is_paused": found.queue.paused,
+            "pause": _pause_in(task.name, found),
             "cells": [_cell(task.name, found, state, url) for state in STATES],
         }
         for found in task.queues
-        if found or found.queue.name == home
+        if found or found.queue.name == home or _pause_in(task.name, found)
     ]
+
+
+def _pause_in(task: str, found: TaskInQueue) -> str:
+    """For how long it has been paused there, and by whom; "": it is not."""
+    texts = [pause.text for pause in found.queue.paused_tasks if pause.task == task and not pause.is_over]
+    return clean_text(texts[0], 200) if texts else ""
 
 
 def state_titles() -> list[str]:
@@ -125,23 +166,5 @@ def _cell(task: str, found: TaskInQueue, state: str, url: PageUrl) -> dict[str, 
     }
 
 
-def _line(title: str, css: str, task: TaskDetails, value: Callable[[TaskMetrics], float | None]) -> Line:
-    return Line(title, css, [value(hour.metrics) or 0 for hour in task.hours])
-
-
-def _chart(
-    name: str, title: str, lines: list[Line], hours: list[TaskHour], write: Callable[[float], str]
-) -> dict[str, Any]:
-    maximum = scale_maximum(max(max(line.values, default=0) for line in lines))
-    return {
-        "name": name,
-        "title": title,
-        "lines": lines,
-        "svg": chart(lines, title),
-        "from_text": f"{localtime(hours[0].begins_at):%H:%M}",
-        "top_text": _("scale: 0 to %(top)s") % {"top": write(maximum)},
-        "rows": [
-            (f"{localtime(hour.begins_at):%H:%M}", [write(line.values[place]) for line in lines])
-            for place, hour in enumerate(hours)
-        ],
-    }
+def _values(task: TaskDetails, value: Callable[[TaskMetrics], _Value]) -> list[_Value]:
+    return [value(hour.metrics) for hour in task.hours]

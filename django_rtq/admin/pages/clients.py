@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -79,7 +80,7 @@ class ClientAdmin(PageAdmin):
         done = [queue for queue in _queues_of(request) if limits.pause_client(queue, name, by)]
         if done:
             message = _("Client %(name)s is paused in %(queues)s. Its running jobs continue, and no new jobs start.")
-            self._log(request, name, _("Paused in %(queues)s.") % {"queues": ", ".join(done)}, **_only(done))
+            self._log(request, name, _("Paused in %(queues)s.") % {"queues": ", ".join(done)}, done)
             messages.success(request, message % {"name": _shown(name), "queues": ", ".join(done)})
         else:
             messages.warning(request, _("Client %(name)s was already paused.") % {"name": _shown(name)})
@@ -90,7 +91,7 @@ class ClientAdmin(PageAdmin):
         name, limits = _client_of(request.POST), get_inspector().limits
         done = [queue for queue in _queues_of(request) if limits.resume_client(queue, name)]
         if done:
-            self._log(request, name, _("Resumed in %(queues)s.") % {"queues": ", ".join(done)})
+            self._log(request, name, _("Resumed in %(queues)s.") % {"queues": ", ".join(done)}, done)
             message = _("Client %(name)s was resumed in %(queues)s.")
             messages.success(request, message % {"name": _shown(name), "queues": ", ".join(done)})
         else:
@@ -211,8 +212,10 @@ class ClientAdmin(PageAdmin):
             return HttpResponseRedirect(self._page_of(queue, name, "client"))
         return HttpResponseRedirect(self.url("client_purge", query={"queue": queue, "client": name}))
 
-    def _log(self, request: HttpRequest, name: str, message: str, **facts: str | int) -> None:
-        log_action(request, models.Client(name=name), message, (), **facts)
+    def _log(
+        self, request: HttpRequest, name: str, message: str, queues: Sequence[str] = (), **facts: str | int
+    ) -> None:
+        log_action(request, models.Client(name=name), message, (), queues, **facts)
 
     def _page_of(self, queue: str, name: str, scope: str) -> str:
         if scope != "client":
@@ -254,8 +257,3 @@ def _limits_of(queue: str, name: str, scope: str) -> Limits:
 
 def _shown(name: str) -> str:
     return clean_text(name, 80) or _("(none)")
-
-
-def _only(queues: list[str]) -> dict[str, str]:
-    """The queue of an entry of the log, if it is about one."""
-    return {"queue": queues[0]} if len(queues) == 1 else {}
