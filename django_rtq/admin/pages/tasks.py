@@ -80,6 +80,7 @@ class TaskAdmin(PageAdmin):
             "task_name": name,
             "is_registered": task is not None,
             "may_be_enqueued": task is not None and not task.internal,
+            "may_be_paused": task is None or not task.internal,
             "signature": inspect.signature(task.func) if task else "",
             "description": inspect.getdoc(task.func) or "" if task else "",
             "options": ", ".join(task_options(task)) if task else "",
@@ -228,4 +229,5 @@ def _row(
         "options": ", ".join(task_options(task)) if task else "",
         "cells": metrics_cells(metrics),
         "paused": paused,
+        "may_be_paused": task is None or not task.internal,
     }
