@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from django.contrib.admin.models import LogEntry
 
 from django_rtq.admin import permissions
+from django_rtq.admin.action_log import LogFilter, read_log
 from django_rtq.admin.pages import bulk_actions
 from django_rtq.inspector.bulk import VERBS
 from django_rtq.internal_tasks import run_bulk_action
@@ -45,7 +45,8 @@ def test_selected_jobs_are_run_now(broker, jobs, operator, inspector):
     page = said(operator)
     assert "1 job is queued now." in page
     assert "Nothing was done with 1 of them: it is not scheduled any more, or may not run now." in page
-    assert LogEntry.objects.get().get_change_message().startswith("1 job is queued now. ")
+    (logged,) = read_log(LogFilter(queue=QUEUE, action="run_now"), limit=9)
+    assert (logged.text, logged.jobs, logged.count) == ("1 job is queued now.", [jobs.scheduled.id], 1)
 
 
 def test_selected_jobs_are_cancelled_after_a_question(broker, jobs, operator, inspector):
@@ -82,7 +83,8 @@ def test_all_that_match_are_cancelled_and_later_ones_left_alone(broker, operator
 
     assert answer["Location"] == f"{LIST}?state=queued&client=a"
     assert [inspector.find(job.id).state for job in (*jobs, later)] == ["cancelled", "cancelled", "queued", "queued"]
-    assert "client: a" in LogEntry.objects.get().get_change_message().lower()
+    (logged,) = read_log(LogFilter(queue=QUEUE, client="a", action="cancel"), limit=9)
+    assert logged.count == 2
 
 
 def test_many_go_on_as_a_job_of_the_queue(broker, operator, inspector, short_of_time):

@@ -161,12 +161,12 @@ class BulkPages(PageAdmin):
         filter_text = _filter_text(sweep)
         if result.stopped_by is not None:
             if done:
-                log_action(request, self.bulk_entry(name=sweep.queue), f"{text} ({filter_text}) {result.stopped_by}")
+                self._log(request, sweep, f"{text} ({filter_text}) {result.stopped_by}", done)
             raise result.stopped_by
         if not result.is_complete:
             return self._enqueue_rest(request, sweep, done)
         if done:
-            log_action(request, self.bulk_entry(name=sweep.queue), f"{text} ({filter_text})")
+            self._log(request, sweep, f"{text} ({filter_text})", done)
             messages.success(request, text)
         else:
             messages.warning(request, nothing_matches_text(sweep.state))
@@ -178,9 +178,16 @@ class BulkPages(PageAdmin):
         job = sweep.enqueue_rest()
         log_message = _("%(done)s Job %(id)s does the rest. (%(filter)s)")
         facts = {"done": bulk_done_text(sweep.verb, done, sweep.state), "id": job.id, "filter": _filter_text(sweep)}
-        log_action(request, self.bulk_entry(name=sweep.queue), log_message % facts)
+        self._log(request, sweep, log_message % facts, done)
         query = {**sweep.query, "total": total, "job": job.id}
         return HttpResponseRedirect(self.url(f"{self.bulk_prefix}{sweep.verb}_progress", query=query))
+
+    def _log(self, request: HttpRequest, sweep: BulkRequest, message: str, count: int) -> None:
+        wanted = sweep.wanted
+        facts = {
+            name: text for name, text in (("task", wanted.task.removeprefix("=")), ("client", wanted.client)) if text
+        }
+        log_action(request, self.bulk_entry(name=sweep.queue), message, count=count, **facts)
 
     def _render_sweep(
         self, request: HttpRequest, sweep: BulkRequest, more: dict[str, Any], total: int | None = None
