@@ -14,6 +14,7 @@ PURGE = "django_rtq.purge_queue"
 ENQUEUE = "django_rtq.enqueue_job"
 EDIT = "django_rtq.edit_job"
 CONTROL = "django_rtq.control_worker"
+PAUSE_TASK = "django_rtq.pause_task"
 PAUSE_CLIENT = "django_rtq.pause_client"
 LIMIT = "django_rtq.change_limits"
 

@@ -19,6 +19,7 @@ from django_rtq.inspector.clients.client_list import ClientListReader
 from django_rtq.inspector.clients.clients import ClientReader
 from django_rtq.inspector.clients.limits import LimitEditor
 from django_rtq.inspector.details import JobDetails, QueueDetails, WorkerDetails, read_found
+from django_rtq.inspector.hosts import HostReader
 from django_rtq.inspector.jobs import lost_replies, one_job
 from django_rtq.inspector.jobs.cancelling import ClientCanceller, TaskCanceller
 from django_rtq.inspector.jobs.dead_letters import (
@@ -72,6 +73,7 @@ class Inspector:
         self.dead_letters = DeadLetters(broker)
         self.limits = LimitEditor(broker)
         self.clients = ClientReader(broker)
+        self.hosts = HostReader(broker, self.overview)
         self.client_list = ClientListReader(broker)
         self.client_jobs = ClientCanceller(broker, Inspector)
         self.tasks = TaskReader(broker)
@@ -295,8 +297,7 @@ class Inspector:
         return bool(self._call(queue, "resume", ()) == b"resumed")
 
     def purge(self, queue: str, client: str | None = None) -> int:
-        """Delete some of the waiting jobs, of one client if it is given. Returns how many; call it again until it
-        returns 0."""
+        """Delete some of the waiting jobs, of one client if it is given. Returns how many: 0 if none is left."""
         whose = ("all", "") if client is None else ("client", client)
         while True:
             deleted, searched = self._call(queue, "purge", (MAINTAIN_AT_ONCE, *whose, ""))

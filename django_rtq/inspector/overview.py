@@ -340,4 +340,5 @@ def _worker_details(
         up_seconds=float(started) + last_seen if started and last_seen is not None else None,
         supervisor_name=note.get(b"supervisor_name", b"").decode(),
         is_quiet=note.get(b"quiet") == b"1",
+        is_resting=note.get(b"resting") == b"1",
     )

@@ -67,6 +67,7 @@ class Migration(migrations.Migration):
                     ("enqueue_job", "Can enqueue jobs by hand"),
                     ("edit_job", "Can change the arguments of jobs"),
                     ("control_worker", "Can quiet, wake and stop workers"),
+                    ("pause_task", "Can pause and resume tasks"),
                     ("pause_client", "Can pause and resume clients"),
                     ("change_limits", "Can change the limits of queues and clients"),
                 ],

@@ -5,7 +5,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from django_rtq.admin import permissions
-from tests.admin.conftest import ALL, every_page, url_of
+from tests.admin.conftest import ALL, MAIL, every_page, url_of
 from tests.support.jobs import QUEUE, let_lapse
 from tests.support.snapshots import snapshot
 
@@ -38,7 +38,8 @@ def seen(redis, broker, jobs):
     """A snapshot of Redis, without the keys that change by themselves."""
     broker.sign_on([QUEUE], "w1")
     broker.register_queues(["mail"])
-    redis.hset(broker.keys.worker("w1"), "supervisor_name", "supervisor-1")
+    redis.hset(broker.keys.worker("w1"), mapping={"supervisor_name": "supervisor-1", "host": "w1"})
+    redis.zadd(broker.keys.workers, {"w1": 1})
     broker.enqueue(QUEUE, [])
     return lambda: snapshot(redis, times=False)
 
@@ -94,6 +95,8 @@ def test_who_has_the_permission_acts_and_it_is_written_down_once(name, jobs, per
     let_lapse(broker, "w1")
     if name == "queue_resume":
         inspector.pause(QUEUE)
+    if name == "registeredtask_resume":
+        inspector.task_pauses.pause_task(MAIL, QUEUE)
     if name == "client_resume":
         inspector.limits.pause_client(QUEUE, "florist")
     before = seen()
