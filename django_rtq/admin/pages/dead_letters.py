@@ -150,12 +150,12 @@ class DeadLetterAdmin(PageAdmin):
         filter_text = _filter_text(sweep)
         if result.stopped_by is not None:
             if done:
-                log_action(request, models.DeadLetter(name=sweep.queue), f"{text} ({filter_text}) {result.stopped_by}")
+                self._log(request, sweep, f"{text} ({filter_text}) {result.stopped_by}", done)
             raise result.stopped_by
         if not result.is_complete:
             return self._enqueue_rest(request, sweep, done)
         if done:
-            log_action(request, models.DeadLetter(name=sweep.queue), f"{text} ({filter_text})")
+            self._log(request, sweep, f"{text} ({filter_text})", done)
             messages.success(request, text)
         else:
             message = _(
@@ -170,9 +170,16 @@ class DeadLetterAdmin(PageAdmin):
         job = sweep.enqueue_rest()
         log_message = _("%(done)s Job %(id)s does the rest. (%(filter)s)")
         facts = {"done": bulk_done_text(sweep.verb, done), "id": job.id, "filter": _filter_text(sweep)}
-        log_action(request, models.DeadLetter(name=sweep.queue), log_message % facts)
+        self._log(request, sweep, log_message % facts, done)
         query = {**sweep.query, "total": total, "job": job.id}
         return HttpResponseRedirect(self.url(f"deadletter_{sweep.verb}_progress", query=query))
+
+    def _log(self, request: HttpRequest, sweep: BulkRequest, message: str, count: int) -> None:
+        wanted = sweep.wanted
+        facts = {
+            name: text for name, text in (("task", wanted.task.removeprefix("=")), ("client", wanted.client)) if text
+        }
+        log_action(request, models.DeadLetter(name=sweep.queue), message, count=count, **facts)
 
     def _render_sweep(
         self, request: HttpRequest, sweep: BulkRequest, more: dict[str, Any], total: int | None = None

@@ -11,7 +11,7 @@ from django.utils.translation import ngettext
 
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
-from django_rtq.admin.action_log import log_action
+from django_rtq.admin.action_log import LogFilter, log_action
 from django_rtq.admin.display import overview
 from django_rtq.admin.display.history import SPANS, history_charts
 from django_rtq.admin.display.incidents import health_of
@@ -90,6 +90,7 @@ class QueueAdmin(PageAdmin):
             "clients": queue_page.clients.clients,
             "breadcrumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],
             **_state_of(details),
+            **self.recent_actions(request, LogFilter(queue=name)),
         }
         return self.render(request, "queue.html", context)
 

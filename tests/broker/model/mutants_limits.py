@@ -14,7 +14,7 @@ LIMIT_MUTANTS = (
     Mutant("paused_clients_start", "entries[2 * i + 1] and 0 or", ""),
     Mutant("clients_have_no_limit_of_their_own", "values_of(entries[2 * i], entries[1])", "values_of(nil, entries[1])"),
     Mutant("clients_have_no_default", "values_of(entries[2 * i], entries[1])", "values_of(entries[2 * i])"),
-    Mutant("queue_without_limit", "room <= 0 or has(q, q.paused)", "has(q, q.paused)"),
+    Mutant("queue_without_limit", "room <= 0 or (has(q, q.paused)", "(has(q, q.paused)"),
     Mutant("queue_over_its_limit", "math.max(0, claim.wanted - room)", "0"),
     Mutant("queue_at_its_limit_keeps_others_waiting", "claim.wanted = claim.wanted + others end", "end"),
     # who waits until it may
