@@ -42,6 +42,7 @@ from django_rtq.inspector.metrics import Clients, MetricsReader
 from django_rtq.inspector.overview import OverviewReader
 from django_rtq.inspector.queues import QueueReader, read_queue_details
 from django_rtq.inspector.server_info import ServerDetails, ask_server
+from django_rtq.inspector.shared_overview import SharedOverview
 from django_rtq.inspector.task_details import TaskReader
 from django_rtq.inspector.task_pauses import TaskPauses
 from django_rtq.jobs.job import CancelAnswer, JobState
@@ -67,6 +68,7 @@ class Inspector:
         self._redis, self._keys = broker.redis, broker.keys
         self.queues = QueueReader(broker)
         self.overview = OverviewReader(broker)
+        self.shared_overview = SharedOverview(broker, self.overview)
         self.job_list = JobListReader(broker)
         self.metrics = MetricsReader(broker)
         self.dead_letters = DeadLetters(broker)
