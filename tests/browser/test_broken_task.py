@@ -69,6 +69,7 @@ def test_who_did_what_is_in_the_log(broken, page):
     click = clicker(page)
     assert click("link", "Log") == 1
     shows(page.locator(".rtq tbody tr").first, "40 jobs were cancelled.")
+    page.locator("#rtq-log-filter summary").click()
     page.get_by_label("Action").select_option("Pause")
     page.get_by_role("button", name="Filter").click()
     shows(page.locator(".rtq"), "No entries.")

@@ -18,6 +18,7 @@ from django_rtq.admin.display.incidents import health_of
 from django_rtq.admin.display.job_table import PAGE_SIZE, JobTable
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.admin.pages.purging import purge_for_a_while
+from django_rtq.admin.refreshing import REFRESH_HEADER
 from django_rtq.conf.config import get_config
 from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.formatting import format_duration
@@ -47,12 +48,11 @@ class QueueAdmin(PageAdmin):
     def overview(self, request: HttpRequest) -> HttpResponse:
         """The overview of all queues."""
         chosen = query_params.get_choice(request.GET, "span", SPANS, "1h")
-        span, reader = SPANS[chosen], get_inspector().overview
-        front, lag = reader.read(), outbox_lag()
+        span, shared = SPANS[chosen], get_inspector().shared_overview
+        front, lag = shared.read(fresh=REFRESH_HEADER not in request.headers), outbox_lag()
         series = [row.series for row in front.queues]
         if chosen != "1h":
-            names = [row.details.name for row in front.queues]
-            series = reader.history(names, span.read_minutes, step=span.step, now=front.now)
+            series = shared.history(front, span.read_minutes, span.step)
         context = {
             "title": _("Task queues"),
             "health": health_of(find_incidents(front, lag), front, self.url),
