@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -13,6 +15,7 @@ from django_rtq.admin.action_log import LogFilter, log_action
 from django_rtq.admin.display.running_jobs import running_by_worker
 from django_rtq.admin.display.sanitize import clean_text, named_arguments
 from django_rtq.admin.display.texts import CONFIRMATIONS, STATE_LABELS, ConfirmedAction, cancel_messages
+from django_rtq.admin.display.time_bar import time_bar
 from django_rtq.admin.display.timeline import steps
 from django_rtq.admin.forms import CallForm, python_call
 from django_rtq.admin.pages.bulk_pages import BulkPages
@@ -85,6 +88,7 @@ class JobAdmin(BulkPages):
             "is_waiting": job.state in WAITING,
             "is_running": job.state is JobState.RUNNING,
             "steps": steps(job),
+            "time_bar": time_bar(job, datetime.now(timezone.utc)),
             "waiting_reason": clean_text(waiting_reason(job, position)),
             "arguments": named_arguments(job),
             "are_hidden": bool(job.args) and is_unknown(job.task) and not may_edit,
