@@ -36,11 +36,13 @@ from django_rtq.inspector.jobs.filtered_search import FilteredSearch
 from django_rtq.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.inspector.jobs.job_list import JobListReader, JobSearch
 from django_rtq.inspector.jobs.job_refs import JobPage
+from django_rtq.inspector.jobs.live_jobs import LiveJobs
 from django_rtq.inspector.jobs.queue_position import QueuePosition
 from django_rtq.inspector.metrics import Clients, MetricsReader
 from django_rtq.inspector.overview import OverviewReader
 from django_rtq.inspector.queues import QueueReader, read_queue_details
 from django_rtq.inspector.server_info import ServerDetails, ask_server
+from django_rtq.inspector.shared_overview import SharedOverview
 from django_rtq.inspector.task_details import TaskReader
 from django_rtq.inspector.task_pauses import TaskPauses
 from django_rtq.jobs.job import CancelAnswer, JobState
@@ -66,6 +68,7 @@ class Inspector:
         self._redis, self._keys = broker.redis, broker.keys
         self.queues = QueueReader(broker)
         self.overview = OverviewReader(broker)
+        self.shared_overview = SharedOverview(broker, self.overview)
         self.job_list = JobListReader(broker)
         self.metrics = MetricsReader(broker)
         self.dead_letters = DeadLetters(broker)
@@ -74,6 +77,7 @@ class Inspector:
         self.hosts = HostReader(broker, self.overview)
         self.client_list = ClientListReader(broker)
         self.client_jobs = ClientCanceller(broker, Inspector)
+        self.live_jobs = LiveJobs(broker, Inspector)
         self.tasks = TaskReader(broker)
         self.task_jobs = TaskCanceller(broker, Inspector)
         self.task_pauses = TaskPauses(broker)

@@ -51,6 +51,20 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Log",
+            fields=[
+                ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),
+            ],
+            options={
+                "verbose_name": "log",
+                "verbose_name_plural": "log",
+                "abstract": False,
+                "managed": False,
+                "default_permissions": ("view",),
+                "base_manager_name": "objects",
+            },
+        ),
+        migrations.CreateModel(
             name="Queue",
             fields=[
                 ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),

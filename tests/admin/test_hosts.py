@@ -6,7 +6,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from django_rtq.broker.control import WorkerCommand
-from tests.admin.conftest import text
+from tests.admin.conftest import logged, text
 from tests.admin.test_stopping import WORKERS, note, order, said
 from tests.support.jobs import QUEUE, claimed_job, settle
 
@@ -72,7 +72,7 @@ def test_all_workers_of_a_host_are_told_what_to_do(action, becomes, words, redis
     assert order(redis, broker) is becomes
     entry = LogEntry.objects.get()
     assert entry.object_id == "here"
-    assert entry.change_message.endswith(" s1")
+    assert logged()[0].endswith(" s1")
 
 
 def test_a_host_is_not_stopped_before_it_was_asked_for_twice(redis, broker, operator):

@@ -7,7 +7,7 @@ from django.contrib.admin.models import LogEntry
 
 from django_rtq.admin.display import job_table, overview
 from django_rtq.admin.display.history import SPANS, history_charts
-from tests.admin.conftest import body, text
+from tests.admin.conftest import body, logged, text
 from tests.admin.test_dead_letters import said
 from tests.support.jobs import QUEUE, claimed_job, finished_job, let_lapse, queued_job
 from tests.support.single_steps import renew
@@ -176,7 +176,7 @@ def test_forgetting_asks_for_the_name(typed, left, unused, operator, inspector):
     assert "removes queue default from all lists" in text(operator.get(f"{PAGE}forget/"))
     operator.post(f"{PAGE}forget/", {"name": typed})
     assert inspector.queues.names() == left
-    assert [entry.get_change_message() for entry in LogEntry.objects.all()] == ([] if left else ["Forgotten."])
+    assert logged() == ([] if left else ["Forgotten."])
 
 
 def test_a_queue_that_is_in_use_is_not_forgotten(jobs, operator, inspector):

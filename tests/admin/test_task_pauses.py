@@ -1,8 +1,6 @@
 """Pausing and resuming a task."""
 
-from django.contrib.admin.models import LogEntry
-
-from tests.admin.conftest import MAIL, body, text
+from tests.admin.conftest import MAIL, body, logged, text
 from tests.support.jobs import QUEUE, claim, queued_job
 
 LIST = "/admin/django_rtq/registeredtask/"
@@ -24,7 +22,7 @@ def test_a_task_is_paused_and_resumed_on_its_page(broker, inspector, operator):
     assert "Resume in all queues" in page
     assert f"Task {MAIL} was resumed in default, mail." in text(resumed)
     assert claim(broker) == [job.id]
-    assert [entry.change_message for entry in LogEntry.objects.order_by("pk")] == [
+    assert logged()[::-1] == [
         "Paused in default, mail.",
         "Resumed in default, mail.",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import partial, update_wrapper
 from typing import Any, NamedTuple
 
@@ -15,12 +16,16 @@ from django.urls import URLPattern, path
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
+from django_rtq.admin.action_log import LogFilter, read_log
+from django_rtq.admin.display.log import log_rows
 from django_rtq.admin.navigation import navigation_links, search_url
-from django_rtq.admin.permissions import VIEW, UserPermissions
+from django_rtq.admin.permissions import LOG, VIEW, UserPermissions
 from django_rtq.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
 from django_rtq.admin.urls import page_url
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, JobNotFound
+
+LAST_ACTIONS = 5  # on the pages of what they are about
 
 View = Callable[..., HttpResponse]
 
@@ -100,6 +105,16 @@ class PageAdmin(admin.ModelAdmin):
     def url(self, name: str, *args: str, query: Mapping[str, object] | None = None) -> str:
         """The URL of a page on this admin site."""
         return page_url(self.admin_site.name, name, *args, query=query)
+
+    def recent_actions(self, request: HttpRequest, about: LogFilter) -> dict[str, Any]:
+        """The last actions on a queue, task, client or job, for `_recent_actions.html`; none without the permission."""
+        if not request.user.has_perm(LOG):
+            return {"recent_actions": []}
+        entries = read_log(about, limit=LAST_ACTIONS)
+        return {
+            "recent_actions": log_rows(entries, self.url),
+            "log_url": self.url("log_changelist", query=asdict(about)),
+        }
 
     # -- helpers
 

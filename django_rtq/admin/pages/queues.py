@@ -11,13 +11,14 @@ from django.utils.translation import ngettext
 
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
-from django_rtq.admin.action_log import log_action
+from django_rtq.admin.action_log import LogFilter, log_action
 from django_rtq.admin.display import overview
 from django_rtq.admin.display.history import SPANS, history_charts
 from django_rtq.admin.display.incidents import health_of
 from django_rtq.admin.display.job_table import PAGE_SIZE, JobTable
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.admin.pages.purging import purge_for_a_while
+from django_rtq.admin.refreshing import REFRESH_HEADER
 from django_rtq.conf.config import get_config
 from django_rtq.conf.queue_options import is_queue_name
 from django_rtq.formatting import format_duration
@@ -47,12 +48,11 @@ class QueueAdmin(PageAdmin):
     def overview(self, request: HttpRequest) -> HttpResponse:
         """The overview of all queues."""
         chosen = query_params.get_choice(request.GET, "span", SPANS, "1h")
-        span, reader = SPANS[chosen], get_inspector().overview
-        front, lag = reader.read(), outbox_lag()
+        span, shared = SPANS[chosen], get_inspector().shared_overview
+        front, lag = shared.read(fresh=REFRESH_HEADER not in request.headers), outbox_lag()
         series = [row.series for row in front.queues]
         if chosen != "1h":
-            names = [row.details.name for row in front.queues]
-            series = reader.history(names, span.read_minutes, step=span.step, now=front.now)
+            series = shared.history(front, span.read_minutes, span.step)
         context = {
             "title": _("Task queues"),
             "health": health_of(find_incidents(front, lag), front, self.url),
@@ -90,6 +90,7 @@ class QueueAdmin(PageAdmin):
             "clients": queue_page.clients.clients,
             "breadcrumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],
             **_state_of(details),
+            **self.recent_actions(request, LogFilter(queue=name)),
         }
         return self.render(request, "queue.html", context)
 

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
-from django_rtq.admin.action_log import log_action
+from django_rtq.admin.action_log import LogFilter, log_action
 from django_rtq.admin.display.dead_groups import group_row
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.task_page import (
@@ -96,6 +96,7 @@ class TaskAdmin(PageAdmin):
             "groups": [group_row(queue, group, self.url) for queue, group in found.groups],
             "charts": charts(found),
             "histograms": histograms(found),
+            **self.recent_actions(request, LogFilter(task=name)),
         }
         return self.render(request, "task.html", context)
 
@@ -108,9 +109,8 @@ class TaskAdmin(PageAdmin):
             messages.error(request, str(error))
             return self._back(request, name)
         if done:
-            log_action(
-                request, _entry(name), _("Paused in %(queues)s.") % {"queues": names_text(done, MAX_QUEUES_NAMED)}
-            )
+            paused = _("Paused in %(queues)s.") % {"queues": names_text(done, MAX_QUEUES_NAMED)}
+            log_action(request, _entry(name), paused, queues=done, task=name)
             text = _("Task %(name)s is paused in %(queues)s. Its running jobs continue, and no new jobs start.")
             messages.success(request, text % {"name": _shown(name), "queues": names_text(done, MAX_QUEUES_NAMED)})
         else:
@@ -122,7 +122,7 @@ class TaskAdmin(PageAdmin):
         done = get_inspector().task_pauses.resume_task(name, _queue_of(request))
         queues = {"queues": names_text(done, MAX_QUEUES_NAMED)}
         if done:
-            log_action(request, _entry(name), _("Resumed in %(queues)s.") % queues)
+            log_action(request, _entry(name), _("Resumed in %(queues)s.") % queues, queues=done, task=name)
             text = _("Task %(name)s was resumed in %(queues)s.")
             messages.success(request, text % {"name": _shown(name), **queues})
         else:
@@ -146,9 +146,8 @@ class TaskAdmin(PageAdmin):
             except Exception as error:  # noqa: BLE001 - the task's function for its client may raise anything
                 form.add_error(None, f"{type(error).__name__}: {error}")
             else:
-                log_action(
-                    request, models.RegisteredTask(name=name[:255]), _("Enqueued by hand: job %(id)s.") % {"id": job.id}
-                )
+                entry, facts = models.RegisteredTask(name=name[:255]), {"task": name, "queue": job.queue_name}
+                log_action(request, entry, _("Enqueued by hand: job %(id)s.") % {"id": job.id}, [job.id], **facts)
                 messages.success(request, _("Job %(id)s is enqueued.") % {"id": job.id})
                 return HttpResponseRedirect(self.url("job_change", job.id, query={"queue": job.queue_name}))
         context = {
@@ -199,7 +198,7 @@ class TaskAdmin(PageAdmin):
     # -- helpers
 
     def _log_sweep(self, request: HttpRequest, name: str, text: str, count: int) -> None:
-        log_action(request, models.RegisteredTask(name=name[:255]), text)
+        log_action(request, _entry(name), text, task=name, count=count)
 
 
 def _queue_of(request: HttpRequest) -> str | None:

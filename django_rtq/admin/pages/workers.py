@@ -63,7 +63,7 @@ class WorkerAdmin(PageAdmin):
             message = ngettext("%(count)d job of worker %(name)s was reclaimed.",
                             "%(count)d jobs of worker %(name)s were reclaimed.", reclaimed)  # fmt: skip
             text = message % {"count": reclaimed, "name": shown}
-            log_action(request, models.Worker(name=name[:255]), text)
+            log_action(request, models.Worker(name=name[:255]), text, count=reclaimed)
             messages.success(request, text)
         return self._back(request)
 
