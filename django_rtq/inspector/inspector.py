@@ -36,6 +36,7 @@ from django_rtq.inspector.jobs.filtered_search import FilteredSearch
 from django_rtq.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.inspector.jobs.job_list import JobListReader, JobSearch
 from django_rtq.inspector.jobs.job_refs import JobPage
+from django_rtq.inspector.jobs.live_jobs import LiveJobs
 from django_rtq.inspector.jobs.queue_position import QueuePosition
 from django_rtq.inspector.metrics import Clients, MetricsReader
 from django_rtq.inspector.overview import OverviewReader
@@ -76,6 +77,7 @@ class Inspector:
         self.hosts = HostReader(broker, self.overview)
         self.client_list = ClientListReader(broker)
         self.client_jobs = ClientCanceller(broker, Inspector)
+        self.live_jobs = LiveJobs(broker, Inspector)
         self.tasks = TaskReader(broker)
         self.task_jobs = TaskCanceller(broker, Inspector)
         self.task_pauses = TaskPauses(broker)

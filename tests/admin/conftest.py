@@ -89,7 +89,7 @@ def url_of(name, jobs=None):
     dead = jobs.dead.id if jobs else "x"
     args = {"job": [dead], "queue": [QUEUE], "worker": ["w1"], "registeredtask": [MAIL]}
     model, _, action = name.partition("_")
-    wants = args.get(model, []) if action not in ("changelist", "search") else []
+    wants = args.get(model, []) if action not in ("changelist", "search") and "bulk" not in action else []
     if name == "queue_forget":
         wants = ["mail"]  # which has no jobs
     if name in ("job_run_now", "job_cancel") and jobs:

@@ -1,4 +1,4 @@
-"""A deploy broke task Y: stop Y everywhere, fix it, and requeue what died."""
+"""A deploy has broken a task: an operator finds its page, stops what waits of it, and sees who did what."""
 
 import pytest
 
@@ -7,64 +7,85 @@ from tests.broker.test_task_metrics import tell
 from tests.browser.conftest import NOTE, body
 from tests.browser.test_flows import shows
 from tests.browser.test_pages import overflow, violations
-from tests.support.jobs import QUEUE, claim, claim_all, queued_job
+from tests.support.jobs import QUEUE, queued_job
 
-REFRESH_SECONDS = 0.5
-SLEEP = "tests.app.tasks.sleep"
+REFRESH_SECONDS = 60
+OVERVIEW = "/admin/django_rtq/queue/"
 
 
 @pytest.fixture
 def broken(broker):
-    """A task that fails in two queues, with jobs that wait, and another task behind them."""
-    dead = [bury(broker, NOTE) for _ in range(2)]
-    jobs = [queued_job(broker, queue=queue, body=body(str(n))) for queue in (QUEUE, "low") for n in range(3)]
-    tell(broker, f"failed {NOTE}", 40, f"done {NOTE}", 10)
-    other = queued_job(broker, body=body("other", task=SLEEP))
-    return dead, jobs, other
+    """A task whose runs fail, with jobs that wait in two queues, and another task."""
+    for _ in range(3):
+        bury(broker, NOTE, kind="shop.errors.OutOfOrder", message="no answer")
+    for queue in (QUEUE, "low"):
+        for n in range(20):
+            queued_job(broker, body=body(f"{queue}{n}"), queue=queue, client="acme")
+    queued_job(broker, body=body("kept", task="tests.app.tasks.other"))
+    tell(broker, f"done {NOTE}", 2, f"failed {NOTE}", 98, f"r1 {NOTE}", 4, f"r12 {NOTE}", 100, f"w28 {NOTE}", 50)
 
 
-def test_stop_it_everywhere_fix_it_and_requeue(broken, broker, inspector, page):
-    dead, jobs, other = broken
-    page.goto("/admin/django_rtq/queue/")
+def clicker(page):
+    """Clicks on links and buttons, and counts."""
+    clicks = []
 
-    page.locator(".rtq-incidents").get_by_role("link", name="Show the task").first.click()
-    page.get_by_role("button", name="Pause in all queues").click()  # the second click, and the last
+    def click(role, name):
+        clicks.append(name)
+        page.get_by_role(role, name=name).first.click()
+        return len(clicks)
 
-    shows(page.locator(".messagelist"), "note is paused in default, low. Its running jobs continue")
-    shows(page.locator(".rtq-actions").first, "paused by ")
-    assert claim(broker, 9) == [other.id]
-    assert claim(broker, 9, queues=["low"]) == []
-    shows(page.locator(".rtq-actions").first, "6 jobs held in default, low")
+    return click
+
+
+def test_it_is_found_from_the_overview_and_its_jobs_are_cancelled_in_all_queues(broken, page, inspector):
+    page.goto(OVERVIEW)
+    click = clicker(page)
+    click("link", "Show the task")
+    shows(page.locator(".rtq"), "OutOfOrder")
     assert violations(page) == []
-    page.emulate_media(color_scheme="dark")
-    assert violations(page, runOnly=["color-contrast"]) == []
-    page.set_viewport_size({"width": 390, "height": 800})
-    assert overflow(page) <= 0
+    click("link", "Cancel its jobs …")
+    shows(page.locator(".rtq"), f"This cancels 40 waiting jobs of task {NOTE}.")
+    assert click("button", "Cancel jobs") == 3
 
-    page.goto("/admin/django_rtq/queue/")
-    shows(page.locator(".rtq-incidents"), "Task note is paused in default, low, and holds 6 jobs.")
-    page.locator(".rtq-incidents").get_by_role("link", name="Show the task").last.click()
-    page.get_by_role("link", name="Requeue its dead letters …").click()
-    page.get_by_role("button", name="Requeue").click()
-    shows(page.locator(".messagelist"), "2 dead letters were requeued.")
-    page.get_by_role("button", name="Resume in all queues").click()
-
-    shows(page.locator(".messagelist"), "note was resumed in default, low.")
-    assert page.get_by_role("button", name="Pause in all queues").count() == 1
-    there = {*claim_all(broker), *claim_all(broker, queue="low")}
-    assert there == {job.id for job in (*dead, *jobs)}
+    shows(page.locator(".messagelist"), "40 jobs were cancelled.")
+    found = inspector.tasks.get(NOTE)
+    assert (sum(each.waiting for each in found.queues), sum(each.dead for each in found.queues)) == (0, 3)
+    assert inspector.queues.get(QUEUE).queued == 1
 
 
-def test_the_list_of_tasks_has_a_button(broken, inspector, page):
-    page.goto("/admin/django_rtq/registeredtask/")
-    row = page.locator(".rtq tbody tr").filter(has=page.get_by_role("link", name="note", exact=True))
+def test_after_the_repair_its_dead_letters_run_again(broken, page, inspector):
+    page.goto(f"/admin/django_rtq/registeredtask/{NOTE}/")
+    click = clicker(page)
+    click("link", "Requeue its dead letters …")
+    assert click("button", "Requeue") == 2
+    shows(page.locator(".messagelist"), "3 dead letters were requeued.")
 
-    row.get_by_role("button", name="Pause").click()
 
-    shows(row, "0 jobs held in default, low")
-    assert violations(page) == []
-    page.set_viewport_size({"width": 390, "height": 800})
-    assert overflow(page) <= 0
-    row.get_by_role("button", name="Resume").click()
-    shows(page.locator(".messagelist"), "was resumed in default, low.")
-    assert not [queue for queue in inspector.queues.details() if queue.paused_tasks]
+def test_who_did_what_is_in_the_log(broken, page):
+    page.goto(f"/admin/django_rtq/registeredtask/{NOTE}/cancel/")
+    page.get_by_role("button", name="Cancel jobs").click()
+    shows(page.locator(".rtq"), "Last actions")
+    page.goto(OVERVIEW)
+    click = clicker(page)
+    assert click("link", "Log") == 1
+    shows(page.locator(".rtq tbody tr").first, "40 jobs were cancelled.")
+    page.locator("#rtq-log-filter summary").click()
+    page.get_by_label("Action").select_option("Pause")
+    page.get_by_role("button", name="Filter").click()
+    shows(page.locator(".rtq"), "No entries.")
+
+
+def test_both_pages_can_be_read_in_the_dark_and_on_a_phone(broken, page):
+    for action in ("cancel", "requeue"):
+        page.goto(f"/admin/django_rtq/registeredtask/{NOTE}/{action}/")
+        page.locator(".rtq form button").first.click()
+    for address in (f"/admin/django_rtq/registeredtask/{NOTE}/", "/admin/django_rtq/log/"):
+        page.goto(address)
+        assert violations(page) == []
+        page.emulate_media(color_scheme="dark")
+        assert violations(page, runOnly=["color-contrast"]) == []
+        page.set_viewport_size({"width": 390, "height": 800})
+        assert overflow(page) <= 0
+        assert violations(page, runOnly=["color-contrast"]) == []
+        page.emulate_media(color_scheme="light")
+        page.set_viewport_size({"width": 1440, "height": 900})

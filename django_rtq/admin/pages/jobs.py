@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -13,9 +15,11 @@ from django_rtq.admin.action_log import LogFilter, log_action
 from django_rtq.admin.display.running_jobs import running_by_worker
 from django_rtq.admin.display.sanitize import clean_text, named_arguments
 from django_rtq.admin.display.texts import CONFIRMATIONS, STATE_LABELS, ConfirmedAction, cancel_messages
+from django_rtq.admin.display.time_bar import time_bar
 from django_rtq.admin.display.timeline import steps
 from django_rtq.admin.forms import CallForm, python_call
-from django_rtq.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.admin.pages.bulk_pages import BulkPages
+from django_rtq.admin.pages.page_admin import Route
 from django_rtq.admin.pages.searching import JobSearch
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
 from django_rtq.inspector.details import JobDetails
@@ -28,14 +32,18 @@ from django_rtq.tasks.registry import is_internal
 WAITING = (JobState.QUEUED, JobState.SCHEDULED, JobState.RETRYING)
 
 
-class JobAdmin(PageAdmin):
-    """The pages of jobs."""
+class JobAdmin(BulkPages):
+    """The pages of jobs, and actions on many."""
+
+    bulk_prefix, bulk_home, bulk_entry = "job_bulk_", "queue_changelist", models.Queue
 
     def routes(self) -> list[Route]:
-        """The first two cannot collide with an id, which has 32 hex digits."""
+        """The first ones cannot collide with an id, which has 32 hex digits."""
         return [
             Route("", "changelist", self.running),
             Route("search/", "search", self.search),
+            *self.bulk_routes("run_now", "bulk/"),
+            *self.bulk_routes("cancel", "bulk/"),
             Route("<str:job_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "POST"),
             Route("<str:job_id>/run-now/", "run_now", self.run_now, permissions.REQUEUE, "POST"),
             Route("<str:job_id>/cancel/", "cancel", self.cancel, permissions.CANCEL, "BOTH"),
@@ -80,6 +88,7 @@ class JobAdmin(PageAdmin):
             "is_waiting": job.state in WAITING,
             "is_running": job.state is JobState.RUNNING,
             "steps": steps(job),
+            "time_bar": time_bar(job, datetime.now(timezone.utc)),
             "waiting_reason": clean_text(waiting_reason(job, position)),
             "arguments": named_arguments(job),
             "are_hidden": bool(job.args) and is_unknown(job.task) and not may_edit,
