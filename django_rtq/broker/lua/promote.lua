@@ -81,7 +81,7 @@ end
 local next_due = redis.call("ZRANGE", q.scheduled, 0, 0, "WITHSCORES")[2]
 if redis.call("EXISTS", q.rate_times, q.next_starts) > 0 then
   next_due = math.min(resume_due(q, limit) or math.huge, next_due or math.huge)
-  remove_past(q, limit)
+  remove_past(q, limit, 0)
 end
 if next_due and next_due ~= math.huge then answer[1] = math.max(0, next_due - now) end
 for i = 1, #picked.since, 2 do answer[#answer + 1] = picked.since[i] end
