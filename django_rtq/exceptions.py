@@ -169,6 +169,14 @@ class LeaseNotExpired(RTQError):
         self.worker = worker
 
 
+class TooManyPausedTasks(RTQError):
+    """A queue has as many paused tasks as it may have."""
+
+    def __init__(self, queue: str) -> None:
+        super().__init__(f"In queue {queue}, 100 tasks are paused already. Resume one, or pause the queue.")
+        self.queue = queue
+
+
 class WorkerLost(RTQError):
     """A run ended with its process or machine. Never raised: recorded as the failure of the job."""
 

@@ -49,7 +49,7 @@ def run_bulk_action(
     job = current_job()
     backend = job.backend if job else ""
     steps = get_inspector(backend).bulk_steps(
-        queue, action, JobFilter(**filter), until_ms=until_ms, cursor=cursor, limit=per_second or STEP
+        queue, action, JobFilter.read(filter), until_ms=until_ms, cursor=cursor, limit=per_second or STEP
     )
     if not per_second:
         return sum(len(step.done) for step in steps)
@@ -67,6 +67,15 @@ def cancel_client_jobs(queue: str, client: str, most: int) -> int:
     It may be interrupted anywhere and run again: cancelled jobs do not wait any more.
     """
     return sum(len(step.done) for step in get_inspector().client_jobs.steps(client, [queue], most))
+
+
+@internal_task
+def cancel_task_jobs(queue: str, task: str, until_ms: int) -> int:
+    """Cancel the waiting jobs of a task in a queue, as far as they were made up to a moment. Returns how many.
+
+    It may be interrupted anywhere and run again: cancelled jobs do not wait any more.
+    """
+    return sum(len(step.done) for step in get_inspector().task_jobs.steps(task, [queue], until_ms))
 
 
 @internal_task

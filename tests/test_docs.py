@@ -293,6 +293,7 @@ def _documented(name):
         "rtq:control_signal:": "<supervisor>",
         "rtq:control:": "<supervisor>",
         "tasks:": "<hour>",
+        "hours:": "<hour>",
         "client_runs:": "<slice>",
         "client_time:": "<slice>",
     }

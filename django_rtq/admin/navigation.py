@@ -10,6 +10,8 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.text import capfirst
 
+from django_rtq.admin.urls import page_url
+
 _ENTRIES = ("Queue", "Job", "DeadLetter", "Client", "Schedule", "Worker", "RegisteredTask")
 
 
@@ -41,6 +43,14 @@ def navigation_links(request: HttpRequest, site: AdminSite, current_opts: Any) -
                 )
             )
     return found
+
+
+def search_url(request: HttpRequest, site: AdminSite) -> str:
+    """The URL of the search over all queues; "" if this user may not use it, or the site does not have it."""
+    model = apps.get_app_config("django_rtq").models["job"]
+    if not site.is_registered(model) or not site.get_model_admin(model).has_view_permission(request):
+        return ""
+    return page_url(site.name, "job_search")
 
 
 def _is_current(request: HttpRequest, url: str, opts: Any, current_opts: Any) -> bool:

@@ -60,7 +60,7 @@ class QueueKeys:
     turn = Key("string", "the last turn number given out")
     cancelled_in_lane = Key("hash", "id -> lane; cancelled jobs whose id is still in a lane")
     work_signal = Key("zset", "one member while there is something to claim; workers block on it")
-    paused = Key("string", "since when the queue is paused, ms; missing while it is not")
+    paused = Key("hash", "queue -> since when it is paused, ms; task:<name> -> number, since when (ms), who")
 
     # Limits; they exist only where there are any
     limits = Key("hash", "queue, clients (default), client:<name>, paused:<name> -> the limit")
@@ -94,7 +94,9 @@ class QueueKeys:
     )
     cancel_requests = Key("hash", "id of a running job -> how it is to stop, and the outcome to store then")
     clock = Key(
-        "hash", "contact, hold, high, promoted, rotated (ms), anchor: the time that scripts use, and when leases count"
+        "hash",
+        "contact, hold, high, promoted, rotated (ms), anchor: the time that scripts use, and when leases count; "
+        "rolled_up: the first hour that is not in `hours`",
     )
 
     # Finished
@@ -117,6 +119,7 @@ class QueueKeys:
 
     # Metrics; all but `totals` expire
     stats = Key("hash", "counters of the queue", per="minute")
+    hours = Key("hash", "the same, added up", per="hour")
     tasks = Key("hash", "counters of each task, and its histograms", per="hour")
     totals = Key("hash", "counter of the queue or of a task -> sum; minute, hour -> the first that is not in the sums")
     client_runs = Key("hash", "client -> number of runs; and the number and time (µs) of all runs", per="slice")
@@ -138,6 +141,10 @@ class QueueKeys:
     def stats_of(self, minute: int) -> bytes:
         """The counters of one minute since 1970."""
         return self.stats + str(minute).encode()
+
+    def hours_of(self, hour: int) -> bytes:
+        """The counters of one hour since 1970."""
+        return self.hours + str(hour).encode()
 
 
 #: By the names that scripts use. A script of one worker also has `running`, the processing list of that worker.

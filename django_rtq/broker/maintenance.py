@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from django_rtq.conf.config import Config
 
 MAINTAIN_AT_ONCE = 100  # jobs of others, or lanes, that one script call touches (rule 6)
 INCIDENT_SECONDS = 86_400  # without a view; then all incidents open anew
+ROLL_UP_HOURS = 12  # added up in one script call
 UNUSED_MS = 86_400_000  # after so long without a worker, a queue that is empty and not declared is forgotten
 
 
@@ -37,6 +39,7 @@ class Maintenance:
         self._keys = keys
         self._config = config
         self._schedules = schedules
+        self._next_roll_up = 0.0  # on time.monotonic()
 
     def have_outcomes(self, jobs: Sequence[tuple[str, str]]) -> list[bool]:
         """Whether an outcome is kept of each of these jobs, given as id and queue."""
@@ -49,22 +52,25 @@ class Maintenance:
         return [bool(reply) for reply in self._redis.execute(commands, resend=True)]
 
     def run(self, queues: Sequence[str], *, promote_calls: int = 1) -> MaintenanceResult:
-        """Promote, trim, and read the version of the stored schedules, in one round trip.
+        """Promote, trim, read the version of the stored schedules, and roll up once an hour, in one round trip.
 
         It calls the script `promote` `promote_calls` times for each queue, because one call promotes a limited number.
         """
         promotions = [self.promote_command(queue) for queue in queues for _ in range(promote_calls)]
         trims = [self.trim_command(queue) for queue in queues]
-        *replies, version, (_, micros) = self._redis.execute(
-            [*promotions, *trims, self._schedules.version_command, ("TIME",)], resend=True
+        roll_ups = [self.roll_up_command(queue) for queue in queues if time.monotonic() >= self._next_roll_up]
+        *replies, version, (server_seconds, micros) = self._redis.execute(
+            [*promotions, *trims, *roll_ups, self._schedules.version_command, ("TIME",)], resend=True
         )
         self._schedules.set_version(version)
+        if roll_ups and not any(replies[-len(roll_ups) :]):
+            self._next_roll_up = time.monotonic() + 3600 - int(server_seconds) % 3600
         calls = [replies[i * promote_calls : (i + 1) * promote_calls] for i in range(len(queues))]
         promoted = {
             queue: [job_id for reply in of_queue for job_id in promoted_ids(reply)]
             for queue, of_queue in zip(queues, calls, strict=True)
         }
-        is_trimmed = not any(has_more for _, _, has_more in replies[len(promotions) :])
+        is_trimmed = not any(has_more for _, _, has_more in replies[len(promotions) : len(promotions) + len(trims)])
         seconds = earliest_seconds(of_queue[-1] for of_queue in calls)
         if seconds:  # scripts count whole milliseconds, and the current one has begun
             seconds = max(0.0001, seconds - int(micros) % 1000 / 1e6)
@@ -85,6 +91,10 @@ class Maintenance:
         dead_ms = int(self._config.dead_letter_days * 86_400_000)
         arguments = (self._config.max_dead_letters, dead_ms, MAINTAIN_AT_ONCE)
         return SCRIPTS["trim"].call(self._keys.of(queue), arguments)
+
+    def roll_up_command(self, queue: str) -> Command:
+        """The call of the script `roll_up`. It replies with the number of hours that are left to add up."""
+        return SCRIPTS["roll_up"].call(self._keys.of(queue), (ROLL_UP_HOURS,))
 
     def forget(self, queue: str, *, idle_ms: int = 0, discard_outcomes: bool = False) -> str:
         """Remove a queue without jobs and workers from the list of queues: the answer of the script `forget`.

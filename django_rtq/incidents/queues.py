@@ -134,7 +134,7 @@ def missing_schedulers(overview: Overview) -> Iterator[Incident]:
     """Queues with delayed jobs for which no scheduler runs. Without any worker, that is said alone."""
     unscheduled = set(overview.unscheduled) if overview.workers else set()
     for details in (row.details for row in overview.queues):
-        if details.name in unscheduled and (details.scheduled or details.retrying):
+        if details.name in unscheduled and (details.scheduled - details.held or details.retrying):
             yield Incident(
                 kind="no_scheduler",
                 severity=Severity.CRITICAL,

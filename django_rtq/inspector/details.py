@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django_rtq.inspector.task_pauses import TaskPause
 from django_rtq.jobs.failure import Attempt, read_failures
-from django_rtq.jobs.job import JobState, made_at, moment
+from django_rtq.jobs.job import JobState, held_since, made_at, moment
 from django_rtq.jobs.outcome import read_outcome
 from django_rtq.jobs.record import read_leniently
 
@@ -34,6 +35,12 @@ class QueueDetails:
     scheduler_seconds: float | None = None  # since a scheduler last looked for its due jobs
     clock_behind_seconds: float = 0.0  # how far the server's clock, which was put back, still is behind
     paused_seconds: float | None = None  # since it was paused; None: it is not
+    paused_tasks: tuple[TaskPause, ...] = ()  # tasks whose jobs wait here, by name; their jobs count as scheduled
+
+    @property
+    def held(self) -> int:
+        """How many of the scheduled jobs wait because their tasks are paused."""
+        return sum(pause.held for pause in self.paused_tasks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +152,7 @@ class JobDetails:
     seconds: float | None = None  # how long the last run took, for a job that succeeded
     ready_at: datetime | None = None  # when it first became ready
     due_at: datetime | None = None  # when a scheduled or retrying job becomes due
+    is_held: bool = False  # it is scheduled, and waits because its task is, or was, paused: it is never due
     died_at: datetime | None = None
     worker: str = ""  # the worker that runs it
     progress: Progress | None = None  # of its last run
@@ -215,7 +223,8 @@ class RawJob:
             attempt=attempt,
             errors=read_failures(self.errors),
             ready_at=moment(header.ready_ms) if header else None,
-            due_at=moment(int(float(self.due))) if self.due else None,
+            due_at=moment(int(float(self.due))) if self.due and not self._is_held else None,
+            is_held=self._is_held,
             died_at=moment(int(float(self.died))) if self.died else None,
             worker=self.worker.decode(),
             progress=Progress.read(self.progress) if self.progress else None,
@@ -235,8 +244,12 @@ class RawJob:
         if self.worker:
             return JobState.RUNNING
         if self.due:
-            return JobState.RETRYING if has_failed else JobState.SCHEDULED
+            return JobState.RETRYING if has_failed and not self._is_held else JobState.SCHEDULED
         return JobState.QUEUED
+
+    @property
+    def _is_held(self) -> bool:
+        return bool(self.due) and held_since(float(self.due)) is not None
 
     def _finished(self) -> JobDetails | None:
         """None after the outcome's time, though Redis may keep it a little longer, and if it was dropped before."""

@@ -15,11 +15,12 @@ from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.broker.wait import await_end, wait_for_end
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
+from django_rtq.inspector.clients.client_list import ClientListReader
 from django_rtq.inspector.clients.clients import ClientReader
 from django_rtq.inspector.clients.limits import LimitEditor
 from django_rtq.inspector.details import JobDetails, QueueDetails, WorkerDetails, read_found
 from django_rtq.inspector.jobs import lost_replies, one_job
-from django_rtq.inspector.jobs.cancelling import ClientCanceller
+from django_rtq.inspector.jobs.cancelling import ClientCanceller, TaskCanceller
 from django_rtq.inspector.jobs.dead_letters import (
     LATEST,
     STEP,
@@ -30,13 +31,17 @@ from django_rtq.inspector.jobs.dead_letters import (
     changed_body,
     steps_for_ids,
 )
+from django_rtq.inspector.jobs.filtered_search import FilteredSearch
 from django_rtq.inspector.jobs.job_filter import ALL_JOBS, JobFilter
-from django_rtq.inspector.jobs.job_list import JobListReader, JobPage, JobSearch
+from django_rtq.inspector.jobs.job_list import JobListReader, JobSearch
+from django_rtq.inspector.jobs.job_refs import JobPage
 from django_rtq.inspector.jobs.queue_position import QueuePosition
 from django_rtq.inspector.metrics import Clients, MetricsReader
 from django_rtq.inspector.overview import OverviewReader
 from django_rtq.inspector.queues import QueueReader, read_queue_details
 from django_rtq.inspector.server_info import ServerDetails, ask_server
+from django_rtq.inspector.task_details import TaskReader
+from django_rtq.inspector.task_pauses import TaskPauses
 from django_rtq.jobs.job import CancelAnswer, JobState
 
 
@@ -65,7 +70,11 @@ class Inspector:
         self.dead_letters = DeadLetters(broker)
         self.limits = LimitEditor(broker)
         self.clients = ClientReader(broker)
+        self.client_list = ClientListReader(broker)
         self.client_jobs = ClientCanceller(broker, Inspector)
+        self.tasks = TaskReader(broker)
+        self.task_jobs = TaskCanceller(broker, Inspector)
+        self.task_pauses = TaskPauses(broker)
 
     # -- look
 
@@ -123,7 +132,11 @@ class Inspector:
     ) -> QueuePage:
         """queues.get(), job_list.page() and metrics.clients() at once: two round trips, more with some filters."""
         also = [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()), self.metrics.clients_command(queue, clients)]
-        search = JobSearch(self._broker, queue, state, filter, also=also)
+        search: JobSearch | FilteredSearch
+        if filter:
+            search = FilteredSearch(self._broker, [(queue, state)], filter, also=also)
+        else:
+            search = JobSearch(self._broker, queue, state, also=also)
         page = search.page(cursor, limit)
         details, served = search.replies
         return QueuePage(
@@ -252,7 +265,7 @@ class Inspector:
                 signals.job_promoted.send_robust(Inspector, job_ids=[job_id], queue=name)
                 return
             if answer != "missing":
-                raise WrongState(job_id, _why_not_now(answer))
+                raise WrongState(job_id, one_job.why_not_now(answer))
         raise JobNotFound(job_id)
 
     def reclaim_worker(self, worker: str, queues: Iterable[str] | None = None) -> list[str]:
@@ -330,10 +343,3 @@ def _inspector_of(broker: Broker) -> Inspector:
 
 
 on_brokers_forgotten.append(_inspector_of.cache_clear)  # or else the brokers would live on, with their connections
-
-
-def _why_not_now(answer: str) -> str:
-    verb, _, first = answer.partition(" ")
-    if verb == "after":
-        return f"waits until job {first} has ended: only one job of the same unique key may be alive."
-    return "has finished already." if verb == "finished" else "is not scheduled or retrying (any more)."

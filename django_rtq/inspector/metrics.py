@@ -27,7 +27,8 @@ class TaskMetrics:
     """The runs of a task in some hours."""
 
     done: int = 0
-    failed: int = 0  # runs that failed
+    failed: int = 0  # runs that failed, also those that crashed their worker
+    crashed: int = 0  # runs that crashed their worker
     retried: int = 0  # failed runs that were followed by a retry
     dead: int = 0
     expired: int = 0
@@ -107,23 +108,38 @@ class MetricsReader:
 
 def read_task_metrics(replies: Iterable[Any]) -> dict[str, TaskMetrics]:
     """Add up the replies of the script `task_metrics` for some queues, by task."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, TaskCounts] = {}
     for reply in replies:
         for name, number in as_dict(reply).items():
             kind, _, task = name.decode(errors="replace").partition(" ")
-            of_task = found.setdefault(task, {"r": {}, "w": {}})
-            if _BUCKET.fullmatch(kind):
-                buckets, bucket = of_task[kind[0]], int(kind[1:])
-                buckets[bucket] = buckets.get(bucket, 0) + int(number)
-            else:
-                of_task[kind] = of_task.get(kind, 0) + int(number)
-    return {task: _task_metrics(counts) for task, counts in sorted(found.items())}
+            found.setdefault(task, TaskCounts()).add(kind, int(number))
+    return {task: counts.metrics() for task, counts in sorted(found.items())}
 
 
-def _task_metrics(counts: Mapping[str, Any]) -> TaskMetrics:
-    runs, waits = counts["r"], counts["w"]
+@dataclass(slots=True)
+class TaskCounts:
+    """Sums of a task's counters."""
+
+    outcomes: dict[str, int] = field(default_factory=dict)  # done, failed, …
+    runs: dict[int, int] = field(default_factory=dict)  # bucket of the run time in seconds -> runs
+    waits: dict[int, int] = field(default_factory=dict)  # bucket of the wait in ms -> jobs
+
+    def add(self, kind: str, number: int) -> None:
+        """Add a counter: see counter_name()."""
+        if _BUCKET.fullmatch(kind):
+            buckets, bucket = self.runs if kind[0] == "r" else self.waits, int(kind[1:])
+            buckets[bucket] = buckets.get(bucket, 0) + number
+        else:
+            self.outcomes[kind] = self.outcomes.get(kind, 0) + number
+
+    def metrics(self) -> TaskMetrics:
+        """These sums, and percentiles."""
+        return _task_metrics(self.outcomes, self.runs, self.waits)
+
+
+def _task_metrics(counts: Mapping[str, int], runs: Mapping[int, int], waits: Mapping[int, int]) -> TaskMetrics:
     return TaskMetrics(
-        **{name: counts.get(name, 0) for name in ("done", "failed", "retried", "dead", "expired")},
+        **{name: counts.get(name, 0) for name in ("done", "failed", "crashed", "retried", "dead", "expired")},
         run_p50=percentile(runs, 0.5),
         run_p95=percentile(runs, 0.95),
         wait_p50=_seconds(percentile(waits, 0.5)),

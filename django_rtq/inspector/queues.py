@@ -8,6 +8,7 @@ from typing import Any
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.details import QueueDetails, WorkerDetails
+from django_rtq.inspector.task_pauses import read_pauses
 
 
 class QueueReader:
@@ -35,7 +36,8 @@ class QueueReader:
 
 def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
     """Read the reply of the script `queue_overview`."""
-    now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, contact, promoted, behind = reply
+    now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, *seen, behind, tasks = reply
+    contact, promoted = seen
     return QueueDetails(
         name=name,
         paused=paused != b"",
@@ -51,6 +53,7 @@ def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
         scheduler_seconds=_seconds_since(promoted, now_ms),
         clock_behind_seconds=behind / 1000,
         paused_seconds=_seconds_since(paused, now_ms),
+        paused_tasks=read_pauses(tasks, now_ms),
     )
 
 

@@ -93,6 +93,11 @@ def _new_random_part() -> str:
     return f"7{digits[:3]}{'89ab'[int(digits[3], 16) & 3]}{digits[4:19]}"
 
 
+def held_since(score: float) -> int | None:
+    """Since when a job waits that its paused task holds, ms, by its score in `scheduled`. None: it waits for a time."""
+    return int(score % _PAUSE) if score >= _HELD else None
+
+
 def moment(ms: int | None) -> datetime | None:
     """Milliseconds since 1970 as an aware datetime; None if they are None or out of range."""
     try:
@@ -123,4 +128,6 @@ _random_parts: list[str] = []  # each for one id to come: one system call for a 
 os.register_at_fork(after_in_child=_random_parts.clear)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_PAUSE = 10**13  # scores in `scheduled` that belong to one paused task; see held_jobs.lua
+_HELD = 100 * _PAUSE  # the first of all
 _from_timestamp, _UTC = datetime.fromtimestamp, timezone.utc  # found faster right after a round trip

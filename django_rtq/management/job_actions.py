@@ -13,14 +13,14 @@ from django.core.management.base import CommandError
 from django_rtq.exceptions import BrokerError, JobError
 from django_rtq.inspector.inspector import Inspector, get_inspector
 from django_rtq.inspector.jobs.dead_letters import BulkResult, run_steps
-from django_rtq.jobs.job import CancelAnswer
+from django_rtq.jobs.job import CancelAnswer, made_ms, new_job_id
 from django_rtq.management.command import INTERRUPTED, RTQCommand
 from django_rtq.management.job_selection import (
     find_dead_letter,
     find_jobs,
     job_filter,
     selected_queues,
-    selects_client_only,
+    selects_only,
 )
 from django_rtq.management.output import ProgressLine, as_json, count, number, one_line
 from django_rtq.management.prompts import check_interactive, confirm
@@ -125,9 +125,10 @@ def _why_not(inspector: Inspector, name: str, options: dict[str, Any]) -> str:
 def act_on_jobs(command: RTQCommand, options: dict[str, Any]) -> None:
     """Cancel the jobs that the options select, or queue them now. Raises CommandError."""
     inspector = get_inspector()
-    if options["action"] == "cancel" and selects_client_only(options):
-        _cancel_client(command, inspector, options)
-        return
+    for name, cancel_all in (("client", _cancel_client), ("task", _cancel_task)):
+        if options["action"] == "cancel" and selects_only(name, options):
+            cancel_all(command, inspector, options)
+            return
     act = (
         partial(_cancel, inspector, options["terminate"]) if options["action"] == "cancel" else partial(_run, inspector)
     )
@@ -154,8 +155,25 @@ def _cancel_client(command: RTQCommand, inspector: Inspector, options: dict[str,
     total = sum(found.queued + found.scheduled for found in inspector.clients.get(client, queues))
     if total and options["interactive"]:
         confirm(command.stderr, f"This cancels {count(total, 'job')}. Type 'yes' to continue:", expected="yes")
+    _run_cancelling(command, options, inspector.client_jobs.steps(client, queues, total), total)
+
+
+def _cancel_task(command: RTQCommand, inspector: Inspector, options: dict[str, Any]) -> None:
+    """Cancel all waiting jobs of a task that exist now, however many there are."""
+    task, queues, until_ms = options["task"], selected_queues(inspector, options), made_ms(new_job_id())
+    if options["interactive"]:
+        check_interactive()
+        where = f"queue {options['queue']}" if options["queue"] else "all queues"
+        question = f"This cancels all waiting jobs of task {one_line(task, 300)} in {where}. Type 'yes' to continue:"
+        confirm(command.stderr, question, expected="yes")
+    _run_cancelling(command, options, inspector.task_jobs.steps(task, queues, until_ms))
+
+
+def _run_cancelling(
+    command: RTQCommand, options: dict[str, Any], steps: Iterator[BulkResult], total: int | None = None
+) -> None:
     with ProgressLine(command.stderr, "Cancelled", total, shown=options["verbosity"] > 0) as progress:
-        result = run_steps(inspector.client_jobs.steps(client, queues, total), show=progress.show)
+        result = run_steps(steps, show=progress.show)
     _report(command, options, dict.fromkeys(result.done, CancelAnswer.CANCELLED), {})
     if result.stopped_by is not None:
         raise _stopped(result.stopped_by, f"{count(len(result.done), 'job')} had been cancelled before")
@@ -167,14 +185,11 @@ def _matching(command: RTQCommand, inspector: Inspector, options: dict[str, Any]
     if asks:
         check_interactive()
     pairs: list[tuple[str, str | None]] = []
-    was_cut: list[bool] = []
     with ProgressLine(command.stderr, "Jobs found", shown=options["verbosity"] > 0) as progress:
-        for job in find_jobs(inspector, options, options["limit"], on_cut=lambda: was_cut.append(True)):
+        for job in find_jobs(inspector, options, options["limit"]):
             pairs.append((job.id, job.queue))
             if len(pairs) % AT_ONCE == 0:
                 progress.show(len(pairs))
-    if was_cut:
-        command.stderr.write("Only the first 10,000 queued jobs of each client were searched: run this again later.")
     if asks and pairs:
         confirm(command.stderr, f"This cancels {count(len(pairs), 'job')}. Type 'yes' to continue:", expected="yes")
     return pairs

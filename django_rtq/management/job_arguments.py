@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from django_rtq.inspector.jobs.job_list import LISTS
+from django_rtq.inspector.jobs.job_refs import LISTS
 from django_rtq.management.command import WRONG_USAGE, add_actions
-from django_rtq.management.prompts import job_id, past_moment
+from django_rtq.management.prompts import job_id, past_time
 
 ACTIONS = {
     "list": "Show jobs: the running ones first, and dead letters with the newest first. Finished jobs only with "
@@ -79,7 +79,7 @@ def _add_filters(parser: ArgumentParser, name: str) -> None:
     add(
         "--since",
         metavar="WHEN",
-        type=past_moment,
+        type=past_time,
         help="Only those that died, finished, are due, or else became ready since then: 90s, 30min, 2h, 7d ago, or a "
         "time such as 2026-01-31T08:00.",
     )

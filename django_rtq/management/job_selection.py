@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from heapq import merge
 from itertools import chain, islice
@@ -30,10 +30,10 @@ def selected_states(options: dict[str, Any]) -> Sequence[str]:
     return options.get("state") or default
 
 
-def selects_client_only(options: dict[str, Any]) -> bool:
-    """Whether the options select all waiting jobs of a client, in one queue or in all."""
-    others = ("task", "state", "error", "since", "limit")
-    return options["client"] is not None and not options["ids"] and all(options[name] is None for name in others)
+def selects_only(name: str, options: dict[str, Any]) -> bool:
+    """Whether the options select all waiting jobs of a client or a task, in one queue or in all."""
+    others = {"client", "task", "state", "error", "since", "limit"} - {name}
+    return options[name] is not None and not options["ids"] and all(options[other] is None for other in others)
 
 
 def job_filter(options: dict[str, Any]) -> JobFilter:
@@ -46,13 +46,11 @@ def job_filter(options: dict[str, Any]) -> JobFilter:
     )
 
 
-def find_jobs(
-    inspector: Inspector, options: dict[str, Any], limit: int | None, *, on_cut: Callable[[], object] | None = None
-) -> Iterator[JobDetails]:
+def find_jobs(inspector: Inspector, options: dict[str, Any], limit: int | None) -> Iterator[JobDetails]:
     """The jobs that match, one state after the other; dead letters of all queues together, the newest first."""
     queues, wanted = selected_queues(inspector, options), job_filter(options)
     return islice(
-        chain.from_iterable(_in_state(inspector, queues, state, wanted, on_cut) for state in selected_states(options)),
+        chain.from_iterable(_in_state(inspector, queues, state, wanted) for state in selected_states(options)),
         limit,
     )
 
@@ -70,10 +68,8 @@ def find_dead_letter(inspector: Inspector, job_id: str, options: dict[str, Any])
     return job
 
 
-def _in_state(
-    inspector: Inspector, queues: Sequence[str], state: str, wanted: JobFilter, on_cut: Callable[[], object] | None
-) -> Iterator[JobDetails]:
-    found = [inspector.job_list.each(queue, state, wanted, on_cut=on_cut) for queue in queues]
+def _in_state(inspector: Inspector, queues: Sequence[str], state: str, wanted: JobFilter) -> Iterator[JobDetails]:
+    found = [inspector.job_list.each(queue, state, wanted) for queue in queues]
     if state == "dead":
         return merge(*found, key=lambda job: job.died_at or _LONG_AGO, reverse=True)
     return chain.from_iterable(found)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import getpass
 import math
-import re
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 
 from django.core.management.base import CommandError, OutputWrapper
-from django.utils.dateparse import parse_datetime
-from django.utils.timezone import is_naive, make_aware
 
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.management.output import one_line
+from django_rtq.search.moments import past_moment
 from django_rtq.validation import did_you_mean
 
 
@@ -23,6 +22,14 @@ def job_id(text: str) -> str:
     if not text or len(text) > 200 or not text.isprintable():
         raise ArgumentTypeError(f"{one_line(text, 60)!r} is not the id of a job.")
     return text
+
+
+def system_user() -> str:
+    """Who runs this command; "" in a container without a name for its user."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def known_queues(inspector: Inspector, names: Iterable[str]) -> list[str]:
@@ -56,23 +63,14 @@ def seconds_from(least: float, most: float = math.inf) -> Callable[[str], float]
     return seconds
 
 
-_UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
-_AGO = re.compile(rf"(\d{{1,6}})\s*({'|'.join(_UNITS)})")
-
-
-def past_moment(text: str) -> datetime:
+def past_time(text: str) -> datetime:
     """The type of an argument that is a time ago, such as 2h, or a date and time, by default in TIME_ZONE."""
-    if ago := _AGO.fullmatch(text.strip()):
-        return datetime.now(timezone.utc) - timedelta(seconds=int(ago[1]) * _UNITS[ago[2]])
-    try:
-        found = parse_datetime(text.strip() if len(text.strip()) > 10 else f"{text.strip()}T00:00")
-    except ValueError:
-        found = None
+    found = past_moment(text)
     if found is None:
         raise ArgumentTypeError(
             f"{one_line(text, 60)!r} is not a time: write for example 90s, 30min, 2h, 7d or 2026-01-31T08:00."
         )
-    return make_aware(found) if is_naive(found) else found
+    return found
 
 
 def check_interactive() -> None:

@@ -9,10 +9,11 @@ from urllib.parse import urlencode
 import django
 from django import template
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.display import charts, sanitize
+from django_rtq.admin.refreshing import content_digest
 from django_rtq.admin.urls import page_url
 from django_rtq.formatting import (
     EMPTY_VALUE,
@@ -92,6 +93,31 @@ def rtq_nonce(context: template.Context) -> str:
         if nonce is not None:  # Django's nonce is falsy until its text is requested
             return format_html(' nonce="{}"', str(nonce))
     return ""
+
+
+class LiveNode(template.Node):
+    """A region of a page that a refresh replaces."""
+
+    def __init__(self, name: str, inside: template.NodeList) -> None:
+        self._name = name
+        self._inside = inside
+
+    def render(self, context: template.Context) -> SafeString:
+        inside = mark_safe(self._inside.render(context))
+        digest = content_digest(inside)
+        is_known = digest in (context.get("known_digests") or ())
+        return format_html(
+            '<div data-rtq-live="{}" data-rtq-digest="{}">{}</div>', self._name, digest, "" if is_known else inside
+        )
+
+
+@register.tag
+def rtq_live(parser: template.base.Parser, token: template.base.Token) -> LiveNode:
+    """{% rtq_live name %} … {% endrtq_live %}: a region of a page. A refresh leaves out what the page has already."""
+    _, name = token.split_contents()
+    inside = parser.parse(("endrtq_live",))
+    parser.delete_first_token()
+    return LiveNode(name, inside)
 
 
 @register.simple_tag

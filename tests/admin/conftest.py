@@ -88,7 +88,7 @@ def url_of(name, jobs=None):
     dead = jobs.dead.id if jobs else "x"
     args = {"job": [dead], "queue": [QUEUE], "worker": ["w1"], "registeredtask": [MAIL]}
     model, _, action = name.partition("_")
-    wants = args.get(model, []) if action not in ("changelist", "find") else []
+    wants = args.get(model, []) if action not in ("changelist", "search") else []
     if name == "queue_forget":
         wants = ["mail"]  # which has no jobs
     if name in ("job_run_now", "job_cancel") and jobs:
@@ -98,8 +98,8 @@ def url_of(name, jobs=None):
     query = {"queue": QUEUE} if model in ("deadletter", "job") and action != "changelist" else {}
     if model == "client" and action != "changelist":
         query = {"queue": QUEUE, "client": "bakery" if action == "requeue" else "florist"}
-    if name == "job_find":
-        query = {"id": dead}
+    if name == "job_search":
+        query = {"q": "task:send_order_mail"}
     elif name == "job_terminate":
         query = {}  # wherever it runs
     if action.endswith("progress"):

@@ -1,12 +1,14 @@
 """The pages of clients: pauses, limits and purging."""
 
+import re
 from html import unescape
 
 import pytest
 from django.contrib.admin.models import LogEntry
 
 from django_rtq.admin import permissions
-from django_rtq.admin.pages import client_sweep
+from django_rtq.admin.pages import sweeps
+from django_rtq.inspector.clients import client_list
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.internal_tasks import cancel_client_jobs
 from django_rtq.jobs.job import JobState
@@ -31,8 +33,78 @@ def test_the_list_shows_who_waits_over_all_queues(broker, inspector, operator):
     assert f'href="{PAGE}?client=bakery"' in html
     assert f'href="{PAGE}?client=florist"' in html
     assert "has limits" in html
-    (bakery,) = [one for one in inspector.clients.busiest() if one.client == "bakery"]
-    assert (bakery.queued, bakery.is_paused, bakery.is_limited) == (2, False, False)
+
+
+def rows(html):
+    """The names of the clients of a list, in its order."""
+    return re.findall(r'<th scope="row"><a href="[^"]*client=([^"]*)"', html)
+
+
+def test_the_list_is_sorted_by_the_columns_of_its_url(broker, operator):
+    for client, number in (("bakery", 1), ("florist", 3), ("grocer", 2)):
+        for _ in range(number):
+            queued_job(broker, client=client)
+
+    html = text(operator.get(LIST))
+    assert rows(html) == ["florist", "grocer", "bakery"]
+    assert 'aria-sort="descending"><a href="/admin/django_rtq/client/?sort=-queued">Queued</a>' in html
+    html = text(operator.get(LIST, {"sort": "-queued"}))
+    assert rows(html) == ["bakery", "grocer", "florist"]
+    assert 'aria-sort="ascending"><a href="/admin/django_rtq/client/">Queued</a>' in html
+    html = text(operator.get(LIST, {"sort": "name"}))
+    assert rows(html) == ["bakery", "florist", "grocer"]
+    assert 'aria-sort="ascending"><a href="/admin/django_rtq/client/?sort=-name">Client</a>' in html
+    assert rows(text(operator.get(LIST, {"sort": "-nonsense"}))) == ["florist", "grocer", "bakery"]
+
+
+def test_the_list_is_searched_and_limited_by_its_url(broker, inspector, operator):
+    for client in ("bakery", "Bakers & Co", "florist"):
+        queued_job(broker, client=client)
+    inspector.limits.pause_client(QUEUE, "florist")
+
+    html = text(operator.get(LIST, {"search": "BAKE", "sort": "name"}))
+    assert [name.lower() for name in rows(html)] == ["bakers+%26+co", "bakery"]
+    assert 'value="BAKE"' in html
+    assert "?search=BAKE&amp;state=paused&amp;sort=name" in html
+    assert rows(text(operator.get(LIST, {"state": "paused"}))) == ["florist"]
+    html = text(operator.get(LIST, {"search": "nosuch"}))
+    assert "No client matches." in html
+    assert "There are 3 clients that have jobs" in html
+    assert f'href="{PAGE}?client=nosuch"' in html
+
+
+def test_the_list_has_pages(broker, operator):
+    for number in range(101):
+        queued_job(broker, client=f"client{number:03}")
+
+    html = text(operator.get(LIST, {"sort": "name"}))
+    assert rows(html) == [f"client{number:03}" for number in range(50)]
+    assert "1–50 of 101" in html  # noqa: RUF001
+    assert 'href="/admin/django_rtq/client/?sort=name&amp;page=2" rel="next"' in html
+    assert 'rel="prev"' not in html
+    html = text(operator.get(LIST, {"sort": "name", "page": "3"}))
+    assert rows(html) == ["client100"]
+    assert 'rel="next"' not in html
+    html = text(operator.get(LIST, {"sort": "name", "page": "9"}))
+    assert "This page is empty." in html
+    assert "?sort=name&amp;page=3" in html
+
+
+def test_a_list_of_many_says_how_old_it_is(broker, operator, monkeypatch, round_trips):
+    monkeypatch.setattr(client_list, "FEW", 1)
+    for client in ("bakery", "florist"):
+        queued_job(broker, client=client)
+    del round_trips[:]
+
+    assert "Counted 1.0 s ago." in text(operator.get(LIST))
+    assert len(round_trips) <= 3
+    del round_trips[:]
+    queued_job(broker, client="grocer")
+    del round_trips[:]
+    assert "grocer" not in text(operator.get(LIST))
+    assert round_trips == []
+    operator.post(f"{LIST}pause/", {"client": "grocer", "queue": QUEUE})
+    assert rows(text(operator.get(LIST, {"state": "paused"}))) == ["grocer"]
 
 
 def test_without_clients_it_says_so(broker, operator):
@@ -200,7 +272,7 @@ def test_its_dead_letters_are_requeued_in_all_queues_after_a_question(broker, in
 
 
 def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operator, monkeypatch):
-    monkeypatch.setattr(client_sweep, "REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(sweeps, "REQUEST_SECONDS", -1.0)
     for queue in (QUEUE, "low"):
         for _ in range(150):
             queued_job(broker, client="bakery", queue=queue)

@@ -84,7 +84,8 @@ def test_a_paused_queue_can_be_resumed_there():
 def test_a_hung_job_has_its_page_and_that_of_all_running_jobs():
     (line,) = health(row(), workers=[worker(running(seconds=9000.0))]).lines
     assert line.url == "job_change a queue=mail"
-    assert line.links == [("Show running jobs", "job_changelist")]
+    task = ("Show the task", "registeredtask_change shop.tasks.resize")
+    assert line.links == [("Show running jobs", "job_changelist"), task]
 
 
 def test_of_many_incidents_of_a_kind_the_worst_are_shown():

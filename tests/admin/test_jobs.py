@@ -79,12 +79,6 @@ def test_an_id_with_odd_signs_can_be_opened_and_acted_on(broker, operator, inspe
     assert inspector.find(job.id).state == "queued"
 
 
-def test_a_job_is_found_by_its_id(jobs, operator):
-    answer = operator.get(f"{PAGE}find/?id=%20{jobs.dead.id}%20", follow=True)
-    assert answer.status_code == 200
-    assert jobs.dead.id in text(answer)
-
-
 def test_the_call_can_be_copied(jobs, operator):
     html = text(operator.get(f"{PAGE}{jobs.dead.id}/"))
     assert escape("from testproject.shop.tasks import send_order_mail\n\nsend_order_mail.delay('bakery', 1)") in html

@@ -28,6 +28,7 @@ def given(name, jobs):
         "client_limits": {"queue": QUEUE, "client": "florist", "max_running": "3"},
         "queue_forget": {"name": "mail"},
         "job_edit": {"queue": QUEUE, "args": '["bakery", 9]', "kwargs": "{}"},
+        **{f"registeredtask_{action}": {"until_ms": 10**15} for action in ("cancel", "requeue")},
         "registeredtask_enqueue": {"args": '["bakery", 9]'},
     }.get(name, {"queue": QUEUE})
 

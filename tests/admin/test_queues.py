@@ -6,6 +6,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from django_rtq.admin.display import job_table, overview
+from django_rtq.admin.display.history import SPANS, history_charts
 from tests.admin.conftest import body, text
 from tests.admin.test_dead_letters import said
 from tests.support.jobs import QUEUE, claimed_job, finished_job, let_lapse, queued_job
@@ -45,11 +46,11 @@ def test_the_overview_tells_of_a_clock_that_was_put_back(redis, broker, jobs, op
     assert ("set back and is 10 min behind" in html) is is_told
 
 
-@pytest.mark.parametrize("span", ["1h", "24h"])
-def test_the_overview_looks_back(span, jobs, operator):
+@pytest.mark.parametrize(("span", "steps"), [("1h", 59), ("24h", 71), ("7d", 83), ("30d", 59)])
+def test_the_overview_looks_back(span, steps, jobs, operator):
     html = text(operator.get(f"{OVERVIEW}?span={span}"))
     assert html.count('<svg class="rtq-chart"') == 2
-    assert html.count("<polyline") >= 5
+    assert html.count("<title>") == 2 * steps + html.count("rtq-spark") + 1
 
 
 def test_lines_end_with_the_last_whole_minute(broker, jobs, inspector):
@@ -57,9 +58,9 @@ def test_lines_end_with_the_last_whole_minute(broker, jobs, inspector):
     began = int(front.queues[0].series.begins_at.timestamp()) // 60
     for ago, number in ((0, 7), (1, 5)):
         broker.redis.execute_one(("HSET", keys.stats_of(began + 59 - ago), "succeeded", number))
-    line = overview.charts(inspector.overview.read(60), "1h")[0]["lines"][0]
-    assert len(line.values) == 59
-    assert line.values[-1] in (5, 7)  # 7 when a minute has ended since
+    throughput, _ = history_charts([row.series for row in inspector.overview.read(60).queues], SPANS["1h"])
+    assert throughput["svg"].count("<rect") == 59
+    assert re.findall(r"succeeded (\d+)", throughput["svg"])[-1] in ("5", "7")  # 7 when a minute has ended since
     assert overview.rows(front, lambda *args, **kwargs: "")[0]["done_series"] == [0] * 59
 
 

@@ -49,8 +49,8 @@ ACTS = {
 
 #: Data of jobs, tasks and the server, which is not translated.
 DATA = re.compile(
-    r"^(testproject|django_rtq)\.|_order|_picture|_report|_catalogue|_carrier|run_bulk_action|cancel_client_jobs|_committed_jobs|=|\d-\w+$"
-    r"| UTC$|^(bakery|florist|it broke|default|mail|orders|reports|w1|Redis [\d.]+)$|^Send the e?mail of an order"
+    r"^(testproject|django_rtq)\.|_order|_picture|_report|_catalogue|_carrier|run_bulk_action|cancel_\w+_jobs|_committed_jobs|=|\d-\w+$"
+    r"| UTC$|^UTC$|^(bakery|florist|it broke|default|mail|orders|reports|w1|Redis [\d.]+)$|^Send the e?mail of an order"
 )
 
 

@@ -130,20 +130,6 @@ def test_where_nothing_ran_there_are_no_parts(broker, inspector):
     assert inspector.clients.in_queue("never", [])[1] == []
 
 
-def test_over_all_queues_each_counts_by_what_it_ran(redis, broker, inspector):
-    for queue in (QUEUE, "low"):
-        queued_job(broker, client="x", queue=queue)
-    count_runs(redis, broker, 0, x=(30, 30), y=(10, 10))
-    count_runs(redis, broker, 0, queue="low", x=(10, 60), y=(30, 0), z=(120, 0))
-
-    x = {one.client: one for one in inspector.clients.busiest()}["x"]
-
-    assert x.shares.starts == pytest.approx(40 / 200)
-    assert x.shares.time == pytest.approx(90 / 100)
-    assert x.shares.fair == pytest.approx((40 / 2 + 160 / 3) / 200)
-    assert [each.queue for each in x.in_queues] == [QUEUE, "low"]
-
-
 def test_many_clients_are_read_in_parts(broker, inspector):
     names = [f"client{number}" for number in range(1001)]
     queued_job(broker, client=names[-1])

@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.inspector.jobs.job_list import encode_cursor
+from django_rtq.inspector.jobs.job_refs import encode_cursor
 from tests.support.jobs import (
     QUEUE,
     claim,
@@ -178,15 +178,27 @@ def test_more_empty_lanes_than_are_looked_at_in_one_call_are_passed_over(redis, 
     assert page(inspector) == (["x1"], "")
 
 
-def test_a_very_long_lane_is_not_followed_to_its_end_and_it_says_so(redis, broker, inspector):
+def test_a_very_long_lane_is_followed_to_its_end(redis, broker, inspector):
     queue_up(broker, "x1", "y1")
     lane = broker.keys.of(QUEUE).lane + b"0:x"
-    redis.rpush(lane, *(f"job-{number}" for number in range(10_000)))
-    inspector.job_list.page(QUEUE, "queued", limit=500)
+    redis.rpush(lane, *(f"job-{number}" for number in range(12_000)))
 
-    found = inspector.job_list.page(QUEUE, "queued", filter=JobFilter(id="no such"), depth=1_000_000)
+    found = inspector.job_list.page(QUEUE, "queued", filter=JobFilter(id="no such"), depth=11_000)
 
-    assert (found.searched, found.is_complete, found.next_cursor) == (10_001, False, "")
+    assert (found.searched, found.is_complete) == (11_000, False)
+    redis.lpop(lane, 1500)  # claimed meanwhile
+    rest = inspector.job_list.page(QUEUE, "queued", filter=JobFilter(id="no such"), cursor=found.next_cursor)
+    assert (rest.searched, rest.is_complete, rest.next_cursor) == (1002, True, "")
+
+
+def test_pages_of_a_long_lane_go_on_behind_jobs_that_were_put_back(redis, broker, inspector):
+    claimed = claimed_jobs(broker, *(new_job(f"x{number}", client="x") for number in range(2)))
+    queue_up(broker, *(f"x{number}" for number in range(2, 9)))
+    first, cursor = page(inspector, limit=3)
+    settle(broker, "release", *claimed)
+
+    assert page(inspector, cursor)[0] == ["x5", "x6", "x7", "x8"]
+    assert first == ["x2", "x3", "x4"]
 
 
 @pytest.mark.parametrize("client", [None, "x"])

@@ -23,6 +23,7 @@ from tests.broker.model.scenarios_limits import LIMIT_SCENARIOS
 from tests.broker.model.scenarios_operators import OPERATOR_SCENARIOS
 from tests.broker.model.scenarios_outcomes import OUTCOME_SCENARIOS
 from tests.broker.model.scenarios_rates import RATE_SCENARIOS
+from tests.broker.model.scenarios_tasks import TASK_SCENARIOS
 from tests.broker.model.scenarios_times import TIME_SCENARIOS
 from tests.broker.model.scenarios_turns import TURN_SCENARIOS
 from tests.broker.model.scenarios_unique import UNIQUE_SCENARIOS
@@ -36,6 +37,7 @@ SCENARIOS = (
     *OUTCOME_SCENARIOS,
     *OPERATOR_SCENARIOS,
     *RATE_SCENARIOS,
+    *TASK_SCENARIOS,
     *TIME_SCENARIOS,
     *TURN_SCENARIOS,
     *UNIQUE_SCENARIOS,

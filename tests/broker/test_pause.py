@@ -14,7 +14,7 @@ def test_it_is_written_down_since_when(redis, broker, inspector):
     assert inspector.pause(QUEUE)
 
     assert set(changes(before, snapshot(redis))) == {"paused"}
-    assert int(snapshot(redis)["paused"]) == pytest.approx(seconds * 1000, abs=2000)
+    assert int(snapshot(redis)["paused"]["queue"]) == pytest.approx(seconds * 1000, abs=2000)
 
 
 def test_the_second_time_changes_nothing(redis, inspector):
@@ -40,4 +40,4 @@ def test_what_runs_goes_on_and_what_comes_is_taken_in(redis, broker, inspector):
 def test_only_one_queue_is_paused(redis, broker, inspector):
     inspector.pause(QUEUE)
 
-    assert snapshot(redis, times=False) == {"paused": MS}
+    assert snapshot(redis, times=False) == {"paused": {"queue": MS}}

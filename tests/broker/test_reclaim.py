@@ -51,7 +51,7 @@ def test_a_silent_workers_job_is_queued_again_and_a_crash_counted(redis, broker)
         "work_signal": {"work": 0},
         "crashes": {"a": "1"},
         "errors": after["errors"],
-        "stats": {"enqueued": 1, "reclaimed": 1, "failed": 1},
+        "stats": {"enqueued": 1, "reclaimed": 1, "failed": 1, "crashed": 1},
     }
 
 
@@ -78,7 +78,7 @@ def test_over_the_limit_of_crashes_a_job_is_dead(redis, broker):
         "dead": {"a": MS},
         "crashes": {"a": "1"},
         "errors": after["errors"],
-        "stats": {"enqueued": 1, "reclaimed": 1, "failed": 1, "dead": 1},
+        "stats": {"enqueued": 1, "reclaimed": 1, "failed": 1, "crashed": 1, "dead": 1},
     }
 
 

@@ -38,7 +38,7 @@ def test_the_guilty_count_a_crash_and_the_others_are_given_back(redis, broker):
         "work_signal": {"work": 0},
         "crashes": {"a": "1"},
         "errors": {"a": after["errors"]["a"]},
-        "stats": {"enqueued": 2, "reclaimed": 2, "failed": 1},
+        "stats": {"enqueued": 2, "reclaimed": 2, "failed": 1, "crashed": 1},
     }
 
 

@@ -60,7 +60,14 @@ def test_the_last_steps_can_be_added_up_alone(redis, broker, inspector, minute):
     assert (series.total("succeeded"), series.total("succeeded", 2)) == (111, 110)
 
 
-def test_a_day_in_steps_of_24_minutes_is_the_most(redis, inspector):
+def test_more_than_two_days_are_read_in_steps_of_whole_hours(redis, inspector):
+    two_days, week = inspector.overview.time_series(QUEUE, 2880), inspector.overview.time_series(QUEUE, 10_080)
+
+    assert (two_days.steps, two_days.step_seconds) == (60, 48 * 60)
+    assert (week.steps, week.step_seconds) == (56, 3 * 3600)
+
+
+def test_30_days_are_the_most(redis, inspector):
     series = inspector.overview.time_series(QUEUE, 1_000_000)
 
-    assert (series.steps, series.step_seconds) == (60, 24 * 60)
+    assert (series.steps, series.step_seconds) == (60, 12 * 3600)

@@ -7,7 +7,7 @@ from tests.browser.content_security_policy import POLICY
 from tests.support.jobs import QUEUE
 
 REFRESH_SECONDS = 60  # pages hold still while they are examined
-SHOWN = [name for name, page in every_page() if page.method != "POST" and name not in ("job_find", "queue_change")]
+SHOWN = [name for name, page in every_page() if page.method != "POST" and name not in ("job_search", "queue_change")]
 STATES = ["queued", "scheduled", "running", "retrying", "dead", "finished"]
 LISTS = [f"queue_change?state={state}" for state in STATES]
 

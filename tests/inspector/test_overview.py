@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.broker.redis import client
 from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.inspector.jobs.job_list import LISTS
+from django_rtq.inspector.jobs.job_refs import LISTS
 from django_rtq.inspector.server_info import read_server
 from tests.broker.test_list_running import NOTE
 from tests.support.jobs import (

@@ -31,8 +31,8 @@ def test_limits_are_set_and_shown(broker):
         HEADING,
         ["(whole", "queue)", "3", "1,000", "5,000", "-"],
         ["(each", "client)", "1", "-", "-"],
-        ["(none)", "0", "1", "-", "-", "-", *NOTHING_RAN, "at", "its", "limit", "of", "1", "running", "job"],
         ["acme", "1", "2", "2", "-", "-", *NOTHING_RAN, "at", "its", "limit", "of", "2", "running", "jobs"],
+        ["(none)", "0", "1", "-", "-", "-", *NOTHING_RAN, "at", "its", "limit", "of", "1", "running", "job"],
         ["zeta", "0", "0", "2", "-", "-", *NOTHING_RAN, "open"],
     ]
 
@@ -72,12 +72,35 @@ def test_weights_are_set_and_shown(broker, settings):
 
     assert [line.split() for line in ran.out.splitlines()][2:] == [
         ["(each", "client)", "-", "-", "-", "0.5"],
-        ["(none)", "1", "0", "-", "-", "-", *NOTHING_RAN, "open"],
         ["acme", "0", "0", "-", "-", "-", "5", "-", "-", "-", "open"],
+        ["(none)", "1", "0", "-", "-", "-", *NOTHING_RAN, "open"],
     ]
     assert run("rtq_clients", "list", "default", "--json").json["clients"][1]["limits"]["weight"]["value"] == 5
     run("rtq_clients", "limit", "default", "--client", "acme", "--weight", "settings")
     assert "acme" not in run("rtq_clients", "list", "default").out
+
+
+def listed(*arguments):
+    """The names in the list of the queue."""
+    lines = run("rtq_clients", "list", "default", "--no-color", *arguments).out.splitlines()
+    return [line.split()[0] for line in lines[3:]]
+
+
+def test_the_list_is_sorted_searched_and_limited(broker, inspector):
+    for client, number in (("bakery", 1), ("Baker", 3), ("florist", 2)):
+        for _ in range(number):
+            queued_job(broker, client=client)
+    queued_job(broker, client="elsewhere", queue="low")
+
+    assert listed() == ["Baker", "florist", "bakery"]
+    assert listed("--reverse") == ["bakery", "florist", "Baker"]
+    assert listed("--sort", "name") == ["Baker", "bakery", "florist"]
+    assert listed("--search", "bak") == ["Baker", "bakery"]
+    assert listed("--reverse", "--limit", "1") == ["bakery", "Listed:"]
+    ran = run("rtq_clients", "list", "default", "--limit", "2")
+    assert ran.out.splitlines()[-1] == "Listed: 2 of 3 clients. Find others with --search, --sort or --limit."
+    found = run("rtq_clients", "list", "default", "--json", "--sort", "name", "--limit", "1").json
+    assert (found["matching"], [each["client"] for each in found["clients"]]) == (3, ["Baker"])
 
 
 def test_limits_are_removed(broker, inspector):
@@ -124,6 +147,8 @@ def test_for_programs_it_is_json(broker, inspector):
         (["limit", "default", "--weight", "5", "--whole-queue"], 2),
         (["limit", "unknown", "--max-running", "5", "--whole-queue"], 1),
         (["list", "unknown"], 1),
+        (["list", "default", "--limit", "0"], 1),
+        (["list", "default", "--sort", "nonsense"], 1),
     ],
 )
 def test_wrong_usage_changes_nothing(broker, inspector, arguments, code):

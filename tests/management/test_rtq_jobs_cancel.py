@@ -69,12 +69,13 @@ def test_what_is_no_id_is_refused(text):
 
 @pytest.fixture
 def jobs(broker):
-    """Jobs of two clients and two queues, in three states."""
+    """Jobs of two clients and two queues, in three states. Those of acme are of the task shop.ship."""
+    acme = {"client": "acme", "body": '{"task":"shop.ship"}'}
     return {
-        "acme running": claimed_job(broker, client="acme", queue="busy").id,
+        "acme running": claimed_job(broker, queue="busy", **acme).id,
         "other retrying": retrying_job(broker, client="other").id,
-        "acme queued": queued_job(broker, client="acme").id,
-        "acme scheduled": scheduled_job(broker, client="acme").id,
+        "acme queued": queued_job(broker, **acme).id,
+        "acme scheduled": scheduled_job(broker, **acme).id,
         "other queued": queued_job(broker, client="other", queue="bulk").id,
     }
 
@@ -92,6 +93,10 @@ def states(inspector, jobs):
         (["--all"], ["acme queued", "acme scheduled", "other queued", "other retrying"]),
         (["--all", "--limit", "1"], ["other queued"]),  # of the first queue
         (["--client", "nobody"], []),
+        (["--task", "ship"], ["acme queued", "acme scheduled"]),
+        (["--task", "ship", "--client", "other"], []),
+        (["--task", "ship", "--queue", "bulk"], []),
+        (["--task", "shop.ship", "--state", "queued"], ["acme queued"]),
     ],
 )
 def test_jobs_that_match_are_cancelled(jobs, inspector, options, taken):
@@ -118,6 +123,17 @@ def test_cancelling_by_filter_asks_with_the_number(jobs, inspector, monkeypatch)
 
     assert (ran.code, ran.error) == (1, "Not confirmed: nothing was changed.")
     assert ran.err == "This cancels 2 jobs. Type 'yes' to continue: "
+    assert states(inspector, jobs) == before
+
+
+def test_cancelling_a_task_asks_first(jobs, inspector, monkeypatch):
+    before = states(inspector, jobs)
+    sit_at_terminal(monkeypatch, "no")
+
+    ran = run("rtq_jobs", "cancel", "--task", "shop.ship", "--queue", QUEUE)
+
+    assert (ran.code, ran.error) == (1, "Not confirmed: nothing was changed.")
+    assert ran.err == f"This cancels all waiting jobs of task shop.ship in queue {QUEUE}. Type 'yes' to continue: "
     assert states(inspector, jobs) == before
 
 
@@ -175,19 +191,6 @@ def test_dead_letters_of_a_client_are_requeued_in_all_queues(broker, inspector):
 
     assert {inspector.find(job_id).state for job_id in dead} == {JobState.QUEUED}
     assert inspector.find(kept).state is JobState.DEAD
-
-
-def test_very_long_lanes_are_said_to_be_searched_in_part(broker, inspector, monkeypatch):
-    queued_job(broker)
-    each = type(inspector.job_list).each
-
-    def cut(self, queue, state, filter, *, on_cut):
-        yield from each(self, queue, state, filter)
-        on_cut()
-
-    monkeypatch.setattr(type(inspector.job_list), "each", cut)
-
-    assert "Only the first 10,000 queued jobs of each client" in run("rtq_jobs", "cancel", "--all", "--no-input").err
 
 
 def test_delayed_jobs_are_queued_now(jobs, inspector):

@@ -60,15 +60,14 @@ def test_json_has_these_names_and_no_others(busy):
     assert shown == {
         "queues": [
             {
-                "name": "default",
-                "paused": False,
+                **{"name": "default", "paused": False},
                 "queued": 2,
                 "scheduled": 1,
                 "retrying": 1,
                 "running": 1,
-                "dead": 1,
-                "clients": 2,
+                **{"dead": 1, "clients": 2},
                 **{"finished": 0, "scheduler_seconds": None, "clock_behind_seconds": 0.0, "paused_seconds": None},
+                "paused_tasks": [],
             }
         ],
         "unserved": [],

@@ -25,6 +25,11 @@ def trim(broker, queue):
     return results + dead
 
 
+def roll_up(broker, queue=QUEUE):
+    """Add up counters by the hour. Returns how many hours are left."""
+    return broker.redis.execute_one(broker.maintenance.roll_up_command(queue), resend=True)
+
+
 def repair_lanes(broker, queue, cursor=0):
     """Repair some lanes and workers after a torn append-only file. Returns the next cursor; 0: all were seen."""
     return broker.redis.execute_one(broker.maintenance.repair_command(queue, cursor), resend=True)
@@ -46,6 +51,15 @@ def count_in_the_past(broker):
             ("EXPIRE", keys.stats_of(minute - 1), 1000),
         ]
     )
+    return []
+
+
+def count_hours_ago(broker):
+    """Make counters of the last hours that are not added up. Returns the jobs: none."""
+    keys, minute = broker.keys.of(QUEUE), int(broker.redis.execute_one(("TIME",))[0]) // 60
+    broker.redis.execute([("HSET", keys.clock, "rolled_up", minute // 60 - 3)])
+    for back in (60, 120):
+        broker.redis.execute([("HSET", keys.stats_of(minute - back), "enqueued", 2)])
     return []
 
 

@@ -1,17 +1,19 @@
-"""Charts, drawn as SVG on the server. Colours are CSS classes."""
+"""Charts, drawn as SVG on the server. Colours and patterns are CSS classes.
+
+A chart is drawn without its axes into a picture that is stretched to the width of the page. Texts would be stretched,
+too, so the axes stand beside it: see time_chart.py.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-SPARKLINE_POINTS, HEIGHT = (
-    30,
-    24,
-)  # small: an open page fetches fifty sparklines at a time
+SPARKLINE_POINTS, SPARKLINE_HEIGHT = 30, 24  # small: an open page fetches fifty sparklines at a time
+STEP_WIDTH, HEIGHT = 10, 200  # of a chart, in the units of its picture
 
 
 class Line(NamedTuple):
@@ -19,22 +21,23 @@ class Line(NamedTuple):
 
     title: str
     css: str  # the CSS class
+    values: Sequence[float | None]  # None: no value
+
+
+class Band(NamedTuple):
+    """One area of a chart. Areas are stacked, the first at the bottom."""
+
+    title: str
+    css: str  # the CSS class
     values: Sequence[float]
 
 
-def polyline_points(values: Sequence[float], width: float, height: float, maximum: float) -> str:
-    """The `points` attribute of an SVG polyline. `top` is the value at the upper edge."""
-    step = width / max(1, len(values) - 1)
-    scale = (height - 2) / maximum if maximum > 0 else 0
-    last = len(values) - 1
-    return " ".join(
-        f"{index * step:.0f},{height - 1 - value * scale:.0f}"
-        for index, value in enumerate(values)
-        if index in (0, last)
-        or not values[index - 1]
-        == value
-        == values[index + 1]  # leave out the middle of flat stretches, which are most of the points
-    )
+class Mark(NamedTuple):
+    """A moment that is marked."""
+
+    step: float  # where it is, in steps
+    title: str
+    css: str
 
 
 def sparkline(values: Sequence[float], label: str) -> SafeString:
@@ -45,33 +48,100 @@ def sparkline(values: Sequence[float], label: str) -> SafeString:
         '<svg class="rtq-spark" viewBox="0 0 {} {}" role="img" preserveAspectRatio="none">'
         '<title>{}</title><polyline points="{}"/></svg>',
         SPARKLINE_POINTS - 1,
+        SPARKLINE_HEIGHT,
+        label,
+        polyline_points(buckets, SPARKLINE_POINTS - 1, SPARKLINE_HEIGHT, max(buckets, default=0)),
+    )
+
+
+def polyline_points(values: Sequence[float], width: float, height: float, maximum: float) -> str:
+    """The `points` attribute of an SVG polyline. `maximum` is the value at the upper edge."""
+    step = width / max(1, len(values) - 1)
+    scale = (height - 2) / maximum if maximum > 0 else 0
+    last = len(values) - 1
+    return " ".join(
+        f"{index * step:.0f},{height - 1 - value * scale:.0f}"
+        for index, value in enumerate(values)
+        # Leave out the middle of flat stretches, which are most of the points.
+        if index in (0, last) or not values[index - 1] == value == values[index + 1]
+    )
+
+
+def draw(
+    label: str, top: float, parts: Sequence[Band | Line], *, tips: Sequence[str], marks: Iterable[Mark] = ()
+) -> SafeString:
+    """A chart of stacked areas, lines, and marked moments. `top` is the value at the upper edge; the rest is cut off.
+
+    `tips` are the texts that a mouse shows, one for each step.
+    """
+    width = STEP_WIDTH * max(1, len(tips))
+    grid = format_html_join(
+        "", '<path class="rtq-grid" d="M0 {}H{}"/>', ((round(HEIGHT * part / 4), width) for part in range(5))
+    )
+    bands = [part for part in parts if isinstance(part, Band)]
+    lines = [part for part in parts if isinstance(part, Line)]
+    drawn = [
+        grid,
+        *_areas(bands, top),
+        *(format_html('<path class="{}" d="{}"/>', line.css, _line_path(line.values, top)) for line in lines),
+        *(_mark(mark) for mark in marks),
+        format_html('<path class="rtq-cursor" d="M0 0V{}"/>', HEIGHT),
+        *(
+            format_html('<rect x="{}" width="{}" height="{}"><title>{}</title></rect>', x, STEP_WIDTH, HEIGHT, tip)
+            for x, tip in zip(range(0, width, STEP_WIDTH), tips, strict=False)
+        ),
+    ]
+    return format_html(
+        '<svg class="rtq-chart" data-rtq-steps="{}" viewBox="0 0 {} {}" role="img" aria-label="{}" '
+        'preserveAspectRatio="none">{}</svg>',
+        len(tips),
+        width,
         HEIGHT,
         label,
-        polyline_points(buckets, SPARKLINE_POINTS - 1, HEIGHT, max(buckets, default=0)),
+        format_html_join("", "{}", ((part,) for part in drawn)),
     )
 
 
-def chart(lines: Sequence[Line], label: str, *, width: float = 600.0, height: float = 120.0) -> SafeString:
-    """Several lines on one scale, with three grid lines."""
-    maximum = scale_maximum(max((max(line.values, default=0) for line in lines), default=0))
-    grid = format_html_join(
-        "",
-        '<line class="rtq-mark" x1="0" x2="{}" y1="{}" y2="{}"/>',
-        ((int(width), y, y) for y in (1, round(height / 2), round(height - 1))),
-    )
-    drawn = format_html_join(
-        "",
-        '<polyline class="{}" points="{}"><title>{}</title></polyline>',
-        ((line.css, polyline_points(line.values, width, height, maximum), line.title) for line in lines),
-    )
-    return format_html(
-        '<svg class="rtq-chart" viewBox="0 0 {} {}" role="img" aria-label="{}" preserveAspectRatio="none">{}{}</svg>',
-        int(width),
-        int(height),
-        label,
-        grid,
-        drawn,
-    )
+def _areas(bands: Sequence[Band], top: float) -> Iterable[SafeString]:
+    """The areas, the highest first: each is drawn over the lower part of the one before."""
+    sums: list[float] = []
+    paths = []
+    for band in bands:
+        sums = [a + b for a, b in zip(sums, band.values, strict=True)] if sums else list(band.values)
+        paths.append(format_html('<path class="{}" d="{}"/>', band.css, _area_path(sums, top)))
+    return reversed(paths)
+
+
+def _area_path(values: Sequence[float], top: float) -> str:
+    """Steps from value to value, down to the axis."""
+    path, last = f"M0 {HEIGHT}", HEIGHT
+    for index, value in enumerate(values):
+        y = _y(value, top)
+        if y != last:
+            path += f"H{index * STEP_WIDTH}V{y}"
+        last = y
+    return f"{path}H{len(values) * STEP_WIDTH}V{HEIGHT}Z"
+
+
+def _line_path(values: Sequence[float | None], top: float) -> str:
+    """Lines between the middles of the steps, with gaps where there is no value."""
+    path, is_drawing = "", False
+    for index, value in enumerate(values):
+        if value is not None:
+            path += f"{'L' if is_drawing else 'M'}{index * STEP_WIDTH + STEP_WIDTH // 2} {_y(value, top)}"
+            if not is_drawing:
+                path += "h.1"  # a single value is a dot
+        is_drawing = value is not None
+    return path
+
+
+def _mark(mark: Mark) -> SafeString:
+    x = round(mark.step * STEP_WIDTH)
+    return format_html('<path class="{}" d="M{} 0V{}"><title>{}</title></path>', mark.css, x, HEIGHT, mark.title)
+
+
+def _y(value: float, top: float) -> int:
+    return HEIGHT - round(HEIGHT * min(1.0, value / top))
 
 
 def scale_maximum(most: float) -> float:

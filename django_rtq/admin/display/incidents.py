@@ -70,6 +70,8 @@ def _line(incident: Incident, now: datetime, url: PageUrl) -> IncidentLine:
     pages = [
         (label, address) for action in incident.actions for label, address in [_page(action, incident, url)] if label
     ]
+    if incident.task:
+        pages.append((_("Show the task"), url("registeredtask_change", incident.task)))
     query = {"queue": incident.queue, "task": incident.task, "error": incident.error_class}
     can_requeue, can_resume = Action.REQUEUE in incident.actions, Action.RESUME in incident.actions
     return IncidentLine(

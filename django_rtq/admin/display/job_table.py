@@ -7,16 +7,17 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy
 
 from django_rtq.admin import query_params
-from django_rtq.admin.display.sanitize import short_id
+from django_rtq.admin.display.sanitize import arguments_text, short_id
 from django_rtq.admin.display.texts import LIST_LABELS, STATE_LABELS
 from django_rtq.admin.filters import FilterParams
 from django_rtq.admin.urls import PageUrl
 from django_rtq.formatting import format_number
 from django_rtq.inspector.details import JobDetails, QueueDetails
-from django_rtq.inspector.jobs.job_list import LISTS, JobPage
+from django_rtq.inspector.jobs.job_refs import LISTS, JobPage
+from django_rtq.jobs.job import JobState
 from django_rtq.redaction import redacted
 
 PAGE_SIZE = 25  # jobs
@@ -46,6 +47,7 @@ class JobTable:
     state: str
     filters: FilterParams
     cursor: str  # "": the first page
+    before: int = 0  # jobs on the pages before; other jobs may have come and gone since
 
     @classmethod
     def read(cls, request: HttpRequest, queue: str) -> JobTable:
@@ -54,7 +56,8 @@ class JobTable:
             queue=queue,
             state=query_params.get_choice(request.GET, "state", LISTS, "queued"),
             filters=FilterParams.read(request.GET),
-            cursor=query_params.get_text(request.GET, "after", 1000),
+            cursor=(cursor := query_params.get_text(request.GET, "after", 1000)),
+            before=query_params.get_int(request.GET, "before", 0) if cursor else 0,
         )
 
     def url(self, url: PageUrl, **changed: object) -> str:
@@ -76,12 +79,14 @@ class JobTable:
             "what_title": _DETAIL_TITLES.get(self.state, ""),
             "job_rows": [_row(redacted(job), self.state, url) for job in page.jobs],
             "ticks": self.state == "dead",
-            "found_text": _found_text(page),
-            "next_url": self.url(url, after=page.next_cursor) if page.next_cursor else "",
+            "found_text": _found_text(self, page, getattr(details, self.state)),
+            "next_url": self.url(url, after=page.next_cursor, before=self.before + len(page.jobs))
+            if page.next_cursor
+            else "",
             "first_url": self.url(url),
             "is_later": bool(self.cursor),
             "is_costly": bool(self.filters) and page.searched > MAX_REFRESHED,
-            "here": self.url(url, after=self.cursor),
+            "here": self.url(url, after=self.cursor, before=self.before or ""),
             "requeue_all_url": url("deadletter_requeue_all", query=bulk),
             "discard_all_url": url("deadletter_discard_all", query=bulk),
             **_empty_texts(self, page),
@@ -110,6 +115,7 @@ def _row(job: JobDetails, state: str, url: PageUrl) -> dict[str, Any]:
     }[state]
     return {
         "job": job,
+        "arguments": arguments_text(job),
         "short_id": short_id(job.id),
         "url": url("job_change", job.id, query={"queue": job.queue}),
         "at": at,
@@ -118,12 +124,24 @@ def _row(job: JobDetails, state: str, url: PageUrl) -> dict[str, Any]:
     }
 
 
-def _found_text(page: JobPage) -> str:
-    count = len(page.jobs)
-    text = ngettext("%(count)d job.", "%(count)d jobs.", count) % {"count": count}
-    if page.is_complete:
-        return text
-    return f"{text} {_searched_text(page)}"
+def search_row(job: JobDetails, url: PageUrl) -> dict[str, Any]:
+    """A row for a redacted job in any state."""
+    state = "finished" if job.state.is_final and job.state is not JobState.DEAD else str(job.state)
+    row = _row(job, state, url)
+    return {**row, "list": state, "state": STATE_LABELS[job.state], "what": "" if state == "finished" else row["what"]}
+
+
+def _found_text(table: JobTable, page: JobPage, total: int) -> str:
+    first, last = format_number(table.before + 1), format_number(table.before + len(page.jobs))
+    if table.filters:
+        text = f"{first}–{last}."  # noqa: RUF001 - an en dash between numbers
+        return text if page.is_complete else f"{text} {_searched_text(page)}"
+    whole = format_number(max(total, table.before + len(page.jobs)))
+    return _("%(first)s–%(last)s of %(number)s") % {  # noqa: RUF001 - an en dash between numbers
+        "first": first,
+        "last": last,
+        "number": whole,
+    }
 
 
 def _searched_text(page: JobPage) -> str:

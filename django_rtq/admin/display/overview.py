@@ -1,25 +1,18 @@
-"""The tables and charts of the overview: totals, a row for each queue, the last hour or day."""
+"""The tables of the overview: totals, and a row for each queue."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+from collections.abc import Sequence
 from typing import Any
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.display.charts import Line, chart, scale_maximum
 from django_rtq.admin.urls import PageUrl
 from django_rtq.formatting import format_duration, format_number
 from django_rtq.inspector.overview import Overview, QueueRow
-from django_rtq.inspector.time_series import Series
 from django_rtq.transactions.outbox import OutboxLag
-
-#: The time spans of the charts: length in minutes, and minutes for each point.
-SPANS = {"1h": (60, 1), "24h": (1440, 15)}
 
 _ZERO = SafeString('<td class="rtq-zero">0</td>')
 
@@ -54,25 +47,6 @@ def totals(overview: Overview, url: PageUrl, lag: OutboxLag | None = None) -> li
 def rows(overview: Overview, url: PageUrl) -> list[dict[str, Any]]:
     """A table row for each queue."""
     return [_row(row, overview, url) for row in overview.queues]
-
-
-def charts(overview: Overview, span: str) -> list[dict[str, Any]]:
-    """Charts of throughput, and of wait and run time, for all queues together."""
-    series = [row.series for row in overview.queues]
-    minutes = series[0].step_seconds / 60
-    done, failed, run_ms, wait_ms = (_summed(series, n) for n in ("succeeded", "failed", "run_ms", "wait_ms"))
-    throughput = [
-        Line(_("done"), "rtq-line-good", [n / minutes for n in done]),
-        Line(_("failed"), "rtq-line-bad", [n / minutes for n in failed]),
-    ]
-    times = [
-        Line(_("wait"), "rtq-line-warn", [ms / n / 1000 if n else 0.0 for ms, n in zip(wait_ms, done, strict=True)]),
-        Line(_("run"), "", [ms / n / 1000 if n else 0.0 for ms, n in zip(run_ms, done, strict=True)]),
-    ]
-    return [
-        _chart("throughput", _("Jobs per minute"), throughput, series[0], format_number),
-        _chart("times", _("Average wait and run time"), times, series[0], format_duration),
-    ]
 
 
 def _total(title: str, number: float, url: str = "", css: str = "") -> dict[str, Any]:
@@ -120,36 +94,9 @@ def _row(row: QueueRow, overview: Overview, url: PageUrl) -> dict[str, Any]:
     }
 
 
-def _summed(series: Sequence[Series], name: str) -> list[int]:
-    return [sum(numbers) for numbers in zip(*(_complete(one.of(name)) for one in series), strict=True)]
-
-
 def _complete(values: Sequence[int]) -> Sequence[int]:
-    """Without the step that is not over yet: every line would end in a misleading drop."""
+    """Without the step that is not over yet: the line would end in a misleading drop."""
     return values[:-1]
-
-
-def _chart(name: str, title: str, lines: list[Line], series: Series, write: Callable[[float], str]) -> dict[str, Any]:
-    maximum = scale_maximum(max(max(line.values, default=0) for line in lines))
-    steps = len(lines[0].values)
-    every = max(1, steps // 12)  # 12 rows are enough for the data table
-    whens = [series.begins_at + timedelta(seconds=series.step_seconds * i) for i in range(steps)]
-    return {
-        "name": name,
-        "title": title,
-        "lines": lines,
-        "svg": chart(lines, title),
-        "from_text": f"{localtime(whens[0]):%H:%M}",
-        "top_text": _("scale: 0 to %(top)s") % {"top": write(maximum)},
-        "rows": [
-            (f"{localtime(whens[i]):%H:%M}", [write(_mean(line.values[i : i + every])) for line in lines])
-            for i in range(0, steps, every)
-        ],
-    }
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
 
 
 def _size(number: int) -> str:

@@ -47,6 +47,19 @@ def named_arguments(job: JobDetails) -> list[tuple[str, Any]]:
     return [(clean_text(name, 200), value) for name, value in pairs]
 
 
+def arguments_text(job: JobDetails, max_length: int = 80) -> str:
+    """The first arguments of a redacted job in one line, truncated."""
+    names = parameter_names(job.task)
+    parts, length = [], 0
+    for name, value in named_arguments(job):
+        text = pretty_json(value, max_length).replace("\n", " ")
+        parts.append(text if name.isdecimal() and name not in names else f"{name}={text}")
+        length += len(parts[-1]) + 2
+        if length > max_length:
+            break
+    return clean_text(", ".join(parts), max_length)
+
+
 def parameter_names(task: str) -> Sequence[str]:
     """The names of a task's parameters. Empty if the task is not registered in this process."""
     try:

@@ -210,7 +210,7 @@ def client_consequence(verb: str) -> str:
     return _("Requeued jobs get all their attempts again, and run when the client gets its turn.")
 
 
-def client_done_text(verb: str, count: int) -> str:
+def sweep_done_text(verb: str, count: int) -> str:
     """What was done with them."""
     if verb == "requeue":
         return bulk_done_text("requeue", count)
@@ -225,4 +225,45 @@ def no_client_jobs_text(verb: str) -> str:
         _("Nothing was done: the client has no waiting jobs.")
         if verb == "cancel"
         else _("Nothing was done: the client has no dead letters.")
+    )
+
+
+# -- all jobs of a task
+
+
+def task_question(verb: str, count: int, task: str, *, is_cut: bool) -> str:
+    """The question before something is done with all jobs of a task."""
+    if verb == "requeue":
+        text = ngettext(
+            "This requeues %(count)s dead letter of task %(task)s.",
+            "This requeues %(count)s dead letters of task %(task)s.",
+            count,
+        )
+    elif is_cut:
+        text = _(
+            "This cancels all waiting jobs of task %(task)s, %(count)s or more: their lists are long, and only the "
+            "beginnings were counted."
+        )
+    else:
+        text = ngettext(
+            "This cancels %(count)s waiting job of task %(task)s.",
+            "This cancels %(count)s waiting jobs of task %(task)s.",
+            count,
+        )
+    return text % {"count": format_number(count), "task": task}
+
+
+def task_consequence(verb: str) -> str:
+    """What that means for the jobs."""
+    if verb == "cancel":
+        return _("%(what)s Jobs that are enqueued from now on are kept, too.") % {"what": client_consequence("cancel")}
+    return _("Requeued jobs get all their attempts again.")
+
+
+def no_task_jobs_text(verb: str) -> str:
+    """That there is nothing to do."""
+    return (
+        _("Nothing was done: the task has no waiting jobs.")
+        if verb == "cancel"
+        else _("Nothing was done: the task has no dead letters.")
     )

@@ -13,18 +13,14 @@ from django.utils.translation import ngettext
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import log_action
+from django_rtq.admin.display.client_list import ClientListParams, list_context
 from django_rtq.admin.display.limits import client_rows, limit_label
 from django_rtq.admin.display.sanitize import clean_text
-from django_rtq.admin.display.texts import (
-    client_consequence,
-    client_done_text,
-    client_question,
-    no_client_jobs_text,
-)
+from django_rtq.admin.display.texts import client_consequence, client_question, no_client_jobs_text
 from django_rtq.admin.forms import LimitsForm
-from django_rtq.admin.pages.client_sweep import ClientSweep, ClientVerb
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.admin.pages.purging import purge_for_a_while
+from django_rtq.admin.pages.sweeps import Sweep, SweepVerb, run_sweep
 from django_rtq.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.formatting import format_number
 from django_rtq.inspector.clients.limits import Limits
@@ -52,13 +48,13 @@ class ClientAdmin(PageAdmin):
     # -- pages
 
     def clients(self, request: HttpRequest) -> HttpResponse:
-        """The clients with most waiting jobs or most work, over all queues, and those that are paused or limited."""
-        context = {
-            "title": _("Clients"),
-            "rows": get_inspector().clients.busiest(),
-            "most_length": MAX_CLIENT_LENGTH,
-        }
-        return self.render(request, "clients.html", context)
+        """The clients of all queues: sorted, searched and paged."""
+        params = ClientListParams.read(request.GET)
+        found = get_inspector().client_list.read().page(**params.selection)
+        context = list_context(params, found, lambda query: self.url("client_changelist", query=query))
+        return self.render(
+            request, "clients.html", {"title": _("Clients"), "most_length": MAX_CLIENT_LENGTH, **context}
+        )
 
     def client(self, request: HttpRequest) -> HttpResponse:
         """One client in all queues."""
@@ -152,15 +148,16 @@ class ClientAdmin(PageAdmin):
         }
         return self.render(request, "confirm.html", context, is_form=True)
 
-    def sweep(self, request: HttpRequest, *, verb: ClientVerb) -> HttpResponse:
+    def sweep(self, request: HttpRequest, *, verb: SweepVerb) -> HttpResponse:
         """Cancel the waiting jobs of a client in all queues, or requeue its dead letters, after confirmation."""
         data = request.POST if request.method == "POST" else request.GET
         name = _client_of(data)
-        sweep = ClientSweep.read(data, verb, name)
+        sweep = Sweep.read(data, verb, client=name)
         if request.method == "POST":
-            return self._sweep(request, sweep)
-        sweep, numbers = sweep.counted()
-        if not numbers:
+            run_sweep(request, sweep, lambda text, count: self._log(request, name, text))
+            return self._back(request, name)
+        sweep, counted = sweep.counted()
+        if not counted.total:
             messages.warning(request, no_client_jobs_text(verb))
             return self._back(request, name)
         titles = {
@@ -169,9 +166,9 @@ class ClientAdmin(PageAdmin):
         }
         context = {
             "title": titles[verb] % {"name": _shown(name)},
-            "question": client_question(verb, sum(numbers.values()), _shown(name)),
+            "question": client_question(verb, counted.total, _shown(name)),
             "consequence": client_consequence(verb),
-            "facts": [(queue, format_number(number)) for queue, number in numbers.items()],
+            "facts": [(queue, format_number(number)) for queue, number in counted.by_queue.items()],
             "fields": [("client", name), ("most", sweep.most), ("until_ms", sweep.until_ms)],
             "action": self.url(f"client_{verb}"),
             "verb": _("Cancel jobs") if verb == "cancel" else _("Requeue"),
@@ -183,20 +180,12 @@ class ClientAdmin(PageAdmin):
 
     # -- helpers
 
-    def _sweep(self, request: HttpRequest, sweep: ClientSweep) -> HttpResponse:
-        result = sweep.run()
-        text = client_done_text(sweep.verb, result.done)
-        if result.done:
-            self._log(request, sweep.client, text)
-        if result.error is not None:
-            raise result.error
-        if result.rest:
-            sweep.enqueue_rest(result)
-            rest = _("%(done)s Jobs of these queues do the rest: %(queues)s.")
-            messages.warning(request, rest % {"done": text, "queues": ", ".join(result.rest)})
-        else:
-            messages.success(request, text)
-        return self._back(request, sweep.client)
+    def _dispatch(self, page: Route, request: HttpRequest, **names: str) -> HttpResponse:
+        try:
+            return super()._dispatch(page, request, **names)
+        finally:
+            if request.method == "POST":
+                get_inspector().client_list.forget()
 
     def _set_limits(self, request: HttpRequest, queue: str, name: str, scope: str, form: LimitsForm) -> HttpResponse:
         limits, changed = get_inspector().limits, form.changed_limits

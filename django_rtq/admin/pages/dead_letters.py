@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import ids_text, log_action
+from django_rtq.admin.display.dead_groups import group_row
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import (
     REMAINDER_HINTS,
@@ -26,9 +27,8 @@ from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.exceptions import JobNotFound
 from django_rtq.formatting import format_moment, format_number
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.jobs.dead_letters import BulkAction, DeadGroup, DeadGroups
+from django_rtq.inspector.jobs.dead_letters import BulkAction, DeadGroups
 from django_rtq.jobs.job import JobState, moment
-from django_rtq.redaction import group_message
 
 MAX_GROUPS = 200
 GROUPED_PER_QUEUE = 1000  # newest dead letters of each queue: two round trips that do not block Redis for long
@@ -61,7 +61,7 @@ class DeadLetterAdmin(PageAdmin):
         groups.sort(key=lambda pair: pair[1].last_at, reverse=True)
         context = {
             "title": _("Dead letters"),
-            "groups": [self._group(queue, group) for queue, group in groups[:MAX_GROUPS]],
+            "groups": [group_row(queue, group, self.url) for queue, group in groups[:MAX_GROUPS]],
             "found_text": _found_text(found.values()),
         }
         return self.render(request, "dead.html", context)
@@ -198,19 +198,6 @@ class DeadLetterAdmin(PageAdmin):
             return self.url("deadletter_changelist")
         return self.url("queue_change", sweep.queue, query={"state": "dead", **sweep.wanted.query})
 
-    def _group(self, queue: str, group: DeadGroup) -> dict[str, Any]:
-        # Without both names a filter would match other groups as well.
-        is_known = bool(group.task and group.error_class)
-        query = {"queue": queue, "task": group.task, "error": group.error_class}
-        return {
-            "queue": queue,
-            "group": group,
-            "message": _message_of(group),
-            "url": self.url("queue_change", queue, query={"state": "dead", **query, "queue": ""}),
-            "requeue_url": self.url("deadletter_requeue_all", query=query) if is_known else "",
-            "discard_url": self.url("deadletter_discard_all", query=query) if is_known else "",
-        }
-
 
 def _filter_text(sweep: BulkRequest) -> str:
     return ", ".join(f"{name}: {value}" for name, value in _facts(sweep))
@@ -225,15 +212,6 @@ def _facts(sweep: BulkRequest) -> list[tuple[str, str]]:
     if until is not None:
         facts.append((_("Died before"), format_moment(until)))
     return facts
-
-
-def _message_of(group: DeadGroup) -> str:
-    message = group_message(group)
-    return (
-        _("Message not shown because the arguments are very long. Open a job to see it.")
-        if message is None
-        else message
-    )
 
 
 def _found_text(found: Collection[DeadGroups]) -> str:

@@ -16,6 +16,7 @@ from django_rtq.admin.display.texts import CONFIRMATIONS, STATE_LABELS, Confirme
 from django_rtq.admin.display.timeline import steps
 from django_rtq.admin.forms import CallForm, python_call
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.admin.pages.searching import JobSearch
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import get_inspector
@@ -34,7 +35,7 @@ class JobAdmin(PageAdmin):
         """The first two cannot collide with an id, which has 32 hex digits."""
         return [
             Route("", "changelist", self.running),
-            Route("find/", "find", self.find),
+            Route("search/", "search", self.search),
             Route("<str:job_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "POST"),
             Route("<str:job_id>/run-now/", "run_now", self.run_now, permissions.REQUEUE, "POST"),
             Route("<str:job_id>/cancel/", "cancel", self.cancel, permissions.CANCEL, "BOTH"),
@@ -57,13 +58,13 @@ class JobAdmin(PageAdmin):
         }
         return self.render(request, "running.html", context)
 
-    def find(self, request: HttpRequest) -> HttpResponse:
-        """Redirect from the search field to the page of a job."""
-        job_id = query_params.get_text(request.GET, "id")
-        if not job_id:
-            messages.warning(request, _("Enter the ID of a job."))
-            return HttpResponseRedirect(self.url("queue_changelist"))
-        return HttpResponseRedirect(self.url("job_change", job_id))
+    def search(self, request: HttpRequest) -> HttpResponse:
+        """Jobs of all queues and states that match a query. The id of a job opens its page."""
+        search = JobSearch.read(request)
+        job = search.find_by_id()
+        if job is not None:
+            return HttpResponseRedirect(self._job_url(job.id, job.queue))
+        return self.render(request, "search.html", search.context(self.url), is_form=True)
 
     def job(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """The page of a job."""

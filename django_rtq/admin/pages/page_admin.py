@@ -15,14 +15,12 @@ from django.urls import URLPattern, path
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.navigation import navigation_links
+from django_rtq.admin.navigation import navigation_links, search_url
 from django_rtq.admin.permissions import VIEW, UserPermissions
+from django_rtq.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
 from django_rtq.admin.urls import page_url
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, JobNotFound
-
-#: Sent by live.js when it refreshes a page: only the marked regions are rendered then.
-REFRESH_HEADER = "X-RTQ-Refresh"
 
 View = Callable[..., HttpResponse]
 
@@ -90,10 +88,14 @@ class PageAdmin(admin.ModelAdmin):
             "opts": self.opts,
             "may": UserPermissions(request.user),
             "site_name": self.admin_site.name,
+            "known_digests": known_digests(request),
             "refresh_seconds": None if is_form or status != 200 else seconds or None,
             **context,
         }
-        return TemplateResponse(request, f"admin/django_rtq/{template}", whole, status=status)
+        page = TemplateResponse(request, f"admin/django_rtq/{template}", whole, status=status)
+        if refreshes and status == 200:
+            page.add_post_render_callback(partial(answer_refresh, request))
+        return page
 
     def url(self, name: str, *args: str, query: Mapping[str, object] | None = None) -> str:
         """The URL of a page on this admin site."""
@@ -105,6 +107,7 @@ class PageAdmin(admin.ModelAdmin):
         return {
             **self.admin_site.each_context(request),
             "navigation_links": navigation_links(request, self.admin_site, self.opts),
+            "search_url": search_url(request, self.admin_site),
             "is_in_english": _is_left_in_english(),
         }
 

@@ -13,6 +13,7 @@ from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import log_action
 from django_rtq.admin.display import overview
+from django_rtq.admin.display.history import SPANS, history_charts
 from django_rtq.admin.display.incidents import health_of
 from django_rtq.admin.display.job_table import PAGE_SIZE, JobTable
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
@@ -45,20 +46,26 @@ class QueueAdmin(PageAdmin):
 
     def overview(self, request: HttpRequest) -> HttpResponse:
         """The overview of all queues."""
-        span = query_params.get_choice(request.GET, "span", overview.SPANS, "1h")
-        minutes, step = overview.SPANS[span]
-        front = get_inspector().overview.read(minutes, step=step)
-        lag = outbox_lag()
-        titles = {"1h": _("Last hour"), "24h": _("Last 24 hours")}
+        chosen = query_params.get_choice(request.GET, "span", SPANS, "1h")
+        span, reader = SPANS[chosen], get_inspector().overview
+        front, lag = reader.read(), outbox_lag()
+        series = [row.series for row in front.queues]
+        if chosen != "1h":
+            names = [row.details.name for row in front.queues]
+            series = reader.history(names, span.read_minutes, step=span.step, now=front.now)
         context = {
             "title": _("Task queues"),
             "health": health_of(find_incidents(front, lag), front, self.url),
             "totals": overview.totals(front, self.url, lag),
             "rows": overview.rows(front, self.url),
-            "charts": overview.charts(front, span) if front.queues else [],
+            "charts": history_charts(series, span) if series else [],
             "spans": [
-                {"title": title, "url": self.url("queue_changelist", query={"span": key}), "is_current": key == span}
-                for key, title in titles.items()
+                {
+                    "title": each.title,
+                    "url": self.url("queue_changelist", query={"span": key}),
+                    "is_current": key == chosen,
+                }
+                for key, each in SPANS.items()
             ],
         }
         return self.render(request, "overview.html", context)

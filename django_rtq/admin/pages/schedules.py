@@ -23,7 +23,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 from django_rtq.admin import permissions
 from django_rtq.admin.display.texts import STATE_LABELS, schedule_text
 from django_rtq.admin.forms import restore_secrets
-from django_rtq.admin.navigation import navigation_links
+from django_rtq.admin.navigation import navigation_links, search_url
 from django_rtq.exceptions import RTQError
 from django_rtq.jobs.job import JobState
 from django_rtq.models import Schedule
@@ -90,7 +90,11 @@ class ScheduleAdmin(admin.ModelAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The standard list, with our navigation links above it."""
-        context = {"navigation_links": navigation_links(request, self.admin_site, self.opts), **(extra_context or {})}
+        context = {
+            "navigation_links": navigation_links(request, self.admin_site, self.opts),
+            "search_url": search_url(request, self.admin_site),
+            **(extra_context or {}),
+        }
         return super().changelist_view(request, context)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:

@@ -1,9 +1,9 @@
-"""The list of tasks with their metrics, and a form to enqueue a job."""
+"""The list of tasks with their metrics, the page of one task, and a form to enqueue a job."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -13,11 +13,23 @@ from django.utils.translation import gettext as _
 from django_rtq import models
 from django_rtq.admin import permissions
 from django_rtq.admin.action_log import log_action
-from django_rtq.admin.display.texts import schedule_text
+from django_rtq.admin.display.dead_groups import group_row
+from django_rtq.admin.display.sanitize import clean_text
+from django_rtq.admin.display.task_page import (
+    charts,
+    histograms,
+    metrics_cells,
+    number_text,
+    queue_rows,
+    state_titles,
+    task_options,
+    totals,
+)
+from django_rtq.admin.display.texts import no_task_jobs_text, task_consequence, task_question
 from django_rtq.admin.forms import EnqueueForm
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.admin.pages.sweeps import Sweep, SweepVerb, run_sweep
 from django_rtq.exceptions import InvalidTask, PayloadError
-from django_rtq.formatting import EMPTY_VALUE, format_duration, format_number, format_percent
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.metrics import TaskMetrics
 from django_rtq.tasks.registry import all_tasks
@@ -33,6 +45,9 @@ class TaskAdmin(PageAdmin):
         return [
             Route("", "changelist", self.tasks),
             Route("<str:name>/enqueue/", "enqueue", self.enqueue, permissions.ENQUEUE, "BOTH"),
+            Route("<str:name>/cancel/", "cancel", partial(self.sweep, verb="cancel"), permissions.CANCEL, "BOTH"),
+            Route("<str:name>/requeue/", "requeue", partial(self.sweep, verb="requeue"), permissions.REQUEUE, "BOTH"),
+            Route("<str:name>/", "change", self.task),
         ]
 
     def tasks(self, request: HttpRequest) -> HttpResponse:
@@ -45,6 +60,33 @@ class TaskAdmin(PageAdmin):
             "span_text": _("Metrics of the last %(hours)d hours.") % {"hours": METRICS_HOURS},
         }
         return self.render(request, "tasks.html", context)
+
+    def task(self, request: HttpRequest, name: str) -> HttpResponse:
+        """One task: its runs, its jobs in all queues, its dead letters. A task that nobody knows is not found."""
+        found, task = get_inspector().tasks.get(name, METRICS_HOURS), all_tasks().get(name)
+        if task is None and not found.is_known:
+            raise Http404
+        context = {
+            "title": _("Task %(name)s") % {"name": clean_text(name, 300).rpartition(".")[2]},
+            "breadcrumbs": [{"url": self.url("registeredtask_changelist"), "title": _("Tasks")}],
+            "task_name": name,
+            "is_registered": task is not None,
+            "may_be_enqueued": task is not None and not task.internal,
+            "signature": inspect.signature(task.func) if task else "",
+            "description": inspect.getdoc(task.func) or "" if task else "",
+            "options": ", ".join(task_options(task)) if task else "",
+            "span_text": _("Metrics of the last %(hours)d hours.") % {"hours": METRICS_HOURS},
+            "totals": totals(found.total),
+            "state_titles": state_titles(),
+            "queue_rows": queue_rows(found, task.queue if task else "", self.url),
+            "is_cut": any(queue.cut for queue in found.queues),
+            "has_waiting": any(queue.waiting or queue.is_cut for queue in found.queues),
+            "has_dead": any(queue.dead or "dead" in queue.cut for queue in found.queues),
+            "groups": [group_row(queue, group, self.url) for queue, group in found.groups],
+            "charts": charts(found),
+            "histograms": histograms(found),
+        }
+        return self.render(request, "task.html", context)
 
     def enqueue(self, request: HttpRequest, name: str) -> HttpResponse:
         """Enqueue a job with arguments from a form."""
@@ -75,6 +117,46 @@ class TaskAdmin(PageAdmin):
         }
         return self.render(request, "enqueue.html", context, is_form=True)
 
+    def sweep(self, request: HttpRequest, name: str, *, verb: SweepVerb) -> HttpResponse:
+        """Cancel the waiting jobs of a task in all queues, or requeue its dead letters, after confirmation."""
+        sweep = Sweep.read(request.POST if request.method == "POST" else request.GET, verb, task=name)
+        back = self.url("registeredtask_change", name)
+        if request.method == "POST" and sweep.until_ms:
+            run_sweep(request, sweep, partial(self._log_sweep, request, name))
+            return HttpResponseRedirect(back)
+        sweep, counted = sweep.counted()
+        if not counted.total and not counted.cut:
+            messages.warning(request, no_task_jobs_text(verb))
+            return HttpResponseRedirect(back)
+        shown = clean_text(name, 300)
+        titles = {
+            "cancel": _("Cancel the jobs of task %(name)s"),
+            "requeue": _("Requeue the dead letters of task %(name)s"),
+        }
+        context = {
+            "title": titles[verb] % {"name": shown.rpartition(".")[2]},
+            "question": task_question(verb, counted.total, shown, is_cut=bool(counted.cut)),
+            "consequence": task_consequence(verb),
+            "facts": [
+                (queue, number_text(number, is_cut=queue in counted.cut)) for queue, number in counted.by_queue.items()
+            ],
+            "fields": [("until_ms", sweep.until_ms)],
+            "action": self.url(f"registeredtask_{verb}", name),
+            "verb": _("Cancel jobs") if verb == "cancel" else _("Requeue"),
+            "is_harmless": verb == "requeue",
+            "breadcrumbs": [
+                {"url": self.url("registeredtask_changelist"), "title": _("Tasks")},
+                {"url": back, "title": shown},
+            ],
+            "back": back,
+        }
+        return self.render(request, "confirm.html", context, is_form=True)
+
+    # -- helpers
+
+    def _log_sweep(self, request: HttpRequest, name: str, text: str, count: int) -> None:
+        log_action(request, models.RegisteredTask(name=name[:255]), text)
+
 
 def _row(name: str, task: Task[Any, Any] | None, metrics: TaskMetrics | None) -> dict[str, Any]:
     return {
@@ -82,36 +164,6 @@ def _row(name: str, task: Task[Any, Any] | None, metrics: TaskMetrics | None) ->
         "is_known": task is not None,  # not the task itself: a template would call it
         "may_be_enqueued": task is not None and not task.internal,
         "queue": task.queue if task else "",
-        "options": ", ".join(_options(task)) if task else "",
-        "cells": _cells(metrics),
+        "options": ", ".join(task_options(task)) if task else "",
+        "cells": metrics_cells(metrics),
     }
-
-
-def _options(task: Task[Any, Any]) -> Iterator[str]:
-    """The options that differ from the defaults."""
-    for name in ("priority", "max_attempts", "max_crashes", "time_limit", "expires", "result_ttl"):
-        value = getattr(task, name)
-        if value:
-            yield f"{name}={value}"
-    if callable(task.client):
-        yield "client=…"
-    elif task.client:
-        yield f"client={task.client}"
-    if task.aliases:
-        yield f"aliases={', '.join(task.aliases)}"
-    for schedule in task.schedule:
-        yield schedule_text(schedule)
-
-
-def _cells(metrics: TaskMetrics | None) -> list[dict[str, str]]:
-    if metrics is None:
-        return [{"text": EMPTY_VALUE, "css": "rtq-zero"}] * 7
-    return [
-        {"text": format_number(metrics.done)},
-        {"text": format_number(metrics.failed), "css": "rtq-is-bad" if metrics.failed else "rtq-zero"},
-        {"text": format_percent(metrics.failure_rate)},
-        {"text": format_duration(metrics.run_p50)},
-        {"text": format_duration(metrics.run_p95)},
-        {"text": format_duration(metrics.wait_p50)},
-        {"text": format_duration(metrics.wait_p95)},
-    ]

@@ -9,10 +9,10 @@
 -- ARGV[2] id          the job
 -- ARGV[3] keep_ms     how long the outcome is kept
 -- ARGV[4] outcome     what is stored then, a JSON object; the name of the task is added
--- ARGV[5] how         to stop it if it runs: "ask" it, or "terminate" its process
+-- ARGV[5] how         to stop it if it runs: "ask" it, "terminate" its process, or "leave" it alone
 --
 -- returns {"cancelled", ""}, {"asked", the worker that runs it}, or why not: {"missing", "dead", "finished" or "already", ""};
---         "already": it was cancelled before
+--         "already": it was cancelled before; {"running", the worker that runs it}
 -- sent twice: "already", or "asked" again, and nothing changes
 
 local q, most, id = named(), tonumber(ARGV[1]), ARGV[2]
@@ -26,9 +26,10 @@ if not record then
   return { has_ended(q, id) and "finished" or "missing", "" }
 end
 if redis.call("ZSCORE", q.dead, id) then return { "dead", "" } end
+local worker = find_runner(q, id)
+if worker and how == "leave" then return { "running", worker } end
 redis.call("DEL", q.scratch) -- lets a full server be drained
 outcome = with_task(outcome, record)
-local worker = find_runner(q, id)
 if worker then
   local request = redis.call("HGET", q.cancel_requests, id) or ""
   if how == "terminate" or request == "" then

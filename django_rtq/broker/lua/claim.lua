@@ -1,7 +1,7 @@
 -- claim: settle jobs that have succeeded, and give the worker the next ones, round-robin between clients, from the first
 -- queues that have any. There are several queues: first those to claim from, in the order of the worker.
 -- running -> succeeded, queued -> running
--- uses: prelude settle assign blocking
+-- uses: prelude settle assign blocking task_pauses
 -- keys: running_of jobs workers bands turn lanes work_signal clock scratch ring lane finished no_outcome results
 --       recent_results result_times result_expiry stats failures crashes errors waiting_since retrying digests progress
 --       cancel_requests cancelled_in_lane paused waiters finished_signal unique scheduled scheduled_by_client due_signal
@@ -18,12 +18,12 @@
 -- returns {number of stale ids, these ids, then of each queue with something to tell: its place, status, now, number of
 --         jobs, of counts, id and record of each job, counts: index of the job, failures, crashes where there are any}
 --         status: "ok"; "unknown": the worker has to sign on; "suspect": these are suspects, or the next is;
---         "more": it stopped after many cancelled jobs, and there is more
+--         "more": it stopped after many jobs that were cancelled, or whose task is paused, and there is more
 -- sent twice: the ids are stale; gives more jobs; those whose reply was lost the worker finds in `running` and releases
 
 local worker, last, most, tags, list = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[5]), KEYS, ARGV
 local slots = tonumber(ARGV[3])
-local claim = { wanted = tonumber(ARGV[2]), slots = slots, most = slots, suspects = 0, found = 0, may_skip = 500 }
+local claim = { wanted = tonumber(ARGV[2]), slots = slots, most = slots, suspects = 0, found = 0, may_skip = 500, may_hold = 500 }
 local queues, reply = {}, { 0 }
 
 local function has(q, key)
@@ -64,7 +64,7 @@ local function claim_from(place, band)
     return claim.found == 0 and begin_answer(q, place, "unknown", reply)
   end
   local room = q.has_limits and open_limits(q) or math.huge
-  if room <= 0 or has(q, q.paused) then return end
+  if room <= 0 or (has(q, q.paused) and open_pauses(q)) then return end
   if q.has_limits then band = redis.call("ZREVRANGE", q.bands, "0", "0")[1] end
   local others = math.max(0, claim.wanted - room) -- for other queues
   claim.wanted = claim.wanted - others

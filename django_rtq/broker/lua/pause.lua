@@ -7,5 +7,5 @@
 local q = named()
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-if redis.call("SETNX", q.paused, string.format("%.0f", now_ms(q.clock))) == 1 then return "paused" end
+if redis.call("HSETNX", q.paused, "queue", string.format("%.0f", now_ms(q.clock))) == 1 then return "paused" end
 return "already"

@@ -1,9 +1,9 @@
 -- promote: move due jobs into their lanes. If there are more than fit into one call, clients take turns. Lets clients go
--- on that waited for their rate.
+-- on that waited for their rate, and gives back held jobs of tasks that were resumed.
 -- scheduled, retrying -> queued
--- uses: prelude lanes promote blocking rates
+-- uses: prelude lanes promote blocking rates held_jobs task_pauses
 -- keys: scheduled retrying jobs bands turn lanes waiting_since work_signal clock scratch ring lane
---       scheduled_by_client limits running_counts blocked rate_times next_starts due_signal
+--       scheduled_by_client limits running_counts blocked rate_times next_starts due_signal paused
 -- ARGV[1] limit       jobs, and clients, in this call, at most 100
 -- ARGV[2] ahead       "1" where they go ahead of their band's other work, else ""
 --
@@ -78,11 +78,14 @@ if #picked.ids > 0 then
   redis.call("ZREM", q.retrying, unpack(picked.ids))
   redis.call("ZREM", q.scheduled, unpack(picked.ids)) -- last: a torn log may cost second runs, not a job
 end
-local next_due = redis.call("ZRANGE", q.scheduled, 0, 0, "WITHSCORES")[2]
-if redis.call("EXISTS", q.rate_times, q.next_starts) > 0 then
+local next_due = redis.call("ZRANGEBYSCORE", q.scheduled, "-inf", "(" .. lowest_held(), "WITHSCORES", "LIMIT", 0, 1)[2]
+local goes_on = false
+if redis.call("EXISTS", q.rate_times, q.next_starts, q.paused) > 0 then
+  goes_on = return_more(q, limit)
   next_due = math.min(resume_due(q, limit) or math.huge, next_due or math.huge)
   remove_past(q, limit, 0)
 end
 if next_due and next_due ~= math.huge then answer[1] = math.max(0, next_due - now) end
+if goes_on then answer[1] = 0 end
 for i = 1, #picked.since, 2 do answer[#answer + 1] = picked.since[i] end
 return answer

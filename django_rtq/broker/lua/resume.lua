@@ -7,5 +7,5 @@ local q = named()
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 redis.call("ZADD", q.work_signal, 0, "work")
-if redis.call("DEL", q.paused) == 1 then return "resumed" end
+if redis.call("HDEL", q.paused, "queue") == 1 then return "resumed" end
 return "already"

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from django_rtq.inspector.clients.holds import Holds, holds_text, read_holds
+from django_rtq.inspector.clients.holds import NO_HOLDS, Holds, holds_text, read_holds
 from django_rtq.inspector.clients.limits import ClientPause, Limits, read_limits, read_pause
 
 _BILLION = 1_000_000_000
@@ -75,10 +75,16 @@ class ClientInQueue:
     @property
     def reason(self) -> str:
         """Why its jobs do not start, in the language of the user. "" if they do, or if it has none and may."""
-        reasons = [holds_text(self.holds)]
-        if self.queued and self.queue_state.holds:
-            reasons.append(_("the queue: %(reason)s") % {"reason": holds_text(self.queue_state.holds)})
-        return "; ".join(filter(None, reasons)) or (_("waits until it may start a job") if self.is_blocked else "")
+        of_queue = self.queue_state.holds if self.queued else NO_HOLDS
+        return reason_text(self.holds, of_queue, is_blocked=self.is_blocked)
+
+
+def reason_text(holds: Holds, of_queue: Holds, *, is_blocked: bool) -> str:
+    """Why the jobs of a client do not start, by what holds it and its queue. "" if nothing does."""
+    reasons = [holds_text(holds)]
+    if of_queue:
+        reasons.append(_("the queue: %(reason)s") % {"reason": holds_text(of_queue)})
+    return "; ".join(filter(None, reasons)) or (_("waits until it may start a job") if is_blocked else "")
 
 
 def read_client_states(queue: str, clients: Sequence[str], reply: Sequence[Any]) -> Iterator[ClientInQueue]:

@@ -1,15 +1,23 @@
-"""Cancels the waiting jobs of clients, in bounded steps."""
+"""Cancels the waiting jobs of clients and of tasks, in bounded steps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 
 from django_rtq import signals
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
+from django_rtq.broker.redis.commands import Argument
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.inspector.jobs.dead_letters import BulkResult
+from django_rtq.inspector.jobs.dead_letters import LATEST, BulkResult
+from django_rtq.inspector.jobs.job_filter import JobFilter, RedisJobFilter
+from django_rtq.inspector.jobs.job_list import JobSearch
+from django_rtq.jobs.job import made_ms
 from django_rtq.jobs.outcome import CANCELLED_UNRUN
+
+WALKED_AT_ONCE = 200  # ids of which one step reads the records
+CANCELLED_AT_ONCE = 50  # calls of `cancel` in a round trip; Redis serves nobody else between them
 
 
 class ClientCanceller:
@@ -43,3 +51,60 @@ class ClientCanceller:
         for job_id in ids:
             signals.job_cancelled.send_robust(self._sender, job_id=job_id, queue=queue)
         return int(searched), ids
+
+
+class TaskCanceller:
+    """Cancels the queued, scheduled and retrying jobs of tasks. Any thread may use it. Raises BrokerUnavailable."""
+
+    def __init__(self, broker: Broker, sender: type) -> None:
+        self._broker, self._sender = broker, sender
+
+    def steps(self, task: str, queues: Iterable[str], until_ms: int = LATEST) -> Iterator[BulkResult]:
+        """Cancel the waiting jobs of a task in these queues, as far as they were made up to a moment, by their ids.
+
+        The task is given as in a JobFilter. Running jobs go on. It reads every waiting job of the queues, some hundred
+        in a step, the lanes from their ends. Repeating a step does no harm.
+        """
+        for queue in queues:
+            wanted = RedisJobFilter(self._broker.redis, self._broker.keys.of(queue), JobFilter(task=task))
+            for ids in chain(self._scheduled(queue), self._queued(queue)):
+                meant = [job_id for job_id in ids if made_ms(job_id.decode(errors="replace")) <= until_ms]
+                yield BulkResult(done=self._cancel(queue, wanted.matching(meant)), cursor=queue)
+        yield BulkResult()
+
+    def _scheduled(self, queue: str) -> Iterator[list[bytes]]:
+        """The ids of scheduled and retrying jobs."""
+        at: tuple[float, str] | tuple[()] = ()
+        while True:
+            search = JobSearch(self._broker, queue, "scheduled")
+            pairs, is_last = search.read_scored("scheduled", at, WALKED_AT_ONCE, is_newest_first=False)
+            yield [job_id for _due, job_id in pairs]
+            if is_last or not pairs:
+                return
+            at = (pairs[-1][0], pairs[-1][1].decode())
+
+    def _queued(self, queue: str) -> Iterator[list[bytes]]:
+        """The ids of queued jobs. What is cancelled meanwhile stays in its lane, and is found again."""
+        at: tuple[Argument, ...] = ("", "", "")
+        while True:
+            call = SCRIPTS["walk_lanes"].call(self._broker.keys.of(queue), (*at, WALKED_AT_ONCE))
+            since, lane, seen, *ids = self._broker.redis.execute_one(call, resend=True)
+            if not since:
+                return
+            at = (since, lane, seen)
+            yield ids
+
+    def _cancel(self, queue: str, ids: Collection[bytes]) -> list[str]:
+        """Cancel those that do not run. After a lost reply they are sent again, and are cancelled already."""
+        config, keys = self._broker.config, self._broker.keys.of(queue)
+        arguments = (config.cancelled_ttl_ms, CANCELLED_UNRUN, "leave")
+        calls = [SCRIPTS["cancel"].call(keys, (config.max_results, job_id, *arguments)) for job_id in ids]
+        done: list[str] = []
+        for start in range(0, len(calls), CANCELLED_AT_ONCE):
+            part = list(ids)[start : start + CANCELLED_AT_ONCE]
+            replies = self._broker.redis.execute(calls[start : start + CANCELLED_AT_ONCE], resend=True)
+            cancelled = (b"cancelled", b"already")
+            done += [job_id.decode() for job_id, (word, _) in zip(part, replies, strict=True) if word in cancelled]
+        for cancelled_id in done:
+            signals.job_cancelled.send_robust(self._sender, job_id=cancelled_id, queue=queue)
+        return done

@@ -15,11 +15,13 @@ from typing import Any, Literal, Protocol
 
 from django_rtq.broker.broker import Broker
 from django_rtq.broker.redis.client import clock_ms
+from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerError
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.jobs.job_filter import ALL_JOBS, JobFilter, RedisJobFilter, read_dead_letter
-from django_rtq.inspector.jobs.job_list import JobSearch, decode_cursor, encode_cursor
+from django_rtq.inspector.jobs.job_list import JobSearch
+from django_rtq.inspector.jobs.job_refs import decode_cursor, encode_cursor
 from django_rtq.inspector.queues import QueueReader
 from django_rtq.jobs import serializer
 from django_rtq.jobs.job import clock_moment
@@ -117,11 +119,11 @@ class DeadLetters:
             most = {queue: max(1, min(depth, self._sizes.get(queue, 1))) for queue in queues}
             asked = [(q, at) for q in queues for at in range(len(parts[q]) * GROUPED_AT_ONCE, most[q], GROUPED_AT_ONCE)]
             if not asked:
-                return {queue: _grouped(queue, replies) for queue, replies in parts.items()}
+                return {queue: read_groups(queue, replies) for queue, replies in parts.items()}
             for packet in _packets(asked, most):
                 calls = [
                     SCRIPTS["dead_groups"].call(
-                        self._keys.of(queue), (start, min(GROUPED_AT_ONCE, max(0, depth - start)), _GROUP_BYTES)
+                        self._keys.of(queue), (start, min(GROUPED_AT_ONCE, max(0, depth - start)), _GROUP_BYTES, "")
                     )
                     for queue, start in packet
                 ]
@@ -164,6 +166,11 @@ class DeadLetters:
         ids = [job_id for died, job_id in pairs if filter.fits_place(job_id.decode(), clock_moment(died))]
         fitting = RedisJobFilter(self._redis, self._keys.of(queue), filter).matching(ids) if filter else set(ids)
         return [job_id.decode() for job_id in ids if job_id in fitting], "" if is_last else encode_cursor(at)
+
+    def task_groups_command(self, queue: str, task: str, depth: int) -> Command:
+        """The command for read_groups(): groups of one task among the newest dead letters, GROUPED_AT_ONCE at most."""
+        arguments = (0, min(GROUPED_AT_ONCE, depth), _GROUP_BYTES, task)
+        return SCRIPTS["dead_groups"].call(self._keys.of(queue), arguments)
 
     # -- inside
 
@@ -234,7 +241,7 @@ def _packets(asked: Sequence[tuple[str, int]], most: Mapping[str, int]) -> list[
     return packets
 
 
-def _grouped(queue: str, replies: Sequence[Any]) -> DeadGroups:
+def read_groups(queue: str, replies: Sequence[Any]) -> DeadGroups:
     """Add up the replies of the script `dead_groups` for the parts of a queue, the newest part first."""
     found: dict[tuple[str, str], DeadGroup] = {}
     for _, *entries in replies:

@@ -6,8 +6,8 @@ record, and Python decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,14 @@ from django_rtq.broker.redis.client import RedisClient
 from django_rtq.broker.redis.commands import Argument, Command
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.jobs.call_filter import (
+    argument_lines,
+    fits_path,
+    has_word,
+    is_written,
+    named_leaves,
+    words_lines,
+)
 from django_rtq.jobs.failure import read_cut_failure
 from django_rtq.jobs.job import JobState
 from django_rtq.jobs.record import read_head
@@ -31,16 +39,32 @@ _MESSAGE_BYTES = 4000  # the same, if the filter is about the message
 class JobFilter:
     """Selects the jobs for which all of this is true. Empty: all jobs."""
 
-    task: str = ""  # the full name, or its end after a dot
+    task: str = ""  # the full name, or its end after a dot; "=" and the full name: no other
     client: str | None = None  # "" selects the jobs without a client
     error_class: str = ""  # of the newest failure: the full name, or its end after a dot
     error: str = ""  # part of the newest failure's message, or its class as above
     id: str = ""  # the id, or its beginning
     since: datetime | None = None  # dead: died; scheduled, retrying: due; finished: finished; else: became ready
     until: datetime | None = None
+    outcome: str = ""  # succeeded, cancelled or expired; "": any state
+    #: Path of an argument -> its value: {"order_id": "42", "user.name": "Ann"}. At any depth; not an item of a list.
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    #: The first name of a path -> {task: position of the parameter of that name}.
+    positions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    words: Sequence[str] = ()  # each in the id, task, client, arguments, or newest failure's class or message
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> JobFilter:
+        """The opposite of dataclasses.asdict(), also after a way through JSON."""
+        return cls(**{**stored, "words": tuple(stored.get("words", ()))})
 
     def __bool__(self) -> bool:
         return self != ALL_JOBS
+
+    @property
+    def is_about_call(self) -> bool:
+        """Whether it is about arguments or words: scripts find what may match, and fits() decides."""
+        return bool(self.arguments or self.words)
 
     def fits(self, job: JobDetails) -> bool:
         """Whether the job matches."""
@@ -58,7 +82,9 @@ class JobFilter:
         return (self.since is None or self.since <= at) and (self.until is None or at <= self.until)
 
     def fits_text(self, job: JobDetails) -> bool:
-        """Whether the task, the client and the newest failure match."""
+        """Whether all else matches."""
+        if self.outcome and job.state != self.outcome:
+            return False
         if self.task and not _is_or_ends(job.task, self.task):
             return False
         if self.client is not None and job.client != self.client:
@@ -66,14 +92,50 @@ class JobFilter:
         kind, message = job.newest_error
         if self.error_class and not _is_or_ends(kind, self.error_class):
             return False
-        return not self.error or _is_or_ends(kind, self.error) or self.error in message
+        if self.error and not (_is_or_ends(kind, self.error) or self.error in message):
+            return False
+        return not self.is_about_call or self._fits_call(job)
+
+    def fits_heads(self, record: bytes, failure: bytes) -> bool:
+        """Whether it may match, by the beginnings of its record and of its newest failure."""
+        heads = replace(self, outcome="", arguments={}, words=())
+        return heads.fits_text(read_dead_letter("", b"", record, failure))
+
+    def script_arguments(self, *, times: bool) -> tuple[Argument, ...]:
+        """The first arguments of filter_jobs and other scripts."""
+        client = "" if self.client is None else f"={self.client}"
+        since, until = (self.since, self.until) if times else (None, None)
+        moments = ["" if at is None else repr(at.timestamp() * 1000) for at in (since, until)]
+        most = _MESSAGE_BYTES if self.error else _BYTES
+        return (self.task, client, self.error_class, self.error, *moments, most, self._call)
+
+    @property
+    def outcome_texts(self) -> str:
+        """Texts that are all in the outcome of a finished job that matches, for the script search_jobs."""
+        texts = [self.error_class, self.error, *self.words, *self.arguments.values()]
+        texts += [f'"state":"{self.outcome}"'] if self.outcome in ("cancelled", "expired") else []
+        return words_lines([self.task, self.client or "", *texts])
+
+    @property
+    def _call(self) -> str:
+        terms = [argument_lines(path, value, self.positions.get(path, {})) for path, value in self.arguments.items()]
+        return "".join(terms) + words_lines(self.words)
+
+    def _fits_call(self, job: JobDetails) -> bool:
+        leaves = list(named_leaves(job, self.positions)) if self.arguments else []
+        for path, value in self.arguments.items():
+            if not any(fits_path(names, path) and is_written(leaf, value) for names, leaf in leaves):
+                return False
+        return all(has_word(job, word) for word in self.words)
 
 
 ALL_JOBS = JobFilter()
 
 
 def _is_or_ends(full: str, name: str) -> bool:
-    """Whether this is the full name, or its end after a dot."""
+    """Whether this is the full name, or its end after a dot; with a "=" before it, only the full name."""
+    if name.startswith("="):
+        return full == name[1:]
     return full == name or full.endswith(f".{name}")
 
 
@@ -87,10 +149,13 @@ class RedisJobFilter:
         """The ids that match. Times are ignored, unless `by_ready` compares the moment when a job became ready."""
         parts = [ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE)]
         found: set[bytes] = set()
-        calls = [SCRIPTS["filter_jobs"].call(self._keys, (*self._arguments(times=by_ready), *part)) for part in parts]
+        calls = [
+            SCRIPTS["filter_jobs"].call(self._keys, (*self._wanted.script_arguments(times=by_ready), *part))
+            for part in parts
+        ]
         for part, (fitting, doubtful) in zip(parts, self._run(calls), strict=True):
             found.update(part[place - 1] for place in fitting)
-            found.update(part[place - 1] for place, *heads in doubtful if self._fits(*heads))
+            found.update(part[place - 1] for place, *heads in doubtful if self._wanted.fits_heads(*heads))
         return found
 
     def count_dead(self, start: int, stop: int, show: Callable[[int], object] | None = None) -> int:
@@ -98,34 +163,23 @@ class RedisJobFilter:
 
         `show` is called with the number so far, while there is more to count.
         """
-        arguments = (*self._arguments(times=True), self._wanted.id)
+        arguments = (*self._wanted.script_arguments(times=True), self._wanted.id)
         calls = [
             SCRIPTS["count_matching"].call(self._keys, (*arguments, place, min(AT_ONCE, stop - place)))
             for place in range(start, stop, AT_ONCE)
         ]
         count = 0
         for left, (_, fitting, doubtful) in zip(reversed(range(len(calls))), self._run(calls), strict=True):
-            count += fitting + sum(self._fits(*heads) for _, *heads in doubtful)
+            count += fitting + sum(self._wanted.fits_heads(*heads) for _, *heads in doubtful)
             if left and show is not None:
                 show(count)
         return count
 
     # -- inside
 
-    def _arguments(self, *, times: bool) -> tuple[Argument, ...]:
-        wanted = self._wanted
-        client = "" if wanted.client is None else f"={wanted.client}"
-        since, until = (wanted.since, wanted.until) if times else (None, None)
-        moments = ["" if at is None else repr(at.timestamp() * 1000) for at in (since, until)]
-        most = _MESSAGE_BYTES if wanted.error else _BYTES
-        return (wanted.task, client, wanted.error_class, wanted.error, *moments, most)
-
     def _run(self, calls: Sequence[Command]) -> Iterable[Any]:
         for start in range(0, len(calls), SCRIPTS_PER_ROUND_TRIP):
             yield from self._redis.execute(calls[start : start + SCRIPTS_PER_ROUND_TRIP], resend=True)
-
-    def _fits(self, record: bytes, failure: bytes) -> bool:
-        return self._wanted.fits_text(read_dead_letter("", b"", record, failure))
 
 
 def read_dead_letter(queue: str, job_id: bytes, record: bytes, failure: bytes) -> JobDetails:

@@ -67,3 +67,13 @@ def _names(broker: Broker, queue: str | None) -> Steps[list[str]]:
         return [queue]
     (names,) = checked((yield [("SMEMBERS", broker.keys.queues)]))
     return sorted(name.decode() for name in names)
+
+
+def why_not_now(answer: str) -> str:
+    """What an answer of the script `run_now` means, behind the name of the job."""
+    verb, _, first = answer.partition(" ")
+    if verb == "after":
+        return f"waits until job {first} has ended: only one job of the same unique key may be alive."
+    if verb == "paused":
+        return "waits because its task is paused. Resume the task first."
+    return "has finished already." if verb == "finished" else "is not scheduled or retrying (any more)."

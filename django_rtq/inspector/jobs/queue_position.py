@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from django_rtq.inspector.clients.holds import NO_HOLDS, Holds, read_holds
+from django_rtq.inspector.task_pauses import read_task_hold
 from django_rtq.jobs.job import clock_moment, moment
 
 
@@ -23,13 +24,14 @@ class QueuePosition:
     after: str = ""  # the job whose end it waits for; "": none
     promoted_at: datetime | None = None  # when a scheduler last looked for due jobs
     are_workers_busy: bool = False  # no worker waits for a job: each is busy, or was asked to be quiet
+    task_holds: Holds = NO_HOLDS  # why no job of its task starts: it is paused
     queue_holds: Holds = NO_HOLDS  # why no job of the queue starts
     client_holds: Holds = NO_HOLDS  # why no job of its client starts
 
     @classmethod
     def read(cls, reply: list[Any]) -> QueuePosition:
         """Read the reply of the script `queue_position`."""
-        now_ms, workers, ahead, clients_ahead, after, promoted, is_busy, *holds = reply
+        now_ms, workers, ahead, clients_ahead, after, promoted, is_busy, of_task, *holds = reply
         return cls(
             now=clock_moment(now_ms),
             workers=workers,
@@ -38,6 +40,7 @@ class QueuePosition:
             after=after.decode(errors="replace"),
             promoted_at=moment(int(float(promoted))) if promoted else None,
             are_workers_busy=is_busy == 1,
+            task_holds=read_task_hold(of_task, now_ms),
             queue_holds=_read_holds(now_ms, holds[:3]),
             client_holds=_read_holds(now_ms, holds[3:]),
         )

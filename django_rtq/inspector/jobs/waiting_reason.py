@@ -23,16 +23,27 @@ def waiting_reason(job: JobDetails, position: QueuePosition) -> str:
     if job.state is JobState.QUEUED:
         return " ".join(_reasons_for_all(position)) or " ".join(_reasons_in_lane(job, position))
     if job.state in (JobState.SCHEDULED, JobState.RETRYING):
-        return " ".join([_scheduled_reason(job, position), *_reasons_for_all(position)]).strip()
+        return " ".join(filter(None, [_scheduled_reason(job, position), *_reasons_for_all(position)]))
     return ""
 
 
 def _reasons_for_all(position: QueuePosition) -> Iterator[str]:
-    """Reasons that apply to all jobs of the queue, or of the client."""
+    """Reasons that apply to all jobs of the task, the queue, or the client."""
+    yield from _task_reasons(position.task_holds)
     yield from _queue_reasons(position.queue_holds)
     yield from _client_reasons(position.client_holds)
     if not position.workers:
         yield _("No worker serves this queue.")
+
+
+def _task_reasons(holds: Holds) -> Iterator[str]:
+    if holds.paused_seconds is not None:
+        text = (
+            _("Its task was paused by %(user)s, %(duration)s ago, so the jobs of this task do not start.")
+            if holds.paused_by
+            else _("Its task was paused %(duration)s ago, so the jobs of this task do not start.")
+        )
+        yield text % _values(holds)
 
 
 def _queue_reasons(holds: Holds) -> Iterator[str]:
@@ -113,6 +124,8 @@ def _scheduled_reason(job: JobDetails, position: QueuePosition) -> str:
         return _("It starts after job %(id)s has finished, because unique jobs run one at a time.") % {
             "id": position.after[:60]
         }
+    if job.is_held and not position.task_holds:
+        return _("Its task was resumed, so it will be queued in a moment.")
     if job.due_at is None:
         return ""
     if job.due_at > position.now:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import shlex
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
@@ -13,13 +12,14 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils.translation import override
 
 from django_rtq.conf.queue_options import LIMIT_KINDS
+from django_rtq.inspector.clients.client_list import SORTS
 from django_rtq.inspector.clients.client_states import ClientInQueue, QueueState
 from django_rtq.inspector.clients.holds import holds_text
 from django_rtq.inspector.clients.limits import Limit, Limits
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.management.command import WRONG_USAGE, RTQCommand, add_actions
 from django_rtq.management.output import Column, as_json, count, number, one_line, table
-from django_rtq.management.prompts import known_queues
+from django_rtq.management.prompts import known_queues, system_user
 from django_rtq.management.purging import add_no_input, purge, purge_options
 from django_rtq.tasks.registry import declared_queues
 
@@ -28,7 +28,7 @@ COLUMNS = [
     *(Column("MAX WAITING", right=True), Column("RATE", right=True), Column("WEIGHT", right=True)),
     *(Column("STARTS", right=True), Column("TIME", right=True), Column("FAIR", right=True), Column("STATE")),
 ]
-MOST_LISTED = 100  # clients that have jobs or ran some; all with limits are listed
+MOST_LISTED = 100  # clients, unless --limit says otherwise
 
 ACTIONS = {
     "list": "Show the limits of a queue and its clients, why clients wait, and their parts of what ran in the last 10 "
@@ -67,6 +67,7 @@ class Command(RTQCommand):
             )
             if name == "list":
                 action.add_argument("--json", action="store_true", help="Print JSON.")
+                self._add_list_arguments(action)
             elif name == "limit":
                 self._add_limit_arguments(action)
             else:
@@ -75,6 +76,26 @@ class Command(RTQCommand):
                 )
             if name == "purge":
                 add_no_input(action)
+
+    @staticmethod
+    def _add_list_arguments(action: ArgumentParser) -> None:
+        action.add_argument(
+            "--sort",
+            choices=SORTS,
+            default="queued",
+            help="Sort by this column: names from A, others from the greatest. The default is 'queued'.",
+        )
+        action.add_argument("--reverse", action="store_true", help="Sort the other way round.")
+        action.add_argument(
+            "--search", default="", metavar="TEXT", help="Only clients whose names contain this text, in any case."
+        )
+        action.add_argument(
+            "--limit",
+            type=_positive,
+            default=MOST_LISTED,
+            metavar="N",
+            help=f"List so many clients. The default is {MOST_LISTED}.",
+        )
 
     def _add_limit_arguments(self, action: ArgumentParser) -> None:
         for name, meaning in LIMIT_HELP.items():
@@ -112,7 +133,7 @@ class Command(RTQCommand):
                     if limits.resume_client(queue, client)
                     else f"{_capitalized(what)} was not paused."
                 )
-            elif limits.pause_client(queue, client, _system_user()):
+            elif limits.pause_client(queue, client, system_user()):
                 again = f"rtq_clients resume {queue} {shlex.quote(one_line(client))}"
                 text = f"{_capitalized(what)} is paused. Resume it with  python manage.py {again}"
             else:
@@ -156,26 +177,34 @@ class Command(RTQCommand):
     @override("en")
     def _list(self, queue: str, options: dict[str, Any]) -> None:
         inspector = get_inspector()
-        names = inspector.limits.read(queue).clients.keys()
-        busy = inspector.metrics.clients(queue, MOST_LISTED).clients
-        state, clients = inspector.clients.in_queue(queue, sorted({*names, *(each.client for each in busy)}))
+        page = inspector.client_list.count([queue]).page(
+            sort=options.get("sort", "queued"),
+            is_reversed=options.get("reverse", False),
+            search=options.get("search", ""),
+            limit=options.get("limit", MOST_LISTED),
+        )
+        names = dict.fromkeys([*options.get("client", ()), *(each.client for each in page.clients)])
+        state, clients = inspector.clients.in_queue(queue, names)
         if options.get("json"):
-            self.stdout.write(as_json({**asdict(state), "clients": list(map(_as_dict, clients))}))
+            found = {"matching": page.matching, "clients": list(map(_as_dict, clients))}
+            self.stdout.write(as_json({**asdict(state), **found}))
             return
         heading, *rows = table(COLUMNS, _rows(state, clients))
         self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
-
-
-def _system_user() -> str:
-    """Who runs this command; "" in a container without a name for its user."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return ""
+        if page.matching > len(page.clients):
+            number_of = f"{number(len(page.clients))} of {count(page.matching, 'client')}"
+            self.stdout.write(f"Listed: {number_of}. Find others with --search, --sort or --limit.")
 
 
 def _capitalized(text: str) -> str:
     return text[0].upper() + text[1:]
+
+
+def _positive(text: str) -> int:
+    """The type of --limit."""
+    if not (text.isdecimal() and int(text)):
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
 
 
 def _limit_argument(name: str) -> Callable[[str], Any]:

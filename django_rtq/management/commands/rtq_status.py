@@ -9,6 +9,7 @@ from time import sleep
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from django.utils.translation import override
 
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerUnavailable
@@ -123,6 +124,7 @@ class Command(RTQCommand):
                 None,
                 [
                     self._queue_text(overview),
+                    self._pause_text(overview),
                     self._worker_text(workers, overview),
                     self._unserved_text(_unserved(names, overview, workers) if workers else []),
                     _outbox_text(outbox_lag()),
@@ -134,6 +136,17 @@ class Command(RTQCommand):
 
     def _queue_text(self, queues: Sequence[QueueDetails]) -> str:
         return self._text(table(QUEUE_COLUMNS, map(_queue_row, queues))) if queues else NO_QUEUE
+
+    def _pause_text(self, queues: Sequence[QueueDetails]) -> str:
+        with override(None):
+            lines = [
+                f"Task {one_line(pause.task, 80)} in queue {queue.name}: {one_line(pause.text, 80)}. "
+                f"{count(pause.held, 'job')} held."
+                for queue in queues
+                for pause in queue.paused_tasks
+                if not pause.is_over
+            ]
+        return self.style.WARNING("\n".join(lines)) if lines else ""
 
     def _worker_text(self, workers: Sequence[WorkerDetails], queues: Sequence[QueueDetails]) -> str:
         if workers:

@@ -12,7 +12,7 @@
                    set: (value) => { try { localStorage.rtqLive = value; } catch { /* private mode */ } } };
   const language = bar.closest("[lang]")?.lang || undefined; // our texts may be English on a page in another language
   const ago = new Intl.RelativeTimeFormat(language, { style: "short" });
-  let [isOn, ended, wait, timer, lastRefresh] = [storage.get() !== "off", false, usual, 0, new Date()];
+  let [isOn, ended, wait, timer, lastRefresh, etag] = [storage.get() !== "off", false, usual, 0, new Date(), ""];
 
   const showStatus = (text, state) => {
     bar.dataset.rtqState = state;
@@ -28,12 +28,20 @@
     age.textContent = seconds < 120 ? ago.format(-seconds, "second") : ago.format(-Math.round(seconds / 60), "minute");
   };
   const inUse = (region) => region.querySelector("input[type=checkbox][name=id]:checked")
-    || (region.contains(document.activeElement) && document.activeElement.matches("input, select, textarea, button"))
+    || (region.contains(document.activeElement) && document.activeElement.matches("input, select, textarea, button, [role=slider]"))
     || (!getSelection().isCollapsed && region.contains(getSelection().anchorNode));
 
+  // A region with a digest may have changed in the page since: charts do. The server leaves out what is the same.
+  const isSame = (region, old) => (region.dataset.rtqDigest
+    ? region.dataset.rtqDigest === old.dataset.rtqDigest : region.outerHTML === old.outerHTML);
+  const digests = () => [...regions()].map((region) => region.dataset.rtqDigest).filter(Boolean).join(" ");
   const swap = (fresh, isLast) => regions().forEach((old) => {
     const region = fresh.querySelector(`[data-rtq-live="${old.dataset.rtqLive}"]`);
-    if (!region || (inUse(old) && !isLast) || region.outerHTML === old.outerHTML) return;
+    if (!region || isSame(region, old)) return;
+    if (inUse(old) && !isLast) {
+      etag = ""; // to be asked for again
+      return;
+    }
     old.querySelectorAll("details[id]").forEach((details) => {
       const same = region.querySelector(`#${CSS.escape(details.id)}`);
       if (same) same.open = details.open;
@@ -41,16 +49,19 @@
     const focused = old.contains(document.activeElement) && document.activeElement.getAttribute("href");
     old.replaceWith(document.adoptNode(region));
     if (focused) region.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    document.dispatchEvent(new Event("rtq:refreshed"));
   });
 
   const end = (text) => { ended = true; button.hidden = age.hidden = true; showStatus(text, "stale"); };
   const refresh = async () => {
+    const headers = { "X-RTQ-Refresh": digests() || "1", ...(etag && { "If-None-Match": etag }) };
     try {
       const answer = await fetch(location.href,
-        { headers: { "X-RTQ-Refresh": "1" }, redirect: "manual", signal: AbortSignal.timeout(timeout) });
+        { headers, redirect: "manual", signal: AbortSignal.timeout(timeout) });
       if (answer.type === "opaqueredirect" || answer.status === 403) return end(bar.dataset.rtqEnded);
-      if (!answer.ok && answer.status !== 404) throw new Error(answer.status);
-      swap(new DOMParser().parseFromString(await answer.text(), "text/html"), answer.status === 404);
+      if (!answer.ok && ![304, 404].includes(answer.status)) throw new Error(answer.status);
+      etag = answer.headers.get("ETag") || "";
+      if (answer.status !== 304) swap(new DOMParser().parseFromString(await answer.text(), "text/html"), answer.status === 404);
       if (answer.status === 404) return end(bar.dataset.rtqGone); // for example a job that someone else has discarded
       [wait, lastRefresh] = [usual, new Date()];
       if (isOn) showStatus(bar.dataset.rtqOn, "on");

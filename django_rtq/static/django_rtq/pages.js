@@ -1,4 +1,4 @@
-// Selects all rows of a table, or a range with Shift. Copies texts to the clipboard.
+// Selects all rows of a table, or a range with Shift. Copies texts to the clipboard. The key / focuses the search box.
 // Listens on the document, so that it keeps working when live.js replaces a region.
 "use strict";
 (() => {
@@ -25,6 +25,14 @@
         getSelection().selectAllChildren(document.getElementById(target.dataset.rtqCopy));
       }
     }
+  });
+  document.addEventListener("keydown", (event) => {
+    const isTyping = event.target.closest("input, textarea, select, [contenteditable]");
+    const box = document.querySelector("[data-rtq-search]");
+    if (event.key !== "/" || isTyping || !box || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    box.focus();
+    box.select();
   });
   document.documentElement.classList.add("rtq-has-script");
 })();

@@ -19,6 +19,9 @@ def drain(parallel: ParallelRun) -> None:
         ends = [name for name, text in texts.items() if any(stop in text for stop in stops)]
         parallel.change_limits(queue, dict.fromkeys(ends, ""))
         parallel.resume(queue)
+        for task in list(parallel.models[queue].task_pauses):
+            while task in parallel.models[queue].task_pauses:
+                parallel.resume_task(queue, task, 2)
         for worker in list(parallel.models[queue].workers):
             parallel.reclaim_child(queue, worker, [])
     parallel.advance(LAST_MS)
@@ -68,4 +71,4 @@ def held_by(parallel: ParallelRun, queue: str) -> list[tuple[str, int, str]]:
 def is_fixed(key: str) -> bool:
     """Whether a key may stay when there is no job."""
     name = key.rpartition("}:")[2]
-    return name in FIXED or name.startswith(("stats:", "tasks:"))
+    return name in FIXED or name.startswith(("stats:", "hours:", "tasks:"))

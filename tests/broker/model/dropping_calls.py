@@ -1,10 +1,11 @@
-"""Typical calls of scripts that drop the oldest jobs of a full queue; and those calls together with all others."""
+"""Typical calls of scripts that drop the oldest jobs of a full queue, or hold those of paused tasks; and all calls."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django_rtq.jobs.outcome import DROPPED
+from tests.broker.model import task_calls
 from tests.broker.model.script_calls import ALL_CALLS as OTHER_CALLS
 from tests.broker.model.script_calls import SCRIPT_CALLS, SLOT_MS, ScriptCall
 from tests.support.jobs import QUEUE, WORKER, new_job, unique_job
@@ -34,4 +35,11 @@ DROPPING_CALLS = {
     ),
     "fire_schedule, of a full queue": SCRIPT_CALLS["fire_schedule"]._replace(seed=_full_for_one),
 }
-ALL_CALLS: dict[str, ScriptCall] = {**OTHER_CALLS, **DROPPING_CALLS}
+# What pauses of tasks hold: the same scripts, and more to write.
+TASK_CALLS = {
+    "claim, of a paused task": SCRIPT_CALLS["claim"]._replace(seed=task_calls.paused, act=task_calls.claim),
+    "promote, of a resumed task": SCRIPT_CALLS["promote"]._replace(seed=task_calls.resumed, act=task_calls.promote_all),
+    "cancel, held": SCRIPT_CALLS["cancel"]._replace(seed=task_calls.held),
+    "purge, held": SCRIPT_CALLS["purge"]._replace(seed=task_calls.held, grows=True),
+}
+ALL_CALLS: dict[str, ScriptCall] = {**OTHER_CALLS, **DROPPING_CALLS, **TASK_CALLS}

@@ -4,6 +4,10 @@ A mutant that is not here, or that its scenario does not find any more, only tak
 """
 
 FOUND_BY = {
+    "counters_are_rolled_up": """
+        a_minute_is_not_rolled_up the_present_hour_is_rolled_up half_an_hour_is_rolled_up an_hour_is_not_rolled_up
+        hours_are_rolled_up_at_once hours_are_rolled_up_again hours_are_kept_for_ever
+    """,
     "a_function_says_limits": """
         a_function_has_no_say the_settings_win the_function_wins a_first_limit_of_a_function_counts_nothing
         nobody_goes_on_when_a_function_says_so a_met_client_is_not_noted the_forgotten_are_looked_at_again
@@ -53,7 +57,7 @@ FOUND_BY = {
     "jobs_wait_for_their_time": "due_signal_only_once retry_wakes_no_scheduler skew_is_believed",
     "the_guilty_crash": """
         unknown_worker_may_claim the_guilty_come_first the_innocent_lose_their_turn
-        released_beside_the_first dead_not_added crash_of_no_task crash_counts_everyone_dead
+        released_beside_the_first dead_not_added crash_of_no_task crashes_are_not_counted crash_counts_everyone_dead
         failure_not_counted failures_are_no_attempts crashes_are_no_attempts suspects_beside_others
         others_beside_suspects promote_forgets_retrying index_keeps_the_promoted
     """,

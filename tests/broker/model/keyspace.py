@@ -20,7 +20,7 @@ for _, key in ipairs(redis.call("KEYS", "*")) do
 end
 return taken
 """
-_COUNTED_SECONDS = {"stats": 172_800, "tasks": 180_000}
+_COUNTED_SECONDS = {"stats": 172_800, "hours": 2_678_400, "tasks": 180_000}
 # What a drained queue still has: times, turns, counters, and ids of finished jobs until their time is over.
 FINISHED = {"finished", "finished_before", "no_outcome", "no_outcome_before"}
 FIXED = {"turn", "clock", "due_signal", "work_signal", "workers", "signed_on", *FINISHED}
@@ -30,7 +30,7 @@ BESIDE_JOBS = (
     *("digests", "cancel_requests", "progress"),
 )
 _KINDS = {
-    "string": {"turn", "paused", "unique"},
+    "string": {"turn", "unique"},
     "set": {"queues", "finished", "finished_before"},
     "list": {"lane", "recent_results", "no_outcome", "no_outcome_before"},
     "hash": {
@@ -44,11 +44,13 @@ _KINDS = {
         "results",
         "clock",
         "stats",
+        "hours",
         "tasks",
         "totals",
         "digests",
         "cancel_requests",
         "progress",
+        "paused",
         *("limits", "waiting_limits", "limit_sources", "running_counts", "blocked", "job_times"),
     },
     "zset": {

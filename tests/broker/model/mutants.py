@@ -203,7 +203,12 @@ MUTANTS = (
     # G3: failures and crashes are counted
     Mutant("crash_not_counted", '"HINCRBY", q.crashes, id, 1', '"HINCRBY", q.crashes, id, 0'),
     Mutant("max_crashes_off_by_one", "crashes > max_crashes", "crashes >= max_crashes"),
-    Mutant("crash_is_no_failure", 'count(q.stats, now, "failed", 1)\n  local task', "local task"),
+    Mutant(
+        "crash_is_no_failure",
+        'count(q.stats, now, "failed", 1)\n  count(q.stats, now, "crashed"',
+        'count(q.stats, now, "crashed"',
+    ),
+    Mutant("crashes_are_not_counted", 'count(q.stats, now, "crashed", 1)\n', NOTHING),
     Mutant("crash_of_no_task", "if not task then return end", "if true then return end"),
     Mutant("crash_counts_everyone_dead", 'is_dead and "dead" or "retried"', '"dead"'),
     Mutant("failure_not_counted", '"HINCRBY", q.failures, id, failures', '"HGET", q.failures, id'),

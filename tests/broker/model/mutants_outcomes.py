@@ -58,6 +58,14 @@ OUTCOME_MUTANTS = (
     Mutant("trimmed_outcomes_keep_their_expiry", EXPIRED_EXPIRIES_GO, ""),
     Mutant("trim_keeps_results", 'redis.call("HDEL", q.results, unpack(gone))', "0"),
     Mutant("trim_tells_nothing_of_what_is_left", " or n == TEXTS_AT_ONCE", ""),
+    # Counters of hours
+    Mutant("a_minute_is_not_rolled_up", "hour * 60 + 59", "hour * 60 + 58", ("roll_up",)),
+    Mutant("the_present_hour_is_rolled_up", "math.min(from + most, present)", "from + most", ("roll_up",)),
+    Mutant("half_an_hour_is_rolled_up", "STATS_SECONDS / 3600 + 1", "STATS_SECONDS / 3600", ("roll_up",)),
+    Mutant("an_hour_is_not_rolled_up", "STATS_SECONDS / 3600 + 1", "STATS_SECONDS / 3600 + 2", ("roll_up",)),
+    Mutant("hours_are_rolled_up_at_once", "math.min(from + most, present)", "present", ("roll_up",)),
+    Mutant("hours_are_rolled_up_again", '"rolled_up", string.format("%.0f", ends)', '"rolled_up", "0"', ("roll_up",)),
+    Mutant("hours_are_kept_for_ever", 'redis.call("EXPIRE", key, HOURS_SECONDS)', NOTHING, ("roll_up",)),
     Mutant("who_was_cancelled_is_taken_for_finished", '^%d+ %d+ {"state"', '^%d+ {"state"', ("cancel",)),
     Mutant("who_finished_long_ago_is_unknown", 'redis.call("HEXISTS", q.results, id) == 1 or ', ""),
 )

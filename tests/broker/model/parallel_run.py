@@ -16,10 +16,10 @@ from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.jobs.outcome import CANCELLED_UNRUN, DROPPED
 from tests.broker.model.keyspace import differences, problems, read_keyspace
+from tests.broker.model.pausing import Pausing
 from tests.broker.model.queries import overview_of, seconds, settlement, state_in
 from tests.broker.model.queue import Queue, claim
 from tests.broker.model.state import DEAD_MS, LEASE_MS, RESULT_MS, Clock, Limits, lane_name
-from tests.broker.model.timing import Timing
 from tests.support.single_steps import promote, renew
 
 QUEUES = ("mail", "bulk")
@@ -35,7 +35,7 @@ def parallel_config(url: str) -> Config:
     return Config(redis=url, lease_seconds=LEASE_MS / 1000, queues={"bulk": {"delayed_first": True}}, **kept)
 
 
-class ParallelRun(Timing):
+class ParallelRun(Pausing):
     """Two queues and their models, at a time that stands still until `advance`."""
 
     def __init__(self, redis: Any, broker: Broker) -> None:

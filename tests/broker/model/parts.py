@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django_rtq.broker.messages import NewJob, UniqueJob
-from tests.broker.model.blocking import Blocking
+from tests.broker.model.holding import Holding
 from tests.broker.model.state import Lane, Note, Record, due_at, in_order, made_at
 
 SKEW_MS = 1000  # a job whose id tells another time than the server's notes since when it waits
@@ -20,7 +20,7 @@ READ_AT_ONCE = 100  # outcomes that trim reads
 Entry = tuple[str, int, str]  # id, ms to keep or failures to count, outcome or failure
 
 
-class Parts(Blocking):
+class Parts(Holding):
     """One queue, and the steps of which the verbs are made."""
 
     def _whose_turn(self) -> Lane | None:
@@ -37,15 +37,6 @@ class Parts(Blocking):
                     self._block(band, client)
             self.bands -= set() if self.looks_again() else {band}
         return None
-
-    def pass_over(self, lane: Lane) -> None:
-        """What was cancelled leaves the front of a lane; its client keeps its turn."""
-        while self.lanes[lane] and self.lanes[lane][0] not in self.jobs:
-            del self.cancelled_in_lane[self.lanes[lane].pop(0)]
-            if self.lanes[lane]:
-                self.waiting[lane] = self.waits_since(self.lanes[lane][0])
-            else:
-                del self.waiting[lane]
 
     def _may_join(self, taken: Sequence[str], job_id: str, slots: int) -> bool:
         """Jobs with crashes run apart from others, and the more crashes the fewer of them together."""
@@ -326,11 +317,11 @@ class Parts(Blocking):
         crashes = self.crashes[job_id] = self.crashes.get(job_id, 0) + 1
         allowed = self.jobs[job_id].max_crashes
         error = f"The worker died while it ran this job: crash {crashes}, {allowed} allowed."
-        attempt = crashes + self.failures.get(job_id, 0)
-        line = {"at": self.clock.now, "attempt": attempt, "worker": worker}
+        line = {"at": self.clock.now, "attempt": crashes + self.failures.get(job_id, 0), "worker": worker}
         line |= {"error_class": "django_rtq.exceptions.WorkerLost", "error": error, "traceback": ""}
         self._fail(job_id, 0, json.dumps(line, separators=(",", ":")))
-        self._count("failed")
+        for name in ("failed", "crashed"):
+            self._count(name)
         if task := json.loads(self.jobs[job_id].body).get("task"):
             counters = self.tasks[self.clock.now // 3_600_000]
             counters.update(

@@ -6,10 +6,12 @@ one by one here, while the script takes whole batches: nobody must be able to te
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import ceil
 
 from tests.broker.model.enqueuing import Enqueuing
+from tests.broker.model.holding import HELD
 from tests.broker.model.parts import Entry
 from tests.broker.model.state import RESULT_MS, Ahead, due_at, in_order, lane_name, with_task
 
@@ -142,8 +144,10 @@ class Queue(Enqueuing):
             self.retrying.pop(job_id, None)
         for client in looked_at:
             self._look_again(client)
+        timed = {job_id: due for job_id, due in self.scheduled.items() if due < HELD}
+        has_more = self.return_more(limit)
         self.promote_rates(limit)
-        return self._until(self.scheduled | self.next_starts), promoted
+        return 0 if has_more else self._until(timed | self.next_starts), promoted
 
     def _take_turns(self, promoted: list[str], wanted: int) -> set[str]:
         """Add the shares of the next clients. Answers who was looked at."""
@@ -172,6 +176,19 @@ class Queue(Enqueuing):
         dead = in_order(self.dead)[:over] if over > 0 else due_at(self.dead, self.clock.now - self.limits.dead_ms)
         self._forget(dead[:limit])
         return [gone, len(dead[:limit]), int(has_more or len(dead) >= limit)]
+
+    def roll_up(self, most: int) -> int:
+        present = self.clock.now // 3_600_000
+        start = max(self.clock_state.get("rolled_up", 0), present - 47)
+        end = min(start + most, present)
+        for hour in range(start, end):
+            sums: Counter[str] = Counter()
+            for minute in range(60 * hour, 60 * hour + 60):
+                sums.update(self.stats.get(minute, {}))
+            if sums:
+                self.hours[hour] = sums
+        self.clock_state["rolled_up"] = end
+        return present - end
 
     def audit(self, start: int, limit: int) -> int:
         if start == 0:
@@ -246,6 +263,8 @@ class Queue(Enqueuing):
             return "finished" if job_id in self.results or self.has_finished(job_id) else "missing"
         if job_id not in self.scheduled:
             return "elsewhere"
+        if self.scheduled[job_id] >= HELD and self.pause_of(job_id):
+            return "paused"
         first = self.unique.get(self.digests[job_id].digest, "") if job_id in self.digests else ""
         if first and first in self.digests and self._successor_of(first) == job_id:
             return f"after {first}"

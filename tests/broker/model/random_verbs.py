@@ -24,13 +24,14 @@ from tests.broker.model.parallel_run import QUEUES, ParallelRun
 from tests.broker.model.queries import lanes_of
 from tests.broker.model.state import LEASE_MS
 from tests.broker.model.strategies import (
-    BODY,
+    BODIES,
     CHANGED,
     ERROR,
     KEEPS,
     PAUSES,
     PLAIN,
     PROGRESS,
+    TASKS,
     TORN,
     holdings,
     indexes,
@@ -214,9 +215,9 @@ class QueueMachine(RuleBasedStateMachine):
         for _ in range(times):
             self.parallel.release_worker(queue, self._holder(worker) if self.holders else self._worker(worker))
 
-    @rule(queue=queues, verb=st.sampled_from(("pause", "resume", "resume")))
-    def pause_or_resume(self, queue: str, verb: str) -> None:
-        getattr(self.parallel, verb)(queue)
+    @rule(queue=queues, verb=st.sampled_from(("pause", "resume", "resume")), task=st.sampled_from(("", *TASKS)))
+    def pause_or_resume(self, queue: str, verb: str, task: str) -> None:
+        getattr(self.parallel, f"{verb}_task" if task else verb)(queue, *filter(None, [task]))
 
     @rule(queue=queues, entries=st.lists(limit_entries, min_size=1, max_size=2), said=said_limits)
     def change_limits(self, queue: str, entries: list[tuple[str, str]], said: dict[str, str]) -> None:
@@ -285,7 +286,7 @@ class QueueMachine(RuleBasedStateMachine):
         job_id = f"daily-{number}" if skew is None else f"{now + skew:012x}-{number:03}"
         moments = {"past": str(now - 3000), "now": str(now), "soon": str(now + 1)}
         ready, last = moments.get(due, due), moments.get(expires, expires)
-        return NewJob(job_id, band, max_crashes, client, ready, last, at_front, BODY)
+        return NewJob(job_id, band, max_crashes, client, ready, last, at_front, BODIES[number % 2])
 
     @property
     def holders(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django_rtq.broker.scripts import SCRIPTS
 from tests.broker.model.parallel_run import ParallelRun
 from tests.broker.model.scenarios import DONE, KEEP_MS, new_job, run, send
 from tests.broker.model.state import RESULT_MS
@@ -20,6 +21,20 @@ def outcomes_are_kept_for_their_time(parallel: ParallelRun) -> None:
         for job_id in ids:
             parallel.find("mail", job_id)
         parallel.trim("mail")
+
+
+def counters_are_rolled_up(parallel: ParallelRun) -> None:
+    """Those of the hours that are over, and of which no minute has expired."""
+    present = parallel.clock.now // 3_600_000
+    model, keys = parallel.models["mail"], parallel.broker.keys.of("mail")
+    for minute in (60 * (present - back) + place for back in (0, 1, 2, 20, 46, 47, 48) for place in (0, 59)):
+        counters = {"succeeded": minute % 1000 + 1, "failed": 2}
+        model.stats[minute].update(counters)
+        parallel.redis.hset(keys.stats_of(minute), mapping=counters)
+        parallel.redis.expire(keys.stats_of(minute), 172_800)
+    for most in (1, 40, 2, 4, 4):
+        call = SCRIPTS["roll_up"].call(keys, (most,))
+        parallel.same(parallel.broker.redis.execute_one(call), model.roll_up(most))
 
 
 def outcomes_are_too_many(parallel: ParallelRun) -> None:
@@ -128,6 +143,7 @@ def a_period_began_by_a_clock_that_was_ahead(parallel: ParallelRun) -> None:
 
 OUTCOME_SCENARIOS = (
     outcomes_are_kept_for_their_time,
+    counters_are_rolled_up,
     outcomes_are_too_many,
     old_and_recent_outcomes_are_too_many,
     outcomes_differ_in_one_call,

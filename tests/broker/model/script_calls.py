@@ -7,11 +7,9 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django_rtq.broker.scripts import SCRIPTS
-from django_rtq.broker.settlement import Settlement
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.inspector import Inspector
-from django_rtq.inspector.jobs.job_filter import JobFilter
-from tests.broker.model import time_calls
+from tests.broker.model import search_calls, task_calls, time_calls
 from tests.support import single_steps as steps
 from tests.support.jobs import (
     QUEUE,
@@ -32,11 +30,7 @@ from tests.support.jobs import (
 )
 
 PROGRESS, SLOT_MS = '{"done":1,"total":2,"text":""}', 1_700_000_000_000
-READ_ONLY = {  # scripts that write nothing
-    *("client_metrics", "find_job", "time_series", "dead_groups", "latest_failures"),
-    *("list_queued", "list_finished", "count_matching", "queue_overview", "list_running"),
-    *("filter_jobs", "queue_position", "task_metrics", "client_states", "busiest_client"),
-}
+READ_ONLY = {name for name, script in SCRIPTS.items() if "Reads only." in script._source}
 LIMITS = {"run:clients": "max_running=1 rate=9/1000 burst=3", "settings:queue": "max_running=3", "run:paused:x": "1 me"}
 
 
@@ -61,10 +55,6 @@ def _several():
 
 def _nobody_is_known(broker):
     return []
-
-
-def _new(broker):
-    return [new_job("a", client="x")]
 
 
 def _many_new(broker):
@@ -138,9 +128,13 @@ def _paused(broker):
     return jobs
 
 
+def _new(broker):
+    return [new_job("a", client="x")]
+
+
 def _begun(broker):
     broker.schedules.begin(QUEUE, "report", "d1", SLOT_MS - 1)
-    return [new_job("a", client="x")]
+    return _new(broker)
 
 
 def _waiting_for_their_time(broker):
@@ -161,10 +155,6 @@ def _change(broker, jobs):
 def _register(broker, jobs):
     call = SCRIPTS["register_waiter"].call(broker.keys.of(QUEUE), (jobs[0].id, 1000))
     return broker.redis.execute_one(call, resend=True)
-
-
-def _tally(broker, jobs):
-    broker.settle(WORKER, QUEUE, Settlement(metrics=[(13, 7, 2, "done task", 3, "r-3 task", 3, "x", 3, 4_000_000)]))
 
 
 def _held(broker):
@@ -246,8 +236,6 @@ def _by_hand(seed, verb, **traits):
     return ScriptCall(seed, lambda broker, jobs: attrgetter(verb)(Inspector(broker))(QUEUE), **traits)
 
 
-NO_JOB = JobFilter(task="none")
-
 SCRIPT_CALLS = {
     "finish": _settling("ack"),
     "repair_lanes": ScriptCall(_bent, lambda broker, jobs: steps.repair_lanes(broker, QUEUE)),
@@ -272,13 +260,16 @@ SCRIPT_CALLS = {
     ),
     "time_series": _by_hand(_queued, "overview.time_series"),
     "dead_groups": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.groups(QUEUE)),
+    "count_lanes": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).client_list.count()),
     "busiest_client": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).overview.read()),
     "latest_failures": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).overview.read()),
     "list_finished": ScriptCall(_too_old, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "finished")),
     "list_queued": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued")),
-    "count_matching": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.select(QUEUE, NO_JOB)),
+    "count_matching": ScriptCall(_dead, search_calls.count),
     "queue_overview": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).queues.details()),
     "pause": _by_hand(_queued, "pause"),
+    "pause_task": ScriptCall(_queued, task_calls.pause),
+    "resume_task": ScriptCall(task_calls.held, task_calls.resume),
     "note_times": ScriptCall(time_calls.claimed_by_time, time_calls.note_times, is_resent=False),
     "report_progress": ScriptCall(
         _claimed, lambda broker, jobs: broker.report_progress(WORKER, [(QUEUE, jobs[0].id, PROGRESS)])
@@ -296,14 +287,18 @@ SCRIPT_CALLS = {
     "resume": _by_hand(_paused, "resume"),
     "retry": _settling("retry"),
     "run_now": ScriptCall(_waiting_for_their_time, _run_all_now),
-    "filter_jobs": ScriptCall(_queued, lambda found, _: Inspector(found).job_list.page(QUEUE, "queued", filter=NO_JOB)),
+    "filter_jobs": ScriptCall(_dead, search_calls.next_ids),
+    "search_jobs": ScriptCall(_queued, search_calls.page),
     "sign_off": ScriptCall(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
     "sign_on": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
     "queue_position": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).find_with_position(jobs[0].id)),
-    "add_metrics": ScriptCall(_nobody_is_known, _tally, is_resent=False, grows=True),
+    "add_metrics": ScriptCall(_nobody_is_known, time_calls.tally, is_resent=False, grows=True),
     "track_incidents": ScriptCall(steps.see_incidents, lambda broker, jobs: steps.track_incidents(broker, 3, "b", "c")),
     "update_totals": ScriptCall(steps.count_in_the_past, lambda broker, jobs: steps.update_totals(broker)),
+    "roll_up": ScriptCall(steps.count_hours_ago, lambda broker, jobs: steps.roll_up(broker)),
     "task_metrics": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).metrics.tasks()),
+    **dict.fromkeys(("task_history", "count_task"), _by_hand(_queued, "tasks.get")),
+    "walk_lanes": ScriptCall(_queued, lambda broker, jobs: list(Inspector(broker).task_jobs.steps("x", [QUEUE]))),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
     "check_blocked": ScriptCall(_blocked, lambda broker, jobs: broker.limits.change(QUEUE, dict.fromkeys(LIMITS, ""))),
     "keep_limits": ScriptCall(_blocked, lambda broker, jobs: broker.limits.keep(QUEUE, {"x": {"max_running": 3}})),

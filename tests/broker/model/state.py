@@ -125,8 +125,10 @@ class State:
     due_signal: bool = False
     clock_state: dict[str, int] = field(default_factory=dict)
     stats: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    hours: dict[int, Counter[str]] = field(default_factory=dict)  # the sums of `stats`
     tasks: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # of each hour
     paused: int | None = None
+    task_pauses: dict[str, str] = field(default_factory=dict)  # task -> number, since when, who; only number: resumed
     is_bulk: bool = False  # enqueue_many is at work
     drops_left: int = 0  # how many the call may still drop
     dropped: list[str] = field(default_factory=list)  # by the last call
@@ -151,7 +153,7 @@ class State:
     def forget(self, idle_ms: int, *, discard: bool) -> str:
         if self.jobs:
             return "jobs"
-        if self.paused is not None:
+        if self.paused is not None or self.task_pauses:
             return "paused"
         if self.limit_sources or self.blocked:
             return "limits"
@@ -164,7 +166,7 @@ class State:
             return "outcomes"
         was_listed, fresh = self.is_listed, type(self)(self.clock, self.limits, self.delayed_first)
         fresh.clock_state, fresh.tasks, fresh.unique = self.clock_state, self.tasks, self.unique
-        fresh.stats = self.stats
+        fresh.stats, fresh.hours = self.stats, self.hours
         fresh.stats.pop(self.clock.now // 60_000, None)
         fresh.is_listed = False
         vars(self).update(vars(fresh))
@@ -180,7 +182,7 @@ class State:
             "errors": {job_id: "".join(f"{line}\n" for line in lines) for job_id, lines in self.errors.items()},
             "work_signal": {"work": 0} if self.work_signal else {},
             "due_signal": {"due": 0} if self.due_signal else {},
-            "paused": None if self.paused is None else str(self.paused),
+            "paused": self._pauses(),
         }
         for name in (
             "scheduled",
@@ -207,8 +209,13 @@ class State:
         keys |= {f"running:{worker}": dict(held) for worker, held in self.running.items()}
         keys |= {f"unique:{digest}": job_id for digest, job_id in self.unique.items()}
         keys |= {f"stats:{minute}": texts(counters) for minute, counters in self.stats.items()}
+        keys |= {f"hours:{hour}": texts(counters) for hour, counters in self.hours.items()}
         keys |= {f"tasks:{hour}": texts(counters) for hour, counters in self.tasks.items()}
         return {name: value for name, value in keys.items() if value}
+
+    def _pauses(self) -> dict[str, str]:
+        of_tasks = {f"task:{task}": entry for task, entry in self.task_pauses.items()}
+        return of_tasks if self.paused is None else {"queue": str(self.paused), **of_tasks}
 
     def _limit_keys(self) -> dict[str, object]:
         """Of a ring: those that take turns, and behind them those that are blocked, in the order of their names."""

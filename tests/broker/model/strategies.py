@@ -9,6 +9,8 @@ from tests.broker.model.state import LEASE_MS, RESULT_MS
 
 CLIENTS = ("", "acme", "a:b c", "ü")
 BODY = '{"task":"täsk","args":[[],{}]}'
+TASKS = ("täsk", "charge")
+BODIES = (BODY, '{"task":"charge"}')
 CHANGED = '{"task":"täsk","args":["ü"]}'
 PROGRESS = '{"done":1,"total":null,"text":"ü"}'
 ERROR = '{"error":"it broke","traceback":"line\\n"}'

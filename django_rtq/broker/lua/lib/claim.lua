@@ -1,6 +1,6 @@
 -- claim: decide which jobs of a lane a claim may take.
 -- created when first called
--- uses: prelude lanes
+-- uses: prelude lanes held_jobs
 
 -- Whether a suspect, a job that has crashed a worker, may run beside the jobs that this claim has taken. After its first
 -- crash it runs beside half as many jobs as there are slots, after the second a quarter; alone, when one more crash would
@@ -31,4 +31,16 @@ local function skip_cancelled(q, claim, lane)
   redis.call("HDEL", q.cancelled_in_lane, unpack(passed))
   first = redis.call("LINDEX", key, 0)
   if first then redis.call("ZADD", q.lanes, waiting_since(q, first, q.now), lane) end
+end
+
+-- Let jobs that are cancelled, or whose task is paused, leave the front of a lane, before a claim reads it.
+local function skip_first(q, claim, lane)
+  if q.has_cancelled_in_lane and claim.may_skip > 0 then skip_cancelled(q, claim, lane) end
+  if q.pauses then hold_paused(q, claim, lane) end
+end
+
+-- Whether a job further behind in a lane has to leave it first.
+local function is_to_skip(q, id)
+  if q.has_cancelled_in_lane and redis.call("HEXISTS", q.jobs, id) == 0 then return true end
+  return q.pauses and is_to_hold(q, id)
 end

@@ -1,11 +1,12 @@
 -- filter: match jobs against a filter, by short fields of their records and failures.
--- uses: prelude failures
+-- uses: prelude failures call_filter
 
--- Whether a string in JSON is this name, or ends with it after a dot. Nil if it contains escapes, which this does not
--- decode.
+-- Whether a string in JSON is this name, or ends with it after a dot; "=" before the name stands for the whole name. Nil if
+-- it contains escapes, which this does not decode.
 local function matches_name(raw, name)
   if name == "" then return true end
   if string.find(raw, "\\", 1, true) then return nil end
+  if string.sub(name, 1, 1) == "=" then return raw == string.sub(name, 2) end
   return raw == name or string.sub(raw, -#name - 1) == "." .. name
 end
 
@@ -28,6 +29,7 @@ end
 
 -- Match the newest failure: its class, and a part of its message or class.
 local function matches_failure(wanted, lines, newest)
+  if lines == "" then return false end
   local class = text_after(lines, '"error_class":"', newest) or ""
   local fits = matches_name(class, wanted.class)
   if fits == false or wanted.text == "" then return fits end
@@ -37,25 +39,33 @@ local function matches_failure(wanted, lines, newest)
 end
 
 -- Returns the positions of the ids that match, and of those that cannot be decided here: {position, start of the record,
--- start of the newest failure}.
-local function match_jobs(q, wanted, ids, bytes)
-  local fitting, doubtful, left, places = {}, {}, {}, {}
+-- start of the newest failure}. Of what has to match in `wanted.call` it returns what may match. The third: bytes read.
+local function match_jobs(q, wanted, ids)
+  local fitting, doubtful, left, places, read = {}, {}, {}, {}, 0
   local records = #ids > 0 and redis.call("HMGET", q.jobs, unpack(ids)) or {}
   for i, id in ipairs(ids) do
     local fits = matches_record(wanted, records[i] or "")
+    read = read + #(records[i] or "")
     if fits ~= false then left[#left + 1], places[#left + 1] = id, { i, fits } end
   end
-  local asks = wanted.class ~= "" or wanted.text ~= ""
-  local failures = asks and #left > 0 and redis.call("HMGET", q.errors, unpack(left)) or {}
+  local asks, call = wanted.class ~= "" or wanted.text ~= "", wanted.call
+  local reads = (asks or (call and #call.words > 0)) and #left > 0
+  local failures = reads and redis.call("HMGET", q.errors, unpack(left)) or {}
   for n, place in ipairs(places) do
     local i, fits, lines = place[1], place[2], failures[n] or ""
     local newest = start_of_newest(lines)
     local fails = not asks or matches_failure(wanted, lines, newest)
+    if call and fails ~= false then
+      local ends = #call.words > 0 and string.find(lines, '"traceback":', newest, true)
+      local failure = string.sub(lines, newest, ends and ends - 1 or -1)
+      fails = matches_call(call, records[i] or "", failure, left[n]) and fails
+    end
     if fits and fails then
       fitting[#fitting + 1] = i
     elseif fails ~= false then
-      doubtful[#doubtful + 1] = { i, string.sub(records[i] or "", 1, bytes), string.sub(lines, newest, newest + bytes - 1) }
+      local start, failure = string.sub(records[i] or "", 1, wanted.bytes), string.sub(lines, newest, newest + wanted.bytes - 1)
+      doubtful[#doubtful + 1] = { i, start, failure }
     end
   end
-  return fitting, doubtful
+  return fitting, doubtful, read
 end

@@ -4,6 +4,7 @@
 -- Count a crashed run for its queue and its task, in place of the dead worker.
 local function count_crash(q, record, end_name, now)
   count(q.stats, now, "failed", 1)
+  count(q.stats, now, "crashed", 1)
   local task = string.match(record, '^[^\n]*\n{"task":"([^"\\]+)"')
   if not task then return end
   local tasks = task_counters(q, now)

@@ -17,17 +17,17 @@ local function take_turns(q, band, claim)
   local rooms = q.has_limits and read_rooms(q, clients)
   if rooms then turns.owners, turns.blocked = {}, {} end
   local share = math.ceil(claim.wanted / math.max(#clients, 1))
-  local lane, last = q.lane .. band .. ":", tostring(share) -- one more: the next head of the lane
+  local lane, last, has_skips = q.lane .. band .. ":", tostring(share), q.has_cancelled_in_lane or q.pauses
   for c, client in ipairs(clients) do
-    if q.has_cancelled_in_lane and claim.may_skip > 0 then skip_cancelled(q, claim, band .. ":" .. client) end
+    if has_skips then skip_first(q, claim, band .. ":" .. client) end
     turns.lanes[c], turns.taken[c] = lane .. client, 0
-    turns.lines[c] = redis.call("LRANGE", turns.lanes[c], "0", last)
+    turns.lines[c] = redis.call("LRANGE", turns.lanes[c], "0", last) -- one more: the next head of the lane
   end
   for round = 1, share do
     for c = 1, #clients do
       local id = turns.lines[c][round]
       if #turns.ids == claim.wanted then return turns end
-      if id and q.has_cancelled_in_lane and redis.call("HEXISTS", q.jobs, id) == 0 then return turns end
+      if id and has_skips and is_to_skip(q, id) then return turns end
       if id and rooms and turns.taken[c] >= rooms[c] then
         if not turns.blocked[c] then block(q, band, clients[c]) end
         id, turns.blocked[c] = nil, true

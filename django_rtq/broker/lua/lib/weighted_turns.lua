@@ -37,16 +37,15 @@ end
 local function take_weighted_turns(q, band, claim)
   local turns, n = open_turns(q, band, claim.wanted)
   local clients, ids, heap, share = turns.clients, turns.ids, {}, math.ceil(claim.wanted / #turns.clients)
+  local has_skips = q.has_cancelled_in_lane or q.pauses
   local rooms, steps = read_rooms(q, clients), q.has_times and read_steps(q, clients) or read_strides(q, clients)
   for c = 1, #clients do heap[c] = c end
   while heap[1] and #ids < claim.wanted do
     local c, more = heap[1], false
     local client, taken = clients[c], turns.taken[c]
-    if q.has_cancelled_in_lane and not turns.lines[c] and claim.may_skip > 0 then
-      skip_cancelled(q, claim, band .. ":" .. client)
-    end
+    if has_skips and not turns.lines[c] then skip_first(q, claim, band .. ":" .. client) end
     local id = read_line(turns, c, share)[taken + 1]
-    if id and q.has_cancelled_in_lane and redis.call("HEXISTS", q.jobs, id) == 0 then break end
+    if id and has_skips and is_to_skip(q, id) then break end
     if id and taken >= rooms[c] then
       block(q, band, client)
       if q.has_times then keep_turn(q, band, client, turns.scores[client]) end

@@ -57,7 +57,7 @@ local _, queue_moment = queue_room(q)
 local _, moments = read_rooms(q, clients)
 local answer = {
   now, { limits[1] or "", sources[1] or "", limits[2] or "", sources[2] or "" },
-  { redis.call("GET", q.paused) or "", redis.call("HGET", q.running_counts, "queue") or "", queue_moment or "",
+  { redis.call("HGET", q.paused, "queue") or "", redis.call("HGET", q.running_counts, "queue") or "", queue_moment or "",
     math.floor(all_runs + 0.5), math.floor(all_us + 0.5) },
 }
 for i, client in ipairs(clients) do answer[i + 3] = state_of(client, weights[i], moments[i]) end

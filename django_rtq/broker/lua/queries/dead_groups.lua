@@ -4,13 +4,14 @@
 -- ARGV[1] start       the first position, counted from the newest, 0
 -- ARGV[2] most        so many, at most 500
 -- ARGV[3] bytes       how much to return of the record and of its newest failure
+-- ARGV[4] task        only its groups; "": of all tasks
 --
 -- returns {dead letters in all, {how many, first and last time of death, start of the newest one's record and of its
 --         newest failure}, ...}; "" where there is none
 -- sent twice: changes nothing
 
 local q, start, most = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
-local bytes = tonumber(ARGV[3])
+local bytes, wanted = tonumber(ARGV[3]), ARGV[4]
 local answer, of_kind, ids = { redis.call("ZCARD", q.dead) }, {}, {}
 
 local dead = redis.call("ZREVRANGE", q.dead, start, start + most - 1, "WITHSCORES")
@@ -27,7 +28,7 @@ for i, record in ipairs(records) do
   local group = of_kind[kind]
   if group then
     group[1], group[2] = group[1] + 1, died
-  else
+  elseif wanted == "" or wanted == task then
     local failure = string.sub(lines, newest, newest + bytes - 1)
     of_kind[kind] = { 1, died, died, string.sub(record or "", 1, bytes), failure }
     answer[#answer + 1] = of_kind[kind]

@@ -1,10 +1,10 @@
 -- queue_overview: numbers of jobs in a queue, and its state. Reads only. Its cost does not depend on the length of the queue.
--- uses: prelude lanes
+-- uses: prelude lanes task_pauses
 -- keys: jobs scheduled retrying dead workers lanes paused clock results running_of waiting_since
 --       cancelled_in_lane lane
 -- returns {now, live jobs, scheduled, retrying, dead, running, lanes with work, since when the oldest waits, paused since,
 --         outcomes kept, last sign of life of a worker, last run of promote, by how many ms the server's clock is
---         behind}; "" for a missing time
+--         behind, {task, its entry, how many jobs its pause holds, ...}}; "" for a missing time
 -- sent twice: changes nothing
 
 local q, running = named(), 0
@@ -28,6 +28,19 @@ local function oldest_since(now)
   return oldest and string.format("%.0f", oldest) or lanes[2]
 end
 
+-- Tasks that are paused, or whose jobs are on their way back.
+local function paused_tasks()
+  local tasks, entries = {}, redis.call("HGETALL", q.paused)
+  for i = 1, #entries, 2 do
+    local task, n = string.match(entries[i], "^task:(.*)$"), #tasks
+    if task then
+      local bottom, top = scores_of(entries[i + 1])
+      tasks[n + 1], tasks[n + 2], tasks[n + 3] = task, entries[i + 1], redis.call("ZCOUNT", q.scheduled, bottom, top)
+    end
+  end
+  return tasks
+end
+
 for _, worker in ipairs(redis.call("ZRANGE", q.workers, 0, -1)) do
   running = running + redis.call("HLEN", q.running_of .. worker)
 end
@@ -44,9 +57,10 @@ return {
   running,
   math.min(redis.call("ZCARD", q.lanes), queued),
   queued > 0 and oldest_since(now) or "",
-  redis.call("GET", q.paused) or "",
+  redis.call("HGET", q.paused, "queue") or "",
   redis.call("HLEN", q.results),
   redis.call("HGET", q.clock, "contact") or "",
   redis.call("HGET", q.clock, "promoted") or "",
   math.max(0, now - clock),
+  paused_tasks(),
 }

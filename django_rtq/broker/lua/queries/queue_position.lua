@@ -1,13 +1,13 @@
 -- queue_position: what a job waits for, and its position in its lane. Reads only. It reads no more than DEEP jobs.
--- uses: prelude unique limits
+-- uses: prelude unique limits task_pauses
 -- keys: clock jobs paused workers lane scheduled retrying digests unique limits running_counts
 --       rate_times bands ring work_signal
 -- ARGV[1] id          the job
 --
 -- returns {now, workers whose lease lasts, 100 at most, its position in its lane, from 0, clients whose turn comes before
---         that of its client, the job for whose end it waits, last run of promote, 1 if no worker is idle; of the queue,
---         then of its client: its pause, the most jobs it may run if it runs as many, when it may start a job if only its
---         rate stops it}; "" where there is none
+--         that of its client, the job for whose end it waits, last run of promote, 1 if no worker is idle, the pause of its
+--         task; of the queue, then of its client: its pause, the most jobs it may run if it runs as many, when it may
+--         start a job if only its rate stops it}; "" where there is none
 -- sent twice: changes nothing
 
 local q, id = named(), ARGV[1]
@@ -41,7 +41,7 @@ end
 
 -- Why the queue and its client may not start a job.
 local function find_limits()
-  local paused = redis.call("GET", q.paused) or ""
+  local paused = redis.call("HGET", q.paused, "queue") or ""
   if redis.call("EXISTS", q.limits) == 0 then return paused, "", "", "", "", "" end
   local limits = redis.call("HMGET", q.limits, "queue", "clients", "client:" .. client, "paused:" .. client)
   local running = redis.call("HMGET", q.running_counts, "queue", "client:" .. client)
@@ -59,4 +59,5 @@ local alive = #redis.call("ZRANGEBYSCORE", q.workers, now, "+inf", "LIMIT", 0, 1
 local promoted = redis.call("HGET", q.clock, "promoted") or ""
 -- An idle worker takes the signal at once.
 local is_busy = alive > 0 and redis.call("EXISTS", q.work_signal) == 1 and 1 or ""
-return { now, alive, place_in_lane(), clients_before(), find_predecessor(), promoted, is_busy, find_limits() }
+return { now, alive, place_in_lane(), clients_before(), find_predecessor(), promoted, is_busy, pause_of(q, record),
+  find_limits() }

@@ -1,0 +1,131 @@
+"""The page of a task: totals, charts by the hour, and its jobs in each queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from django.utils.translation import gettext as _
+
+from django_rtq.admin.display.charts import Band, Line
+from django_rtq.admin.display.histograms import histogram
+from django_rtq.admin.display.texts import LIST_LABELS, schedule_text
+from django_rtq.admin.display.time_chart import Steps, time_chart
+from django_rtq.admin.urls import PageUrl
+from django_rtq.formatting import EMPTY_VALUE, format_duration, format_number, format_percent
+from django_rtq.inspector.metrics import TaskMetrics
+from django_rtq.inspector.task_details import TaskDetails, TaskInQueue
+from django_rtq.tasks.task import Task
+
+_Value = TypeVar("_Value")
+STATES = ("queued", "scheduled", "retrying", "running", "dead")
+
+
+def task_options(task: Task[Any, Any]) -> Iterator[str]:
+    """The options that differ from the defaults."""
+    for name in ("priority", "max_attempts", "max_crashes", "time_limit", "expires", "result_ttl"):
+        value = getattr(task, name)
+        if value:
+            yield f"{name}={value}"
+    if callable(task.client):
+        yield "client=…"
+    elif task.client:
+        yield f"client={task.client}"
+    if task.aliases:
+        yield f"aliases={', '.join(task.aliases)}"
+    for schedule in task.schedule:
+        yield schedule_text(schedule)
+
+
+def metrics_cells(metrics: TaskMetrics | None) -> list[dict[str, str]]:
+    """The cells of the list of tasks."""
+    if metrics is None:
+        return [{"text": EMPTY_VALUE, "css": "rtq-zero"}] * 7
+    return [
+        {"text": format_number(metrics.done)},
+        {"text": format_number(metrics.failed), "css": "rtq-is-bad" if metrics.failed else "rtq-zero"},
+        {"text": format_percent(metrics.failure_rate)},
+        {"text": format_duration(metrics.run_p50)},
+        {"text": format_duration(metrics.run_p95)},
+        {"text": format_duration(metrics.wait_p50)},
+        {"text": format_duration(metrics.wait_p95)},
+    ]
+
+
+def totals(metrics: TaskMetrics) -> list[dict[str, str]]:
+    """The figures at the top of the page."""
+    done, failed, rate, *times = metrics_cells(metrics)
+    crashed = {"text": format_number(metrics.crashed), "css": "rtq-is-bad" if metrics.crashed else "rtq-zero"}
+    titles = [_("Done"), _("Failed"), _("Crashed"), _("Failure rate"), _("Run p50"), _("Run p95")]
+    titles += [_("Wait p50"), _("Wait p95")]
+    return [{"title": title, **cell} for title, cell in zip(titles, [done, failed, crashed, rate, *times], strict=True)]
+
+
+def charts(task: TaskDetails) -> list[dict[str, Any]]:
+    """Runs by outcome, and percentiles of run and wait times, by the hour."""
+    steps = Steps(begins_at=task.hours[0].begins_at, seconds=3600, number=len(task.hours))
+    runs = [
+        Band(_("succeeded"), "rtq-band-succeeded", _values(task, lambda hour: hour.done)),
+        Band(_("failed"), "rtq-band-failed", _values(task, lambda hour: max(0, hour.failed - hour.crashed))),
+        Band(_("crashed"), "rtq-band-crashed", _values(task, lambda hour: hour.crashed)),
+    ]
+    run_times = [
+        Line("p50", "rtq-line-p50", _values(task, lambda hour: hour.run_p50)),
+        Line("p95", "rtq-line-p95", _values(task, lambda hour: hour.run_p95)),
+    ]
+    waits = [
+        Line("p50", "rtq-line-p50", _values(task, lambda hour: hour.wait_p50)),
+        Line("p95", "rtq-line-p95", _values(task, lambda hour: hour.wait_p95)),
+    ]
+    return [
+        time_chart("runs", _("Runs per hour"), steps, runs),
+        time_chart("run-times", _("Run time by the hour"), steps, run_times, write=format_duration),
+        time_chart("wait-times", _("Wait by the hour"), steps, waits, write=format_duration),
+    ]
+
+
+def histograms(task: TaskDetails) -> list[dict[str, Any]]:
+    """How long runs took, and how long jobs waited for their first run."""
+    return [
+        histogram("run-histogram", _("Run times"), task.runs),
+        histogram("wait-histogram", _("Waits"), task.waits, per_second=1000),
+    ]
+
+
+def queue_rows(task: TaskDetails, home: str, url: PageUrl) -> list[dict[str, Any]]:
+    """A row for each queue that has jobs of the task, and for its own."""
+    return [
+        {
+            "name": found.queue.name,
+            "url": url("queue_change", found.queue.name),
+            "is_paused": found.queue.paused,
+            "cells": [_cell(task.name, found, state, url) for state in STATES],
+        }
+        for found in task.queues
+        if found or found.queue.name == home
+    ]
+
+
+def state_titles() -> list[str]:
+    """The titles of the columns of queue_rows()."""
+    return [str(LIST_LABELS[state]) for state in STATES]
+
+
+def number_text(count: int, *, is_cut: bool) -> str:
+    """A number of jobs that were found; if the search was cut there may be more."""
+    return _("≥ %(count)s") % {"count": format_number(count)} if is_cut else format_number(count)
+
+
+def _cell(task: str, found: TaskInQueue, state: str, url: PageUrl) -> dict[str, str]:
+    count, is_cut = getattr(found, state), state in found.cut
+    return {
+        "text": number_text(count, is_cut=is_cut),
+        "url": url("queue_change", found.queue.name, query={"state": state, "task": f"={task}"})
+        if count or is_cut
+        else "",
+        "css": "rtq-zero" if not count else "rtq-is-bad" if state == "dead" else "",
+    }
+
+
+def _values(task: TaskDetails, value: Callable[[TaskMetrics], _Value]) -> list[_Value]:
+    return [value(hour.metrics) for hour in task.hours]

@@ -1,0 +1,147 @@
+"""A chart over time as the template _chart.html shows it: the picture, its axes, a key, and a table of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+
+from django_rtq.admin.display.charts import Band, Line, Mark, draw, scale_maximum
+from django_rtq.formatting import EMPTY_VALUE, format_number
+
+TABLE_ROWS = 12  # enough for the data table
+BURST = 10  # a chart is cut off if its largest value is so many times as high as nine tenths of the others
+LEAST_VALUES = 10  # with fewer values nothing is cut off
+_DAY, _HOUR, _MINUTE = 86_400, 3600, 60
+_TICKS = (10 * _MINUTE, 4 * _HOUR, _DAY, 5 * _DAY)  # seconds between times on the axis: the first with few enough
+_MOST_TICKS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """The steps of a chart, all of the same length."""
+
+    begins_at: datetime  # the first step
+    seconds: int  # of a step
+    number: int
+
+    def moment(self, step: float) -> datetime:
+        """When a step begins, in the current time zone."""
+        return localtime(self.begins_at + timedelta(seconds=self.seconds * step))
+
+    def place_of(self, moment: datetime) -> float | None:
+        """Where a moment is, in steps; None if it is outside."""
+        place = (moment - self.begins_at).total_seconds() / self.seconds
+        return place if 0 <= place <= self.number else None
+
+
+class Event(NamedTuple):
+    """Something that happened, to be marked in charts."""
+
+    at: datetime
+    text: str
+    css: str = "rtq-mark"
+
+
+def time_chart(
+    name: str,
+    title: str,
+    steps: Steps,
+    shown: Sequence[Band | Line],
+    *,
+    events: Iterable[Event] = (),
+    write: Callable[[float], str] = format_number,
+) -> dict[str, Any]:
+    """The context `chart` of the template _chart.html. `name` is unique on a page, `write` formats a value.
+
+    Each band and line has a value for each step. Bands are stacked: succeeded, then failed, for example.
+    """
+    heights = _heights(steps, shown)
+    top, note = _scale(heights, steps, write)
+    marks = [Mark(place, event.text, event.css) for event in events if (place := steps.place_of(event.at)) is not None]
+    tips = [
+        " \N{MIDDLE DOT} ".join(
+            [time_text(steps, i), *(f"{each.title} {_text(each.values[i], write)}" for each in shown)]
+        )
+        for i in range(steps.number)
+    ]
+    label = _("%(title)s from %(from)s to %(to)s. The data table has the values.") % {
+        "title": title,
+        "from": time_text(steps, 0),
+        "to": time_text(steps, steps.number),
+    }
+    return {
+        "name": name,
+        "title": title,
+        "key": [{"title": each.title, "css": each.css} for each in shown],
+        "svg": draw(label, top, shown, tips=tips, marks=marks),
+        "heights": [write(top), write(top / 2), write(0)],
+        "ticks": _ticks(steps),
+        "zone": f"{steps.moment(steps.number):%Z}",
+        "note": note,
+        "rows": _rows(steps, shown, write),
+    }
+
+
+def time_text(steps: Steps, step: float) -> str:
+    """When a step begins: the time of day, and the day if the chart is longer than one."""
+    return date_format(steps.moment(step), "H:i" if steps.seconds * steps.number <= _DAY else "Y-m-d H:i")
+
+
+def _heights(steps: Steps, shown: Sequence[Band | Line]) -> list[float]:
+    """How high each step reaches."""
+    bands = [band.values for band in shown if isinstance(band, Band)]
+    lines = [line.values for line in shown if isinstance(line, Line)]
+    return [
+        max([sum(values[i] for values in bands), *(values[i] or 0.0 for values in lines)]) for i in range(steps.number)
+    ]
+
+
+def _scale(heights: Sequence[float], steps: Steps, write: Callable[[float], str]) -> tuple[float, str]:
+    """The value at the upper edge, and what to say of it: a burst that would flatten all others is cut off."""
+    most, others = max(heights, default=0.0), sorted(height for height in heights if height > 0)
+    usual = others[len(others) * 9 // 10] if len(others) >= LEAST_VALUES else most
+    if most <= BURST * usual:
+        return scale_maximum(most), ""
+    top = scale_maximum(2 * usual)
+    when = time_text(steps, heights.index(most))
+    note = _("Cut off at %(top)s: the highest value is %(most)s, at %(time)s.")
+    return top, note % {"top": write(top), "most": write(most), "time": when}
+
+
+def _ticks(steps: Steps) -> list[dict[str, str]]:
+    """Round times for the axis, in the current time zone: where they are, in percent, and what they say."""
+    whole = steps.seconds * steps.number
+    every = next((seconds for seconds in _TICKS if whole / seconds <= _MOST_TICKS), _TICKS[-1])
+    first = steps.moment(0)
+    midnight = first.replace(hour=0, minute=0, second=0, microsecond=0)
+    passed = int((first - midnight).total_seconds())
+    found = []
+    for second in range(-passed % every or every, whole, every):
+        moment = steps.moment(second / steps.seconds)
+        if 0.04 < second / whole < 0.96:
+            text = date_format(moment, "H:i" if every < _DAY else "D j" if every == _DAY else "j M")
+            found.append({"percent": f"{100 * second / whole:.1f}", "text": text})
+    return found
+
+
+def _rows(steps: Steps, shown: Sequence[Band | Line], write: Callable[[float], str]) -> list[tuple[str, list[str]]]:
+    every = max(1, steps.number // TABLE_ROWS)
+    return [
+        (time_text(steps, i), [_text(_mean(each.values[i : i + every]), write) for each in shown])
+        for i in range(0, steps.number, every)
+    ]
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return sum(there) / len(there) if there else None
+
+
+def _text(value: float | None, write: Callable[[float], str]) -> str:
+    return EMPTY_VALUE if value is None else write(value)

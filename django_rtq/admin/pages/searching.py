@@ -1,0 +1,101 @@
+"""The search over all queues and states: reads the query, and makes the table of what was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
+
+from django_rtq.admin import query_params
+from django_rtq.admin.display.job_table import PAGE_SIZE, search_row
+from django_rtq.admin.urls import PageUrl
+from django_rtq.exceptions import JobNotFound
+from django_rtq.formatting import format_number
+from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.inspector import get_inspector
+from django_rtq.search.query import LONGEST, Query, QueryError, parse
+from django_rtq.search.searching import Found, search
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSearch:
+    """The request for a page of the search."""
+
+    text: str
+    cursor: str
+    seen: int = 0  # jobs that were looked at for the pages before
+    query: Query | None = None  # None: there is none, or it is wrong
+    error: str = ""
+
+    @classmethod
+    def read(cls, request: HttpRequest) -> JobSearch:
+        """From the query string."""
+        text = request.GET.get("q", "").strip()
+        cursor = query_params.get_text(request.GET, "after", 1000)
+        if not text.isprintable():
+            text = "".join(c if c.isprintable() else " " for c in text)
+        try:
+            seen = query_params.get_int(request.GET, "seen", 0) if cursor else 0
+            return cls(text=text, cursor=cursor, seen=seen, query=parse(text) if text else None)
+        except QueryError as error:
+            return cls(text=text[:LONGEST], cursor="", error=str(error))
+
+    def find_by_id(self) -> JobDetails | None:
+        """The job, if the query is its id."""
+        word = self.query.only_word if self.query else ""
+        if not word or self.cursor:
+            return None
+        try:
+            return get_inspector().find(word)
+        except JobNotFound:
+            return None
+
+    def context(self, url: PageUrl) -> dict[str, Any]:
+        """The context of the template."""
+        error, found = self.error, None
+        if self.query:
+            try:
+                found = search(get_inspector(), self.query, self.cursor, PAGE_SIZE)
+            except QueryError as unknown:
+                error = str(unknown)
+        return {
+            "title": _("Search jobs"),
+            "search_text": self.text,
+            "search_error": error,
+            "examples": _examples(),
+            "job_rows": [],
+            **(self._found(found, url) if found else {}),
+        }
+
+    def _found(self, found: Found, url: PageUrl) -> dict[str, Any]:
+        page, seen = found.page, self.seen + found.page.searched
+        more = {"q": self.text, "after": page.next_cursor, "seen": seen}
+        return {
+            "is_of_all_queues": True,
+            "listing_title": _("Jobs that match"),
+            "when_title": pgettext("of a job", "Time"),
+            "what_title": _("Error or worker"),
+            "job_rows": [search_row(job, url) for job in page.jobs],
+            "found_text": _("%(searched)s of %(total)s jobs looked at.")
+            % {"searched": format_number(seen), "total": format_number(found.total)},
+            "empty_title": _("No match yet.") if page.next_cursor else _("No matching jobs."),
+            "next_url": url("job_search", query=more) if page.next_cursor else "",
+            "first_url": url("job_search", query={"q": self.text}),
+            "is_later": bool(self.cursor),
+        }
+
+
+def _examples() -> list[tuple[str, str]]:
+    return [
+        ("018f3c2e…", _("the ID of a job: opens it; id:018f finds all whose ID starts so")),
+        ("task:send_mail", _("a task: its full name, or the end of it")),
+        ("client:acme", _("a client; client: without a name finds jobs without one")),
+        ("error:timeout", _("a class of error, or a part of the newest message")),
+        ("args.order_id:42", _("an argument by name, also inside of other arguments: args.user.name:Ann")),
+        ("queue:mail state:dead", _("in this queue and state; the words can be given more than once")),
+        ("since:1h before:2026-01-31T08:00", _("when it died, finished or is due, else when it became ready")),
+        ('"no stock"', _("any text in the ID, task, client, arguments or error")),
+    ]

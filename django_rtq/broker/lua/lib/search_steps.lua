@@ -1,0 +1,59 @@
+-- search_steps: what search_jobs looks at, by state.
+-- uses: queued_list finished_list scored_list running_list call_filter
+
+-- Read a list behind `at`. Returns how it ends, the place of each job, from which a search goes on, and what the list knows
+-- of each. A place is {time, id}, or {band, turn, client, id, place} of a queued job.
+local function read_list(q, state, at, most)
+  local status, places, known = "all", {}, {}
+  if state == "queued" then
+    local answer = list_queued(q, #at > 3 and at or { "", "0", at[3] or "" }, most, #at == 3 or #at == 6)
+    for k = 2, #answer do
+      local band, turn, client, first = unpack(answer[k], 1, 4)
+      for i = 5, #answer[k] do
+        places[#places + 1] = { band, turn, client, answer[k][i], string.format("%.0f", first + i - 5) }
+        known[#known + 1] = {}
+      end
+      places.behind = { band, turn, client, "", first }
+    end
+    return answer[1], places, known
+  elseif state == "running" then
+    return list_held(q, at, most)
+  elseif state == "finished" then
+    local answer = list_finished(q, at[2] or "", at[1] or "", most)
+    for i = 2, #answer, 2 do
+      places[#places + 1], known[#known + 1] = { answer[i + 1], answer[i] }, { answer[i + 1] }
+    end
+    return answer[1], places, known
+  end
+  local is_falling = state == "dead"
+  local key = is_falling and q.dead or (state == "retrying" and q.retrying or q.scheduled)
+  local pairs_found = list_scored(key, at[1] or "", at[2] or "", most, is_falling)
+  for i = 1, #pairs_found, 2 do
+    local id, score = pairs_found[i], pairs_found[i + 1]
+    local is_equal = #at > 0 and tonumber(score) == tonumber(at[1])
+    places[#places + 1], known[#known + 1] = { score, id }, { score }
+    known[#known].is_seen = is_equal and ((is_falling and id >= at[2]) or (not is_falling and id <= at[2]))
+  end
+  if state == "scheduled" and #places > 0 then -- these have a list of their own
+    local ids = {}
+    for i, place in ipairs(places) do ids[i] = place[2] end
+    for i, is_retrying in ipairs(redis.call("ZMSCORE", q.retrying, unpack(ids))) do
+      known[i].is_seen = known[i].is_seen or is_retrying ~= false
+    end
+  end
+  return #places == most and "more" or "all", places, known
+end
+
+-- Find outcomes that contain all of these texts. Returns {position, "", ""} of each, and the bytes that were read.
+local function match_outcomes(q, texts, ids)
+  local found, read = {}, 0
+  for i, outcome in ipairs(#ids > 0 and redis.call("HMGET", q.results, unpack(ids)) or {}) do
+    local fits = outcome ~= false
+    for _, spellings in ipairs(fits and texts or {}) do
+      fits = fits and (has_word(outcome, spellings) or has_word(ids[i], spellings))
+    end
+    if fits then found[#found + 1] = { i, "", "" } end
+    read = read + #(outcome or "")
+  end
+  return found, read
+end

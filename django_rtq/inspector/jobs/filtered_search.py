@@ -1,0 +1,197 @@
+"""Searches lists of jobs with a filter, in bounded steps inside Redis, so that jobs that do not match are never sent.
+
+Each step looks at some hundred jobs of a list. The steps of short lists are sent together; those of a long list one
+after the other, so that Redis serves others in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.maintenance import MAINTAIN_AT_ONCE
+from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.inspector.details import JobDetails
+from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.inspector.jobs.job_refs import (
+    DEPTH,
+    LONGEST_PAGE,
+    JobPage,
+    JobRef,
+    check_list,
+    checked_place,
+    decode_list,
+    encode_cursor,
+    read_commands,
+    read_jobs,
+)
+
+STEP = 250  # jobs that one script looks at: some milliseconds
+_STEP_OF = {"finished": MAINTAIN_AT_ONCE}  # outcomes may be long
+_KNOWN_OF_RUNNING = ("worker", "lease", "held", "wish", "progress", "now_ms")
+
+List = tuple[str, str]  # queue, state
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """A job that may match."""
+
+    list: List
+    ref: JobRef
+    searched: int  # jobs that were looked at up to this one
+
+
+@dataclass(slots=True)
+class _Position:
+    """How far the search is."""
+
+    left: list[List]  # lists that have not been searched to their end, in order
+    at: tuple[Any, ...] = ()  # in the first of them
+    looked: int = 0
+    is_cut: bool = False  # some list could not be followed to its end
+
+    @property
+    def cursor(self) -> str:
+        return encode_cursor([*self.left[0], *self.at]) if self.left else ""
+
+
+class FilteredSearch:
+    """Searches these lists, one after the other. For one thread.
+
+    `sizes` tells how many jobs the lists hold, to send the steps of short ones together. `shown` is what the user may
+    see of a job: the filter is applied to that. The commands in `also` are sent with the first round trip; their
+    replies are in `replies` afterwards.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        lists: Sequence[List],
+        filter: JobFilter,
+        *,
+        sizes: Mapping[List, int] | None = None,
+        shown: Callable[[JobDetails], JobDetails] = lambda job: job,
+        also: Sequence[Command] = (),
+    ) -> None:
+        for _, state in lists:
+            check_list(state)
+        self._redis, self._keys = broker.redis, broker.keys
+        self._lists, self._filter, self._shown = list(lists), filter, shown
+        self._sizes = sizes or {}
+        self._also = list(also)
+        self.replies: list[Any] = []
+
+    def page(self, cursor: str = "", limit: int = 50, depth: int = DEPTH) -> JobPage:
+        """Up to `limit` jobs that match, after a look at up to `depth` jobs."""
+        limit, position = max(1, min(limit, LONGEST_PAGE)), self._position(cursor)
+        jobs: list[JobDetails] = []
+        while position.left and position.looked < depth:
+            matches = self._step(position, depth - position.looked, limit - len(jobs))
+            for match, job in self._read_some(matches, limit):
+                if job is None or not self._filter.fits(self._shown(job)):
+                    continue
+                jobs.append(job)
+                if len(jobs) == limit:
+                    if match is not matches[-1] or position.left:
+                        position.left = self._lists[self._lists.index(match.list) :]
+                        position.at = match.ref.cursor
+                    return JobPage(jobs=jobs, next_cursor=position.cursor, searched=match.searched)
+        is_complete = not position.left and not position.is_cut
+        return JobPage(jobs=jobs, next_cursor=position.cursor, searched=position.looked, is_complete=is_complete)
+
+    # -- inside
+
+    def _position(self, cursor: str) -> _Position:
+        queue, state, *place = [*decode_list(cursor), "", ""]
+        place = place[:-2]
+        if (queue, state) not in self._lists:
+            return _Position(list(self._lists))
+        is_place = (len(place) == 5) == (state == "queued")
+        left = self._lists[self._lists.index((queue, state)) :]
+        return _Position(left, checked_place(place) if is_place else ())
+
+    def _step(self, position: _Position, depth: int, enough: int) -> list[_Match]:
+        """Look at the next jobs: of one long list, or of some short ones. Moves the position."""
+        while not position.at and position.left[1:] and self._sizes.get(position.left[0]) == 0:
+            position.left = position.left[1:]
+        packet: list[tuple[List, int]] = []
+        weight = 0
+        for each in position.left:
+            most = min(_STEP_OF.get(each[1], STEP), depth - weight)
+            size = min(most, self._sizes.get(each, STEP))
+            if packet and (weight + size > STEP or most <= 0):
+                break
+            packet.append((each, most))
+            weight += size
+        places = [position.at, *[()] * (len(packet) - 1)]
+        calls = [self._call(each, at, most, enough) for (each, most), at in zip(packet, places, strict=True)]
+        replies = self._execute(calls)
+        matches: list[_Match] = []
+        for (each, _), (status, looked, at, *found) in zip(packet, replies, strict=True):
+            matches += self._matches(each, found, position.looked)
+            position.looked += looked
+            if status == b"more":
+                position.at = tuple(part.decode() for part in at)
+                break  # what was found behind it is found again by the next step
+            position.is_cut = position.is_cut or status == b"cut"
+            position.left, position.at = position.left[1:], ()
+        return matches
+
+    def _call(self, each: List, at: tuple[Any, ...], most: int, enough: int) -> Command:
+        (queue, state), filter = each, self._filter
+        if not at and state == "queued" and filter.client is not None:
+            at = ("", "0", filter.client)  # only the lanes of this client
+        elif len(at) == 5 and filter.client is not None:
+            at = (*at, "alone")
+        texts = filter.outcome_texts if state == "finished" else ""
+        arguments = (*filter.script_arguments(times=True), state, filter.id, most, enough, texts, *at)
+        return SCRIPTS["search_jobs"].call(self._keys.of(queue), arguments)
+
+    def _execute(self, calls: Sequence[Command]) -> list[Any]:
+        """Send commands; the first time together with those that were given as `also`."""
+        replies = self._redis.execute([*self._also, *calls], resend=True)
+        if self._also:
+            self.replies, replies = replies[: len(self._also)], replies[len(self._also) :]
+            self._also = []
+        return replies
+
+    def _matches(self, each: List, found: Sequence[Any], before: int) -> Iterator[_Match]:
+        for number, place, known, record, failure in found:
+            if (record or failure) and not self._filter.fits_heads(record, failure):
+                continue
+            cursor = tuple(part.decode() for part in place)
+            ref = JobRef(place[3 if len(place) > 2 else 1], cursor, _known_of(each[1], known))
+            yield _Match(each, ref, before + number)
+
+    def _read_some(self, matches: Sequence[_Match], at_once: int) -> Iterator[tuple[_Match, JobDetails | None]]:
+        """The jobs, lazily, some in each round trip."""
+        for start in range(0, len(matches), at_once):
+            yield from self._read(matches[start : start + at_once])
+
+    def _read(self, matches: Sequence[_Match]) -> list[tuple[_Match, JobDetails | None]]:
+        """The jobs, in one round trip."""
+        groups = [(each, list(group)) for each, group in groupby(matches, key=lambda match: match.list)]
+        commands = [
+            read_commands(self._keys.of(queue), state, [match.ref.job_id for match in group])
+            for (queue, state), group in groups
+        ]
+        replies = self._redis.execute([c for of_list in commands for c in of_list], resend=True) if commands else []
+        found: list[tuple[_Match, JobDetails | None]] = []
+        for ((queue, state), group), of_list in zip(groups, commands, strict=True):
+            part, replies = replies[: len(of_list)], replies[len(of_list) :]
+            jobs = read_jobs(queue, state, [match.ref for match in group], part)
+            found += zip(group, jobs, strict=True)
+        return found
+
+
+def _known_of(state: str, known: Sequence[bytes]) -> dict[str, Any]:
+    if state == "running":
+        fields: dict[str, Any] = dict(zip(_KNOWN_OF_RUNNING, known, strict=True))
+        return {**fields, "now_ms": int(known[-1])}
+    name = {"dead": "died", "scheduled": "due", "retrying": "due"}.get(state)
+    return {name: b"%d" % float(known[0])} if name else {}

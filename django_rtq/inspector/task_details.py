@@ -1,0 +1,161 @@
+"""One task over all queues: its runs by the hour, its jobs in each state, and its dead letters by error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django_rtq.broker.broker import Broker
+from django_rtq.broker.redis.commands import Command
+from django_rtq.broker.scripts import SCRIPTS
+from django_rtq.inspector.details import QueueDetails
+from django_rtq.inspector.jobs.dead_letters import GROUPED_AT_ONCE, DeadGroup, DeadLetters, read_groups
+from django_rtq.inspector.metrics import TaskCounts, TaskMetrics
+from django_rtq.inspector.queues import QueueReader, read_queue_details
+from django_rtq.jobs.job import clock_moment
+from django_rtq.jobs.record import read_head
+
+HOUR_MS = 3_600_000
+MAX_HOURS = 48
+MAX_SEARCHED = 2000  # jobs of each list that are read, of all queues together
+LEAST_SEARCHED = 25  # the same, of each queue
+MAX_RUNNING = 500  # running jobs of a queue that are read
+_HEAD_BYTES = 400  # read of a running job's record: enough for its header and the name of its task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskHour:
+    """The runs of a task in one hour."""
+
+    begins_at: datetime
+    metrics: TaskMetrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskInQueue:
+    """The jobs of a task in one queue, as far as they were searched."""
+
+    queue: QueueDetails
+    queued: int = 0
+    scheduled: int = 0
+    retrying: int = 0
+    running: int = 0
+    dead: int = 0
+    cut: frozenset[str] = frozenset()  # states in which there may be more: the search did not reach the end
+
+    @property
+    def waiting(self) -> int:
+        """Its queued, scheduled and retrying jobs."""
+        return self.queued + self.scheduled + self.retrying
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it may have more waiting jobs."""
+        return bool(self.cut & {"queued", "scheduled", "retrying"})
+
+    def __bool__(self) -> bool:
+        """Whether any job of the task was found."""
+        return bool(self.waiting or self.running or self.dead)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskDetails:
+    """What is known of a task."""
+
+    name: str
+    hours: list[TaskHour]  # every hour, the present one last
+    total: TaskMetrics  # of these hours together
+    runs: Mapping[int, int]  # bucket of the run time in seconds -> runs
+    waits: Mapping[int, int]  # bucket of the wait in ms -> jobs
+    queues: list[TaskInQueue]  # every queue
+    groups: list[tuple[str, DeadGroup]]  # the queue and its dead letters of one error, the latest first
+
+    @property
+    def is_known(self) -> bool:
+        """Whether Redis knows anything of it."""
+        return any(self.queues) or self.total != TaskMetrics()
+
+
+class TaskReader:
+    """Reads tasks. Any thread may use it. Raises BrokerUnavailable."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._queues, self._dead_letters = QueueReader(broker), DeadLetters(broker)
+        self._redis, self._keys = broker.redis, broker.keys
+
+    def get(self, name: str, hours: int = 24) -> TaskDetails:
+        """A task, with its runs in the current hour and so many hours before it. Two round trips."""
+        hours, queues = max(0, min(hours, MAX_HOURS)), self._queues.names()
+        most = max(LEAST_SEARCHED, min(GROUPED_AT_ONCE, MAX_SEARCHED // max(1, len(queues))))
+        commands = [command for queue in queues for command in self._commands(queue, name, hours, most)]
+        # Without any queue, it still has to be asked for the time.
+        (seconds, _), *replies = self._redis.execute([("TIME",), *commands], resend=True)
+        of_queues = [replies[start : start + 5] for start in range(0, len(replies), 5)]
+        now_ms = max((reply[0][0] for reply in of_queues), default=int(seconds) * 1000)
+        by_hour, total = _add_up(reply[0] for reply in of_queues)
+        present = now_ms // HOUR_MS
+        found = [
+            (queue, *_read_jobs(queue, name, most, reply[1:])) for queue, reply in zip(queues, of_queues, strict=True)
+        ]
+        groups = [(queue, group) for queue, _jobs, of_queue in found for group in of_queue]
+        return TaskDetails(
+            name=name,
+            hours=[
+                TaskHour(begins_at=clock_moment(hour * HOUR_MS), metrics=by_hour.get(hour, TaskCounts()).metrics())
+                for hour in range(present - hours, present + 1)
+            ],
+            total=total.metrics(),
+            runs=total.runs,
+            waits=total.waits,
+            queues=[jobs for _queue, jobs, _groups in found],
+            groups=sorted(groups, key=lambda pair: pair[1].last_at, reverse=True),
+        )
+
+    def _commands(self, queue: str, name: str, hours: int, most: int) -> list[Command]:
+        keys = self._keys.of(queue)
+        return [
+            SCRIPTS["task_history"].call(keys, (hours, name)),
+            SCRIPTS["queue_overview"].call(keys, ()),
+            SCRIPTS["count_task"].call(keys, (name, most)),
+            SCRIPTS["list_running"].call(keys, (MAX_RUNNING, _HEAD_BYTES)),
+            self._dead_letters.task_groups_command(queue, name, most),
+        ]
+
+
+def _add_up(replies: Any) -> tuple[dict[int, TaskCounts], TaskCounts]:
+    """The counters of all queues, by hour and together."""
+    by_hour: dict[int, TaskCounts] = {}
+    total = TaskCounts()
+    for _now, *entries in replies:
+        for hour, *pairs in entries:
+            counts = by_hour.setdefault(hour, TaskCounts())
+            for kind, number in zip(pairs[::2], pairs[1::2], strict=True):
+                for sums in (counts, total):
+                    sums.add(kind.decode(), int(number))
+    return by_hour, total
+
+
+def _read_jobs(queue: str, name: str, most: int, replies: Sequence[Any]) -> tuple[TaskInQueue, list[DeadGroup]]:
+    overview, counted, running, dead = replies
+    queued, queued_read, scheduled, retrying, due_read = counted
+    details, groups = read_queue_details(queue, overview), read_groups(queue, [dead]).groups
+    held = [head for _worker, _lease, _count, *jobs in running[1:] for _id, _claim, head, *_rest in jobs]
+    is_cut = {
+        "queued": queued_read == most and details.queued > queued_read,
+        "scheduled": due_read == most and details.scheduled > scheduled,
+        "retrying": due_read == most and details.retrying > retrying,
+        "running": details.running > len(held),
+        "dead": details.dead > most,
+    }
+    jobs = TaskInQueue(
+        queue=details,
+        queued=queued,
+        scheduled=scheduled,
+        retrying=retrying,
+        running=sum(read_head(head)[1] == name for head in held),
+        dead=sum(group.count for group in groups),
+        cut=frozenset(state for state, is_longer in is_cut.items() if is_longer),
+    )
+    return jobs, groups

@@ -1,0 +1,1 @@
+"""Searches jobs of all queues and states with one line of text."""

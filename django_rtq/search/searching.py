@@ -1,0 +1,50 @@
+"""Searches all queues and states for the jobs that a query describes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from django.utils.translation import gettext as _
+
+from django_rtq.inspector.inspector import Inspector
+from django_rtq.inspector.jobs.job_refs import LISTS, JobPage
+from django_rtq.redaction import redacted
+from django_rtq.search.query import Query, QueryError
+from django_rtq.validation import did_you_mean
+
+#: The order in which states are searched.
+STATES = ("running", "dead", "retrying", "queued", "scheduled", "finished")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A page of jobs, redacted, and how many there are to look at."""
+
+    page: JobPage
+    total: int
+
+
+def search(inspector: Inspector, query: Query, cursor: str = "", limit: int = 25) -> Found:
+    """Some jobs that match: those that run, then dead letters, retrying, queued, scheduled and finished ones.
+
+    What is hidden from people cannot be found: the filter is applied to redacted jobs. Raises QueryError for a queue
+    that was never used.
+    """
+    details = {queue.name: queue for queue in inspector.queues.details()}
+    for name in query.queues:
+        if name not in details:
+            known = _("no queue of this name was used yet")
+            raise QueryError(f"queue:{name}: {known}.{did_you_mean(name, details)}")
+    states = [state for state in STATES if state in (query.states or LISTS)]
+    lists = [(name, state) for state in states for name in (query.queues or details)]
+    sizes = {
+        (name, state): _size(getattr(details[name], state), state, details[name].retrying) for name, state in lists
+    }
+    found = inspector.job_list.search(lists, query.filter, sizes=sizes, shown=redacted)
+    page = found.page(cursor, limit)
+    return Found(page=replace(page, jobs=[redacted(job) for job in page.jobs]), total=sum(sizes.values()))
+
+
+def _size(count: int, state: str, retrying: int) -> int:
+    """How many entries the list has: that of scheduled jobs has the retrying ones as well."""
+    return count + retrying if state == "scheduled" else count

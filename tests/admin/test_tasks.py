@@ -1,0 +1,158 @@
+"""The page of one task."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from django_rtq.admin import permissions
+from django_rtq.admin.pages import sweeps
+from django_rtq.broker.histogram import bucket_of
+from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.internal_tasks import cancel_task_jobs
+from django_rtq.jobs.job import JobState
+from tests.admin.conftest import MAIL, body, text
+from tests.admin.test_clients import confirm_form
+from tests.admin.test_dead_letters import said
+from tests.broker.test_filter_jobs import bury
+from tests.broker.test_task_metrics import tell
+from tests.support.jobs import QUEUE, claimed_job, queued_job, scheduled_job
+
+LIST = "/admin/django_rtq/registeredtask/"
+PAGE = f"{LIST}{MAIL.replace('_', '_5F')}/"
+OTHER = f"{LIST}ship/"
+
+
+def test_it_shows_runs_charts_and_histograms(broker, operator):
+    tell(broker, "done ship", 6, "failed ship", 3, "crashed ship", 1)
+    tell(broker, f"r{bucket_of(2.0)} ship", 9, f"w{bucket_of(5)} ship", 6)
+
+    answer = operator.get(OTHER)
+
+    assert [cell["text"] for cell in answer.context["totals"]][:4] == ["6", "3", "1", "33 %"]
+    assert next(chart["rows"][-1][1] for chart in answer.context["charts"]) == ["6", "2", "1"]
+    assert [len(chart["rows"]) for chart in answer.context["histograms"]] == [1, 1]
+    assert text(answer).count('<svg class="rtq-chart') == 5
+    assert "not registered in this process" in text(answer)
+
+
+def test_its_jobs_are_counted_with_links_to_the_filtered_lists(broker, operator):
+    queued_job(broker, body=body(1))
+    queued_job(broker, body=body(1), queue="low")
+    scheduled_job(broker, body=body(1), queue="low")
+    queued_job(broker, body=body(1, task="other"), queue="idle")
+
+    answer = operator.get(PAGE)
+
+    rows = {row["name"]: row for row in answer.context["queue_rows"]}
+    assert [cell["text"] for cell in rows["low"]["cells"]] == ["1", "1", "0", "0", "0"]
+    assert "idle" not in rows
+    assert len(operator.get(rows["low"]["cells"][1]["url"]).context["job_rows"]) == 1
+    assert "Enqueue …" in text(answer)
+    assert "Send" in text(answer)  # the docstring
+
+
+def test_its_dead_letters_are_grouped_by_error(broker, operator):
+    bury(broker, "ship", kind="a.OutOfOrder", message="no answer")
+    bury(broker, "ship", kind="a.OutOfOrder", message="no answer")
+    bury(broker, "other")
+
+    html = text(operator.get(OTHER))
+
+    assert "OutOfOrder" in html
+    assert "no answer" in html
+    assert "ValueError" not in html
+    assert f"/admin/django_rtq/deadletter/requeue-all/?queue={QUEUE}&amp;task=ship&amp;error=a.OutOfOrder" in html
+
+
+@pytest.mark.parametrize("name", ["nosuch", "a.b.c", "_2F", "x" * 300])
+def test_a_task_that_nobody_knows_is_not_found(broker, operator, name):
+    assert operator.get(f"{LIST}{name}/").status_code == 404
+
+
+def test_a_task_that_has_not_run_yet_has_a_page(broker, operator):
+    answer = operator.get(PAGE)
+    assert answer.status_code == 200
+    assert "No runs." in text(answer)
+
+
+def test_a_list_that_was_not_searched_to_its_end_says_so(broker, operator, monkeypatch):
+    for name in ("MAX_SEARCHED", "LEAST_SEARCHED"):
+        monkeypatch.setattr(f"django_rtq.inspector.task_details.{name}", 2)
+    for _ in range(3):
+        queued_job(broker, body=body(1))
+    assert "≥ 2" in text(operator.get(PAGE))
+    assert "Open the list to search on." in text(operator.get(PAGE))
+
+
+def test_lists_jobs_groups_and_incidents_link_to_it(broker, operator, jobs):
+    for page in (LIST, "/admin/django_rtq/deadletter/", f"/admin/django_rtq/job/{jobs.dead.id}/"):
+        assert f'href="{PAGE}"' in text(operator.get(page))
+    tell(broker, f"done {MAIL}", 1, f"failed {MAIL}", 99)
+    assert f'href="{PAGE}"' in text(operator.get("/admin/django_rtq/queue/"))
+
+
+def test_who_may_only_look_sees_no_buttons(broker, person):
+    bury(broker, MAIL)
+    html = text(person(permissions.VIEW).get(PAGE))
+    assert not [word for word in ("Enqueue …", "Requeue …", "Discard …", "Cancel") if word in html]
+
+
+def test_its_waiting_jobs_are_cancelled_in_all_queues_after_a_question(broker, inspector, operator):
+    running = claimed_job(broker, body=body(1), queue="high")
+    kept = [queued_job(broker, body=body(1, task="other"))]
+    jobs = [queued_job(broker, body=body(1)), scheduled_job(broker, body=body(1))]
+    jobs.append(queued_job(broker, body=body(1), queue="low"))
+    fields, html = confirm_form(operator, f"{PAGE}cancel/")
+    assert f"This cancels 3 waiting jobs of task {MAIL}." in html
+    assert "Cancel its jobs …" in text(operator.get(PAGE))
+
+    answer = operator.post(f"{PAGE}cancel/", fields)
+
+    assert answer["Location"] == PAGE
+    assert "3 jobs were cancelled." in said(operator)
+    assert {inspector.find(job.id).state for job in jobs} == {JobState.CANCELLED}
+    assert {inspector.find(job.id).state for job in kept} == {JobState.QUEUED}
+    assert inspector.find(running.id).state is JobState.RUNNING
+    assert LogEntry.objects.get().object_id == MAIL
+    operator.get(f"{PAGE}cancel/")
+    assert "the task has no waiting jobs" in said(operator)
+
+
+def test_its_dead_letters_are_requeued_in_all_queues_after_a_question(broker, inspector, operator):
+    dead = [bury(broker, MAIL), bury(broker, MAIL, queue=QUEUE)]
+    kept = bury(broker, "other")
+    fields, html = confirm_form(operator, f"{PAGE}requeue/")
+    assert "This requeues 2 dead letters of task" in html
+
+    operator.post(f"{PAGE}requeue/", fields)
+
+    assert {inspector.find(job.id).state for job in dead} == {JobState.QUEUED}
+    assert inspector.find(kept.id).state is JobState.DEAD
+    operator.get(f"{PAGE}requeue/")
+    assert "the task has no dead letters" in said(operator)
+
+
+def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operator, monkeypatch):
+    monkeypatch.setattr(sweeps, "REQUEST_SECONDS", -1.0)
+    for queue in (QUEUE, "low"):
+        for _ in range(3):
+            queued_job(broker, body=body(1), queue=queue)
+    fields, _ = confirm_form(operator, f"{PAGE}cancel/")
+
+    operator.post(f"{PAGE}cancel/", fields)
+
+    assert "Jobs of these queues do the rest: default, low." in said(operator)
+    for queue in (QUEUE, "low"):
+        (job,) = inspector.job_list.page(queue, "queued", filter=JobFilter(task="cancel_task_jobs")).jobs
+        cancel_task_jobs(*job.args, **job.kwargs)
+    assert sum(each.queued for each in inspector.tasks.get(MAIL).queues) == 0
+
+
+def test_a_long_list_is_cancelled_to_its_end(broker, inspector, operator, monkeypatch):
+    for name in ("MAX_SEARCHED", "LEAST_SEARCHED"):
+        monkeypatch.setattr(f"django_rtq.inspector.task_details.{name}", 2)
+    for n in range(6):
+        queued_job(broker, body=body(1, task="other" if n < 3 else MAIL), client=f"c{n}")
+    fields, html = confirm_form(operator, f"{PAGE}cancel/")
+    assert f"all waiting jobs of task {MAIL}, 0 or more" in html
+    operator.post(f"{PAGE}cancel/", fields)
+    assert "3 jobs were cancelled." in said(operator)

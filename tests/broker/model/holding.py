@@ -1,0 +1,79 @@
+"""Paused tasks of the model: what a claim meets of their jobs waits in `scheduled`, and is never due."""
+
+from __future__ import annotations
+
+import re
+
+from tests.broker.model.blocking import Blocking
+from tests.broker.model.state import Lane, in_order
+
+PAUSE = 10**13  # scores that belong to one pause
+HELD = 100 * PAUSE
+
+
+class Holding(Blocking):
+    """One queue, its paused tasks, and the jobs that these hold."""
+
+    def pause_task(self, task: str, by: str) -> str:
+        if " " in self.task_pauses.get(task, ""):
+            return "already"
+        taken = {int(entry.partition(" ")[0]) for entry in self.task_pauses.values()}
+        number = self.task_pauses.get(task) or min(set(range(100, 200)) - taken)
+        self.task_pauses[task] = f"{number} {self.clock.now} {by}"
+        return "paused"
+
+    def resume_task(self, task: str, limit: int) -> list[str | int]:
+        if task not in self.task_pauses:
+            return ["already", 0, 0]
+        number, _, pause = self.task_pauses[task].partition(" ")
+        self.task_pauses[task], self.due_signal = number, True
+        returned = self.return_held(task, limit)
+        return ["resumed" if pause else "already", returned, int(returned == limit)]
+
+    def pass_over(self, lane: Lane) -> None:
+        """What was cancelled, or is of a paused task, leaves the front of a lane; its client keeps its turn."""
+        while self.lanes[lane] and ((first := self.lanes[lane][0]) not in self.jobs or self.pause_of(first)):
+            del self.lanes[lane][0]
+            if pause := self.pause_of(first):
+                self.set_aside(first, pause)
+            else:
+                del self.cancelled_in_lane[first]
+            if self.lanes[lane]:
+                self.waiting[lane] = self.waits_since(self.lanes[lane][0])
+            else:
+                del self.waiting[lane]
+
+    def pause_of(self, job_id: str) -> int:
+        """The number of the pause of its task; 0: there is none."""
+        task = re.match(r'{"task":"([^"\\]*)"', self.jobs[job_id].body) if job_id in self.jobs else None
+        number, _, pause = self.task_pauses.get(task[1] if task else "", "").partition(" ")
+        return int(number) if pause else 0
+
+    def set_aside(self, job_id: str, number: int) -> None:
+        """It is not due while its task is paused."""
+        is_awaited = self.due_signal
+        self._schedule(job_id, number * PAUSE + self.waits_since(job_id))
+        self.due_signal = is_awaited
+        self.waiting_since.pop(job_id, None)
+
+    def return_held(self, task: str, limit: int) -> int:
+        """To the front of their lanes. Returns how many."""
+        first = int(self.task_pauses[task]) * PAUSE
+        held = [job_id for job_id in in_order(self.scheduled) if first <= self.scheduled[job_id] < first + PAUSE]
+        for job_id in reversed(held[-limit:]):
+            since, lane = int(self.scheduled[job_id] - first), self.jobs[job_id].lane
+            self.waiting_since[job_id] = since
+            self._index(lane, since)
+            self.lanes[lane].insert(0, job_id)
+            self.waiting[lane] = since
+            self._unschedule(job_id)
+        if len(held) < limit:
+            del self.task_pauses[task]
+        return len(held[-limit:])
+
+    def return_more(self, limit: int) -> bool:
+        """Of the tasks that were resumed. Whether there may be more."""
+        left = limit
+        for task in [task for task, entry in self.task_pauses.items() if " " not in entry]:
+            left -= self.return_held(task, left) if left else 0
+        return left == 0

@@ -1,0 +1,219 @@
+"""Searches inside Redis: over all states, by arguments and words, in steps."""
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from django_rtq.inspector.jobs.filtered_search import FilteredSearch
+from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.inspector.jobs.job_refs import LISTS
+from django_rtq.jobs import serializer
+from tests.support.jobs import (
+    QUEUE,
+    claimed_job,
+    dead_job,
+    names,
+    new_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+    settle,
+)
+
+SEEDS = {
+    "running": claimed_job,
+    "retrying": retrying_job,
+    "dead": dead_job,
+    "scheduled": scheduled_job,
+    "queued": queued_job,
+}
+POSITIONS = {"order": {"shop.ship": 1}}
+
+
+def body(*args, task="shop.ship", **kwargs):
+    return serializer.dumps({"task": task, "args": list(args), "kwargs": kwargs})
+
+
+def found(inspector, state="queued", **wanted):
+    return names(job.id for job in inspector.job_list.page(QUEUE, state, filter=JobFilter(**wanted)).jobs)
+
+
+@pytest.mark.parametrize("state", SEEDS)
+def test_the_jobs_of_each_state_are_found_page_by_page_in_the_order_of_their_list(redis, broker, inspector, state):
+    for number in range(12):
+        SEEDS[state](broker, body=body(number, is_odd=bool(number % 2)), client=f"c{number % 3}")
+    in_order = [job.id for job in inspector.job_list.page(QUEUE, state).jobs if job.kwargs["is_odd"]]
+
+    taken, cursor = [], ""
+    while cursor or not taken:
+        page = inspector.job_list.page(
+            QUEUE, state, cursor=cursor, limit=2, filter=JobFilter(arguments={"is_odd": "true"})
+        )
+        taken.append([job.id for job in page.jobs])
+        cursor = page.next_cursor
+
+    assert [job_id for ids in taken for job_id in ids] == in_order
+    assert [len(ids) for ids in taken[:3]] == [2, 2, 2]
+
+
+def test_a_running_job_that_is_found_has_its_worker(broker, inspector):
+    claimed_job(broker, body=body(7), worker="w1")
+
+    (job,) = inspector.job_list.page(QUEUE, "running", filter=JobFilter(task="ship")).jobs
+
+    assert (job.worker, job.attempt, job.claimed_at is not None, job.lease_left_seconds > 0) == ("w1", 1, True, True)
+
+
+def test_finished_jobs_are_found_by_task_state_and_words(broker, inspector):
+    job = claimed_job(broker, "done", body=body(7))
+    settle(broker, "ack", job, outcome='{"state":"succeeded","task":"shop.ship","attempt":1,"result":[1]}')
+    gone = queued_job(broker, "gone", body=body(7))
+    inspector.cancel(gone.id)
+
+    assert found(inspector, "finished", task="ship") == ["done", "gone"][::-1]
+    assert found(inspector, "finished", outcome="cancelled") == ["gone"]
+    assert found(inspector, "finished", task="mail") == []
+    assert found(inspector, "finished", words=("shop.sh",)) == ["gone", "done"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "where"),
+    [
+        ("order", "42", "k1 k3 p1"),
+        ("order", "4", ""),
+        ("user.name", 'Ann "O\'Hara"', "n1"),
+        ("name", 'Ann "O\'Hara"', "n1"),
+        ("other.name", 'Ann "O\'Hara"', ""),
+        ("sku", "ß-1", "l1"),
+        ("lines.sku", "ß-1", "l1"),
+        ("price", "12.50", "d1"),
+        ("day", "2026-01-31", "d1"),
+        ("flag", "null", "d1"),
+        ("flag", "true", ""),
+        ("price", "12.5", "f1"),
+    ],
+)
+def test_arguments_are_found_by_name_and_at_any_depth(broker, inspector, path, value, where):
+    calls = {
+        "k1": body(order=42),
+        "k2": body(order=421),
+        "k3": body("x", order="42"),
+        "p1": body({"a": ["]", '"', {}]}, 42, "y"),
+        "p2": body(42, 41),
+        "p3": body(1, 42, task="shop.mail"),
+        "n1": body(1, {"user": {"name": 'Ann "O\'Hara"'}}),
+        "l1": body(lines=[{"sku": "ß-1"}, 5]),
+        "d1": body(price=Decimal("12.50"), day=date(2026, 1, 31), flag=None),
+        "f1": body(price=12.5),
+    }
+    for name, text in calls.items():
+        dead_job(broker, f"{name}!", body=text)
+    for name, text in calls.items():
+        queued_job(broker, name, body=text)
+
+    wanted = {"arguments": {path: value}, "positions": POSITIONS}
+
+    assert found(inspector, **wanted) == where.split()
+    assert sorted(found(inspector, "dead", **wanted)) == [f"{name}!" for name in where.split()]
+
+
+@pytest.mark.parametrize(
+    ("words", "where"),
+    [
+        (("Ann",), "args kwargs client"),
+        (("Ann", "42"), "kwargs"),
+        (("shop.sh",), "args kwargs client"),
+        (('say "',), "args"),
+        (("\nline",), "args"),
+        (("builtins.Val",), "dead"),
+        (("no stock",), "dead"),
+        (('"task"',), ""),  # a name in the record, no value
+    ],
+)
+def test_words_are_found_in_all_that_a_list_shows(broker, inspector, words, where):
+    line = serializer.dumps({"error_class": "builtins.ValueError", "error": "no stock"})
+    job = dead_job(broker, "dead", body=body(task="shop.mail"))
+    broker.redis.execute_one(("HSET", broker.keys.of(QUEUE).errors, job.id, line))
+    queued_job(broker, "args", body=body('Ann: say "hello"\nline'))
+    queued_job(broker, "kwargs", body=body(who={"Ann": 42}))
+    queued_job(broker, "client", body=body(), client="Anna")
+
+    assert found(inspector, words=words) + found(inspector, "dead", words=words) == where.split()
+
+
+def test_many_lists_are_searched_together_and_page_by_page(redis, broker, inspector):
+    for queue in ("a", "b"):
+        for state in ("running", "scheduled", "queued"):
+            for number in range(3):
+                SEEDS[state](broker, f"{queue}-{state}-{number}", queue=queue, body=body(number))
+    lists = [(queue, state) for state in LISTS for queue in ("a", "b", "none")]
+    search = FilteredSearch(broker, lists, JobFilter(task="ship"), sizes=dict.fromkeys(lists, 3))
+
+    everything = search.page(limit=100)
+    taken, cursor = [], ""
+    while cursor or not taken:
+        page = search.page(cursor, limit=4)
+        taken += page.jobs
+        cursor = page.next_cursor
+
+    assert (len(everything.jobs), everything.searched, everything.is_complete) == (18, 18, True)
+    assert [job.id for job in taken] == [job.id for job in everything.jobs]
+    assert [(job.queue, job.state) for job in taken] == [
+        (queue, state) for state in ("queued", "scheduled", "running") for queue in "ab" for _ in range(3)
+    ]
+
+
+def test_a_search_that_ends_at_its_depth_goes_on_from_there(redis, broker, inspector):
+    broker.enqueue(QUEUE, [new_job(body=body(number)) for number in range(1200)])
+    lists = [(QUEUE, "dead"), (QUEUE, "queued"), (QUEUE, "finished")]
+    search = FilteredSearch(
+        broker, lists, JobFilter(arguments={"order": "1199"}, positions={"order": {"shop.ship": 0}})
+    )
+
+    first = search.page(depth=700)
+    second = search.page(first.next_cursor)
+
+    assert (first.jobs, first.searched, first.is_complete) == ([], 700, False)
+    assert ([job.args for job in second.jobs], second.searched, second.is_complete) == ([[1199]], 500, True)
+
+
+def test_what_is_not_shown_cannot_be_found(redis, broker, inspector):
+    from django_rtq.redaction import redacted
+
+    for _ in range(3):
+        queued_job(broker, body=body(password="hunter2hunter2", note="hunter2hunter2"))
+    lists, pages = [(QUEUE, "queued")], []
+    for value in ("hunter2hunter2", "other"):
+        for wanted in ({"arguments": {"password": value}}, {"arguments": {"note": value}}, {"words": (value,)}):
+            pages.append(FilteredSearch(broker, lists, JobFilter(**wanted), shown=redacted).page(limit=2))
+
+    assert {(len(page.jobs), page.searched, page.next_cursor, page.is_complete) for page in pages} == {(0, 3, "", True)}
+
+
+@pytest.mark.parametrize("state", ["dead", "scheduled"])
+def test_a_search_goes_on_when_the_last_job_that_was_seen_has_left(redis, broker, inspector, state):
+    jobs = [SEEDS[state](broker, f"j{number}", body=body(number)) for number in range(6)]
+    redis.zadd(getattr(broker.keys.of(QUEUE), state), {job.id: 10**13 for job in jobs})
+    first = inspector.job_list.page(QUEUE, state, limit=2, filter=JobFilter(task="ship"))
+    redis.zrem(getattr(broker.keys.of(QUEUE), state), first.jobs[-1].id)
+
+    rest = inspector.job_list.page(QUEUE, state, cursor=first.next_cursor, filter=JobFilter(task="ship"))
+
+    assert len(rest.jobs) == 4
+    assert not {job.id for job in rest.jobs} & {job.id for job in first.jobs}
+
+
+def test_times_are_those_of_the_list(redis, broker, inspector):
+    job = dead_job(broker, "old", body=body())
+    redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1000})
+    dead = dead_job(broker, "new", body=body())
+    died_at = inspector.find(dead.id).died_at
+
+    assert found(inspector, "dead", since=died_at) == ["new"]
+    assert found(inspector, "dead", until=inspector.find(job.id).died_at) == ["old"]
+
+
+def test_a_state_that_has_no_list_is_refused(broker):
+    with pytest.raises(ValueError, match=r"'lost' is not one of queued, scheduled, "):
+        FilteredSearch(broker, [(QUEUE, "lost")], JobFilter(task="x"))

@@ -1,0 +1,132 @@
+"""All waiting jobs of a task are cancelled, wherever they lie in their lanes."""
+
+import json
+
+import pytest
+
+from django_rtq.inspector.jobs import cancelling
+from django_rtq.inspector.jobs.dead_letters import run_steps
+from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.jobs.job import JobState, made_ms
+from django_rtq.signals import job_cancelled
+from tests.support.jobs import QUEUE, claim, claimed_job, dead_job, queued_job, retrying_job, scheduled_job
+
+
+def body(task):
+    return json.dumps({"task": task}, separators=(",", ":"))
+
+
+def queue_up(broker, count, *, clients="xyz", **options):
+    """Jobs of `ship` and `mail` in turn, of these clients in turn."""
+    return [
+        queued_job(broker, f"{n}", client=clients[n % len(clients)], body=body("mail" if n % 2 else "ship"), **options)
+        for n in range(count)
+    ]
+
+
+def walk(inspector, broker):
+    """The ids of all steps."""
+    return [job_id for part in inspector.task_jobs._queued(QUEUE) for job_id in part]
+
+
+@pytest.fixture(params=[1, 2, 3, 7, 200])
+def at_once(request, monkeypatch):
+    monkeypatch.setattr(cancelling, "WALKED_AT_ONCE", request.param)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_every_queued_job_is_found_once(redis, broker, inspector):
+    jobs = queue_up(broker, 10) + queue_up(broker, 5, clients="v", priority=3)
+    found = walk(inspector, broker)
+    assert sorted(job_id.decode() for job_id in found) == sorted(job.id for job in jobs)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_lanes_that_began_to_wait_together_are_all_walked(redis, broker, inspector):
+    jobs = queue_up(broker, 8, clients="abcd")
+    redis.zadd(broker.keys.of(QUEUE).lanes, {f"0:{client}": 5 for client in "abcd"})
+    assert sorted(job_id.decode() for job_id in walk(inspector, broker)) == sorted(job.id for job in jobs)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_claims_and_new_jobs_meanwhile_leave_no_other_job_out(redis, broker, inspector):
+    jobs = queue_up(broker, 12)
+    broker.sign_on([QUEUE], "w1")
+    found, claimed = set(), set()
+    for step, part in enumerate(inspector.task_jobs._queued(QUEUE)):
+        found |= {job_id.decode() for job_id in part}
+        if step < 3:
+            claimed |= set(claim(broker))
+            queued_job(broker, client="x")
+    assert {job.id for job in jobs} - found <= claimed
+
+
+@pytest.mark.usefixtures("at_once")
+def test_the_waiting_jobs_of_the_task_are_cancelled_and_no_others(redis, broker, inspector):
+    running = claimed_job(broker, body=body("ship"), queue="high")
+    dead = dead_job(broker, body=body("ship"))
+    gone = [retrying_job(broker, body=body("ship")), scheduled_job(broker, body=body("ship"))]
+    kept = [retrying_job(broker, body=body("mail")), scheduled_job(broker, body=body("other.ship"))]
+    jobs = queue_up(broker, 9)
+    low = queued_job(broker, queue="low", body=body("ship"))
+    gone += [*jobs[::2], low]
+    kept += jobs[1::2]
+
+    result = run_steps(inspector.task_jobs.steps("=ship", ["high", QUEUE, "low"]))
+
+    assert sorted(result.done) == sorted(job.id for job in gone)
+    assert result.is_complete
+    assert {inspector.find(job.id).state for job in gone} == {JobState.CANCELLED}
+    assert JobState.CANCELLED not in {inspector.find(job.id).state for job in kept}
+    assert (inspector.find(running.id).is_stopping, inspector.find(dead.id).state) == (False, JobState.DEAD)
+    assert run_steps(inspector.task_jobs.steps("=ship", ["high", QUEUE, "low"])).done == []
+
+
+def test_jobs_that_were_made_after_the_moment_are_kept(redis, broker, inspector):
+    first, later = (queued_job(broker, body=body("ship")) for _ in range(2))
+    moved = f"{made_ms(first.id) + 1000:012x}{later.id[12:]}"
+    assert moved > first.id
+    keys = broker.keys.of(QUEUE)
+    redis.hset(keys.jobs, moved, redis.hget(keys.jobs, later.id))
+    redis.hdel(keys.jobs, later.id)
+    redis.lset(keys.lane + b"0:", 1, moved)
+
+    result = run_steps(inspector.task_jobs.steps("ship", [QUEUE], made_ms(first.id)))
+
+    assert result.done == [first.id]
+
+
+def test_a_job_that_has_just_started_is_left_alone(redis, broker, inspector):
+    job = claimed_job(broker, body=body("ship"))
+    assert inspector.task_jobs._cancel(QUEUE, [job.id.encode()]) == []
+    assert not inspector.find(job.id).is_stopping
+
+
+def test_each_is_told_by_a_signal(redis, broker, inspector):
+    jobs = queue_up(broker, 3)
+    told = []
+
+    def hear(sender, job_id, **named):
+        told.append(job_id)
+
+    job_cancelled.connect(hear)
+    try:
+        run_steps(inspector.task_jobs.steps("ship", [QUEUE]))
+    finally:
+        job_cancelled.disconnect(hear)
+    assert sorted(told) == sorted([jobs[0].id, jobs[2].id])
+
+
+def test_a_name_that_json_escapes_is_found_too(redis, broker, inspector):
+    job = queued_job(broker, body=json.dumps({"task": 'a"b'}, separators=(",", ":")))
+    assert run_steps(inspector.task_jobs.steps('a"b', [QUEUE])).done == [job.id]
+
+
+def test_an_equals_sign_stands_for_the_whole_name(redis, broker, inspector):
+    for task in ("ship", "other.ship"):
+        queued_job(broker, body=body(task))
+
+    def found(task):
+        return sorted(job.task for job in inspector.job_list.page(QUEUE, "queued", filter=JobFilter(task=task)).jobs)
+
+    assert (found("=ship"), found("ship"), found("=p"), found("=")) == (["ship"], ["other.ship", "ship"], [], [])

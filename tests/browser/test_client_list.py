@@ -1,0 +1,71 @@
+"""An operator finds one client among many: sorts, searches and pages the list, also without JavaScript."""
+
+import pytest
+
+from tests.browser.chromium import window
+from tests.browser.conftest import body
+from tests.browser.test_flows import shows
+from tests.browser.test_noisy_client import CLIENTS, row_of
+from tests.browser.test_pages import overflow, violations
+from tests.support.jobs import QUEUE, queued_job
+
+REFRESH_SECONDS = 0.5
+
+
+@pytest.fixture
+def many(broker):
+    """More clients than fit on a page. The greatest has a few jobs in each of many queues."""
+    for number in range(120):
+        queued_job(broker, client=f"client{number:03}", body=body("one"))
+    for number in range(6):
+        queued_job(broker, client="acme", queue=f"queue{number}", body=body("one"))
+    for _ in range(3):
+        queued_job(broker, client="florist", body=body("one"))
+
+
+def names(page):
+    """The clients of the list, in its order."""
+    return page.locator(".rtq tbody th a").all_inner_texts()
+
+
+def test_noisy_client_who(many, page):
+    page.goto("/admin/django_rtq/queue/")
+
+    page.locator(".rtq-navigation").get_by_role("link", name="Clients").click()  # the first click of one
+
+    shows(page.locator(".rtq-pager"), "1–50 of 122")  # noqa: RUF001
+    assert names(page)[:2] == ["acme", "florist"]
+    shows(row_of(page, "acme"), "6")
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert overflow(page) <= 0
+    assert violations(page) == []
+
+
+def test_the_list_is_sorted_searched_and_paged_without_javascript(many, browser, admin_server):
+    with window(browser, admin_server, java_script_enabled=False) as page:
+        page.goto(CLIENTS)
+        page.get_by_role("columnheader", name="Client").get_by_role("link").click()
+        assert names(page)[:2] == ["acme", "client000"]
+        page.get_by_role("link", name="Next page").click()
+        shows(page.locator(".rtq-pager"), "51–100 of 122")  # noqa: RUF001
+        assert names(page)[0] == "client049"
+        page.get_by_role("columnheader", name="Client").get_by_role("link").click()
+        assert names(page)[0] == "florist"
+
+        page.get_by_label("Part of the name").fill("T11")
+        page.get_by_role("button", name="Find", exact=True).click()
+        assert names(page) == [f"client{number}" for number in range(119, 109, -1)]
+        assert "sort=-name" in page.url
+        page.get_by_role("link", name="client115").click()
+        shows(page.locator(".rtq h1"), "Client client115")
+
+
+def test_the_list_follows_what_happens(many, broker, page):
+    page.goto(f"{CLIENTS}?sort=queued")
+    page.evaluate("window.isTheSamePage = true")
+    for _ in range(9):
+        queued_job(broker, client="baker", body=body("one"))
+    page.wait_for_function("() => document.querySelector('.rtq tbody th a').innerText === 'baker'")
+    assert page.evaluate("window.isTheSamePage")
+    row_of(page, "baker").get_by_role("link", name="baker").click()
+    shows(row_of(page, QUEUE), "9")

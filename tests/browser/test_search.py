@@ -1,0 +1,63 @@
+"""An operator searches for jobs over all queues and states, and acts on what was found."""
+
+import pytest
+
+from tests.browser.conftest import body
+from tests.browser.test_flows import shows
+from tests.browser.test_pages import overflow, violations
+from tests.support.jobs import dead_job, queued_job
+
+REFRESH_SECONDS = 60
+OVERVIEW = "/admin/django_rtq/queue/"
+SEARCH = "/admin/django_rtq/job/search/"
+
+
+@pytest.fixture
+def orders(broker):
+    """Jobs about order 4711 in two queues, among others."""
+    for number in range(30):
+        dead_job(broker, body=body(f"order {number}"))
+    return [
+        dead_job(broker, body=body("order 4711"), client="bakery"),
+        queued_job(broker, body=body("order 4711"), queue="mail", client="bakery"),
+    ]
+
+
+def test_all_jobs_about_one_order_are_found_with_one_line(orders, page):
+    page.goto(OVERVIEW)
+    page.keyboard.press("/")
+    page.keyboard.type('"order 4711"')
+    page.keyboard.press("Enter")
+
+    page.wait_for_url(f"**{SEARCH}*")
+    rows = page.locator(".rtq tbody tr")
+    assert rows.count() == 2
+    shows(rows.first, "dead")
+    shows(rows.last, "mail")
+    assert violations(page) == []
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert overflow(page) <= 0
+    rows.first.locator(".rtq-id a").click()
+    shows(page.locator("h1"), orders[0].id[:20])
+
+
+def test_a_mistake_in_a_query_is_explained_and_corrected(orders, page):
+    page.goto(f"{SEARCH}?q=klient:bakery")
+    shows(page.get_by_role("alert"), "klient:bakery: there is no such field")
+    shows(page.get_by_role("alert"), "Did you mean client?")
+    assert violations(page) == []
+    page.emulate_media(color_scheme="dark")
+    assert violations(page, runOnly=["color-contrast"]) == []
+
+    page.get_by_label("Search jobs").fill("client:bakery state:dead")
+    page.get_by_role("button", name="Find").click()
+
+    assert page.locator(".rtq tbody tr").count() == 1
+
+
+def test_the_key_types_a_slash_where_somebody_writes(orders, page):
+    page.goto("/admin/django_rtq/queue/mail/")
+    page.locator(".rtq-filter input[name=task]").click()
+    page.keyboard.type("a/b")
+
+    assert page.locator(".rtq-filter input[name=task]").input_value() == "a/b"

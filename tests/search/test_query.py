@@ -1,0 +1,106 @@
+"""The query language of the search."""
+
+import re
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.search.query import Query, QueryError, parse
+from django_rtq.tasks.registry import all_tasks
+
+MAIL = "testproject.shop.tasks.send_order_mail"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("", {}),
+        ("timeout", {"words": ("timeout",)}),
+        ("no stock", {"words": ("no", "stock")}),
+        ('"no stock"', {"words": ("no stock",)}),
+        ('"https://example.com"', {"words": ("https://example.com",)}),
+        (r'"say \"hi\" \\"', {"words": ('say "hi" \\',)}),
+        ("task:ship client:acme id:018f", {"task": "ship", "client": "acme", "id": "018f"}),
+        ('client:"Big Corp"', {"client": "Big Corp"}),
+        ("client:", {"client": ""}),
+        ("error:NoStock", {"error": "NoStock"}),
+        ('error:"no: such"', {"error": "no: such"}),
+        ("args.a.b:1:2", {"arguments": {"a.b": "1:2"}, "positions": {"a": {}}}),
+        ("12:30", {"words": ("12:30",)}),
+    ],
+)
+def test_a_query_is_read(text, wanted):
+    assert parse(text) == Query(filter=JobFilter(**wanted))
+
+
+def test_the_words_on_the_page_of_the_admin_are_understood():
+    section = Path("docs/admin.md").read_text().partition("## Search")[2].partition("## ")[0]
+    rows = [row.split("|")[1] for row in section.splitlines() if row.startswith("| `")]
+    words = [word for row in rows for word in re.findall(r"`([^`]*)`", row)]
+
+    assert all(parse(word) for word in words)
+    assert len(words) >= 12
+
+
+def test_queues_and_states_say_where_to_search():
+    query = parse("queue:mail state:dead queue:low state:queued queue:mail")
+
+    assert (query.queues, query.states, query.filter) == (("mail", "low"), ("dead", "queued"), JobFilter())
+
+
+def test_the_state_of_a_finished_job_is_looked_for_among_finished_ones():
+    query = parse("state:cancelled")
+
+    assert (query.states, query.filter.outcome) == (("finished",), "cancelled")
+
+
+def test_times_are_ago_or_moments():
+    query = parse("since:2h before:2026-01-31T08:00+00:00")
+
+    ago = datetime.now(timezone.utc) - query.filter.since
+    assert timedelta(hours=2) <= ago < timedelta(hours=2, minutes=5)
+    assert query.filter.until == datetime(2026, 1, 31, 8, tzinfo=timezone.utc)
+
+
+def test_a_positional_argument_is_known_by_the_signature_of_its_task():
+    name = all_tasks()[MAIL].parameter_names[1]
+
+    assert parse(f"args.{name}:42").filter.positions[name][MAIL] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tsk:ship", "tsk:ship: there is no such field; the fields are id, task, client, error, args.NAME, queue, "),
+        ("tsk:ship", "Did you mean task?"),
+        ("https://example.com", "To search for this text, put it in quotes."),
+        ("state:dea", "state:dea: there is no such state; the states are queued, scheduled, running, retrying, dead, "),
+        ("state:dea", "Did you mean dead?"),
+        ("state:cancelled state:dead", "state:cancelled: it cannot be combined with another state."),
+        ("since:yesterday", "since:yesterday: this is not a time; write for example 90s, 30min, 2h, 7d or "),
+        ("since:1h since:2h", "since:2h: since is given twice."),
+        ("args.a:1 args.a:2", "args.a:2: args.a is given twice."),
+        ("task:", "task:: a value is missing behind the colon."),
+        ("args.:5", "args.:5: a name is missing before or behind a dot."),
+        ('ship "no stock', '"no stock: a quotation mark is missing at its end.'),
+        ('client:"Big Corp', 'client:"Big Corp: a quotation mark is missing at its end.'),
+        ("queue:a/b", "queue:a/b: no queue can have this name."),
+        ("args.password:x", "args.password:x: values of this name are hidden, so they cannot be searched for."),
+        ("args.user.api_token:x", "values of this name are hidden"),
+        ("x" * 501, "The query is longer than 500 characters."),
+    ],
+)
+def test_what_cannot_be_understood_is_named(text, said):
+    with pytest.raises(QueryError) as caught:
+        parse(text)
+
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"), [("abc", "abc"), ('"a b"', "a b"), ("a b", ""), ("id:abc", ""), ("state:dead abc", "")]
+)
+def test_a_query_of_one_word_may_be_an_id(text, word):
+    assert parse(text).only_word == word
