@@ -70,6 +70,7 @@ local function claim_from(place, band)
   claim.wanted = claim.wanted - others
   if take_jobs(q, band, claim, reply, begin_answer(q, place, "ok", reply)) then claim.wanted = claim.wanted + others end
   local has_more = q.has_more or redis.call("EXISTS", q.bands) == 1
+  if has_more and q.has_limits and is_full(q) then has_more = false end
   if has_more then redis.call("ZADD", q.work_signal, "0", "work") else redis.call("DEL", q.work_signal) end
 end
 
