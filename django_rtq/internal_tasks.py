@@ -16,9 +16,9 @@ from django.utils import timezone
 from django_rtq.broker.broker import get_broker
 from django_rtq.broker.task_backends import places
 from django_rtq.conf.config import get_config
+from django_rtq.inspector.bulk import Bulk
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.inspector.jobs.dead_letters import STEP, BulkAction
-from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.inspector.jobs.dead_letters import STEP
 from django_rtq.jobs.context import current_job
 from django_rtq.tasks.django_tasks import on_backend
 from django_rtq.tasks.registry import register
@@ -38,25 +38,22 @@ def internal_task(func: Callable[P, R]) -> Task[P, R]:
 
 
 @internal_task
-def run_bulk_action(
-    queue: str, action: BulkAction, filter: dict[str, Any], until_ms: int, per_second: int = 0, cursor: str = ""
-) -> int:
-    """Requeue or discard all dead letters that match and died up to a moment. Returns how many.
+def run_bulk_action(bulk: dict[str, Any], per_second: int = 0, cursor: str = "") -> int:
+    """Do something with many jobs: see Bulk. Returns with how many.
 
-    It may be interrupted anywhere and run again: requeued jobs are not dead any more, and those that died again died
-    too late to be meant. With `per_second` a job handles that many and enqueues another job for the rest.
+    It may be interrupted anywhere and run again: requeued jobs are not dead any more, those that died again died too
+    late to be meant, and what was cancelled or run now is not in that state any more. With `per_second` a job handles
+    that many and enqueues another job for the rest.
     """
-    job = current_job()
+    job, wanted = current_job(), Bulk.read(bulk)
     backend = job.backend if job else ""
-    steps = get_inspector(backend).bulk_steps(
-        queue, action, JobFilter.read(filter), until_ms=until_ms, cursor=cursor, limit=per_second or STEP
-    )
+    steps = wanted.steps(get_inspector(backend), cursor=cursor, limit=per_second or STEP)
     if not per_second:
         return sum(len(step.done) for step in steps)
     step = next(steps)
     if step.cursor:
-        rest = on_backend(run_bulk_action.using(queue_name=queue, run_after=1.0), backend)
-        rest.delay(queue, action, filter, until_ms, per_second, step.cursor)
+        rest = on_backend(run_bulk_action.using(queue_name=wanted.queue, run_after=1.0), backend)
+        rest.delay(bulk, per_second, step.cursor)
     return len(step.done)
 
 

@@ -270,6 +270,7 @@ class Queue(AdminEntry):
             ("enqueue_job", "Can enqueue jobs by hand"),
             ("edit_job", "Can change the arguments of jobs"),
             ("control_worker", "Can quiet, wake and stop workers"),
+            ("pause_task", "Can pause and resume tasks"),
             ("pause_client", "Can pause and resume clients"),
             ("change_limits", "Can change the limits of queues and clients"),
         ]
@@ -313,3 +314,12 @@ class RegisteredTask(AdminEntry):
     class Meta(AdminEntry.Meta):
         verbose_name = _("task")
         verbose_name_plural = _("tasks")
+
+
+class Log(AdminEntry):
+    """The page that shows who did what. Its entries are those of Django's admin log."""
+
+    class Meta(AdminEntry.Meta):
+        verbose_name = _("log")
+        verbose_name_plural = _("log")
+        default_permissions = ("view",)

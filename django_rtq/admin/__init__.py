@@ -8,11 +8,12 @@ from django.contrib.admin import AdminSite
 from django_rtq.admin.pages.clients import ClientAdmin
 from django_rtq.admin.pages.dead_letters import DeadLetterAdmin
 from django_rtq.admin.pages.jobs import JobAdmin
+from django_rtq.admin.pages.log import LogAdmin
 from django_rtq.admin.pages.queues import QueueAdmin
 from django_rtq.admin.pages.schedules import ScheduleAdmin
 from django_rtq.admin.pages.tasks import TaskAdmin
 from django_rtq.admin.pages.workers import WorkerAdmin
-from django_rtq.models import Client, DeadLetter, Job, Queue, RegisteredTask, Schedule, Worker
+from django_rtq.models import Client, DeadLetter, Job, Log, Queue, RegisteredTask, Schedule, Worker
 
 ENTRIES = (
     (Queue, QueueAdmin),
@@ -21,6 +22,7 @@ ENTRIES = (
     (Client, ClientAdmin),
     (Worker, WorkerAdmin),
     (RegisteredTask, TaskAdmin),
+    (Log, LogAdmin),
 )
 
 

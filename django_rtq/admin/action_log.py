@@ -1,27 +1,162 @@
-"""Writes actions to the admin log: one entry for each action, also for one on many jobs."""
+"""Writes actions to Django's admin log, and reads them: who did what, when, with how many jobs.
+
+One action is one entry, also if it is about many jobs. Its message is JSON, so that entries can be filtered.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
 
-from django.contrib.admin.models import CHANGE, LogEntry
+from django.apps import apps
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
+from django.contrib.auth import get_user_model
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.text import Truncator
 
+from django_rtq import models
 from django_rtq.formatting import names_text
 from django_rtq.models import AdminEntry
 
-_MAX_IDS = 20
+MAX_IDS = 20  # that an entry names
+MAX_CHARACTERS = 1500  # of its text
+_KINDS = (models.Queue, models.Job, models.DeadLetter, models.Client, models.Worker, models.RegisteredTask)
+_FLAGS = {ADDITION: "add", CHANGE: "change", DELETION: "delete"}
+#: What an entry about one of these says of itself.
+_FACTS: dict[type[AdminEntry], str] = {
+    models.Queue: "queue",
+    models.DeadLetter: "queue",
+    models.Client: "client",
+    models.RegisteredTask: "task",
+}
 
 
-def log_action(request: HttpRequest, entry: AdminEntry, message: str, ids: Sequence[str] = ()) -> None:
-    """Add an entry to the admin log. It names only the first ids."""
-    if ids:
-        message = f"{message} {ids_text(ids)}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedAction:
+    """One entry of the log."""
+
+    id: int
+    at: datetime
+    user: str
+    action: str  # the name of the page's URL, such as "pause"; of a schedule: "add", "change", "delete"
+    text: str
+    kind: str  # the model that it is about, in lower case
+    subject: str  # the name of the queue, client, …
+    queue: str = ""
+    task: str = ""
+    client: str | None = None  # None: it is not about a client
+    jobs: list[str] = field(default_factory=list)  # the first ids
+    count: int | None = None  # jobs; None: it is not about jobs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFilter:
+    """Selects the entries for which all of this is true. Empty: all entries about our pages."""
+
+    user: str = ""
+    action: str = ""
+    queue: str = ""
+    task: str = ""
+    client: str | None = None  # "" is the client without a name
+    job: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+def log_action(
+    request: HttpRequest,
+    entry: AdminEntry,
+    message: str,
+    ids: Sequence[str] = (),
+    queues: Sequence[str] = (),
+    **facts: str | int,
+) -> None:
+    """Add an entry to the admin log. It names only the first ids.
+
+    Facts are `queue`, `queues`, `task`, `client` and `count` (of jobs), as far as `entry` and `ids` do not say them.
+    """
     assert request.user.pk is not None  # anonymous users are refused before
-    LogEntry.objects.log_actions(request.user.pk, [entry], CHANGE, Truncator(message).chars(2000), single_object=True)
+    if isinstance(entry, models.Job) and not ids:
+        ids = [entry.name]
+    about = {_FACTS[type(entry)]: entry.name} if type(entry) in _FACTS else {}
+    said: dict[str, Any] = {
+        "text": Truncator(message).chars(MAX_CHARACTERS),
+        "action": _action_of(request),
+        **about,
+        **({"count": len(ids)} if ids else {}),
+        **facts,
+        **({"queues": [{"queue": queue} for queue in queues]} if queues else {}),  # each is found by the same text
+        **({"jobs": [job_id[:64] for job_id in ids[:MAX_IDS]]} if ids else {}),
+    }
+    LogEntry.objects.log_actions(request.user.pk, [entry], CHANGE, json.dumps(said), single_object=True)
+
+
+def read_log(wanted: LogFilter, *, limit: int, before: int = 0) -> list[LoggedAction]:
+    """The newest entries that match, with ids below `before` if it is given."""
+    found = _matching(wanted)
+    if before:
+        found = found.filter(pk__lt=before)
+    return [_read(entry) for entry in found.select_related("user", "content_type").order_by("-pk")[:limit]]
 
 
 def ids_text(ids: Sequence[str]) -> str:
     """The first ids, and the number of the others."""
-    return names_text([job_id[:64] for job_id in ids], _MAX_IDS)
+    return names_text([job_id[:64] for job_id in ids], MAX_IDS)
+
+
+def _matching(wanted: LogFilter) -> QuerySet[LogEntry]:
+    kinds = ContentType.objects.get_for_models(
+        *_KINDS, apps.get_model("django_rtq", "Schedule"), for_concrete_models=False
+    )
+    ours = Q(content_type__in=[kind.pk for kind in kinds.values()])
+    found: QuerySet[LogEntry] = LogEntry.objects.filter(ours, *_conditions(wanted))
+    return found
+
+
+def _conditions(wanted: LogFilter) -> Iterator[Q]:
+    for name in ("action", "queue", "task", "client"):
+        value = getattr(wanted, name)
+        if value or (name == "client" and value is not None):
+            yield Q(change_message__contains=f"{json.dumps(name)}: {json.dumps(value)}")
+    if wanted.job:
+        yield Q(change_message__contains=json.dumps(wanted.job[:64]))
+    if wanted.user:
+        yield Q(**{f"user__{get_user_model().USERNAME_FIELD}": wanted.user})
+    if wanted.since:
+        yield Q(action_time__gte=wanted.since)
+    if wanted.until:
+        yield Q(action_time__lte=wanted.until)
+
+
+def _read(entry: LogEntry) -> LoggedAction:
+    try:
+        said = json.loads(entry.change_message)
+    except ValueError:
+        said = None
+    is_ours = isinstance(said, dict)
+    facts: dict[str, Any] = said if isinstance(said, dict) else {}
+    return LoggedAction(
+        id=entry.pk,
+        at=entry.action_time,
+        user=entry.user.get_username(),
+        action=str(facts.get("action") or _FLAGS.get(entry.action_flag, "")),
+        text=str(facts.get("text", "")) if is_ours else entry.get_change_message(),
+        kind=entry.content_type.model if entry.content_type else "",
+        subject=entry.object_id or "",
+        queue=str(facts.get("queue", "")),
+        task=str(facts.get("task", "")),
+        client=facts.get("client"),
+        jobs=list(facts.get("jobs", [])),
+        count=facts.get("count"),
+    )
+
+
+def _action_of(request: HttpRequest) -> str:
+    """What the page is called: "django_rtq_queue_pause" is "pause", and "requeue_all" is "requeue"."""
+    name = (request.resolver_match.url_name or "") if request.resolver_match else ""
+    return name.removeprefix("django_rtq_").partition("_")[2].removeprefix("bulk_").removesuffix("_all")

@@ -14,8 +14,10 @@ PURGE = "django_rtq.purge_queue"
 ENQUEUE = "django_rtq.enqueue_job"
 EDIT = "django_rtq.edit_job"
 CONTROL = "django_rtq.control_worker"
+PAUSE_TASK = "django_rtq.pause_task"
 PAUSE_CLIENT = "django_rtq.pause_client"
 LIMIT = "django_rtq.change_limits"
+LOG = "django_rtq.view_log"
 
 
 class UserPermissions:

@@ -28,8 +28,22 @@ class WorkerCommand(StrEnum):
 
 def send_command(broker: Broker, supervisor: str, command: WorkerCommand) -> None:
     """Store a command and wake the supervisor."""
-    store: Command = ("SET", broker.keys.control(supervisor), command.value, "PX", KEPT_MS)
-    broker.redis.execute([store, *_wake_commands(broker, supervisor)], resend=True)
+    send_commands(broker, [supervisor], command)
+
+
+def send_commands(broker: Broker, supervisors: Sequence[str], command: WorkerCommand) -> None:
+    """The same for several supervisors, in one round trip."""
+    commands: list[Command] = []
+    for supervisor in supervisors:
+        commands.append(("SET", broker.keys.control(supervisor), command.value, "PX", KEPT_MS))
+        commands += _wake_commands(broker, supervisor)
+    broker.redis.execute(commands, resend=True)
+
+
+def read_last_commands(broker: Broker, supervisors: Sequence[str]) -> dict[str, WorkerCommand]:
+    """The last commands for some supervisors, if there were any in the last hour."""
+    found = broker.redis.execute([("GET", broker.keys.control(each)) for each in supervisors], resend=True)
+    return {each: WorkerCommand(command.decode()) for each, command in zip(supervisors, found, strict=True) if command}
 
 
 def wake_supervisor_of(broker: Broker, worker: str) -> Steps[None]:

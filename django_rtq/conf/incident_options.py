@@ -25,6 +25,7 @@ KINDS = (
     "busy_client",
     "no_scheduler",
     "queue_paused",
+    "task_paused",
     "outbox_lag",
     "outbox_unknown",
     "redis_evicts",

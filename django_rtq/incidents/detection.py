@@ -14,6 +14,7 @@ from django_rtq.incidents.queues import (
     missing_schedulers,
     new_dead_letters,
     paused_queues,
+    paused_tasks,
 )
 from django_rtq.incidents.workers import hung_jobs, lost_workers, missing_workers, silent_workers
 from django_rtq.inspector.inspector import get_inspector
@@ -36,6 +37,7 @@ _DETECTORS = (
     missing_schedulers,
     busy_clients,
     paused_queues,
+    paused_tasks,
 )
 
 

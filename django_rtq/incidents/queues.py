@@ -13,6 +13,7 @@ from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.metrics import TaskMetrics
 from django_rtq.inspector.overview import LATELY, Overview, QueueRow
 from django_rtq.inspector.queues import unserved
+from django_rtq.inspector.task_pauses import TaskPause
 from django_rtq.inspector.time_series import Series
 from django_rtq.redaction import redacted
 
@@ -21,6 +22,7 @@ VERY_HIGH_RATE = 0.5  # failed runs of all runs
 GROWING_SECONDS = 60.0  # shorter waits are not reported, even if they grow
 MOST_FAILURES = 0.9  # a task with this share of its queue's failures began to fail when they began
 STREAK_MINUTES = 10  # failures and deaths with longer pauses do not belong together
+MAX_QUEUES = 5  # that are named
 MAX_MESSAGE = 160  # characters of an error message
 
 
@@ -158,6 +160,30 @@ def paused_queues(overview: Overview) -> Iterator[Incident]:
                 values={"name": details.name},
                 actions=(Action.SHOW_QUEUE, Action.RESUME),
             )
+
+
+def paused_tasks(overview: Overview) -> Iterator[Incident]:
+    """Paused tasks, one incident for all queues."""
+    found: dict[str, list[tuple[str, TaskPause]]] = {}
+    for details in (row.details for row in overview.queues):
+        for pause in details.paused_tasks:
+            if not pause.is_over:
+                found.setdefault(pause.task, []).append((details.name, pause))
+    for task, pauses in sorted(found.items()):
+        longest = max((pause for _, pause in pauses), key=lambda pause: pause.seconds or 0)
+        yield Incident(
+            kind="task_paused",
+            severity=Severity.WARNING,
+            since=overview.ago(longest.seconds),
+            task=task,
+            values={
+                "task": short_name(task),
+                "queues": ", ".join([*(queue for queue, _ in pauses[:MAX_QUEUES]), *["…"][: len(pauses) > MAX_QUEUES]]),
+                "count": sum(pause.held for _, pause in pauses),
+                **({"user": longest.by[:80]} if longest.by else {}),
+            },
+            also=("paused_by",) if longest.by else (),
+        )
 
 
 def is_falling_behind(row: QueueRow) -> bool:

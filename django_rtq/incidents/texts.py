@@ -59,6 +59,11 @@ TEXTS: dict[str, Any] = {
         "started with --no-scheduler?"
     ),
     "queue_paused": gettext_lazy("Queue %(name)s is paused."),
+    "task_paused": ngettext_lazy(
+        "Task %(task)s is paused in %(queues)s, and holds %(count)s job.",
+        "Task %(task)s is paused in %(queues)s, and holds %(count)s jobs.",
+        "number",
+    ),
     "outbox_lag": ngettext_lazy(
         "%(count)s job waits in the outbox, for %(duration)s. Is a worker or scheduler running with this database, and "
         "does its log name an error?",
@@ -74,6 +79,7 @@ TEXTS: dict[str, Any] = {
     # Beside the sentence of a kind
     "newest_error": gettext_lazy("Latest error: %(error)s."),
     "newest_failure": gettext_lazy("Latest: %(task)s, %(error)s."),
+    "paused_by": gettext_lazy("Paused by %(user)s."),
     "jobs_waiting": gettext_lazy("Waiting: %(waiting)s (clients: %(clients)s)."),
 }
 

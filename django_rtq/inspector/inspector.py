@@ -19,6 +19,7 @@ from django_rtq.inspector.clients.client_list import ClientListReader
 from django_rtq.inspector.clients.clients import ClientReader
 from django_rtq.inspector.clients.limits import LimitEditor
 from django_rtq.inspector.details import JobDetails, QueueDetails, WorkerDetails, read_found
+from django_rtq.inspector.hosts import HostReader
 from django_rtq.inspector.jobs import lost_replies, one_job
 from django_rtq.inspector.jobs.cancelling import ClientCanceller, TaskCanceller
 from django_rtq.inspector.jobs.dead_letters import (
@@ -35,11 +36,13 @@ from django_rtq.inspector.jobs.filtered_search import FilteredSearch
 from django_rtq.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.inspector.jobs.job_list import JobListReader, JobSearch
 from django_rtq.inspector.jobs.job_refs import JobPage
+from django_rtq.inspector.jobs.live_jobs import LiveJobs
 from django_rtq.inspector.jobs.queue_position import QueuePosition
 from django_rtq.inspector.metrics import Clients, MetricsReader
 from django_rtq.inspector.overview import OverviewReader
 from django_rtq.inspector.queues import QueueReader, read_queue_details
 from django_rtq.inspector.server_info import ServerDetails, ask_server
+from django_rtq.inspector.shared_overview import SharedOverview
 from django_rtq.inspector.task_details import TaskReader
 from django_rtq.inspector.task_pauses import TaskPauses
 from django_rtq.jobs.job import CancelAnswer, JobState
@@ -65,13 +68,16 @@ class Inspector:
         self._redis, self._keys = broker.redis, broker.keys
         self.queues = QueueReader(broker)
         self.overview = OverviewReader(broker)
+        self.shared_overview = SharedOverview(broker, self.overview)
         self.job_list = JobListReader(broker)
         self.metrics = MetricsReader(broker)
         self.dead_letters = DeadLetters(broker)
         self.limits = LimitEditor(broker)
         self.clients = ClientReader(broker)
+        self.hosts = HostReader(broker, self.overview)
         self.client_list = ClientListReader(broker)
         self.client_jobs = ClientCanceller(broker, Inspector)
+        self.live_jobs = LiveJobs(broker, Inspector)
         self.tasks = TaskReader(broker)
         self.task_jobs = TaskCanceller(broker, Inspector)
         self.task_pauses = TaskPauses(broker)
@@ -293,8 +299,7 @@ class Inspector:
         return bool(self._call(queue, "resume", ()) == b"resumed")
 
     def purge(self, queue: str, client: str | None = None) -> int:
-        """Delete some of the waiting jobs, of one client if it is given. Returns how many; call it again until it
-        returns 0."""
+        """Delete some of the waiting jobs, of one client if it is given. Returns how many: 0 if none is left."""
         whose = ("all", "") if client is None else ("client", client)
         while True:
             deleted, searched = self._call(queue, "purge", (MAINTAIN_AT_ONCE, *whose, ""))

@@ -33,6 +33,8 @@ USUAL_HOURS = 6  # hours before the current one that say how long tasks usually 
 UNSCHEDULED = 120.0  # seconds without a look for due jobs; a scheduler looks at least once a minute
 _HEAD_BYTES = 400  # read of a record: enough for its header and the name of its task
 _FAILURE_BYTES = 4000  # the same, of the newest failures: their arguments are needed to hide secrets in messages
+Replies = Mapping[str, Sequence[Any]]  # kind -> a reply for each queue
+Notes = Mapping[str, tuple[Mapping[bytes, bytes], int]]  # worker -> what it says of itself, ms until that expires
 _LIMIT = re.compile(rb'"time_limit":([0-9.e+]+)')
 
 
@@ -85,7 +87,7 @@ class OverviewReader:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._redis, self._keys = broker.redis, broker.keys
-        self._time_series = TimeSeriesReader(broker)
+        self.series = TimeSeriesReader(broker)
 
     def read(self, minutes: int = 60, *, step: int | None = None, with_totals: bool = False) -> Overview:
         """The overview in two round trips, with counters of the last `minutes` in steps of `step` minutes.
@@ -93,12 +95,22 @@ class OverviewReader:
         `with_totals` adds what metrics for Prometheus need, and brings it up to date in Redis.
         """
         minutes, step = read_period(minutes, step)
-        names, known, info = self._read_names(with_info=True)
+        names, known, info, _ = self.read_names(with_info=True)
+        replies, notes = self.read_queues(names, known, minutes, step, info.now_ms, with_totals=with_totals)
+        series = [
+            self.series.read(name, minutes, step, reply) for name, reply in zip(names, replies["history"], strict=True)
+        ]
+        return self.make_overview(names, info, replies, notes, series)
+
+    def read_queues(
+        self, names: Sequence[str], known: Sequence[str], minutes: int, step: int, now_ms: int, *, with_totals: bool
+    ) -> tuple[Replies, Notes]:
+        """The replies about these queues, by kind, and the notes about all workers, in one round trip."""
         reads = _Reads()
         for name in names:
             keys = self._keys.of(name)
             reads.add("overview", SCRIPTS["queue_overview"].call(keys, ()))
-            reads.add("history", self._time_series.command(name, minutes, step, info.now_ms))
+            reads.add("history", self.series.command(name, minutes, step, now_ms))
             reads.add("tasks", SCRIPTS["task_metrics"].call(keys, (FAILING_HOURS,)))
             reads.add("failures", SCRIPTS["latest_failures"].call(keys, (_FAILURE_BYTES,)))
             reads.add("busiest", SCRIPTS["busiest_client"].call(keys, ()))
@@ -106,23 +118,29 @@ class OverviewReader:
                 reads.add("totals", SCRIPTS["update_totals"].call(keys, ()))
         self._add_workers(reads, names, known)
         replies = reads.replies(self._redis.execute(reads.commands, resend=True))
+        return replies, _notes(known, replies)
+
+    def make_overview(
+        self, names: Sequence[str], info: ServerDetails, replies: Replies, notes: Notes, series: Sequence[Series]
+    ) -> Overview:
+        """The overview from replies about these queues."""
         details = [read_queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
-        workers = self._read_workers(names, known, replies)
+        workers = _read_workers(names, notes, replies["processing"])
         tasks = {name: read_task_metrics([reply]) for name, reply in zip(names, replies["tasks"], strict=True)}
         rows = [
             _row(
                 queue,
-                self._time_series.read(queue.name, minutes, step, reply),
+                of_queue,
                 sum(worker.slots for worker in workers if queue.name in worker.queues),
                 tasks=tasks[queue.name],
                 failures=failures,
                 busiest=busiest,
             )
-            for queue, reply, failures, busiest in zip(
-                details, replies["history"], replies["failures"], replies["busiest"], strict=True
+            for queue, of_queue, failures, busiest in zip(
+                details, series, replies["failures"], replies["busiest"], strict=True
             )
         ]
-        if with_totals:
+        if replies["totals"]:
             rows = [replace(row, totals=totals) for row, totals in zip(rows, replies["totals"], strict=True)]
         workers = _with_usual(workers, tasks)
         now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
@@ -130,14 +148,14 @@ class OverviewReader:
 
     def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
         """The workers of these queues and the jobs that they run. See Inspector.workers()."""
-        every, known, _ = self._read_names()
+        every, known, _, _ = self.read_names()
         names = every if queues is None else list(queues)
         reads = _Reads()
         self._add_workers(reads, names, known)
         for name in names if with_usual else ():
             reads.add("tasks", SCRIPTS["task_metrics"].call(self._keys.of(name), (USUAL_HOURS,)))
         replies = reads.replies(self._redis.execute(reads.commands, resend=True))
-        workers = self._read_workers(names, known, replies)
+        workers = _read_workers(names, _notes(known, replies), replies["processing"])
         metrics = read_task_metrics(replies["tasks"])
         return _with_usual(workers, dict.fromkeys(names, metrics))
 
@@ -145,32 +163,25 @@ class OverviewReader:
         """The counters of one queue, as in read()."""
         minutes, step = read_period(minutes, step)
         command = SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step))
-        return self._time_series.read(queue, minutes, step, self._redis.execute_one(command, resend=True))
+        return self.series.read(queue, minutes, step, self._redis.execute_one(command, resend=True))
 
-    def history(self, queues: Sequence[str], minutes: int, *, step: int, now: datetime) -> list[Series]:
-        """The counters of some queues, as in time_series(), in one round trip. `now` is the server's time."""
-        minutes, step = read_period(minutes, step)
-        now_ms = int(now.timestamp() * 1000)
-        commands = [self._time_series.command(queue, minutes, step, now_ms) for queue in queues]
-        replies = self._redis.execute(commands, resend=True)
-        return [
-            self._time_series.read(queue, minutes, step, reply) for queue, reply in zip(queues, replies, strict=True)
-        ]
-
-    # -- inside
-
-    def _read_names(self, *, with_info: bool = False) -> tuple[list[str], list[str], ServerDetails]:
-        """The names of all queues and workers, and the server; its details only `with_info`."""
+    def read_names(
+        self, *, with_info: bool = False, also: Sequence[Command] = ()
+    ) -> tuple[list[str], list[str], ServerDetails, list[Any]]:
+        """The names of all queues and workers, and the server; its details only `with_info`. And the replies to
+        `also`."""
         commands: list[Command] = [("SMEMBERS", self._keys.queues), ("ZRANGE", self._keys.workers, 0, -1), ("TIME",)]
-        queues, workers, time, *info = self._redis.execute_each(
-            [*commands, ("INFO",)] if with_info else commands, resend=True
-        )
-        for reply in (queues, workers, time):
+        more: list[Command] = [*also, *([("INFO",)] if with_info else [])]
+        queues, workers, time, *info = self._redis.execute_each([*commands, *more], resend=True)
+        found, info = info[: len(also)], info[len(also) :]
+        for reply in (queues, workers, time, *found):
             if isinstance(reply, BrokerError):
                 raise reply
         now_ms = clock_ms(time)
         text = info[0] if info and not isinstance(info[0], BrokerError) else b""
-        return sorted(n.decode() for n in queues), [w.decode() for w in workers], read_server(text, now_ms)
+        return sorted(n.decode() for n in queues), [w.decode() for w in workers], read_server(text, now_ms), found
+
+    # -- inside
 
     def _add_workers(self, reads: _Reads, queues: Sequence[str], known: Sequence[str]) -> None:
         for name in queues:
@@ -180,27 +191,27 @@ class OverviewReader:
             reads.add("note", ("HGETALL", self._keys.worker(worker)))
             reads.add("left", ("PTTL", self._keys.worker(worker)))
 
-    def _read_workers(
-        self, queues: Sequence[str], known: Sequence[str], replies: Mapping[str, list[Any]]
-    ) -> list[WorkerDetails]:
-        notes = {name: as_dict(reply) for name, reply in zip(known, replies["note"], strict=True)}
-        left = dict(zip(known, replies["left"], strict=True))
-        leases: dict[str, float] = {}
-        running: dict[str, list[RunningJob]] = {}
-        held_by: Counter[str] = Counter()
-        for queue, (now_ms, *entries) in zip(queues, replies["processing"], strict=True):
-            for worker, lease_ms, count, *held in entries:
-                name = worker.decode()
-                held_by[name] += count
-                leases[name] = min(leases.get(name, lease_ms), lease_ms)
-                running.setdefault(name, []).extend(_running(queue, name, lease_ms, held, now_ms))
-        return [
-            replace(
-                _worker_details(name, notes.get(name, {}), running[name], left.get(name, -1), leases[name]),
-                held=held_by[name],
-            )
-            for name in sorted(running)
-        ]
+
+def _notes(known: Sequence[str], replies: Replies) -> Notes:
+    return {
+        name: (as_dict(note), left) for name, note, left in zip(known, replies["note"], replies["left"], strict=True)
+    }
+
+
+def _read_workers(queues: Sequence[str], notes: Notes, processing: Sequence[Any]) -> list[WorkerDetails]:
+    leases: dict[str, float] = {}
+    running: dict[str, list[RunningJob]] = {}
+    held_by: Counter[str] = Counter()
+    for queue, (now_ms, *entries) in zip(queues, processing, strict=True):
+        for worker, lease_ms, count, *held in entries:
+            name = worker.decode()
+            held_by[name] += count
+            leases[name] = min(leases.get(name, lease_ms), lease_ms)
+            running.setdefault(name, []).extend(_running(queue, name, lease_ms, held, now_ms))
+    return [
+        replace(_worker_details(name, *notes.get(name, ({}, -1)), running[name], leases[name]), held=held_by[name])
+        for name in sorted(running)
+    ]
 
 
 _KINDS = ("overview", "history", "processing", "note", "left", "tasks", "failures", "busiest", "totals")
@@ -308,7 +319,7 @@ def _running(queue: str, worker: str, lease_ms: float, held: Iterable[Any], now_
 
 
 def _worker_details(
-    name: str, note: dict[bytes, bytes], running: list[RunningJob], left_ms: int, lease_ms: float
+    name: str, note: Mapping[bytes, bytes], left_ms: int, running: list[RunningJob], lease_ms: float
 ) -> WorkerDetails:
     claim, started = note.get(b"claim_seconds", b""), note.get(b"up_seconds", b"")
     last_seen = max(0.0, (int(note[b"kept_ms"]) - left_ms) / 1000) if b"kept_ms" in note else None
@@ -329,4 +340,5 @@ def _worker_details(
         up_seconds=float(started) + last_seen if started and last_seen is not None else None,
         supervisor_name=note.get(b"supervisor_name", b"").decode(),
         is_quiet=note.get(b"quiet") == b"1",
+        is_resting=note.get(b"resting") == b"1",
     )

@@ -12,7 +12,7 @@ from django_rtq.broker.redis.commands import Command
 from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.jobs.dead_letters import GROUPED_AT_ONCE, DeadGroup, DeadLetters, read_groups
-from django_rtq.inspector.metrics import TaskCounts, TaskMetrics
+from django_rtq.inspector.metrics import TaskCounts, TaskMetrics, read_task_metrics
 from django_rtq.inspector.queues import QueueReader, read_queue_details
 from django_rtq.jobs.job import clock_moment
 from django_rtq.jobs.record import read_head
@@ -112,6 +112,15 @@ class TaskReader:
             queues=[jobs for _queue, jobs, _groups in found],
             groups=sorted(groups, key=lambda pair: pair[1].last_at, reverse=True),
         )
+
+    def all(self, hours: int = 24) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
+        """The metrics of all tasks by name, and the queues, which know what is paused. Two round trips."""
+        queues, hours = self._queues.names(), max(0, min(hours, MAX_HOURS))
+        calls = [SCRIPTS["task_metrics"].call(self._keys.of(queue), (hours,)) for queue in queues]
+        calls += [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()) for queue in queues]
+        replies = self._redis.execute(calls, resend=True)
+        found = zip(queues, replies[len(queues) :], strict=True)
+        return read_task_metrics(replies[: len(queues)]), [read_queue_details(*pair) for pair in found]
 
     def _commands(self, queue: str, name: str, hours: int, most: int) -> list[Command]:
         keys = self._keys.of(queue)

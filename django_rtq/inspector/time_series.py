@@ -6,9 +6,9 @@ takes a third of a second each time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django_rtq.broker.broker import Broker
@@ -60,6 +60,22 @@ class TimeSeriesReader:
             minutes = min(minutes, max(2, unknown) * step)
         return SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step))
 
+    def later(self, queue: str, minutes: int, step: int, now_ms: int) -> Series | None:
+        """The series if nothing was counted since it was read; None: it is not cached."""
+        key = (queue, minutes, step)
+        cached = self._cache.get(key)
+        if cached is None or (passed := now_ms // 60_000 // step - cached.last) < 0:
+            return None
+        series = self._cache[key] = _shifted(cached, min(passed, cached.steps))
+        return series
+
+    def read_many(self, queues: Sequence[str], minutes: int, step: int, now_ms: int) -> list[Series]:
+        """The series of some queues, in one round trip. `now_ms` is the server's time."""
+        minutes, step = read_period(minutes, step)
+        commands = [self.command(queue, minutes, step, now_ms) for queue in queues]
+        replies = self._redis.execute(commands, resend=True)
+        return [self.read(queue, minutes, step, reply) for queue, reply in zip(queues, replies, strict=True)]
+
     def read(self, queue: str, minutes: int, step: int, reply: list[Any]) -> Series:
         """Read the reply to command(). Returns the whole series."""
         series = _series(reply, step)
@@ -75,6 +91,16 @@ class TimeSeriesReader:
             self._cache.clear()
         self._cache[(queue, minutes, step)] = series
         return series
+
+
+def _shifted(cached: Series, passed: int) -> Series:
+    """The series so many steps later, if nothing has happened since."""
+    return Series(
+        begins_at=cached.begins_at + timedelta(seconds=passed * cached.step_seconds),
+        step_seconds=cached.step_seconds,
+        steps=cached.steps,
+        counts={name: [*numbers, *[0] * passed][passed:] for name, numbers in cached.counts.items()},
+    )
 
 
 def read_period(minutes: int, step: int | None) -> tuple[int, int]:

@@ -51,6 +51,20 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Log",
+            fields=[
+                ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),
+            ],
+            options={
+                "verbose_name": "log",
+                "verbose_name_plural": "log",
+                "abstract": False,
+                "managed": False,
+                "default_permissions": ("view",),
+                "base_manager_name": "objects",
+            },
+        ),
+        migrations.CreateModel(
             name="Queue",
             fields=[
                 ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),
@@ -67,6 +81,7 @@ class Migration(migrations.Migration):
                     ("enqueue_job", "Can enqueue jobs by hand"),
                     ("edit_job", "Can change the arguments of jobs"),
                     ("control_worker", "Can quiet, wake and stop workers"),
+                    ("pause_task", "Can pause and resume tasks"),
                     ("pause_client", "Can pause and resume clients"),
                     ("change_limits", "Can change the limits of queues and clients"),
                 ],

@@ -9,6 +9,7 @@ each field has one writer.
     72   last claim            time.monotonic() of the last answer to a claim, or of the last look at one that blocks
     80   sign of life          time.monotonic(), double; infinity: the process is exiting
     105  quiet                 1: claim nothing; written by the supervisor
+    134  resting               1: it claims nothing, because it is to be quiet; written by the process
     120  lease renewed         time.monotonic() just before the lease was renewed last, double; by the supervisor
     88, 96, 104, 106 and on    see shared_entries.py
 """
@@ -21,7 +22,7 @@ import time
 
 from django_rtq.worker.shared_entries import COUNT, NAMED, NUMBER, Entries
 
-_NAME, _DONE, _CLAIMED, _ALIVE, _QUIET, _RENEWED = 0, 64, 72, 80, 105, 120
+_NAME, _DONE, _CLAIMED, _ALIVE, _QUIET, _RENEWED, _RESTING = 0, 64, 72, 80, 105, 120, 134
 _NOTES, _TIME = struct.Struct("Qd"), struct.Struct("d")
 MAX_NAME_BYTES = 63
 
@@ -56,6 +57,10 @@ class SharedState(Entries):
         _NOTES.pack_into(self._memory, _DONE, jobs_done, claimed_at)
         self.set_alive(claimed_at)
 
+    def set_resting(self, *, is_resting: bool) -> None:
+        """Show whether the process claims nothing, because it is to be quiet: no claim of it is under way."""
+        self._memory[_RESTING] = int(is_resting)
+
     # -- written by the supervisor, read by the process
 
     @property
@@ -84,6 +89,11 @@ class SharedState(Entries):
         """The worker name of the process; "" before it has one."""
         length = self._memory[_NAME]
         return self._memory[_NAME + 1 : _NAME + 1 + length].decode()
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether the process has taken notice that it is to be quiet."""
+        return self._memory[_RESTING] == 1
 
     def last_claim(self) -> tuple[int, float]:
         """Jobs done, and the time.monotonic() of the last answer to a claim (0: none yet)."""

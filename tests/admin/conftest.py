@@ -10,6 +10,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from django_rtq.admin import ENTRIES, permissions
+from django_rtq.admin.action_log import LogFilter, read_log
 from django_rtq.admin.pages import page_admin
 from django_rtq.broker.redis.client import RedisClient
 from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
@@ -88,7 +89,7 @@ def url_of(name, jobs=None):
     dead = jobs.dead.id if jobs else "x"
     args = {"job": [dead], "queue": [QUEUE], "worker": ["w1"], "registeredtask": [MAIL]}
     model, _, action = name.partition("_")
-    wants = args.get(model, []) if action not in ("changelist", "search") else []
+    wants = args.get(model, []) if action not in ("changelist", "search") and "bulk" not in action else []
     if name == "queue_forget":
         wants = ["mail"]  # which has no jobs
     if name in ("job_run_now", "job_cancel") and jobs:
@@ -110,6 +111,11 @@ def url_of(name, jobs=None):
 def links(html):
     """The URLs of the links and forms of a page."""
     return re.findall(r'(?:href|action|formaction|src)="([^"]*)"', html)
+
+
+def logged():
+    """The texts of the log, the newest first."""
+    return [entry.text for entry in read_log(LogFilter(), limit=100)]
 
 
 def text(response):

@@ -12,7 +12,7 @@ from django_rtq.inspector.clients import client_list
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.internal_tasks import cancel_client_jobs
 from django_rtq.jobs.job import JobState
-from tests.admin.conftest import text
+from tests.admin.conftest import logged, text
 from tests.admin.test_dead_letters import hidden_fields, said
 from tests.management.commands import dead_letter
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, scheduled_job
@@ -160,7 +160,7 @@ def test_a_client_is_paused_and_resumed(broker, inspector, operator):
     assert not any(one.pause for one in inspector.clients.get("bakery"))
     operator.post(f"{LIST}resume/", {"client": "bakery"})
     assert "is not paused" in said(operator)
-    assert sorted(entry.change_message for entry in LogEntry.objects.all()) == [
+    assert sorted(logged()) == [
         "Paused in default.",
         "Paused in low.",
         "Resumed in default, low.",
@@ -223,7 +223,7 @@ def test_the_jobs_of_a_client_are_purged_after_a_question(broker, inspector, ope
 
     assert "2 jobs were purged." in said(operator)
     assert claim(broker) == [kept.id]
-    assert LogEntry.objects.get().change_message == "default: 2 jobs were purged."
+    assert logged()[0] == "default: 2 jobs were purged."
 
 
 def confirm_form(client, page):
@@ -249,7 +249,7 @@ def test_its_jobs_are_cancelled_in_all_queues_after_a_question(broker, inspector
     assert {inspector.find(job.id).state for job in jobs} == {JobState.CANCELLED}
     assert {inspector.find(job.id).state for job in (*kept, later)} == {JobState.QUEUED}
     assert inspector.find(running.id).state is JobState.RUNNING
-    assert LogEntry.objects.get().change_message == "3 jobs were cancelled."
+    assert logged()[0] == "3 jobs were cancelled."
     operator.post(f"{LIST}cancel/", {"client": "bakery", "most": "9"})
     operator.get(f"{LIST}cancel/?client=bakery")
     assert "the client has no waiting jobs" in said(operator)

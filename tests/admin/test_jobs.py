@@ -11,7 +11,7 @@ from django_rtq.admin import permissions
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.jobs.outcome import DROPPED
 from django_rtq.redaction import HIDDEN
-from tests.admin.conftest import MAIL, body, text
+from tests.admin.conftest import MAIL, body, logged, text
 from tests.admin.test_dead_letters import hidden_fields, said
 from tests.support.jobs import QUEUE, claimed_job, dead_job, queued_job, scheduled_job
 
@@ -250,7 +250,7 @@ def test_a_job_is_enqueued_by_hand(operator, inspector, broker):
     assert answer.status_code == 200
     (job,) = inspector.job_list.page("bulk", "scheduled").jobs
     assert (job.task, job.args, job.kwargs, job.client) == (MAIL, ["bakery"], {"order_id": 5}, "bakery")
-    assert job.id in LogEntry.objects.get().change_message
+    assert job.id in logged()[0]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from django_rtq.admin import permissions
-from tests.admin.conftest import ALL, every_page, url_of
+from tests.admin.conftest import ALL, MAIL, every_page, url_of
 from tests.support.jobs import QUEUE, let_lapse
 from tests.support.snapshots import snapshot
 
@@ -21,6 +21,10 @@ def given(name, jobs):
         "deadletter_discard": {"queue": QUEUE, "id": [jobs.dead.id], "confirmed": "yes"},
         "deadletter_requeue_all": {"queue": QUEUE, "until_ms": 10**15},
         "deadletter_discard_all": {"queue": QUEUE, "until_ms": 10**15},
+        "job_bulk_run_now": {"queue": QUEUE, "id": [jobs.scheduled.id]},
+        "job_bulk_run_now_all": {"queue": QUEUE, "until_ms": 10**15},
+        "job_bulk_cancel": {"queue": QUEUE, "id": [jobs.queued.id], "confirmed": "yes"},
+        "job_bulk_cancel_all": {"queue": QUEUE, "until_ms": 10**15},
         "queue_purge": {"name": QUEUE},
         **{f"client_{action}": {"queue": QUEUE, "client": "florist"} for action in ("pause", "purge", "resume")},
         "client_cancel": {"client": "florist", "most": 9},
@@ -38,7 +42,8 @@ def seen(redis, broker, jobs):
     """A snapshot of Redis, without the keys that change by themselves."""
     broker.sign_on([QUEUE], "w1")
     broker.register_queues(["mail"])
-    redis.hset(broker.keys.worker("w1"), "supervisor_name", "supervisor-1")
+    redis.hset(broker.keys.worker("w1"), mapping={"supervisor_name": "supervisor-1", "host": "w1"})
+    redis.zadd(broker.keys.workers, {"w1": 1})
     broker.enqueue(QUEUE, [])
     return lambda: snapshot(redis, times=False)
 
@@ -94,6 +99,8 @@ def test_who_has_the_permission_acts_and_it_is_written_down_once(name, jobs, per
     let_lapse(broker, "w1")
     if name == "queue_resume":
         inspector.pause(QUEUE)
+    if name == "registeredtask_resume":
+        inspector.task_pauses.pause_task(MAIL, QUEUE)
     if name == "client_resume":
         inspector.limits.pause_client(QUEUE, "florist")
     before = seen()

@@ -1,11 +1,13 @@
 """A refresh sends what has changed, and 304 if nothing has."""
 
+import gzip
 import re
 
 import pytest
 from django.contrib.auth.models import Permission
 
 from django_rtq.admin.refreshing import content_digest
+from django_rtq.inspector import shared_overview
 from tests.admin.conftest import text
 from tests.support.jobs import QUEUE, queued_job
 
@@ -26,6 +28,7 @@ def digests_of(html):
 def still(broker, inspector, monkeypatch):
     """A queue whose page shows no time that goes on."""
     broker.register_queues([QUEUE])
+    monkeypatch.setattr(shared_overview, "SHARED_SECONDS", 0.0)
     monkeypatch.setattr("django_rtq.admin.display.overview._size", lambda number: "1 MB")
 
 
@@ -89,3 +92,16 @@ def test_who_may_not_look_any_more_gets_no_304(still, operator):
 
 def test_a_whole_page_has_no_tag(still, operator):
     assert "ETag" not in operator.get(OVERVIEW)
+
+
+def test_a_long_answer_is_compressed_for_browsers_that_take_it(still, operator):
+    plain = refresh(operator)
+    headers = {"X-RTQ-Refresh": "1", "Accept-Encoding": "gzip, br"}
+    packed = operator.get(OVERVIEW, headers=headers)
+
+    assert "Content-Encoding" not in plain
+    assert packed["Content-Encoding"] == "gzip"
+    assert int(packed["Content-Length"]) == len(packed.content) < len(plain.content) / 3
+    assert digests_of(gzip.decompress(packed.content).decode()) == digests_of(text(plain))
+    assert "Accept-Encoding" in packed["Vary"]
+    assert operator.get(OVERVIEW, headers=headers | {"If-None-Match": packed["ETag"]}).status_code == 304

@@ -9,7 +9,7 @@ from django.contrib.messages import get_messages
 from django_rtq.admin import permissions
 from django_rtq.broker.control import WorkerCommand
 from django_rtq.broker.worker_info import worker_info_commands
-from tests.admin.conftest import body, text
+from tests.admin.conftest import body, logged, text
 from tests.support.jobs import QUEUE, asked_job, claimed_job, settle
 
 PAGE, WORKERS = "/admin/django_rtq/job/", "/admin/django_rtq/worker/"
@@ -52,7 +52,7 @@ def order(redis, broker):
 def test_a_job_that_runs_is_asked_to_stop_and_the_person_told_so(running, operator, inspector):
     answer = operator.post(f"{PAGE}{running.id}/cancel/", {"queue": QUEUE})
     assert "was asked to stop. It is cancelled when it stops" in said(answer)
-    assert "Asked to stop." in LogEntry.objects.get().change_message
+    assert "Asked to stop." in logged()[0]
     found = inspector.find(running.id)
     assert (found.state, found.is_stopping) == ("running", True)
 
@@ -60,7 +60,7 @@ def test_a_job_that_runs_is_asked_to_stop_and_the_person_told_so(running, operat
 def test_one_that_waits_is_cancelled_and_the_person_told_so(jobs, operator, inspector):
     answer = operator.post(f"{PAGE}{jobs.queued.id}/cancel/", {"queue": QUEUE})
     assert said(answer).endswith("is cancelled.")
-    assert "Cancelled." in LogEntry.objects.get().change_message
+    assert "Cancelled." in logged()[0]
 
 
 def test_who_cancels_what_was_cancelled_already_is_told_what_it_is(jobs, operator, inspector):
@@ -77,7 +77,7 @@ def test_nothing_is_terminated_before_it_was_asked_for_twice(running, operator, 
 
     assert "is about to be killed" in said(answer)
     assert inspector.find(running.id).is_stopping
-    assert "Termination requested." in LogEntry.objects.get().change_message
+    assert "Termination requested." in logged()[0]
 
 
 def test_a_job_that_ended_meanwhile_is_not_terminated(broker, running, operator):

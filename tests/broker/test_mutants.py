@@ -12,6 +12,7 @@ from tests.broker.model.mutant import mutated
 from tests.broker.model.mutants import MUTANTS
 from tests.broker.model.mutants_limits import LIMIT_MUTANTS
 from tests.broker.model.mutants_outcomes import OUTCOME_MUTANTS
+from tests.broker.model.mutants_tasks import TASK_MUTANTS
 from tests.broker.model.mutants_times import TIME_MUTANTS
 from tests.broker.model.mutants_waiting import WAITING_MUTANTS
 from tests.broker.model.mutants_weights import WEIGHT_MUTANTS
@@ -101,7 +102,7 @@ def test_the_scripts_do_what_the_model_says(redis, broker, scenario):
 # An error in the script itself would be found out by anybody: only AssertionError counts.
 @pytest.mark.parametrize(
     "mutant",
-    [*MUTANTS, *OUTCOME_MUTANTS, *LIMIT_MUTANTS, *WAITING_MUTANTS, *WEIGHT_MUTANTS, *TIME_MUTANTS],
+    [*MUTANTS, *OUTCOME_MUTANTS, *LIMIT_MUTANTS, *WAITING_MUTANTS, *WEIGHT_MUTANTS, *TIME_MUTANTS, *TASK_MUTANTS],
     ids=lambda mutant: mutant.name,
 )
 def test_a_wrong_script_is_found_out(redis, broker, mutant):

@@ -9,6 +9,7 @@ from django_rtq.incidents import Action, Severity
 from django_rtq.incidents.queues import is_falling_behind
 from django_rtq.inspector.metrics import TaskMetrics
 from django_rtq.inspector.overview import BusiestClient
+from django_rtq.inspector.task_pauses import TaskPause
 from tests.incidents.overviews import START, ago, failed, incidents, kinds, minutes, row
 
 CHARGE = "shop.tasks.charge_order"
@@ -126,6 +127,23 @@ def test_waits_in_a_paused_queue_are_no_surprise():
     assert (found.kind, found.since) == ("queue_paused", ago(300))
     assert found.text == "Queue mail is paused."
     assert Action.RESUME in found.actions
+
+
+def test_a_paused_task_is_one_incident_of_all_queues():
+    pauses = [TaskPause(task="shop.tasks.charge", seconds=seconds, by="eve", held=2) for seconds in (60.0, 300.0, None)]
+    rows = [row(name, paused_tasks=(pause,)) for name, pause in zip(("low", "mail", "resumed"), pauses, strict=True)]
+
+    (found,) = incidents(*rows)
+
+    assert (found.kind, found.since, found.task) == ("task_paused", ago(300), "shop.tasks.charge")
+    assert found.text == "Task charge is paused in low, mail, and holds 4 jobs. Paused by eve."
+
+
+def test_jobs_of_paused_tasks_need_no_scheduler():
+    pauses = (TaskPause(task="charge", seconds=60.0, by="", held=2),)
+
+    assert kinds(row(scheduled=2, scheduler_seconds=900.0, paused_tasks=pauses)) == ["task_paused"]
+    assert "no_scheduler" in kinds(row(scheduled=3, scheduler_seconds=900.0, paused_tasks=pauses))
 
 
 @pytest.mark.parametrize(

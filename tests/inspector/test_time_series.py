@@ -61,7 +61,7 @@ def test_hours_later_nothing_is_missing(redis, broker, inspector, minute, asked)
         set_counters(redis, broker, minute - ago, succeeded=ago)
     expected = series(inspector)
     for past in (1, 7, MINUTES - 1, MINUTES, 5 * MINUTES):
-        inspector.overview._time_series._cache[(QUEUE, MINUTES, 1)] = replace(
+        inspector.overview.series._cache[(QUEUE, MINUTES, 1)] = replace(
             expected,
             begins_at=expected.begins_at - timedelta(minutes=past),
             counts={"enqueued": expected.of("enqueued"), "succeeded": list(range(MINUTES - 1 + past, past - 1, -1))},
@@ -74,7 +74,7 @@ def test_a_clock_that_was_put_back_is_believed(redis, broker, inspector, minute)
     queued_job(broker)
     set_counters(redis, broker, minute - 3, succeeded=3)
     expected = series(inspector)
-    history = inspector.overview._time_series
+    history = inspector.overview.series
     history._cache[(QUEUE, MINUTES, 1)] = replace(expected, begins_at=expected.begins_at + timedelta(hours=3))
 
     assert series(inspector) == expected

@@ -94,7 +94,7 @@ def test_captured_jobs_have_gone_through_it():
 
 @pytest.mark.usefixtures("tenant")
 def test_jobs_of_the_package_do_not(broker):
-    run_bulk_action.delay("default", "requeue", {}, 5)
+    run_bulk_action.delay({})
     assert take(broker).headers == {}
 
 

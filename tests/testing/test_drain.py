@@ -118,6 +118,16 @@ def test_a_paused_queue_is_not_drained(ran):
 
 
 @with_redis
+def test_jobs_of_a_paused_task_are_not_drained(ran):
+    handle, other = send_mail.delay("a"), describe.delay("b")
+    call_command("rtq_tasks", "pause", "*", send_mail.name, verbosity=0)
+    assert [run.id for run in drain(until=timedelta(days=365))] == [other.id]
+    assert handle.state is JobState.SCHEDULED
+    call_command("rtq_tasks", "resume", "*", send_mail.name, verbosity=0)
+    assert [run.id for run in drain()] == [handle.id]
+
+
+@with_redis
 def test_cancelled_and_expired_jobs_do_not_run(ran):
     send_mail.delay("a").cancel()
     expired = send_mail.using(expires=datetime.now(timezone.utc) - timedelta(seconds=1)).delay("b")

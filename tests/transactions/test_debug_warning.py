@@ -62,7 +62,7 @@ def test_it_is_not_said_when_it_is_meant(warnings, rule):
 
 def test_our_own_jobs_are_meant(warnings):
     with transaction.atomic():
-        internal_tasks.run_bulk_action.delay("default", "discard", {}, 1)
+        internal_tasks.run_bulk_action.delay({})
     assert warnings() == []
 
 

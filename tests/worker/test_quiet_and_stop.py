@@ -22,6 +22,10 @@ def is_quiet(inspector):
     return [worker.is_quiet for worker in inspector.workers()]
 
 
+def is_resting(inspector):
+    return [worker.is_resting for worker in inspector.workers()]
+
+
 def found_workers(inspector, count=1):
     """The processes of the worker, as soon as all of them are known with their supervisor."""
     wait_until(lambda: [bool(worker.supervisor_name) for worker in inspector.workers()] == [True] * count)
@@ -51,6 +55,26 @@ def test_a_quiet_worker_finishes_what_runs_claims_nothing_and_stays(rtq_worker, 
     wait_until(lambda: is_quiet(inspector) == [False, False])
     worker.stop()
     assert_all_settled(redis)
+
+
+def test_a_process_says_when_it_claims_nothing_any_more(rtq_worker, inspector, journal):
+    rtq_worker("--processes", 2)
+    one, _ = found_workers(inspector, 2)
+    running = tasks.gate.delay("running", "gate")
+    journal.wait("start", "running")
+
+    assert inspector.hosts.quiet(one.host) == [one.supervisor_name]
+    # The other one had nothing to run. This one looks for the command when its job is over.
+    wait_until(lambda: sorted(is_resting(inspector)) == [False, True] and is_quiet(inspector) == [True, True])
+    assert not inspector.hosts.get(one.host).is_drained
+    journal.open("gate")
+    running.get(10)
+    wait_until(lambda: inspector.hosts.get(one.host).is_drained)
+
+    inspector.hosts.wake(one.host)
+    assert not inspector.hosts.get(one.host).is_drained
+    assert tasks.note.delay("later").get(10) == "later"
+    wait_until(lambda: is_resting(inspector) == [False, False])
 
 
 def test_who_takes_the_place_of_a_dead_process_is_quiet_too(rtq_worker, redis, inspector, journal):

@@ -15,6 +15,7 @@ from django_rtq.admin.display.texts import LIST_LABELS, STATE_LABELS
 from django_rtq.admin.filters import FilterParams
 from django_rtq.admin.urls import PageUrl
 from django_rtq.formatting import format_number
+from django_rtq.inspector.bulk import VERBS
 from django_rtq.inspector.details import JobDetails, QueueDetails
 from django_rtq.inspector.jobs.job_refs import LISTS, JobPage
 from django_rtq.jobs.job import JobState
@@ -22,6 +23,13 @@ from django_rtq.redaction import redacted
 
 PAGE_SIZE = 25  # jobs
 MAX_REFRESHED = 2000  # jobs that an automatic refresh may search through
+
+_ALL_URLS = {
+    "requeue": "deadletter_requeue_all",
+    "discard": "deadletter_discard_all",
+    "run_now": "job_bulk_run_now_all",
+    "cancel": "job_bulk_cancel_all",
+}
 
 _TIME_TITLES = {
     "queued": gettext_lazy("Waiting since"),
@@ -66,7 +74,8 @@ class JobTable:
 
     def context(self, page: JobPage, details: QueueDetails, url: PageUrl) -> dict[str, Any]:
         """The context of the template."""
-        bulk = {"queue": self.queue, **self.filters.query}
+        verbs = VERBS[self.state]
+        bulk = {"queue": self.queue, **({} if self.state == "dead" else {"state": self.state}), **self.filters.query}
         return {
             "state": self.state,
             "tabs": [_tab(name, details, self, url) for name in LISTS],
@@ -78,7 +87,9 @@ class JobTable:
             "when_title": _TIME_TITLES[self.state],
             "what_title": _DETAIL_TITLES.get(self.state, ""),
             "job_rows": [_row(redacted(job), self.state, url) for job in page.jobs],
-            "ticks": self.state == "dead",
+            "ticks": bool(verbs),
+            "verbs": verbs,
+            "all_urls": {verb: url(_ALL_URLS[verb], query=bulk) for verb in verbs},
             "found_text": _found_text(self, page, getattr(details, self.state)),
             "next_url": self.url(url, after=page.next_cursor, before=self.before + len(page.jobs))
             if page.next_cursor
@@ -87,8 +98,6 @@ class JobTable:
             "is_later": bool(self.cursor),
             "is_costly": bool(self.filters) and page.searched > MAX_REFRESHED,
             "here": self.url(url, after=self.cursor, before=self.before or ""),
-            "requeue_all_url": url("deadletter_requeue_all", query=bulk),
-            "discard_all_url": url("deadletter_discard_all", query=bulk),
             **_empty_texts(self, page),
         }
 

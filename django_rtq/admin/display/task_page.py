@@ -2,23 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from django_rtq.admin.display.charts import Band, Line
 from django_rtq.admin.display.histograms import histogram
+from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import LIST_LABELS, schedule_text
 from django_rtq.admin.display.time_chart import Steps, time_chart
 from django_rtq.admin.urls import PageUrl
-from django_rtq.formatting import EMPTY_VALUE, format_duration, format_number, format_percent
+from django_rtq.formatting import EMPTY_VALUE, format_duration, format_number, format_percent, names_text
+from django_rtq.inspector.details import QueueDetails
 from django_rtq.inspector.metrics import TaskMetrics
 from django_rtq.inspector.task_details import TaskDetails, TaskInQueue
 from django_rtq.tasks.task import Task
 
+MAX_QUEUES_NAMED = 5
 _Value = TypeVar("_Value")
 STATES = ("queued", "scheduled", "retrying", "running", "dead")
+
+
+@dataclass(slots=True, kw_only=True)
+class PausedTask:
+    """A paused task over all queues."""
+
+    queues: list[str]  # those in which it is paused
+    held: int  # jobs that wait there
+    state: str  # for how long it has been paused, and by whom; in the first of these queues
+
+    @property
+    def text(self) -> str:
+        """Where it is paused, and how many jobs wait."""
+        text = ngettext("%(count)s job held in %(queues)s", "%(count)s jobs held in %(queues)s", self.held)
+        return text % {"count": format_number(self.held), "queues": names_text(self.queues, MAX_QUEUES_NAMED)}
+
+
+def paused_tasks(queues: Iterable[QueueDetails]) -> dict[str, PausedTask]:
+    """The tasks that are paused in these queues, by name."""
+    found: dict[str, PausedTask] = {}
+    for queue in queues:
+        for pause in queue.paused_tasks:
+            if not pause.is_over:
+                one = found.setdefault(pause.task, PausedTask(queues=[], held=0, state=clean_text(pause.text, 200)))
+                one.queues.append(queue.name)
+                one.held += pause.held
+    return found
 
 
 def task_options(task: Task[Any, Any]) -> Iterator[str]:
@@ -99,11 +131,18 @@ def queue_rows(task: TaskDetails, home: str, url: PageUrl) -> list[dict[str, Any
             "name": found.queue.name,
             "url": url("queue_change", found.queue.name),
             "is_paused": found.queue.paused,
+            "pause": _pause_in(task.name, found),
             "cells": [_cell(task.name, found, state, url) for state in STATES],
         }
         for found in task.queues
-        if found or found.queue.name == home
+        if found or found.queue.name == home or _pause_in(task.name, found)
     ]
+
+
+def _pause_in(task: str, found: TaskInQueue) -> str:
+    """For how long it has been paused there, and by whom; "": it is not."""
+    texts = [pause.text for pause in found.queue.paused_tasks if pause.task == task and not pause.is_over]
+    return clean_text(texts[0], 200) if texts else ""
 
 
 def state_titles() -> list[str]:

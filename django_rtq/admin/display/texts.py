@@ -101,59 +101,6 @@ def cancel_messages(answer: CancelAnswer, *, terminate: bool = False) -> tuple[s
     )
 
 
-def bulk_question(verb: str, count: int) -> str:
-    """The question on the confirmation page of a bulk action."""
-    texts = {
-        "requeue": ngettext("Requeue %(count)s dead letter?", "Requeue %(count)s dead letters?", count),
-        "discard": ngettext(
-            "Discard %(count)s dead letter permanently?", "Discard %(count)s dead letters permanently?", count
-        ),
-    }
-    return texts[verb] % {"count": format_number(count)}
-
-
-def bulk_done_text(verb: str, count: int) -> str:
-    """The result of a bulk action."""
-    texts = {
-        "requeue": ngettext("%(count)s dead letter was requeued.", "%(count)s dead letters were requeued.", count),
-        "discard": ngettext("%(count)s dead letter was discarded.", "%(count)s dead letters were discarded.", count),
-    }
-    return texts[verb] % {"count": format_number(count)}
-
-
-def bulk_progress_text(verb: str, done: int, total: int) -> str:
-    """The progress of a bulk action."""
-    text = {
-        "requeue": _("%(done)s of %(total)s requeued."),
-        "discard": _("%(done)s of %(total)s discarded."),
-    }[verb]
-    return text % {"done": format_number(done), "total": format_number(total)}
-
-
-def no_longer_dead_text(count: int) -> str:
-    """The warning if some of the selected jobs were no longer dead."""
-    return ngettext(
-        "%(count)d of them is no longer dead: someone else may have requeued or discarded it.",
-        "%(count)d of them are no longer dead: someone else may have requeued or discarded them.",
-        count,
-    ) % {"count": count}
-
-
-#: What happens to the remaining dead letters, by the state of the job that processes them.
-REMAINDER_HINTS = {
-    "queued": lambda: _(
-        "A job of this queue continues as soon as a worker is free. If no worker becomes free, continue here."
-    ),
-    "paused": lambda: _(
-        "The queue is paused or no worker serves it, so the job that does the rest is waiting. Continue here."
-    ),
-    "running": lambda: _("A worker is processing it. You may close this page."),
-    "slow": lambda: _("Jobs of this queue process some of them every second. You may close this page."),
-    "over": lambda: _("The job that did this has finished."),
-    "failed": lambda: _("The job that did the rest has failed. Continue here."),
-}
-
-
 def schedule_text(schedule: Schedule) -> str:
     """When it runs, in words. Cron expressions are explained in English only."""
     if (get_language() or "en").startswith("en"):
@@ -213,7 +160,9 @@ def client_consequence(verb: str) -> str:
 def sweep_done_text(verb: str, count: int) -> str:
     """What was done with them."""
     if verb == "requeue":
-        return bulk_done_text("requeue", count)
+        return ngettext("%(count)s dead letter was requeued.", "%(count)s dead letters were requeued.", count) % {
+            "count": format_number(count)
+        }
     return ngettext("%(count)s job was cancelled.", "%(count)s jobs were cancelled.", count) % {
         "count": format_number(count)
     }

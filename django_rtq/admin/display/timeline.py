@@ -61,6 +61,7 @@ def _present(job: JobDetails) -> Step:
     elif job.state in (JobState.SCHEDULED, JobState.RETRYING):
         at, css = job.due_at, "rtq-later"
         title = _("next attempt due") if job.state is JobState.RETRYING else _("due")
+        title = _("its task is paused") if job.is_held else title
     elif job.state is JobState.DEAD:
         at, css = job.died_at, "rtq-bad"
     elif job.state is JobState.SUCCEEDED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ from django.utils.translation import ngettext
 
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
-from django_rtq.admin.action_log import log_action
+from django_rtq.admin.action_log import LogFilter, log_action
 from django_rtq.admin.display.client_list import ClientListParams, list_context
 from django_rtq.admin.display.limits import client_rows, limit_label
 from django_rtq.admin.display.sanitize import clean_text
@@ -68,6 +69,7 @@ class ClientAdmin(PageAdmin):
             "has_waiting": any(each.queued or each.scheduled for each in found),
             "breadcrumbs": [{"url": self.url("client_changelist"), "title": _("Clients")}],
         }
+        context |= self.recent_actions(request, LogFilter(client=name))
         return self.render(request, "client.html", context)
 
     # -- actions
@@ -78,7 +80,7 @@ class ClientAdmin(PageAdmin):
         done = [queue for queue in _queues_of(request) if limits.pause_client(queue, name, by)]
         if done:
             message = _("Client %(name)s is paused in %(queues)s. Its running jobs continue, and no new jobs start.")
-            self._log(request, name, _("Paused in %(queues)s.") % {"queues": ", ".join(done)})
+            self._log(request, name, _("Paused in %(queues)s.") % {"queues": ", ".join(done)}, done)
             messages.success(request, message % {"name": _shown(name), "queues": ", ".join(done)})
         else:
             messages.warning(request, _("Client %(name)s was already paused.") % {"name": _shown(name)})
@@ -89,7 +91,7 @@ class ClientAdmin(PageAdmin):
         name, limits = _client_of(request.POST), get_inspector().limits
         done = [queue for queue in _queues_of(request) if limits.resume_client(queue, name)]
         if done:
-            self._log(request, name, _("Resumed in %(queues)s.") % {"queues": ", ".join(done)})
+            self._log(request, name, _("Resumed in %(queues)s.") % {"queues": ", ".join(done)}, done)
             message = _("Client %(name)s was resumed in %(queues)s.")
             messages.success(request, message % {"name": _shown(name), "queues": ", ".join(done)})
         else:
@@ -154,7 +156,7 @@ class ClientAdmin(PageAdmin):
         name = _client_of(data)
         sweep = Sweep.read(data, verb, client=name)
         if request.method == "POST":
-            run_sweep(request, sweep, lambda text, count: self._log(request, name, text))
+            run_sweep(request, sweep, lambda text, count: self._log(request, name, text, count=count))
             return self._back(request, name)
         sweep, counted = sweep.counted()
         if not counted.total:
@@ -197,7 +199,7 @@ class ClientAdmin(PageAdmin):
             what = ", ".join(f"{limit}={value}" for limit, value in changed.items())
             text = _("Limits in queue %(queue)s changed: %(limits)s") % {"queue": queue, "limits": what}
             if scope == "client":
-                self._log(request, name, text)
+                self._log(request, name, text, queue=queue)
             else:
                 log_action(request, models.Queue(name=queue), text)
             messages.success(request, text)
@@ -210,8 +212,10 @@ class ClientAdmin(PageAdmin):
             return HttpResponseRedirect(self._page_of(queue, name, "client"))
         return HttpResponseRedirect(self.url("client_purge", query={"queue": queue, "client": name}))
 
-    def _log(self, request: HttpRequest, name: str, message: str) -> None:
-        log_action(request, models.Client(name=name), message)
+    def _log(
+        self, request: HttpRequest, name: str, message: str, queues: Sequence[str] = (), **facts: str | int
+    ) -> None:
+        log_action(request, models.Client(name=name), message, (), queues, **facts)
 
     def _page_of(self, queue: str, name: str, scope: str) -> str:
         if scope != "client":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -9,13 +11,15 @@ from django.utils.translation import gettext as _
 
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
-from django_rtq.admin.action_log import log_action
+from django_rtq.admin.action_log import LogFilter, log_action
 from django_rtq.admin.display.running_jobs import running_by_worker
 from django_rtq.admin.display.sanitize import clean_text, named_arguments
 from django_rtq.admin.display.texts import CONFIRMATIONS, STATE_LABELS, ConfirmedAction, cancel_messages
+from django_rtq.admin.display.time_bar import time_bar
 from django_rtq.admin.display.timeline import steps
 from django_rtq.admin.forms import CallForm, python_call
-from django_rtq.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.admin.pages.bulk_pages import BulkPages
+from django_rtq.admin.pages.page_admin import Route
 from django_rtq.admin.pages.searching import JobSearch
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
 from django_rtq.inspector.details import JobDetails
@@ -28,14 +32,18 @@ from django_rtq.tasks.registry import is_internal
 WAITING = (JobState.QUEUED, JobState.SCHEDULED, JobState.RETRYING)
 
 
-class JobAdmin(PageAdmin):
-    """The pages of jobs."""
+class JobAdmin(BulkPages):
+    """The pages of jobs, and actions on many."""
+
+    bulk_prefix, bulk_home, bulk_entry = "job_bulk_", "queue_changelist", models.Queue
 
     def routes(self) -> list[Route]:
-        """The first two cannot collide with an id, which has 32 hex digits."""
+        """The first ones cannot collide with an id, which has 32 hex digits."""
         return [
             Route("", "changelist", self.running),
             Route("search/", "search", self.search),
+            *self.bulk_routes("run_now", "bulk/"),
+            *self.bulk_routes("cancel", "bulk/"),
             Route("<str:job_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "POST"),
             Route("<str:job_id>/run-now/", "run_now", self.run_now, permissions.REQUEUE, "POST"),
             Route("<str:job_id>/cancel/", "cancel", self.cancel, permissions.CANCEL, "BOTH"),
@@ -80,6 +88,7 @@ class JobAdmin(PageAdmin):
             "is_waiting": job.state in WAITING,
             "is_running": job.state is JobState.RUNNING,
             "steps": steps(job),
+            "time_bar": time_bar(job, datetime.now(timezone.utc)),
             "waiting_reason": clean_text(waiting_reason(job, position)),
             "arguments": named_arguments(job),
             "are_hidden": bool(job.args) and is_unknown(job.task) and not may_edit,
@@ -88,6 +97,7 @@ class JobAdmin(PageAdmin):
             "call": python_call(job.task, job.args, job.kwargs) if has_call else "",
             "is_known": not is_unknown(job.task),
             "is_internal": is_internal(job.task),
+            **self.recent_actions(request, LogFilter(job=job_id)),
         }
         return self.render(request, "job.html", context)
 
@@ -95,10 +105,10 @@ class JobAdmin(PageAdmin):
 
     def requeue(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Requeue a dead letter."""
-        queue = self._find(request, job_id).queue
-        if get_inspector().requeue(queue, [job_id]):
-            return self._succeeded(request, job_id, queue, _("Requeued."), _("Job %(id)s was requeued."))
-        return self._unchanged(request, job_id, queue)
+        job = self._find(request, job_id)
+        if get_inspector().requeue(job.queue, [job_id]):
+            return self._succeeded(request, job, _("Requeued."), _("Job %(id)s was requeued."))
+        return self._unchanged(request, job_id, job.queue)
 
     def discard(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Discard a dead letter, after confirmation."""
@@ -109,17 +119,17 @@ class JobAdmin(PageAdmin):
             return self._confirm(request, job, "discard") if is_dead else self._unchanged(request, job_id, queue)
         if get_inspector().discard(queue, [job_id]):
             otherwise = self.url("queue_change", queue, query={"state": "dead"})
-            return self._succeeded(request, job_id, queue, _("Discarded."), _("Job %(id)s was discarded."), otherwise)
+            return self._succeeded(request, job, _("Discarded."), _("Job %(id)s was discarded."), otherwise)
         return self._unchanged(request, job_id, queue)
 
     def run_now(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Queue a scheduled or retrying job now."""
-        queue = self._find(request, job_id).queue
+        job = self._find(request, job_id)
         try:
-            get_inspector().run_now(job_id, queue)
+            get_inspector().run_now(job_id, job.queue)
         except WrongState:
-            return self._unchanged(request, job_id, queue)
-        return self._succeeded(request, job_id, queue, _("Run now."), _("Job %(id)s is queued now."))
+            return self._unchanged(request, job_id, job.queue)
+        return self._succeeded(request, job, _("Run now."), _("Job %(id)s is queued now."))
 
     def cancel(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Cancel a waiting job or ask a running one to stop, after confirmation."""
@@ -134,7 +144,7 @@ class JobAdmin(PageAdmin):
         except WrongState:
             return self._unchanged(request, job_id, queue)
         log_message, message = cancel_messages(answer)
-        return self._succeeded(request, job_id, queue, log_message, message)
+        return self._succeeded(request, job, log_message, message)
 
     def terminate(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Kill the process that runs a job, after confirmation."""
@@ -148,7 +158,7 @@ class JobAdmin(PageAdmin):
         except WrongState:
             return self._unchanged(request, job_id, job.queue)
         log_message, message = cancel_messages(answer, terminate=True)
-        return self._succeeded(request, job_id, job.queue, log_message, message)
+        return self._succeeded(request, job, log_message, message)
 
     def edit(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Requeue a dead letter with other arguments."""
@@ -168,7 +178,7 @@ class JobAdmin(PageAdmin):
                 form.add_error(None, str(error))
             else:
                 message = _("Job %(id)s was requeued with the new arguments.")
-                return self._succeeded(request, job_id, job.queue, _("Requeued with changed arguments."), message)
+                return self._succeeded(request, job, _("Requeued with changed arguments."), message)
         context = {
             "title": _("Requeue with other arguments"),
             "job": job,
@@ -211,11 +221,12 @@ class JobAdmin(PageAdmin):
         return self.url("job_change", job_id, query={"queue": queue})
 
     def _succeeded(
-        self, request: HttpRequest, job_id: str, queue: str, log_message: str, message: str, otherwise: str = ""
+        self, request: HttpRequest, job: JobDetails, log_message: str, message: str, otherwise: str = ""
     ) -> HttpResponse:
-        log_action(request, models.Job(name=job_id), log_message)
-        messages.success(request, message % {"id": clean_text(job_id, 60)})
-        return HttpResponseRedirect(query_params.get_next_url(request, otherwise or self._job_url(job_id, queue)))
+        facts = {"queue": job.queue, "task": job.task, "client": job.client}
+        log_action(request, models.Job(name=job.id), log_message, **facts)
+        messages.success(request, message % {"id": clean_text(job.id, 60)})
+        return HttpResponseRedirect(query_params.get_next_url(request, otherwise or self._job_url(job.id, job.queue)))
 
     def _unchanged(self, request: HttpRequest, job_id: str, queue: str) -> HttpResponse:
         """Report the job's current state: someone else acted first, or the job moved on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import partial, update_wrapper
 from typing import Any, NamedTuple
 
@@ -15,12 +16,17 @@ from django.urls import URLPattern, path
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
+from django_rtq.admin.action_log import LogFilter, read_log
+from django_rtq.admin.display.log import log_rows
 from django_rtq.admin.navigation import navigation_links, search_url
-from django_rtq.admin.permissions import VIEW, UserPermissions
+from django_rtq.admin.permissions import LOG, VIEW, UserPermissions
 from django_rtq.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
 from django_rtq.admin.urls import page_url
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, JobNotFound
+from django_rtq.inspector.inspector import get_inspector
+
+LAST_ACTIONS = 5  # on the pages of what they are about
 
 View = Callable[..., HttpResponse]
 
@@ -89,6 +95,7 @@ class PageAdmin(admin.ModelAdmin):
             "may": UserPermissions(request.user),
             "site_name": self.admin_site.name,
             "known_digests": known_digests(request),
+            "counts": {} if is_form or status != 200 else _counts(),
             "refresh_seconds": None if is_form or status != 200 else seconds or None,
             **context,
         }
@@ -100,6 +107,16 @@ class PageAdmin(admin.ModelAdmin):
     def url(self, name: str, *args: str, query: Mapping[str, object] | None = None) -> str:
         """The URL of a page on this admin site."""
         return page_url(self.admin_site.name, name, *args, query=query)
+
+    def recent_actions(self, request: HttpRequest, about: LogFilter) -> dict[str, Any]:
+        """The last actions on a queue, task, client or job, for `_recent_actions.html`; none without the permission."""
+        if not request.user.has_perm(LOG):
+            return {"recent_actions": []}
+        entries = read_log(about, limit=LAST_ACTIONS)
+        return {
+            "recent_actions": log_rows(entries, self.url),
+            "log_url": self.url("log_changelist", query=asdict(about)),
+        }
 
     # -- helpers
 
@@ -151,6 +168,19 @@ class PageAdmin(admin.ModelAdmin):
         if whole:
             answer["Retry-After"] = answer["Refresh"] = str(whole)
         return answer
+
+
+def _counts() -> dict[str, int | str]:
+    """The numbers in the navigation, by model: of an overview that was read a moment ago; "": unknown."""
+    overview = get_inspector().shared_overview.glance()
+    if overview is None:
+        return {"job": "", "deadletter": "", "worker": ""}
+    queues = [row.details for row in overview.queues]
+    return {
+        "job": sum(queue.running for queue in queues),
+        "deadletter": sum(queue.dead for queue in queues),
+        "worker": len(overview.workers),
+    }
 
 
 def _is_left_in_english() -> bool:

@@ -26,9 +26,9 @@ def purge_for_a_while(request: HttpRequest, queue: str, client: str | None = Non
     text = message % {"count": purged}
     if purged:
         if client is None:
-            log_action(request, models.Queue(name=queue), text)
+            log_action(request, models.Queue(name=queue), text, count=purged)
         else:
-            log_action(request, models.Client(name=client), f"{queue}: {text}")
+            log_action(request, models.Client(name=client), f"{queue}: {text}", queue=queue, count=purged)
     if error is not None:
         raise error
     if is_over:

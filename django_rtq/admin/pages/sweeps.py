@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from django.contrib import messages
@@ -18,6 +18,7 @@ from django_rtq.admin import query_params
 from django_rtq.admin.display.texts import sweep_done_text
 from django_rtq.admin.pages.bulk_actions import REQUEST_SECONDS
 from django_rtq.exceptions import BrokerError
+from django_rtq.inspector.bulk import Bulk
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.dead_letters import LATEST, BulkResult, run_steps
 from django_rtq.inspector.jobs.job_filter import JobFilter
@@ -104,7 +105,7 @@ class Sweep:
         for queue in result.rest:
             if self.verb == "requeue":
                 task = run_bulk_action.using(queue_name=queue)
-                task.delay(queue, "requeue", asdict(self.filter), self.until_ms)
+                task.delay(Bulk(queue=queue, action="requeue", filter=self.filter, until_ms=self.until_ms).stored())
             elif self.task:
                 cancel_task_jobs.using(queue_name=queue).delay(queue, self.filter.task, self.until_ms)
             else:

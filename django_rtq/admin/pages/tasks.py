@@ -11,15 +11,17 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from django_rtq import models
-from django_rtq.admin import permissions
-from django_rtq.admin.action_log import log_action
+from django_rtq.admin import permissions, query_params
+from django_rtq.admin.action_log import LogFilter, log_action
 from django_rtq.admin.display.dead_groups import group_row
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.task_page import (
+    PausedTask,
     charts,
     histograms,
     metrics_cells,
     number_text,
+    paused_tasks,
     queue_rows,
     state_titles,
     task_options,
@@ -29,13 +31,15 @@ from django_rtq.admin.display.texts import no_task_jobs_text, task_consequence, 
 from django_rtq.admin.forms import EnqueueForm
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.admin.pages.sweeps import Sweep, SweepVerb, run_sweep
-from django_rtq.exceptions import InvalidTask, PayloadError
+from django_rtq.exceptions import InvalidTask, PayloadError, TooManyPausedTasks
+from django_rtq.formatting import names_text
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.metrics import TaskMetrics
 from django_rtq.tasks.registry import all_tasks
 from django_rtq.tasks.task import Task
 
 METRICS_HOURS = 24
+MAX_QUEUES_NAMED = 5
 
 
 class TaskAdmin(PageAdmin):
@@ -45,6 +49,8 @@ class TaskAdmin(PageAdmin):
         return [
             Route("", "changelist", self.tasks),
             Route("<str:name>/enqueue/", "enqueue", self.enqueue, permissions.ENQUEUE, "BOTH"),
+            Route("<str:name>/pause/", "pause", self.pause, permissions.PAUSE_TASK, "POST"),
+            Route("<str:name>/resume/", "resume", self.resume, permissions.PAUSE_TASK, "POST"),
             Route("<str:name>/cancel/", "cancel", partial(self.sweep, verb="cancel"), permissions.CANCEL, "BOTH"),
             Route("<str:name>/requeue/", "requeue", partial(self.sweep, verb="requeue"), permissions.REQUEUE, "BOTH"),
             Route("<str:name>/", "change", self.task),
@@ -52,11 +58,12 @@ class TaskAdmin(PageAdmin):
 
     def tasks(self, request: HttpRequest) -> HttpResponse:
         """Every task that is registered in this process or has metrics."""
-        metrics, known = get_inspector().metrics.tasks(METRICS_HOURS), all_tasks()
-        names = sorted({*known, *metrics})
+        metrics, queues = get_inspector().tasks.all(METRICS_HOURS)
+        known, paused = all_tasks(), paused_tasks(queues)
+        names = sorted({*known, *metrics, *paused})
         context = {
             "title": _("Tasks"),
-            "rows": [_row(name, known.get(name), metrics.get(name)) for name in names],
+            "rows": [_row(name, known.get(name), metrics.get(name), paused.get(name)) for name in names],
             "span_text": _("Metrics of the last %(hours)d hours.") % {"hours": METRICS_HOURS},
         }
         return self.render(request, "tasks.html", context)
@@ -64,7 +71,8 @@ class TaskAdmin(PageAdmin):
     def task(self, request: HttpRequest, name: str) -> HttpResponse:
         """One task: its runs, its jobs in all queues, its dead letters. A task that nobody knows is not found."""
         found, task = get_inspector().tasks.get(name, METRICS_HOURS), all_tasks().get(name)
-        if task is None and not found.is_known:
+        paused = paused_tasks([each.queue for each in found.queues]).get(name)
+        if task is None and not found.is_known and paused is None:
             raise Http404
         context = {
             "title": _("Task %(name)s") % {"name": clean_text(name, 300).rpartition(".")[2]},
@@ -72,11 +80,14 @@ class TaskAdmin(PageAdmin):
             "task_name": name,
             "is_registered": task is not None,
             "may_be_enqueued": task is not None and not task.internal,
+            "may_be_paused": task is None or not task.internal,
             "signature": inspect.signature(task.func) if task else "",
             "description": inspect.getdoc(task.func) or "" if task else "",
             "options": ", ".join(task_options(task)) if task else "",
             "span_text": _("Metrics of the last %(hours)d hours.") % {"hours": METRICS_HOURS},
             "totals": totals(found.total),
+            "paused": paused,
+            "is_paused": paused is not None and len(paused.queues) == len(found.queues),
             "state_titles": state_titles(),
             "queue_rows": queue_rows(found, task.queue if task else "", self.url),
             "is_cut": any(queue.cut for queue in found.queues),
@@ -85,8 +96,41 @@ class TaskAdmin(PageAdmin):
             "groups": [group_row(queue, group, self.url) for queue, group in found.groups],
             "charts": charts(found),
             "histograms": histograms(found),
+            **self.recent_actions(request, LogFilter(task=name)),
         }
         return self.render(request, "task.html", context)
+
+    def pause(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Let the jobs of a task wait, in one queue or in all."""
+        queue, by = _queue_of(request), request.user.get_username()
+        try:
+            done = get_inspector().task_pauses.pause_task(name, queue, by=by)
+        except TooManyPausedTasks as error:
+            messages.error(request, str(error))
+            return self._back(request, name)
+        if done:
+            paused = _("Paused in %(queues)s.") % {"queues": names_text(done, MAX_QUEUES_NAMED)}
+            log_action(request, _entry(name), paused, queues=done, task=name)
+            text = _("Task %(name)s is paused in %(queues)s. Its running jobs continue, and no new jobs start.")
+            messages.success(request, text % {"name": _shown(name), "queues": names_text(done, MAX_QUEUES_NAMED)})
+        else:
+            messages.warning(request, _("Task %(name)s was already paused.") % {"name": _shown(name)})
+        return self._back(request, name)
+
+    def resume(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Start the jobs of a paused task again, in one queue or in all."""
+        done = get_inspector().task_pauses.resume_task(name, _queue_of(request))
+        queues = {"queues": names_text(done, MAX_QUEUES_NAMED)}
+        if done:
+            log_action(request, _entry(name), _("Resumed in %(queues)s.") % queues, queues=done, task=name)
+            text = _("Task %(name)s was resumed in %(queues)s.")
+            messages.success(request, text % {"name": _shown(name), **queues})
+        else:
+            messages.warning(request, _("Task %(name)s is not paused.") % {"name": _shown(name)})
+        return self._back(request, name)
+
+    def _back(self, request: HttpRequest, name: str) -> HttpResponse:
+        return HttpResponseRedirect(query_params.get_next_url(request, self.url("registeredtask_change", name)))
 
     def enqueue(self, request: HttpRequest, name: str) -> HttpResponse:
         """Enqueue a job with arguments from a form."""
@@ -102,9 +146,8 @@ class TaskAdmin(PageAdmin):
             except Exception as error:  # noqa: BLE001 - the task's function for its client may raise anything
                 form.add_error(None, f"{type(error).__name__}: {error}")
             else:
-                log_action(
-                    request, models.RegisteredTask(name=name[:255]), _("Enqueued by hand: job %(id)s.") % {"id": job.id}
-                )
+                entry, facts = models.RegisteredTask(name=name[:255]), {"task": name, "queue": job.queue_name}
+                log_action(request, entry, _("Enqueued by hand: job %(id)s.") % {"id": job.id}, [job.id], **facts)
                 messages.success(request, _("Job %(id)s is enqueued.") % {"id": job.id})
                 return HttpResponseRedirect(self.url("job_change", job.id, query={"queue": job.queue_name}))
         context = {
@@ -155,10 +198,29 @@ class TaskAdmin(PageAdmin):
     # -- helpers
 
     def _log_sweep(self, request: HttpRequest, name: str, text: str, count: int) -> None:
-        log_action(request, models.RegisteredTask(name=name[:255]), text)
+        log_action(request, _entry(name), text, task=name, count=count)
 
 
-def _row(name: str, task: Task[Any, Any] | None, metrics: TaskMetrics | None) -> dict[str, Any]:
+def _queue_of(request: HttpRequest) -> str | None:
+    """The queue of a form; None: all queues. Raises Http404."""
+    if "queue" not in request.POST:
+        return None
+    if (queue := query_params.get_queue_name(request.POST)) not in get_inspector().queues.names():
+        raise Http404
+    return queue
+
+
+def _entry(name: str) -> models.RegisteredTask:
+    return models.RegisteredTask(name=name[:255])
+
+
+def _shown(name: str) -> str:
+    return clean_text(name, 300)
+
+
+def _row(
+    name: str, task: Task[Any, Any] | None, metrics: TaskMetrics | None, paused: PausedTask | None
+) -> dict[str, Any]:
     return {
         "name": name,
         "is_known": task is not None,  # not the task itself: a template would call it
@@ -166,4 +228,6 @@ def _row(name: str, task: Task[Any, Any] | None, metrics: TaskMetrics | None) ->
         "queue": task.queue if task else "",
         "options": ", ".join(task_options(task)) if task else "",
         "cells": metrics_cells(metrics),
+        "paused": paused,
+        "may_be_paused": task is None or not task.internal,
     }

@@ -180,9 +180,11 @@ class QueueClients:
 
     def reason(self, client: bytes) -> str:
         """Why its jobs do not start, in the language of the user. "" if they do, or if it has none and may."""
+        if not (self.limits or self.paused or self.blocked):
+            return ""
         own = b"client:" + client
         holds = self._holds(own, self.limits.get(b"paused:" + client, b""), self._limit("max_running", own, b"clients"))
-        of_queue = self._queue_holds() if client in self.queued else NO_HOLDS
+        of_queue = self._queue_holds if client in self.queued else NO_HOLDS
         return reason_text(holds, of_queue, is_blocked=client in self.blocked)
 
     # -- inside
@@ -221,6 +223,7 @@ class QueueClients:
                 return None if value == "none" else float(value)
         return None
 
+    @cached_property
     def _queue_holds(self) -> Holds:
         return self._holds(b"queue", self.paused, self._limit("max_running", b"queue"))
 

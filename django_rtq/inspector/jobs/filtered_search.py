@@ -104,6 +104,19 @@ class FilteredSearch:
         is_complete = not position.left and not position.is_cut
         return JobPage(jobs=jobs, next_cursor=position.cursor, searched=position.looked, is_complete=is_complete)
 
+    def next_ids(self, cursor: str, depth: int) -> tuple[list[str], str, int]:
+        """Look at up to `depth` jobs. Returns the ids that match, the next cursor, and how many were looked at.
+
+        It reads no records, so the filter must not be about arguments or words.
+        """
+        if self._filter.is_about_call:
+            raise ValueError("To compare arguments and words, the records have to be read: use page().")
+        position, ids = self._position(cursor), []
+        while position.left and position.looked < depth:
+            matches = self._step(position, depth - position.looked, STEP)
+            ids += [match.ref.job_id.decode(errors="replace") for match in matches if match.ref.job_id]
+        return ids, position.cursor, position.looked
+
     # -- inside
 
     def _position(self, cursor: str) -> _Position:

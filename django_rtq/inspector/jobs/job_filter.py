@@ -114,7 +114,7 @@ class JobFilter:
         """Texts that are all in the outcome of a finished job that matches, for the script search_jobs."""
         texts = [self.error_class, self.error, *self.words, *self.arguments.values()]
         texts += [f'"state":"{self.outcome}"'] if self.outcome in ("cancelled", "expired") else []
-        return words_lines([self.task, self.client or "", *texts])
+        return words_lines([self.task.removeprefix("="), self.client or "", *texts])
 
     @property
     def _call(self) -> str:

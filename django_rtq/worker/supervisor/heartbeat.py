@@ -95,6 +95,7 @@ class Heartbeat(Loop):
             "supervisor": os.getpid(),
             "supervisor_name": self._supervisor,
             "quiet": int(shared.is_quiet),
+            "resting": int(shared.is_quiet and shared.is_resting),
             "queues": ",".join(self._queues),
             "jobs_done": jobs_done,
             "slots": shared.slots,

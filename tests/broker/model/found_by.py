@@ -275,4 +275,21 @@ FOUND_BY = {
     "what_did_not_run_costs_nothing": """
         unrun_jobs_are_charged released_jobs_get_the_first_turn
     """,
+    "a_task_is_paused": """
+        a_pause_begins_anew a_pause_holds_nothing a_paused_task_pauses_the_queue jobs_behind_others_are_held
+        held_since_now held_and_in_the_lane the_held_are_missing_in_the_index nobody_looks_at_the_held
+        no_scheduler_goes_on the_oldest_come_back_first they_come_back_behind_others back_and_held
+        they_waited_for_the_resume who_comes_back_gets_no_turn a_pause_is_never_forgotten
+    """,
+    "the_scheduler_gives_the_rest_back": """
+        a_pause_takes_another_number two_pauses_have_one_number promote_forgets_the_held
+        promote_does_not_go_on promote_resumes each_pause_gives_back_a_whole_call the_resumed_do_not_run_now
+    """,
+    "held_jobs_are_cancelled_and_purged": "a_resumed_task_holds_jobs the_held_run_now",
+    "jobs_come_back_in_their_order": """
+        jobs_further_behind_are_given the_held_still_wait resumed_and_paused
+        their_lanes_are_as_young_as_before a_pause_is_forgotten_too_early
+    """,
+    "a_client_at_its_limit_waits_since_its_next_job": "a_lane_stays_as_old_as_the_held",
+    "what_fails_and_crashes_is_held": "the_held_are_due_in_a_thousand_years",
 }

@@ -170,8 +170,8 @@ MUTANTS = (
     Mutant("claim_leaves_cancelled_ids_in_front", 'redis.call("LTRIM", key, #passed, -1)', NOTHING),
     Mutant(
         "claim_hands_out_up_to_a_cancelled_id",
-        'if id and q.has_cancelled_in_lane and redis.call("HEXISTS", q.jobs, id) == 0',
-        "if false",
+        "if id and has_skips and is_to_skip(q, id) then return turns end",
+        NOTHING,
     ),
     Mutant(
         "a_lane_waits_since_its_cancelled_id",
@@ -188,7 +188,7 @@ MUTANTS = (
         "an_empty_queue_has_clients", 'math.min(redis.call("ZCARD", q.lanes), queued)', 'redis.call("ZCARD", q.lanes)'
     ),
     Mutant("an_empty_queue_has_an_oldest", "queued > 0 and oldest_since(now)", "oldest_since(now)"),
-    Mutant("paused_is_ignored", " or has(q, q.paused)", "", ("claim",)),
+    Mutant("paused_is_ignored", " or (has(q, q.paused) and open_pauses(q))", "", ("claim",)),
     # a queue is forgotten only while it is empty and unused, and an enqueue brings it back
     Mutant("forget_overlooks_jobs", 'if redis.call("HLEN", q.jobs) > 0', "if false", ("forget",)),
     Mutant("forget_overlooks_a_pause", 'if redis.call("EXISTS", q.paused) == 1', "if false", ("forget",)),

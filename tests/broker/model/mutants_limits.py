@@ -14,7 +14,7 @@ LIMIT_MUTANTS = (
     Mutant("paused_clients_start", "are_paused[i] and 0 or", ""),
     Mutant("clients_have_no_limit_of_their_own", "values_of(own, of.clients)", "default"),
     Mutant("clients_have_no_default", "values_of(own, of.clients) or default", "values_of(own) or ''"),
-    Mutant("queue_without_limit", "room <= 0 or has(q, q.paused)", "has(q, q.paused)"),
+    Mutant("queue_without_limit", "room <= 0 or (has(q, q.paused)", "(has(q, q.paused)"),
     Mutant("queue_over_its_limit", "math.max(0, claim.wanted - room)", "0"),
     Mutant("queue_at_its_limit_keeps_others_waiting", "claim.wanted = claim.wanted + others end", "end"),
     # who waits until it may
@@ -133,7 +133,7 @@ LIMIT_MUTANTS = (
         "math.max(1, math.floor(100 * starts / period))",
         "math.floor(100 * starts / period)",
     ),
-    Mutant("a_lower_rate_holds_on", "math.min(math.max(q.now, arrival or 0), latest)", "math.max(q.now, arrival or 0)"),
+    Mutant("a_lower_rate_holds_on", "math.min(arrival, latest)", "arrival"),
     Mutant(
         "a_lower_rate_is_cut_again_and_again",
         'if rate.is_cut then redis.call("ZADD"',
@@ -186,7 +186,7 @@ LIMIT_MUTANTS = (
         'if q.has_limits then band = redis.call("ZREVRANGE", q.bands, "0", "0")[1] end',
         NOTHING,
     ),
-    Mutant("promote_lets_nobody_go_on", 'redis.call("EXISTS", q.rate_times, q.next_starts) > 0', "false", ("promote",)),
+    Mutant("promote_lets_nobody_go_on", 'redis.call("EXISTS", q.rate_times, q.next_starts, q.paused) > 0', "false", ("promote",)),
     Mutant(
         "promote_forgets_who_is_next",
         "math.min(resume_due(q, limit) or math.huge,",

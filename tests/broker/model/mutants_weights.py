@@ -41,7 +41,7 @@ WEIGHT_MUTANTS = (
     Mutant("a_lane_is_read_once", "turns.is_read[c] or #line > turns.taken[c] + 1", "#line > 0"),
     Mutant(
         "cancelled_jobs_of_the_heavy_cost_turns",
-        'if id and q.has_cancelled_in_lane and redis.call("HEXISTS", q.jobs, id) == 0 then break end',
+        "if id and has_skips and is_to_skip(q, id) then break end",
         NOTHING,
     ),
     # changes

@@ -46,7 +46,7 @@ def jobs_come_back_in_their_order(parallel: ParallelRun) -> None:
 
 
 def the_scheduler_gives_the_rest_back(parallel: ParallelRun) -> None:
-    send(parallel, *"abc", client="acme", body=CHARGE)
+    first, *_ = send(parallel, *"abc", client="acme", body=CHARGE)
     send(parallel, *"de", client="acme", body=MAIL)
     (soon,) = send(parallel, "soon", client="acme", due="+3000")
     for task in ("shop.charge", "shop.mail"):
@@ -55,6 +55,7 @@ def the_scheduler_gives_the_rest_back(parallel: ParallelRun) -> None:
     parallel.promote("mail")  # it is not due in a thousand years
     parallel.take_token("mail", "due_signal")
     parallel.resume_task("mail", "shop.charge", 1)
+    parallel.run_now("mail", first)
     for limit in (1, 2):
         parallel.promote("mail", limit)
     parallel.claim("w0", ("mail",), 9)
@@ -76,6 +77,17 @@ def held_jobs_take_no_turn_and_no_place(parallel: ParallelRun) -> None:
     parallel.claim("w0", ("mail",), 5)
     parallel.resume_task("mail", "shop.charge")
     parallel.claim("w0", ("mail",), 5)
+
+
+def a_client_at_its_limit_waits_since_its_next_job(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"clients": "max_running=1"})
+    send(parallel, "runs", client="acme", body=MAIL)
+    parallel.claim("w0", ("mail",))
+    parallel.pause_task("mail", "shop.charge")
+    send(parallel, "held", client="acme", body=CHARGE)
+    parallel.advance(7)
+    send(parallel, "waits", client="acme", body=MAIL)
+    parallel.claim("w0", ("mail",))
 
 
 def weights_and_times_go_by_what_runs(parallel: ParallelRun) -> None:
@@ -186,6 +198,7 @@ TASK_SCENARIOS = (
     jobs_come_back_in_their_order,
     the_scheduler_gives_the_rest_back,
     held_jobs_take_no_turn_and_no_place,
+    a_client_at_its_limit_waits_since_its_next_job,
     weights_and_times_go_by_what_runs,
     held_jobs_are_cancelled_and_purged,
     unique_jobs_of_a_paused_task,

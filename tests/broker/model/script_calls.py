@@ -296,6 +296,7 @@ SCRIPT_CALLS = {
     "track_incidents": ScriptCall(steps.see_incidents, lambda broker, jobs: steps.track_incidents(broker, 3, "b", "c")),
     "update_totals": ScriptCall(steps.count_in_the_past, lambda broker, jobs: steps.update_totals(broker)),
     "roll_up": ScriptCall(steps.count_hours_ago, lambda broker, jobs: steps.roll_up(broker)),
+    "pulse": ScriptCall(_queued, lambda broker, jobs: [Inspector(broker).shared_overview.read() for _ in range(2)]),
     "task_metrics": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).metrics.tasks()),
     **dict.fromkeys(("task_history", "count_task"), _by_hand(_queued, "tasks.get")),
     "walk_lanes": ScriptCall(_queued, lambda broker, jobs: list(Inspector(broker).task_jobs.steps("x", [QUEUE]))),

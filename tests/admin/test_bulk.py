@@ -1,0 +1,139 @@
+"""Bulk actions on jobs of all states but dead: see test_dead_letters.py for those."""
+
+import re
+
+import pytest
+
+from django_rtq.admin import permissions
+from django_rtq.admin.action_log import LogFilter, read_log
+from django_rtq.admin.pages import bulk_actions
+from django_rtq.inspector.bulk import VERBS
+from django_rtq.internal_tasks import run_bulk_action
+from django_rtq.jobs.job import JobState
+from tests.admin.conftest import body, text
+from tests.admin.test_dead_letters import hidden_fields, said
+from tests.inspector.jobs.test_live_jobs import later_job
+from tests.support.jobs import QUEUE, queued_job, scheduled_job
+
+BULK = "/admin/django_rtq/job/bulk/"
+LIST = f"/admin/django_rtq/queue/{QUEUE}/"
+SAME_FOR_ALL = {"requeue": "deadletter/requeue", "discard": "deadletter/discard"}
+PATHS = {**SAME_FOR_ALL, "run_now": "job/bulk/run-now", "cancel": "job/bulk/cancel"}
+
+
+@pytest.fixture
+def short_of_time(monkeypatch):
+    """A request stops after one step."""
+    monkeypatch.setattr(bulk_actions, "REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_actions, "STEP", 2)
+
+
+@pytest.mark.parametrize("state", VERBS)
+def test_each_list_offers_what_can_be_done_with_its_jobs(state, jobs, operator, viewer):
+    html = text(operator.get(LIST, {"state": state}))
+    offered = {verb for verb, path in PATHS.items() if f"/{path}/" in html}
+
+    assert offered == set(VERBS[state])
+    assert {verb for verb, path in PATHS.items() if f"/{path}-all/" in html} == set(VERBS[state])
+    assert not any(f"/{path}" in text(viewer.get(LIST, {"state": state})) for path in PATHS.values())
+
+
+def test_selected_jobs_are_run_now(broker, jobs, operator, inspector):
+    operator.post(f"{BULK}run-now/", {"queue": QUEUE, "state": "scheduled", "id": [jobs.scheduled.id, jobs.dead.id]})
+
+    assert inspector.find(jobs.scheduled.id).state is JobState.QUEUED
+    page = said(operator)
+    assert "1 job is queued now." in page
+    assert "Nothing was done with 1 of them: it is not scheduled any more, or may not run now." in page
+    (logged,) = read_log(LogFilter(queue=QUEUE, action="run_now"), limit=9)
+    assert (logged.text, logged.jobs, logged.count) == ("1 job is queued now.", [jobs.scheduled.id], 1)
+
+
+def test_selected_jobs_are_cancelled_after_a_question(broker, jobs, operator, inspector):
+    given = {"queue": QUEUE, "state": "queued", "id": [jobs.queued.id]}
+    html = text(operator.post(f"{BULK}cancel/", given))
+    assert "Cancel 1 queued job?" in html
+    assert inspector.find(jobs.queued.id).state is JobState.QUEUED
+
+    operator.post(f"{BULK}cancel/", hidden_fields(html))
+
+    assert inspector.find(jobs.queued.id).state is JobState.CANCELLED
+    assert "1 job was cancelled." in said(operator)
+
+
+def test_running_jobs_are_asked_to_stop(jobs, operator, inspector):
+    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "running"}))
+    assert "Ask 1 running job to stop?" in html
+
+    operator.post(f"{BULK}cancel-all/", hidden_fields(html))
+
+    assert inspector.find(jobs.running.id).is_stopping
+    assert "1 job was asked to stop." in said(operator)
+
+
+def test_all_that_match_are_cancelled_and_later_ones_left_alone(broker, operator, inspector):
+    jobs = [queued_job(broker, client=client) for client in "aab"]
+    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "queued", "client": "a"}))
+    assert "Cancel 2 queued jobs?" in html
+    assert "Jobs that are made from now on are not affected." in html
+    (until_ms,) = hidden_fields(html)["until_ms"]
+    later = later_job(broker, int(until_ms) + 60_000, client="a")
+
+    answer = operator.post(f"{BULK}cancel-all/", hidden_fields(html))
+
+    assert answer["Location"] == f"{LIST}?state=queued&client=a"
+    assert [inspector.find(job.id).state for job in (*jobs, later)] == ["cancelled", "cancelled", "queued", "queued"]
+    (logged,) = read_log(LogFilter(queue=QUEUE, client="a", action="cancel"), limit=9)
+    assert logged.count == 2
+
+
+def test_many_go_on_as_a_job_of_the_queue(broker, operator, inspector, short_of_time):
+    for number in range(5):
+        scheduled_job(broker, body=body("x", number))
+    html = text(operator.get(f"{BULK}run-now-all/", {"queue": QUEUE, "state": "scheduled"}))
+
+    answer = operator.post(f"{BULK}run-now-all/", hidden_fields(html))
+
+    html = text(operator.get(answer["Location"]))
+    assert "2 of 5 queued." in html
+    assert "Continue here" in html
+    (chore,) = [job for job in inspector.job_list.each(QUEUE, "queued") if job.task == run_bulk_action.name]
+    assert run_bulk_action(*chore.args, **chore.kwargs) == 3
+    assert inspector.queues.get(QUEUE).scheduled == 0
+
+
+def test_a_rate_lets_jobs_do_it_second_by_second(broker, operator, inspector):
+    for number in range(3):
+        scheduled_job(broker, body=body("x", number))
+    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "scheduled"}))
+    operator.post(f"{BULK}cancel-all/", {**hidden_fields(html), "per_second": "2"})
+    assert inspector.queues.get(QUEUE).scheduled == 3  # the request itself does nothing
+
+    for state, done in (("queued", 2), ("scheduled", 1)):
+        (chore,) = [job for job in inspector.job_list.each(QUEUE, state) if job.task == run_bulk_action.name]
+        inspector.cancel(chore.id)
+        assert run_bulk_action(*chore.args, **chore.kwargs) == done
+
+
+@pytest.mark.parametrize(("verb", "state"), [("run-now", "queued"), ("cancel", "dead"), ("cancel", "finished")])
+def test_a_state_in_which_it_cannot_be_done_is_ignored(jobs, operator, verb, state):
+    html = text(operator.get(f"{BULK}{verb}-all/", {"queue": QUEUE, "state": state}))
+
+    assert re.search(r"Cancel 1 queued job\?|Queue 1 scheduled job now\?", html)
+
+
+@pytest.mark.parametrize(
+    ("verb", "needed"), [("run-now", permissions.REQUEUE), ("cancel", permissions.CANCEL)], ids=str
+)
+def test_each_action_needs_its_permission(jobs, person, verb, needed):
+    others = [value for name, value in vars(permissions).items() if name.isupper() and value != needed]
+    without = person(*others)
+
+    assert without.post(f"{BULK}{verb}/", {"queue": QUEUE, "id": "x"}).status_code == 403
+    assert without.get(f"{BULK}{verb}-all/", {"queue": QUEUE}).status_code == 403
+
+
+def test_nothing_is_done_without_a_selection_or_a_queue(jobs, operator):
+    operator.post(f"{BULK}cancel/", {"queue": QUEUE})
+    assert "no job was selected" in said(operator)
+    assert operator.get(f"{BULK}cancel-all/").status_code == 302

@@ -1,0 +1,88 @@
+"""Pausing and resuming a task."""
+
+from tests.admin.conftest import MAIL, body, logged, text
+from tests.support.jobs import QUEUE, claim, queued_job
+
+LIST = "/admin/django_rtq/registeredtask/"
+PAGE = f"{LIST}{MAIL.replace('_', '_5F')}/"
+
+
+def test_a_task_is_paused_and_resumed_on_its_page(broker, inspector, operator):
+    job = queued_job(broker, body=body(task=MAIL))
+    broker.register_queues(["mail"])
+
+    paused = operator.post(f"{PAGE}pause/", follow=True)
+    assert claim(broker) == []
+    page = text(operator.get(PAGE))
+    resumed = operator.post(f"{PAGE}resume/", follow=True)
+
+    assert f"Task {MAIL} is paused in default, mail. Its running jobs continue" in text(paused)
+    assert "paused by user-" in page
+    assert "1 job held in default, mail" in page
+    assert "Resume in all queues" in page
+    assert f"Task {MAIL} was resumed in default, mail." in text(resumed)
+    assert claim(broker) == [job.id]
+    assert logged()[::-1] == [
+        "Paused in default, mail.",
+        "Resumed in default, mail.",
+    ]
+
+
+def test_in_one_queue(broker, inspector, operator):
+    broker.register_queues([QUEUE, "mail"])
+    queued_job(broker, body=body(task=MAIL))
+
+    operator.post(f"{PAGE}pause/", {"queue": "mail"})
+
+    assert [queue.name for queue in inspector.queues.details() if queue.paused_tasks] == ["mail"]
+    page = text(operator.get(PAGE))
+    assert "Pause in all queues" in page
+    assert (page.count("Pause here"), page.count("Resume here")) == (1, 1)
+    assert operator.post(f"{PAGE}pause/", {"queue": "nobody"}).status_code == 404
+    assert "was already paused" in text(operator.post(f"{PAGE}pause/", {"queue": "mail"}, follow=True))
+    assert "is not paused" in text(operator.post(f"{PAGE}resume/", {"queue": QUEUE}, follow=True))
+
+
+def test_in_the_list(broker, inspector, operator):
+    broker.register_queues([QUEUE])
+
+    answer = operator.post(f"{PAGE}pause/", {"next": LIST}, follow=True)
+
+    assert answer.redirect_chain == [(LIST, 302)]
+    (row,) = [row for row in answer.context["rows"] if row["paused"]]
+    assert (row["name"], row["paused"].queues) == (MAIL, [QUEUE])
+    assert f"{PAGE}resume/" in text(answer)
+
+
+def test_too_many_are_paused(broker, inspector, operator):
+    broker.register_queues([QUEUE])
+    for number in range(100):
+        inspector.task_pauses.pause_task(f"task{number}", QUEUE)
+
+    assert "100 tasks are paused already" in text(operator.post(f"{PAGE}pause/", follow=True))
+
+
+def test_the_overview_says_which_tasks_are_paused(broker, inspector, operator):
+    queued_job(broker, body=body(task=MAIL))
+    inspector.task_pauses.pause_task(MAIL, by="eve")
+    claim(broker)
+
+    page = text(operator.get("/admin/django_rtq/queue/"))
+
+    assert "Task send_order_mail is paused in default, and holds 1 job. Paused by eve." in page
+    assert f'href="{PAGE}"' in page
+
+
+def test_a_held_job_is_not_said_to_be_due(broker, inspector, operator):
+    job = queued_job(broker, body=body(task=MAIL))
+    inspector.task_pauses.pause_task(MAIL, by="eve")
+    claim(broker)
+
+    listed = text(operator.get(f"/admin/django_rtq/queue/{QUEUE}/", {"state": "scheduled"}))
+    page = text(operator.get(f"/admin/django_rtq/job/{job.id}/"))
+
+    assert "task paused" in listed
+    assert "Its task was paused by eve, " in page
+    assert "so the jobs of this task do not start." in page
+    assert " due " not in page
+    assert "Run now" not in page

@@ -1,0 +1,44 @@
+"""An operator acts on many jobs at once, in any state."""
+
+import pytest
+
+from tests.browser.conftest import body
+from tests.browser.test_flows import shows
+from tests.browser.test_pages import overflow, violations
+from tests.support.jobs import QUEUE, queued_job, scheduled_job
+
+REFRESH_SECONDS = 60
+LIST = f"/admin/django_rtq/queue/{QUEUE}/"
+
+
+@pytest.fixture
+def many(broker):
+    for number in range(30):
+        queued_job(broker, client=f"c{number % 3}", body=body(f"order {number}"))
+    return [scheduled_job(broker, body=body(f"later {number}")) for number in range(3)]
+
+
+def test_the_waiting_jobs_of_a_client_are_cancelled_in_three_clicks(many, page, inspector):
+    page.goto(f"{LIST}?client=c1")
+    page.get_by_role("link", name="Cancel all matching …").click()
+    shows(page.locator(".rtq"), "Cancel 10 queued jobs?")
+    assert violations(page) == []
+    page.emulate_media(color_scheme="dark")
+    assert violations(page, runOnly=["color-contrast"]) == []
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert overflow(page) <= 0
+
+    page.get_by_role("button", name="Cancel jobs").click()
+
+    shows(page.locator(".messagelist"), "10 jobs were cancelled.")
+    assert inspector.queues.get(QUEUE).queued == 20
+
+
+def test_selected_scheduled_jobs_are_run_now(many, page, inspector):
+    page.goto(f"{LIST}?state=scheduled")
+    for job in many[:2]:
+        page.locator(f"input[value='{job.id}']").click()
+    page.get_by_role("button", name="Run selected now").click()
+
+    shows(page.locator(".messagelist"), "2 jobs are queued now.")
+    assert inspector.queues.get(QUEUE).scheduled == 1
