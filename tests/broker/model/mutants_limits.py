@@ -186,7 +186,12 @@ LIMIT_MUTANTS = (
         'if q.has_limits then band = redis.call("ZREVRANGE", q.bands, "0", "0")[1] end',
         NOTHING,
     ),
-    Mutant("promote_lets_nobody_go_on", 'redis.call("EXISTS", q.rate_times, q.next_starts, q.paused) > 0', "false", ("promote",)),
+    Mutant(
+        "promote_lets_nobody_go_on",
+        'redis.call("EXISTS", q.rate_times, q.next_starts, q.paused) > 0',
+        "false",
+        ("promote",),
+    ),
     Mutant(
         "promote_forgets_who_is_next",
         "math.min(resume_due(q, limit) or math.huge,",
