@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -33,7 +34,7 @@ STATES = {
     "cancel": (WAITING, (*WAITING, "running")),
     "run": (("scheduled", "retrying"), ("scheduled", "retrying")),
 }
-FILTERS = ("queue", "task", "client", "state", "error", "since")
+FILTERS = ("queue", "task", "client", "state", "error", "since", "query")
 
 
 def add_job_arguments(command: ArgumentParser) -> None:
@@ -83,6 +84,13 @@ def _add_filters(parser: ArgumentParser, name: str) -> None:
         help="Only those that died, finished, are due, or else became ready since then: 90s, 30min, 2h, 7d ago, or a "
         "time such as 2026-01-31T08:00.",
     )
+    if name == "list":
+        add(
+            "--query",
+            metavar="QUERY",
+            help="Only those that the search of the admin finds, such as 'state:dead args.order_id:42 since:1h'; "
+            "without other filters.",
+        )
     add("--limit", type=_limit, metavar="N", help=_LIMIT_HELP[name])
     add("--all", action="store_true", help="All jobs, or all that match.")
 
@@ -98,6 +106,8 @@ def check_selection(options: dict[str, Any]) -> None:
         # An empty shell variable must not become "all of them".
         if options.get(name) == "":
             raise CommandError(f"--{name} is empty. Leave it out, or give a value.", returncode=WRONG_USAGE)
+    if options.get("query") is not None and (others := _given(options, FILTERS[:-1])):
+        raise CommandError(f"Give either --query or --{others[0]}, not both.", returncode=WRONG_USAGE)
     if not options["ids"]:
         if options["action"] != "list" and not (options["all"] or is_filtered(options)):
             raise CommandError(
@@ -111,6 +121,10 @@ def check_selection(options: dict[str, Any]) -> None:
             raise CommandError(
                 f"Give either ids or --{name}: together it is not clear which jobs you mean.", returncode=WRONG_USAGE
             )
+
+
+def _given(options: dict[str, Any], names: Sequence[str]) -> list[str]:
+    return [name for name in names if options.get(name) is not None]
 
 
 _LIMIT_HELP = {

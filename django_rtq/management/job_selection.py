@@ -8,13 +8,19 @@ from heapq import merge
 from itertools import chain, islice
 from typing import Any
 
+from django.core.management.base import CommandError
+from django.utils.translation import override
+
 from django_rtq.exceptions import WrongState
 from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.jobs.job import JobState
+from django_rtq.management.command import WRONG_USAGE
 from django_rtq.management.job_arguments import STATES
 from django_rtq.management.prompts import known_queues
+from django_rtq.search import searching
+from django_rtq.search.query import Query, QueryError, parse
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -48,11 +54,28 @@ def job_filter(options: dict[str, Any]) -> JobFilter:
 
 def find_jobs(inspector: Inspector, options: dict[str, Any], limit: int | None) -> Iterator[JobDetails]:
     """The jobs that match, one state after the other; dead letters of all queues together, the newest first."""
+    if options.get("query") is not None:
+        return islice(_found_by_query(inspector, options["query"]), limit)
     queues, wanted = selected_queues(inspector, options), job_filter(options)
     return islice(
         chain.from_iterable(_in_state(inspector, queues, state, wanted) for state in selected_states(options)),
         limit,
     )
+
+
+@override("en")
+def _query(text: str) -> Query:
+    try:
+        return parse(text)
+    except QueryError as error:
+        raise CommandError(str(error), returncode=WRONG_USAGE) from None
+
+
+def _found_by_query(inspector: Inspector, text: str) -> Iterator[JobDetails]:
+    try:
+        yield from searching.each(inspector, _query(text))
+    except QueryError as error:
+        raise CommandError(str(error)) from None
 
 
 def find_one(inspector: Inspector, job_id: str, options: dict[str, Any]) -> JobDetails:

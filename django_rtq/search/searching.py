@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from django.utils.translation import gettext as _
 
+from django_rtq.inspector.details import JobDetails
 from django_rtq.inspector.inspector import Inspector
-from django_rtq.inspector.jobs.job_refs import LISTS, JobPage
+from django_rtq.inspector.jobs.job_refs import LISTS, LONGEST_PAGE, JobPage
 from django_rtq.redaction import redacted
 from django_rtq.search.query import Query, QueryError
 from django_rtq.validation import did_you_mean
@@ -43,6 +45,17 @@ def search(inspector: Inspector, query: Query, cursor: str = "", limit: int = 25
     found = inspector.job_list.search(lists, query.filter, sizes=sizes, shown=redacted)
     page = found.page(cursor, limit)
     return Found(page=replace(page, jobs=[redacted(job) for job in page.jobs]), total=sum(sizes.values()))
+
+
+def each(inspector: Inspector, query: Query) -> Iterator[JobDetails]:
+    """All jobs that match, redacted, page by page: see search()."""
+    cursor = ""
+    while True:
+        page = search(inspector, query, cursor, LONGEST_PAGE).page
+        yield from page.jobs
+        cursor = page.next_cursor
+        if not cursor:
+            return
 
 
 def _size(count: int, state: str, retrying: int) -> int:

@@ -86,7 +86,7 @@ def test_entries_are_filtered(act, wanted, texts):
 
 @pytest.mark.parametrize(
     ("page", "action"),
-    [("queue_pause", "pause"), ("job_run_now", "run_now"), ("job_bulk_cancel_all", "cancel"), ("x", "")],
+    [("queue_pause", "pause"), ("job_run_now", "run_now"), ("job_bulk_cancel_all", "cancel"), ("x", "change")],
 )
 def test_an_action_is_named_after_its_page(act, page, action):
     act(Queue(name="mail"), page=page)

@@ -277,3 +277,27 @@ def test_show_says_why_a_job_waits_also_where_users_read_another_language(broker
     assert (
         run("rtq_jobs", "show", job.id, "--json").json[0]["waiting_reason"].startswith("Its client was paused by eve, ")
     )
+
+
+def test_jobs_are_found_by_a_query(broker):
+    job_id = dead_letter(broker, client="acme", kwargs={"order_id": 42, "password": "hunter2hunter2"})
+    queued_job(broker, body='{"task":"shop.tasks.send_mail","kwargs":{"order_id":42}}', queue="low")
+    dead_letter(broker, client="acme", kwargs={"order_id": 421})
+
+    assert ids(run("rtq_jobs", "list", "--json", "--query", "state:dead args.order_id:42")) == [job_id]
+    assert len(ids(run("rtq_jobs", "list", "--json", "--query", "args.order_id:42"))) == 2
+    assert len(ids(run("rtq_jobs", "list", "--json", "--limit", "1", "--query", "args.order_id:42"))) == 1
+    assert run("rtq_jobs", "list", "--query", "hunter2hunter2").out == "No job matches.\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--query", "stat:dead"], "stat:dead: there is no such field"),
+        (["--query", "queue:nowhere"], "queue:nowhere: no queue of this name was used yet."),
+        (["--query", "dead", "--task", "mail"], "Give either --query or --task, not both."),
+        (["x", "--query", "dead"], "Give either ids or --query"),
+    ],
+)
+def test_a_query_that_cannot_be_used_is_refused(broker, arguments, said):
+    assert said in run("rtq_jobs", "list", *arguments).error

@@ -30,6 +30,7 @@ def totals(overview: Overview, url: PageUrl, lag: OutboxLag | None = None) -> li
         _total(_("Running"), sum(queue.running for queue in details), url("job_changelist")),
         _total(_("Dead"), dead, url("deadletter_changelist"), "rtq-is-bad" if dead else ""),
         _total(_("Workers"), len(overview.workers), url("worker_changelist")),
+        _scheduler(overview),
         _total(_("Done/min"), sum(row.done_per_minute for row in overview.queues)),
     ]
     if dropped := sum(row.series.total("dropped") for row in overview.queues):  # of full queues
@@ -42,6 +43,20 @@ def totals(overview: Overview, url: PageUrl, lag: OutboxLag | None = None) -> li
     if server.used_memory:
         cells.append({"title": f"{server.name.title()} {server.version}", "text": _size(server.used_memory), "css": ""})
     return cells
+
+
+def _scheduler(overview: Overview) -> dict[str, Any]:
+    """Whether a scheduler looks for due jobs in every queue. No number that changes while it does."""
+    title, seconds = _("Scheduler"), overview.scheduler_seconds
+    if seconds is None or not overview.queues:
+        return {"title": title, "text": format_duration(None), "css": "rtq-zero"}
+    if overview.unscheduled:
+        return {
+            "title": title,
+            "text": _("%(duration)s ago") % {"duration": format_duration(seconds)},
+            "css": "rtq-is-warn",
+        }
+    return {"title": title, "text": _("alive"), "css": ""}
 
 
 def rows(overview: Overview, url: PageUrl) -> list[dict[str, Any]]:

@@ -1,0 +1,59 @@
+"""What operators want to know and do, told in their words. Each takes three clicks from the overview at most."""
+
+from django_rtq.inspector.inspector import Inspector
+from tests.browser.conftest import body
+from tests.browser.test_flows import shows
+from tests.browser.test_pages import violations
+from tests.support.jobs import QUEUE, claimed_job, finished_job, queued_job
+
+REFRESH_SECONDS = 60
+OVERVIEW = "/admin/django_rtq/queue/"
+
+
+def test_why_is_job_123_not_running(broker, page):
+    job = queued_job(broker, "123", body=body("123"))
+    Inspector(broker).pause(QUEUE)
+    page.goto(OVERVIEW)
+
+    page.get_by_role("searchbox", name="Search jobs").fill(job.id)
+    page.get_by_role("button", name="Find").first.click()
+
+    shows(page.locator(".rtq-why"), "paused")
+
+
+def test_is_my_scheduler_alive(broker, page):
+    queued_job(broker, body=body("waits"))
+    page.goto(OVERVIEW)
+    scheduler = page.locator(".rtq-strip div").filter(has_text="Scheduler")
+    assert "alive" not in scheduler.inner_text()
+
+    broker.maintenance.promote([QUEUE])
+    page.reload()
+
+    shows(scheduler, "alive")
+    assert violations(page) == []
+
+
+def test_which_worker_is_hung(broker, page):
+    finished_job(broker)
+    job = claimed_job(broker, "hung", worker="web7:1:x", body='{"task":"tests.app.tasks.note","time_limit":0.0001}')
+    page.goto(OVERVIEW)
+    banner = page.locator(".rtq-incidents")
+    shows(banner, "1 job seems to hang: note")
+
+    banner.get_by_role("link", name="Show running jobs").click()
+
+    shows(page.locator(".rtq tbody tr").filter(has=page.locator(f"a[href*='{job.id[:12]}']")), "over its time limit")
+
+
+def test_a_rate_limited_queue(broker, inspector, page):
+    queued_job(broker, body=body("waits"))
+    page.goto(OVERVIEW)
+
+    page.get_by_role("link", name=QUEUE, exact=True).click()
+    page.get_by_role("link", name="Limits …", exact=True).click()
+    page.get_by_label("Starts", exact=True).fill("100/m")
+    page.get_by_role("button", name="Save").click()  # the third click
+
+    shows(page.locator(".messagelist"), "rate=100/m")
+    assert inspector.limits.read(QUEUE).queue["rate"].value == "100/m"
