@@ -21,6 +21,7 @@ class NavigationLink(NamedTuple):
     title: str
     url: str
     is_current: bool
+    model: str  # in lower case
 
 
 def navigation_links(request: HttpRequest, site: AdminSite, current_opts: Any) -> list[NavigationLink]:
@@ -39,7 +40,10 @@ def navigation_links(request: HttpRequest, site: AdminSite, current_opts: Any) -
         if site.get_model_admin(model).has_view_permission(request):
             found.append(
                 NavigationLink(
-                    capfirst(str(opts.verbose_name_plural)), url, _is_current(request, url, opts, current_opts)
+                    capfirst(str(opts.verbose_name_plural)),
+                    url,
+                    _is_current(request, url, opts, current_opts),
+                    str(opts.model_name),
                 )
             )
     return found

@@ -24,6 +24,7 @@ from django_rtq.inspector.overview import Overview, OverviewReader
 from django_rtq.inspector.time_series import Series
 
 SHARED_SECONDS = 1.0
+GLANCE_SECONDS = 10.0
 HISTORY_SECONDS = 60.0  # counters of steps longer than a minute
 MOST_WORKERS = 1000  # with more, all queues are read each time
 _REREAD = 2  # unchanged queues that are read again each time
@@ -75,6 +76,11 @@ class SharedOverview:
             if isinstance(self._latest, BrokerError):
                 raise self._latest
             return self._latest
+
+    def glance(self) -> Overview | None:
+        """The last overview if it is young, without asking Redis."""
+        latest, age = self._latest, time.monotonic() - self._latest_at
+        return latest if isinstance(latest, Overview) and age < GLANCE_SECONDS else None
 
     def history(self, overview: Overview, minutes: int, step: int) -> list[Series]:
         """The counters of all queues, up to a minute old."""

@@ -7,6 +7,7 @@ from django.contrib.admin.models import LogEntry
 
 from django_rtq.admin.display import job_table, overview
 from django_rtq.admin.display.history import SPANS, history_charts
+from django_rtq.inspector import shared_overview
 from tests.admin.conftest import body, logged, text
 from tests.admin.test_dead_letters import said
 from tests.support.jobs import QUEUE, claimed_job, finished_job, let_lapse, queued_job
@@ -51,6 +52,25 @@ def test_the_overview_looks_back(span, steps, jobs, operator):
     html = text(operator.get(f"{OVERVIEW}?span={span}"))
     assert html.count('<svg class="rtq-chart"') == 2
     assert html.count("<title>") == 2 * steps + html.count("rtq-spark") + 1
+
+
+def test_what_people_did_is_marked_in_the_charts(jobs, operator):
+    operator.post(f"{PAGE}pause/", {"next": OVERVIEW})
+    html = text(operator.get(OVERVIEW))
+
+    marks = re.findall(r'<path class="rtq-mark" d="M\d+ 0V200"><title>(.*?)</title>', html)
+    assert len(marks) == 2  # one in each chart
+    assert re.fullmatch(r"\d\d:\d\d user-\d+: .*aused.*", marks[0])
+
+
+def test_the_navigation_has_the_numbers_of_the_last_overview(jobs, operator, inspector, monkeypatch):
+    assert "rtq-count" in text(operator.get(OVERVIEW))
+    shown = dict(re.findall(r'data-rtq-live="count-(\w+)">([^<]*)<', text(operator.get("/admin/django_rtq/worker/"))))
+    assert shown == {"job": "1", "deadletter": "1", "worker": "1"}
+    again = text(operator.get("/admin/django_rtq/worker/", headers={"X-RTQ-Refresh": "1"}))
+    assert '<span class="rtq-count" data-rtq-live="count-deadletter">1</span>' in again
+    monkeypatch.setattr(shared_overview, "GLANCE_SECONDS", 0.0)
+    assert 'data-rtq-live="count-deadletter"></span>' in text(operator.get("/admin/django_rtq/worker/"))
 
 
 def test_lines_end_with_the_last_whole_minute(broker, jobs, inspector):

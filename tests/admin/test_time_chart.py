@@ -89,13 +89,14 @@ def test_what_is_no_burst_is_not_cut_off(values):
 
 
 def test_events_within_the_time_are_marked():
-    events = [Event(BEGIN + timedelta(minutes=m), f"<{m}>") for m in (-1, 0, 7.5, 61)]
+    events = [Event(BEGIN + timedelta(minutes=m), f"<{m}>") for m in (-1, 0, 7.5, 61.5)]
     svg = chart([1] * 60, events=events)["svg"]
 
     assert re.findall(r'<path class="rtq-mark" d="M(\d+) 0V200"><title>(.*?)</title>', svg) == [
-        ("0", "&lt;0&gt;"),
-        ("75", "&lt;7.5&gt;"),
+        ("0", "10:05 &lt;0&gt;"),
+        ("75", "10:12 &lt;7.5&gt;"),
     ]
+    assert "<title>10:12 · succeeded 1 · 10:12 &lt;7.5&gt;</title>" in svg  # where a keyboard reads it
 
 
 def test_the_table_has_averages_of_a_twelfth():

@@ -79,8 +79,8 @@ def test_a_delayed_job_waits_for_its_time_and_then_for_its_task(broker, inspecto
         inspector.run_now(job.id)
 
 
-def test_a_claim_holds_500_jobs_and_says_that_there_are_more(redis, broker, inspector, pauses):
-    broker.enqueue(QUEUE, [new_job(str(number), body=CHARGE) for number in range(700)])
+def test_a_claim_holds_200_jobs_at_most_and_says_that_there_are_more(redis, broker, inspector, pauses):
+    broker.enqueue(QUEUE, [new_job(str(number), body=CHARGE) for number in range(300)])
     last = queued_job(broker)
     pauses.pause_task(TASK, QUEUE)
     broker.sign_on([QUEUE], WORKER)
@@ -88,7 +88,7 @@ def test_a_claim_holds_500_jobs_and_says_that_there_are_more(redis, broker, insp
     first, second = (broker.claim(WORKER, [QUEUE], 1) for _ in range(2))
 
     assert (first.found, set(first.statuses)) == (0, {"more"})
-    assert inspector.queues.get(QUEUE).held == 700
+    assert inspector.queues.get(QUEUE).held == 300
     assert [job_id.decode() for part in second.claimed for job_id in part.ids] == [last.id]
 
 
@@ -124,3 +124,16 @@ def test_a_queue_with_a_paused_task_is_not_forgotten(inspector, pauses):
     pauses.pause_task(TASK, QUEUE)
 
     assert inspector.forget(QUEUE) == "paused"
+
+
+def test_a_claim_for_many_does_not_look_again_and_again(broker, pauses):
+    """Where each second job is of a paused task."""
+    for body in 100 * (CHARGE, "{}"):
+        queued_job(broker, body=body)
+    pauses.pause_task(TASK, QUEUE)
+    broker.sign_on([QUEUE], WORKER)
+
+    first = broker.claim(WORKER, [QUEUE], 100)
+
+    assert (first.found, set(first.statuses)) == (40, {"more"})
+    assert len(claim(broker, 100)) == 40

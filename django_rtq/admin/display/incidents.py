@@ -115,7 +115,8 @@ def _more(incident: Incident, count: int, url: PageUrl) -> IncidentLine:
     text = ngettext("%(count)s more incident of this kind.", "%(count)s more incidents of this kind.", count) % {
         "count": format_number(count)
     }
-    address = {"task_failing": url("registeredtask_changelist"), "dead_letters": url("deadletter_changelist")}
+    tasks = url("registeredtask_changelist")
+    address = {"task_failing": tasks, "task_paused": tasks, "dead_letters": url("deadletter_changelist")}
     return IncidentLine(text=text, url=address.get(incident.kind, ""), is_critical=incident.is_critical)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django_rtq.admin.display.charts import Band, Line, Mark, draw, scale_maximum
 from django_rtq.formatting import EMPTY_VALUE, format_number
 
+SEPARATOR = " \N{MIDDLE DOT} "
 TABLE_ROWS = 12  # enough for the data table
 BURST = 10  # a chart is cut off if its largest value is so many times as high as nine tenths of the others
 LEAST_VALUES = 10  # with fewer values nothing is cut off
@@ -35,9 +36,9 @@ class Steps:
         return localtime(self.begins_at + timedelta(seconds=self.seconds * step))
 
     def place_of(self, moment: datetime) -> float | None:
-        """Where a moment is, in steps; None if it is outside."""
+        """Where a moment is, in steps; None if it is outside. The step that is not over yet is at the end."""
         place = (moment - self.begins_at).total_seconds() / self.seconds
-        return place if 0 <= place <= self.number else None
+        return min(place, float(self.number)) if 0 <= place <= self.number + 1 else None
 
 
 class Event(NamedTuple):
@@ -63,13 +64,13 @@ def time_chart(
     """
     heights = _heights(steps, shown)
     top, note = _scale(heights, steps, write)
-    marks = [Mark(place, event.text, event.css) for event in events if (place := steps.place_of(event.at)) is not None]
+    marks = list(_marks(steps, events))
     tips = [
-        " \N{MIDDLE DOT} ".join(
-            [time_text(steps, i), *(f"{each.title} {_text(each.values[i], write)}" for each in shown)]
-        )
+        SEPARATOR.join([time_text(steps, i), *(f"{each.title} {_text(each.values[i], write)}" for each in shown)])
         for i in range(steps.number)
     ]
+    for mark in marks:
+        tips[min(int(mark.step), steps.number - 1)] += SEPARATOR + mark.title
     label = _("%(title)s from %(from)s to %(to)s. The data table has the values.") % {
         "title": title,
         "from": time_text(steps, 0),
@@ -86,6 +87,13 @@ def time_chart(
         "note": note,
         "rows": _rows(steps, shown, write),
     }
+
+
+def _marks(steps: Steps, events: Iterable[Event]) -> Iterator[Mark]:
+    for event in events:
+        place = steps.place_of(event.at)
+        if place is not None:
+            yield Mark(place, f"{time_text(steps, place)} {event.text}", event.css)
 
 
 def time_text(steps: Steps, step: float) -> str:

@@ -24,6 +24,7 @@ from django_rtq.admin.refreshing import REFRESH_HEADER, answer_refresh, known_di
 from django_rtq.admin.urls import page_url
 from django_rtq.conf.config import get_config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, JobNotFound
+from django_rtq.inspector.inspector import get_inspector
 
 LAST_ACTIONS = 5  # on the pages of what they are about
 
@@ -94,6 +95,7 @@ class PageAdmin(admin.ModelAdmin):
             "may": UserPermissions(request.user),
             "site_name": self.admin_site.name,
             "known_digests": known_digests(request),
+            "counts": {} if is_form or status != 200 else _counts(),
             "refresh_seconds": None if is_form or status != 200 else seconds or None,
             **context,
         }
@@ -166,6 +168,19 @@ class PageAdmin(admin.ModelAdmin):
         if whole:
             answer["Retry-After"] = answer["Refresh"] = str(whole)
         return answer
+
+
+def _counts() -> dict[str, int | str]:
+    """The numbers in the navigation, by model: of an overview that was read a moment ago; "": unknown."""
+    overview = get_inspector().shared_overview.glance()
+    if overview is None:
+        return {"job": "", "deadletter": "", "worker": ""}
+    queues = [row.details for row in overview.queues]
+    return {
+        "job": sum(queue.running for queue in queues),
+        "deadletter": sum(queue.dead for queue in queues),
+        "worker": len(overview.workers),
+    }
 
 
 def _is_left_in_english() -> bool:

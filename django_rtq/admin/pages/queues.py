@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from django.contrib import messages
@@ -11,11 +12,13 @@ from django.utils.translation import ngettext
 
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
-from django_rtq.admin.action_log import LogFilter, log_action
+from django_rtq.admin.action_log import LogFilter, log_action, read_log
 from django_rtq.admin.display import overview
-from django_rtq.admin.display.history import SPANS, history_charts
+from django_rtq.admin.display.history import SPANS, Span, history_charts
 from django_rtq.admin.display.incidents import health_of
 from django_rtq.admin.display.job_table import PAGE_SIZE, JobTable
+from django_rtq.admin.display.sanitize import clean_text
+from django_rtq.admin.display.time_chart import Event
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.admin.pages.purging import purge_for_a_while
 from django_rtq.admin.refreshing import REFRESH_HEADER
@@ -28,6 +31,7 @@ from django_rtq.inspector.inspector import get_inspector
 from django_rtq.transactions.outbox import outbox_lag
 
 MAX_CLIENTS = 20
+MAX_MARKS = 40  # actions of people in a chart
 
 
 class QueueAdmin(PageAdmin):
@@ -58,7 +62,7 @@ class QueueAdmin(PageAdmin):
             "health": health_of(find_incidents(front, lag), front, self.url),
             "totals": overview.totals(front, self.url, lag),
             "rows": overview.rows(front, self.url),
-            "charts": history_charts(series, span) if series else [],
+            "charts": history_charts(series, span, _marks(span)) if series else [],
             "spans": [
                 {
                     "title": each.title,
@@ -173,6 +177,13 @@ class QueueAdmin(PageAdmin):
 
     def _back(self, request: HttpRequest, name: str) -> HttpResponse:
         return HttpResponseRedirect(query_params.get_next_url(request, self.url("queue_change", name)))
+
+
+def _marks(span: Span) -> list[Event]:
+    """The newest actions of people, to be marked in the charts."""
+    since = datetime.now(timezone.utc) - timedelta(minutes=span.minutes)
+    actions = read_log(LogFilter(since=since), limit=MAX_MARKS)
+    return [Event(action.at, f"{action.user}: {clean_text(action.text, 100)}") for action in actions]
 
 
 def _check_name(name: str) -> None:

@@ -23,7 +23,7 @@
 
 local worker, last, most, tags, list = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[5]), KEYS, ARGV
 local slots = tonumber(ARGV[3])
-local claim = { wanted = tonumber(ARGV[2]), slots = slots, most = slots, suspects = 0, found = 0, may_skip = 500, may_hold = 500 }
+local claim = { wanted = tonumber(ARGV[2]), slots = slots, most = slots, suspects = 0, found = 0, may_skip = 500, may_hold = 200 }
 local queues, reply = {}, { 0 }
 
 local function has(q, key)

@@ -229,8 +229,8 @@ MUTANTS = (
     Mutant("run_now_leaves_it_scheduled", "unschedule(q, client, { id })", NOTHING, ("run_now",)),
     Mutant(
         "run_now_of_what_does_not_wait",
-        'if not redis.call("ZSCORE", q.scheduled, id) then',
-        "if false then",
+        'if not due then return "elsewhere" end',
+        "due = due or 0",
         ("run_now",),
     ),
     Mutant("a_later_death_is_meant_too", "tonumber(died) <= latest", "true", ("requeue_changed",)),

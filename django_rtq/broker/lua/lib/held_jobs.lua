@@ -4,7 +4,7 @@
 -- created when first called
 -- uses: prelude lanes schedule task_pauses
 
-local MANY, LARGE = 50, 10000 -- jobs that are read together; bytes of a record that count as one job more
+local MANY, LARGE, EACH = 50, 10000, 4 -- jobs that are read together; what counts as one job, or more: bytes, each write
 
 -- Whether a claim must not give a job.
 local function is_to_hold(q, id)
@@ -32,10 +32,14 @@ local function hold_paused(q, claim, lane)
       local number = record and q.pauses[task_of(record)]
       if not number then break end
       local score = held_score(number, waiting_since(q, found[i], q.now))
-      ids[i], entries[2 * i - 1], entries[2 * i], lowest = found[i], score, found[i], math.min(lowest, score)
+      ids[i], entries[2 * i - 1], entries[2 * i] = found[i], string.format("%.0f", score), found[i]
+      lowest = math.min(lowest, score)
       claim.may_hold = claim.may_hold - 1 - math.floor(#record / LARGE)
     end
-    if #ids > 0 then hold_first(q, lane, ids, entries, lowest) end
+    if #ids > 0 then
+      hold_first(q, lane, ids, entries, lowest)
+      claim.may_hold = claim.may_hold - EACH
+    end
     if #ids < wanted then return end
     wanted = math.min(MANY, claim.may_hold)
   end
