@@ -10,7 +10,6 @@ from tests.broker.model.state import Lane, due_at, lane_name
 from tests.broker.model.times import Times
 from tests.broker.model.weights import values_of
 
-
 FEW = 10  # clients that a claim looks at before it signals work
 
 
