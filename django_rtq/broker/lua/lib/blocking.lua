@@ -4,8 +4,6 @@
 -- created when first called
 -- uses: prelude lanes limits rates
 
-local FEW = 10
-
 -- Let a client wait in this band until it may start a job.
 local function block(q, band, client)
   local bands = redis.call("HGET", q.blocked, client)
@@ -70,17 +68,4 @@ local function open_limits(q)
   if moment then wait_for_rate(q, "queue", moment) end
   if room > 0 then resume_due(q, 10) end
   return room
-end
-
--- Whether nobody may start a job before another one ends, which signals work. Only a few clients are looked at.
-local function is_full(q)
-  if queue_room(q) <= 0 and not q.rates.queue then return true end
-  local bands = redis.call("ZRANGE", q.bands, "0", "1")
-  if #bands > 1 then return false end
-  local clients = redis.call("ZRANGEBYSCORE", q.ring .. bands[1], "-inf", "(inf", "LIMIT", "0", FEW + 1)
-  if #clients > FEW then return false end
-  for i, room in ipairs((read_rooms(q, clients))) do
-    if room > 0 or q.rates["client:" .. clients[i]] then return false end
-  end
-  return true
 end
