@@ -157,6 +157,6 @@ def _read(entry: LogEntry) -> LoggedAction:
 
 
 def _action_of(request: HttpRequest) -> str:
-    """What the page is called: "django_rtq_queue_pause" is "pause", and "requeue_all" is "requeue"."""
+    """What the page is called: "django_rtq_queue_pause" is "pause", "job_bulk_cancel_all" is "cancel"."""
     name = (request.resolver_match.url_name or "") if request.resolver_match else ""
     return name.removeprefix("django_rtq_").partition("_")[2].removeprefix("bulk_").removesuffix("_all")

@@ -84,6 +84,15 @@ def test_entries_are_filtered(act, wanted, texts):
     assert found(**wanted) == texts
 
 
+@pytest.mark.parametrize(
+    ("page", "action"),
+    [("queue_pause", "pause"), ("job_run_now", "run_now"), ("job_bulk_cancel_all", "cancel"), ("x", "change")],
+)
+def test_an_action_is_named_after_its_page(act, page, action):
+    act(Queue(name="mail"), page=page)
+    assert read_log(LogFilter(), limit=9)[0].action == action
+
+
 def test_entries_about_other_models_are_not_ours(act, admin_user):
     LogEntry.objects.log_actions(admin_user.pk, [admin_user], 2, "Changed.", single_object=True)
     LogEntry.objects.log_actions(admin_user.pk, [Schedule(pk=1, name="nightly")], 1, "Added.", single_object=True)

@@ -30,8 +30,12 @@ def failure(ended, seconds):
         (job("queued", ready_at=at(60)), [("delay", 60), ("wait", 40)]),
         (job("scheduled", ready_at=at(900), due_at=at(900)), [("delay", 100)]),
         (job("running", claimed_at=at(30)), [("wait", 30), ("run", 70)]),
-        (job("succeeded", finished_at=at(50), seconds=20.0), [("wait", 30), ("run", 20)]),
+        (job("succeeded", finished_at=at(50), seconds=20.0), [("before", 30), ("run", 20)]),
         (job("succeeded", finished_at=at(50), seconds=1e300), [("run", 50)]),
+        (
+            job("succeeded", errors=[failure(20, 5)], finished_at=at(50), seconds=10.0),
+            [("wait", 15), ("failed", 5), ("retry", 20), ("run", 10)],
+        ),
         (job("succeeded"), []),
         (job("cancelled", finished_at=at(50)), []),
         (job("queued", made_at=None), []),

@@ -233,6 +233,21 @@ def test_an_empty_lane_in_the_ring_is_taken_out(redis, broker):
     assert not {"ring:0", "ring:9", "ring:11", "bands", "work_signal"} & set(snapshot(redis))
 
 
+@pytest.mark.parametrize(("jobs", "encoding"), [(31, b"listpack"), (33, b"hashtable")])
+def test_many_jobs_are_held_in_a_hash_table(redis, broker, inspector, jobs, encoding):
+    inspector.limits.set_default(QUEUE, max_running=1)
+    queued = [queued_job(broker, client=f"c{number}") for number in range(jobs)]
+    keys = broker.keys.of(QUEUE)
+
+    assert len(claim(broker, 100)) == jobs
+    assert redis.object("encoding", keys.running("w2")) == encoding
+    assert redis.object("encoding", keys.running_counts) == encoding
+    assert inspector.limits.read(QUEUE).running == jobs
+    assert set(broker.attempts("w2", [QUEUE])[QUEUE].values()) == {1}
+    settle(broker, "ack", *queued, worker="w2")
+    assert not {"running_counts", "running:w2"} & set(snapshot(redis))
+
+
 # Lost connections
 
 

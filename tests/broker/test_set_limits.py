@@ -283,3 +283,28 @@ def test_limits_that_are_stored_already_are_not_written_again(redis, broker):
 def test_wrong_settings_are_refused(options):
     with pytest.raises(ConfigurationError, match="QUEUES"):
         read_config({"REDIS": "redis://", "QUEUES": {"mail": options}}, debug=False)
+
+
+@pytest.mark.parametrize(("past", "left"), [(9_999, 10_000), (10_001, 9_902)])
+def test_a_claim_removes_times_that_are_over_only_when_there_are_many(broker, redis, limits, past, left):
+    limits.set_default(QUEUE, rate="1/h")
+    key = broker.keys.of(QUEUE).rate_times
+    redis.zadd(key, {f"client:{number}": number + 1 for number in range(past)})
+    queued_job(broker, client="x")
+
+    assert len(claim(broker)) == 1
+    assert redis.zcard(key) == left
+
+
+def test_a_claim_that_leaves_only_full_clients_wakes_nobody(broker, redis, limits):
+    limits.set_default(QUEUE, max_running=1)
+    signal = broker.keys.of(QUEUE).work_signal
+    job, *_ = [queued_job(broker, client="x") for _ in range(3)]
+
+    claim(broker)
+    assert not redis.exists(signal)
+    settle(broker, "ack", job, worker="w2")
+    assert redis.exists(signal)
+    claim(broker)
+    limits.set_default(QUEUE, max_running=2)
+    assert redis.exists(signal)

@@ -20,6 +20,7 @@ CLOCKS_DIFFER = timedelta(seconds=1)  # a start that is later than the enqueue b
 _TITLES = {
     "delay": gettext_lazy("delay"),
     "wait": gettext_lazy("wait"),
+    "before": gettext_lazy("until the last run"),  # of a job whose outcome does not say more
     "failed": gettext_lazy("failed runs"),
     "retry": gettext_lazy("waits for retries"),
     "run": gettext_lazy("run"),
@@ -78,7 +79,7 @@ def _marks(job: JobDetails, now: datetime) -> Iterator[tuple[str, datetime]]:
         yield waits, job.claimed_at
         yield "run", now
     elif job.state is JobState.SUCCEEDED and job.finished_at is not None:
-        yield waits, job.finished_at - timedelta(seconds=min(job.seconds or 0, LONGEST))
+        yield "retry" if job.attempts else "before", job.finished_at - timedelta(seconds=min(job.seconds or 0, LONGEST))
         yield "run", job.finished_at
     elif not job.state.is_final:
         yield "delay" if job.state is JobState.SCHEDULED else waits, now

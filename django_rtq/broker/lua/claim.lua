@@ -1,7 +1,7 @@
 -- claim: settle jobs that have succeeded, and give the worker the next ones, round-robin between clients, from the first
 -- queues that have any. There are several queues: first those to claim from, in the order of the worker.
 -- running -> succeeded, queued -> running
--- uses: prelude settle assign blocking task_pauses
+-- uses: prelude settle assign blocking full task_pauses
 -- keys: running_of jobs workers bands turn lanes work_signal clock scratch ring lane finished no_outcome results
 --       recent_results result_times result_expiry stats failures crashes errors waiting_since retrying digests progress
 --       cancel_requests cancelled_in_lane paused waiters finished_signal unique scheduled scheduled_by_client due_signal
@@ -69,7 +69,7 @@ local function claim_from(place, band)
   local others = math.max(0, claim.wanted - room) -- for other queues
   claim.wanted = claim.wanted - others
   if take_jobs(q, band, claim, reply, begin_answer(q, place, "ok", reply)) then claim.wanted = claim.wanted + others end
-  local has_more = q.has_more or redis.call("EXISTS", q.bands) == 1
+  local has_more = (q.has_more or redis.call("EXISTS", q.bands) == 1) and not (q.has_limits and is_full(q))
   if has_more then redis.call("ZADD", q.work_signal, "0", "work") else redis.call("DEL", q.work_signal) end
 end
 

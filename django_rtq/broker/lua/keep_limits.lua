@@ -38,4 +38,5 @@ for _, client in ipairs(redis.call("ZRANGEBYSCORE", q.asked_limits, "-inf", now 
 end
 end_changes(q, changes, true)
 for _, client in ipairs(changed) do unblock(q, client) end
+if #changed > 0 and redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.work_signal, "0", "work") end
 return #changed

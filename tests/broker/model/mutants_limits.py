@@ -9,11 +9,11 @@ ENDED = "count_ended(q, entries)"
 
 LIMIT_MUTANTS = (
     # what a client may start
-    Mutant("one_more_than_the_limit", "most - tonumber(running or 0) or", "most - tonumber(running or 0) + 1 or"),
+    Mutant("one_more_than_the_limit", "caps[text] - (running or 0)", "caps[text] - (running or 0) + 1"),
     Mutant("one_more_in_a_turn", "turns.taken[c] >= rooms[c]", "turns.taken[c] > rooms[c]"),
-    Mutant("paused_clients_start", "entries[2 * i + 1] and 0 or", ""),
-    Mutant("clients_have_no_limit_of_their_own", "values_of(entries[2 * i], entries[1])", "values_of(nil, entries[1])"),
-    Mutant("clients_have_no_default", "values_of(entries[2 * i], entries[1])", "values_of(entries[2 * i])"),
+    Mutant("paused_clients_start", "are_paused[i] and 0 or", ""),
+    Mutant("clients_have_no_limit_of_their_own", "values_of(own, of.clients)", "default"),
+    Mutant("clients_have_no_default", "values_of(own, of.clients) or default", "values_of(own) or ''"),
     Mutant("queue_without_limit", "room <= 0 or (has(q, q.paused)", "(has(q, q.paused)"),
     Mutant("queue_over_its_limit", "math.max(0, claim.wanted - room)", "0"),
     Mutant("queue_at_its_limit_keeps_others_waiting", "claim.wanted = claim.wanted + others end", "end"),
@@ -32,6 +32,14 @@ LIMIT_MUTANTS = (
     Mutant("blocked_go_on_silently", f"        {WAKES}\n      else", "      else"),
     Mutant("blocked_without_jobs_stay", 'redis.call("ZREM", ring, client)', NOTHING),
     Mutant("who_is_not_blocked_loses_its_turn", 'if redis.call("ZSCORE", ring, client) == "inf" then', "if true then"),
+    # who is woken up for nothing, and who is not woken up
+    Mutant("full_queues_wake_workers", "if queue_room(q) <= 0 and not q.rates.queue then return true end", NOTHING),
+    Mutant("full_clients_wake_workers", "if #clients > FEW then", "if true then"),
+    Mutant("one_of_several_is_full", "if room > 0 or q.rates", "if room <= 0 then return true end\n    if q.rates"),
+    Mutant("lower_bands_wake_nobody", "if #bands > 1 then return false end", NOTHING),
+    Mutant("rates_wake_nobody", ' or q.rates["client:" .. clients[i]] then', " then"),
+    Mutant("a_rate_of_the_queue_wakes_nobody", "<= 0 and not q.rates.queue then return true", "<= 0 then return true"),
+    Mutant("new_answers_wake_nobody", 'if #changed > 0 and redis.call("EXISTS", q.bands) == 1 then', "if false then"),
     # the counts
     Mutant("starts_not_counted", "    add_running(q, started, h / 2, 1)\n", NOTHING),
     Mutant("jobs_of_clients_not_counted", '"client:" .. client, owners[client]\n', '"client:" .. client, 0\n'),
@@ -125,7 +133,7 @@ LIMIT_MUTANTS = (
         "math.max(1, math.floor(100 * starts / period))",
         "math.floor(100 * starts / period)",
     ),
-    Mutant("a_lower_rate_holds_on", "math.min(math.max(q.now, arrival or 0), latest)", "math.max(q.now, arrival or 0)"),
+    Mutant("a_lower_rate_holds_on", "math.min(arrival, latest)", "arrival"),
     Mutant(
         "a_lower_rate_is_cut_again_and_again",
         'if rate.is_cut then redis.call("ZADD"',

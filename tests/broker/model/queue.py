@@ -52,7 +52,7 @@ class Queue(Enqueuing):
             self.charge_start(lane[1])
             self._leave_lane(lane)
         self.drop_debts()
-        self.work_signal = bool(self.bands)
+        self.work_signal = bool(self.bands) and not (self.set_limits and self.is_full())
         return "suspect" if self.crashes.keys() & jobs.keys() else status, jobs
 
     def ack(self, worker: str, entries: Sequence[Entry]) -> list[str]:

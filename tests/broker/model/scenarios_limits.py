@@ -202,7 +202,45 @@ def a_suspect_of_a_blocked_client(parallel: ParallelRun) -> None:
     parallel.claim("w1", ("mail",), 3, idle=4)
 
 
+def a_full_client_wakes_nobody(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:x": ONE, "client:y": "max_running=1 rate=9/1000", "client:z": TWO})
+    a, *_ = send(parallel, *"abc", client="x")
+    parallel.claim("w0", ("mail",))
+    run(parallel, "ack", [a], KEEP_MS, "")
+    parallel.claim("w0", ("mail",))
+    send(parallel, "d", client="free", priority=-5)
+    parallel.claim("w1", ("mail",))
+    z = send(parallel, *"efg", client="z")
+    parallel.claim("w1", ("mail",))
+    parallel.claim("w1", ("mail",))
+    run(parallel, "ack", z[:2], KEEP_MS, "")
+    send(parallel, "h", "i", client="y")
+    parallel.claim("w1", ("mail",), 2)
+    parallel.claim("w1", ("mail",), 2)
+
+
+def a_full_queue_wakes_nobody(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"queue": "max_running=1", "client:x": "rate=1/3600000 burst=3"})
+    a, *_ = send(parallel, *"abcd", client="x")
+    parallel.claim("w0", ("mail",))
+    parallel.change_limits("mail", {"queue": "max_running=2 rate=2/3600000 burst=2"})
+    parallel.claim("w1", ("mail",))
+    run(parallel, "ack", [a], KEEP_MS, "")
+
+
+def a_function_lets_a_full_client_go_on(parallel: ParallelRun) -> None:
+    parallel.keep_limits("mail", {"x": ONE})
+    send(parallel, "a", "b", client="x")
+    parallel.claim("w0", ("mail",))
+    parallel.keep_limits("mail", {"x": ONE})
+    parallel.keep_limits("mail", {"x": TWO})
+    parallel.claim("w1", ("mail",))
+
+
 LIMIT_SCENARIOS = (
+    a_full_client_wakes_nobody,
+    a_full_queue_wakes_nobody,
+    a_function_lets_a_full_client_go_on,
     a_function_says_limits,
     a_function_is_not_asked_any_more,
     a_client_at_its_limit_lets_others_pass,

@@ -10,6 +10,8 @@ end
 
 -- Enter jobs into the processing list before they leave their lanes. An id without a record was left by a torn log.
 -- `head` is the position in the reply before this queue. Returns how many were assigned.
+-- Redis keeps a hash of up to 512 fields as a list, which it searches for each field, unless a value has over 64 bytes: so
+-- the first of many jobs gets zeros in front.
 local function assign_jobs(q, ids, owners, reply, head, counts)
   local held, claimed_at, n, h, started = {}, " " .. q.now, #reply, 0, q.has_limits and {}
   local untried = "1" .. claimed_at
@@ -30,6 +32,7 @@ local function assign_jobs(q, ids, owners, reply, head, counts)
       add_job(started, owners[i])
     end
   end
+  if h > 64 then held[2] = string.rep("0", 64) .. held[2] end
   if h > 0 then redis.call("HSET", q.running, unpack(held)) end
   if started and h > 0 then
     add_running(q, started, h / 2, 1)

@@ -62,7 +62,7 @@ end
 -- Begin a claim with limits: how many more jobs the queue may start. Lets clients go on whose next start is due, so that
 -- busy workers need no scheduler.
 local function open_limits(q)
-  remove_past(q, 100)
+  remove_past(q, 100, 10000) -- the scheduler removes all
   local room, moment = queue_room(q)
   q.has_weights = q.has_times or redis.call("HEXISTS", q.limits, "weights") == 1
   if moment then wait_for_rate(q, "queue", moment) end

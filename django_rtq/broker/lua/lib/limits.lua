@@ -30,20 +30,39 @@ local function read_weights(q, clients)
   return weights
 end
 
+-- What the limits of these clients say, and of each whether it is paused. One hash holds them: it is read whole while it has
+-- fewer fields than are asked for.
+local function read_limits(q, clients)
+  local of, values, are_paused = {}, {}, {}
+  if redis.call("HLEN", q.limits) <= #clients then
+    local fields = redis.call("HGETALL", q.limits)
+    for i = 1, #fields, 2 do of[fields[i]] = fields[i + 1] end
+  else
+    local fields = { "clients" }
+    for i, client in ipairs(clients) do
+      fields[2 * i], fields[2 * i + 1] = "client:" .. client, "paused:" .. client
+    end
+    for i, found in ipairs(redis.call("HMGET", q.limits, unpack(fields))) do of[fields[i]] = found end
+  end
+  local default = values_of(nil, of.clients)
+  for i, client in ipairs(clients) do
+    local own = of["client:" .. client]
+    values[i], are_paused[i] = own and values_of(own, of.clients) or default, of["paused:" .. client]
+  end
+  return values, are_paused
+end
+
 -- How many more jobs each of these clients may start, and when (ms) those may start one that only their rate stops.
 local function read_rooms(q, clients)
   if #clients == 0 then return {}, {} end
-  local fields, names, values, rooms, moments = { "clients" }, {}, {}, {}, {}
-  for i, client in ipairs(clients) do
-    names[i] = "client:" .. client
-    fields[2 * i], fields[2 * i + 1] = names[i], "paused:" .. client
-  end
-  local entries = redis.call("HMGET", q.limits, unpack(fields))
-  for i = 1, #clients do values[i] = values_of(entries[2 * i], entries[1]) end
+  local names, rooms, moments, caps = {}, {}, {}, {}
+  for i, client in ipairs(clients) do names[i] = "client:" .. client end
+  local values, are_paused = read_limits(q, clients)
   read_rates(q, names, values)
   for i, running in ipairs(redis.call("HMGET", q.running_counts, unpack(names))) do
-    local most, rate = limit_of("max_running", values[i]), q.rates[names[i]]
-    rooms[i] = entries[2 * i + 1] and 0 or most and most - tonumber(running or 0) or math.huge
+    local text, rate = values[i], q.rates[names[i]]
+    if caps[text] == nil then caps[text] = limit_of("max_running", text) or math.huge end
+    rooms[i] = are_paused[i] and 0 or caps[text] - (running or 0)
     if rate and rooms[i] > 0 then
       rooms[i] = math.min(rooms[i], rate.room)
       moments[i] = rooms[i] <= 0 and next_start(q, rate) or nil

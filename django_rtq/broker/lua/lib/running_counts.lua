@@ -28,6 +28,7 @@ local function add_running(q, owners, total, sign)
     local n = tonumber(running or 0) + sign * numbers[i]
     if n > 0 then counts[#counts + 1], counts[#counts + 2] = members[i], n else gone[#gone + 1] = members[i] end
   end
+  if #counts > 64 and counts[1] == "queue" then counts[2] = string.rep("0", 64) .. counts[2] end -- see assign_jobs
   if #counts > 0 then redis.call("HSET", q.running_counts, unpack(counts)) end
   if #gone > 0 then redis.call("HDEL", q.running_counts, unpack(gone)) end
 end
