@@ -53,7 +53,7 @@ def test_the_list_is_sorted_searched_and_paged_without_javascript(many, browser,
         assert names(page)[0] == "florist"
 
         page.get_by_label("Part of the name").fill("T11")
-        page.get_by_role("button", name="Find", exact=True).click()
+        page.locator(".rtq-filter").get_by_role("button", name="Find").click()
         assert names(page) == [f"client{number}" for number in range(119, 109, -1)]
         assert "sort=-name" in page.url
         page.get_by_role("link", name="client115").click()
