@@ -12,7 +12,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.display import charts, sanitize
+from django_rtq.admin.display import sanitize
+from django_rtq.admin.display.charts import svg
 from django_rtq.admin.refreshing import content_digest
 from django_rtq.admin.urls import page_url
 from django_rtq.formatting import (
@@ -75,7 +76,7 @@ def rtq_moment(moment: datetime | None, text: str = "") -> str:
 @register.simple_tag
 def rtq_sparkline(values: list[float], label: str) -> SafeString:
     """A small line chart without axes."""
-    return charts.sparkline(values, label)
+    return svg.sparkline(values, label)
 
 
 @register.simple_tag(takes_context=True)

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from django_rtq.admin.display import job_table, overview
-from django_rtq.admin.display.history import SPANS, history_charts
+from django_rtq.admin.display.charts.history import SPANS, history_charts
 from django_rtq.inspector import shared_overview
 from tests.admin.conftest import body, logged, text
 from tests.admin.test_dead_letters import said

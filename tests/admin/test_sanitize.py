@@ -8,7 +8,7 @@ import pytest
 from django.http import QueryDict
 
 from django_rtq.admin import query_params
-from django_rtq.admin.display.charts import polyline_points, scale_maximum, sparkline
+from django_rtq.admin.display.charts.svg import polyline_points, scale_maximum, sparkline
 from django_rtq.admin.display.sanitize import clean_text, pretty_json, short_id
 from django_rtq.admin.filters import FilterParams
 from django_rtq.formatting import format_duration, format_number, format_percent

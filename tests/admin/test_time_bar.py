@@ -4,7 +4,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from django_rtq.admin.display.time_bar import parts_of, time_bar
+from django_rtq.admin.display.charts.time_bar import parts_of, time_bar
 from django_rtq.inspector.details import JobDetails
 from django_rtq.jobs.job import JobState
 

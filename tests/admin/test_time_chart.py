@@ -6,9 +6,9 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from django.utils.timezone import override
 
-from django_rtq.admin.display.charts import Band, Line
-from django_rtq.admin.display.history import SPANS, history_charts
-from django_rtq.admin.display.time_chart import Event, Steps, time_chart
+from django_rtq.admin.display.charts.history import SPANS, history_charts
+from django_rtq.admin.display.charts.svg import Band, Line
+from django_rtq.admin.display.charts.time_chart import Event, Steps, time_chart
 from django_rtq.formatting import format_duration
 from django_rtq.inspector.time_series import Series
 

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from django_rtq.admin.display.charts import Band, Line
-from django_rtq.admin.display.histograms import histogram
+from django_rtq.admin.display.charts.histograms import histogram
+from django_rtq.admin.display.charts.svg import Band, Line
+from django_rtq.admin.display.charts.time_chart import Steps, time_chart
 from django_rtq.admin.display.sanitize import clean_text
 from django_rtq.admin.display.texts import LIST_LABELS, schedule_text
-from django_rtq.admin.display.time_chart import Steps, time_chart
 from django_rtq.admin.urls import PageUrl
 from django_rtq.formatting import EMPTY_VALUE, format_duration, format_number, format_percent, names_text
 from django_rtq.inspector.details import QueueDetails

@@ -12,10 +12,10 @@ from django.utils.translation import gettext as _
 from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import LogFilter, log_action
+from django_rtq.admin.display.charts.time_bar import time_bar
 from django_rtq.admin.display.running_jobs import running_by_worker
 from django_rtq.admin.display.sanitize import clean_text, named_arguments
 from django_rtq.admin.display.texts import CONFIRMATIONS, STATE_LABELS, ConfirmedAction, cancel_messages
-from django_rtq.admin.display.time_bar import time_bar
 from django_rtq.admin.display.timeline import steps
 from django_rtq.admin.forms import CallForm, python_call
 from django_rtq.admin.pages.bulk_pages import BulkPages

@@ -14,11 +14,11 @@ from django_rtq import models
 from django_rtq.admin import permissions, query_params
 from django_rtq.admin.action_log import LogFilter, log_action, read_log
 from django_rtq.admin.display import overview
-from django_rtq.admin.display.history import SPANS, Span, history_charts
+from django_rtq.admin.display.charts.history import SPANS, Span, history_charts
+from django_rtq.admin.display.charts.time_chart import Event
 from django_rtq.admin.display.incidents import health_of
 from django_rtq.admin.display.job_table import PAGE_SIZE, JobTable
 from django_rtq.admin.display.sanitize import clean_text
-from django_rtq.admin.display.time_chart import Event
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.admin.pages.purging import purge_for_a_while
 from django_rtq.admin.refreshing import REFRESH_HEADER

@@ -1,4 +1,4 @@
-"""Charts, drawn as SVG on the server. Colours and patterns are CSS classes.
+"""Draws lines and areas as SVG. Colours and patterns are CSS classes.
 
 A chart is drawn without its axes into a picture that is stretched to the width of the page. Texts would be stretched,
 too, so the axes stand beside it: see time_chart.py.

@@ -11,7 +11,7 @@ from django.utils.formats import date_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.display.charts import Band, Line, Mark, draw, scale_maximum
+from django_rtq.admin.display.charts.svg import Band, Line, Mark, draw, scale_maximum
 from django_rtq.formatting import EMPTY_VALUE, format_number
 
 SEPARATOR = " \N{MIDDLE DOT} "

@@ -11,8 +11,8 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_rtq.admin.display.charts import Band, Line
-from django_rtq.admin.display.time_chart import Event, Steps, time_chart
+from django_rtq.admin.display.charts.svg import Band, Line
+from django_rtq.admin.display.charts.time_chart import Event, Steps, time_chart
 from django_rtq.formatting import format_duration
 from django_rtq.inspector.time_series import Series
 
