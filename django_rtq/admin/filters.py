@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import re
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from django.http import QueryDict
 from django.utils.dateparse import parse_datetime
-from django.utils.timezone import get_current_timezone, is_naive, make_aware
+from django.utils.timezone import get_current_timezone, is_naive, localtime, make_aware
 from django.utils.translation import gettext as _
 
 from django_rtq.admin.query_params import get_text
 from django_rtq.inspector.jobs.job_filter import JobFilter
+
+_CLASS = re.compile(r"[A-Za-z_][\w.]*|")  # the name of a class, or nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,20 @@ class FilterParams:
         texts = {name: get_text(data, name) for name in ("task", "client", "error", "id")}
         moments = {name: get_text(data, name, 40) for name in ("since", "until")}
         return cls(**texts, **{name: text if parse_moment(text) else "" for name, text in moments.items()})
+
+    @classmethod
+    def of(cls, wanted: JobFilter) -> FilterParams | None:
+        """What the form of a list says for a filter of the search. None if it cannot say it."""
+        found = cls(
+            task=wanted.task,
+            client=wanted.client or "",
+            error=wanted.error if _CLASS.fullmatch(wanted.error) else "",
+            id=wanted.id,
+            since=_entered(wanted.since),
+            until=_entered(wanted.until),
+        )
+        asked = replace(found.filter, error=found.error, error_class="", since=wanted.since, until=wanted.until)
+        return found if asked == wanted else None
 
     def __bool__(self) -> bool:
         return any(self.query.values())
@@ -64,6 +81,11 @@ class FilterParams:
             "until": _("Until"),
         }
         return [(titles[name], text) for name, text in self.query.items() if text]
+
+
+def _entered(moment: datetime | None) -> str:
+    """As a form has it: in the current time zone, to the second."""
+    return localtime(moment).replace(tzinfo=None).isoformat(timespec="seconds") if moment else ""
 
 
 def parse_moment(text: str) -> datetime | None:

@@ -59,6 +59,19 @@ def test_jobs_of_all_queues_are_found(broker, viewer):
     assert found(viewer, "args.order_id:7 queue:b")[0] == [jobs[1].id]
 
 
+def test_it_leads_to_lists_where_one_can_act_on_all(broker, viewer):
+    dead_job(broker, body=body("x", 7), client="bakery")
+    queued_job(broker, queue="mail", client="bakery")
+
+    links = re.findall(
+        r'<a href="([^"]*/queue/[^"]*client=bakery[^"]*)">([^<]*)</a>', found(viewer, "client:bakery")[1]
+    )
+    assert [name for _, name in links] == [f"Dead in {QUEUE}", "Queued in mail"]
+    assert "bakery" in text(viewer.get(links[0][0].replace("&amp;", "&")))
+    for query in ("client:", "bakery", "args.order_id:7", 'client:bakery error:"sold out"', "state:succeeded"):
+        assert "To act on all of them" not in found(viewer, query)[1]
+
+
 def test_a_query_that_is_wrong_is_explained(jobs, viewer):
     for query, said in (("tsk:x", "Did you mean task?"), ("queue:defualt", "no queue of this name was used yet.")):
         ids, html = found(viewer, query)

@@ -5,7 +5,8 @@ import pytest
 from tests.browser.conftest import body
 from tests.browser.test_flows import shows
 from tests.browser.test_pages import overflow, violations
-from tests.support.jobs import dead_job, queued_job
+from tests.management.commands import dead_letter, failure
+from tests.support.jobs import QUEUE, dead_job, queued_job
 
 REFRESH_SECONDS = 60
 OVERVIEW = "/admin/django_rtq/queue/"
@@ -61,3 +62,21 @@ def test_the_key_types_a_slash_where_somebody_writes(orders, page):
     page.keyboard.type("a/b")
 
     assert page.locator(".rtq-filter input[name=task]").input_value() == "a/b"
+
+
+def test_the_failures_of_the_last_hour_with_one_error_are_requeued(broker, page, inspector):
+    for number in range(3):
+        dead_letter(broker, line=failure("shop.errors.NoStock", "no stock"), args=[number])
+    dead_letter(broker, line=failure("shop.errors.NoMoney", "no money"))
+    page.goto(OVERVIEW)
+    page.keyboard.press("/")
+    page.keyboard.type("state:dead error:NoStock since:1h")
+    page.keyboard.press("Enter")
+
+    page.get_by_role("link", name=f"Dead in {QUEUE}").click()  # the first click
+    assert page.locator(".rtq tbody tr").filter(has_text="NoStock").count() == 3
+    page.get_by_role("link", name="Requeue all matching").click()
+    shows(page.locator(".rtq"), "Requeue 3 dead letters")
+    page.get_by_role("button", name="Requeue").click()  # the third click
+    shows(page.locator(".messagelist"), "3")
+    assert inspector.queues.get(QUEUE).dead == 1

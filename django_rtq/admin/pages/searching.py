@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ from django.utils.translation import pgettext
 
 from django_rtq.admin import query_params
 from django_rtq.admin.display.job_table import PAGE_SIZE, search_row
+from django_rtq.admin.display.texts import LIST_LABELS
+from django_rtq.admin.filters import FilterParams
 from django_rtq.admin.urls import PageUrl
 from django_rtq.exceptions import JobNotFound
 from django_rtq.formatting import format_number
@@ -72,20 +75,37 @@ class JobSearch:
 
     def _found(self, found: Found, url: PageUrl) -> dict[str, Any]:
         page, seen = found.page, self.seen + found.page.searched
+        rows = [search_row(job, url) for job in page.jobs]
         more = {"q": self.text, "after": page.next_cursor, "seen": seen}
         return {
             "is_of_all_queues": True,
             "listing_title": _("Jobs that match"),
             "when_title": pgettext("of a job", "Time"),
             "what_title": _("Error or worker"),
-            "job_rows": [search_row(job, url) for job in page.jobs],
+            "job_rows": rows,
             "found_text": _("%(searched)s of %(total)s jobs looked at.")
             % {"searched": format_number(seen), "total": format_number(found.total)},
             "empty_title": _("No match yet.") if page.next_cursor else _("No matching jobs."),
             "next_url": url("job_search", query=more) if page.next_cursor else "",
             "first_url": url("job_search", query={"q": self.text}),
             "is_later": bool(self.cursor),
+            "lists": self._lists(rows, url),
         }
+
+    def _lists(self, rows: Sequence[Mapping[str, Any]], url: PageUrl) -> list[tuple[str, str]]:
+        """The lists of queues that have these jobs, filtered alike, where one can act on all of them: name, URL."""
+        params = FilterParams.of(self.query.filter) if self.query else None
+        if params is None:
+            return []
+        lists = dict.fromkeys((row["job"].queue, row["list"]) for row in rows)
+        query = {name: text for name, text in params.query.items() if text}
+        return [
+            (
+                _("%(state)s in %(queue)s") % {"state": LIST_LABELS[state], "queue": queue},
+                url("queue_change", queue, query={"state": state, **query}),
+            )
+            for queue, state in lists
+        ]
 
 
 def _examples() -> list[tuple[str, str]]:
