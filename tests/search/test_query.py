@@ -27,7 +27,7 @@ MAIL = "testproject.shop.tasks.send_order_mail"
         ("client:", {"client": ""}),
         ("error:NoStock", {"error": "NoStock"}),
         ('error:"no: such"', {"error": "no: such"}),
-        ("args.a.b:1:2", {"arguments": {"a.b": "1:2"}, "positions": {"a": {}}}),
+        ("args.no_such.b:1:2", {"arguments": {"no_such.b": "1:2"}, "positions": {"no_such": {}}}),
         ("12:30", {"words": ("12:30",)}),
     ],
 )

@@ -168,7 +168,7 @@ class ParallelRun(Pausing):
             model.rings[band] = [client for client in ring if client in there or model.lanes[band, client]]
             if not model.rings[band]:
                 model.bands.discard(band)
-        model.work_signal = bool(model.bands)
+        model.signal_work()
 
     def report_progress(self, queue: str, worker: str, job_id: str, line: str) -> None:
         expected = self.models[queue].report_progress(worker, job_id, line)

@@ -52,8 +52,12 @@ class Queue(Enqueuing):
             self.charge_start(lane[1])
             self._leave_lane(lane)
         self.drop_debts()
-        self.work_signal = bool(self.bands) and not (self.set_limits and self.is_full())
+        self.signal_work()
         return "suspect" if self.crashes.keys() & jobs.keys() else status, jobs
+
+    def signal_work(self) -> None:
+        """What a claim leaves."""
+        self.work_signal = bool(self.bands) and not (self.set_limits and self.is_full())
 
     def ack(self, worker: str, entries: Sequence[Entry]) -> list[str]:
         return self._end_runs(worker, entries, "succeeded")[0]
