@@ -186,10 +186,10 @@ class WorkerProcess:
             self._wait_before_retry(error)
 
     def _promote(self) -> bool:
-        """Promote due jobs: they belong to the burst. Returns whether there were any."""
-        promoted = self._broker.maintenance.promote(self._options.queues)
+        """Promote due jobs: they belong to the burst. Returns whether there may be work."""
+        promoted, is_work = self._broker.maintenance.promote(self._options.queues)
         signals.send_promoted(WorkerProcess, promoted)
-        return any(promoted.values())
+        return is_work
 
     def _wait_for_work(self) -> None:
         """Block until there is work, and run it. Claims from time to time without a work signal, too."""
