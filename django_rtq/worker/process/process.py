@@ -254,18 +254,19 @@ class WorkerProcess:
         """Finish running jobs and claim nothing, until the command `quiet` is revoked."""
         self._reader.close()
         self._runner.release_waiting()
-        self._shared.set_resting(is_resting=True)
         while self._shared.is_quiet and not self._is_stopping and not self._is_orphan():
-            self._retry_until_connected(self._report_all)
+            if self._retry_until_connected(self._report_all):
+                self._shared.set_resting(is_resting=True)  # whatever an uncertain claim took is known
             self._shared.set_alive(time.monotonic())
             time.sleep(_SLICE_SECONDS)
         self._shared.set_resting(is_resting=False)
 
-    def _report_all(self) -> None:
+    def _report_all(self) -> bool:
         self._runner.clear_finished_flag()
         self._session.report_metrics()
         # No connection is blocking, so a restart of Redis would go unnoticed.
         self._session.reconcile(max_age_seconds=self._broker.config.lease_seconds)
+        return True
 
     # -- retrying
 
