@@ -12,7 +12,7 @@ from django_rtq.inspector.clients import client_list
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.internal_tasks import cancel_client_jobs
 from django_rtq.jobs.job import JobState
-from tests.admin.conftest import logged, text
+from tests.admin.conftest import ALL, logged, text
 from tests.admin.test_dead_letters import hidden_fields, said
 from tests.management.commands import dead_letter
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, retrying_job, scheduled_job
@@ -129,6 +129,29 @@ def test_the_client_without_a_name_has_a_page(broker, operator):
     assert "Client (none)" in text(operator.get(WITHOUT_A_NAME))
     queued_job(broker, client="x")
     assert f'href="{WITHOUT_A_NAME}"' in text(operator.get(LIST))
+
+
+def test_the_client_without_a_name_has_no_links_to_what_belongs_to_all_clients(broker, person):
+    user = person(*ALL)
+    queued_job(broker)
+    user.post(f"{LIST}pause/", {"client": ""})
+
+    html = text(user.get(WITHOUT_A_NAME))
+
+    assert f'<th scope="row">{QUEUE}</th>' in html
+    assert "<span>Last actions</span></h2>" in html
+
+
+def test_spaces_in_the_name_of_a_client_are_kept(broker, person):
+    user = person(*ALL)
+    job, _other = (queued_job(broker, client=client) for client in (" acme", "acme"))
+    user.post(f"{LIST}pause/", {"client": " acme"})
+
+    answer = user.get(PAGE, {"client": " acme"})
+    (link,) = re.findall(r'<th scope="row"><a href="([^"]*)"', text(answer))
+
+    assert [row["job"].id for row in user.get(unescape(link)).context["job_rows"]] == [job.id]
+    assert len(user.get(answer.context["log_url"]).context["rows"]) == 1
 
 
 def test_a_client_that_nobody_knows_is_no_error(broker, operator):

@@ -5,6 +5,7 @@ import re
 import pytest
 from django.contrib.admin.models import LogEntry
 
+from django_rtq.admin import permissions
 from django_rtq.admin.display import job_table, overview
 from django_rtq.admin.display.charts.history import SPANS, history_charts
 from django_rtq.inspector import shared_overview
@@ -61,6 +62,14 @@ def test_what_people_did_is_marked_in_the_charts(jobs, operator):
     marks = re.findall(r'<path class="rtq-mark" d="M\d+ 0V200"><title>(.*?)</title>', html)
     assert len(marks) == 2  # one in each chart
     assert re.fullmatch(r"\d\d:\d\d user-\d+: .*aused.*", marks[0])
+
+
+def test_marks_need_the_permission_of_the_log(jobs, operator, person):
+    operator.post(f"/admin/django_rtq/queue/{QUEUE}/pause/")
+    viewer, reader = person(permissions.VIEW), person(permissions.VIEW, permissions.LOG)
+    for headers in ({}, {"X-RTQ-Refresh": "none"}):
+        seen = ["rtq-mark" in text(client.get(OVERVIEW, headers=headers)) for client in (reader, viewer, reader)]
+        assert seen == [True, False, True]
 
 
 def test_the_navigation_has_the_numbers_of_the_last_overview(jobs, operator, inspector, monkeypatch):

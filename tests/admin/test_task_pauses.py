@@ -1,5 +1,8 @@
 """Pausing and resuming a task."""
 
+import pytest
+from django.contrib.admin.models import LogEntry
+
 from tests.admin.conftest import MAIL, body, logged, text
 from tests.support.jobs import QUEUE, claim, queued_job
 
@@ -26,6 +29,29 @@ def test_a_task_is_paused_and_resumed_on_its_page(broker, inspector, operator):
         "Paused in default, mail.",
         "Resumed in default, mail.",
     ]
+
+
+@pytest.mark.parametrize(
+    "name", ["nosuch", "x" * 3000, "a%00b", "django_5Frtq.internal_5Ftasks.run_5Fbulk_5Faction", "_20"]
+)
+def test_only_tasks_that_are_known_and_not_internal_are_paused(broker, inspector, operator, name):
+    queued_job(broker, body=body(task="django_rtq.internal_tasks.run_bulk_action"))
+
+    assert operator.post(f"{LIST}{name}/pause/").status_code == 404
+
+    assert inspector.queues.get(QUEUE).paused_tasks == ()
+    assert logged() == []
+
+
+def test_a_task_that_only_redis_knows_is_paused(broker, inspector, operator):
+    queued_job(broker, body=body(task="ship"))
+    queued_job(broker, body=body(task="ship\0ment"))
+
+    assert operator.post(f"{LIST}ship/pause/").status_code == 302
+    assert operator.post(f"{LIST}ship%00ment/pause/").status_code == 404
+
+    assert [pause.task for pause in inspector.queues.get(QUEUE).paused_tasks] == ["ship"]
+    assert [entry.object_id for entry in LogEntry.objects.all()] == ["ship"]
 
 
 def test_in_one_queue(broker, inspector, operator):

@@ -39,6 +39,15 @@ def test_jobs_are_counted_by_queue_and_state(redis, broker, inspector):
     assert not inspector.tasks.get("nosuch").is_known
 
 
+def test_jobs_whose_task_name_is_escaped_are_not_counted(redis, broker, inspector):
+    escaped = '{"task":"sh\\u0069p"}'
+    for make in (retrying_job, scheduled_job, queued_job):
+        make(broker, body=escaped)
+        make(broker, body=body("ship"))
+
+    assert numbers(inspector)[QUEUE][0] == [1, 1, 1, 0, 0]
+
+
 def test_dead_letters_are_grouped_by_error(redis, broker, inspector):
     bury(broker, "ship", kind="a.B")
     bury(broker, "mail", kind="a.B")

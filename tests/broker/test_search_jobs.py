@@ -7,12 +7,13 @@ import pytest
 
 from django_rtq.inspector.jobs.filtered_search import FilteredSearch
 from django_rtq.inspector.jobs.job_filter import JobFilter
-from django_rtq.inspector.jobs.job_refs import LISTS
+from django_rtq.inspector.jobs.job_refs import LISTS, encode_cursor
 from django_rtq.jobs import serializer
 from tests.support.jobs import (
     QUEUE,
     claimed_job,
     dead_job,
+    finished_job,
     names,
     new_job,
     queued_job,
@@ -217,3 +218,13 @@ def test_times_are_those_of_the_list(redis, broker, inspector):
 def test_a_state_that_has_no_list_is_refused(broker):
     with pytest.raises(ValueError, match=r"'lost' is not one of queued, scheduled, "):
         FilteredSearch(broker, [(QUEUE, "lost")], JobFilter(task="x"))
+
+
+@pytest.mark.parametrize("state", LISTS)
+def test_a_cursor_that_redis_cannot_be_asked_for_begins_at_the_beginning(broker, inspector, state):
+    finished_job(broker) if state == "finished" else SEEDS[state](broker)
+    place = ("1", "0", "\ud800", "a", "0") if state == "queued" else (1, "\ud800")
+    search = FilteredSearch(broker, [(QUEUE, state)], JobFilter())
+
+    assert len(inspector.job_list.page(QUEUE, state, cursor=encode_cursor(place)).jobs) == 1
+    assert len(search.page(encode_cursor((QUEUE, state, *place)), 10, 100).jobs) == 1

@@ -80,6 +80,7 @@ def test_a_positional_argument_is_known_by_the_signature_of_its_task():
         ("state:dea", "Did you mean dead?"),
         ("state:cancelled state:dead", "state:cancelled: it cannot be combined with another state."),
         ("since:yesterday", "since:yesterday: this is not a time; write for example 90s, 30min, 2h, 7d or "),
+        ("since:999999d", "since:999999d: this is not a time; write for example 90s, 30min, 2h, 7d or "),
         ("since:1h since:2h", "since:2h: since is given twice."),
         ("args.a:1 args.a:2", "args.a:2: args.a is given twice."),
         ("task:", "task:: a value is missing behind the colon."),

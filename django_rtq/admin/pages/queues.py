@@ -62,7 +62,7 @@ class QueueAdmin(PageAdmin):
             "health": health_of(find_incidents(front, lag), front, self.url),
             "totals": overview.totals(front, self.url, lag),
             "rows": overview.rows(front, self.url),
-            "charts": history_charts(series, span, _marks(span)) if series else [],
+            "charts": history_charts(series, span, _marks(request, span)) if series else [],
             "spans": [
                 {
                     "title": each.title,
@@ -179,8 +179,10 @@ class QueueAdmin(PageAdmin):
         return HttpResponseRedirect(query_params.get_next_url(request, self.url("queue_change", name)))
 
 
-def _marks(span: Span) -> list[Event]:
-    """The newest actions of people, to be marked in the charts."""
+def _marks(request: HttpRequest, span: Span) -> list[Event]:
+    """The newest actions of people, to be marked in the charts; none without the permission."""
+    if not request.user.has_perm(permissions.LOG):
+        return []
     since = datetime.now(timezone.utc) - timedelta(minutes=span.minutes)
     actions = read_log(LogFilter(since=since), limit=MAX_MARKS)
     return [Event(action.at, f"{action.user}: {clean_text(action.text, 100)}") for action in actions]

@@ -35,6 +35,7 @@ from django_rtq.exceptions import InvalidTask, PayloadError, TooManyPausedTasks
 from django_rtq.formatting import names_text
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.metrics import TaskMetrics
+from django_rtq.inspector.task_details import TaskDetails
 from django_rtq.tasks.registry import all_tasks
 from django_rtq.tasks.task import Task
 
@@ -70,10 +71,7 @@ class TaskAdmin(PageAdmin):
 
     def task(self, request: HttpRequest, name: str) -> HttpResponse:
         """One task: its runs, its jobs in all queues, its dead letters. A task that nobody knows is not found."""
-        found, task = get_inspector().tasks.get(name, METRICS_HOURS), all_tasks().get(name)
-        paused = paused_tasks([each.queue for each in found.queues]).get(name)
-        if task is None and not found.is_known and paused is None:
-            raise Http404
+        found, task, paused = _find(name)
         context = {
             "title": _("Task %(name)s") % {"name": clean_text(name, 300).rpartition(".")[2]},
             "breadcrumbs": [{"url": self.url("registeredtask_changelist"), "title": _("Tasks")}],
@@ -102,6 +100,9 @@ class TaskAdmin(PageAdmin):
 
     def pause(self, request: HttpRequest, name: str) -> HttpResponse:
         """Let the jobs of a task wait, in one queue or in all."""
+        _found, task, _paused = _find(name)
+        if task is not None and task.internal:
+            raise Http404
         queue, by = _queue_of(request), request.user.get_username()
         try:
             done = get_inspector().task_pauses.pause_task(name, queue, by=by)
@@ -199,6 +200,17 @@ class TaskAdmin(PageAdmin):
 
     def _log_sweep(self, request: HttpRequest, name: str, text: str, count: int) -> None:
         log_action(request, _entry(name), text, task=name, count=count)
+
+
+def _find(name: str) -> tuple[TaskDetails, Task[Any, Any] | None, PausedTask | None]:
+    """A task: its jobs and runs, itself if it is registered, and its pause. Raises Http404 if nobody knows it."""
+    if "\0" in name:  # PostgreSQL could not store it in the log
+        raise Http404
+    found, task = get_inspector().tasks.get(name, METRICS_HOURS), all_tasks().get(name)
+    paused = paused_tasks([each.queue for each in found.queues]).get(name)
+    if task is None and not found.is_known and paused is None:
+        raise Http404
+    return found, task, paused
 
 
 def _queue_of(request: HttpRequest) -> str | None:

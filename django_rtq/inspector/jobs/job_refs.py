@@ -114,6 +114,7 @@ def decode_list(text: str) -> list[Any]:
 def checked_place(found: Sequence[Any]) -> tuple[Any, ...]:
     """A place in a list: (score, id), or (band, turn, client, id, place in its lane). Else (), the beginning."""
     try:
+        "".join(map(str, found)).encode()  # Redis cannot be asked for a lone surrogate
         if len(found) == 2:
             score = float(found[0])
             return (score, str(found[1])) if math.isfinite(score) else ()

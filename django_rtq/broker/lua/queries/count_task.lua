@@ -8,7 +8,7 @@
 -- sent twice: changes nothing
 
 local q, most = named(), tonumber(ARGV[2])
-local wanted = { task = "=" .. ARGV[1], client = "", class = "", text = "" }
+local wanted = { task = "=" .. ARGV[1], client = "", class = "", text = "", bytes = 0 } -- doubtful ones are not counted
 
 local queued = {}
 for _, lane in ipairs(redis.call("ZRANGE", q.lanes, 0, most - 1)) do
