@@ -13,7 +13,7 @@ from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.task_pauses import TaskPause
 from django_rtq.management.command import RTQCommand, add_actions
 from django_rtq.management.output import Column, as_json, number, one_line, table
-from django_rtq.management.prompts import known_queues, system_user
+from django_rtq.management.prompts import known_queues, system_user, utf8_text
 from django_rtq.tasks.registry import get_public_task
 
 COLUMNS = [Column("QUEUE"), Column("TASK"), Column("HELD", right=True), Column("STATE")]
@@ -35,7 +35,7 @@ class Command(RTQCommand):
         for name, action in add_actions(parser, ACTIONS, all_print_json=True):
             if name != "list":
                 action.add_argument("queue", metavar="QUEUE", help="The queue; '*' is every queue that was used.")
-                action.add_argument("tasks", nargs="+", metavar="TASK", help="The name of a task.")
+                action.add_argument("tasks", nargs="+", type=utf8_text, metavar="TASK", help="The name of a task.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["action"] == "list":
