@@ -79,3 +79,17 @@ def test_jobs_on_their_way_back(redis, broker, inspector):
     redis.hset(broker.keys.of("default").paused, f"task:{TASK}", "100")
 
     assert "resumed: its jobs go back to their lanes" in run("rtq_tasks", "list").out
+
+
+def test_one_of_the_queues_has_too_many(broker, inspector):
+    broker.register_queues(["default", "mail"])
+    for number in range(100):
+        inspector.task_pauses.pause_task(f"task{number}", "default")
+
+    result = run("rtq_tasks", "pause", "*", TASK)
+    again = run("rtq_tasks", "pause", "*", TASK)
+
+    assert result.code == again.code == 1
+    assert result.out.startswith(f"Task {TASK} is paused in queue mail. ")
+    assert "In queue default, 100 tasks are paused already." in result.error
+    assert again.out == ""
