@@ -76,10 +76,14 @@ class Maintenance:
             seconds = max(0.0001, seconds - int(micros) % 1000 / 1e6)
         return MaintenanceResult(seconds, promoted, is_trimmed)
 
-    def promote(self, queues: Sequence[str]) -> dict[str, list[str]]:
-        """Queue jobs that are due, in one round trip. Returns their ids by queue."""
+    def promote(self, queues: Sequence[str]) -> tuple[dict[str, list[str]], bool]:
+        """Queue jobs that are due, in one round trip.
+
+        Returns their ids by queue, and whether there may be work: also jobs that a pause of their task had held.
+        """
         replies = self._redis.execute([self.promote_command(queue) for queue in queues], resend=True)
-        return dict(zip(queues, map(promoted_ids, replies), strict=True))
+        promoted = dict(zip(queues, map(promoted_ids, replies), strict=True))
+        return promoted, any(promoted.values()) or earliest_seconds(replies) == 0
 
     def promote_command(self, queue: str, limit: int = MAINTAIN_AT_ONCE) -> Command:
         """The call of the script `promote`, with the queue's `delayed_first` setting."""

@@ -95,7 +95,7 @@ def _new_random_part() -> str:
 
 def held_since(score: float) -> int | None:
     """Since when a job waits that its paused task holds, ms, by its score in `scheduled`. None: it waits for a time."""
-    return int(score % _PAUSE) if score >= _HELD else None
+    return int(score % _PAUSE) if score >= HELD_FROM else None
 
 
 def moment(ms: int | None) -> datetime | None:
@@ -129,5 +129,5 @@ os.register_at_fork(after_in_child=_random_parts.clear)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PAUSE = 10**13  # scores in `scheduled` that belong to one paused task; see held_jobs.lua
-_HELD = 100 * _PAUSE  # the first of all
+HELD_FROM = 100 * _PAUSE  # the first of all
 _from_timestamp, _UTC = datetime.fromtimestamp, timezone.utc  # found faster right after a round trip

@@ -78,7 +78,7 @@ class _Drain:
                 break
             self._move(wait_ms)
             left_ms -= wait_ms
-            signals.send_promoted(_Drain, self._broker.maintenance.promote(self._queues))
+            signals.send_promoted(_Drain, self._broker.maintenance.promote(self._queues)[0])
         self._move(left_ms)
 
     def _ms_until_next(self) -> int | None:

@@ -100,7 +100,7 @@ def test_large_records_make_a_claim_hold_fewer(broker, inspector, pauses):
 
     assert claim(broker) == []
 
-    assert inspector.queues.get(QUEUE).held == 51  # one, and then fifty together
+    assert inspector.queues.get(QUEUE).held == 15  # one, two, four and eight together
 
 
 def test_all_queues_or_one(broker, pauses):
@@ -135,5 +135,43 @@ def test_a_claim_for_many_does_not_look_again_and_again(broker, pauses):
 
     first = broker.claim(WORKER, [QUEUE], 100)
 
-    assert (first.found, set(first.statuses)) == (40, {"more"})
-    assert len(claim(broker, 100)) == 40
+    assert (first.found, set(first.statuses)) == (34, {"more"})
+    assert len(claim(broker, 100)) == 34
+
+
+def test_its_jobs_are_cancelled_although_claims_move_them_meanwhile(broker, inspector, pauses):
+    jobs = [queued_job(broker, body=CHARGE) for _ in range(5)]
+    pauses.pause_task(TASK, QUEUE)
+    steps = inspector.task_jobs.steps(TASK, [QUEUE])
+
+    done = list(next(steps).done)  # the scheduled ones
+    assert claim(broker) == []
+    done += [job_id for step in steps for job_id in step.done]
+
+    assert sorted(done) == sorted(job.id for job in jobs)
+    assert inspector.queues.get(QUEUE).held == 0
+
+
+def test_large_records_that_are_read_in_vain_end_a_claim(broker, pauses):
+    for _ in range(40):
+        queued_job(broker, body=CHARGE)
+        queued_job(broker, body='{"task":"mail","args":["' + 100_000 * "x" + '"]}')
+    pauses.pause_task(TASK, QUEUE)
+    broker.sign_on([QUEUE], WORKER)
+
+    first = broker.claim(WORKER, [QUEUE], 40)
+
+    assert 0 < first.found < 40
+    assert set(first.statuses) == {"more"}
+
+
+def test_promote_says_that_held_jobs_went_back(broker, pauses):
+    queued_job(broker, body=CHARGE)
+    pauses.pause_task(TASK, QUEUE)
+    claim(broker)
+    keys = broker.keys.of(QUEUE)
+    entry = broker.redis.execute_one(("HGET", keys.paused, f"task:{TASK}"))
+    broker.redis.execute_one(("HSET", keys.paused, f"task:{TASK}", entry.split(b" ")[0]))  # the caller died
+
+    assert broker.maintenance.promote([QUEUE]) == ({QUEUE: []}, True)
+    assert broker.maintenance.promote([QUEUE]) == ({QUEUE: []}, False)

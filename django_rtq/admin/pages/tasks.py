@@ -185,7 +185,7 @@ class TaskAdmin(PageAdmin):
             "facts": [
                 (queue, number_text(number, is_cut=queue in counted.cut)) for queue, number in counted.by_queue.items()
             ],
-            "fields": [("until_ms", sweep.until_ms)],
+            "fields": sweep.fields,
             "action": self.url(f"registeredtask_{verb}", name),
             "verb": _("Cancel jobs") if verb == "cancel" else _("Requeue"),
             "is_harmless": verb == "requeue",

@@ -7,7 +7,7 @@
 -- ARGV[1] limit       jobs, and clients, in this call, at most 100
 -- ARGV[2] ahead       "1" where they go ahead of their band's other work, else ""
 --
--- returns {ms until the next job or client is due, or -1, id, ...}: what was promoted
+-- returns {ms until the next job or client is due, 0 if held jobs went back, or -1, id, ...}: what was promoted
 -- sent twice: goes on where the first call stopped
 
 local q, limit, is_ahead = named(), tonumber(ARGV[1]), ARGV[2] == "1"

@@ -13,7 +13,7 @@ from django_rtq.broker.scripts import SCRIPTS
 from django_rtq.inspector.jobs.dead_letters import LATEST, BulkResult
 from django_rtq.inspector.jobs.job_filter import JobFilter, RedisJobFilter
 from django_rtq.inspector.jobs.job_list import JobSearch
-from django_rtq.jobs.job import made_ms
+from django_rtq.jobs.job import HELD_FROM, made_ms
 from django_rtq.jobs.outcome import CANCELLED_UNRUN
 
 WALKED_AT_ONCE = 200  # ids of which one step reads the records
@@ -67,14 +67,14 @@ class TaskCanceller:
         """
         for queue in queues:
             wanted = RedisJobFilter(self._broker.redis, self._broker.keys.of(queue), JobFilter(task=task))
-            for ids in chain(self._scheduled(queue), self._queued(queue)):
+            # Claims hold back jobs of a paused task meanwhile: they go from the lanes to the end of the scheduled ones.
+            for ids in chain(self._scheduled(queue), self._queued(queue), self._scheduled(queue, (HELD_FROM, ""))):
                 meant = [job_id for job_id in ids if made_ms(job_id.decode(errors="replace")) <= until_ms]
                 yield BulkResult(done=self._cancel(queue, wanted.matching(meant)), cursor=queue)
         yield BulkResult()
 
-    def _scheduled(self, queue: str) -> Iterator[list[bytes]]:
-        """The ids of scheduled and retrying jobs."""
-        at: tuple[float, str] | tuple[()] = ()
+    def _scheduled(self, queue: str, at: tuple[float, str] | tuple[()] = ()) -> Iterator[list[bytes]]:
+        """The ids of scheduled and retrying jobs, from a place on."""
         while True:
             search = JobSearch(self._broker, queue, "scheduled")
             pairs, is_last = search.read_scored("scheduled", at, WALKED_AT_ONCE, is_newest_first=False)

@@ -186,10 +186,10 @@ class WorkerProcess:
             self._wait_before_retry(error)
 
     def _promote(self) -> bool:
-        """Promote due jobs: they belong to the burst. Returns whether there were any."""
-        promoted = self._broker.maintenance.promote(self._options.queues)
+        """Promote due jobs: they belong to the burst. Returns whether there may be work."""
+        promoted, is_work = self._broker.maintenance.promote(self._options.queues)
         signals.send_promoted(WorkerProcess, promoted)
-        return any(promoted.values())
+        return is_work
 
     def _wait_for_work(self) -> None:
         """Block until there is work, and run it. Claims from time to time without a work signal, too."""
@@ -254,18 +254,19 @@ class WorkerProcess:
         """Finish running jobs and claim nothing, until the command `quiet` is revoked."""
         self._reader.close()
         self._runner.release_waiting()
-        self._shared.set_resting(is_resting=True)
         while self._shared.is_quiet and not self._is_stopping and not self._is_orphan():
-            self._retry_until_connected(self._report_all)
+            if self._retry_until_connected(self._report_all):
+                self._shared.set_resting(is_resting=True)  # whatever an uncertain claim took is known
             self._shared.set_alive(time.monotonic())
             time.sleep(_SLICE_SECONDS)
         self._shared.set_resting(is_resting=False)
 
-    def _report_all(self) -> None:
+    def _report_all(self) -> bool:
         self._runner.clear_finished_flag()
         self._session.report_metrics()
         # No connection is blocking, so a restart of Redis would go unnoticed.
         self._session.reconcile(max_age_seconds=self._broker.config.lease_seconds)
+        return True
 
     # -- retrying
 

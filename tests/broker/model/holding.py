@@ -72,8 +72,8 @@ class Holding(Blocking):
         return len(held[-limit:])
 
     def return_more(self, limit: int) -> bool:
-        """Of the tasks that were resumed. Whether there may be more."""
+        """Of the tasks that were resumed. Whether any went back."""
         left = limit
         for task in [task for task, entry in self.task_pauses.items() if " " not in entry]:
             left -= self.return_held(task, left) if left else 0
-        return left == 0
+        return left < limit

@@ -15,10 +15,11 @@ local function skip_value(text, at)
       depth = depth + 1
     elseif first == "]" or first == "}" then
       depth = depth - 1
-    elseif first ~= "," and first ~= ":" then
-      at = (string.find(text, "[,%]}:]", at) or #text + 1) - 1
+    elseif depth == 0 then
+      at = (string.find(text, "[,%]}]", at) or #text + 1) - 1
     end
     at = at + 1
+    if depth > 0 then at = string.find(text, '["%[%]{}]', at) or #text + 1 end
   until depth <= 0 or at > #text
   return at
 end

@@ -30,18 +30,18 @@ local function hold_paused(q, claim, lane)
     local found, ids, entries, lowest = redis.call("LRANGE", q.lane .. lane, 0, wanted - 1), {}, {}, math.huge
     for i, record in ipairs(#found > 0 and redis.call("HMGET", q.jobs, unpack(found)) or {}) do
       local number = record and q.pauses[task_of(record)]
+      claim.may_hold = claim.may_hold - 1 - math.floor(#(record or "") / LARGE)
       if not number then break end
       local score = held_score(number, waiting_since(q, found[i], q.now))
       ids[i], entries[2 * i - 1], entries[2 * i] = found[i], string.format("%.0f", score), found[i]
       lowest = math.min(lowest, score)
-      claim.may_hold = claim.may_hold - 1 - math.floor(#record / LARGE)
     end
     if #ids > 0 then
       hold_first(q, lane, ids, entries, lowest)
       claim.may_hold = claim.may_hold - EACH
     end
     if #ids < wanted then return end
-    wanted = math.min(MANY, claim.may_hold)
+    wanted = math.min(2 * wanted, MANY, claim.may_hold) -- where jobs of other tasks lie between, few are read in vain
   end
   claim.may_skip = 0 -- the next claim goes on
 end
@@ -68,12 +68,12 @@ local function return_held(q, field, limit)
   return #ids
 end
 
--- Go on where tasks were resumed, and jobs are still held. Returns whether there may be more.
+-- Go on where tasks were resumed, and jobs are still held. Returns whether any went back.
 local function return_more(q, limit)
   local entries, left = redis.call("HGETALL", q.paused), limit
   for i = 1, #entries, 2 do
     local is_over = entries[i] ~= "queue" and not string.find(entries[i + 1], " ", 1, true)
     if is_over and left > 0 then left = left - return_held(q, entries[i], left) end
   end
-  return left <= 0
+  return left < limit
 end

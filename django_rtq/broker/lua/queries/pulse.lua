@@ -4,8 +4,8 @@
 -- ARGV[1] last        minute since 1970 of the last look
 -- ARGV[...] workers   names of workers
 --
--- returns {now, {counters of that minute, counters since, delayed jobs, how many of the workers run jobs, and 1 more while it
---         is paused}, ...}, an entry for each queue
+-- returns {now, {counters of that minute, counters since, delayed jobs, how many of the workers run jobs, what is paused},
+--         ...}, an entry for each queue
 -- sent twice: changes nothing
 
 local last, workers, tags = tonumber(ARGV[1]), { select(2, unpack(ARGV)) }, KEYS
@@ -17,13 +17,14 @@ for place = 1, #tags do
     answer[1] = now_ms(q.clock)
     minute = math.floor(answer[1] / 60000)
   end
-  local flags = { q.paused }
-  for _, worker in ipairs(workers) do flags[#flags + 1] = q.running_of .. worker end
+  local running = {}
+  for _, worker in ipairs(workers) do running[#running + 1] = q.running_of .. worker end
   answer[#answer + 1] = {
     redis.call("HGETALL", q.stats .. string.format("%.0f", last)),
     minute ~= last and redis.call("HGETALL", q.stats .. string.format("%.0f", minute)) or {},
     redis.call("ZCARD", q.scheduled),
-    redis.call("EXISTS", unpack(flags)),
+    #running > 0 and redis.call("EXISTS", unpack(running)) or 0,
+    redis.call("HGETALL", q.paused),
   }
 end
 return answer

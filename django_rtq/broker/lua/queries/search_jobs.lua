@@ -29,6 +29,7 @@ local q, state, prefix = named(), ARGV[9], ARGV[10]
 local most, enough, texts = tonumber(ARGV[11]), tonumber(ARGV[12]), read_call(ARGV[13]).words
 local at = { select(14, unpack(ARGV)) }
 local PART, MOST_BYTES = 50, 1000000
+if wanted.call and #wanted.call.arguments > 0 then PART, MOST_BYTES = 5, 100000 end -- they are looked up step by step
 local status, places, known = read_list(q, state, at, most)
 local since, till, answer, looked, read = wanted.since, wanted.till, {}, 0, 0
 local is_by_record = state == "queued" or state == "running"
