@@ -115,6 +115,31 @@ def test_a_rate_lets_jobs_do_it_second_by_second(broker, operator, inspector):
         assert run_bulk_action(*chore.args, **chore.kwargs) == done
 
 
+@pytest.mark.parametrize("rate", ["", "2"])
+def test_a_full_queue_takes_no_job_for_the_rest(broker, operator, inspector, short_of_time, rate):
+    for _ in range(5):
+        scheduled_job(broker)
+    queued_job(broker)
+    inspector.limits.set_queue(QUEUE, max_waiting=1)
+    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "scheduled"}))
+
+    answer = operator.post(f"{BULK}cancel-all/", {**hidden_fields(html), "per_second": rate})
+
+    page = text(operator.get(answer["Location"]))
+    assert "The rest could not be enqueued. Queue default is full" in page
+    assert f"Cancel {5 if rate else 3} scheduled jobs?" in page
+    entries = read_log(LogFilter(queue=QUEUE, action="cancel"), limit=9)
+    assert [entry.count for entry in entries] == ([] if rate else [2])
+
+
+@pytest.mark.parametrize("state", ["dead", "scheduled"])
+def test_a_question_is_about_the_jobs_of_now(jobs, operator, state):
+    page = "/admin/django_rtq/deadletter/discard-all/" if state == "dead" else f"{BULK}cancel-all/"
+    html = text(operator.get(page, {"queue": QUEUE, "state": state, "until_ms": 10**14}))
+
+    assert int(hidden_fields(html)["until_ms"][0]) < 10**14
+
+
 @pytest.mark.parametrize(("verb", "state"), [("run-now", "queued"), ("cancel", "dead"), ("cancel", "finished")])
 def test_a_state_in_which_it_cannot_be_done_is_ignored(jobs, operator, verb, state):
     html = text(operator.get(f"{BULK}{verb}-all/", {"queue": QUEUE, "state": state}))

@@ -155,7 +155,7 @@ class ClientAdmin(PageAdmin):
         data = request.POST if request.method == "POST" else request.GET
         name = _client_of(data)
         sweep = Sweep.read(data, verb, client=name)
-        if request.method == "POST":
+        if request.method == "POST" and sweep.until_ms:
             run_sweep(request, sweep, lambda text, count: self._log(request, name, text, count=count))
             return self._back(request, name)
         sweep, counted = sweep.counted()
@@ -171,7 +171,7 @@ class ClientAdmin(PageAdmin):
             "question": client_question(verb, counted.total, _shown(name)),
             "consequence": client_consequence(verb),
             "facts": [(queue, format_number(number)) for queue, number in counted.by_queue.items()],
-            "fields": [("client", name), ("most", sweep.most), ("until_ms", sweep.until_ms)],
+            "fields": [("client", name), *sweep.fields],
             "action": self.url(f"client_{verb}"),
             "verb": _("Cancel jobs") if verb == "cancel" else _("Requeue"),
             "is_harmless": verb == "requeue",
