@@ -26,7 +26,7 @@ from django_rtq.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.formatting import format_number
 from django_rtq.inspector.clients.limits import Limits
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.tasks.options.values import MAX_CLIENT_LENGTH
+from django_rtq.tasks.options.values import MAX_CLIENT_LENGTH, is_client_name
 
 SCOPES = ("client", "each", "queue")  # whose limits a form changes
 
@@ -229,7 +229,7 @@ class ClientAdmin(PageAdmin):
 def _client_of(data: Any) -> str:
     """The client of a request; "" is the one without a name. Raises Http404."""
     name = str(data.get("client", ""))
-    if len(name) > MAX_CLIENT_LENGTH or not name.isprintable():
+    if not is_client_name(name):
         raise Http404
     return name
 
