@@ -3,12 +3,14 @@
 import pytest
 
 from django_rtq.admin.pages import sweeps
+from django_rtq.inspector.jobs import dead_letters
 from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.internal_tasks import cancel_client_jobs
 from django_rtq.jobs.job import JobState
-from tests.admin.conftest import logged
+from tests.admin.conftest import logged, text
 from tests.admin.test_clients import LIST, confirm_form
 from tests.admin.test_dead_letters import said
+from tests.management.commands import dead_letter
 from tests.support.jobs import QUEUE, claim, queued_job, retrying_job, scheduled_job
 
 
@@ -60,3 +62,27 @@ def test_a_client_is_cancelled_in_each_state(broker, inspector, state):
     assert cancel_client_jobs(QUEUE, "bakery", 0) == 0
     assert cancel_client_jobs(QUEUE, "bakery", 10**15) == (0 if inspector.find(job.id).state == "running" else 1)
     assert inspector.find(other.id).state is not JobState.CANCELLED
+
+
+def test_dead_letters_of_many_queues_are_counted_together(broker, operator, round_trips):
+    for number in range(6):
+        dead_letter(broker, client="bakery", queue=f"q{number}")
+    operator.get(LIST)
+    del round_trips[:]
+
+    html = text(operator.get(f"{LIST}requeue/?client=bakery"))
+
+    assert "This requeues 6 dead letters of client bakery." in html
+    assert len(round_trips) <= 4
+
+
+def test_long_lists_of_dead_letters_are_counted_to_their_ends(broker, inspector, monkeypatch):
+    monkeypatch.setattr(dead_letters, "AT_ONCE", 2)
+    for client, number in (("bakery", 5), ("florist", 2)):
+        for _ in range(number):
+            dead_letter(broker, client=client)
+    dead_letter(broker, client="bakery", queue="low")
+
+    counts, _ = inspector.dead_letters.count_in_queues({QUEUE: 7, "low": 1, "zoo": 0}, JobFilter(client="bakery"))
+
+    assert counts == {QUEUE: 5, "low": 1}

@@ -121,11 +121,8 @@ class Sweep:
         return counted_at, Counted(by_queue=numbers)
 
     def _counted_dead(self) -> tuple[Sweep, Counted]:
-        inspector = get_inspector()
-        queues = [queue.name for queue in inspector.queues.details() if queue.dead]
-        selected = {queue: inspector.dead_letters.select(queue, self.filter) for queue in queues}
-        until_ms = max((selection.until_ms for selection in selected.values()), default=0)
-        numbers = {queue: selection.count for queue, selection in selected.items() if selection.count}
+        sizes = {queue.name: queue.dead for queue in get_inspector().queues.details() if queue.dead}
+        numbers, until_ms = get_inspector().dead_letters.count_in_queues(sizes, self.filter)
         return replace(self, until_ms=until_ms), Counted(by_queue=numbers)
 
     def _enqueue_rest(self, queue: str) -> None:
