@@ -87,6 +87,15 @@ def test_all_that_match_are_cancelled_and_later_ones_left_alone(broker, operator
     assert logged.count == 2
 
 
+def test_all_of_a_client_with_a_space_are_not_those_of_another(broker, operator, inspector):
+    jobs = [queued_job(broker, client=client) for client in (" acme", "acme")]
+    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "queued", "client": " acme"}))
+
+    operator.post(f"{BULK}cancel-all/", hidden_fields(html))
+
+    assert [inspector.find(job.id).state for job in jobs] == ["cancelled", "queued"]
+
+
 def test_many_go_on_as_a_job_of_the_queue(broker, operator, inspector, short_of_time):
     for number in range(5):
         scheduled_job(broker, body=body("x", number))
