@@ -170,11 +170,12 @@ class LeaseNotExpired(RTQError):
 
 
 class TooManyPausedTasks(RTQError):
-    """A queue has as many paused tasks as it may have."""
+    """A queue has as many paused tasks as it may have. `paused` names the queues in which the task was paused now."""
 
-    def __init__(self, queue: str) -> None:
+    def __init__(self, queue: str, paused: Sequence[str] = ()) -> None:
         super().__init__(f"In queue {queue}, 100 tasks are paused already. Resume one, or pause the queue.")
         self.queue = queue
+        self.paused = list(paused)
 
 
 class WorkerLost(RTQError):

@@ -19,6 +19,7 @@ from django_rtq.conf.config import get_config
 from django_rtq.inspector.bulk import Bulk
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.dead_letters import STEP
+from django_rtq.inspector.jobs.job_filter import JobFilter
 from django_rtq.jobs.context import current_job
 from django_rtq.tasks.django_tasks import on_backend
 from django_rtq.tasks.registry import register
@@ -58,12 +59,14 @@ def run_bulk_action(bulk: dict[str, Any], per_second: int = 0, cursor: str = "")
 
 
 @internal_task
-def cancel_client_jobs(queue: str, client: str, most: int) -> int:
-    """Cancel the waiting jobs of a client in a queue, `most` of them, give or take a hundred. Returns how many.
+def cancel_client_jobs(queue: str, client: str, until_ms: int) -> int:
+    """Cancel the waiting jobs of a client in a queue, as far as they were made up to a moment. Returns how many.
 
     It may be interrupted anywhere and run again: cancelled jobs do not wait any more.
     """
-    return sum(len(step.done) for step in get_inspector().client_jobs.steps(client, [queue], most))
+    return sum(
+        len(step.done) for step in get_inspector().live_jobs.cancel_steps(queue, JobFilter(client=client), until_ms)
+    )
 
 
 @internal_task

@@ -98,10 +98,16 @@ def log_action(
 
 def read_log(wanted: LogFilter, *, limit: int, before: int = 0) -> list[LoggedAction]:
     """The newest entries that match, with ids below `before` if it is given."""
-    found = _matching(wanted)
-    if before:
-        found = found.filter(pk__lt=before)
-    return [_read(entry) for entry in found.select_related("user", "content_type").order_by("-pk")[:limit]]
+    found, texts = _matching(wanted).select_related("user", "content_type").order_by("-pk"), list(_texts(wanted))
+    entries: list[LoggedAction] = []
+    while len(entries) < limit:
+        rows = list((found.filter(pk__lt=before) if before else found)[:limit])
+        # Compared once more, because SQLite ignores case.
+        entries += [_read(row) for row in rows if all(text in row.change_message for text in texts)]
+        if len(rows) < limit:
+            break
+        before = rows[-1].pk
+    return entries[:limit]
 
 
 def ids_text(ids: Sequence[str]) -> str:
@@ -118,13 +124,19 @@ def _matching(wanted: LogFilter) -> QuerySet[LogEntry]:
     return found
 
 
-def _conditions(wanted: LogFilter) -> Iterator[Q]:
+def _texts(wanted: LogFilter) -> Iterator[str]:
+    """What the message of an entry contains if it matches."""
     for name in ("action", "queue", "task", "client"):
         value = getattr(wanted, name)
         if value or (name == "client" and value is not None):
-            yield Q(change_message__contains=f"{json.dumps(name)}: {json.dumps(value)}")
+            yield f"{json.dumps(name)}: {json.dumps(value)}"
     if wanted.job:
-        yield Q(change_message__contains=json.dumps(wanted.job[:64]))
+        yield json.dumps(wanted.job[:64])
+
+
+def _conditions(wanted: LogFilter) -> Iterator[Q]:
+    for text in _texts(wanted):
+        yield Q(change_message__contains=text)
     if wanted.user:
         yield Q(**{f"user__{get_user_model().USERNAME_FIELD}": wanted.user})
     if wanted.since:
@@ -134,29 +146,45 @@ def _conditions(wanted: LogFilter) -> Iterator[Q]:
 
 
 def _read(entry: LogEntry) -> LoggedAction:
+    """An entry. Its message may be any JSON: others write entries about our models, too."""
     try:
         said = json.loads(entry.change_message)
-    except ValueError:
+    except (ValueError, RecursionError):
         said = None
     is_ours = isinstance(said, dict)
     facts: dict[str, Any] = said if isinstance(said, dict) else {}
+    jobs, count = facts.get("jobs"), facts.get("count")
     return LoggedAction(
         id=entry.pk,
         at=entry.action_time,
         user=entry.user.get_username(),
-        action=str(facts.get("action") or _FLAGS.get(entry.action_flag, "")),
-        text=str(facts.get("text", "")) if is_ours else entry.get_change_message(),
+        action=_text(facts.get("action")) or _FLAGS.get(entry.action_flag, ""),
+        text=_text(facts.get("text")) if is_ours else _message_of(entry),
         kind=entry.content_type.model if entry.content_type else "",
         subject=entry.object_id or "",
-        queue=str(facts.get("queue", "")),
-        task=str(facts.get("task", "")),
-        client=facts.get("client"),
-        jobs=list(facts.get("jobs", [])),
-        count=facts.get("count"),
+        queue=_text(facts.get("queue")),
+        task=_text(facts.get("task")),
+        client=_text(facts["client"]) if isinstance(facts.get("client"), str) else None,
+        jobs=[_text(job_id) for job_id in jobs if _text(job_id)] if isinstance(jobs, list) else [],
+        count=count if type(count) is int else None,
     )
+
+
+def _text(value: object) -> str:
+    """A string that can be shown; "" if it is none."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else ""
+
+
+def _message_of(entry: LogEntry) -> str:
+    """The message as Django's admin shows it, or as it is if it has no form that Django knows."""
+    try:
+        return str(entry.get_change_message())
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError):
+        return entry.change_message
 
 
 def _action_of(request: HttpRequest) -> str:
     """What the page is called: "django_rtq_queue_pause" is "pause", "job_bulk_cancel_all" is "cancel"."""
     name = (request.resolver_match.url_name or "") if request.resolver_match else ""
-    return name.removeprefix("django_rtq_").partition("_")[2].removeprefix("bulk_").removesuffix("_all")
+    action = name.removeprefix("django_rtq_").partition("_")[2]
+    return action.removeprefix("bulk_").removeprefix("host_").removesuffix("_all")

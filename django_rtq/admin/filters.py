@@ -11,7 +11,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.timezone import get_current_timezone, is_naive, localtime, make_aware
 from django.utils.translation import gettext as _
 
-from django_rtq.admin.query_params import get_text
+from django_rtq.admin.query_params import get_client, get_text
 from django_rtq.inspector.jobs.job_filter import JobFilter
 
 _CLASS = re.compile(r"[A-Za-z_][\w.]*|")  # the name of a class, or nothing
@@ -31,9 +31,10 @@ class FilterParams:
     @classmethod
     def read(cls, data: QueryDict) -> FilterParams:
         """From a query string or a form. Invalid values are ignored."""
-        texts = {name: get_text(data, name) for name in ("task", "client", "error", "id")}
+        texts = {name: get_text(data, name) for name in ("task", "error", "id")}
         moments = {name: get_text(data, name, 40) for name in ("since", "until")}
-        return cls(**texts, **{name: text if parse_moment(text) else "" for name, text in moments.items()})
+        valid = {name: text if parse_moment(text) else "" for name, text in moments.items()}
+        return cls(client=get_client(data), **texts, **valid)
 
     @classmethod
     def of(cls, wanted: JobFilter) -> FilterParams | None:

@@ -43,14 +43,16 @@ class TaskPauses:
     def pause_task(self, name: str, queue: str | None = None, *, by: str = "") -> list[str]:
         """Start no more jobs of a task, in one queue or in all that were used. Running jobs finish, new ones wait.
 
-        Returns the queues in which it was not paused before. Raises TooManyPausedTasks.
+        Returns the queues in which it was not paused before. Raises TooManyPausedTasks if a queue
+        has too many; the task is paused in the others then.
         """
         queues = self._queues(queue)
         calls = [SCRIPTS["pause_task"].call(self._keys.of(each), (name, by)) for each in queues]
         answers = dict(zip(queues, self._redis.execute(calls, resend=True), strict=True))
+        paused = [each for each, answer in answers.items() if answer == b"paused"]
         if full := [each for each, answer in answers.items() if answer == b"full"]:
-            raise TooManyPausedTasks(full[0])
-        return [each for each, answer in answers.items() if answer == b"paused"]
+            raise TooManyPausedTasks(full[0], paused)
+        return paused
 
     def resume_task(self, name: str, queue: str | None = None) -> list[str]:
         """Start the jobs of a paused task again, in one queue or in all. They go ahead of later jobs of their clients.

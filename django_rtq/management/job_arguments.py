@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 
 from django_rtq.inspector.jobs.job_refs import LISTS
 from django_rtq.management.command import WRONG_USAGE, add_actions
-from django_rtq.management.prompts import job_id, past_time
+from django_rtq.management.prompts import client_argument, job_id, past_time, positive, utf8_text
 
 ACTIONS = {
     "list": "Show jobs: the running ones first, and dead letters with the newest first. Finished jobs only with "
@@ -61,8 +61,8 @@ def add_job_arguments(command: ArgumentParser) -> None:
 
 def _add_filters(parser: ArgumentParser, name: str) -> None:
     add = parser.add_argument
-    add("--task", metavar="TASK", help="Only those of this task: its full name, or the end of it.")
-    add("--client", metavar="CLIENT", help="Only those of this client; '' selects jobs without a client.")
+    add("--task", type=utf8_text, metavar="TASK", help="Only those of this task: its full name, or the end of it.")
+    add("--client", type=client_argument, metavar="CLIENT", help="Only those of this client; '' for jobs without one.")
     if name in STATES:
         default, allowed = STATES[name]
         add(
@@ -74,6 +74,7 @@ def _add_filters(parser: ArgumentParser, name: str) -> None:
     add(
         "--error",
         metavar="ERROR",
+        type=utf8_text,
         help="Only those whose newest failure has this class (its full name, or the end of it), "
         "or has this in its message.",
     )
@@ -88,10 +89,11 @@ def _add_filters(parser: ArgumentParser, name: str) -> None:
         add(
             "--query",
             metavar="QUERY",
+            type=utf8_text,
             help="Only those that the search of the admin finds, such as 'state:dead args.order_id:42 since:1h'; "
             "without other filters.",
         )
-    add("--limit", type=_limit, metavar="N", help=_LIMIT_HELP[name])
+    add("--limit", type=positive, metavar="N", help=_LIMIT_HELP[name])
     add("--all", action="store_true", help="All jobs, or all that match.")
 
 
@@ -102,9 +104,9 @@ def is_filtered(options: dict[str, Any]) -> bool:
 
 def check_selection(options: dict[str, Any]) -> None:
     """Raises CommandError, for wrong usage, if it is unclear which jobs the options select."""
-    for name in ("queue", "task", "error"):
+    for name in _given(options, ("queue", "task", "error", "query")):
         # An empty shell variable must not become "all of them".
-        if options.get(name) == "":
+        if not options[name].strip():
             raise CommandError(f"--{name} is empty. Leave it out, or give a value.", returncode=WRONG_USAGE)
     if options.get("query") is not None and (others := _given(options, FILTERS[:-1])):
         raise CommandError(f"Give either --query or --{others[0]}, not both.", returncode=WRONG_USAGE)
@@ -154,9 +156,3 @@ def _states_of(allowed: tuple[str, ...]) -> Any:
         return names
 
     return states
-
-
-def _limit(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is not a number from 1 on.")
-    return int(text)

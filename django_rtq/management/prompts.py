@@ -14,7 +14,10 @@ from django.core.management.base import CommandError, OutputWrapper
 from django_rtq.inspector.inspector import Inspector
 from django_rtq.management.output import one_line
 from django_rtq.search.moments import past_moment
+from django_rtq.tasks.options.values import MAX_CLIENT_LENGTH, is_client_name
 from django_rtq.validation import did_you_mean
+
+MOST = 1_000_000_000  # of --limit
 
 
 def job_id(text: str) -> str:
@@ -22,6 +25,32 @@ def job_id(text: str) -> str:
     if not text or len(text) > 200 or not text.isprintable():
         raise ArgumentTypeError(f"{one_line(text, 60)!r} is not the id of a job.")
     return text
+
+
+def client_argument(text: str) -> str:
+    """The type of an argument that is the name of a client; "" is the one without a name."""
+    if not is_client_name(text):
+        raise ArgumentTypeError(
+            f"{one_line(text, 60)!r} is not the name of a client: these have at most {MAX_CLIENT_LENGTH} "
+            "characters, all printable."
+        )
+    return text
+
+
+def utf8_text(text: str) -> str:
+    """The type of an argument that is any text: a shell may pass bytes that are none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ArgumentTypeError(f"{one_line(text, 60)!r} is not valid UTF-8.") from None
+    return text
+
+
+def positive(text: str) -> int:
+    """The type of an argument that is a number of things, one or more."""
+    if not (text.isdecimal() and len(text) <= 100 and 1 <= int(text) <= MOST):
+        raise ArgumentTypeError(f"{one_line(text, 60)!r} is not a whole number from 1 to {MOST:,}.")
+    return int(text)
 
 
 def system_user() -> str:

@@ -87,6 +87,15 @@ def test_all_that_match_are_cancelled_and_later_ones_left_alone(broker, operator
     assert logged.count == 2
 
 
+def test_all_of_a_client_with_a_space_are_not_those_of_another(broker, operator, inspector):
+    jobs = [queued_job(broker, client=client) for client in (" acme", "acme")]
+    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "queued", "client": " acme"}))
+
+    operator.post(f"{BULK}cancel-all/", hidden_fields(html))
+
+    assert [inspector.find(job.id).state for job in jobs] == ["cancelled", "queued"]
+
+
 def test_many_go_on_as_a_job_of_the_queue(broker, operator, inspector, short_of_time):
     for number in range(5):
         scheduled_job(broker, body=body("x", number))
@@ -113,6 +122,31 @@ def test_a_rate_lets_jobs_do_it_second_by_second(broker, operator, inspector):
         (chore,) = [job for job in inspector.job_list.each(QUEUE, state) if job.task == run_bulk_action.name]
         inspector.cancel(chore.id)
         assert run_bulk_action(*chore.args, **chore.kwargs) == done
+
+
+@pytest.mark.parametrize("rate", ["", "2"])
+def test_a_full_queue_takes_no_job_for_the_rest(broker, operator, inspector, short_of_time, rate):
+    for _ in range(5):
+        scheduled_job(broker)
+    queued_job(broker)
+    inspector.limits.set_queue(QUEUE, max_waiting=1)
+    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "scheduled"}))
+
+    answer = operator.post(f"{BULK}cancel-all/", {**hidden_fields(html), "per_second": rate})
+
+    page = text(operator.get(answer["Location"]))
+    assert "The rest could not be enqueued. Queue default is full" in page
+    assert f"Cancel {5 if rate else 3} scheduled jobs?" in page
+    entries = read_log(LogFilter(queue=QUEUE, action="cancel"), limit=9)
+    assert [entry.count for entry in entries] == ([] if rate else [2])
+
+
+@pytest.mark.parametrize("state", ["dead", "scheduled"])
+def test_a_question_is_about_the_jobs_of_now(jobs, operator, state):
+    page = "/admin/django_rtq/deadletter/discard-all/" if state == "dead" else f"{BULK}cancel-all/"
+    html = text(operator.get(page, {"queue": QUEUE, "state": state, "until_ms": 10**14}))
+
+    assert int(hidden_fields(html)["until_ms"][0]) < 10**14
 
 
 @pytest.mark.parametrize(("verb", "state"), [("run-now", "queued"), ("cancel", "dead"), ("cancel", "finished")])

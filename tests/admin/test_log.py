@@ -86,7 +86,13 @@ def test_entries_are_filtered(act, wanted, texts):
 
 @pytest.mark.parametrize(
     ("page", "action"),
-    [("queue_pause", "pause"), ("job_run_now", "run_now"), ("job_bulk_cancel_all", "cancel"), ("x", "change")],
+    [
+        ("queue_pause", "pause"),
+        ("job_run_now", "run_now"),
+        ("job_bulk_cancel_all", "cancel"),
+        ("worker_host_stop", "stop"),
+        ("x", "change"),
+    ],
 )
 def test_an_action_is_named_after_its_page(act, page, action):
     act(Queue(name="mail"), page=page)
@@ -104,6 +110,46 @@ def test_entries_about_other_models_are_not_ours(act, admin_user):
 def test_messages_that_are_not_ours_are_shown_as_they_are(admin_user, operator, message):
     LogEntry.objects.log_actions(admin_user.pk, [Queue(name="mail")], 2, message, single_object=True)
     assert operator.get(PAGE).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        '{"jobs": null}',
+        '{"jobs": 7}',
+        '{"jobs": [""]}',
+        '{"jobs": [null, {}, "\\ud800"], "queue": "\\ud800"}',
+        '{"count": "x"}',
+        '{"count": NaN}',
+        '{"client": []}',
+        '{"action": {"a": 1}, "text": null, "queue": [], "task": 5}',
+        "[5]",
+        '[{"changed": 5}]',
+        '[{"changed": {"fields": 7}}]',
+        '[{"added": {"name": "x"}}]',
+        "[null]",
+        "[" * 100_000,
+        "[" + "9" * 5000 + "]",
+    ],
+)
+def test_json_of_others_is_no_error(broker, admin_user, operator, message):
+    kinds = [Queue(name=QUEUE), Client(name="a"), RegisteredTask(name=MAIL), Job(name="j1")]
+    for kind in kinds:
+        LogEntry.objects.log_actions(admin_user.pk, [kind], 2, message, single_object=True)
+    answer = operator.get(PAGE)
+    assert answer.status_code == 200
+    assert len(answer.context["rows"]) == len(kinds)
+
+
+def test_filters_heed_case_in_every_database(act):
+    for number in range(3):
+        act(Queue(name="mail"), f"a{number}")
+        act(Queue(name="Mail"), f"b{number}", ["J1"])
+    assert found(queue="mail") == ["a2", "a1", "a0"]
+    assert found(job="j1") == []
+    pages = [read_log(LogFilter(queue="mail"), limit=2)]
+    pages.append(read_log(LogFilter(queue="mail"), limit=2, before=pages[0][-1].id))
+    assert [[entry.text for entry in page] for page in pages] == [["a2", "a1"], ["a0"]]
 
 
 def test_long_texts_and_many_ids_are_cut(act):

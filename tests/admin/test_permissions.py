@@ -27,7 +27,7 @@ def given(name, jobs):
         "job_bulk_cancel_all": {"queue": QUEUE, "until_ms": 10**15},
         "queue_purge": {"name": QUEUE},
         **{f"client_{action}": {"queue": QUEUE, "client": "florist"} for action in ("pause", "purge", "resume")},
-        "client_cancel": {"client": "florist", "most": 9},
+        "client_cancel": {"client": "florist", "until_ms": 10**14},
         "client_requeue": {"client": "bakery", "until_ms": 10**15},
         "client_limits": {"queue": QUEUE, "client": "florist", "max_running": "3"},
         "queue_forget": {"name": "mail"},

@@ -88,6 +88,22 @@ def test_too_many_are_paused(broker, inspector, operator):
     assert "100 tasks are paused already" in text(operator.post(f"{PAGE}pause/", follow=True))
 
 
+def test_too_many_are_paused_in_one_of_the_queues(broker, inspector, operator):
+    broker.register_queues([QUEUE, "mail"])
+    for number in range(100):
+        inspector.task_pauses.pause_task(f"task{number}", QUEUE)
+
+    page = text(operator.post(f"{PAGE}pause/", follow=True))
+
+    assert "In queue default, 100 tasks are paused already" in page
+    assert f"Task {MAIL} is paused in mail." in page
+    assert logged() == ["Paused in mail."]
+    again = text(operator.post(f"{PAGE}pause/", follow=True))
+    assert "In queue default, 100 tasks are paused already" in again
+    assert "was already paused" not in again
+    assert len(logged()) == 1
+
+
 def test_the_overview_says_which_tasks_are_paused(broker, inspector, operator):
     queued_job(broker, body=body(task=MAIL))
     inspector.task_pauses.pause_task(MAIL, by="eve")

@@ -146,6 +146,7 @@ def test_for_programs_it_is_json(broker, inspector):
         (["limit", "default", "--weight", "none", "--client", "x"], 1),
         (["limit", "default", "--weight", "5", "--whole-queue"], 2),
         (["limit", "unknown", "--max-running", "5", "--whole-queue"], 1),
+        (["limit", "default", "--max-running", "5", "--client", "a\nb"], 1),
         (["list", "unknown"], 1),
         (["list", "default", "--limit", "0"], 1),
         (["list", "default", "--sort", "nonsense"], 1),
@@ -208,3 +209,13 @@ def test_purging_asks_first(broker, inspector):
 
     assert run("rtq_clients", "purge", "default", "acme").code == 1
     assert inspector.clients.get("acme", ["default"])[0].queued == 1
+
+
+@pytest.mark.parametrize("action", ["pause", "resume", "purge"])
+@pytest.mark.parametrize("client", ["x" * 201, "a\nb", "\udcff"])
+def test_names_that_no_client_can_have_are_refused(broker, inspector, action, client):
+    queued_job(broker)
+
+    assert "is not the name of a client" in run("rtq_clients", action, "default", client).error
+
+    assert inspector.limits.read("default").clients == {}

@@ -134,7 +134,7 @@ def test_a_letter_without_a_record_can_be_discarded_by_id(broker, inspector, red
         (["some-id", "--limit", "1"], "either ids or --limit", 2),
         (["--task", ""], "--task is empty", 2),
         (["--queue", "blk"], "Did you mean 'bulk'?", 1),
-        (["--all", "--limit", "0"], "is not a number from 1 on", 1),  # 2 in a shell: Django has argparse say so
+        (["--all", "--limit", "0"], "is not a whole number from 1 to", 1),  # 2 in a shell: Django has argparse say so
     ],
 )
 def test_what_is_not_clear_is_refused(three, inspector, monkeypatch, verb, options, message, code):

@@ -301,3 +301,25 @@ def test_jobs_are_found_by_a_query(broker):
 )
 def test_a_query_that_cannot_be_used_is_refused(broker, arguments, said):
     assert said in run("rtq_jobs", "list", *arguments).error
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--limit", "9" * 30], "is not a whole number from 1 to 1,000,000,000"),
+        (["--query", ""], "--query is empty"),
+        (["--query", " "], "--query is empty"),
+        (["--query", "\udcff"], "is not valid UTF-8"),
+        (["--task", "\udcff"], "is not valid UTF-8"),
+        (["--error", "\udcff"], "is not valid UTF-8"),
+        (["--client", "\udcff"], "is not the name of a client"),
+        (["--client", "x" * 201], "is not the name of a client"),
+    ],
+)
+def test_values_that_no_job_can_have_are_refused(broker, options, problem):
+    dead_letter(broker)
+
+    ran = run("rtq_jobs", "list", *options)
+
+    assert (ran.out, ran.code > 0) == ("", True)
+    assert problem in ran.error

@@ -3,6 +3,8 @@
 import getpass
 import json
 
+import pytest
+
 from tests.management.commands import run
 from tests.support.jobs import claim, queued_job
 
@@ -79,3 +81,24 @@ def test_jobs_on_their_way_back(redis, broker, inspector):
     redis.hset(broker.keys.of("default").paused, f"task:{TASK}", "100")
 
     assert "resumed: its jobs go back to their lanes" in run("rtq_tasks", "list").out
+
+
+@pytest.mark.parametrize("action", ["pause", "resume"])
+def test_names_that_are_not_utf8_are_refused(broker, action):
+    broker.register_queues(["default"])
+
+    assert "is not valid UTF-8" in run("rtq_tasks", action, "default", "\udcff").error
+
+
+def test_one_of_the_queues_has_too_many(broker, inspector):
+    broker.register_queues(["default", "mail"])
+    for number in range(100):
+        inspector.task_pauses.pause_task(f"task{number}", "default")
+
+    result = run("rtq_tasks", "pause", "*", TASK)
+    again = run("rtq_tasks", "pause", "*", TASK)
+
+    assert result.code == again.code == 1
+    assert result.out.startswith(f"Task {TASK} is paused in queue mail. ")
+    assert "In queue default, 100 tasks are paused already." in result.error
+    assert again.out == ""

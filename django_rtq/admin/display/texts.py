@@ -168,6 +168,14 @@ def sweep_done_text(verb: str, count: int) -> str:
     }
 
 
+def rest_refused_text(done: str, error: Exception) -> str:
+    """What was done, and why no job does the rest."""
+    return _("%(done)s The rest could not be enqueued. %(error)s Repeat the action to continue.") % {
+        "done": done,
+        "error": error,
+    }
+
+
 def no_client_jobs_text(verb: str) -> str:
     """That there is nothing to do."""
     return (

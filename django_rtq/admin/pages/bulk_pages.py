@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -24,10 +25,10 @@ from django_rtq.admin.display.bulk_texts import (
     nothing_matches_text,
 )
 from django_rtq.admin.display.sanitize import clean_text
-from django_rtq.admin.display.texts import STATE_LABELS
+from django_rtq.admin.display.texts import STATE_LABELS, rest_refused_text
 from django_rtq.admin.pages.bulk_actions import BulkRequest, states_of
 from django_rtq.admin.pages.page_admin import PageAdmin, Route
-from django_rtq.exceptions import JobNotFound
+from django_rtq.exceptions import BrokerError, JobNotFound, QueueFull
 from django_rtq.formatting import format_moment
 from django_rtq.inspector.bulk import Verb
 from django_rtq.inspector.inspector import get_inspector
@@ -89,7 +90,7 @@ class BulkPages(PageAdmin):
             return HttpResponseRedirect(self.url(self.bulk_home))
         if request.method == "POST" and sweep.until_ms:
             return self._sweep(request, sweep)
-        sweep, found = sweep.counted(get_inspector())
+        sweep, found = replace(sweep, until_ms=None).counted(get_inspector())
         hint = _(
             "If this takes longer than a few seconds, a job of this queue does the rest, even if you close this page."
         )
@@ -175,12 +176,27 @@ class BulkPages(PageAdmin):
     def _enqueue_rest(self, request: HttpRequest, sweep: BulkRequest, done: int) -> HttpResponse:
         left = sweep.counted(get_inspector())[1].count
         total = query_params.get_int(request.POST, "total", done + left, minimum=1)
-        job = sweep.enqueue_rest()
+        try:
+            job = sweep.enqueue_rest()
+        except (BrokerError, QueueFull) as error:
+            return self._rest_refused(request, sweep, done, error)
         log_message = _("%(done)s Job %(id)s does the rest. (%(filter)s)")
         facts = {"done": bulk_done_text(sweep.verb, done, sweep.state), "id": job.id, "filter": _filter_text(sweep)}
         self._log(request, sweep, log_message % facts, done)
         query = {**sweep.query, "total": total, "job": job.id}
         return HttpResponseRedirect(self.url(f"{self.bulk_prefix}{sweep.verb}_progress", query=query))
+
+    def _rest_refused(
+        self, request: HttpRequest, sweep: BulkRequest, done: int, error: BrokerError | QueueFull
+    ) -> HttpResponse:
+        """Log what was done, and ask again. Raises BrokerError."""
+        text = bulk_done_text(sweep.verb, done, sweep.state)
+        if done:
+            self._log(request, sweep, f"{text} ({_filter_text(sweep)}) {error}", done)
+        if isinstance(error, BrokerError):
+            raise error
+        messages.warning(request, rest_refused_text(text, error))
+        return HttpResponseRedirect(self.url(f"{self.bulk_prefix}{sweep.verb}_all", query=sweep.query))
 
     def _log(self, request: HttpRequest, sweep: BulkRequest, message: str, count: int) -> None:
         wanted = sweep.wanted

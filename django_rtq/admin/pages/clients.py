@@ -26,7 +26,7 @@ from django_rtq.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.formatting import format_number
 from django_rtq.inspector.clients.limits import Limits
 from django_rtq.inspector.inspector import get_inspector
-from django_rtq.tasks.options.values import MAX_CLIENT_LENGTH
+from django_rtq.tasks.options.values import MAX_CLIENT_LENGTH, is_client_name
 
 SCOPES = ("client", "each", "queue")  # whose limits a form changes
 
@@ -155,7 +155,7 @@ class ClientAdmin(PageAdmin):
         data = request.POST if request.method == "POST" else request.GET
         name = _client_of(data)
         sweep = Sweep.read(data, verb, client=name)
-        if request.method == "POST":
+        if request.method == "POST" and sweep.until_ms:
             run_sweep(request, sweep, lambda text, count: self._log(request, name, text, count=count))
             return self._back(request, name)
         sweep, counted = sweep.counted()
@@ -171,7 +171,7 @@ class ClientAdmin(PageAdmin):
             "question": client_question(verb, counted.total, _shown(name)),
             "consequence": client_consequence(verb),
             "facts": [(queue, format_number(number)) for queue, number in counted.by_queue.items()],
-            "fields": [("client", name), ("most", sweep.most), ("until_ms", sweep.until_ms)],
+            "fields": [("client", name), *sweep.fields],
             "action": self.url(f"client_{verb}"),
             "verb": _("Cancel jobs") if verb == "cancel" else _("Requeue"),
             "is_harmless": verb == "requeue",
@@ -229,7 +229,7 @@ class ClientAdmin(PageAdmin):
 def _client_of(data: Any) -> str:
     """The client of a request; "" is the one without a name. Raises Http404."""
     name = str(data.get("client", ""))
-    if len(name) > MAX_CLIENT_LENGTH or not name.isprintable():
+    if not is_client_name(name):
         raise Http404
     return name
 

@@ -32,11 +32,10 @@ class LogParams:
     @classmethod
     def read(cls, data: QueryDict) -> LogParams:
         """From a query string. Invalid values are ignored."""
-        texts = {
-            name: query_params.get_text(data, name) for name in ("user", "action", "queue", "task", "client", "job")
-        }
+        texts = {name: query_params.get_text(data, name) for name in ("user", "action", "queue", "task", "job")}
         moments = {name: query_params.get_text(data, name, 40) for name in ("since", "until")}
-        return cls(**texts, **{name: text if parse_moment(text) else "" for name, text in moments.items()})
+        valid = {name: text if parse_moment(text) else "" for name, text in moments.items()}
+        return cls(client=query_params.get_client(data), **texts, **valid)
 
     @property
     def filter(self) -> LogFilter:

@@ -6,7 +6,7 @@ A request does as much as it can. Jobs of these queues do the rest, so that it c
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -15,9 +15,9 @@ from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 
 from django_rtq.admin import query_params
-from django_rtq.admin.display.texts import sweep_done_text
+from django_rtq.admin.display.texts import rest_refused_text, sweep_done_text
 from django_rtq.admin.pages.bulk_actions import REQUEST_SECONDS
-from django_rtq.exceptions import BrokerError
+from django_rtq.exceptions import BrokerError, QueueFull
 from django_rtq.inspector.bulk import Bulk
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.jobs.dead_letters import LATEST, BulkResult, run_steps
@@ -47,7 +47,7 @@ class SweepResult:
 
     done: int
     rest: list[str]  # queues that are not finished
-    error: Exception | None = None
+    error: BrokerError | QueueFull | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,15 +57,19 @@ class Sweep:
     verb: SweepVerb
     client: str | None = None
     task: str = ""  # the full name; "": the jobs of the client
-    most: int = 0  # jobs of the client to cancel: as many as were confirmed
-    until_ms: int = 0  # jobs of the task that were made later, and dead letters that died later, are left out
+    until_ms: int = 0  # jobs that were made later, and dead letters that died later, are left out
+    queues: Sequence[str] = ()  # where there are such jobs; (): all queues
 
     @classmethod
     def read(cls, data: QueryDict, verb: SweepVerb, *, client: str | None = None, task: str = "") -> Sweep:
         """From a form."""
-        most = query_params.get_int(data, "most", 0, maximum=10**9)
         until_ms = query_params.get_int(data, "until_ms", 0, maximum=LATEST)
-        return cls(verb=verb, client=client, task=task, most=most, until_ms=until_ms)
+        return cls(verb=verb, client=client, task=task, until_ms=until_ms, queues=data.getlist("in"))
+
+    @property
+    def fields(self) -> list[tuple[str, object]]:
+        """What the form has to remember."""
+        return [("until_ms", self.until_ms), *(("in", queue) for queue in self.queues)]
 
     @property
     def filter(self) -> JobFilter:
@@ -74,24 +78,15 @@ class Sweep:
 
     def counted(self) -> tuple[Sweep, Counted]:
         """Count the jobs by queue. Returns this sweep with what the form has to remember, too."""
-        if self.verb == "requeue":
-            return self._counted_dead()
-        if self.task:
-            found = [each for each in get_inspector().tasks.get(self.task, 0).queues if each.waiting or each.is_cut]
-            counted = Counted(
-                by_queue={each.queue.name: each.waiting for each in found},
-                cut=frozenset(each.queue.name for each in found if each.is_cut),
-            )
-            return replace(self, until_ms=made_ms(new_job_id())), counted
-        clients = get_inspector().clients.get(self.client or "")
-        numbers = {each.queue: each.queued + each.scheduled for each in clients if each.queued + each.scheduled}
-        return replace(self, most=sum(numbers.values())), Counted(by_queue=numbers)
+        sweep, counted = self._counted_dead() if self.verb == "requeue" else self._counted_waiting()
+        return replace(sweep, queues=list(counted.by_queue)), counted
 
     def run(self) -> SweepResult:
         """Act for as long as a request may take."""
-        ends, done, rest = time.monotonic() + REQUEST_SECONDS, 0, get_inspector().queues.names()
+        ends, done = time.monotonic() + REQUEST_SECONDS, 0
+        rest = [queue for queue in get_inspector().queues.names() if not self.queues or queue in self.queues]
         while rest:
-            result = run_steps(self._steps(rest[0], done), seconds=ends - time.monotonic())
+            result = run_steps(self._steps(rest[0]), seconds=ends - time.monotonic())
             done += len(result.done)
             if isinstance(result.stopped_by, BrokerError):
                 return SweepResult(done=done, rest=rest, error=result.stopped_by)
@@ -100,48 +95,69 @@ class Sweep:
             rest.pop(0)
         return SweepResult(done=done, rest=rest)
 
-    def enqueue_rest(self, result: SweepResult) -> None:
-        """Enqueue jobs that do the rest."""
-        for queue in result.rest:
-            if self.verb == "requeue":
-                task = run_bulk_action.using(queue_name=queue)
-                task.delay(Bulk(queue=queue, action="requeue", filter=self.filter, until_ms=self.until_ms).stored())
-            elif self.task:
-                cancel_task_jobs.using(queue_name=queue).delay(queue, self.filter.task, self.until_ms)
-            else:
-                most = max(1, self.most - result.done)
-                cancel_client_jobs.using(queue_name=queue).delay(queue, self.client or "", most)
+    def enqueue_rest(self, queues: Sequence[str]) -> tuple[list[str], BrokerError | QueueFull | None]:
+        """Enqueue jobs that do the rest. Returns the queues that have one, and the error at which it stopped."""
+        enqueued: list[str] = []
+        try:
+            for queue in queues:
+                self._enqueue_rest(queue)
+                enqueued.append(queue)
+        except (BrokerError, QueueFull) as error:
+            return enqueued, error
+        return enqueued, None
 
     # -- inside
 
+    def _counted_waiting(self) -> tuple[Sweep, Counted]:
+        counted_at = replace(self, until_ms=made_ms(new_job_id()))
+        if self.task:
+            found = [each for each in get_inspector().tasks.get(self.task, 0).queues if each.waiting or each.is_cut]
+            return counted_at, Counted(
+                by_queue={each.queue.name: each.waiting for each in found},
+                cut=frozenset(each.queue.name for each in found if each.is_cut),
+            )
+        clients = get_inspector().clients.get(self.client or "")
+        numbers = {each.queue: each.queued + each.scheduled for each in clients if each.queued + each.scheduled}
+        return counted_at, Counted(by_queue=numbers)
+
     def _counted_dead(self) -> tuple[Sweep, Counted]:
-        inspector = get_inspector()
-        queues = [queue.name for queue in inspector.queues.details() if queue.dead]
-        selected = {queue: inspector.dead_letters.select(queue, self.filter) for queue in queues}
-        until_ms = max((selection.until_ms for selection in selected.values()), default=0)
-        numbers = {queue: selection.count for queue, selection in selected.items() if selection.count}
+        sizes = {queue.name: queue.dead for queue in get_inspector().queues.details() if queue.dead}
+        numbers, until_ms = get_inspector().dead_letters.count_in_queues(sizes, self.filter)
         return replace(self, until_ms=until_ms), Counted(by_queue=numbers)
 
-    def _steps(self, queue: str, done: int) -> Iterator[BulkResult]:
+    def _enqueue_rest(self, queue: str) -> None:
+        if self.verb == "requeue":
+            task = run_bulk_action.using(queue_name=queue)
+            task.delay(Bulk(queue=queue, action="requeue", filter=self.filter, until_ms=self.until_ms).stored())
+        elif self.task:
+            cancel_task_jobs.using(queue_name=queue).delay(queue, self.filter.task, self.until_ms)
+        else:
+            cancel_client_jobs.using(queue_name=queue).delay(queue, self.client or "", self.until_ms)
+
+    def _steps(self, queue: str) -> Iterator[BulkResult]:
         inspector = get_inspector()
         if self.verb == "requeue":
             return inspector.bulk_steps(queue, "requeue", self.filter, until_ms=self.until_ms)
         if self.task:
             return inspector.task_jobs.steps(self.filter.task, [queue], self.until_ms)
-        return inspector.client_jobs.steps(self.client or "", [queue], max(0, self.most - done))
+        return inspector.live_jobs.cancel_steps(queue, self.filter, self.until_ms)
 
 
 def run_sweep(request: HttpRequest, sweep: Sweep, log: Callable[[str, int], None]) -> None:
     """Act, and tell the user. `log` gets what was done, and with how many jobs. Raises BrokerError."""
     result = sweep.run()
     text = sweep_done_text(sweep.verb, result.done)
-    if result.done:
-        log(text, result.done)
-    if result.error is not None:
-        raise result.error
-    if result.rest:
-        sweep.enqueue_rest(result)
+    enqueued, error = sweep.enqueue_rest(result.rest) if result.error is None else ([], result.error)
+    if enqueued:
         rest = _("%(done)s Jobs of these queues do the rest: %(queues)s.")
-        messages.warning(request, rest % {"done": text, "queues": ", ".join(result.rest)})
+        text = rest % {"done": text, "queues": ", ".join(enqueued)}
+    if result.done or enqueued:
+        log(text if error is None else f"{text} {error}", result.done)
+    if isinstance(error, BrokerError):
+        raise error
+    if error is not None:
+        messages.warning(request, rest_refused_text(text, error))
+    elif enqueued:
+        messages.warning(request, text)
     else:
         messages.success(request, text)

@@ -104,17 +104,18 @@ class TaskAdmin(PageAdmin):
         if task is not None and task.internal:
             raise Http404
         queue, by = _queue_of(request), request.user.get_username()
+        is_refused = False
         try:
             done = get_inspector().task_pauses.pause_task(name, queue, by=by)
         except TooManyPausedTasks as error:
             messages.error(request, str(error))
-            return self._back(request, name)
+            done, is_refused = error.paused, True
         if done:
             paused = _("Paused in %(queues)s.") % {"queues": names_text(done, MAX_QUEUES_NAMED)}
             log_action(request, _entry(name), paused, queues=done, task=name)
             text = _("Task %(name)s is paused in %(queues)s. Its running jobs continue, and no new jobs start.")
             messages.success(request, text % {"name": _shown(name), "queues": names_text(done, MAX_QUEUES_NAMED)})
-        else:
+        elif not is_refused:
             messages.warning(request, _("Task %(name)s was already paused.") % {"name": _shown(name)})
         return self._back(request, name)
 
@@ -184,7 +185,7 @@ class TaskAdmin(PageAdmin):
             "facts": [
                 (queue, number_text(number, is_cut=queue in counted.cut)) for queue, number in counted.by_queue.items()
             ],
-            "fields": [("until_ms", sweep.until_ms)],
+            "fields": sweep.fields,
             "action": self.url(f"registeredtask_{verb}", name),
             "verb": _("Cancel jobs") if verb == "cancel" else _("Requeue"),
             "is_harmless": verb == "requeue",

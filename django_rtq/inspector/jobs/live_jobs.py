@@ -6,6 +6,7 @@ A bulk action works on a snapshot: it leaves out jobs that were made after a mom
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -24,6 +25,7 @@ from django_rtq.jobs.job import JobState, made_ms
 from django_rtq.jobs.outcome import CANCELLED_UNRUN
 
 LiveAction = Literal["cancel", "run_now"]
+_CANCELLED_IN_STEP = 200
 _AT_ONCE = 50  # calls of a script in one round trip; Redis serves nobody else meanwhile
 
 
@@ -52,6 +54,17 @@ class LiveJobs:
             part = job_ids[start : start + _AT_ONCE]
             done += self._cancel(queue, part, how) if action == "cancel" else self._run_now(queue, part)
         return done
+
+    def cancel_steps(self, queue: str, filter: JobFilter, until_ms: int) -> Iterator[BulkResult]:
+        """Cancel the waiting jobs of a queue that match and were made up to a moment, some hundred in each step.
+
+        Running jobs go on. Repeating a step does no harm.
+        """
+        for state in ("scheduled", "retrying", "queued"):
+            found = self.found(queue, state, filter, until_ms=until_ms)
+            for step in found.steps("cancel", limit=_CANCELLED_IN_STEP):
+                yield replace(step, cursor=queue)
+        yield BulkResult()
 
     # -- inside
 

@@ -19,7 +19,7 @@ from django_rtq.inspector.clients.limits import Limit, Limits
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.management.command import WRONG_USAGE, RTQCommand, add_actions
 from django_rtq.management.output import Column, as_json, count, number, one_line, table
-from django_rtq.management.prompts import known_queues, system_user
+from django_rtq.management.prompts import client_argument, known_queues, positive, system_user
 from django_rtq.management.purging import add_no_input, purge, purge_options
 from django_rtq.tasks.registry import declared_queues
 
@@ -72,7 +72,11 @@ class Command(RTQCommand):
                 self._add_limit_arguments(action)
             else:
                 action.add_argument(
-                    "clients", nargs="+", metavar="CLIENT", help="The client; '' is the one without a name."
+                    "clients",
+                    nargs="+",
+                    type=client_argument,
+                    metavar="CLIENT",
+                    help="The client; '' is the one without a name.",
                 )
             if name == "purge":
                 add_no_input(action)
@@ -91,7 +95,7 @@ class Command(RTQCommand):
         )
         action.add_argument(
             "--limit",
-            type=_positive,
+            type=positive,
             default=MOST_LISTED,
             metavar="N",
             help=f"List so many clients. The default is {MOST_LISTED}.",
@@ -108,7 +112,12 @@ class Command(RTQCommand):
                 help=f"{meaning}{none} 'settings' for what RTQ[\"QUEUES\"] says.",
             )
         action.add_argument(
-            "--client", action="append", default=[], metavar="NAME", help="Of this client. May be repeated."
+            "--client",
+            action="append",
+            type=client_argument,
+            default=[],
+            metavar="NAME",
+            help="Of this client. May be repeated.",
         )
         action.add_argument("--each-client", action="store_true", help="Of each client without a limit of its own.")
         action.add_argument("--whole-queue", action="store_true", help="Of all clients together.")
@@ -198,13 +207,6 @@ class Command(RTQCommand):
 
 def _capitalized(text: str) -> str:
     return text[0].upper() + text[1:]
-
-
-def _positive(text: str) -> int:
-    """The type of --limit."""
-    if not (text.isdecimal() and int(text)):
-        raise ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
-    return int(text)
 
 
 def _limit_argument(name: str) -> Callable[[str], Any]:

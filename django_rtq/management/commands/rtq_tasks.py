@@ -9,11 +9,12 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.utils.translation import override
 
+from django_rtq.exceptions import TooManyPausedTasks
 from django_rtq.inspector.inspector import get_inspector
 from django_rtq.inspector.task_pauses import TaskPause
 from django_rtq.management.command import RTQCommand, add_actions
 from django_rtq.management.output import Column, as_json, number, one_line, table
-from django_rtq.management.prompts import known_queues, system_user
+from django_rtq.management.prompts import known_queues, system_user, utf8_text
 from django_rtq.tasks.registry import get_public_task
 
 COLUMNS = [Column("QUEUE"), Column("TASK"), Column("HELD", right=True), Column("STATE")]
@@ -29,13 +30,14 @@ class Command(RTQCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = (
-            "Exit codes: 0 done, even if there was nothing to do; 1 a queue or a task is unknown, or Redis did not "
-            "answer; 2 wrong usage. A pause holds for all workers from their next claim on, and survives restarts."
+            "Exit codes: 0 done, even if there was nothing to do; 1 a queue or a task is unknown, a queue has 100 "
+            "paused tasks, or Redis did not answer; 2 wrong usage. A pause holds for all workers from their next claim "
+            "on, and survives restarts."
         )
         for name, action in add_actions(parser, ACTIONS, all_print_json=True):
             if name != "list":
                 action.add_argument("queue", metavar="QUEUE", help="The queue; '*' is every queue that was used.")
-                action.add_argument("tasks", nargs="+", metavar="TASK", help="The name of a task.")
+                action.add_argument("tasks", nargs="+", type=utf8_text, metavar="TASK", help="The name of a task.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["action"] == "list":
@@ -65,11 +67,19 @@ class Command(RTQCommand):
         for task in options["tasks"] if action == "pause" else ():
             get_public_task(task)
         pauses, changed = inspector.task_pauses, {}
-        for task in options["tasks"]:
-            if action == "pause":
-                changed[task] = pauses.pause_task(task, queue, by=system_user())
-            else:
-                changed[task] = pauses.resume_task(task, queue)
+        try:
+            for task in options["tasks"]:
+                if action == "pause":
+                    changed[task] = pauses.pause_task(task, queue, by=system_user())
+                else:
+                    changed[task] = pauses.resume_task(task, queue)
+        except TooManyPausedTasks as error:
+            self._report(options, {**changed, **({task: error.paused} if error.paused else {})})
+            raise
+        self._report(options, changed)
+
+    def _report(self, options: dict[str, Any], changed: dict[str, list[str]]) -> None:
+        action = options["action"]
         if options["json"]:
             self.stdout.write(as_json({f"{action}d": changed}))
         elif options["verbosity"]:

@@ -116,6 +116,11 @@ def client_option(owner: str, value: Any) -> ClientOption:
     return function
 
 
+def is_client_name(name: str) -> bool:
+    """Whether a client can have this name; "" is the one without a name."""
+    return len(name) <= MAX_CLIENT_LENGTH and name.isprintable()
+
+
 def client_name(owner: str, value: Any) -> str:
     """The name of a client as a string: from a string, an integer, a UUID or None. Raises InvalidTask."""
     if is_whole(value) or isinstance(value, UUID):
@@ -124,7 +129,7 @@ def client_name(owner: str, value: Any) -> str:
         return ""
     if not isinstance(value, str):
         raise InvalidTask(f"{owner}: client is {value!r}, but has to be text, a whole number or a UUID.")
-    if len(value) > MAX_CLIENT_LENGTH or not value.isprintable():
+    if not is_client_name(value):
         raise InvalidTask(
             f"{owner}: client is {value[:50]!r}…, but has to be at most {MAX_CLIENT_LENGTH} printable characters."
         )

@@ -1,0 +1,88 @@
+"""Actions on all jobs of a client that a request does not finish."""
+
+import pytest
+
+from django_rtq.admin.pages import sweeps
+from django_rtq.inspector.jobs import dead_letters
+from django_rtq.inspector.jobs.job_filter import JobFilter
+from django_rtq.internal_tasks import cancel_client_jobs
+from django_rtq.jobs.job import JobState
+from tests.admin.conftest import logged, text
+from tests.admin.test_clients import LIST, confirm_form
+from tests.admin.test_dead_letters import said
+from tests.management.commands import dead_letter
+from tests.support.jobs import QUEUE, claim, queued_job, retrying_job, scheduled_job
+
+
+def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operator, monkeypatch):
+    monkeypatch.setattr(sweeps, "REQUEST_SECONDS", -1.0)
+    queued_job(broker, client="florist", queue="zoo")
+    for queue in (QUEUE, "low"):
+        for _ in range(150):
+            queued_job(broker, client="bakery", queue=queue)
+    fields, _ = confirm_form(operator, f"{LIST}cancel/?client=bakery")
+    later = [queued_job(broker, client="bakery", queue=queue, priority=5) for queue in (QUEUE, "low")]
+
+    operator.post(f"{LIST}cancel/", fields)
+
+    assert "0 jobs were cancelled. Jobs of these queues do the rest: default, low." in said(operator)
+    assert logged()[0] == "0 jobs were cancelled. Jobs of these queues do the rest: default, low."
+    for queue in (QUEUE, "low"):
+        (job,) = inspector.job_list.page(queue, "queued", filter=JobFilter(client="")).jobs
+        assert cancel_client_jobs(*job.args, **job.kwargs) == 150
+    assert {inspector.find(job.id).state for job in later} == {JobState.QUEUED}
+    assert [inspector.queues.get(queue).queued for queue in (QUEUE, "low")] == [2, 2]  # with the internal job
+    assert inspector.queues.get("zoo").queued == 1
+
+
+def test_a_full_queue_takes_no_job_for_the_rest(broker, inspector, operator, monkeypatch):
+    monkeypatch.setattr(sweeps, "REQUEST_SECONDS", -1.0)
+    for queue in (QUEUE, "low"):
+        scheduled_job(broker, client="bakery", queue=queue)
+        queued_job(broker, client="bakery", queue=queue)
+    inspector.limits.set_queue("low", max_waiting=1)
+    fields, _ = confirm_form(operator, f"{LIST}cancel/?client=bakery")
+
+    assert operator.post(f"{LIST}cancel/", fields).status_code == 302
+
+    page = said(operator)
+    assert "1 job was cancelled. Jobs of these queues do the rest: default." in page
+    assert "The rest could not be enqueued. Queue low is full" in page
+    assert "Repeat the action to continue." in page
+    assert logged()[0].startswith("1 job was cancelled. Jobs of these queues do the rest: default. Queue low is full")
+
+
+@pytest.mark.parametrize("state", ["scheduled", "retrying", "queued", "blocked"])
+def test_a_client_is_cancelled_in_each_state(broker, inspector, state):
+    if state == "blocked":
+        inspector.limits.set_default(QUEUE, max_running=0)
+    seed = {"scheduled": scheduled_job, "retrying": retrying_job}.get(state, queued_job)
+    job, other = seed(broker, client="bakery"), queued_job(broker, client="florist")
+    claim(broker)
+    assert cancel_client_jobs(QUEUE, "bakery", 0) == 0
+    assert cancel_client_jobs(QUEUE, "bakery", 10**15) == (0 if inspector.find(job.id).state == "running" else 1)
+    assert inspector.find(other.id).state is not JobState.CANCELLED
+
+
+def test_dead_letters_of_many_queues_are_counted_together(broker, operator, round_trips):
+    for number in range(6):
+        dead_letter(broker, client="bakery", queue=f"q{number}")
+    operator.get(LIST)
+    del round_trips[:]
+
+    html = text(operator.get(f"{LIST}requeue/?client=bakery"))
+
+    assert "This requeues 6 dead letters of client bakery." in html
+    assert len(round_trips) <= 4
+
+
+def test_long_lists_of_dead_letters_are_counted_to_their_ends(broker, inspector, monkeypatch):
+    monkeypatch.setattr(dead_letters, "AT_ONCE", 2)
+    for client, number in (("bakery", 5), ("florist", 2)):
+        for _ in range(number):
+            dead_letter(broker, client=client)
+    dead_letter(broker, client="bakery", queue="low")
+
+    counts, _ = inspector.dead_letters.count_in_queues({QUEUE: 7, "low": 1, "zoo": 0}, JobFilter(client="bakery"))
+
+    assert counts == {QUEUE: 5, "low": 1}
