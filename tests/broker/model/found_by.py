@@ -5,8 +5,9 @@ A mutant that is not here, or that its scenario does not find any more, only tak
 
 FOUND_BY = {
     "a_full_client_wakes_nobody": """
-        full_clients_wake_workers one_of_several_is_full lower_bands_wake_nobody rates_wake_nobody
+        full_clients_wake_workers one_of_several_is_full rates_wake_nobody
     """,
+    "a_full_client_waits_in_a_lower_band": "lower_bands_wake_nobody",
     "a_full_queue_wakes_nobody": "full_queues_wake_workers a_rate_of_the_queue_wakes_nobody",
     "a_function_lets_a_full_client_go_on": "new_answers_wake_nobody",
     "counters_are_rolled_up": """

@@ -219,6 +219,15 @@ def a_full_client_wakes_nobody(parallel: ParallelRun) -> None:
     parallel.claim("w1", ("mail",), 2)
 
 
+def a_full_client_waits_in_a_lower_band(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:x": ONE})
+    send(parallel, "a", client="x")
+    parallel.claim("w0", ("mail",))
+    send(parallel, "b", client="x", priority=-5)
+    send(parallel, "c", "d", client="free")
+    parallel.claim("w1", ("mail",))
+
+
 def a_full_queue_wakes_nobody(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"queue": "max_running=1", "client:x": "rate=1/3600000 burst=3"})
     a, *_ = send(parallel, *"abcd", client="x")
@@ -239,6 +248,7 @@ def a_function_lets_a_full_client_go_on(parallel: ParallelRun) -> None:
 
 LIMIT_SCENARIOS = (
     a_full_client_wakes_nobody,
+    a_full_client_waits_in_a_lower_band,
     a_full_queue_wakes_nobody,
     a_function_lets_a_full_client_go_on,
     a_function_says_limits,
