@@ -63,6 +63,7 @@ def waiting_connections(redis):
 @pytest.fixture
 def wait(redis, broker):
     """Let some wait for a job; gives them back when they are blocked."""
+    wait_until(lambda: not waiting_connections(redis))  # of a test before this one, whose end Redis has not noticed yet
     started = []
 
     def start(job, number=1, **options):
