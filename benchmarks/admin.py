@@ -1,4 +1,4 @@
-"""Cost of the queries and pages of the admin with very many jobs, and speed of requeueing dead letters."""
+"""Cost of the queries of the admin with very many jobs, and speed of requeueing dead letters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.figures import Readings
 if TYPE_CHECKING:
     from django_rtq.broker.messages import NewJob
 
-QUEUE, DEAD_QUEUE, QUEUES, CLIENTS, DAY = "flood", "dead-letters", 50, 10_000, 1440
+QUEUE, DEAD_QUEUE, QUEUES, TASKS, CLIENTS, DAY = "flood", "dead-letters", 50, 4, 10_000, 1440
 WORKER = "admin:1:benchmark"
 BODY = '{"task":"benchmarks.jobs.%s","args":[7,42]}'
 TRACEBACK = "".join(f'  File "shop/tasks.py", line {n}, in step_{n}\\n    proceed()\\n' for n in range(30))
@@ -25,13 +25,7 @@ def measure(env: Environment, readings: Readings) -> None:
     """Fill Redis once, then repeat each query."""
     from django_rtq.inspector.inspector import JobFilter, get_inspector
 
-    env.clear()
-    waiting, dead = (100_000, 5_000) if env.is_quick else (1_000_000, 50_000)
-    started = time.perf_counter()
-    _fill(env, waiting)
-    _bury(dead)
-    print_progress(f"  {waiting:,} jobs wait, {dead:,} are dead, after {time.perf_counter() - started:.1f} s")
-    readings.remark(f"admin: {QUEUES} queues, {waiting:,} jobs of {CLIENTS:,} clients wait, {dead:,} are dead")
+    dead = fill(env, readings)
     inspector = get_inspector()
     inspector.job_list.page(QUEUE, "queued")
     queries: dict[str, Callable[[], Any]] = {
@@ -49,12 +43,25 @@ def measure(env: Environment, readings: Readings) -> None:
             costs = [_ms(query) for _ in range(REPEATS)]
         readings.add(f"admin.{name}", median(costs))
         readings.add(f"admin.{name}_block", probe.longest_ms)
-    _measure_pages(env, readings)
     _requeue_all(env, readings, dead)
     _empty_dead_queue(env)
     _bury(dead)
     _click(env, readings, dead)
     env.clear()
+
+
+def fill(env: Environment, readings: Readings) -> int:
+    """Fill an empty Redis. Returns how many dead letters there are."""
+    env.clear()
+    waiting, dead = (100_000, 5_000) if env.is_quick else (1_000_000, 50_000)
+    started = time.perf_counter()
+    _fill(env, waiting)
+    _bury(dead)
+    print_progress(f"  {waiting:,} jobs wait, {dead:,} are dead, after {time.perf_counter() - started:.1f} s")
+    readings.remark(
+        f"{QUEUES} queues of {TASKS} tasks each, {waiting:,} jobs of {CLIENTS:,} clients wait, {dead:,} are dead"
+    )
+    return dead
 
 
 class Probe:
@@ -91,15 +98,38 @@ def _fill(env: Environment, jobs: int) -> None:
         broker.enqueue(QUEUE, [_job(number % CLIENTS) for number in numbers[start : start + 2000]])
     minute = int(time.time()) // 60
     counters = {name: 7 for name in ("enqueued", "succeeded", "failed", "dead", "run_ms", "wait_ms")}
+    names = ["benchmarks.jobs.noop", *(f"shop.orders.tasks.task_{number}" for number in range(1, TASKS))]
+    tasks = {name: number for task in names for name, number in _task_counters(task).items()}
     with env.redis.pipeline(transaction=False) as pipe:
         for queue in broker.redis.execute_one(("SMEMBERS", broker.keys.queues)):
             for each in range(minute - DAY, minute + 1):
                 counters["succeeded"] = each * 7919 % 5000  # not constant: flat lines are smaller on a page
                 pipe.hset(broker.keys.of(queue.decode()).stats_of(each), mapping=counters)
             for hour in range(minute // 60 - 24, minute // 60 + 1):
-                tasks = {f"r{bucket} benchmarks.jobs.noop": 3 for bucket in range(-40, -20)}
                 pipe.hset(broker.keys.of(queue.decode()).tasks + str(hour).encode(), mapping=tasks)
             pipe.execute()
+    _sign_workers_on()
+
+
+def _task_counters(task: str) -> dict[str, int]:
+    """What an hour of a busy task leaves."""
+    runs = {f"r{bucket} {task}": 3 for bucket in range(-45, -30)}
+    waits = {f"w{bucket} {task}": 3 for bucket in range(20, 35)}
+    return runs | waits | {f"{kind} {task}": 45 for kind in ("done", "failed", "retried", "run_us", "wait_ms")}
+
+
+def _sign_workers_on() -> None:
+    """Eight processes of one host, with two jobs each."""
+    from django_rtq.broker.broker import get_broker
+    from django_rtq.broker.worker_info import worker_info_commands
+
+    broker = get_broker()
+    for number in range(8):
+        name, queue = f"bench:{number + 1}:benchmark", f"queue-{number}"
+        info = {"host": "bench", "pid": number + 1, "queues": queue, "slots": 2, "supervisor": 1}
+        broker.sign_on([queue], name)
+        broker.claim(name, [queue], 2)
+        broker.redis.execute(list(worker_info_commands(broker.keys, {name: info}, 3_600_000)))
 
 
 def _bury(jobs: int) -> None:
@@ -129,20 +159,11 @@ def _job(client: int, task: str = "noop") -> NewJob:
     return NewJob(new_job_id(), 0, 3, f"client-{client}", "", "", "", BODY % task)
 
 
-def _measure_pages(env: Environment, readings: Readings) -> None:
-    """Measure whole pages through Django: time, round trips, and the size of a refresh."""
-    for name, page in _run_pages(env).items():
-        readings.add(f"admin.page_{name}", page["ms"])
-        if name != "nothing":
-            readings.add(f"admin.page_{name}_trips", page["trips"])
-            readings.add(f"admin.page_{name}_kb", page["kb"])
-
-
-def _run_pages(env: Environment, *options: str) -> dict[str, Any]:
+def run_pages(env: Environment, *options: str) -> dict[str, Any]:
     """Run pages.py and read its result."""
     answers = env.server.directory / f"pages{len(options)}"
     with env.process("-m", "benchmarks.pages", str(answers), *options) as child:
-        env.wait_until(answers.exists, "the pages were fetched", child, seconds=120)
+        env.wait_until(answers.exists, "the pages were fetched", child, seconds=600)
     found: dict[str, Any] = json.loads(answers.read_text())
     return found
 
@@ -158,7 +179,7 @@ def _click(env: Environment, readings: Readings, dead: int) -> None:
 
     with env.worker("--queues", DEAD_QUEUE) as worker, Probe(env) as probe:
         started = time.perf_counter()
-        _run_pages(env, "--click")
+        run_pages(env, "--click")
         env.wait_until(lambda: not get_inspector().queues.get(DEAD_QUEUE).dead, "all dead letters are requeued", worker)
         readings.add("admin.click", time.perf_counter() - started)
     readings.add("admin.click_block", probe.longest_ms)

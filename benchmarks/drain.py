@@ -39,10 +39,11 @@ def drain(
     jobs: int = 0,
     clients: int = CLIENTS,
     prepare: Callable[[], None] | None = None,
+    settings: str = "",
 ) -> Cost:
     """The cost of so many jobs, of so many clients if the task has clients. A job counts when it is acknowledged.
 
-    `prepare` is called before the jobs are enqueued.
+    `prepare` is called before the jobs are enqueued. `settings`: a module for the worker.
     """
     from django_rtq.broker.broker import get_broker
 
@@ -53,4 +54,4 @@ def drain(
     for start in range(0, jobs, 5000):
         task.delay_many([((number % clients, number), {}) for number in range(start, start + 5000)])
     key = get_broker().keys.of("default").jobs
-    return run_backlog(env, jobs, *options, left=lambda: int(env.redis.hlen(key)))
+    return run_backlog(env, jobs, *options, left=lambda: int(env.redis.hlen(key)), settings=settings)

@@ -11,6 +11,8 @@ COLUMNS = {
     "_redis_cpu": "Redis µs",
     "_script_time": "in scripts",
     "_commands": "commands",
+    "_total_cpu": "CPU ms",
+    "_from_redis": "Redis kB",
 }
 
 

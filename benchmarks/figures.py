@@ -17,13 +17,35 @@ _PAGES = {
     "dead": "the newest 1,000 dead letters by task and error",
     "running": "the running jobs",
     "workers": "the workers",
+    "host": "a host: 8 worker processes, 16 running jobs",
     "tasks": "the tasks with their metrics of 24 hours",
+    "task": "a task: 24 hours, its jobs in all queues",
+    "clients": "the first of 10,000 clients",
+    "client": "a client: its jobs in 50 queues",
+    "log": "the newest of 10,000 entries of the log",
+    "search": "a search by client",
+    "search_nothing": "a search for a word that no job has",
+    "search_argument": "a search for an argument that no job has",
+    "scrape": "a scrape for Prometheus",
 }
+
+
+def _ms_of(page: str) -> Target:
+    return Target("<", 100 if page.startswith("search_") else 50)
+
+
+def _trips_of(page: str) -> Target | None:
+    """A search looks at 250 jobs at a time."""
+    return None if page.startswith("search") else Target("<=", 3)
+
+
+def _from_redis_of(page: str) -> Target | None:
+    return Target("<", 200) if page.startswith("search") else None
 
 
 def _kb_of(page: str) -> Target | None:
     """The overview has no target, because 50 busy queues are unusual: it takes 7 kB, and 0.7 kB for each queue."""
-    return None if page.startswith("overview") else Target("<", 30)
+    return None if page.startswith(("overview", "scrape")) else Target("<", 30)
 
 
 FIGURES = {
@@ -54,6 +76,15 @@ FIGURES = {
     "drain.results_vs_none": Figure("ratio", "with results to without", Target(">=", 0.8)),
     "drain.two_processes_vs_one": Figure("ratio", "two processes to one", Target(">=", 1.3)),
     "drain.vs_raw": Figure("ratio", "one client to raw.batch"),
+    **rate("observers.none", "no-op jobs, one process: nothing observes them"),
+    **rate("observers.logs", "the same with JSON logs, and a scrape of the metrics every second"),
+    "observers.logs_vs_none": Figure("ratio", "with logs and metrics to without", Target(">=", 0.97)),
+    **rate("observers.opentelemetry", "the same with a span of OpenTelemetry for each run"),
+    "observers.opentelemetry_vs_none": Figure("ratio", "with OpenTelemetry to without"),
+    **rate("observers.sentry", "the same with Sentry, errors only"),
+    "observers.sentry_vs_none": Figure("ratio", "with Sentry to without"),
+    **rate("observers.sentry_traced", "the same with a transaction of Sentry for each run"),
+    "observers.sentry_traced_vs_none": Figure("ratio", "with transactions of Sentry to without"),
     "latency.p50": Figure("ms", "before delay() to the job's first line, idle worker", Target("<", 0.6)),
     "latency.p99": Figure("ms", "the same, 1 of 100 is later", Target("<", 2)),
     "latency.baseline_p50": Figure("ms", "baseline: a bare RPUSH to a process that blocks in BLPOP"),
@@ -110,8 +141,11 @@ FIGURES = {
         name: figure
         for page, description in _PAGES.items()
         for name, figure in (
-            (f"admin.page_{page}", Figure("ms", f"{description}, through all of Django", Target("<", 50))),
-            (f"admin.page_{page}_trips", Figure("trips", "round trips to Redis for that page", Target("<=", 2))),
+            (f"admin.page_{page}", Figure("ms", f"{description}, through all of Django", _ms_of(page))),
+            (f"admin.page_{page}_total_cpu", Figure("ms", "CPU time of Python and Redis for that page")),
+            (f"admin.page_{page}_from_redis", Figure("kB", "what Redis sends for that page", _from_redis_of(page))),
+            (f"admin.page_{page}_trips", Figure("trips", "round trips to Redis for that page", _trips_of(page))),
+            (f"admin.page_{page}_script", Figure("ms", "longest script of that page", Target("<", 5))),
             (f"admin.page_{page}_kb", Figure("kB", "size of a refresh of that page, uncompressed", _kb_of(page))),
         )
     },

@@ -10,9 +10,16 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import zip_longest
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
+
+import redis
+
+from benchmarks.processes import cpu_seconds
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -27,19 +34,104 @@ PAGES = {
     "dead": f"{ROOT}deadletter/",
     "running": f"{ROOT}job/",
     "workers": f"{ROOT}worker/",
+    "host": f"{ROOT}worker/host/bench/",
     "tasks": f"{ROOT}registeredtask/",
+    "task": f"{ROOT}registeredtask/benchmarks.jobs.noop/",
+    "clients": f"{ROOT}client/",
+    "client": f"{ROOT}client/client/?client=client-7",
+    "log": f"{ROOT}log/",
+    "search": f"{ROOT}job/search/?q=client:client-7",
+    "search_nothing": f"{ROOT}job/search/?q=nosuchword",
+    "search_argument": f"{ROOT}job/search/?q=args.number:43",
 }
 REPEATS = 15  # requests per page
+LOG_ENTRIES = 10_000
 
 
 def main(file: Path, click: bool) -> None:
     """Measure, or click once, and write the result to the file."""
     client = _signed_in()
-    found = _click(client) if click else {name: _page(client, url) for name, url in PAGES.items()}
+    found = _click(client) if click else _measure(client)
     # Renamed when it is complete: the reader waits for the file.
     partial_file = file.with_suffix(".part")
     partial_file.write_text(json.dumps(found))
     partial_file.rename(file)
+
+
+def _measure(client: Client) -> dict[str, dict[str, float]]:
+    from django_rtq.monitoring.prometheus.exposition import metrics_text
+
+    _fill_log()
+    meter = Meter()
+    found = {}
+    for name, url in PAGES.items():
+        found[name] = meter.measure(lambda url=url: _get(client, url))  # type: ignore[misc]
+        refreshed = client.get(url, headers={"X-RTQ-Refresh": "1"})
+        found[name]["kb"] = len(refreshed.content) / 1000
+    for _ in range(5):
+        metrics_text()  # the totals of 24 hours are added in steps
+    found["scrape"] = meter.measure(metrics_text)
+    found["scrape"]["kb"] = len(metrics_text()[1]) / 1000
+    return found
+
+
+class Meter:
+    """Measures calls that read Redis: time, CPU time, round trips, what Redis sends, and its longest script."""
+
+    def __init__(self) -> None:
+        self._redis = redis.Redis.from_url(os.environ["RTQ_BENCH_REDIS"])
+        self._pids = [os.getpid(), int(self._redis.info("server")["process_id"])]
+        self._redis.config_set("slowlog-log-slower-than", 0)
+        self._redis.config_set("slowlog-max-len", 10_000)
+
+    def measure(self, call: Callable[[], object]) -> dict[str, float]:
+        """Medians of so many calls, but for `script`: the longest script, by the median of its runs."""
+        call()  # loads templates and scripts
+        trips = self._round_trips(call)
+        costs, cpu, sent, scripts = [], [], [], []
+        for _ in range(REPEATS):
+            self._redis.slowlog_reset()
+            before, started, used = self._sent(), time.perf_counter(), cpu_seconds(self._pids)
+            call()
+            costs.append((time.perf_counter() - started) * 1000)
+            cpu.append((cpu_seconds(self._pids) - used) * 1000)
+            after = self._sent()
+            sent.append((2 * after - before - self._sent()) / 1000)  # without the reply to _sent() itself
+            scripts.append(self._scripts())
+        # The machine may do other things during any script, but not always during the same one.
+        longest = max((median(each) for each in zip_longest(*scripts, fillvalue=0.0)), default=0.0)
+        return {
+            "ms": median(costs),
+            "total_cpu": median(cpu),
+            "trips": trips,
+            "from_redis": max(0.0, median(sent)),
+            "script": longest,
+        }
+
+    def _scripts(self) -> list[float]:
+        """How long scripts took since the reset, in ms, in their order."""
+        entries = sorted(self._redis.slowlog_get(10_000), key=lambda entry: int(entry["id"]))
+        return [entry["duration"] / 1000 for entry in entries if entry["command"].startswith(b"EVALSHA")]
+
+    def _sent(self) -> int:
+        return int(self._redis.info("stats")["total_net_output_bytes"])
+
+    @staticmethod
+    def _round_trips(call: Callable[[], object]) -> int:
+        from django_rtq.broker.redis.client import RedisClient
+
+        trips, exchange = [], RedisClient._exchange
+
+        def counted(self: RedisClient, commands: Any, **options: Any) -> Any:
+            trips.append(len(commands))
+            return exchange(self, commands, **options)
+
+        RedisClient._exchange = counted  # type: ignore[method-assign]
+        try:
+            call()
+        finally:
+            RedisClient._exchange = exchange  # type: ignore[method-assign]
+        return len(trips)
 
 
 def _signed_in() -> Client:
@@ -57,26 +149,24 @@ def _signed_in() -> Client:
     return client
 
 
-def _page(client: Client, url: str) -> dict[str, float]:
-    from django_rtq.broker.redis.client import RedisClient
+def _fill_log() -> None:
+    from django.contrib.admin.models import CHANGE, LogEntry
+    from django.contrib.contenttypes.models import ContentType
+    from django.utils import timezone
 
-    trips, exchange = [], RedisClient._exchange
-
-    def counted(self: RedisClient, commands: Any, **options: Any) -> Any:
-        trips.append(len(commands))
-        return exchange(self, commands, **options)
-
-    _get(client, url)  # loads templates and scripts
-    RedisClient._exchange = counted  # type: ignore[method-assign]
-    _get(client, url)
-    RedisClient._exchange = exchange  # type: ignore[method-assign]
-    costs = []
-    for _ in range(REPEATS):
-        started = time.perf_counter()
-        _get(client, url)
-        costs.append((time.perf_counter() - started) * 1000)
-    refreshed = client.get(url, headers={"X-RTQ-Refresh": "1"})
-    return {"ms": median(costs), "trips": len(trips), "kb": len(refreshed.content) / 1000}
+    kind, now = ContentType.objects.get(app_label="django_rtq", model="queue"), timezone.now()
+    texts = [json.dumps({"action": "pause", "queue": f"queue-{number % 50}"}) for number in range(LOG_ENTRIES)]
+    LogEntry.objects.bulk_create(
+        LogEntry(
+            user_id=1,
+            content_type=kind,
+            object_id="1",
+            action_flag=CHANGE,
+            change_message=text,
+            action_time=now - timedelta(minutes=15 * (LOG_ENTRIES - number)),
+        )
+        for number, text in enumerate(texts)
+    )
 
 
 def _get(client: Client, url: str) -> None:

@@ -94,6 +94,7 @@ def fill(text: str, tables: Mapping[str, str]) -> str:
 def _own_tables(run: Run, awake: Run | None) -> dict[str, str]:
     """By the names of their marks."""
     tables = {"machine": _machine(run), "readme": _readme(run), "capacity": _capacity(run), "advice": _advice(run)}
+    tables["missed"] = _missed(run, awake)
     for name, groups in GROUPS.items():
         names = [figure for figure in run["figures"] if figure.partition(".")[0] in groups]
         tables[name] = _figures(run, awake, names)
@@ -137,6 +138,18 @@ def _machine(run: Run) -> str:
     idle = "which were kept awake" if machine["idle cores"] == "kept awake" else "which halt when they are idle"
     cores = f"{machine['cores']} cores, {idle}"
     return f"Measured on a machine with {cores}; {versions}; {rounds}{size}; {load}."
+
+
+def _missed(run: Run, awake: Run | None) -> str:
+    """The figures that do not reach their targets, in one of the runs."""
+    rows = [["figure", "median", *(["cores awake"] if awake else []), "unit", "target", "what it is"]]
+    for name, figure in run["figures"].items():
+        others = awake["figures"].get(name) if awake else None
+        if figure["target"] and not (figure["met"] and (others is None or others["met"])):
+            middle = [_median(awake, name)] if awake else []
+            row = [f"`{name}`", number(figure["median"]), *middle, figure["unit"], str(figure["target"])]
+            rows.append([*row, FIGURES[name].description if name in FIGURES else ""])
+    return _table(rows)
 
 
 def _capacity(run: Run) -> str:

@@ -21,7 +21,7 @@ GROUPS = (
     *("raw", "enqueue", "unique", "drain", "latency", "delayed", "memory", "fairness"),
     *("ordinary", "threads", "coroutines", "database", "get", "retries", "payload", "queues", "producers", "clients"),
     *("weights", "limits"),
-    *("idle", "scale", "admin"),
+    *("observers", "idle", "scale", "admin", "pages"),
 )
 
 
@@ -57,26 +57,51 @@ def main() -> int:
     return 1 if options.check and missed else 0
 
 
-def _measure(env: Any, readings: Any, options: argparse.Namespace) -> None:
-    from benchmarks import admin, delayed, drain, enqueue, fairness, idle, latency, memory, raw, scale, unique
-    from benchmarks.environment import print_progress
+Measure = Callable[[Any, Any], None]
+
+
+def _groups(rounds: int) -> tuple[dict[str, Measure], dict[str, Measure]]:
+    """What is measured in each round, and what is measured once: by the name of the group."""
+    from benchmarks import (
+        admin,
+        admin_pages,
+        delayed,
+        drain,
+        enqueue,
+        fairness,
+        idle,
+        latency,
+        memory,
+        observers,
+        raw,
+        scale,
+        unique,
+    )
     from benchmarks.loads import clients, database, get, limits, payload, producers, queues, retries, waiting, weights
 
     modules = (
         *(raw, enqueue, unique, drain, latency, delayed, memory, fairness, database, get, retries, payload, queues),
-        *(producers, clients, weights, limits),
+        *(producers, clients, weights, limits, observers),
     )
     by_rounds = {module.__name__.rpartition(".")[2]: module.measure for module in modules} | {
         "ordinary": waiting.measure_ordinary,
         "threads": waiting.measure_threads,
         "coroutines": waiting.measure_coroutines,
     }
-    once: dict[str, Callable[[Any, Any], None]] = {
+    once: dict[str, Measure] = {
         "idle": idle.measure,
         "delayed": delayed.measure_far,
-        "scale": partial(scale.measure, rounds=options.rounds),
+        "scale": partial(scale.measure, rounds=rounds),
         "admin": admin.measure,
+        "pages": admin_pages.measure,
     }
+    return by_rounds, once
+
+
+def _measure(env: Any, readings: Any, options: argparse.Namespace) -> None:
+    from benchmarks.environment import print_progress
+
+    by_rounds, once = _groups(options.rounds)
     for turn in range(1, options.rounds + 1):
         for name, measure in by_rounds.items():
             if name in options.only:
